@@ -1,0 +1,45 @@
+/*
+ * multihead.h: runs a plan: projections, heads, output projection, residual, norm.
+ *
+ *     MultiHead(Q, K, V) = Concat(head_1 … head_h) W^O,   head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
+ *
+ * Vaswani et al., "Attention Is All You Need" (2017), section 3.2.2.
+ */
+#ifndef ATTN_MULTIHEAD_H
+#define ATTN_MULTIHEAD_H
+
+#include "attn/arena.h"
+#include "attn/plan.h"
+#include "attn/runtime.h"
+
+/* One query that no key was left to: its weights and context are 0, its lse is -infinity. */
+typedef struct {
+    size_t b, h, i;
+} attn_row;
+
+/*
+ * What a run gives back. Tensors live in the arena of the run; several may be views of the same memory, and some are
+ * not contiguous. Scores that the mask hides are -infinity in scores, scaled and masked. scores and scaled hold q k^T
+ * for every key that some query of the head may attend to; a key hidden from all, and a query without keys, are never
+ * read and stand as -infinity.
+ */
+typedef struct {
+    attn_tensor step[ATTN_STEP_COUNT]; /* valid where plan.want has the bit */
+    size_t rows_without_keys;          /* how many */
+    const attn_row *empty_rows;        /* the first of them, in order */
+    size_t empty_rows_listed;          /* at most ATTN_EMPTY_ROWS_LISTED */
+    double max_abs_score;              /* largest |scaled score| that the mask let through; 0 when there is none */
+} attn_result;
+
+enum { ATTN_EMPTY_ROWS_LISTED = 4096 };
+
+/*
+ * Executes plan on the request it was made from. All memory comes from arena, that of the result stays there.
+ * The same bytes come out for every runtime that has the same kernel, whatever else is asked for.
+ * ATTN_OK, or ATTN_ERR_NO_MEMORY (arena), ATTN_ERR_CANCELLED; *result is then undefined.
+ */
+ATTN_MUST_CHECK attn_status attn_plan_run(const attn_plan *plan, const attn_request *request,
+                                          const attn_runtime *runtime, attn_arena *arena, attn_result *result,
+                                          attn_error *err);
+
+#endif

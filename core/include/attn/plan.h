@@ -1,0 +1,158 @@
+/*
+ * plan.h: a computation described, checked and weighed before anything runs.
+ *
+ * attn_request says what is wanted: tensors, weights, masks, options. attn_plan_make turns it into an attn_plan: the
+ * dimensions with their usual names, the stages that will run, what is kept, how many bytes and floating-point
+ * operations it takes. Limits, admission, messages and timing read the plan; attn_plan_run (multihead.h) executes it.
+ */
+#ifndef ATTN_PLAN_H
+#define ATTN_PLAN_H
+
+#include "attn/mask.h"
+#include "attn/tensor.h"
+
+/* Everything that can be asked back, in the order in which it is computed: code, name. */
+#define ATTN_STEP_LIST(X)                                                                                         \
+    X(ATTN_STEP_Q, "q")                   /* (batch, heads, q_len, d_k) after projection */                       \
+    X(ATTN_STEP_K, "k")                   /* (batch, kv_heads, kv_len, d_k) */                                    \
+    X(ATTN_STEP_V, "v")                   /* (batch, kv_heads, kv_len, d_v) */                                    \
+    X(ATTN_STEP_SCORES, "scores")         /* map: q k^T, unscaled */                                              \
+    X(ATTN_STEP_SCALED, "scaled")         /* map: after scale and softcap */                                      \
+    X(ATTN_STEP_MASKED, "masked")         /* map: after bias and mask */                                          \
+    X(ATTN_STEP_ATTENTION, "attention")   /* map: after softmax, before dropout */                                \
+    X(ATTN_STEP_DROPPED, "dropped")       /* map: after dropout */                                                \
+    X(ATTN_STEP_LSE, "lse")               /* (batch, heads, q_len): log of the sum of exp of masked scores */     \
+    X(ATTN_STEP_ENTROPY, "entropy")       /* (batch, heads, q_len): -sum p ln p, in nats */                       \
+    X(ATTN_STEP_CONTEXT, "context")       /* (batch, heads, q_len, d_v): attention v */                           \
+    X(ATTN_STEP_CONCAT, "concat")         /* (batch, q_len, heads * d_v) */                                       \
+    X(ATTN_STEP_PROJECTED, "projected")   /* (batch, q_len, d_out): after the output projection */                \
+    X(ATTN_STEP_RESIDUAL, "residual")     /* (batch, q_len, d_out): query + projected */                          \
+    X(ATTN_STEP_OUTPUT, "output")         /* the result, with the rank of query */                                \
+    X(ATTN_STEP_ATTENTION_MEAN, "attention_mean") /* (batch, q_len, kv_len): mean over the heads */               \
+    X(ATTN_STEP_MASK, "mask")             /* map of bool: what was allowed */
+
+typedef enum {
+#define ATTN_STEP_ENUM(code, name) code,
+    ATTN_STEP_LIST(ATTN_STEP_ENUM)
+#undef ATTN_STEP_ENUM
+    ATTN_STEP_COUNT
+} attn_step;
+
+const char *attn_step_name(attn_step step);
+/* ATTN_STEP_COUNT when no step has that name. */
+attn_step attn_step_from_name(const char *name);
+/* Whether the step is (batch, heads, q_len, kv_len), so that the heads, queries and keys selections apply to it. */
+bool attn_step_is_map(attn_step step);
+
+typedef struct {
+    const attn_tensor *query; /* attention: rank 2, 3, 4; a layer: rank 2, 3 */
+    const attn_tensor *key;   /* NULL: query (self-attention) */
+    const attn_tensor *value; /* NULL: key */
+} attn_inputs;
+
+/* y = x W + b; weight NULL: absent. */
+typedef struct {
+    const attn_tensor *weight;
+    const attn_tensor *bias;
+} attn_linear;
+
+typedef enum { ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP } attn_qkv_order;
+typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W, or y = x W^T */
+
+/*
+ * Either query, key and value, or qkv. in_out shapes (out_in swaps the last two):
+ *   query  (d_query, heads * d_k)    or (heads, d_query, d_k)      bias (heads * d_k) or (heads, d_k)
+ *   key    (d_key, kv_heads * d_k)   or (kv_heads, d_key, d_k)     bias likewise
+ *   value  (d_value, kv_heads * d_v) or (kv_heads, d_value, d_v)
+ *   qkv    (d_model, (heads + 2 kv_heads) * d_k); columns: stacked q…, k…, v…; per_head q0 k0 v0 q1 k1 v1 …;
+ *          per_group: the query heads of a group, its key head, its value head, then the next group
+ *   output (heads * d_v, d_out)      or (heads, d_v, d_out)        bias (d_out)
+ *   norm   weight (d), bias (d): the gain and shift of the normalisation, each optional
+ */
+typedef struct {
+    attn_linear query, key, value, qkv, output, norm;
+    attn_qkv_order qkv_order;
+    attn_layout layout;
+} attn_weights;
+
+typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS } attn_norm_type;
+typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
+
+/*
+ * Which heads, query rows or key columns of the maps are kept. items: ascending or not, each below the dimension;
+ * count 0 with items NULL: all.
+ */
+typedef struct {
+    const size_t *items;
+    size_t count;
+} attn_selection;
+
+typedef struct {
+    attn_dtype compute;       /* ATTN_F32 or ATTN_F64: the type of every tensor but masks */
+    size_t num_heads;         /* 0: from the weights or inputs, else 1 */
+    size_t kv_num_heads;      /* 0: the same */
+    bool has_scale;           /* false: 1 / sqrt(d_k) */
+    double scale;
+    double softcap;           /* c in c tanh(s / c); 0: none */
+    bool residual;            /* output = query + projected (the query before any pre-norm) */
+    attn_norm_type norm;
+    attn_norm_position norm_position; /* post: after the residual; pre: on query (and key, value where they default to it) */
+    double norm_eps;
+    double dropout;           /* p; 0: none. Weights are kept with probability 1 - p and scaled by 1 / (1 - p) */
+    bool dropout_attention, dropout_residual; /* where: on the weights; on projected before the residual is added */
+    uint64_t dropout_seed;
+    uint32_t want;            /* bit 1 << attn_step for each step to give back */
+    attn_selection heads, queries, keys;
+} attn_options;
+
+/* Zero-initialise, fill in what there is. The core reads it and never writes; everything stays the caller's. */
+typedef struct {
+    attn_inputs inputs;
+    attn_weights weights;
+    attn_masks masks;
+    attn_options options;
+    bool is_layer; /* multi-head attention with weights, rather than attention on q, k, v as given */
+} attn_request;
+
+typedef struct {
+    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
+    size_t d_query, d_key, d_value; /* features of one token of each input */
+    size_t d_out;                   /* of one row of output */
+    int query_rank;
+} attn_dims;
+
+/* How many bytes and floating-point operations a stage takes. */
+typedef struct {
+    double projections, attention, output_projection, rest; /* FLOPs */
+} attn_flops;
+
+typedef struct {
+    attn_dims dims;
+    attn_dtype compute;
+    attn_mask mask;
+    double scale;
+    size_t selected_heads, selected_queries, selected_keys; /* of the maps that are kept */
+    uint32_t want;
+    attn_tensor step[ATTN_STEP_COUNT]; /* shape and dtype of each wanted step; data NULL */
+    size_t step_bytes[ATTN_STEP_COUNT];
+    size_t result_bytes;  /* all wanted steps */
+    size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */
+    size_t scratch_bytes; /* arena bytes per thread */
+    attn_flops flops;
+    double total_flops;
+} attn_plan;
+
+/*
+ * Checks the whole request and fills *plan. Allocates nothing, reads masks and lengths but no other numbers; O(masks).
+ * Errors name the member of the request ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
+ *   ATTN_ERR_FIELD   a member is missing, or not allowed beside another
+ *   ATTN_ERR_SHAPE   dimensions disagree; expected and received hold the shapes
+ *   ATTN_ERR_VALUE   a number outside what is allowed
+ *   ATTN_ERR_TOO_LARGE a product of dimensions overflows, or one does not fit the BLAS integer
+ */
+ATTN_MUST_CHECK attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err);
+
+/* Arena bytes for a run with that many threads, the result included: an arena with this ceiling is enough. */
+size_t attn_plan_bytes(const attn_plan *plan, size_t threads);
+
+#endif

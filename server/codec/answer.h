@@ -1,0 +1,27 @@
+/*
+ * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and an error as one.
+ */
+#ifndef CODEC_ANSWER_H
+#define CODEC_ANSWER_H
+
+#include "attn/multihead.h"
+#include "codec/chunks.h"
+#include "codec/envelope.h"
+
+/*
+ * Appends the whole answer to a request:
+ *   {"outputs": {…}, "shapes": {…}, "effective": {…}, "diagnostics": {…}, "tokens": {…}}
+ * Outputs come in the order of ATTN_STEP_LIST and have no leading dimensions that the request did not have, except the
+ * maps, which are always (batch, heads, q_len, kv_len). Without memory out->is_ok becomes false.
+ */
+void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                       const attn_runtime *runtime, struct chunks *out);
+
+/* At most so many bytes of text come out: what the limit on results is compared with, before anything runs. */
+size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan);
+
+/* {"error": …, "type": "/problems/shape", "title": …, "status": …, "detail": …, "pointer": …, …} */
+void answer_write_error(const attn_error *error, const char *type, const char *title, int http_status,
+                        const char *request_id, struct chunks *out);
+
+#endif

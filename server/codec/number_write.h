@@ -1,0 +1,18 @@
+/*
+ * number_write.h: float32 and float64 to the shortest decimal text that reads back to the same value.
+ *
+ * Text is JSON: no leading '+', no bare point, "1e-7" style exponents where that is shorter, "-0" for minus zero.
+ * Not for NaN and infinities: the caller says how those are written.
+ */
+#ifndef CODEC_NUMBER_WRITE_H
+#define CODEC_NUMBER_WRITE_H
+
+enum { NUMBER_TEXT_MAX = 32 }; /* bytes that any of these may write; nothing is terminated */
+
+/* Each writes value (finite) at to and returns the end of the text. */
+char *number_write_f32(char *to, float value);
+char *number_write_f64(char *to, double value);
+/* Rounded to digits significant digits (1 … 17), correctly, trailing zeros dropped. */
+char *number_write_digits(char *to, double value, int digits);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * executor.h: the bounded queue between the I/O threads and the compute threads.
+ *
+ * An I/O thread submits a job and goes on; a compute thread runs it. At most queue_limit jobs wait: one more is refused
+ * at once, so that a client learns within milliseconds that the server is full instead of waiting for a time-out.
+ */
+#ifndef SERVICE_EXECUTOR_H
+#define SERVICE_EXECUTOR_H
+
+#include "attn/runtime.h"
+
+struct executor;
+
+/* NULL without memory or threads. kernel NULL: the best. */
+struct executor *executor_create(size_t threads, size_t queue_limit, const attn_kernel *kernel);
+/* Finishes every accepted job, then ends the threads. NULL is fine. */
+void executor_destroy(struct executor *executor);
+/* False when the queue is full, or without memory: job will not run. */
+ATTN_MUST_CHECK bool executor_submit(struct executor *executor, void (*job)(void *argument), void *argument);
+/* Seconds after which a refused client may try again: what waits, times what a job took of late, over the threads. */
+unsigned executor_retry_after_s(const struct executor *executor);
+size_t executor_waiting(const struct executor *executor);
+size_t executor_running(const struct executor *executor);
+/* What a job computes with. */
+attn_runtime executor_runtime(const struct executor *executor);
+
+#endif
