@@ -19,16 +19,17 @@ MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 MODE_FLAGS_coverage := -O0 -g --coverage
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 
-OUR_CPPFLAGS := -Icore/include -Iserver -D_GNU_SOURCE -DATTN_VERSION='"$(VERSION)"'
+OUR_CPPFLAGS := -Icore/include -Icore/src -Iserver -D_GNU_SOURCE -DATTN_VERSION='"$(VERSION)"'
 OUR_CFLAGS := -std=c17 -fPIC -pthread $(WARN) $(if $(WERROR),-Werror) $(MODE_FLAGS) -MMD -MP
 OUR_LDFLAGS := -pthread $(MODE_FLAGS)
 
 # Kernels are the same source for another instruction set; the table in kernel.c chooses at start.
 ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 ifeq ($(ARCH),x86_64)
-KERNEL_FLAGS_avx2 := -mavx2 -mfma
-KERNEL_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+KERNEL_FLAGS_avx2 := -mavx2 -mfma -ffp-contract=fast
+KERNEL_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 endif
+KERNEL_FLAGS_portable := -ffp-contract=fast
 
 CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
 SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/codec/*.c)
