@@ -20,6 +20,16 @@
 
 /* ---- a tile, and the task ---- */
 
+static void FN(score)(task_t *task, const tile_t *tile)
+{
+    if (task->job->few_rows) {
+        FN(score_few_rows)(task, tile);
+        return;
+    }
+    FN(pack_block)(task, tile);
+    FN(score_tile)(task, tile);
+}
+
 static bool FN(keeps_scores)(const struct attn_heads_job *job)
 {
     return job->map[MAP_SCORES].data != NULL || job->map[MAP_SCALED].data != NULL;
@@ -31,8 +41,7 @@ static void FN(keep_scores)(task_t *task, const tile_t *tile)
     tile_t whole = *tile;
     whole.from = 0;
     whole.to = FN(round_up)(tile->keys, PANEL);
-    FN(pack_block)(task, &whole);
-    FN(score_tile)(task, &whole);
+    FN(score)(task, &whole);
     for (size_t r = 0; r < tile->rows; r++) {
         REAL *x = task->s + r * TILE_STRIDE;
         FN(keep_seen_row)(task, &whole, MAP_SCORES, r, x);
@@ -49,16 +58,18 @@ static void FN(attend_tile)(task_t *task, tile_t tile, REAL *max_abs)
         FN(keep_hidden_tile)(task, &tile);
         return;
     }
-    FN(pack_block)(task, &tile);
-    FN(score_tile)(task, &tile);
-    for (size_t r = 0; r < FN(round_up)(tile.rows, REGISTER_ROWS); r++)
+    FN(score)(task, &tile);
+    for (size_t r = tile.rows; !task->job->few_rows && r < FN(round_up)(tile.rows, REGISTER_ROWS); r++)
         task->alpha[r] = 1;
     for (size_t r = 0; r < tile.rows; r++) {
         FN(scale_row)(task->s + r * TILE_STRIDE + tile.from, tile.to - tile.from, (REAL)task->job->scale,
                       (REAL)task->job->softcap);
         FN(softmax_row)(task, &tile, r, max_abs);
     }
-    FN(context_tile)(task, &tile);
+    if (task->job->few_rows)
+        FN(context_few_rows)(task, &tile);
+    else
+        FN(context_tile)(task, &tile);
     FN(add_odd_values)(task, &tile);
 }
 
@@ -109,21 +120,51 @@ static void FN(finish_row)(const task_t *task, size_t row)
     }
 }
 
-/* One tile of rows against the keys of the pack. */
-static void FN(attend_rows)(task_t *task, size_t row0, REAL *max_abs)
+/* One tile of rows against keys first_key … end_key, all of them in the pack when there is one. */
+static void FN(attend_rows)(task_t *task, size_t row0, size_t first_key, size_t end_key, REAL *max_abs)
 {
     const struct attn_heads_job *job = task->job;
-    size_t rows = task->rows - row0 < TILE_ROWS ? task->rows - row0 : TILE_ROWS;
-    tile_t tile = {.row0 = row0, .rows = rows};
-    FN(pack_queries)(task, &tile);
-    for (size_t r = 0; r < rows; r++)
+    tile_t tile = {.row0 = row0, .rows = FN(least)(task->rows - row0, TILE_ROWS)};
+    if (!job->few_rows)
+        FN(pack_queries)(task, &tile);
+    for (size_t r = 0; r < tile.rows; r++)
         task->span[r] = attn_mask_span(job->mask, task->b, task->first_row + row0 + r);
-    size_t end = task->pack_first + job->pack_keys < job->kv_len ? task->pack_first + job->pack_keys : job->kv_len;
-    for (size_t key0 = task->pack_first; key0 < end; key0 += TILE_KEYS) {
+    for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {
         tile.key0 = key0;
-        tile.keys = end - key0 < TILE_KEYS ? end - key0 : TILE_KEYS;
+        tile.keys = FN(least)(end_key - key0, TILE_KEYS);
         FN(attend_tile)(task, tile, max_abs);
     }
+}
+
+static bool FN(is_cancelled)(const struct attn_heads_job *job)
+{
+    return job->is_cancelled != NULL && job->is_cancelled(job->cancel_context);
+}
+
+static void FN(finish_rows)(const task_t *task, size_t from, size_t to)
+{
+    for (size_t row = from; row < to; row++)
+        FN(finish_row)(task, row);
+}
+
+/* All keys, a pack at a time. */
+static void FN(attend_chunk)(task_t *task, REAL *max_abs)
+{
+    const struct attn_heads_job *job = task->job;
+    const bool is_one_pack = job->kv_len <= job->pack_keys;
+    for (size_t first = 0; first < job->kv_len; first += job->pack_keys) {
+        task->pack_first = first;
+        memset(task->block_is_packed, 0, job->pack_keys / TILE_KEYS);
+        for (size_t row0 = 0; row0 < task->rows; row0 += TILE_ROWS) {
+            if (FN(is_cancelled)(job))
+                return;
+            FN(attend_rows)(task, row0, first, FN(least)(first + job->pack_keys, job->kv_len), max_abs);
+            if (is_one_pack) /* while the rows of the maps are still in the cache */
+                FN(finish_rows)(task, row0, FN(least)(row0 + TILE_ROWS, task->rows));
+        }
+    }
+    if (!is_one_pack || job->kv_len == 0)
+        FN(finish_rows)(task, 0, task->rows);
 }
 
 static void FN(attend)(const struct attn_heads_job *job, size_t t, void *scratch)
@@ -131,22 +172,47 @@ static void FN(attend)(const struct attn_heads_job *job, size_t t, void *scratch
     task_t task = {0};
     REAL max_abs = 0;
     FN(begin)(&task, job, t, scratch);
-    const bool is_one_pack = job->kv_len <= job->pack_keys;
-    for (size_t first = 0; first < job->kv_len; first += job->pack_keys) {
-        task.pack_first = first;
-        memset(task.block_is_packed, 0, job->pack_keys / TILE_KEYS);
-        for (size_t row0 = 0; row0 < task.rows; row0 += TILE_ROWS) {
-            if (job->is_cancelled != NULL && job->is_cancelled(job->cancel_context))
-                return;
-            FN(attend_rows)(&task, row0, &max_abs);
-            /* While the rows of the maps are still in the cache. */
-            for (size_t row = row0; is_one_pack && row < task.rows && row < row0 + TILE_ROWS; row++)
-                FN(finish_row)(&task, row);
-        }
-    }
-    for (size_t row = 0; (!is_one_pack || job->kv_len == 0) && row < task.rows; row++)
-        FN(finish_row)(&task, row);
+    if (!job->few_rows)
+        FN(attend_chunk)(&task, &max_abs);
+    else if (!FN(is_cancelled)(job))
+        FN(attend_rows)(&task, 0, task.first_key, task.end_key, &max_abs);
     job->task_max_abs[t] = (double)max_abs;
+}
+
+/* Adds what another split of the same row has come to: both are brought to the larger maximum. */
+static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
+{
+    if (!from->row_sees_key[row])
+        return;
+    const REAL before = to->m[row], other = from->m[row], m = before > other ? before : other;
+    const REAL shift = m == -(REAL)INFINITY ? 0 : m;
+    const REAL alpha = m == before ? 1 : FN(exp_one)(before - shift), beta = FN(exp_one)(other - shift);
+    const REAL moved = alpha == 0 || m == before ? 0 : (before - shift) * to->l[row];
+    const REAL other_moved = beta == 0 || m == other ? 0 : (other - shift) * from->l[row];
+    to->entropy_sum[row] =
+        alpha * (to->entropy_sum[row] + moved) + beta * (from->entropy_sum[row] + other_moved);
+    to->l[row] = alpha * to->l[row] + beta * from->l[row];
+    to->m[row] = m;
+    to->row_sees_key[row] = 1;
+    REAL *o = to->o + row * to->v_columns;
+    const REAL *other_o = from->o + row * from->v_columns;
+    for (size_t d = 0; d < to->v_columns; d++)
+        o[d] = alpha * o[d] + beta * other_o[d];
+}
+
+/* Few queries: the splits of head t, in order, into one. */
+static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
+{
+    task_t task = {0}, part = {0};
+    (void)scratch;
+    FN(find_partials)(job, &task, t, 0);
+    FN(find_head)(job, &task, t);
+    for (size_t split = 1; split < job->splits; split++) {
+        FN(find_partials)(job, &part, t, split);
+        for (size_t row = 0; row < job->q_len; row++)
+            FN(merge_row)(&task, &part, row);
+    }
+    FN(finish_rows)(&task, 0, job->q_len);
 }
 
 #undef PANEL

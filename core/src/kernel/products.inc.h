@@ -177,7 +177,7 @@ static void FN(context_tile)(task_t *task, const tile_t *tile)
 static void FN(add_odd_values)(task_t *task, const tile_t *tile)
 {
     const struct attn_heads_job *job = task->job;
-    const size_t block = FN(block_of)(task, tile);
+    const size_t block = job->few_rows ? 0 : FN(block_of)(task, tile);
     if (task->block_odd_keys[block] == 0)
         return;
     for (size_t j = tile->from; j < tile->to && j < tile->keys; j++) {
@@ -195,3 +195,152 @@ static void FN(add_odd_values)(task_t *task, const tile_t *tile)
     }
 }
 
+
+/* ---- the two products for few queries ---- */
+
+#if REAL_BITS == 32
+enum { FN(LANE_BITS) = VECTOR_BYTES == 64 ? 4 : VECTOR_BYTES == 32 ? 3 : 2 };
+#else
+enum { FN(LANE_BITS) = VECTOR_BYTES == 64 ? 3 : VECTOR_BYTES == 32 ? 2 : 1 };
+#endif
+
+/* Sums of neighbours: of a in the first half of the lanes, of b in the second. */
+static inline vec FN(add_pairs)(vec a, vec b)
+{
+#if VECTOR_BYTES / (REAL_BITS / 8) == 16
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
+           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 8
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
+           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 4
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#else
+    return __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
+/* s[j] = q k_j for LANES keys at once: a sum of vectors for each, then a tree that turns them into lanes. */
+static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, REAL *s)
+{
+    vec sum[LANES];
+    const size_t whole = d_k / LANES * LANES;
+#pragma GCC unroll 16
+    for (int j = 0; j < LANES; j++)
+        sum[j] = (vec){0};
+    for (size_t d = 0; d < whole; d += LANES) {
+        vec qd = FN(load)(q + d);
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++)
+            sum[j] += qd * FN(load)(k + j * k_stride + (ptrdiff_t)d);
+    }
+#pragma GCC unroll 4
+    for (int level = 1; level <= FN(LANE_BITS); level++)
+#pragma GCC unroll 8
+        for (int pair = 0; pair < LANES >> level; pair++)
+            sum[pair] = FN(add_pairs)(sum[2 * pair], sum[2 * pair + 1]);
+    FN(store)(s, sum[0]);
+    for (size_t d = whole; d < d_k; d++)
+        for (int j = 0; j < LANES; j++)
+            s[j] += q[d] * k[j * k_stride + (ptrdiff_t)d];
+}
+
+/* The same for one key: the same sums in the same order. */
+static inline REAL FN(score_key)(const REAL *q, const REAL *k, size_t d_k)
+{
+    vec sum = {0};
+    const size_t whole = d_k / LANES * LANES;
+    for (size_t d = 0; d < whole; d += LANES)
+        sum += FN(load)(q + d) * FN(load)(k + d);
+    REAL part[LANES];
+    FN(store)(part, sum);
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int lane = 0; lane < width; lane++)
+            part[lane] = part[2 * lane] + part[2 * lane + 1];
+    for (size_t d = whole; d < d_k; d++)
+        part[0] += q[d] * k[d];
+    return part[0];
+}
+
+static void FN(score_few_rows)(task_t *task, const tile_t *tile)
+{
+    const size_t d_k = task->job->d_k, end = tile->to < tile->keys ? tile->to : tile->keys;
+    const ptrdiff_t k_stride = task->job->k.row_stride;
+    const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride;
+    for (size_t c = tile->from; c < tile->to; c += LANES)
+        for (size_t r = 0; r < tile->rows; r++) {
+            const REAL *q = task->q_head + (ptrdiff_t)(tile->row0 + r) * task->job->q.row_stride;
+            REAL *s = task->s + r * TILE_STRIDE + c;
+            if (c + LANES <= end)
+                FN(score_keys)(q, k + (ptrdiff_t)c * k_stride, k_stride, d_k, s);
+            else
+                for (size_t j = 0; j < LANES; j++)
+                    s[j] = c + j < end ? FN(score_key)(q, k + (ptrdiff_t)(c + j) * k_stride, d_k) : 0;
+        }
+}
+
+enum { FN(FEW_WIDTH) = 4 }; /* vectors of features that are summed together */
+
+/* o[…] += sum over keys of p[key] v[key][…] for width vectors of features; row r of p is r * TILE_STRIDE further on. */
+static inline __attribute__((always_inline)) void FN(context_few_tile)(const REAL *p, const REAL *v, ptrdiff_t v_stride,
+                                                                       size_t keys, REAL *o, const int width)
+{
+    vec sum[FN(FEW_WIDTH)];
+#pragma GCC unroll 4
+    for (int w = 0; w < width; w++)
+        sum[w] = FN(load)(o + w * LANES);
+    for (size_t j = 0; j < keys; j++, v += v_stride)
+#pragma GCC unroll 4
+        for (int w = 0; w < width; w++)
+            sum[w] += p[j] * FN(load)(v + w * LANES);
+#pragma GCC unroll 4
+    for (int w = 0; w < width; w++)
+        FN(store)(o + w * LANES, sum[w]);
+}
+
+/* One row: all features, over keys from … to of the tile. */
+static void FN(context_few_row)(const task_t *task, const REAL *p, const REAL *v, size_t keys, REAL *o)
+{
+    const size_t d_v = task->job->d_v;
+    const ptrdiff_t v_stride = task->job->v.row_stride;
+    size_t d = 0;
+    for (; d_v - d >= FN(FEW_WIDTH) * LANES; d += FN(FEW_WIDTH) * LANES)
+        FN(context_few_tile)(p, v + d, v_stride, keys, o + d, FN(FEW_WIDTH));
+    for (; d_v - d >= LANES; d += LANES)
+        FN(context_few_tile)(p, v + d, v_stride, keys, o + d, 1);
+    for (; d < d_v; d++)
+        for (size_t j = 0; j < keys; j++)
+            o[d] += p[j] * v[(ptrdiff_t)j * v_stride + (ptrdiff_t)d];
+}
+
+/* Which values of the tile are not finite; they are then in the cache for the product. */
+static void FN(find_odd_values)(task_t *task, const tile_t *tile)
+{
+    size_t odd_keys = 0, end = tile->to < tile->keys ? tile->to : tile->keys;
+    for (size_t j = tile->from; j < end; j++) {
+        const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * task->job->v.row_stride;
+        task->key_is_odd[j] = !FN(all_finite)(v, task->job->d_v);
+        odd_keys += task->key_is_odd[j];
+    }
+    task->block_odd_keys[0] = odd_keys;
+}
+
+/* The values between two that are not finite, run by run. */
+static void FN(context_few_rows)(task_t *task, const tile_t *tile)
+{
+    const size_t end = tile->to < tile->keys ? tile->to : tile->keys;
+    FN(find_odd_values)(task, tile);
+    for (size_t r = 0; r < tile->rows; r++) {
+        REAL *o = task->o + (tile->row0 + r) * task->v_columns;
+        for (size_t d = 0; d < task->v_columns; d += LANES)
+            FN(store)(o + d, task->alpha[r] * FN(load)(o + d));
+        for (size_t from = tile->from; from < end;) {
+            size_t to = from;
+            while (to < end && !task->key_is_odd[to])
+                to++;
+            const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * task->job->v.row_stride;
+            FN(context_few_row)(task, task->s + r * TILE_STRIDE + from, v, to - from, o);
+            from = to + 1;
+        }
+    }
+}
