@@ -198,10 +198,12 @@ void scene_layer(test_scene *scene, const scene_size *n, size_t d_model)
 uint32_t scene_every_step(const attn_request *request)
 {
     uint32_t all = (UINT32_C(1) << ATTN_STEP_COUNT) - 1;
-    if (!request->is_layer || request->weights.output.weight == NULL)
+    if (request->weights.output.weight == NULL)
         all &= ~(UINT32_C(1) << ATTN_STEP_PROJECTED);
     if (!request->options.residual)
         all &= ~(UINT32_C(1) << ATTN_STEP_RESIDUAL);
+    if (!(request->options.dropout > 0 && request->options.dropout_attention))
+        all &= ~(UINT32_C(1) << ATTN_STEP_DROPPED);
     return all;
 }
 

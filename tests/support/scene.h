@@ -60,7 +60,7 @@ void scene_attention(test_scene *scene, const scene_size *size);
 /* A layer: query (b, q_len, d_model), key (b, kv_len, d_model), all four projections with biases. */
 void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 
-/* All steps that a request can give: everything but those that an attention without a layer has not. */
+/* All steps that the request can give: no projected without its weight, no residual or dropped without the option. */
 uint32_t scene_every_step(const attn_request *request);
 
 /* A run and what it gave. */
