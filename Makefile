@@ -1,67 +1,193 @@
 # attnd: attention as a service. `make help` lists what can be made; everything is built under build/$(MODE).
+#
+#   MODE=release|sanitize|thread|coverage   what to build      WERROR=1   warnings are errors
+#   V=1                                     show commands      CFLAGS, LDFLAGS, CC … are yours and come last
 
 MODE ?= release
-V ?= 0
-VERSION := $(shell cat VERSION)
-BUILD := build/$(MODE)
+BUILD ?= build/$(MODE)
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+PKG_CONFIG ?= pkg-config
 Q := $(if $(filter 1,$(V)),,@)
+VERSION := $(shell cat VERSION)
+SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+
+# Debian's names of what running and testing take, for `make run` and `make test`.
+RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
 
 PKGS_SERVER := libmicrohttpd jansson
 PKGS_CORE := openblas
 PKGS_TESTS := check
-pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
+pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
+CFLAGS_CORE := $(call pkg,--cflags,$(PKGS_CORE))
+CFLAGS_SERVER := $(call pkg,--cflags,$(PKGS_SERVER))
+CFLAGS_TESTS := $(call pkg,--cflags,$(PKGS_TESTS))
+LIBS_CORE := $(call pkg,--libs,$(PKGS_CORE)) -lm
+LIBS_SERVER := $(call pkg,--libs,$(PKGS_SERVER))
+LIBS_TESTS := $(call pkg,--libs,$(PKGS_TESTS))
 
+# No -Ofast and no -ffast-math: they turn isnan into 0, and masks are infinities.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
         -Wcast-qual -Wpointer-arith -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wdouble-promotion -Wimplicit-fallthrough
-MODE_FLAGS_release := -O3 -g
+MODE_FLAGS_release := -O3 -g -fstack-protector-strong
 MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 MODE_FLAGS_coverage := -O0 -g --coverage
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
+MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
-OUR_CPPFLAGS := -Icore/include -Iserver -D_GNU_SOURCE -DATTN_VERSION='"$(VERSION)"'
-OUR_CFLAGS := -std=c17 -fPIC -pthread $(WARN) $(if $(WERROR),-Werror) $(MODE_FLAGS) -MMD -MP
-OUR_LDFLAGS := -pthread $(MODE_FLAGS)
+OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" $(MODE_CPPFLAGS_$(MODE))
+OUR_CFLAGS := -std=c17 -fPIC -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS)
+OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now
+COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
+LINK = $(CC) $(OUR_LDFLAGS)
 
 # Kernels are the same source for another instruction set; the table in kernel.c chooses at start.
-ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
+ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 ifeq ($(ARCH),x86_64)
-KERNEL_FLAGS_avx2 := -mavx2 -mfma
-KERNEL_FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+KERNEL_FLAGS_core/src/kernel/avx2.c := -mavx2 -mfma -ffp-contract=fast
+KERNEL_FLAGS_core/src/kernel/avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 endif
+KERNEL_FLAGS_core/src/kernel/portable.c := -ffp-contract=fast
 
 CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
 SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/codec/*.c)
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC)
+PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
+HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
+           tests/support/*.h))
+FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h examples/*.c)
+
+# The server sees the core's public headers alone; tests of the core may look inside it.
+cppflags_of = $(if $(filter core/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
+    -Itests $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
+
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
+SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
+SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all check clean help
-all: $(BUILD)/attnd $(BUILD)/libattn.a ## build the server and the library
+.PHONY: all run test deps check cases examples readme vectors headers layers tidy format format-check coverage install \
+        clean help FORCE
+.DELETE_ON_ERROR:
 
-$(BUILD)/%.o: %.c
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(call pkg,--cflags,$(PKGS_CORE) $(PKGS_SERVER) $(PKGS_TESTS)) $(OUR_CFLAGS) $(KERNEL_FLAGS_$(basename $(notdir $<))) $(CFLAGS) -c $< -o $@
+all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
+
+run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=address:port)
+	$(Q)scripts/install_packages.sh $(RUN_PACKAGES)
+	+$(Q)$(MAKE) --no-print-directory all
+	$(Q)exec $(BUILD)/attnd
+
+test: ## install what the tests need, run everything that is quick
+	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
+	+$(Q)$(MAKE) --no-print-directory all
+	+$(Q)$(MAKE) --no-print-directory check cases examples readme vectors
+
+deps: ## install what building, running and testing take (apt-get, only when something is missing)
+	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
+
+# Written anew when the command changes, so that another compiler or another flag rebuilds.
+$(BUILD)/command: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)$(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) || \
+	    { echo "libraries are missing; 'make run' installs them: $(RUN_PACKAGES)" >&2; exit 1; }
+	$(Q)echo '$(subst ','\'',$(COMPILE) $(LINK) $(LDFLAGS))' | cmp -s - $@ || \
+	    echo '$(subst ','\'',$(COMPILE) $(LINK) $(LDFLAGS))' > $@
+
+$(BUILD)/%.o: CPPFLAGS_OF = $(call cppflags_of,$<)
+$(BUILD)/%.o: CFLAGS_OF = $(KERNEL_FLAGS_$<)
+$(BUILD)/%.o: %.c $(BUILD)/command
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+# What the public headers declare is exported, and nothing else.
+$(BUILD)/libattn.map: $(PUBLIC_HEADERS) scripts/exported_symbols.awk
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -f scripts/exported_symbols.awk $(PUBLIC_HEADERS) > $@
+
+$(SHARED): $(CORE_OBJ) $(BUILD)/libattn.map
+	$(Q)$(LINK) -shared -Wl,-soname,libattn.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/libattn.map $(LDFLAGS) \
+	    $(CORE_OBJ) $(LIBS_CORE) $(LDLIBS) -o $@
+
 $(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(CC) $(OUR_LDFLAGS) $(LDFLAGS) $^ $(call pkg,--libs,$(PKGS_SERVER) $(PKGS_CORE)) -lm $(LDLIBS) -o $@
+	$(Q)$(LINK) -pie $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
-$(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(call obj,$(SUPPORT_SRC)) $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(CC) $(OUR_LDFLAGS) $(LDFLAGS) $^ $(call pkg,--libs,$(PKGS_TESTS) $(PKGS_SERVER) $(PKGS_CORE)) -lm $(LDLIBS) -o $@
+$(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
+# BLAS gets one thread because check forks.
 check: $(TEST_BIN) ## build and run the unit tests
 	$(Q)for t in $(TEST_BIN); do OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $$t || exit 1; done
 
+cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
+	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
+
+examples: all ## run the programs of examples/, the C one against an installed library
+	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/examples/run.py --attnd $(BUILD)/attnd
+
+readme: $(BUILD)/attnd ## run the commands of README.md and compare what they print
+	$(Q)python3 tests/readme/run.py --attnd $(BUILD)/attnd README.md
+
+vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+
+headers: ## every header compiles on its own
+	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests $(CFLAGS_SERVER) \
+	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
+	@echo "headers: $(words $(HEADERS)) compile on their own"
+
+layers: ## includes point one way, each library has one home, no two sources share a name
+	$(Q)scripts/check_layers.sh
+
+compile_commands.json: Makefile $(SOURCES)
+	$(file >$@,[)
+	$(foreach f,$(SOURCES),$(file >>$@,$(compile_entry)))
+	$(file >>$@,])
+comma := ,
+compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"directory": "$(CURDIR)"$(comma) "file": "$f"$(comma) \
+    "command": "$(subst ",\",$(subst \,\\,$(call command_for,$(f)))) -c $f"}
+command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(KERNEL_FLAGS_$(1)) $(CFLAGS)
+
+tidy: compile_commands.json ## clang-tidy over all sources
+	$(Q)printf '%s\n' $(SOURCES) | xargs -P "$$(nproc)" -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
+
+format: ## lay out all sources as .clang-format says
+	$(Q)clang-format -i $(FORMATTED)
+
+format-check: ## complain about sources that `make format` would change
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+
+coverage: ## lines that the tests execute, per folder and in all
+	+$(Q)$(MAKE) --no-print-directory MODE=coverage all
+	$(Q)find build/coverage -name '*.gcda' -delete
+	+$(Q)$(MAKE) --no-print-directory MODE=coverage check cases
+	$(Q)lcov --quiet --capture --directory build/coverage --base-directory . --no-external \
+	    --output-file build/coverage/lines.info
+	$(Q)awk -v root="$(CURDIR)/" -f scripts/coverage_by_folder.awk build/coverage/lines.info
+
+install: all ## install server, library, headers and attn.pc (PREFIX, LIBDIR, DESTDIR)
+	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn"
+	$(Q)install -m 755 $(BUILD)/attnd "$(DESTDIR)$(PREFIX)/bin/attnd"
+	$(Q)install -m 644 $(PUBLIC_HEADERS) "$(DESTDIR)$(PREFIX)/include/attn/"
+	$(Q)install -m 644 $(BUILD)/libattn.a "$(DESTDIR)$(LIBDIR)/libattn.a"
+	$(Q)install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libattn.so.$(VERSION)"
+	$(Q)ln -sf libattn.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/libattn.so.$(SOVERSION)"
+	$(Q)ln -sf libattn.so.$(SOVERSION) "$(DESTDIR)$(LIBDIR)/libattn.so"
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' core/attn.pc.in \
+	    > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
+
 clean: ## remove everything that was built
-	$(Q)rm -rf build
+	$(Q)rm -rf build compile_commands.json
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
--include $(patsubst %.c,$(BUILD)/%.d,$(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC))
+-include $(patsubst %.c,$(BUILD)/%.d,$(SOURCES))

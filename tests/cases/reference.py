@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""
+reference.py: attention as the equations say it, in plain Python and in double; what a case's answer is compared with.
+
+Written from API.md alone: it shares nothing with the server. `reference.py FOLDER…` writes expected.json for cases whose
+status is 200 (all of them without a FOLDER), and keeps the members of the file that it does not compute.
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from tensors import Tensor  # noqa: E402
+
+MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
+
+
+def answer(endpoint, request):
+    """outputs (name to Tensor) and the rows without keys, of a request that is well formed."""
+    options, weights = request.get("options", {}), request.get("weights", {})
+    x = Inputs(request["inputs"])
+    steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
+    attend(steps, request.get("masks", {}), options)
+    finish(steps, x, weights, options, endpoint == "multi-head-attention")
+    wanted = options.get("return", ["output", "attention"])
+    outputs = {name: select(name, steps[name], options) for name in wanted}
+    empty = [list(row) for row in steps["rows_without_keys"]]
+    return outputs, empty
+
+
+class Inputs:
+    """query, key and value with a batch: (batch, len, dim) or (batch, heads, len, dim)."""
+
+    def __init__(self, given):
+        tensors = {name: Tensor.from_json(value) for name, value in given.items()}
+        self.rank = len(tensors["query"].shape)
+        self.has_key, self.has_value = "key" in tensors, "value" in tensors
+        self.query = self._with_batch(tensors["query"])
+        self.key = self._with_batch(tensors["key"]) if self.has_key else self.query
+        self.value = self._with_batch(tensors["value"]) if self.has_value else self.key
+
+    @staticmethod
+    def _with_batch(x):
+        return x if len(x.shape) > 2 else x.reshape(1, *x.shape)
+
+
+def split(x, heads):
+    """(batch, len, heads * d) to (batch, heads, len, d)."""
+    batch, length, width = x.shape
+    return x.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
+
+
+def heads_as_given(x, options):
+    if len(x.query.shape) == 4:
+        return {"q": x.query, "k": x.key, "v": x.value}
+    heads = options.get("num_heads", 1)
+    kv_heads = options.get("kv_num_heads", heads)
+    return {"q": split(x.query, heads), "k": split(x.key, kv_heads), "v": split(x.value, kv_heads)}
+
+
+class Layer:
+    """The projections of a layer."""
+
+    def __init__(self, x, weights, options):
+        self.x, self.weights = x, weights
+        self.is_out_in = weights.get("layout") == "out_in"
+        self.heads = options.get("num_heads", 0) or self._heads_of("query") or 1
+        self.kv_heads = options.get("kv_num_heads", 0) or self._heads_of("key") or self.heads
+        norm = options.get("norm", {})
+        self.is_pre = norm.get("position", "post") == "pre"
+        self.norm = norm
+
+    def _heads_of(self, name):
+        weight = self.weights.get(name, {}).get("weight")
+        tensor = Tensor.from_json(weight) if weight is not None else None
+        return tensor.shape[0] if tensor and len(tensor.shape) == 3 else 0
+
+    def steps(self):
+        query, key, value = self.x.query, self.x.key, self.x.value
+        if self.norm and self.is_pre:
+            normed = normalise(query, self.norm, self.weights.get("norm", {}))
+            key = key if self.x.has_key else normed
+            value = value if self.x.has_value or self.x.has_key else normed
+            query = normed
+        if "qkv" in self.weights:
+            return self._fused(query, key, value)
+        return {"q": split(project(query, self.weights["query"], self.is_out_in), self.heads),
+                "k": split(project(key, self.weights["key"], self.is_out_in), self.kv_heads),
+                "v": split(project(value, self.weights["value"], self.is_out_in), self.kv_heads)}
+
+    def _fused(self, query, key, value):
+        """Each of q, k and v is a choice of columns, head by head."""
+        columns = self._columns()
+        linear = self.weights["qkv"]
+        parts = {}
+        for name, x in (("q", query), ("k", key), ("v", value)):
+            chosen = [column for head in columns[name] for column in head]
+            parts[name] = split(pick(project(x, linear, self.is_out_in), chosen), len(columns[name]))
+        return parts
+
+    def _columns(self):
+        weight = Tensor.from_json(self.weights["qkv"]["weight"])
+        width = weight.shape[0 if self.is_out_in else 1]
+        d = width // (self.heads + 2 * self.kv_heads)
+        group = self.heads // self.kv_heads
+        order = self.weights["qkv"].get("order", "stacked")
+        if order == "stacked":
+            names = ["q"] * self.heads + ["k"] * self.kv_heads + ["v"] * self.kv_heads
+        else:
+            names = (["q"] * group + ["k", "v"]) * self.kv_heads
+        columns = {"q": [], "k": [], "v": []}
+        for at, name in enumerate(names):
+            columns[name].append(range(at * d, (at + 1) * d))
+        return columns
+
+
+def pick(x, columns):
+    rows = x.rows(x.shape[-1])
+    return Tensor((*x.shape[:-1], len(columns)), [row[c] for row in rows for c in columns])
+
+
+def project(x, linear, is_out_in):
+    """y = x W + b; a weight of rank 3 (heads, in, out) is the heads side by side."""
+    weight = Tensor.from_json(linear["weight"])
+    if len(weight.shape) == 3:
+        swap = (0, 1, 2) if not is_out_in else (0, 2, 1)
+        heads = weight.transpose(*swap)
+        matrix = heads.transpose(1, 0, 2).reshape(heads.shape[1], heads.shape[0] * heads.shape[2])
+    else:
+        matrix = weight.transpose(1, 0) if is_out_in else weight
+    columns = matrix.transpose(1, 0).rows(matrix.shape[0])
+    bias = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * len(columns)
+    data = [math.fsum(a * w for a, w in zip(row, column)) + b
+            for row in x.rows(x.shape[-1]) for column, b in zip(columns, bias)]
+    return Tensor((*x.shape[:-1], len(columns)), data)
+
+
+def output_project(concat, linear, is_out_in):
+    """W_O of rank 3 (heads, d_v, d_out) is the heads one below the other."""
+    weight = Tensor.from_json(linear["weight"])
+    if len(weight.shape) == 3:
+        rows = weight.transpose(0, 2, 1) if is_out_in else weight
+        weight = rows.reshape(rows.shape[0] * rows.shape[1], rows.shape[2])
+        is_out_in = False
+    return project(concat, {**linear, "weight": weight.nested()}, is_out_in)
+
+
+def normalise(x, norm, linear):
+    width = x.shape[-1]
+    gain = Tensor.from_json(linear["weight"]).data if "weight" in linear else [1.0] * width
+    shift = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * width
+    data = []
+    for row in x.rows(width):
+        mean = math.fsum(row) / width if norm["type"] == "layer" else 0.0
+        spread = math.sqrt(math.fsum((item - mean) ** 2 for item in row) / width + norm.get("eps", 1e-5))
+        data += [(item - mean) / spread * g + s for item, g, s in zip(row, gain, shift)]
+    return Tensor(x.shape, data)
+
+
+class Mask:
+    """Whether query i of head h in item b may attend to key j, and what is added to its score."""
+
+    def __init__(self, masks, shape):
+        self.masks, self.shape = masks, shape
+        self.tensors = {name: Tensor.from_json(masks[name]) for name in ("attend", "bias", "padding") if name in masks}
+        if "padding" in self.tensors and len(self.tensors["padding"].shape) == 1:
+            self.tensors["padding"] = self.tensors["padding"].reshape(1, self.shape[3])
+
+    def offset(self, b):
+        causal, (_, _, q_len, kv_len) = self.masks.get("causal"), self.shape
+        causal = causal if isinstance(causal, dict) else {}
+        added = causal.get("offset", 0)
+        added = added[b] if isinstance(added, list) else added
+        align = causal.get("align", "top_left" if "offset" in causal else "bottom_right")
+        return added + (kv_len - q_len if align == "bottom_right" else 0)
+
+    def window(self):
+        if "sliding_window" in self.masks:
+            return [self.masks["sliding_window"] - 1, 0]
+        return self.masks.get("window", [None, None])
+
+    def look_up(self, name, *index):
+        """Broadcast from the right: missing dimensions and those of size 1 stand for all."""
+        tensor = self.tensors[name]
+        at = 0
+        for size, i in zip(tensor.shape, index[4 - len(tensor.shape):]):
+            at = at * size + (i if size > 1 else 0)
+        return tensor.data[at]
+
+    def bias(self, *index):
+        return self.look_up("bias", *index) if "bias" in self.tensors else 0.0
+
+    def allows(self, b, h, i, j):
+        masks, position = self.masks, i + self.offset(b)
+        left, right = self.window()
+        padding = self.tensors.get("padding")
+        return not (masks.get("causal") and j > position
+                    or left is not None and j < position - left
+                    or right is not None and j > position + right
+                    or "key_lengths" in masks and j >= masks["key_lengths"][b]
+                    or "query_lengths" in masks and i >= masks["query_lengths"][b]
+                    or padding and not padding.data[(b if padding.shape[0] > 1 else 0) * self.shape[3] + j]
+                    or "attend" in self.tensors and not self.look_up("attend", b, h, i, j)
+                    or self.bias(b, h, i, j) == -math.inf)
+
+
+def attend(steps, masks, options):
+    """Fills in everything from the scores to the context. Masked scores are -infinity."""
+    q, k, v = steps["q"], steps["k"], steps["v"]
+    batch, heads, q_len, d_k = q.shape
+    kv_len, group = k.shape[2], heads // k.shape[1]
+    shape = (batch, heads, q_len, kv_len)
+    mask = Mask(masks, shape)
+    scale = options.get("scale", 1 / math.sqrt(d_k))
+    scale = 1.0 if scale == "none" else scale
+    cap = options.get("softcap")
+    q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
+    flat = {name: [] for name in (*MAPS, "lse", "entropy", "context")}
+    steps["rows_without_keys"] = []
+    for b in range(batch):
+        for h in range(heads):
+            keys = [(b * k.shape[1] + h // group) * kv_len + j for j in range(kv_len)]
+            rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
+            seen = [any(column) for column in zip(*rows)]
+            for i, allowed in enumerate(rows):
+                one = q_rows[(b * heads + h) * q_len + i]
+                # A key that nobody may attend to is never read, and neither is a query without keys.
+                scores = [math.fsum(a * c for a, c in zip(one, k_rows[key])) if seen[j] and any(allowed) else -math.inf
+                          for j, key in enumerate(keys)]
+                scaled = [score if score == -math.inf else cap * math.tanh(score * scale / cap) if cap else score * scale
+                          for score in scores]
+                masked = [s + mask.bias(b, h, i, j) if allowed[j] else -math.inf for j, s in enumerate(scaled)]
+                weights, lse = softmax(masked)
+                if not any(allowed):
+                    steps["rows_without_keys"].append((b, h, i))
+                flat["scores"] += scores
+                flat["scaled"] += scaled
+                flat["masked"] += masked
+                flat["attention"] += weights
+                flat["dropped"] += weights
+                flat["mask"] += allowed
+                flat["lse"].append(lse)
+                flat["entropy"].append(-math.fsum(w * math.log(w) for w in weights if w > 0))
+                flat["context"] += [math.fsum(w * v_rows[key][c] for w, key in zip(weights, keys) if w > 0)
+                                    for c in range(v.shape[3])]
+    for name in MAPS:
+        steps[name] = Tensor(shape, flat[name])
+    for name in ("lse", "entropy"):
+        steps[name] = Tensor(shape[:3], flat[name])
+    steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
+
+
+def softmax(row):
+    """Weights, and the log of the sum of exponentials; all zero and -infinity for a row without keys."""
+    top = max(row, default=-math.inf)
+    if top == -math.inf:
+        return [0.0] * len(row), -math.inf
+    exps = [math.exp(item - top) for item in row]
+    total = math.fsum(exps)
+    return [item / total for item in exps], top + math.log(total)
+
+
+def finish(steps, x, weights, options, is_layer):
+    batch, heads, q_len, d_v = steps["context"].shape
+    steps["concat"] = steps["context"].transpose(0, 2, 1, 3).reshape(batch, q_len, heads * d_v)
+    kv_len = steps["attention"].shape[3]
+    across = steps["attention"].transpose(0, 2, 3, 1).rows(heads)
+    steps["attention_mean"] = Tensor((batch, q_len, kv_len), [math.fsum(row) / heads for row in across])
+    if not is_layer:
+        steps["output"] = steps["context"] if len(x.query.shape) == 4 else steps["concat"]
+    else:
+        finish_layer(steps, x, weights, options)
+    if x.rank == 2:
+        steps["output"] = steps["output"].reshape(*steps["output"].shape[1:])
+
+
+def finish_layer(steps, x, weights, options):
+    output = steps["concat"]
+    if "output" in weights:
+        output = output_project(output, weights["output"], weights.get("layout") == "out_in")
+    steps["projected"] = output
+    if options.get("residual"):
+        output = Tensor(output.shape, [a + b for a, b in zip(x.query.data, output.data)])
+        steps["residual"] = output
+    norm = options.get("norm", {})
+    if norm and norm.get("position", "post") == "post":
+        output = normalise(output, norm, weights.get("norm", {}))
+    steps["output"] = output
+
+
+def select(name, tensor, options):
+    """The heads, queries and keys that are wanted of a map."""
+    if name not in MAPS:
+        return tensor
+    chosen = [options.get(part) for part in ("heads", "queries", "keys")]
+    picks = [range(tensor.shape[0])] + [range(size) if part is None else part
+                                        for part, size in zip(chosen, tensor.shape[1:])]
+    strides = tensor.strides()
+    data = [tensor.data[b * strides[0] + h * strides[1] + i * strides[2] + j]
+            for b in picks[0] for h in picks[1] for i in picks[2] for j in picks[3]]
+    return Tensor([len(part) for part in picks], data)
+
+
+def rounded(tensor, digits):
+    return tensor.map(lambda item: float(f"{item:.{digits}g}") if isinstance(item, float) and math.isfinite(item) else item)
+
+
+def written(name, tensor, options):
+    """In the form that the request asks for; null for masked scores where JSON numbers stand."""
+    is_double = options.get("compute") == "float64"
+    tensor = rounded(tensor, options.get("digits", 17 if is_double else 9))
+    if options.get("format") == "base64":
+        dtype = "bool" if name == "mask" else "float64" if is_double else "float32"
+        return Tensor(tensor.shape, tensor.data, dtype).packed()
+    if name in ("scores", "scaled", "masked"):
+        tensor = tensor.map(lambda item: None if item == -math.inf else item)
+    return tensor.flat() if options.get("format") == "flat" else tensor.nested()
+
+
+def write(case):
+    request = json.loads((case / "request.json").read_text())
+    outputs, empty = answer(case.parent.name, request)
+    path = case / "expected.json"
+    expected = json.loads(path.read_text()) if path.exists() else {}
+    options = request.get("options", {})
+    expected["outputs"] = {name: written(name, tensor, options) for name, tensor in outputs.items()}
+    expected["shapes"] = {name: list(tensor.shape) for name, tensor in outputs.items()}
+    expected.setdefault("diagnostics", {})["rows_without_keys"] = empty
+    path.write_text(compact(expected) + "\n")
+
+
+def compact(value, depth=0):
+    """JSON with objects spread over lines and arrays of numbers on one."""
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    inner = ",\n".join("  " * (depth + 1) + json.dumps(name) + ": " + compact(item, depth + 1)
+                       for name, item in value.items())
+    return "{\n" + inner + "\n" + "  " * depth + "}" if value else "{}"
+
+
+def main():
+    folders = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or sorted(HERE.glob("*/*"))
+    for case in folders:
+        status = case / "status"
+        if status.exists() and status.read_text().strip() == "200":
+            write(case)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""torch_cases.py: calls of PyTorch and of transformers as requests."""
+
+import math
+
+from check import ATTENTION, LAYER, Case, NotExpressible, normalise, send
+from tensors import Tensor
+
+# Vectors of which nothing can be asked for, by the start of their names; the longest that fits counts.
+NEEDS = {
+    "alibi_": "options.alibi",
+    "hf_deepseek": "options.rope, a low-rank key and value (no field)",
+    "hf_gated_delta_rule": "update rule gated_delta (no field)",
+    "hf_llama4": "a scale for every query (no field)",
+    "hf_longformer": "projections of their own for global tokens (no field)",
+    "hf_olmo2": "options.rope, options.qk_norm",
+    "hf_qwen3": "options.rope, options.qk_norm",
+    "hf_qwen3_next": "options.rope, options.qk_norm, an output gate (no field)",
+    "hf_swinv2": "options.qk_norm",
+    "linear_attention": "options.mechanism",
+    "mask_hf_chunked": "masks.documents",
+    "mha_add_bias_kv": "a key and value of the layer's own (no field)",
+    "performer": "options.mechanism",
+    "rope_": "options.rope",
+}
+
+
+def translate(vector):
+    case = Case(vector)
+    name = vector["name"]
+    missing = max((start for start in NEEDS if name.startswith(start)), key=len, default=None)
+    if missing is not None:
+        raise NotExpressible(NEEDS[missing])
+    for start, translation in TRANSLATIONS.items():
+        if name.startswith(start):
+            translation(case)
+            return case
+    raise NotExpressible("a translation of " + vector["call"])
+
+
+def sdpa(case):
+    given, attributes = case.inputs, case.attributes
+    q, k, v = (to_rank_4(given[name]) for name in ("query", "key", "value"))
+    request = {"inputs": {"query": send(q), "key": send(k), "value": send(v)}, "masks": {}, "options": {}}
+    if attributes.get("is_causal"):
+        request["masks"]["causal"] = {"align": "top_left"}
+    elif attributes.get("attn_mask") == "causal_lower_right":
+        request["masks"]["causal"] = True
+    if "attn_mask" in given:
+        mask = given["attn_mask"]
+        request["masks"]["attend" if mask.dtype == "bool" else "bias"] = send(mask)
+    if "scale" in attributes:
+        request["options"]["scale"] = attributes["scale"]
+    if q.dtype == "float64":
+        request["options"].update(compute="float64", format="base64")
+    shapes = {name: tensor.shape for name, tensor in case.outputs.items()}
+    case.ask(ATTENTION, request, output=("output", lambda answer: answer.reshape(*shapes["output"])),
+             attention=("attn_weights", lambda answer: answer.reshape(*shapes["attn_weights"])))
+
+
+def to_rank_4(x):
+    """Leading dimensions are all batch to PyTorch."""
+    return x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:])
+
+
+def flex(case):
+    given, attributes, name = case.inputs, case.attributes, case.vector["name"]
+    request = {"inputs": {part: send(given[part]) for part in ("query", "key", "value")}, "masks": {}, "options": {}}
+    if "window" in attributes:
+        request["masks"]["window"] = attributes["window"]
+    elif name.endswith("causal"):
+        request["masks"]["causal"] = True
+    elif "materialized_mask" in given:
+        request["masks"]["attend"] = send(given["materialized_mask"])
+    if "softcap" in attributes:
+        request["options"]["softcap"] = attributes["softcap"]
+    case.ask(ATTENTION, request, output="output", lse="lse")
+
+
+def mha(case):
+    given, attributes = case.inputs, case.attributes
+    swap = (lambda x: x) if attributes["batch_first"] else (lambda x: x.transpose(1, 0, 2))
+    inputs = {name: send(swap(given[name])) for name in ("query", "key", "value")}
+    masks = {}
+    if "key_padding_mask" in given:
+        masks["padding"] = send(inverted(given["key_padding_mask"]))
+    if "attn_mask" in given:
+        batch = swap(given["query"]).shape[0]
+        masks["attend"] = send(inverted(given["attn_mask"].reshape(batch, attributes["num_heads"],
+                                                                   *given["attn_mask"].shape[1:])))
+    request = {"inputs": inputs, "masks": masks, "weights": torch_weights(given),
+               "options": {"num_heads": attributes["num_heads"]}}
+    maps = "attention_mean" if attributes["average_attn_weights"] else "attention"
+    case.ask(LAYER, request, output=("attn_output", swap), **{maps: "attn_output_weights"})
+    alone = {**request, "options": {"num_heads": attributes["num_heads"]}}
+    case.ask(LAYER, alone, output=("attn_output_need_weights_false", swap))
+
+
+def inverted(mask):
+    """PyTorch's true is attnd's false in key_padding_mask and in the attn_mask of MultiheadAttention."""
+    return mask.map(lambda item: not item)
+
+
+def torch_weights(given):
+    """in_proj stacks q, k and v along its rows, which are outputs; with kdim or vdim the three stand alone."""
+    weights = {"layout": "out_in"}
+    bias = given.get("in_proj_bias")
+    if "in_proj_weight" in given:
+        weights["qkv"] = {"weight": send(given["in_proj_weight"])}
+        if bias:
+            weights["qkv"]["bias"] = send(bias)
+    else:
+        width = len(bias.data) // 3
+        for at, name in enumerate(("query", "key", "value")):
+            weights[name] = {"weight": send(given[f"{name[0]}_proj_weight"]),
+                             "bias": send(bias.slice_first(at * width, (at + 1) * width))}
+    weights["output"] = {"weight": send(given["out_proj.weight"])}
+    if "out_proj.bias" in given:
+        weights["output"]["bias"] = send(given["out_proj.bias"])
+    return weights
+
+
+def block_pre_norm(case):
+    given, attributes = case.inputs, case.attributes
+    weights = torch_weights(given)
+    weights["norm"] = {"weight": send(given["ln_weight"]), "bias": send(given["ln_bias"])}
+    request = {"inputs": {"query": send(given["x"])}, "weights": weights,
+               "options": {"num_heads": attributes["num_heads"], "residual": True,
+                           "norm": {"type": "layer", "position": "pre", "eps": attributes["eps"]}}}
+    case.ask(LAYER, request, output="y", projected="attn_output", attention="attn_weights")
+    normalise(case, given["x"], -1, "layer", attributes["eps"], given["ln_weight"], given["ln_bias"], "normed")
+
+
+def encoder_layer(case):
+    """The attention part is attnd's; the feed-forward part that follows is computed here."""
+    given, attributes = case.inputs, case.attributes
+    own = {name.removeprefix("self_attn."): tensor for name, tensor in given.items()}
+    weights = torch_weights(own)
+    weights["norm"] = {"weight": send(given["norm1.weight"]), "bias": send(given["norm1.bias"])}
+    position = "pre" if attributes["norm_first"] else "post"
+    request = {"inputs": {"query": send(given["src"])}, "weights": weights,
+               "masks": {"attend": send(inverted(given["src_mask"])),
+                         "padding": send(inverted(given["src_key_padding_mask"]))},
+               "options": {"num_heads": attributes["nhead"], "residual": True,
+                           "norm": {"type": "layer", "position": position, "eps": attributes["eps"]}}}
+
+    def finish(answer):
+        rows = [feed_forward(row, given, attributes) for row in answer.rows(answer.shape[-1])]
+        return Tensor(answer.shape, [item for row in rows for item in row])
+
+    case.ask(LAYER, request, output=("y", finish))
+    case.needs.append("the feed-forward part of an encoder layer (no field)")
+
+
+def feed_forward(row, given, attributes):
+    """x + ff(norm(x)), or norm(x + ff(x)), for one token."""
+    activation = {"relu": lambda x: max(x, 0.0), "gelu": lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2)))}
+
+    def norm(x):
+        mean = sum(x) / len(x)
+        spread = math.sqrt(sum((item - mean) ** 2 for item in x) / len(x) + attributes["eps"])
+        return [(item - mean) / spread * w + b
+                for item, w, b in zip(x, given["norm2.weight"].data, given["norm2.bias"].data)]
+
+    def linear(x, name):
+        weight, bias = given[name + ".weight"], given[name + ".bias"]
+        return [sum(map(float.__mul__, x, w)) + b for w, b in zip(weight.rows(len(x)), bias.data)]
+
+    inner = linear(norm(row) if attributes["norm_first"] else row, "linear1")
+    added = [x + y for x, y in zip(row, linear([activation[attributes["activation"]](x) for x in inner], "linear2"))]
+    return added if attributes["norm_first"] else norm(added)
+
+
+def layernorm(case):
+    given = case.inputs
+    normalise(case, given["x"], -1, "layer", case.attributes["eps"], given["weight"], given["bias"], "y")
+
+
+def t5(case):
+    """With the bias as PyTorch made it from the table, until attnd makes it."""
+    given, attributes = case.inputs, case.attributes
+    weights = {"layout": "out_in"}
+    for name in ("query", "key", "value", "output"):
+        weights[name] = {"weight": send(given[f"{name[0]}.weight"])}
+    request = {"inputs": {"query": send(given["hidden_states"])}, "weights": weights,
+               "masks": {"bias": send(case.outputs["position_bias_plus_mask"])},
+               "options": {"num_heads": attributes["num_heads"], "scale": "none"}}
+    case.ask(LAYER, request, output="attn_output", attention="attn_weights")
+    case.needs.append("options.relative_bias")
+
+
+def mask_sliding_bidirectional(case):
+    """The mask itself is the answer; the queries and keys that it masks do not matter."""
+    reach = case.attributes["sliding_window"]
+    batch, _, q_len, kv_len = case.outputs["mask"].shape
+    request = {"inputs": {"query": send(Tensor.filled((batch, q_len, 1), 0.0)),
+                          "key": send(Tensor.filled((batch, kv_len, 1), 0.0))},
+               "masks": {"window": [reach, reach]}}
+    case.ask(ATTENTION, request, mask="mask")
+
+
+TRANSLATIONS = {"sdpa_": sdpa, "flex_": flex, "mha_": mha, "block_pre_norm": block_pre_norm,
+                "encoder_layer_": encoder_layer, "layernorm_": layernorm, "hf_t5_": t5,
+                "mask_hf_sliding3_bidirectional": mask_sliding_bidirectional}
