@@ -229,11 +229,11 @@ def attend(steps, masks, options):
             first = (b * k.shape[1] + h // group) * kv_len
             keys, values = k_rows[first:first + kv_len], v_rows[first:first + kv_len]
             rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
-            seen = [any(column) for column in zip(*rows)]
+            seen = [any(row[j] for row in rows) for j in range(kv_len)]
             for i, allowed in enumerate(rows):
                 one = q_rows[(b * heads + h) * q_len + i]
                 biases = [mask.bias(b, h, i, j) for j in range(kv_len)]
-                attend_row(flat, one, keys, values, allowed, seen, biases, scaling)
+                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, scaling)
                 if not any(allowed):
                     steps["rows_without_keys"].append((b, h, i))
     for name in MAPS:
@@ -243,7 +243,7 @@ def attend(steps, masks, options):
     steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
 
 
-def attend_row(flat, query, keys, values, allowed, seen, biases, scaling):
+def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
     """One query. A key that nobody may attend to is never read, and neither is a query without keys."""
     scale, cap = scaling
     scores = [dot(query, key) if is_seen and any(allowed) else -math.inf for key, is_seen in zip(keys, seen)]
@@ -257,7 +257,7 @@ def attend_row(flat, query, keys, values, allowed, seen, biases, scaling):
     flat["lse"].append(lse)
     flat["entropy"].append(-math.fsum(w * math.log(w) for w in weights if w > 0))
     flat["context"] += [math.fsum(w * value[c] for w, value in zip(weights, values) if w > 0)
-                        for c in range(len(values[0]) if values else 0)]
+                        for c in range(d_v)]
 
 
 def dot(a, b):
