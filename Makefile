@@ -46,9 +46,10 @@ LINK = $(CC) $(OUR_LDFLAGS)
 # Kernels are the same source for another instruction set; the table in kernel.c chooses at start.
 ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 ifeq ($(ARCH),x86_64)
-KERNEL_FLAGS_core/src/kernel/avx2.c := -mavx2 -mfma
-KERNEL_FLAGS_core/src/kernel/avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+KERNEL_FLAGS_core/src/kernel/avx2.c := -mavx2 -mfma -ffp-contract=fast
+KERNEL_FLAGS_core/src/kernel/avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 endif
+KERNEL_FLAGS_core/src/kernel/portable.c := -ffp-contract=fast
 
 CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
 SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/codec/*.c)

@@ -1,0 +1,270 @@
+/*
+ * arena.c: memory of one request: chunks from the system, handed out front to back.
+ *
+ * Three lists hold the chunks. Blocks come from the head of `open`; a chunk with less room left than that head goes to
+ * `full`; after a reset all wait in `spare`. Each chunk bears the number of chunks in use when it joined, so going
+ * back to a mark means giving back those with a higher number.
+ */
+#include "attn/arena.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef HAS_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, bytes)   ((void)(start), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(start, bytes) ((void)(start), (void)(bytes))
+#endif
+
+/* Small at first, so that a small request stays small and a low ceiling still leaves room. */
+enum { CHUNK_BYTES_FIRST = 16 << 10, CHUNK_BYTES_MAX = 64 << 10 };
+
+struct chunk {
+    struct chunk *next;
+    size_t capacity, used; /* bytes behind the header */
+    size_t number;
+};
+
+enum { HEADER_BYTES = ATTN_ALIGNMENT };
+_Static_assert(sizeof(struct chunk) <= HEADER_BYTES, "blocks start behind the header");
+
+struct attn_arena {
+    struct chunk *open, *full, *spare;
+    size_t chunks; /* in open and full */
+    size_t chunk_bytes;
+    size_t bytes, peak_bytes, limit_bytes; /* this record itself, one small malloc, is not counted */
+};
+
+attn_arena *attn_arena_create(size_t limit_bytes)
+{
+    attn_arena *arena = calloc(1, sizeof *arena);
+    if (arena == NULL)
+        return NULL;
+    arena->limit_bytes = limit_bytes;
+    arena->chunk_bytes = CHUNK_BYTES_FIRST;
+    return arena;
+}
+
+static char *chunk_data(struct chunk *chunk)
+{
+    return (char *)chunk + HEADER_BYTES;
+}
+
+static void chunk_free(attn_arena *arena, struct chunk *chunk)
+{
+    ASAN_UNPOISON_MEMORY_REGION(chunk_data(chunk), chunk->capacity);
+    arena->bytes -= HEADER_BYTES + chunk->capacity;
+    free(chunk);
+}
+
+static void list_free(attn_arena *arena, struct chunk **list)
+{
+    while (*list != NULL) {
+        struct chunk *chunk = *list;
+        *list = chunk->next;
+        chunk_free(arena, chunk);
+    }
+}
+
+void attn_arena_destroy(attn_arena *arena)
+{
+    if (arena == NULL)
+        return;
+    list_free(arena, &arena->open);
+    list_free(arena, &arena->full);
+    list_free(arena, &arena->spare);
+    free(arena);
+}
+
+static void list_move_to_spare(attn_arena *arena, struct chunk **list)
+{
+    while (*list != NULL) {
+        struct chunk *chunk = *list;
+        *list = chunk->next;
+        chunk->next = arena->spare;
+        chunk->used = 0;
+        arena->spare = chunk;
+        ASAN_POISON_MEMORY_REGION(chunk_data(chunk), chunk->capacity);
+    }
+}
+
+void attn_arena_reset(attn_arena *arena)
+{
+    list_move_to_spare(arena, &arena->open);
+    list_move_to_spare(arena, &arena->full);
+    arena->chunks = 0;
+}
+
+static size_t room(const struct chunk *chunk)
+{
+    return chunk == NULL ? 0 : chunk->capacity - chunk->used;
+}
+
+/* The smallest spare chunk with that capacity, unlinked; NULL when there is none. */
+static struct chunk *take_spare(attn_arena *arena, size_t capacity)
+{
+    struct chunk **best = NULL;
+    for (struct chunk **at = &arena->spare; *at != NULL; at = &(*at)->next) {
+        if ((*at)->capacity >= capacity && (best == NULL || (*at)->capacity < (*best)->capacity))
+            best = at;
+    }
+    if (best == NULL)
+        return NULL;
+    struct chunk *chunk = *best;
+    *best = chunk->next;
+    return chunk;
+}
+
+static size_t list_bytes(const struct chunk *list)
+{
+    size_t bytes = 0;
+    for (; list != NULL; list = list->next)
+        bytes += HEADER_BYTES + list->capacity;
+    return bytes;
+}
+
+/* How large a new chunk for a block of need bytes should be; 0 when not even the block alone fits under the ceiling. */
+static size_t choose_chunk_bytes(const attn_arena *arena, size_t need)
+{
+    size_t left = (arena->limit_bytes - arena->bytes) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+    if (left < HEADER_BYTES || left - HEADER_BYTES < need)
+        return 0;
+    /* A large block stands alone: in a shared chunk it would leave too much of the one before unused. */
+    if (need > arena->chunk_bytes / 4)
+        return need + HEADER_BYTES;
+    return arena->chunk_bytes < left ? arena->chunk_bytes : left;
+}
+
+static struct chunk *new_chunk(attn_arena *arena, size_t need)
+{
+    size_t bytes = choose_chunk_bytes(arena, need);
+    if (bytes == 0) {
+        /* Spare chunks that are too small for this block stand in its way; let go of them, but only if that helps. */
+        size_t in_use = arena->bytes - list_bytes(arena->spare);
+        attn_arena alone = {.limit_bytes = arena->limit_bytes, .bytes = in_use, .chunk_bytes = arena->chunk_bytes};
+        bytes = choose_chunk_bytes(&alone, need);
+        if (bytes == 0)
+            return NULL;
+        list_free(arena, &arena->spare);
+    }
+    struct chunk *chunk = aligned_alloc(ATTN_ALIGNMENT, bytes);
+    if (chunk == NULL)
+        return NULL;
+    *chunk = (struct chunk){.capacity = bytes - HEADER_BYTES};
+    ASAN_POISON_MEMORY_REGION(chunk_data(chunk), chunk->capacity);
+    arena->bytes += bytes;
+    if (arena->bytes > arena->peak_bytes)
+        arena->peak_bytes = arena->bytes;
+    if (bytes == arena->chunk_bytes && bytes < CHUNK_BYTES_MAX)
+        arena->chunk_bytes = 2 * bytes;
+    return chunk;
+}
+
+/* The first need bytes of a chunk that was not in use; the roomier of it and the present one serves what comes next. */
+static struct chunk *join_chunk(attn_arena *arena, size_t need)
+{
+    struct chunk *chunk = take_spare(arena, need);
+    if (chunk == NULL)
+        chunk = new_chunk(arena, need);
+    if (chunk == NULL)
+        return NULL;
+    chunk->used = need;
+    chunk->number = ++arena->chunks;
+    struct chunk **list = room(chunk) > room(arena->open) ? &arena->open : &arena->full;
+    chunk->next = *list;
+    *list = chunk;
+    return chunk;
+}
+
+void *attn_arena_take(attn_arena *arena, size_t count, size_t size)
+{
+    if (size != 0 && count > (SIZE_MAX - 2 * ATTN_ALIGNMENT) / size)
+        return NULL;
+    size_t wanted = count * size;
+    size_t lines = wanted / ATTN_ALIGNMENT + (wanted % ATTN_ALIGNMENT != 0 || wanted == 0);
+    size_t need = lines * ATTN_ALIGNMENT;
+    struct chunk *chunk = arena->open;
+    if (room(chunk) >= need)
+        chunk->used += need;
+    else
+        chunk = join_chunk(arena, need);
+    if (chunk == NULL)
+        return NULL;
+    char *block = chunk_data(chunk) + chunk->used - need;
+    ASAN_UNPOISON_MEMORY_REGION(block, wanted);
+    return block;
+}
+
+void *attn_arena_take_zeroed(attn_arena *arena, size_t count, size_t size)
+{
+    void *block = attn_arena_take(arena, count, size);
+    if (block != NULL)
+        memset(block, 0, count * size);
+    return block;
+}
+
+char *attn_arena_copy_text(attn_arena *arena, const char *text, size_t length)
+{
+    if (length == SIZE_MAX)
+        return NULL;
+    char *copy = attn_arena_take(arena, length + 1, 1);
+    if (copy == NULL)
+        return NULL;
+    if (length > 0)
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+attn_arena_mark attn_arena_mark_here(const attn_arena *arena)
+{
+    struct chunk *open = arena->open;
+    return (attn_arena_mark){.chunk = open, .used = open == NULL ? 0 : open->used, .total = arena->chunks};
+}
+
+static void list_free_later(attn_arena *arena, struct chunk **list, size_t number)
+{
+    while (*list != NULL && (*list)->number > number) {
+        struct chunk *chunk = *list;
+        *list = chunk->next;
+        chunk_free(arena, chunk);
+    }
+}
+
+void attn_arena_release(attn_arena *arena, attn_arena_mark mark)
+{
+    list_free_later(arena, &arena->open, mark.total);
+    list_free_later(arena, &arena->full, mark.total);
+    arena->chunks = mark.total;
+    struct chunk *open = arena->open;
+    assert(open == mark.chunk); /* else the mark is of another arena, or from before a reset */
+    if (open == NULL)
+        return;
+    open->used = mark.used;
+    ASAN_POISON_MEMORY_REGION(chunk_data(open) + open->used, room(open));
+}
+
+size_t attn_arena_bytes(const attn_arena *arena)
+{
+    return arena->bytes;
+}
+
+size_t attn_arena_peak_bytes(const attn_arena *arena)
+{
+    return arena->peak_bytes;
+}
+
+size_t attn_arena_limit_bytes(const attn_arena *arena)
+{
+    return arena->limit_bytes;
+}

@@ -1,0 +1,168 @@
+/* heads.c: attention over all batch items and heads as tasks for the tile kernel. */
+#include "heads.h"
+
+#include <string.h>
+
+struct run {
+    struct attn_heads_job *job;
+    attn_attend_task *attend;
+    char *scratch;
+    size_t scratch_bytes;
+    uint8_t *key_is_seen, *query_sees;
+};
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/*
+ * Rows of a task: many, because each task packs the keys that it needs anew, but few enough that every thread gets
+ * several tasks. The division changes no number.
+ */
+static void choose_chunks(struct attn_heads_job *job, size_t threads)
+{
+    size_t heads = job->batch * job->heads, wanted_tasks = threads > 1 ? 4 * threads : 1;
+    size_t per_head = heads == 0 ? 1 : (wanted_tasks + heads - 1) / heads;
+    size_t rows = (job->q_len + per_head - 1) / per_head;
+    rows = rows < 4 * TILE_ROWS ? 4 * TILE_ROWS : rows;
+    rows = rows > CHUNK_ROWS_MAX ? CHUNK_ROWS_MAX : rows;
+    job->chunks = (job->q_len + rows - 1) / rows;
+    job->chunks = job->chunks == 0 ? 1 : job->chunks;
+    job->chunk_rows = round_up((job->q_len + job->chunks - 1) / job->chunks, TILE_ROWS);
+    job->chunks = job->q_len == 0 ? 1 : (job->q_len + job->chunk_rows - 1) / job->chunk_rows;
+}
+
+static void choose_pack(struct attn_heads_job *job)
+{
+    size_t widest = job->d_k > job->d_v ? job->d_k : job->d_v;
+    size_t keys = PACK_BYTES / (attn_dtype_bytes(job->compute) * widest) / TILE_KEYS * TILE_KEYS;
+    keys = keys == 0 ? TILE_KEYS : keys;
+    size_t all = round_up(job->kv_len, TILE_KEYS);
+    job->pack_keys = all == 0 ? TILE_KEYS : all < keys ? all : keys;
+}
+
+static size_t kernel_scratch_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
+{
+    size_t bytes = job->compute == ATTN_F32 ? kernel->scratch_f32(job) : kernel->scratch_f64(job);
+    return round_up(bytes, ATTN_ALIGNMENT);
+}
+
+size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
+{
+    struct attn_heads_job largest = *job;
+    choose_chunks(&largest, 1);
+    choose_pack(&largest);
+    size_t bytes = 0;
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        size_t own = kernel_scratch_bytes(&largest, kernel);
+        bytes = own > bytes ? own : bytes;
+    }
+    return bytes;
+}
+
+static bool needs_seen(const struct attn_heads_job *job)
+{
+    return job->map[MAP_SCORES].data != NULL || job->map[MAP_SCALED].data != NULL;
+}
+
+size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
+{
+    size_t heads = job->batch * job->heads, rows = heads * job->q_len;
+    size_t tasks = heads * (job->q_len / TILE_ROWS + 1);
+    size_t seen = needs_seen(job) ? heads * (job->kv_len + job->q_len) : 0;
+    size_t listed = rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED;
+    return rows + seen + tasks * sizeof(double) + listed * sizeof(attn_row) + 8 * ATTN_ALIGNMENT;
+}
+
+/* Which keys of one head some query sees, and which queries see some key. */
+static void find_seen(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_heads_job *job = run->job;
+    const size_t b = index / job->heads, h = index % job->heads;
+    uint8_t *seen = run->key_is_seen + index * job->kv_len, *sees = run->query_sees + index * job->q_len;
+    memset(seen, 0, job->kv_len);
+    for (size_t i = 0; i < job->q_len; i++) {
+        attn_span span = attn_mask_span(job->mask, b, i);
+        bool lookup = attn_mask_has_lookup(job->mask);
+        sees[i] = !lookup && span.from < span.to;
+        for (size_t j = span.from; j < span.to; j++) {
+            bool allowed = !lookup || attn_mask_allows(job->mask, job->compute, b, h, i, j);
+            seen[j] |= allowed;
+            sees[i] |= allowed;
+        }
+    }
+}
+
+static void attend_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    run->attend(run->job, index, run->scratch + worker * run->scratch_bytes);
+}
+
+static attn_status take_memory(struct run *run, const attn_runtime *runtime, attn_arena *arena)
+{
+    struct attn_heads_job *job = run->job;
+    size_t heads = job->batch * job->heads, tasks = heads * job->chunks;
+    run->scratch_bytes = kernel_scratch_bytes(job, runtime->kernel);
+    run->scratch = attn_arena_take(arena, runtime->threads, run->scratch_bytes);
+    job->row_is_empty = attn_arena_take(arena, heads, job->q_len);
+    job->task_max_abs = attn_arena_take_zeroed(arena, tasks, sizeof(double));
+    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL)
+        return ATTN_ERR_NO_MEMORY;
+    if (!needs_seen(job))
+        return ATTN_OK;
+    run->key_is_seen = attn_arena_take(arena, heads, job->kv_len);
+    run->query_sees = attn_arena_take(arena, heads, job->q_len);
+    return run->key_is_seen == NULL || run->query_sees == NULL ? ATTN_ERR_NO_MEMORY : ATTN_OK;
+}
+
+static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
+{
+    size_t rows = job->batch * job->heads * job->q_len, tasks = job->batch * job->heads * job->chunks;
+    for (size_t t = 0; t < tasks; t++)
+        if (job->task_max_abs[t] > result->max_abs_score)
+            result->max_abs_score = job->task_max_abs[t];
+    for (size_t row = 0; row < rows; row++)
+        result->rows_without_keys += job->row_is_empty[row];
+    size_t listed =
+        result->rows_without_keys < ATTN_EMPTY_ROWS_LISTED ? result->rows_without_keys : ATTN_EMPTY_ROWS_LISTED;
+    attn_row *list = attn_arena_take(arena, listed, sizeof *list);
+    if (list == NULL)
+        return ATTN_ERR_NO_MEMORY;
+    for (size_t row = 0; row < rows && result->empty_rows_listed < listed; row++)
+        if (job->row_is_empty[row])
+            list[result->empty_rows_listed++] = (attn_row){.b = row / job->q_len / job->heads,
+                                                           .h = row / job->q_len % job->heads,
+                                                           .i = row % job->q_len};
+    result->empty_rows = list;
+    return ATTN_OK;
+}
+
+attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
+                           attn_result *result, attn_error *err)
+{
+    struct run run = {.job = job};
+    run.attend = job->compute == ATTN_F32 ? runtime->kernel->attend_f32 : runtime->kernel->attend_f64;
+    choose_chunks(job, runtime->threads);
+    choose_pack(job);
+    job->is_cancelled = runtime->is_cancelled;
+    job->cancel_context = runtime->cancel_context;
+    attn_status status = take_memory(&run, runtime, arena);
+    if (status != ATTN_OK)
+        return attn_fail(err, status, NULL, "not enough memory for the attention tiles");
+    const size_t heads = job->batch * job->heads;
+    if (run.key_is_seen != NULL)
+        runtime->run(runtime->context, heads, find_seen, &run);
+    job->key_is_seen = run.key_is_seen;
+    job->query_sees = run.query_sees;
+    if (job->q_len > 0)
+        runtime->run(runtime->context, heads * job->chunks, attend_task, &run);
+    if (runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context))
+        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+    status = gather(job, arena, result);
+    return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
+}

@@ -1,0 +1,22 @@
+/*
+ * heads.h: attention over all batch items and heads: cuts the work into tasks, lends them scratch, gathers what they say.
+ */
+#ifndef ATTN_HEADS_H
+#define ATTN_HEADS_H
+
+#include "attn/arena.h"
+#include "attn/multihead.h"
+#include "kernel/kernel.h"
+
+/* Arena bytes that attn_heads_run takes: scratch for each thread, whatever the kernel, and what all tasks share. */
+size_t attn_heads_scratch_bytes(const struct attn_heads_job *job);
+size_t attn_heads_shared_bytes(const struct attn_heads_job *job);
+
+/*
+ * Runs the job, whose operands, maps and mask the caller has filled in, and notes empty rows and the largest score in
+ * *result. ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
+                                           attn_result *result, attn_error *err);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * kernel.h: what a tile kernel computes, and the table entry by which it is chosen.
+ *
+ * A kernel is the same source (attend.inc.h) compiled for one instruction set, in float and in double. One call handles
+ * one task: some query rows of one head against all of its keys.
+ */
+#ifndef ATTN_KERNEL_KERNEL_H
+#define ATTN_KERNEL_KERNEL_H
+
+#include "attn/mask.h"
+#include "attn/plan.h"
+#include "attn/runtime.h"
+
+enum {
+    TILE_ROWS = 48,  /* query rows of a tile: a multiple of the rows of every register tile */
+    TILE_KEYS = 512, /* keys of a tile: partial sums are taken per tile, so this number is part of the result's bits */
+    CHUNK_ROWS_MAX = 22 * TILE_ROWS, /* query rows of a task: keys are packed once for all of them */
+    PACK_BYTES = 1 << 20,            /* of packed keys at a time, and of packed values */
+};
+
+/* The maps that a kernel can fill while it goes. */
+enum { MAP_SCORES, MAP_SCALED, MAP_MASKED, MAP_ATTENTION, MAP_DROPPED, MAP_MEAN_SOURCE, MAP_COUNT };
+
+/* A kept map: (batch, kept heads, kept queries, kept keys), row-major, of the compute type; data NULL: not wanted. */
+struct attn_map {
+    void *data;
+    bool all_heads; /* keeps every head, whatever the selection of heads says */
+};
+
+/* (batch, heads, rows, features) with contiguous features; strides in elements. */
+struct attn_operand {
+    const void *data;
+    ptrdiff_t batch_stride, head_stride, row_stride;
+};
+
+/* Attention over all batch items and heads, as the kernels see it. Read-only while tasks run, but for what they fill. */
+struct attn_heads_job {
+    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
+    attn_dtype compute;
+    struct attn_operand q, k, v;
+    struct attn_operand context; /* written: (batch, heads, q_len, d_v) */
+    const attn_mask *mask;
+    double scale, softcap;  /* softcap 0: none */
+    double dropout;         /* p; 0: none */
+    uint64_t dropout_seed;
+    struct attn_map map[MAP_COUNT];
+    /* Position among the kept, or SIZE_MAX; NULL: all are kept, in order. Kept counts are those of the maps. */
+    const size_t *head_slot, *query_slot, *key_slot;
+    size_t kept_heads, kept_queries, kept_keys;
+    /* For scores and scaled: which keys any query of the head sees, and which queries see any. (batch, heads, …) */
+    const uint8_t *key_is_seen, *query_sees;
+    void *lse, *entropy;    /* (batch, heads, q_len); NULL: not wanted */
+    uint8_t *row_is_empty;  /* (batch, heads, q_len), written */
+    double *task_max_abs;   /* one per task, written: the largest finite |score| that entered a softmax */
+    size_t chunk_rows, chunks; /* query rows of a task, tasks of a head */
+    size_t pack_keys;       /* keys packed at a time: a multiple of TILE_KEYS */
+    bool (*is_cancelled)(void *context);
+    void *cancel_context;
+};
+
+/* Task t of batch * heads * chunks, with scratch of scratch_bytes, aligned to ATTN_ALIGNMENT. */
+typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
+
+struct attn_kernel {
+    const char *name;
+    attn_attend_task *attend_f32, *attend_f64;
+    size_t (*scratch_f32)(const struct attn_heads_job *job);
+    size_t (*scratch_f64)(const struct attn_heads_job *job);
+    /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
+    void (*exp_f32)(float *x, size_t n);
+    void (*exp_f64)(double *x, size_t n);
+};
+
+extern const attn_kernel attn_kernel_portable;
+#if defined(__x86_64__)
+extern const attn_kernel attn_kernel_avx2, attn_kernel_avx512;
+#endif
+
+#endif

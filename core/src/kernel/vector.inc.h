@@ -1,0 +1,153 @@
+/*
+ * vector.inc.h: vectors of REAL for one instruction set, by the compiler's vector extension; a few operations that it
+ * does not express well are given by intrinsics. Included by attend.inc.h once for float and once for double.
+ */
+
+typedef REAL FN(vec) __attribute__((vector_size(VECTOR_BYTES)));
+typedef REAL FN(loose) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+typedef INTEGER FN(ivec) __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint8_t FN(bytes) __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL)), aligned(1), may_alias));
+#define vec FN(vec)
+#define ivec FN(ivec)
+
+enum { FN(LANES) = VECTOR_BYTES / sizeof(REAL) };
+#define LANES FN(LANES)
+
+static inline vec FN(load)(const REAL *from)
+{
+    return *(const FN(loose) *)from;
+}
+
+static inline void FN(store)(REAL *to, vec x)
+{
+    *(FN(loose) *)to = x;
+}
+
+static inline vec FN(splat)(REAL x)
+{
+    return x - (vec){0};
+}
+
+/* Lanes of a where mask is all ones, of b where it is 0. */
+static inline vec FN(select)(ivec mask, vec a, vec b)
+{
+    return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
+}
+
+/* The larger of each lane; where x is NaN, m. */
+static inline vec FN(larger)(vec x, vec m)
+{
+#if defined(__AVX512F__) && REAL_BITS == 32
+    return (vec)_mm512_max_ps((__m512)x, (__m512)m);
+#elif defined(__AVX512F__)
+    return (vec)_mm512_max_pd((__m512d)x, (__m512d)m);
+#elif defined(__AVX2__) && REAL_BITS == 32
+    return (vec)_mm256_max_ps((__m256)x, (__m256)m);
+#elif defined(__AVX2__)
+    return (vec)_mm256_max_pd((__m256d)x, (__m256d)m);
+#else
+    return FN(select)(x > m, x, m);
+#endif
+}
+
+static inline vec FN(absolute)(vec x)
+{
+    return (vec)((ivec)x & ~(ivec)FN(splat)((REAL)-0.0));
+}
+
+static inline REAL FN(largest_lane)(vec x)
+{
+    REAL m = x[0];
+    for (int lane = 1; lane < LANES; lane++)
+        m = x[lane] > m ? x[lane] : m;
+    return m;
+}
+
+/* In the order of a fixed tree, so that every build adds alike. */
+static inline REAL FN(sum_lanes)(vec x)
+{
+    REAL part[LANES];
+    FN(store)(part, x);
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int lane = 0; lane < width; lane++)
+            part[lane] += part[lane + width];
+    return part[0];
+}
+
+/* All ones in lanes whose byte is not 0. */
+static inline ivec FN(mask_from_bytes)(const uint8_t *from)
+{
+    return __builtin_convertvector(*(const FN(bytes) *)from, ivec) != 0;
+}
+
+/* 0, 1, 2, … */
+static inline ivec FN(lane_numbers)(void)
+{
+    ivec n = {0};
+    for (int lane = 0; lane < LANES; lane++)
+        n[lane] = lane;
+    return n;
+}
+
+/* p 2^n for whole n with p near 1: rounded once, also where the result is subnormal, infinite or 0. */
+static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
+{
+#if defined(__AVX512F__) && REAL_BITS == 32
+    (void)whole;
+    return (vec)_mm512_scalef_ps((__m512)p, (__m512)n);
+#elif defined(__AVX512F__)
+    (void)whole;
+    return (vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
+#else
+    /* In two steps, because 2^n alone may be out of range; only the second can round. */
+    (void)n;
+    ivec half = whole >> 1;
+    vec first = (vec)((half + EXPONENT_BIAS) << MANTISSA_BITS);
+    vec second = (vec)((whole - half + EXPONENT_BIAS) << MANTISSA_BITS);
+    return p * first * second;
+#endif
+}
+
+/*
+ * e^x to within 1 ulp or so: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n put into the exponent.
+ * Exactly 1 at 0 and 0 at -infinity; NaN stays NaN. Cody and Waite, "Software Manual for the Elementary Functions", 1980.
+ */
+static inline vec FN(exp)(vec x)
+{
+    const REAL shift = ROUNDING_SHIFT;
+    x = FN(select)(x < FN(splat)(EXP_LOWEST), FN(splat)(EXP_LOWEST), x);
+    x = FN(select)(x > FN(splat)(EXP_HIGHEST), FN(splat)(EXP_HIGHEST), x);
+    vec shifted = x * (REAL)1.44269504088896340736 + shift; /* the sum rounds to a whole number */
+    vec n = shifted - shift;
+    ivec whole = (ivec)shifted - (ivec)FN(splat)(shift);
+    vec r = x - n * (REAL)LN2_HIGH;
+    r = r - n * (REAL)LN2_LOW;
+    static const REAL coefficient[] = {EXP_COEFFICIENTS};
+    vec p = FN(splat)(coefficient[0]);
+    for (size_t c = 1; c < sizeof coefficient / sizeof *coefficient; c++)
+        p = p * r + coefficient[c];
+    p = p * (r * r) + r + 1;
+    return FN(times_power_of_two)(p, n, whole);
+}
+
+/* tanh; odd, so that only |x| is computed: a polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
+static inline vec FN(tanh)(vec x)
+{
+#if REAL_BITS == 64
+    vec y = x;
+    for (int lane = 0; lane < LANES; lane++)
+        y[lane] = tanh(x[lane]);
+    return y;
+#else
+    /* Moshier, Cephes, tanhf: the polynomial serves below 0.625. */
+    vec a = FN(absolute)(x), z = x * x;
+    vec p = z * -5.70498872745e-3f + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    vec near = p * z * x + x;
+    vec far = 1 - 2 / (FN(exp)(a + a) + 1);
+    far = FN(select)(x < 0, -far, far);
+    return FN(select)(a < FN(splat)(0.625f), near, far);
+#endif
+}

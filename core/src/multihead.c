@@ -1,0 +1,609 @@
+/* multihead.c: runs a plan: norm, projections, heads, output projection, residual, norm. */
+#include "attn/multihead.h"
+
+#include <string.h>
+
+#include "blas.h"
+#include "dropout.h"
+#include "heads.h"
+#include "multihead_job.h"
+#include "norm.h"
+#include "projection.h"
+
+enum {
+    /* Blocks of a product: by shape alone, never across batch items, so that nothing else changes a row's last bits. */
+    PRODUCT_ROWS = 128,
+    PRODUCT_COLUMNS = 256,
+    /* Rows of tokens that one task normalises or adds. */
+    TOKEN_ROWS = 64,
+};
+
+/* y = x W + b for the rows of one batch item. */
+struct product {
+    const char *x, *w, *bias;
+    char *y;
+    size_t rows, columns, inner, x_stride, w_stride, y_stride;
+    size_t first_task;
+};
+
+struct run {
+    const attn_plan *plan;
+    const attn_request *request;
+    const attn_runtime *runtime;
+    attn_arena *arena;
+    attn_result *result;
+    attn_error *err;
+    size_t element; /* bytes of one number */
+    /* token-wise buffers: (batch, len, features) */
+    const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
+    char *context;               /* of the heads, in the layout of context_operand */
+    char *projected, *summed, *output;
+    struct product *products;
+    size_t product_count;
+    struct attn_heads_job job;
+    char *mean_source;
+};
+
+static attn_status no_memory(struct run *run, const char *what)
+{
+    return attn_fail(run->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for %s", what);
+}
+
+static char *take(struct run *run, size_t count)
+{
+    return attn_arena_take(run->arena, count, run->element);
+}
+
+static bool wants(const struct run *run, attn_step step)
+{
+    return attn_wants(&run->request->options, step);
+}
+
+static void spread(struct run *run, size_t tasks, attn_task *task)
+{
+    if (tasks > 0)
+        run->runtime->run(run->runtime->context, tasks, task, run);
+}
+
+static bool is_cancelled(const struct run *run)
+{
+    const attn_runtime *runtime = run->runtime;
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+static size_t blocks(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+/* ---- products ---- */
+
+static size_t product_tasks(const struct product *product)
+{
+    return blocks(product->rows, PRODUCT_ROWS) * blocks(product->columns, PRODUCT_COLUMNS);
+}
+
+/* The product that task index belongs to: the last one whose first task is not beyond it. */
+static const struct product *find_product(const struct run *run, size_t index)
+{
+    size_t low = 0, high = run->product_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (run->products[middle].first_task <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &run->products[low];
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One block of rows and columns. The bias, or 0, goes in first, and the product is added to it. */
+static void product_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    if (is_cancelled(run))
+        return;
+    const struct product *p = find_product(run, index);
+    const size_t element = run->element, block = index - p->first_task, across = blocks(p->columns, PRODUCT_COLUMNS);
+    const size_t row = block / across * PRODUCT_ROWS, column = block % across * PRODUCT_COLUMNS;
+    const size_t rows = smaller(p->rows - row, PRODUCT_ROWS), columns = smaller(p->columns - column, PRODUCT_COLUMNS);
+    const attn_layout layout = run->request->weights.layout;
+    char *y = p->y + (row * p->y_stride + column) * element;
+    for (size_t r = 0; r < rows; r++)
+        if (p->bias != NULL)
+            memcpy(y + r * p->y_stride * element, p->bias + column * element, columns * element);
+        else
+            memset(y + r * p->y_stride * element, 0, columns * element);
+    const char *w = p->w + column * (layout == ATTN_LAYOUT_IN_OUT ? 1 : p->w_stride) * element;
+    attn_blas_multiply_add(run->plan->compute, rows, columns, p->inner, p->x + row * p->x_stride * element, p->x_stride,
+                           w, p->w_stride, layout, y, p->y_stride);
+}
+
+static void run_products(struct run *run)
+{
+    size_t tasks = 0;
+    for (size_t p = 0; p < run->product_count; p++) {
+        run->products[p].first_task = tasks;
+        tasks += product_tasks(&run->products[p]);
+    }
+    spread(run, tasks, product_task);
+}
+
+static const char *bias_data(const attn_linear *linear)
+{
+    return linear->bias == NULL ? NULL : linear->bias->data;
+}
+
+/* The slices of one projection for every batch item: tokens (batch, len, inner) to y (batch, len, width). */
+static void add_projection(struct run *run, const attn_projection *projection, const char *x, size_t len, char *y)
+{
+    const size_t element = run->element, width = projection->slices * projection->columns;
+    const char *weight = projection->linear->weight->data, *bias = bias_data(projection->linear);
+    for (size_t b = 0; b < run->plan->dims.batch; b++)
+        for (size_t s = 0; s < projection->slices; s++)
+            run->products[run->product_count++] = (struct product){
+                .x = x + b * len * projection->inner * element,
+                .w = weight + (projection->first + s * projection->step) * element,
+                .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
+                .y = y + (b * len * width + s * projection->columns) * element,
+                .rows = len, .columns = projection->columns, .inner = projection->inner,
+                .x_stride = projection->inner, .w_stride = projection->w_stride, .y_stride = width,
+            };
+}
+
+static size_t product_slots(const attn_request *request, const attn_dims *dims)
+{
+    size_t slots = 1;
+    for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
+        slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
+    return slots * dims->batch;
+}
+
+/* ---- before the heads ---- */
+
+static attn_status pre_norm_one(struct run *run, const char **x, size_t rows, size_t d)
+{
+    const attn_request *request = run->request;
+    char *y = take(run, rows * d);
+    if (y == NULL)
+        return no_memory(run, "the normalised inputs");
+    const attn_tensor *gain = request->weights.norm.weight, *shift = request->weights.norm.bias;
+    attn_norm_rows(request->options.norm, run->plan->compute, rows, d, *x, gain == NULL ? NULL : gain->data,
+                   shift == NULL ? NULL : shift->data, request->options.norm_eps, y);
+    *x = y;
+    return ATTN_OK;
+}
+
+static bool is_pre_normed(const attn_options *options)
+{
+    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
+}
+
+/* A key or value that is the query by default is the normalised query too; one that was given is left as it is. */
+static attn_status prepare_inputs(struct run *run)
+{
+    const attn_inputs *inputs = &run->request->inputs;
+    const attn_dims *dims = &run->plan->dims;
+    run->x_q = inputs->query->data;
+    if (is_pre_normed(&run->request->options)) {
+        attn_status status = pre_norm_one(run, &run->x_q, dims->batch * dims->q_len, dims->d_query);
+        if (status != ATTN_OK)
+            return status;
+    }
+    run->x_k = inputs->key == NULL ? run->x_q : inputs->key->data;
+    run->x_v = inputs->value == NULL ? run->x_k : inputs->value->data;
+    return ATTN_OK;
+}
+
+static attn_status take_products(struct run *run)
+{
+    run->products = attn_arena_take(run->arena, product_slots(run->request, &run->plan->dims), sizeof *run->products);
+    return run->products == NULL ? no_memory(run, "the projections") : ATTN_OK;
+}
+
+static struct attn_operand tokens_operand(const void *data, size_t heads, size_t len, size_t d)
+{
+    return (struct attn_operand){.data = data, .batch_stride = (ptrdiff_t)(len * heads * d),
+                                 .head_stride = (ptrdiff_t)d, .row_stride = (ptrdiff_t)(heads * d)};
+}
+
+static struct attn_operand heads_operand(const void *data, size_t heads, size_t len, size_t d)
+{
+    return (struct attn_operand){.data = data, .batch_stride = (ptrdiff_t)(heads * len * d),
+                                 .head_stride = (ptrdiff_t)(len * d), .row_stride = (ptrdiff_t)d};
+}
+
+static attn_status project(struct run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_weights *weights = &run->request->weights;
+    char *q = take(run, d->batch * d->q_len * d->heads * d->d_k);
+    char *k = take(run, d->batch * d->kv_len * d->kv_heads * d->d_k);
+    char *v = take(run, d->batch * d->kv_len * d->kv_heads * d->d_v);
+    if (q == NULL || k == NULL || v == NULL)
+        return no_memory(run, "queries, keys and values");
+    attn_projection to_q = attn_projection_of(weights, d, PROJECT_Q), to_k = attn_projection_of(weights, d, PROJECT_K),
+                    to_v = attn_projection_of(weights, d, PROJECT_V);
+    run->product_count = 0;
+    add_projection(run, &to_q, run->x_q, d->q_len, q);
+    add_projection(run, &to_k, run->x_k, d->kv_len, k);
+    add_projection(run, &to_v, run->x_v, d->kv_len, v);
+    run_products(run);
+    run->job.q = tokens_operand(q, d->heads, d->q_len, d->d_k);
+    run->job.k = tokens_operand(k, d->kv_heads, d->kv_len, d->d_k);
+    run->job.v = tokens_operand(v, d->kv_heads, d->kv_len, d->d_v);
+    return ATTN_OK;
+}
+
+static attn_status set_operands(struct run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    if (run->request->is_layer)
+        return project(run);
+    bool by_heads = d->query_rank == 4;
+    run->job.q = (by_heads ? heads_operand : tokens_operand)(run->x_q, d->heads, d->q_len, d->d_k);
+    run->job.k = (by_heads ? heads_operand : tokens_operand)(run->x_k, d->kv_heads, d->kv_len, d->d_k);
+    run->job.v = (by_heads ? heads_operand : tokens_operand)(run->x_v, d->kv_heads, d->kv_len, d->d_v);
+    return ATTN_OK;
+}
+
+/* ---- the heads ---- */
+
+/* position[item] = its place in the selection; SIZE_MAX where it is not selected. */
+static attn_status invert(struct run *run, const attn_selection *selection, size_t dimension, const size_t **slots)
+{
+    *slots = NULL;
+    if (selection->items == NULL)
+        return ATTN_OK;
+    size_t *place = attn_arena_take(run->arena, dimension, sizeof *place);
+    if (place == NULL)
+        return no_memory(run, "the selection");
+    for (size_t i = 0; i < dimension; i++)
+        place[i] = SIZE_MAX;
+    for (size_t s = 0; s < selection->count; s++)
+        place[selection->items[s]] = s;
+    *slots = place;
+    return ATTN_OK;
+}
+
+static attn_status take_map(struct run *run, attn_step step, int which)
+{
+    if (!wants(run, step))
+        return ATTN_OK;
+    run->job.map[which].data = take(run, attn_tensor_count(&run->plan->step[step]));
+    run->result->step[step].data = run->job.map[which].data;
+    return run->job.map[which].data == NULL ? no_memory(run, attn_step_name(step)) : ATTN_OK;
+}
+
+/* The mean is over all heads: the weights map serves it unless heads were selected. */
+static bool needs_mean_source(const attn_request *request)
+{
+    const attn_options *options = &request->options;
+    return attn_wants(options, ATTN_STEP_ATTENTION_MEAN) &&
+           (!attn_wants(options, ATTN_STEP_ATTENTION) || options->heads.items != NULL);
+}
+
+static size_t mean_source_count(const attn_plan *plan)
+{
+    return plan->dims.batch * plan->dims.heads * plan->selected_queries * plan->selected_keys;
+}
+
+static attn_status take_maps(struct run *run)
+{
+    static const struct {
+        attn_step step;
+        int which;
+    } maps[] = {{ATTN_STEP_SCORES, MAP_SCORES},
+                {ATTN_STEP_SCALED, MAP_SCALED},
+                {ATTN_STEP_MASKED, MAP_MASKED},
+                {ATTN_STEP_ATTENTION, MAP_ATTENTION},
+                {ATTN_STEP_DROPPED, MAP_DROPPED}};
+    attn_status status = ATTN_OK;
+    for (size_t m = 0; status == ATTN_OK && m < sizeof maps / sizeof *maps; m++)
+        status = take_map(run, maps[m].step, maps[m].which);
+    if (status != ATTN_OK || !wants(run, ATTN_STEP_ATTENTION_MEAN))
+        return status;
+    if (!needs_mean_source(run->request)) {
+        run->mean_source = run->job.map[MAP_ATTENTION].data;
+        return ATTN_OK;
+    }
+    run->mean_source = take(run, mean_source_count(run->plan));
+    run->job.map[MAP_MEAN_SOURCE] = (struct attn_map){.data = run->mean_source, .all_heads = true};
+    return run->mean_source == NULL ? no_memory(run, "attention_mean") : ATTN_OK;
+}
+
+static attn_status take_rows(struct run *run, attn_step step, void **rows)
+{
+    if (!wants(run, step))
+        return ATTN_OK;
+    *rows = take(run, attn_tensor_count(&run->plan->step[step]));
+    run->result->step[step].data = *rows;
+    return *rows == NULL ? no_memory(run, attn_step_name(step)) : ATTN_OK;
+}
+
+static struct attn_heads_job describe_job(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const attn_options *options = &request->options;
+    return (struct attn_heads_job){
+        .batch = d->batch, .heads = d->heads, .kv_heads = d->kv_heads, .q_len = d->q_len, .kv_len = d->kv_len,
+        .d_k = d->d_k, .d_v = d->d_v, .compute = plan->compute, .mask = &plan->mask, .scale = plan->scale,
+        .softcap = options->softcap, .dropout = options->dropout_attention ? options->dropout : 0,
+        .dropout_seed = options->dropout_seed, .kept_heads = plan->selected_heads,
+        .kept_queries = plan->selected_queries, .kept_keys = plan->selected_keys,
+    };
+}
+
+/* Token-wise (batch, q_len, heads * d_v), as the output projection wants it; only a query of rank 4 asks for heads first. */
+static bool context_is_by_heads(const attn_plan *plan)
+{
+    return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);
+}
+
+static attn_status prepare_job(struct run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_options *options = &run->request->options;
+    run->context = take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (run->context == NULL)
+        return no_memory(run, "the context");
+    run->job.context = (context_is_by_heads(run->plan) ? heads_operand : tokens_operand)(run->context, d->heads,
+                                                                                         d->q_len, d->d_v);
+    attn_status status = take_maps(run);
+    if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_LSE, &run->job.lse);
+    if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_ENTROPY, &run->job.entropy);
+    if (status == ATTN_OK)
+        status = invert(run, &options->heads, d->heads, &run->job.head_slot);
+    if (status == ATTN_OK)
+        status = invert(run, &options->queries, d->q_len, &run->job.query_slot);
+    if (status == ATTN_OK)
+        status = invert(run, &options->keys, d->kv_len, &run->job.key_slot);
+    return status;
+}
+
+/* ---- after the heads ---- */
+
+static attn_status project_output(struct run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_linear *output = &run->request->weights.output;
+    run->projected = run->context;
+    if (output->weight == NULL)
+        return ATTN_OK;
+    run->projected = take(run, d->batch * d->q_len * d->d_out);
+    if (run->projected == NULL)
+        return no_memory(run, "the output projection");
+    size_t inner = d->heads * d->d_v;
+    attn_projection projection = {.linear = output, .slices = 1, .columns = d->d_out, .inner = inner,
+                                  .w_stride = run->request->weights.layout == ATTN_LAYOUT_IN_OUT ? d->d_out : inner};
+    run->product_count = 0;
+    add_projection(run, &projection, run->context, d->q_len, run->projected);
+    run_products(run);
+    return ATTN_OK;
+}
+
+static bool has_post_norm(const attn_options *options)
+{
+    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
+}
+
+static bool changes_sum(const attn_options *options)
+{
+    return options->residual || (options->dropout > 0 && options->dropout_residual);
+}
+
+/* summed = query + dropout(projected), each part where it is asked for; number by number. */
+static void add_rows(const struct run *run, size_t first, size_t count)
+{
+    const attn_options *options = &run->request->options;
+    const double p = options->dropout_residual ? options->dropout : 0, gain = p < 1 ? 1 / (1 - p) : 0;
+    uint8_t keep[512];
+    for (size_t done = 0; done < count; done += sizeof keep) {
+        size_t some = smaller(count - done, sizeof keep), at = first + done;
+        memset(keep, 1, some);
+        if (p > 0)
+            attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, p, at, some, keep);
+        for (size_t n = 0; n < some; n++)
+            if (run->plan->compute == ATTN_F32) {
+                float y = ((const float *)run->projected)[at + n];
+                y = p > 0 ? (keep[n] ? y * (float)gain : 0) : y;
+                ((float *)run->summed)[at + n] =
+                    options->residual ? ((const float *)run->request->inputs.query->data)[at + n] + y : y;
+            } else {
+                double y = ((const double *)run->projected)[at + n];
+                y = p > 0 ? (keep[n] ? y * gain : 0) : y;
+                ((double *)run->summed)[at + n] =
+                    options->residual ? ((const double *)run->request->inputs.query->data)[at + n] + y : y;
+            }
+    }
+}
+
+static void finish_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_request *request = run->request;
+    const size_t d = run->plan->dims.d_out, all = run->plan->dims.batch * run->plan->dims.q_len;
+    const size_t row = index * TOKEN_ROWS, rows = smaller(all - row, TOKEN_ROWS);
+    if (changes_sum(&request->options))
+        add_rows(run, row * d, rows * d);
+    if (!has_post_norm(&request->options))
+        return;
+    const attn_tensor *gain = request->weights.norm.weight, *shift = request->weights.norm.bias;
+    attn_norm_rows(request->options.norm, run->plan->compute, rows, d, run->summed + row * d * run->element,
+                   gain == NULL ? NULL : gain->data, shift == NULL ? NULL : shift->data, request->options.norm_eps,
+                   run->output + row * d * run->element);
+}
+
+/* Residual and norm. Each writes over its input unless that was asked for, or belongs to the steps of the heads. */
+static attn_status finish(struct run *run)
+{
+    const attn_options *options = &run->request->options;
+    const size_t rows = run->plan->dims.batch * run->plan->dims.q_len, count = rows * run->plan->dims.d_out;
+    const bool projected_is_kept = wants(run, ATTN_STEP_PROJECTED) || run->projected == run->context;
+    run->summed = run->projected;
+    if (changes_sum(options) && projected_is_kept)
+        run->summed = take(run, count);
+    const bool sum_is_kept = wants(run, ATTN_STEP_RESIDUAL) || (run->summed == run->projected && projected_is_kept);
+    run->output = has_post_norm(options) && sum_is_kept ? take(run, count) : run->summed;
+    if (run->summed == NULL || run->output == NULL)
+        return no_memory(run, "residual and norm");
+    if (changes_sum(options) || has_post_norm(options))
+        spread(run, blocks(rows, TOKEN_ROWS), finish_task);
+    return ATTN_OK;
+}
+
+static void mean_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_plan *plan = run->plan;
+    const size_t keys = plan->selected_keys, heads = plan->dims.heads, queries = plan->selected_queries;
+    const size_t b = index / queries, query = index % queries;
+    void *mean = run->result->step[ATTN_STEP_ATTENTION_MEAN].data;
+    for (size_t j = 0; j < keys; j++) {
+        double sum = 0;
+        for (size_t h = 0; h < heads; h++) {
+            size_t at = ((b * heads + h) * queries + query) * keys + j;
+            sum += plan->compute == ATTN_F32 ? (double)((const float *)run->mean_source)[at]
+                                             : ((const double *)run->mean_source)[at];
+        }
+        if (plan->compute == ATTN_F32)
+            ((float *)mean)[index * keys + j] = (float)(sum / (double)heads);
+        else
+            ((double *)mean)[index * keys + j] = sum / (double)heads;
+    }
+}
+
+static size_t selected(const attn_selection *selection, size_t s)
+{
+    return selection->items == NULL ? s : selection->items[s];
+}
+
+static void mask_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_plan *plan = run->plan;
+    const attn_options *options = &run->request->options;
+    const size_t keys = plan->selected_keys, queries = plan->selected_queries;
+    const size_t b = index / queries / plan->selected_heads;
+    const size_t h = selected(&options->heads, index / queries % plan->selected_heads);
+    const size_t i = selected(&options->queries, index % queries);
+    uint8_t *row = (uint8_t *)run->result->step[ATTN_STEP_MASK].data + index * keys;
+    for (size_t j = 0; j < keys; j++)
+        row[j] = attn_mask_allows(&plan->mask, plan->compute, b, h, i, selected(&options->keys, j));
+}
+
+static attn_status reduce_maps(struct run *run)
+{
+    attn_tensor *step = run->result->step;
+    if (wants(run, ATTN_STEP_ATTENTION_MEAN)) {
+        step[ATTN_STEP_ATTENTION_MEAN].data = take(run, attn_tensor_count(&step[ATTN_STEP_ATTENTION_MEAN]));
+        if (step[ATTN_STEP_ATTENTION_MEAN].data == NULL)
+            return no_memory(run, "attention_mean");
+        spread(run, run->plan->dims.batch * run->plan->selected_queries, mean_task);
+    }
+    if (wants(run, ATTN_STEP_MASK)) {
+        size_t rows = run->plan->dims.batch * run->plan->selected_heads * run->plan->selected_queries;
+        step[ATTN_STEP_MASK].data = attn_arena_take(run->arena, rows, run->plan->selected_keys);
+        if (step[ATTN_STEP_MASK].data == NULL)
+            return no_memory(run, "the mask");
+        spread(run, rows, mask_task);
+    }
+    return ATTN_OK;
+}
+
+/* ---- the result ---- */
+
+/* A (batch, heads, len, d) view of an operand. */
+static attn_tensor operand_view(const struct attn_operand *operand, const attn_tensor *shape)
+{
+    attn_tensor view = *shape;
+    view.data = (void *)(uintptr_t)operand->data;
+    view.stride[0] = operand->batch_stride;
+    view.stride[1] = operand->head_stride;
+    view.stride[2] = operand->row_stride;
+    view.stride[3] = 1;
+    return view;
+}
+
+static void show_steps(struct run *run)
+{
+    attn_tensor *step = run->result->step;
+    step[ATTN_STEP_Q] = operand_view(&run->job.q, &step[ATTN_STEP_Q]);
+    step[ATTN_STEP_K] = operand_view(&run->job.k, &step[ATTN_STEP_K]);
+    step[ATTN_STEP_V] = operand_view(&run->job.v, &step[ATTN_STEP_V]);
+    step[ATTN_STEP_CONTEXT] = operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
+    step[ATTN_STEP_CONCAT].data = run->context;
+    step[ATTN_STEP_PROJECTED].data = run->projected;
+    step[ATTN_STEP_RESIDUAL].data = run->summed;
+    if (run->plan->dims.query_rank == 4)
+        step[ATTN_STEP_OUTPUT] = operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
+    else
+        step[ATTN_STEP_OUTPUT].data = run->output;
+}
+
+attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                          attn_arena *arena, attn_result *result, attn_error *err)
+{
+    *result = (attn_result){0};
+    memcpy(result->step, plan->step, sizeof result->step);
+    struct run run = {.plan = plan, .request = request, .runtime = runtime, .arena = arena, .result = result,
+                      .err = err, .element = attn_dtype_bytes(plan->compute), .job = describe_job(plan, request)};
+    attn_status status = take_products(&run);
+    if (status == ATTN_OK)
+        status = prepare_inputs(&run);
+    if (status == ATTN_OK)
+        status = set_operands(&run);
+    if (status == ATTN_OK)
+        status = prepare_job(&run);
+    if (status == ATTN_OK)
+        status = attn_heads_run(&run.job, runtime, arena, result, err);
+    if (status == ATTN_OK)
+        status = project_output(&run);
+    if (status == ATTN_OK)
+        status = finish(&run);
+    if (status == ATTN_OK)
+        status = reduce_maps(&run);
+    if (status == ATTN_OK && is_cancelled(&run))
+        status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+    if (status == ATTN_OK)
+        show_steps(&run);
+    return status;
+}
+
+/* ---- what all that takes ---- */
+
+enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
+
+void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const size_t element = attn_dtype_bytes(plan->compute);
+    size_t numbers = 2 * d->batch * d->q_len * d->heads * d->d_v + 4 * d->batch * d->q_len * d->d_out;
+    if (request->is_layer)
+        numbers += d->batch * (d->q_len * d->heads * d->d_k + d->kv_len * d->kv_heads * (d->d_k + d->d_v));
+    if (is_pre_normed(&request->options))
+        numbers += d->batch * d->q_len * d->d_query;
+    if (needs_mean_source(request))
+        numbers += mean_source_count(plan);
+    struct attn_heads_job job = describe_job(plan, request);
+    static const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
+                                      ATTN_STEP_DROPPED};
+    for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
+        job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
+    job.map[MAP_MEAN_SOURCE].data = needs_mean_source(request) ? plan : NULL;
+    plan->scratch_bytes = attn_heads_scratch_bytes(&job);
+    plan->working_bytes = numbers * element + attn_heads_shared_bytes(&job) +
+                          product_slots(request, d) * sizeof(struct product) +
+                          (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
+}

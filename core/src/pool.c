@@ -1,0 +1,249 @@
+/*
+ * pool.c: threads that run jobs, and lets a running job spread over those that are idle.
+ *
+ * One lock guards a first-in first-out queue of jobs and a list of open regions (a region is one call of
+ * attn_runtime.run). An idle thread takes a job when there is one, else joins a region that has tasks left. The tasks
+ * of a region are handed out by an atomic counter, so the lock is taken per helper and not per task. The caller of a
+ * region works too, takes no other work meanwhile, and leaves when the last helper has: regions can be nested freely.
+ */
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "attn/runtime.h"
+
+enum { POOL_THREADS_MAX = 512, WORD_BITS = 64 };
+
+struct pool_job {
+    struct pool_job *next;
+    void (*job)(void *argument);
+    void *argument;
+};
+
+/* Lives on the stack of the thread that called run. All but next_task is guarded by the lock of the pool. */
+struct pool_region {
+    struct pool_region *next, **link; /* link: the pointer that points here, to leave the list from its middle */
+    attn_task *task;
+    void *argument;
+    size_t tasks;
+    atomic_size_t next_task;
+    uint64_t workers_taken[POOL_THREADS_MAX / WORD_BITS]; /* worker 0 is the caller */
+    size_t helpers;
+    pthread_cond_t helpers_left;
+};
+
+struct attn_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* a job, a region, or the end */
+    struct pool_job *first_job, **last_job_link;
+    struct pool_region *regions;
+    atomic_size_t jobs_waiting; /* helpers look at it between tasks, without the lock */
+    size_t idle;
+    bool is_ending;
+    size_t threads;
+    pthread_t thread[];
+};
+
+static void run_next_job(attn_pool *pool)
+{
+    struct pool_job *node = pool->first_job;
+    pool->first_job = node->next;
+    if (pool->first_job == NULL)
+        pool->last_job_link = &pool->first_job;
+    atomic_fetch_sub_explicit(&pool->jobs_waiting, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&pool->lock);
+    node->job(node->argument);
+    free(node);
+    pthread_mutex_lock(&pool->lock);
+}
+
+/* The counter may pass tasks by one for every participant: tasks is at most SIZE_MAX - POOL_THREADS_MAX. */
+static bool region_take_task(struct pool_region *region, size_t *index)
+{
+    *index = atomic_fetch_add_explicit(&region->next_task, 1, memory_order_relaxed);
+    return *index < region->tasks;
+}
+
+static bool region_has_tasks(const struct pool_region *region)
+{
+    return atomic_load_explicit(&region->next_task, memory_order_relaxed) < region->tasks;
+}
+
+/* No region has more participants than the pool has threads, the caller counted, so a free number is below threads. */
+static size_t region_take_worker(struct pool_region *region)
+{
+    size_t word = 0;
+    while (region->workers_taken[word] == UINT64_MAX)
+        word++;
+    const size_t bit = (size_t)__builtin_ctzll(~region->workers_taken[word]);
+    region->workers_taken[word] |= UINT64_C(1) << bit;
+    return word * WORD_BITS + bit;
+}
+
+static void region_return_worker(struct pool_region *region, size_t worker)
+{
+    region->workers_taken[worker / WORD_BITS] &= ~(UINT64_C(1) << (worker % WORD_BITS));
+}
+
+static struct pool_region *region_to_help(const attn_pool *pool)
+{
+    struct pool_region *region = pool->regions;
+    while (region != NULL && !(region_has_tasks(region) && region->helpers + 1 < pool->threads))
+        region = region->next;
+    return region;
+}
+
+static void help_region(attn_pool *pool, struct pool_region *region)
+{
+    const size_t worker = region_take_worker(region);
+    region->helpers++;
+    pthread_mutex_unlock(&pool->lock);
+    size_t index = 0;
+    while (atomic_load_explicit(&pool->jobs_waiting, memory_order_relaxed) == 0 && region_take_task(region, &index))
+        region->task(region->argument, index, worker);
+    pthread_mutex_lock(&pool->lock);
+    region_return_worker(region, worker);
+    region->helpers--;
+    if (region->helpers == 0)
+        pthread_cond_signal(&region->helpers_left);
+}
+
+static void *pool_thread(void *argument)
+{
+    attn_pool *pool = argument;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        struct pool_region *region = NULL;
+        if (pool->first_job != NULL) {
+            run_next_job(pool);
+        } else if ((region = region_to_help(pool)) != NULL) {
+            help_region(pool, region);
+        } else if (pool->is_ending) {
+            break;
+        } else {
+            pool->idle++;
+            pthread_cond_wait(&pool->work, &pool->lock);
+            pool->idle--;
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static void pool_end(attn_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->is_ending = true;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->threads; i++)
+        pthread_join(pool->thread[i], NULL);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+attn_pool *attn_pool_create(size_t threads)
+{
+    if (threads == 0 || threads > POOL_THREADS_MAX)
+        return NULL;
+    attn_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->thread[0]);
+    if (pool == NULL)
+        return NULL;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->work, NULL);
+    pool->last_job_link = &pool->first_job;
+    /* The lock keeps the first threads from reading the count while it grows. */
+    pthread_mutex_lock(&pool->lock);
+    while (pool->threads < threads && pthread_create(&pool->thread[pool->threads], NULL, pool_thread, pool) == 0)
+        pool->threads++;
+    pthread_mutex_unlock(&pool->lock);
+    if (pool->threads == threads)
+        return pool;
+    pool_end(pool);
+    return NULL;
+}
+
+void attn_pool_destroy(attn_pool *pool)
+{
+    if (pool != NULL)
+        pool_end(pool);
+}
+
+size_t attn_pool_threads(const attn_pool *pool)
+{
+    return pool->threads;
+}
+
+bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument)
+{
+    struct pool_job *node = malloc(sizeof *node);
+    if (node == NULL)
+        return false;
+    *node = (struct pool_job){.job = job, .argument = argument};
+    pthread_mutex_lock(&pool->lock);
+    assert(!pool->is_ending);
+    *pool->last_job_link = node;
+    pool->last_job_link = &node->next;
+    atomic_fetch_add_explicit(&pool->jobs_waiting, 1, memory_order_relaxed);
+    pthread_cond_signal(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    return true;
+}
+
+/* Opens the region to helpers and wakes as many idle threads as there are tasks for. */
+static void region_open(attn_pool *pool, struct pool_region *region)
+{
+    pthread_mutex_lock(&pool->lock);
+    region->next = pool->regions;
+    region->link = &pool->regions;
+    if (region->next != NULL)
+        region->next->link = &region->next;
+    pool->regions = region;
+    size_t wanted = region->tasks - 1;
+    if (wanted > pool->idle)
+        wanted = pool->idle;
+    for (size_t i = 0; i < wanted; i++)
+        pthread_cond_signal(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void region_close(attn_pool *pool, struct pool_region *region)
+{
+    pthread_mutex_lock(&pool->lock);
+    *region->link = region->next;
+    if (region->next != NULL)
+        region->next->link = region->link;
+    while (region->helpers > 0)
+        pthread_cond_wait(&region->helpers_left, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void pool_run(void *context, size_t tasks, attn_task *task, void *argument)
+{
+    attn_pool *pool = context;
+    if (tasks <= 1 || pool->threads == 1) {
+        for (size_t i = 0; i < tasks; i++)
+            task(argument, i, 0);
+        return;
+    }
+    struct pool_region region = {.task = task, .argument = argument, .tasks = tasks, .workers_taken = {1}};
+    pthread_cond_init(&region.helpers_left, NULL);
+    region_open(pool, &region);
+    size_t index = 0;
+    while (region_take_task(&region, &index))
+        task(argument, index, 0);
+    region_close(pool, &region);
+    pthread_cond_destroy(&region.helpers_left);
+}
+
+attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel)
+{
+    return (attn_runtime){
+        .kernel = kernel != NULL ? kernel : attn_kernel_best(),
+        .threads = pool->threads,
+        .run = pool_run,
+        .context = pool,
+    };
+}

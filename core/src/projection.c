@@ -1,0 +1,58 @@
+/* projection.c: separate, per-head and fused weights as slices of columns. */
+#include "projection.h"
+
+/* Rank 2: all heads side by side in one matrix. Rank 3: a matrix a head. */
+static attn_projection separate(const attn_linear *linear, attn_layout layout, size_t heads, size_t inner, size_t d)
+{
+    attn_projection p = {.linear = linear, .slices = 1, .columns = heads * d, .inner = inner};
+    if (linear->weight->rank == 3)
+        p = (attn_projection){.linear = linear, .slices = heads, .columns = d, .inner = inner,
+                              .step = inner * d, .bias_step = d};
+    p.w_stride = layout == ATTN_LAYOUT_IN_OUT ? p.columns : inner;
+    return p;
+}
+
+/* first_column and column_step count columns of the fused matrix. */
+static attn_projection fused(const attn_weights *weights, const attn_dims *dims, size_t slices, size_t columns,
+                             size_t first_column, size_t column_step)
+{
+    size_t all = (dims->heads + 2 * dims->kv_heads) * dims->d_k, inner = dims->d_query;
+    bool in_out = weights->layout == ATTN_LAYOUT_IN_OUT;
+    size_t unit = in_out ? 1 : inner; /* elements from one column to the next */
+    return (attn_projection){.linear = &weights->qkv, .slices = slices, .columns = columns, .inner = inner,
+                             .first = first_column * unit, .step = column_step * unit,
+                             .w_stride = in_out ? all : inner, .bias_first = first_column, .bias_step = column_step};
+}
+
+static attn_projection fused_stacked(const attn_weights *weights, const attn_dims *dims, attn_role role)
+{
+    size_t q = dims->heads * dims->d_k, kv = dims->kv_heads * dims->d_k;
+    if (role == PROJECT_Q)
+        return fused(weights, dims, 1, q, 0, 0);
+    return fused(weights, dims, 1, kv, role == PROJECT_K ? q : q + kv, 0);
+}
+
+/* A group is its query heads, its key head, its value head; per head, every group has one query head. */
+static attn_projection fused_grouped(const attn_weights *weights, const attn_dims *dims, attn_role role)
+{
+    size_t queries = dims->heads / dims->kv_heads * dims->d_k, group = queries + 2 * dims->d_k;
+    if (role == PROJECT_Q)
+        return fused(weights, dims, dims->kv_heads, queries, 0, group);
+    return fused(weights, dims, dims->kv_heads, dims->d_k, role == PROJECT_K ? queries : queries + dims->d_k, group);
+}
+
+attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role)
+{
+    if (weights->qkv.weight != NULL)
+        return weights->qkv_order == ATTN_QKV_STACKED ? fused_stacked(weights, dims, role)
+                                                      : fused_grouped(weights, dims, role);
+    switch (role) {
+    case PROJECT_Q:
+        return separate(&weights->query, weights->layout, dims->heads, dims->d_query, dims->d_k);
+    case PROJECT_K:
+        return separate(&weights->key, weights->layout, dims->kv_heads, dims->d_key, dims->d_k);
+    case PROJECT_V:
+        break;
+    }
+    return separate(&weights->value, weights->layout, dims->kv_heads, dims->d_value, dims->d_v);
+}

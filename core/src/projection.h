@@ -1,0 +1,30 @@
+/*
+ * projection.h: how the weights of a layer turn tokens into queries, keys and values: which columns of which matrix.
+ *
+ * Separate, per-head and fused weights all become a few slices: columns of a weight matrix that give neighbouring
+ * columns of the projected tokens. plan.c checks the shapes, multihead.c multiplies.
+ */
+#ifndef ATTN_PROJECTION_H
+#define ATTN_PROJECTION_H
+
+#include "attn/plan.h"
+
+typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V } attn_role;
+
+/*
+ * Slices of a role: slices pieces, of columns columns each; piece s gives columns s * columns … of the projected tokens.
+ * Piece s starts at element first + s * step of the weight, rows (in_out) or columns (out_in) w_stride apart, and at
+ * element bias_first + s * bias_step of the bias.
+ */
+typedef struct {
+    const attn_linear *linear;
+    size_t slices, columns;
+    size_t inner; /* features of one token of the input */
+    size_t first, step, w_stride;
+    size_t bias_first, bias_step;
+} attn_projection;
+
+/* The slices of a role, from weights that the plan has checked against dims. */
+attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role);
+
+#endif

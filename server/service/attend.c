@@ -1,0 +1,132 @@
+/* attend.c: a request for attention from body text to answer text: decode, plan, weigh, compute, write. */
+#include "service/attend.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "attn/multihead.h"
+#include "codec/answer.h"
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static double lap_ms(double *since)
+{
+    double now = now_ms(), passed = now - *since;
+    *since = now;
+    return passed;
+}
+
+/* The wanted step that takes the most, for a message that helps. */
+static attn_step largest_step(const attn_plan *plan)
+{
+    int largest = 0;
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (plan->step_bytes[step] > plan->step_bytes[largest])
+            largest = step;
+    return (attn_step)largest;
+}
+
+static attn_status fail_result(const attn_plan *plan, size_t bytes, size_t limit, attn_error *err)
+{
+    char expected[48], received[48];
+    attn_step largest = largest_step(plan);
+    snprintf(expected, sizeof expected, "\"at most %zu bytes\"", limit);
+    snprintf(received, sizeof received, "\"up to %zu bytes\"", bytes);
+    attn_fail(err, ATTN_ERR_TOO_LARGE, "/options/return",
+              "the answer could take %zu bytes of text, this server's limit is %zu; the largest part is \"%s\": leave "
+              "it out of options.return%s, or use format base64 or fewer digits",
+              bytes, limit, attn_step_name(largest),
+              attn_step_is_map(largest) || largest == ATTN_STEP_ATTENTION_MEAN
+                  ? ", select some of it by options.heads, queries or keys" : "");
+    return attn_expect(err, expected, received);
+}
+
+static attn_status fail_memory(size_t bytes, size_t limit, attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs",
+                     "the computation would take %zu bytes of memory, this server's limit for a request is %zu: send "
+                     "fewer batch items at a time, ask for fewer steps, or select heads, queries or keys",
+                     bytes, limit);
+}
+
+static attn_status fail_flops(double flops, double limit, attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs",
+                     "the computation would take %.3g floating-point operations, this server's limit for a request is "
+                     "%.3g: send fewer batch items or shorter sequences at a time",
+                     flops, limit);
+}
+
+/* Sums of sizes that may be huge: a double cannot wrap. */
+static attn_status check_limits(const struct envelope *envelope, const attn_plan *plan,
+                                const struct attend_limits *limits, const attn_runtime *runtime,
+                                const attn_arena *arena, attn_error *err)
+{
+    size_t result_bytes = answer_bytes_bound(envelope, plan);
+    if (result_bytes > limits->result_bytes)
+        return fail_result(plan, result_bytes, limits->result_bytes, err);
+    double memory = (double)attn_arena_bytes(arena) + (double)attn_plan_bytes(plan, runtime->threads) +
+                    (double)result_bytes;
+    if (memory > (double)limits->memory_bytes)
+        return fail_memory((size_t)memory, limits->memory_bytes, err);
+    if (plan->total_flops > limits->flops)
+        return fail_flops(plan->total_flops, limits->flops, err);
+    return ATTN_OK;
+}
+
+static attn_status check_tokens(const struct envelope_tokens *tokens, const char *field, const char *side,
+                                size_t batch, size_t length, attn_error *err)
+{
+    char expected[64], received[64];
+    if (tokens->json == NULL || (tokens->count == length && (tokens->batch == 0 || tokens->batch == batch)))
+        return ATTN_OK;
+    if (tokens->batch == 0) {
+        snprintf(expected, sizeof expected, "[%zu]", length);
+        snprintf(received, sizeof received, "[%zu]", tokens->count);
+    } else {
+        snprintf(expected, sizeof expected, "[%zu,%zu]", batch, length);
+        snprintf(received, sizeof received, "[%zu,%zu]", tokens->batch, tokens->count);
+    }
+    attn_fail(err, ATTN_ERR_SHAPE, field, "there are %zu labels for %zu positions of %s", tokens->count, length, side);
+    return attn_expect(err, expected, received);
+}
+
+static attn_status plan_request(const struct envelope *envelope, attn_plan *plan, attn_error *err)
+{
+    attn_status status = attn_plan_make(&envelope->request, plan, err);
+    const attn_dims *dims = &plan->dims;
+    if (status == ATTN_OK)
+        status = check_tokens(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, err);
+    if (status == ATTN_OK)
+        status = check_tokens(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, err);
+    return status;
+}
+
+attn_status attend_run(envelope_kind kind, const char *body, size_t body_bytes, const struct attend_limits *limits,
+                       const attn_runtime *runtime, struct chunks *out, struct attend_times *times, attn_error *err)
+{
+    struct envelope envelope;
+    attn_plan plan;
+    attn_result result;
+    double since = now_ms();
+    *times = (struct attend_times){0};
+    attn_status status = envelope_decode(body, body_bytes, kind, out->arena, &envelope, err);
+    if (status == ATTN_OK)
+        status = plan_request(&envelope, &plan, err);
+    if (status == ATTN_OK)
+        status = check_limits(&envelope, &plan, limits, runtime, out->arena, err);
+    times->parse_ms = lap_ms(&since);
+    if (status == ATTN_OK)
+        status = attn_plan_run(&plan, &envelope.request, runtime, out->arena, &result, err);
+    times->compute_ms = lap_ms(&since);
+    if (status != ATTN_OK)
+        return status;
+    answer_write_json(&envelope, &plan, &result, runtime, out);
+    times->write_ms = lap_ms(&since);
+    return out->is_ok ? ATTN_OK : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+}

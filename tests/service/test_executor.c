@@ -1,0 +1,152 @@
+/*
+ * test_executor.c: the bounded queue in front of the compute threads: what is accepted runs, what is too much is told
+ * at once, and the advice when to come back follows the load.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "service/executor.h"
+
+/* Jobs that hold their thread until the gate opens. */
+struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_open;
+    size_t entered, left;
+};
+
+static void gate_init(struct gate *gate)
+{
+    *gate = (struct gate){.is_open = false};
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_cond_init(&gate->changed, NULL);
+}
+
+static void gate_job(void *argument)
+{
+    struct gate *gate = argument;
+    pthread_mutex_lock(&gate->lock);
+    gate->entered++;
+    pthread_cond_broadcast(&gate->changed);
+    while (!gate->is_open)
+        pthread_cond_wait(&gate->changed, &gate->lock);
+    gate->left++;
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void gate_await_entered(struct gate *gate, size_t count)
+{
+    pthread_mutex_lock(&gate->lock);
+    while (gate->entered < count)
+        pthread_cond_wait(&gate->changed, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void gate_open(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->is_open = true;
+    pthread_cond_broadcast(&gate->changed);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+START_TEST(one_job_more_than_threads_and_queue_hold_is_refused_at_once)
+{
+    struct gate gate;
+    gate_init(&gate);
+    struct executor *executor = executor_create(2, 3, NULL);
+    for (int i = 0; i < 5; i++)
+        ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(!executor_submit(executor, gate_job, &gate));
+    gate_await_entered(&gate, 2);
+    ck_assert_uint_eq(executor_running(executor), 2);
+    ck_assert_uint_eq(executor_waiting(executor), 3);
+    ck_assert(!executor_submit(executor, gate_job, &gate));
+    gate_open(&gate);
+    executor_destroy(executor);
+    ck_assert_uint_eq(gate.left, 5);
+}
+END_TEST
+
+START_TEST(without_a_queue_every_thread_still_takes_a_job)
+{
+    struct gate gate;
+    gate_init(&gate);
+    struct executor *executor = executor_create(2, 0, NULL);
+    ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(!executor_submit(executor, gate_job, &gate));
+    gate_open(&gate);
+    executor_destroy(executor);
+    ck_assert_uint_eq(gate.left, 2);
+}
+END_TEST
+
+static void sleep_job(void *argument)
+{
+    (void)argument;
+    nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+}
+
+START_TEST(advice_to_retry_is_at_least_a_second_and_grows_with_what_waits)
+{
+    struct gate gate;
+    gate_init(&gate);
+    struct executor *executor = executor_create(1, 20, NULL);
+    ck_assert_uint_eq(executor_retry_after_s(executor), 1);
+    ck_assert(executor_submit(executor, sleep_job, NULL));
+    ck_assert(executor_submit(executor, gate_job, &gate));
+    gate_await_entered(&gate, 1);
+    for (int i = 0; i < 9; i++)
+        ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert_uint_ge(executor_retry_after_s(executor), 4); /* ten jobs of 0.4 s */
+    ck_assert_uint_le(executor_retry_after_s(executor), 8);
+    gate_open(&gate);
+    executor_destroy(executor);
+}
+END_TEST
+
+START_TEST(impossible_sizes_make_no_executor)
+{
+    ck_assert_ptr_null(executor_create(0, 1, NULL));
+    executor_destroy(NULL);
+}
+END_TEST
+
+static void add_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    atomic_fetch_add((atomic_size_t *)argument, index);
+}
+
+START_TEST(its_runtime_computes)
+{
+    atomic_size_t sum = 0;
+    struct executor *executor = executor_create(2, 1, attn_kernel_by_name("portable"));
+    const attn_runtime runtime = executor_runtime(executor);
+    ck_assert_str_eq(attn_kernel_name(runtime.kernel), "portable");
+    runtime.run(runtime.context, 101, add_task, &sum);
+    ck_assert_uint_eq(sum, 5050);
+    executor_destroy(executor);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("executor");
+    TCase *tests = tcase_create("executor");
+    tcase_set_timeout(tests, 30);
+    tcase_add_test(tests, one_job_more_than_threads_and_queue_hold_is_refused_at_once);
+    tcase_add_test(tests, without_a_queue_every_thread_still_takes_a_job);
+    tcase_add_test(tests, advice_to_retry_is_at_least_a_second_and_grows_with_what_waits);
+    tcase_add_test(tests, impossible_sizes_make_no_executor);
+    tcase_add_test(tests, its_runtime_computes);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
