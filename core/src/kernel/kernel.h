@@ -53,7 +53,7 @@ struct attn_heads_job {
     const uint8_t *key_is_seen, *query_sees;
     void *lse, *entropy;    /* (batch, heads, q_len); NULL: not wanted */
     uint8_t *row_is_empty;  /* (batch, heads, q_len), written */
-    double *task_max_abs;   /* one per task, written: the largest finite |score| that entered a softmax */
+    double *task_max_abs;   /* one per task, written: the largest finite |scaled score| that the mask let through */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* tasks of a head */
     /* Few queries: a task is all query rows and split_keys keys, and what it found waits in partials for the merge. */

@@ -194,6 +194,17 @@ static REAL FN(largest)(const REAL *x, size_t n, REAL *max_abs)
     return FN(largest_lane)(m);
 }
 
+/* The largest |x| of a tile row before its bias, where the row may attend. */
+static void FN(note_largest_allowed)(const task_t *task, const tile_t *tile, size_t r, const REAL *x, REAL *max_abs)
+{
+    const uint8_t *allow = task->allow + r * TILE_KEYS;
+    for (size_t c = tile->from; c < tile->to; c++) {
+        REAL size = x[c] < 0 ? -x[c] : x[c];
+        if (allow[c] && size > *max_abs && size < (REAL)INFINITY)
+            *max_abs = size;
+    }
+}
+
 /* x = exp(x - m); returns the sum. */
 static REAL FN(exponentiate)(REAL *x, size_t n, REAL m)
 {
@@ -247,9 +258,13 @@ static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *ma
 {
     REAL *x = task->s + r * TILE_STRIDE, *from = x + tile->from;
     const size_t n = tile->to - tile->from, row = tile->row0 + r;
+    REAL with_bias = 0;
+    const bool has_bias = task->job->mask->bias != NULL;
+    if (has_bias)
+        FN(note_largest_allowed)(task, tile, r, x, max_abs);
     FN(mask_row)(task, tile, r, x);
     FN(keep_row)(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);
-    REAL before = task->m[row], m = FN(largest)(from, n, max_abs);
+    REAL before = task->m[row], m = FN(largest)(from, n, has_bias ? &with_bias : max_abs);
     m = m > before ? m : before;
     /* Nothing but -infinity so far: any finite number keeps the exponentials at 0 instead of NaN. */
     REAL shift = m == -(REAL)INFINITY ? 0 : m;
