@@ -136,7 +136,7 @@ static const struct refusal refusals[] = {
     {"[[1],x]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "not a JSON number", "", ""},
     {"[1 2]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "expected ','", "", ""},
     {"[[1][2]]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "expected ','", "", ""},
-    {"[01]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/1", "expected ','", "", ""},
+    {"[01]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/0", "not a JSON number", "", ""},
     {"[+1]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/0", "not a JSON number", "", ""},
     {"[.5]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/0", "not a JSON number", "", ""},
     {"[-]", ATTN_F32, ATTN_ERR_SYNTAX, "/t/0", "not a JSON number", "", ""},
