@@ -1,0 +1,288 @@
+/*
+ * test_mask.c: tests core/src/mask.c against the rules of mask.h, decided once more by naive_allows.
+ */
+#include "attn/mask.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "mask_cases.h"
+#include "naive_attention.h"
+
+static const scene_size sizes[] = {
+    {.batch = 1, .heads = 1, .q_len = 1, .kv_len = 1},  {.batch = 1, .heads = 1, .q_len = 1, .kv_len = 7},
+    {.batch = 2, .heads = 3, .q_len = 5, .kv_len = 5},  {.batch = 3, .heads = 2, .q_len = 4, .kv_len = 11},
+    {.batch = 2, .heads = 2, .q_len = 13, .kv_len = 6}, {.batch = 1, .heads = 2, .q_len = 7, .kv_len = 1},
+    {.batch = 2, .heads = 1, .q_len = 3, .kv_len = 0},
+};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static attn_mask resolved(const test_scene *scene, const scene_size *n)
+{
+    attn_mask mask;
+    attn_error err = {0};
+    attn_status status =
+        attn_mask_resolve(&scene->request.masks, n->batch, n->heads, n->q_len, n->kv_len, scene->type, &mask, &err);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    return mask;
+}
+
+static void expect_rule(const test_scene *scene, const scene_size *n, const char *name)
+{
+    const attn_masks *masks = &scene->request.masks;
+    attn_mask mask = resolved(scene, n);
+    for (size_t b = 0; b < n->batch; b++)
+        for (size_t h = 0; h < n->heads; h++)
+            for (size_t i = 0; i < n->q_len; i++)
+                for (size_t j = 0; j < n->kv_len; j++)
+                    ck_assert_msg(attn_mask_allows(&mask, scene->type, b, h, i, j) ==
+                                      naive_allows(masks, n->q_len, n->kv_len, b, h, i, j),
+                                  "%s: b %zu h %zu i %zu j %zu", name, b, h, i, j);
+}
+
+START_TEST(every_mask_allows_what_its_rule_says)
+{
+    for (size_t s = 0; s < SIZES; s++)
+        for (size_t c = 0; mask_case_at(c) != NULL; c++)
+            for (int type = ATTN_F32; type <= ATTN_F64; type++) {
+                test_scene scene = scene_create((attn_dtype)type, 17 * c + s);
+                mask_case_at(c)->apply(&scene, &sizes[s]);
+                expect_rule(&scene, &sizes[s], mask_case_at(c)->name);
+                scene_destroy(&scene);
+            }
+}
+END_TEST
+
+/* Without the masks that are looked up, the span is the whole rule. */
+static void expect_span(const test_scene *scene, const scene_size *n, const char *name)
+{
+    attn_masks plain = scene->request.masks;
+    plain.attend = plain.bias = plain.padding = NULL;
+    attn_mask mask = resolved(scene, n);
+    for (size_t b = 0; b < n->batch; b++)
+        for (size_t i = 0; i < n->q_len; i++) {
+            attn_span span = attn_mask_span(&mask, b, i);
+            ck_assert_msg(span.from <= span.to && span.to <= n->kv_len, "%s: a span is in order and in range", name);
+            for (size_t j = 0; j < n->kv_len; j++)
+                ck_assert_msg((j >= span.from && j < span.to) == naive_allows(&plain, n->q_len, n->kv_len, b, 0, i, j),
+                              "%s: b %zu i %zu j %zu", name, b, i, j);
+        }
+}
+
+START_TEST(span_is_what_causal_window_and_lengths_leave)
+{
+    for (size_t s = 0; s < SIZES; s++)
+        for (size_t c = 0; mask_case_at(c) != NULL; c++) {
+            test_scene scene = scene_create(ATTN_F32, 31 * c + s);
+            mask_case_at(c)->apply(&scene, &sizes[s]);
+            expect_span(&scene, &sizes[s], mask_case_at(c)->name);
+            scene_destroy(&scene);
+        }
+}
+END_TEST
+
+START_TEST(lookup_is_needed_for_attend_padding_and_bias_alone)
+{
+    const scene_size n = {.batch = 2, .heads = 2, .q_len = 3, .kv_len = 4};
+    for (size_t c = 0; mask_case_at(c) != NULL; c++) {
+        test_scene scene = scene_create(ATTN_F32, c);
+        mask_case_at(c)->apply(&scene, &n);
+        const attn_masks *masks = &scene.request.masks;
+        attn_mask mask = resolved(&scene, &n);
+        ck_assert_msg(attn_mask_has_lookup(&mask) ==
+                          (masks->attend != NULL || masks->padding != NULL || masks->bias != NULL),
+                      "%s", mask_case_at(c)->name);
+        scene_destroy(&scene);
+    }
+}
+END_TEST
+
+START_TEST(offset_is_the_alignment_plus_what_is_given)
+{
+    const int64_t three = 3;
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_masks *masks = &scene.request.masks;
+    const scene_size n = {.batch = 1, .heads = 1, .q_len = 4, .kv_len = 10};
+    masks->causal = true;
+    attn_mask mask = resolved(&scene, &n);
+    ck_assert_int_eq(attn_mask_offset(&mask, 0), 6);
+    masks->align = ATTN_ALIGN_TOP_LEFT;
+    mask = resolved(&scene, &n);
+    ck_assert_int_eq(attn_mask_offset(&mask, 0), 0);
+    masks->align = ATTN_ALIGN_BOTTOM_RIGHT;
+    masks->offset = scene_integers(&scene, &three, SHAPE(1));
+    mask = resolved(&scene, &n);
+    ck_assert_int_eq(attn_mask_offset(&mask, 0), 3);
+    masks->align_given = true;
+    mask = resolved(&scene, &n);
+    ck_assert_int_eq(attn_mask_offset(&mask, 0), 9);
+    scene_destroy(&scene);
+}
+END_TEST
+
+/* Whoever adds to an offset near the ends of int64 meets undefined behaviour: it is refused or computed, not wrapped.
+ */
+START_TEST(extreme_offsets_and_windows_do_not_wrap)
+{
+    const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, -1000000, 1000000, INT64_MAX - 1, INT64_MAX};
+    const scene_size n = {.batch = 1, .heads = 1, .q_len = 3, .kv_len = 4};
+    for (size_t e = 0; e < sizeof extremes / sizeof *extremes; e++)
+        for (int has_window = 0; has_window < 2; has_window++) {
+            test_scene scene = scene_create(ATTN_F32, e);
+            attn_masks *masks = &scene.request.masks;
+            attn_error err = {0};
+            attn_mask mask;
+            masks->causal = true;
+            masks->offset = scene_integers(&scene, &extremes[e], SHAPE(1));
+            masks->has_window = has_window;
+            masks->window_left = masks->window_right = INT64_MAX - 1;
+            attn_status status = attn_mask_resolve(masks, 1, 1, 3, 4, ATTN_F32, &mask, &err);
+            if (status == ATTN_OK)
+                expect_rule(&scene, &n, "extreme offset");
+            else
+                ck_assert_str_eq(err.field, "/masks/causal/offset");
+            scene_destroy(&scene);
+        }
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+/* Dimensions 2, 3, 4, 5, computed in float32. */
+static void expect_refused(const attn_masks *masks, attn_status status, const char *field, const char *fragment)
+{
+    attn_mask mask;
+    attn_error err = {0};
+    attn_status got = attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, &mask, &err);
+    ck_assert_msg(got == status && err.status == status, "%s: %s: %s", field, attn_status_name(got), err.message);
+    ck_assert_str_eq(err.field, field);
+    ck_assert_msg(strstr(err.message, fragment) != NULL, "\"%s\" lacks \"%s\"", err.message, fragment);
+    ck_assert_int_eq(attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, &mask, NULL), status);
+}
+
+START_TEST(masks_that_do_not_broadcast_are_refused)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    const size_t wrong[][4] = {{2, 3, 4, 6}, {2, 3, 5, 5}, {2, 2, 4, 5}, {3, 3, 4, 5}, {2, 3, 4, 0}, {0, 1, 1, 1}};
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+        attn_masks masks = {.attend = scene_coins(&scene, 1, 4, wrong[w])};
+        expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/attend", "attend");
+        masks = (attn_masks){.bias = scene_normal(&scene, 1, 4, wrong[w])};
+        expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/bias", "bias");
+    }
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(a_shape_error_says_what_was_expected_and_what_came)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_masks masks = {.attend = scene_coins(&scene, 1, SHAPE(4, 6))};
+    attn_mask mask;
+    attn_error err = {0};
+    ck_assert_int_eq(attn_mask_resolve(&masks, 2, 3, 4, 5, ATTN_F32, &mask, &err), ATTN_ERR_SHAPE);
+    ck_assert_str_eq(err.expected, "[2,3,4,5]");
+    ck_assert_str_eq(err.received, "[4,6]");
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(padding_of_another_shape_is_refused)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_masks masks = {.padding = scene_coins(&scene, 1, SHAPE(2, 4))};
+    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    masks.padding = scene_coins(&scene, 1, SHAPE(1, 5));
+    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    masks.padding = scene_coins(&scene, 1, SHAPE(5)); /* only a batch of 1 may leave the batch out */
+    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    masks.padding = scene_coins(&scene, 1, 0, NULL);
+    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(padding_of_a_single_sequence_may_leave_the_batch_out)
+{
+    const scene_size n = {.batch = 1, .heads = 2, .q_len = 3, .kv_len = 5};
+    test_scene scene = scene_create(ATTN_F32, 1);
+    scene.request.masks.padding = scene_coins(&scene, 0.5, SHAPE(5));
+    expect_rule(&scene, &n, "padding (kv)");
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(masks_of_another_type_are_refused)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_tensor *floats = scene_tensor(&scene, ATTN_F32, SHAPE(2, 5));
+    attn_tensor *doubles = scene_tensor(&scene, ATTN_F64, SHAPE(4, 5));
+    attn_tensor *bytes = scene_tensor(&scene, ATTN_U8, SHAPE(2));
+    expect_refused(&(attn_masks){.attend = doubles}, ATTN_ERR_FIELD, "/masks/attend", "float64");
+    expect_refused(&(attn_masks){.bias = doubles}, ATTN_ERR_FIELD, "/masks/bias", "float32");
+    expect_refused(&(attn_masks){.padding = floats}, ATTN_ERR_FIELD, "/masks/padding", "float32");
+    expect_refused(&(attn_masks){.key_lengths = bytes}, ATTN_ERR_FIELD, "/masks/key_lengths", "int64");
+    expect_refused(&(attn_masks){.query_lengths = bytes}, ATTN_ERR_FIELD, "/masks/query_lengths", "int64");
+    expect_refused(&(attn_masks){.causal = true, .offset = bytes}, ATTN_ERR_FIELD, "/masks/causal/offset", "int64");
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(lengths_out_of_range_are_refused)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_tensor *negative = scene_integers(&scene, (const int64_t[]){2, -1}, SHAPE(2));
+    attn_tensor *six = scene_integers(&scene, (const int64_t[]){6, 0}, SHAPE(2));
+    attn_tensor *three = scene_integers(&scene, NULL, SHAPE(3));
+    expect_refused(&(attn_masks){.key_lengths = negative}, ATTN_ERR_VALUE, "/masks/key_lengths", "-1");
+    expect_refused(&(attn_masks){.key_lengths = six}, ATTN_ERR_VALUE, "/masks/key_lengths", "6");
+    expect_refused(&(attn_masks){.query_lengths = negative}, ATTN_ERR_VALUE, "/masks/query_lengths", "-1");
+    expect_refused(&(attn_masks){.query_lengths = six}, ATTN_ERR_VALUE, "/masks/query_lengths", "6");
+    expect_refused(&(attn_masks){.key_lengths = three}, ATTN_ERR_SHAPE, "/masks/key_lengths", "[3]");
+    expect_refused(&(attn_masks){.query_lengths = three}, ATTN_ERR_SHAPE, "/masks/query_lengths", "[3]");
+    expect_refused(&(attn_masks){.causal = true, .offset = three}, ATTN_ERR_SHAPE, "/masks/causal/offset", "[3]");
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(a_bias_of_nan_or_plus_infinity_is_refused)
+{
+    const double wrong[] = {(double)NAN, HUGE_VAL};
+    test_scene scene = scene_create(ATTN_F32, 1);
+    for (size_t w = 0; w < 2; w++) {
+        attn_tensor *bias = scene_normal(&scene, 1, SHAPE(4, 5));
+        tensor_set(bias, 19, wrong[w]);
+        expect_refused(&(attn_masks){.bias = bias}, ATTN_ERR_VALUE, "/masks/bias", w == 0 ? "NaN" : "Infinity");
+    }
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(a_negative_window_is_refused)
+{
+    expect_refused(&(attn_masks){.has_window = true, .window_left = -1}, ATTN_ERR_VALUE, "/masks/window", "-1");
+    expect_refused(&(attn_masks){.has_window = true, .window_right = -2}, ATTN_ERR_VALUE, "/masks/window", "-2");
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {
+        every_mask_allows_what_its_rule_says,
+        span_is_what_causal_window_and_lengths_leave,
+        lookup_is_needed_for_attend_padding_and_bias_alone,
+        offset_is_the_alignment_plus_what_is_given,
+        extreme_offsets_and_windows_do_not_wrap,
+        masks_that_do_not_broadcast_are_refused,
+        a_shape_error_says_what_was_expected_and_what_came,
+        padding_of_another_shape_is_refused,
+        padding_of_a_single_sequence_may_leave_the_batch_out,
+        masks_of_another_type_are_refused,
+        lengths_out_of_range_are_refused,
+        a_bias_of_nan_or_plus_infinity_is_refused,
+        a_negative_window_is_refused,
+    };
+    return check_main("mask", tests, sizeof tests / sizeof *tests);
+}

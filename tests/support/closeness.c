@@ -1,0 +1,252 @@
+/*
+ * closeness.c: tolerances, and the comparisons that use them.
+ *
+ * u is the unit roundoff, peak the largest |score| of the row. The constant is 8 throughout. A sum of n terms of mixed
+ * sign, rounded n times, is off by about sqrt(n) / 4 roundings of its partial sums, and those stay well below the sum
+ * of the absolute values (terms); so 8 u terms holds for thousands of terms with room to spare, and yet a tile left out
+ * or counted twice, or one product in less than the compute type, is far outside.
+ */
+#include "closeness.h"
+
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+double unit_roundoff(attn_dtype compute)
+{
+    return compute == ATTN_F32 ? 0x1p-24 : 0x1p-53;
+}
+
+/* Kernels may flush what is below the normal numbers to zero. */
+static double smallest(attn_dtype compute)
+{
+    return compute == ATTN_F32 ? (double)FLT_MIN : DBL_MIN;
+}
+
+/* exp turns an absolute error of its argument into a relative one of its result, and a score is off by u peak. */
+static double softmax_bound(double u, double peak)
+{
+    return 8 * u * (1 + peak);
+}
+
+static double map_bound(const test_run *run, const naive_result *naive, attn_step step, size_t at)
+{
+    double u = unit_roundoff(run->plan.compute), peak = naive->peak[at / naive->kv_len];
+    double terms = naive->terms[ATTN_STEP_SCORES][at];
+    switch ((int)step) {
+    case ATTN_STEP_MASK:
+        return 0;
+    case ATTN_STEP_SCORES:
+        return 8 * u * terms;
+    case ATTN_STEP_SCALED: /* tanh is 1 - 2 / (e^2x + 1) or the like: off by u, not by u tanh x */
+        return 8 * u * (fabs(naive->scale) * terms + fabs(naive->step[step][at]) + naive->softcap);
+    case ATTN_STEP_MASKED: /* the bias is one more addition, of a number below 2 peak */
+        return 8 * u * (fabs(naive->scale) * terms + naive->softcap + 2 * peak);
+    default: /* attention, dropped */
+        return softmax_bound(u, peak) * naive->step[step][at] + smallest(run->plan.compute);
+    }
+}
+
+/* sum_j p_j v_j, each p_j off by softmax_bound p_j. */
+static double context_bound(const test_run *run, const naive_result *naive, size_t at)
+{
+    double peak = naive->peak[at / naive->d_v], terms = naive->terms[ATTN_STEP_CONTEXT][at];
+    return softmax_bound(unit_roundoff(run->plan.compute), peak) * terms + smallest(run->plan.compute);
+}
+
+/* Where an element of (batch, q_len, heads * d_v) stands in (batch, heads, q_len, d_v). */
+static size_t context_index(const naive_result *n, size_t at)
+{
+    size_t d = at % n->d_v, h = at / n->d_v % n->heads, row = at / n->d_v / n->heads;
+    return ((row / n->q_len * n->heads + h) * n->q_len + row % n->q_len) * n->d_v + d;
+}
+
+static double mean_bound(const test_run *run, const naive_result *n, size_t at)
+{
+    size_t map = n->q_len * n->kv_len;
+    double sum = 0;
+    for (size_t h = 0; h < n->heads; h++)
+        sum += map_bound(run, n, ATTN_STEP_ATTENTION, (at / map * n->heads + h) * map + at % map);
+    return sum / (double)n->heads;
+}
+
+static double row_bound(const test_run *run, const naive_result *naive, attn_step step, size_t row)
+{
+    double u = unit_roundoff(run->plan.compute), peak = naive->peak[row];
+    if (step == ATTN_STEP_LSE) /* max + log(sum): two numbers of up to peak + log(kv_len), added */
+        return 8 * u * (1 + peak + log((double)naive->kv_len + 1));
+    /* sum_j p_j ln p_j, where a relative error e of p_j moves the sum by e p_j (|ln p_j| + 1) */
+    return softmax_bound(u, peak) * (1 + peak + log((double)naive->kv_len + 1));
+}
+
+static double bound_of(const test_run *run, const naive_result *naive, attn_step step, size_t at)
+{
+    double u = unit_roundoff(run->plan.compute);
+    switch (step) {
+    case ATTN_STEP_Q:
+    case ATTN_STEP_K:
+    case ATTN_STEP_V: /* terms is 0 when they are given: copies are exact */
+        return 8 * u * naive->terms[step][at];
+    case ATTN_STEP_SCORES:
+    case ATTN_STEP_SCALED:
+    case ATTN_STEP_MASKED:
+    case ATTN_STEP_ATTENTION:
+    case ATTN_STEP_DROPPED:
+    case ATTN_STEP_MASK:
+        return map_bound(run, naive, step, at);
+    case ATTN_STEP_LSE:
+    case ATTN_STEP_ENTROPY:
+        return row_bound(run, naive, step, at);
+    case ATTN_STEP_CONTEXT:
+        return context_bound(run, naive, at);
+    case ATTN_STEP_ATTENTION_MEAN:
+        return mean_bound(run, naive, at);
+    case ATTN_STEP_OUTPUT:
+        return context_bound(run, naive, run->plan.dims.query_rank == 4 ? at : context_index(naive, at));
+    case ATTN_STEP_CONCAT:
+    case ATTN_STEP_PROJECTED:
+    case ATTN_STEP_RESIDUAL:
+        return context_bound(run, naive, context_index(naive, at));
+    case ATTN_STEP_COUNT:
+        break;
+    }
+    abort();
+}
+
+/* Infinite values have to be met exactly, and NaN by NaN. */
+static void expect_near(double got, double expected, double bound, const char *what, const char *name, size_t at)
+{
+    bool close =
+        isfinite(expected) ? fabs(got - expected) <= bound : got == expected || (isnan(got) && isnan(expected));
+    if (!close)
+        ck_abort_msg("%s: %s[%zu] is %.17g, not %.17g: off by %.3g, allowed %.3g", what, name, at, got, expected,
+                     fabs(got - expected), bound);
+}
+
+static void expect_step_close(const test_run *run, const naive_result *naive, attn_step step, const char *what)
+{
+    const attn_tensor *got = &run->result.step[step];
+    ck_assert_msg(got->rank == run->plan.step[step].rank, "%s: rank of %s", what, attn_step_name(step));
+    for (size_t at = 0; at < attn_tensor_count(got); at++)
+        expect_near(tensor_get(got, at), naive->step[step][at], bound_of(run, naive, step, at), what,
+                    attn_step_name(step), at);
+}
+
+static void expect_steps_close(const test_run *run, const naive_result *naive, uint32_t steps, const char *what)
+{
+    for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
+        if (run->plan.want & steps & (UINT32_C(1) << step))
+            expect_step_close(run, naive, step, what);
+    ck_assert_msg(run->result.rows_without_keys == naive->rows_without_keys, "%s: %zu rows without keys, not %zu", what,
+                  run->result.rows_without_keys, naive->rows_without_keys);
+    expect_near(run->result.max_abs_score, naive->max_abs_score,
+                1e-4 * (1 + naive->max_abs_score) /* a diagnostic, shown with a few digits */, what, "max_abs_score",
+                0);
+}
+
+void expect_close(const test_run *run, const naive_result *naive, const char *what)
+{
+    expect_steps_close(run, naive, UINT32_MAX, what);
+}
+
+/* ---- a layer, link by link ---- */
+
+/* The attention inside a layer, as a request of its own on the q, k and v that the run gave. */
+static attn_request inner_attention(const test_run *run, const attn_request *request)
+{
+    attn_request inner = {.masks = request->masks, .options = request->options};
+    inner.inputs.query = &run->result.step[ATTN_STEP_Q];
+    inner.inputs.key = &run->result.step[ATTN_STEP_K];
+    inner.inputs.value = &run->result.step[ATTN_STEP_V];
+    inner.options.norm = ATTN_NORM_NONE;
+    inner.options.residual = false;
+    return inner;
+}
+
+static void read_row(const attn_tensor *tensor, size_t row, size_t count, double *to)
+{
+    for (size_t at = 0; at < count; at++)
+        to[at] = tensor_get(tensor, row * count + at);
+}
+
+static void expect_projected_close(const test_run *run, const attn_request *request, const char *what)
+{
+    const attn_dims *n = &run->plan.dims;
+    double *row = calloc(n->heads * n->d_v, sizeof *row);
+    for (size_t i = 0; i < n->batch * n->q_len; i++) {
+        read_row(&run->result.step[ATTN_STEP_CONCAT], i, n->heads * n->d_v, row);
+        for (size_t d = 0; d < n->d_out; d++) {
+            double terms, expected = naive_project_output(request, n->heads, n->d_v, row, d, &terms);
+            double got = tensor_get(&run->result.step[ATTN_STEP_PROJECTED], i * n->d_out + d);
+            expect_near(got, expected, 8 * unit_roundoff(run->plan.compute) * terms, what, "projected",
+                        i * n->d_out + d);
+        }
+    }
+    free(row);
+}
+
+/* One addition: half a unit in the last place, which 2 u bounds. */
+static void expect_residual_close(const test_run *run, const attn_request *request, const attn_tensor *before,
+                                  const char *what)
+{
+    for (size_t at = 0; at < attn_tensor_count(before); at++) {
+        double expected = tensor_get(request->inputs.query, at) + tensor_get(before, at);
+        double got = tensor_get(&run->result.step[ATTN_STEP_RESIDUAL], at);
+        expect_near(got, expected, 2 * unit_roundoff(run->plan.compute) * fabs(expected), what, "residual", at);
+    }
+}
+
+static void expect_norm_close(const test_run *run, const attn_request *request, const attn_tensor *before,
+                              const char *what)
+{
+    const attn_options *options = &request->options;
+    size_t count = run->plan.dims.d_out, rows = run->plan.dims.batch * run->plan.dims.q_len;
+    bool post = options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
+    double *row = calloc(3 * count, sizeof *row), *terms = row + count, *expected = row + 2 * count;
+    for (size_t i = 0; i < rows; i++) {
+        read_row(before, i, count, row);
+        naive_norm(options->norm, options->norm_eps, &request->weights.norm, count, row, expected, terms);
+        for (size_t d = 0; d < count; d++) {
+            double got = tensor_get(&run->result.step[ATTN_STEP_OUTPUT], i * count + d);
+            expect_near(got, post ? expected[d] : row[d], post ? 8 * unit_roundoff(run->plan.compute) * terms[d] : 0,
+                        what, "output", i * count + d);
+        }
+    }
+    free(row);
+}
+
+/* Errors of all links together, with scores near 1: a few hundred roundings. */
+static void expect_output_close(const test_run *run, const naive_result *naive, const char *what)
+{
+    double allowed = 4096 * unit_roundoff(run->plan.compute);
+    const attn_tensor *output = &run->result.step[ATTN_STEP_OUTPUT];
+    for (size_t at = 0; at < attn_tensor_count(output); at++) {
+        double expected = naive->step[ATTN_STEP_OUTPUT][at];
+        expect_near(tensor_get(output, at), expected, allowed * (1 + fabs(expected)), what, "output end to end", at);
+    }
+}
+
+void expect_layer_close(const test_run *run, const attn_request *request, const char *what)
+{
+    const uint32_t parts = 1U << ATTN_STEP_Q | 1U << ATTN_STEP_K | 1U << ATTN_STEP_V;
+    const uint32_t after = 1U << ATTN_STEP_PROJECTED | 1U << ATTN_STEP_RESIDUAL | 1U << ATTN_STEP_OUTPUT;
+    const attn_tensor *last = &run->result.step[ATTN_STEP_CONCAT];
+    naive_result whole = naive_attention(request, NULL);
+    expect_steps_close(run, &whole, parts, what);
+    attn_request attention = inner_attention(run, request);
+    naive_result inner = naive_attention(&attention, NULL);
+    expect_steps_close(run, &inner, ~(parts | after), what);
+    if (request->weights.output.weight != NULL) {
+        expect_projected_close(run, request, what);
+        last = &run->result.step[ATTN_STEP_PROJECTED];
+    }
+    if (request->options.residual) {
+        expect_residual_close(run, request, last, what);
+        last = &run->result.step[ATTN_STEP_RESIDUAL];
+    }
+    expect_norm_close(run, request, last, what);
+    expect_output_close(run, &whole, what);
+    naive_release(&inner);
+    naive_release(&whole);
+}

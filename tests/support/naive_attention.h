@@ -1,0 +1,59 @@
+/*
+ * naive_attention.h: equation 1 once more, in double, with plain loops and no BLAS: what the core is compared with.
+ *
+ *     out = softmax(q k^T / sqrt(d_k)) v        and all that plan.h lists around it
+ *
+ * It shares the structs of the public headers with the core and no line of code: it finds dimensions, decides masks
+ * and reads strided tensors by itself. It expects a valid request and aborts without memory.
+ */
+#ifndef TESTS_NAIVE_ATTENTION_H
+#define TESTS_NAIVE_ATTENTION_H
+
+#include "attn/plan.h"
+
+/*
+ * Every step whole and row-major in the shape that plan.h gives it, the output as (batch, q_len, d_out) whatever the
+ * rank of query, except (batch, heads, q_len, d_v) for rank 4; selections are ignored.
+ */
+typedef struct {
+    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v, d_query, d_key, d_value, d_out;
+    double scale, softcap;
+    double *step[ATTN_STEP_COUNT]; /* mask holds 0 and 1 */
+    /*
+     * For sums (q, k, v, scores, context, projected): the sum of the absolute values of the terms. Rounding errors
+     * are in proportion to it, not to the sum. NULL for the other steps.
+     */
+    double *terms[ATTN_STEP_COUNT];
+    double *peak; /* (batch, heads, q_len): largest |score| that was let through, with and without bias */
+    size_t rows_without_keys;
+    double max_abs_score;
+} naive_result;
+
+/*
+ * Computes all steps of request. keep, if not NULL, is (batch, heads, q_len, kv_len): zero where dropout struck.
+ * Dropout on the residual is left out.
+ */
+naive_result naive_attention(const attn_request *request, const uint8_t *keep);
+void naive_release(naive_result *result);
+
+/* Whether masks let query i of head h in item b attend to key j; a bias of -infinity does not. */
+bool naive_allows(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b, size_t h, size_t i, size_t j);
+
+/*
+ * to[0 .. features) = the normalisation of from, with the gain and shift of norm (each optional). terms, if not NULL,
+ * receives what rounding errors are in proportion to.
+ */
+void naive_norm(attn_norm_type type, double eps, const attn_linear *norm, size_t features, const double *from,
+                double *to, double *terms);
+
+/*
+ * Feature d of the output projection of request for one row of concat (heads * d_v numbers); *terms receives the sum of
+ * the absolute values of the terms.
+ */
+double naive_project_output(const attn_request *request, size_t heads, size_t d_v, const double *row, size_t d,
+                            double *terms);
+
+/* The element of tensor at the last rank indices of (a, b, c, d); a dimension of 1 is broadcast. */
+double naive_read(const attn_tensor *tensor, size_t a, size_t b, size_t c, size_t d);
+
+#endif

@@ -1,0 +1,280 @@
+/*
+ * scene.c: requests, runs and byte comparisons for the tests of the core.
+ */
+#include "scene.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct scene_block {
+    scene_block *next;
+    void *memory;
+};
+
+/* ---- memory and tensors ---- */
+
+test_scene scene_create(attn_dtype type, uint64_t seed)
+{
+    test_scene made = {.type = type, .random = random_seeded(seed)};
+    made.request.options.compute = type;
+    return made;
+}
+
+void scene_destroy(test_scene *scene)
+{
+    for (scene_block *block = scene->blocks; block != NULL;) {
+        scene_block *next = block->next;
+        free(block->memory);
+        free(block);
+        block = next;
+    }
+    scene->blocks = NULL;
+}
+
+void *scene_memory(test_scene *scene, size_t bytes)
+{
+    scene_block *block = malloc(sizeof *block);
+    if (block == NULL)
+        abort();
+    block->memory = calloc(1, bytes > 0 ? bytes : 1);
+    if (block->memory == NULL)
+        abort();
+    block->next = scene->blocks;
+    scene->blocks = block;
+    return block->memory;
+}
+
+static attn_tensor *keep_tensor(test_scene *scene, attn_tensor tensor)
+{
+    attn_tensor *kept = scene_memory(scene, sizeof *kept);
+    *kept = tensor;
+    return kept;
+}
+
+attn_tensor *scene_tensor(test_scene *scene, attn_dtype dtype, int rank, const size_t *shape)
+{
+    size_t count = 1;
+    for (int r = 0; r < rank; r++)
+        count *= shape[r];
+    void *data = scene_memory(scene, count * attn_dtype_bytes(dtype));
+    return keep_tensor(scene, attn_tensor_view(data, dtype, rank, shape));
+}
+
+static ptrdiff_t flat_offset(const attn_tensor *tensor, size_t flat)
+{
+    ptrdiff_t at = 0;
+    for (int r = tensor->rank - 1; r >= 0; r--) {
+        at += (ptrdiff_t)(flat % tensor->shape[r]) * tensor->stride[r];
+        flat /= tensor->shape[r];
+    }
+    return at;
+}
+
+double tensor_get(const attn_tensor *tensor, size_t flat)
+{
+    ptrdiff_t at = flat_offset(tensor, flat);
+    if (tensor->dtype == ATTN_F32)
+        return (double)((const float *)tensor->data)[at];
+    if (tensor->dtype == ATTN_F64)
+        return ((const double *)tensor->data)[at];
+    if (tensor->dtype == ATTN_I64)
+        return (double)((const int64_t *)tensor->data)[at];
+    return (double)((const uint8_t *)tensor->data)[at];
+}
+
+void tensor_set(attn_tensor *tensor, size_t flat, double value)
+{
+    ptrdiff_t at = flat_offset(tensor, flat);
+    if (tensor->dtype == ATTN_F32)
+        ((float *)tensor->data)[at] = (float)value;
+    else if (tensor->dtype == ATTN_F64)
+        ((double *)tensor->data)[at] = value;
+    else if (tensor->dtype == ATTN_I64)
+        ((int64_t *)tensor->data)[at] = (int64_t)value;
+    else
+        ((uint8_t *)tensor->data)[at] = (uint8_t)value;
+}
+
+attn_tensor *scene_normal(test_scene *scene, double deviation, int rank, const size_t *shape)
+{
+    attn_tensor *made = scene_tensor(scene, scene->type, rank, shape);
+    for (size_t at = 0; at < attn_tensor_count(made); at++)
+        tensor_set(made, at, deviation * random_normal(&scene->random));
+    return made;
+}
+
+attn_tensor *scene_coins(test_scene *scene, double probability, int rank, const size_t *shape)
+{
+    attn_tensor *made = scene_tensor(scene, ATTN_BOOL, rank, shape);
+    for (size_t at = 0; at < attn_tensor_count(made); at++)
+        tensor_set(made, at, random_uniform(&scene->random) < probability);
+    return made;
+}
+
+attn_tensor *scene_integers(test_scene *scene, const int64_t *values, int rank, const size_t *shape)
+{
+    attn_tensor *made = scene_tensor(scene, ATTN_I64, rank, shape);
+    if (values != NULL)
+        memcpy(made->data, values, attn_tensor_count(made) * sizeof *values);
+    return made;
+}
+
+attn_tensor *scene_copy(test_scene *scene, const attn_tensor *tensor)
+{
+    attn_tensor *made = scene_tensor(scene, tensor->dtype, tensor->rank, tensor->shape);
+    for (size_t at = 0; at < attn_tensor_count(tensor); at++)
+        tensor_set(made, at, tensor_get(tensor, at));
+    return made;
+}
+
+attn_tensor *scene_transposed(test_scene *scene, const attn_tensor *tensor)
+{
+    attn_tensor *made = keep_tensor(scene, *tensor);
+    int last = tensor->rank - 1;
+    made->shape[last] = tensor->shape[last - 1];
+    made->shape[last - 1] = tensor->shape[last];
+    made->stride[last] = tensor->stride[last - 1];
+    made->stride[last - 1] = tensor->stride[last];
+    return made;
+}
+
+attn_tensor *scene_strided(test_scene *scene, const attn_tensor *tensor)
+{
+    size_t shape[ATTN_MAX_RANK];
+    int last = tensor->rank - 1;
+    memcpy(shape, tensor->shape, sizeof shape);
+    shape[last - 1] = tensor->shape[last];
+    shape[last] = tensor->shape[last - 1] + 3;
+    attn_tensor *made = scene_transposed(scene, scene_tensor(scene, tensor->dtype, tensor->rank, shape));
+    made->shape[last - 1] -= 3;
+    for (size_t at = 0; at < attn_tensor_count(tensor); at++)
+        tensor_set(made, at, tensor_get(tensor, at));
+    return made;
+}
+
+attn_tensor *scene_item(test_scene *scene, const attn_tensor *tensor, size_t b)
+{
+    attn_tensor *made = keep_tensor(scene, *tensor);
+    made->data = (char *)tensor->data + (ptrdiff_t)b * tensor->stride[0] * (ptrdiff_t)attn_dtype_bytes(tensor->dtype);
+    made->shape[0] = 1;
+    return made;
+}
+
+/* ---- requests ---- */
+
+void scene_attention(test_scene *scene, const scene_size *n)
+{
+    attn_inputs *in = &scene->request.inputs;
+    in->query = scene_normal(scene, 1, SHAPE(n->batch, n->heads, n->q_len, n->d_k));
+    in->key = scene_normal(scene, 1, SHAPE(n->batch, n->kv_heads, n->kv_len, n->d_k));
+    in->value = scene_normal(scene, 1, SHAPE(n->batch, n->kv_heads, n->kv_len, n->d_v));
+}
+
+/* A deviation of 1 / sqrt(d_in) keeps what a layer computes near 1. */
+static attn_linear make_linear(test_scene *scene, size_t d_in, size_t d_out)
+{
+    return (attn_linear){.weight = scene_normal(scene, 1 / sqrt((double)d_in), SHAPE(d_in, d_out)),
+                         .bias = scene_normal(scene, 0.5, SHAPE(d_out))};
+}
+
+void scene_layer(test_scene *scene, const scene_size *n, size_t d_model)
+{
+    attn_request *request = &scene->request;
+    request->is_layer = true;
+    request->options.num_heads = n->heads;
+    request->options.kv_num_heads = n->kv_heads;
+    request->inputs.query = scene_normal(scene, 1, SHAPE(n->batch, n->q_len, d_model));
+    request->inputs.key = scene_normal(scene, 1, SHAPE(n->batch, n->kv_len, d_model));
+    request->weights.query = make_linear(scene, d_model, n->heads * n->d_k);
+    request->weights.key = make_linear(scene, d_model, n->kv_heads * n->d_k);
+    request->weights.value = make_linear(scene, d_model, n->kv_heads * n->d_v);
+    request->weights.output = make_linear(scene, n->heads * n->d_v, d_model);
+}
+
+uint32_t scene_every_step(const attn_request *request)
+{
+    uint32_t all = (UINT32_C(1) << ATTN_STEP_COUNT) - 1;
+    if (request->weights.output.weight == NULL)
+        all &= ~(UINT32_C(1) << ATTN_STEP_PROJECTED);
+    if (!request->options.residual)
+        all &= ~(UINT32_C(1) << ATTN_STEP_RESIDUAL);
+    if (!(request->options.dropout > 0 && request->options.dropout_attention))
+        all &= ~(UINT32_C(1) << ATTN_STEP_DROPPED);
+    return all;
+}
+
+/* ---- runs ---- */
+
+test_run run_request(const attn_request *request, const attn_runtime *runtime)
+{
+    test_run made = {0};
+    attn_error err = {0};
+    attn_status planned = attn_plan_make(request, &made.plan, &err);
+    ck_assert_msg(planned == ATTN_OK, "plan: %s at %s", err.message, err.field);
+    made.arena = attn_arena_create(attn_plan_bytes(&made.plan, runtime->threads));
+    ck_assert_ptr_nonnull(made.arena);
+    attn_status ran = attn_plan_run(&made.plan, request, runtime, made.arena, &made.result, &err);
+    ck_assert_msg(ran == ATTN_OK, "run: %s: %s", attn_status_name(ran), err.message);
+    return made;
+}
+
+test_run run_kernel(const attn_request *request, const attn_kernel *kernel, uint32_t want)
+{
+    attn_request asked = *request;
+    asked.options.want = want;
+    attn_runtime runtime = attn_runtime_serial(kernel);
+    return run_request(&asked, &runtime);
+}
+
+void run_release(test_run *run)
+{
+    attn_arena_destroy(run->arena);
+    run->arena = NULL;
+}
+
+void expect_refusal(const attn_request *request, attn_status status, const char *field, const char *fragment)
+{
+    attn_plan plan;
+    attn_error err = {0};
+    attn_status got = attn_plan_make(request, &plan, &err);
+    ck_assert_msg(got == status, "%s: status %s, not %s: %s", field, attn_status_name(got), attn_status_name(status),
+                  err.message);
+    ck_assert_msg(err.status == status, "%s: the record says %s", field, attn_status_name(err.status));
+    ck_assert_msg(strcmp(err.field, field) == 0, "field %s, not %s: %s", err.field, field, err.message);
+    ck_assert_msg(strstr(err.message, fragment) != NULL, "%s: \"%s\" lacks \"%s\"", field, err.message, fragment);
+}
+
+/* ---- bytes ---- */
+
+/* NaN equals NaN whatever its sign and payload: arithmetic promises neither. */
+static bool same_element(const attn_tensor *a, const attn_tensor *b, size_t at)
+{
+    double x = tensor_get(a, at), y = tensor_get(b, at);
+    return isnan(x) ? (bool)isnan(y) : x == y && signbit(x) == signbit(y);
+}
+
+void expect_same_bytes(const attn_tensor *a, const attn_tensor *b, const char *what)
+{
+    ck_assert_msg(a->dtype == b->dtype && a->rank == b->rank, "%s: dtype or rank", what);
+    for (int r = 0; r < a->rank; r++)
+        ck_assert_msg(a->shape[r] == b->shape[r], "%s: dimension %d is %zu and %zu", what, r, a->shape[r], b->shape[r]);
+    for (size_t at = 0; at < attn_tensor_count(a); at++)
+        if (!same_element(a, b, at))
+            ck_abort_msg("%s: element %zu is %.17g and %.17g", what, at, tensor_get(a, at), tensor_get(b, at));
+}
+
+void expect_same_steps(const test_run *a, const test_run *b, uint32_t steps, const char *what)
+{
+    for (attn_step step = 0; step < ATTN_STEP_COUNT; step++) {
+        char name[160];
+        if (!(steps & a->plan.want & b->plan.want & (UINT32_C(1) << step)))
+            continue;
+        snprintf(name, sizeof name, "%s: %s", what, attn_step_name(step));
+        expect_same_bytes(&a->result.step[step], &b->result.step[step], name);
+    }
+    ck_assert_msg(a->result.rows_without_keys == b->result.rows_without_keys, "%s: rows without keys", what);
+}
