@@ -234,23 +234,30 @@ char *number_write_f64(char *to, double value)
     return put_decimal(to, find_shortest(binary, scale_f64));
 }
 
-/* value * 10^power rounded to an integer; false when 128 bits do not tell, as for a value just in the middle of two. */
-static bool round_scaled(struct binary value, int power, uint64_t *rounded)
+/* floor(log10(value)); normal is the significand with its top bit set, exponent that of the bit. */
+static int decimal_exponent(uint64_t normal, int exponent)
+{
+    int guess = floor_log10(exponent, false); /* of 2^exponent <= value; that of value is the same or one more */
+    const struct power_of_ten *next = &POWERS_OF_TEN[guess + 1 - POWER_OF_TEN_MIN];
+    bool is_less = normal < next->high || (normal == next->high && next->low > 0);
+    return guess + (power_of_ten_log2(guess + 1) == exponent && !is_less);
+}
+
+/* normal * 2^(exponent - 63) * 10^power rounded; false when 128 bits do not tell, as when it is just in the middle. */
+static bool round_scaled(uint64_t normal, int exponent, int power, uint64_t *rounded)
 {
     if (power > POWER_OF_TEN_MAX)
         return false;
     const struct power_of_ten *ten = &POWERS_OF_TEN[power - POWER_OF_TEN_MIN];
-    int zeros = __builtin_clzll(value.significand);
-    uint64_t significand = value.significand << zeros;
-    wide_product product = multiply_wide(significand, ten->high) + (multiply_wide(significand, ten->low) >> 64);
-    /* The true one lies less than 2 from product: ten is at most 1 too large, and the low half has been cut off. */
-    int fraction_bits = 63 + zeros - value.exponent - power_of_ten_log2(power);
-    if (fraction_bits > 127)
-        return false; /* below 1: only a 9.6 that one digit makes 10 comes here, as 0.96 */
-    wide_product half = (wide_product)1 << (fraction_bits - 1);
-    wide_product fraction = product & (2 * half - 1);
+    wide_product product = multiply_wide(normal, ten->high) + (multiply_wide(normal, ten->low) >> 64);
+    /* The result is between 1 and 10^17, so the point stands within the high half, above at least 4 bits of it. */
+    int shift = 62 - exponent - power_of_ten_log2(power);
+    uint64_t high = (uint64_t)(product >> 64);
+    wide_product half = (wide_product)(UINT64_C(1) << (shift - 1)) << 64;
+    wide_product fraction = (wide_product)(high & ((UINT64_C(1) << shift) - 1)) << 64 | (uint64_t)product;
     wide_product distance = fraction > half ? fraction - half : half - fraction;
-    *rounded = (uint64_t)(product >> fraction_bits) + (fraction > half);
+    *rounded = (high >> shift) + (fraction > half);
+    /* The true product lies less than 2 from ours: ten is at most 1 too large, and the low half has been cut off. */
     return distance > 2;
 }
 
@@ -275,16 +282,16 @@ static struct decimal round_slowly(double magnitude, int digits)
 
 static struct decimal round_to_digits(double magnitude, struct binary value, int digits)
 {
-    /* Of 2^e <= value the decimal exponent is known; that of value is the same or one more. */
-    int exponent = floor_log10(value.exponent + 63 - __builtin_clzll(value.significand), false);
-    for (int power = digits - 1 - exponent; power >= digits - 2 - exponent; power--) {
-        uint64_t rounded;
-        if (!round_scaled(value, power, &rounded))
-            break;
-        if (rounded < POWERS[digits])
-            return (struct decimal){rounded, -power};
-    }
-    return round_slowly(magnitude, digits);
+    int zeros = __builtin_clzll(value.significand);
+    uint64_t normal = value.significand << zeros;
+    int exponent = value.exponent + 63 - zeros;
+    int power = digits - 1 - decimal_exponent(normal, exponent);
+    uint64_t rounded;
+    if (!round_scaled(normal, exponent, power, &rounded))
+        return round_slowly(magnitude, digits);
+    if (rounded == POWERS[digits]) /* 9.96 to two digits: one digit more than asked for */
+        return (struct decimal){1, digits - power};
+    return (struct decimal){rounded, -power};
 }
 
 char *number_write_digits(char *to, double value, int digits)

@@ -1,7 +1,8 @@
 /*
  * number_write.h: float32 and float64 to the shortest decimal text that reads back to the same value.
  *
- * Text is JSON: no leading '+', no bare point, "1e-7" style exponents where that is shorter, "-0" for minus zero.
+ * Text is JSON: no leading '+', no bare point, "-0" for minus zero; plain from 0.00001 to below 1e16, outside with an
+ * exponent as in "1e-7" and "1.5e21".
  * Not for NaN and infinities: the caller says how those are written.
  */
 #ifndef CODEC_NUMBER_WRITE_H
