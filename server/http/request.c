@@ -18,6 +18,9 @@
  */
 enum { DISCARD_MAX = 64 << 10, DISCARD_CHUNKED_MAX = 8 << 20 };
 
+/* Of fields and first line together: what proxies allow, and well below what the library has room for. */
+enum { HEADER_MAX = 32 << 10 };
+
 static double now_ms(void)
 {
     struct timespec now;
@@ -166,10 +169,14 @@ static bool is_sound(struct request *request, const char *method, const char *ve
         refusal = target_read(request->target, &request->parts);
     if (refusal == NULL && text_equal(request->parts.path, "*") && strcmp(method, MHD_HTTP_METHOD_OPTIONS) != 0)
         refusal = "only OPTIONS may ask for *";
-    if (refusal == NULL)
+    if (refusal == NULL && request->fields.header_bytes <= HEADER_MAX)
         return true;
     request->closes = true;
-    reply_refuse(request, PROBLEM_BAD_REQUEST, "%s", refusal);
+    if (refusal != NULL)
+        reply_refuse(request, PROBLEM_BAD_REQUEST, "%s", refusal);
+    else
+        reply_refuse(request, PROBLEM_HEADER, "the header has %zu bytes, the limit is %d", request->fields.header_bytes,
+                     HEADER_MAX);
     return false;
 }
 
