@@ -217,7 +217,7 @@ START_TEST(diagnostics_list_rows_without_keys)
     assert_at(tree, "diagnostics/rows_without_keys_count", "5");
     assert_at(tree, "diagnostics/max_abs_score", "1.25");
     json_decref(tree);
-    result.max_abs_score = INFINITY;
+    result.max_abs_score = (double)INFINITY;
     tree = answer_tree();
     assert_at(tree, "diagnostics/max_abs_score", "\"Infinity\"");
     json_decref(tree);

@@ -413,10 +413,10 @@ static void row_softmax(const head *a, size_t i)
         if (mask[j] != 0 && !(masked[j] <= max))
             max = masked[j];
     for (size_t j = 0; j < r->kv_len; j++)
-        sum += mask[j] != 0 ? expl(masked[j] - max) : 0;
+        sum += weights[j] = mask[j] != 0 ? (double)expl(masked[j] - max) : 0;
     for (size_t j = 0; j < r->kv_len; j++) {
-        weights[j] = mask[j] != 0 ? (double)(expl(masked[j] - max) / sum) : 0;
-        entropy -= weights[j] > 0 ? weights[j] * logl(weights[j]) : 0;
+        weights[j] = (double)(weights[j] / sum);
+        entropy -= weights[j] > 0 ? weights[j] * log(weights[j]) : 0;
     }
     r->step[ATTN_STEP_LSE][a->rows + i] = (double)(max + logl(sum));
     r->step[ATTN_STEP_ENTROPY][a->rows + i] = (double)entropy;
