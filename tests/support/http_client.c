@@ -1,7 +1,7 @@
 /*
  * http_client.c: a small HTTP client that sends exactly the bytes it is given.
  */
-#include "support/http_client.h"
+#include "http_client.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -75,8 +75,8 @@ static bool receive(struct http_client *client, int silence_ms)
         client->pending_room = 2 * client->pending_room + 8192;
         client->pending = realloc(client->pending, client->pending_room);
     }
-    const ssize_t got = recv(client->fd, client->pending + client->pending_bytes,
-                             client->pending_room - client->pending_bytes, 0);
+    const ssize_t got =
+        recv(client->fd, client->pending + client->pending_bytes, client->pending_room - client->pending_bytes, 0);
     if (got <= 0)
         return false;
     client->pending_bytes += (size_t)got;
