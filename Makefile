@@ -105,6 +105,8 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
+$(BUILD)/server/http/openapi.o: server/openapi.json
+
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
