@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../support/http_client.h"
-#include "../support/http_stage.h"
+#include "support/http_client.h"
+#include "support/http_stage.h"
 
 static struct http_stage stage;
 

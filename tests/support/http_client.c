@@ -1,7 +1,7 @@
 /*
  * http_client.c: a small HTTP client that sends exactly the bytes it is given.
  */
-#include "http_client.h"
+#include "support/http_client.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -137,8 +137,11 @@ void http_free(struct http_answer *answer)
 bool http_is_closed(struct http_client *client)
 {
     struct pollfd poller = {.fd = client->fd, .events = POLLIN};
-    char byte;
-    return client->pending_bytes == 0 && poll(&poller, 1, CLOSE_MS) == 1 && recv(client->fd, &byte, 1, 0) <= 0;
+    char rest[1024];
+    while (poll(&poller, 1, CLOSE_MS) == 1)
+        if (recv(client->fd, rest, sizeof rest, 0) <= 0)
+            return true;
+    return false;
 }
 
 const char *http_field(const struct http_answer *answer, const char *name)

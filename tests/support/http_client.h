@@ -33,7 +33,7 @@ bool http_send_slowly(struct http_client *client, const char *text, size_t piece
 /* Reads the next answer (a 100 Continue counts as one); is_head: it has no body whatever its length field says. */
 struct http_answer http_read(struct http_client *client, bool is_head);
 void http_free(struct http_answer *answer);
-/* Whether the other side has closed, waiting for it a little. */
+/* Whether the other side closes, waiting for it a little; what comes before is dropped. */
 bool http_is_closed(struct http_client *client);
 /* The value of a field in head, copied into a static buffer; NULL when there is none. */
 const char *http_field(const struct http_answer *answer, const char *name);

@@ -4,7 +4,7 @@
  * The gate that holds jobs back is global because a service has no argument of its own; check forks every test, so each
  * has its own gate.
  */
-#include "http_stage.h"
+#include "support/http_stage.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -27,6 +27,7 @@ struct http_stage http_stage_of(http_attend *attend)
                   .connections = 200,
                   .idle_timeout_s = 20,
                   .receive_timeout_s = 20,
+                  .cancels_on_half_close = true,
                   .max_body_bytes = 1 << 20,
                   .limits = {.result_bytes = 16 << 20, .memory_bytes = 32 << 20, .flops = 1e12},
                   .attend = attend,
