@@ -5,7 +5,7 @@
 
 struct run {
     struct attn_heads_job *job;
-    attn_attend_task *attend;
+    attn_attend_task *attend, *merge;
     char *scratch;
     size_t scratch_bytes;
     uint8_t *key_is_seen, *query_sees;
@@ -33,6 +33,14 @@ static void choose_chunks(struct attn_heads_job *job, size_t threads)
     job->chunks = job->q_len == 0 ? 1 : (job->q_len + job->chunk_rows - 1) / job->chunk_rows;
 }
 
+/* By the shape alone: the two ways round differently. */
+static void choose_way(struct attn_heads_job *job, size_t threads)
+{
+    job->few_rows = job->q_len <= FEW_ROWS;
+    job->splits = job->kv_len == 0 ? 1 : (job->kv_len + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    choose_chunks(job, threads);
+}
+
 static void choose_pack(struct attn_heads_job *job)
 {
     size_t widest = job->d_k > job->d_v ? job->d_k : job->d_v;
@@ -40,6 +48,16 @@ static void choose_pack(struct attn_heads_job *job)
     keys = keys == 0 ? TILE_KEYS : keys;
     size_t all = round_up(job->kv_len, TILE_KEYS);
     job->pack_keys = all == 0 ? TILE_KEYS : all < keys ? all : keys;
+}
+
+static size_t tasks_of(const struct attn_heads_job *job)
+{
+    return job->batch * job->heads * (job->few_rows ? job->splits : job->chunks);
+}
+
+static size_t kernel_partials_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
+{
+    return job->compute == ATTN_F32 ? kernel->partials_f32(job) : kernel->partials_f64(job);
 }
 
 static size_t kernel_scratch_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
@@ -51,7 +69,7 @@ static size_t kernel_scratch_bytes(const struct attn_heads_job *job, const attn_
 size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
 {
     struct attn_heads_job largest = *job;
-    choose_chunks(&largest, 1);
+    choose_way(&largest, 1);
     choose_pack(&largest);
     size_t bytes = 0;
     const attn_kernel *kernel;
@@ -69,11 +87,18 @@ static bool needs_seen(const struct attn_heads_job *job)
 
 size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
 {
-    size_t heads = job->batch * job->heads, rows = heads * job->q_len;
-    size_t tasks = heads * (job->q_len / TILE_ROWS + 1);
+    struct attn_heads_job divided = *job;
+    size_t heads = job->batch * job->heads, rows = heads * job->q_len, partials = 0;
+    choose_way(&divided, 1);
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        size_t own = kernel_partials_bytes(&divided, kernel);
+        partials = own > partials ? own : partials;
+    }
+    size_t tasks = heads * (job->q_len / TILE_ROWS + 1 + divided.splits);
     size_t seen = needs_seen(job) ? heads * (job->kv_len + job->q_len) : 0;
     size_t listed = rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED;
-    return rows + seen + tasks * sizeof(double) + listed * sizeof(attn_row) + 8 * ATTN_ALIGNMENT;
+    return rows + seen + partials + tasks * sizeof(double) + listed * sizeof(attn_row) + 8 * ATTN_ALIGNMENT;
 }
 
 /* Which keys of one head some query sees, and which queries see some key. */
@@ -103,15 +128,24 @@ static void attend_task(void *argument, size_t index, size_t worker)
     run->attend(run->job, index, run->scratch + worker * run->scratch_bytes);
 }
 
+static void merge_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    run->merge(run->job, index, NULL);
+}
+
 static attn_status take_memory(struct run *run, const attn_runtime *runtime, attn_arena *arena)
 {
     struct attn_heads_job *job = run->job;
-    size_t heads = job->batch * job->heads, tasks = heads * job->chunks;
+    size_t heads = job->batch * job->heads;
     run->scratch_bytes = kernel_scratch_bytes(job, runtime->kernel);
     run->scratch = attn_arena_take(arena, runtime->threads, run->scratch_bytes);
     job->row_is_empty = attn_arena_take(arena, heads, job->q_len);
-    job->task_max_abs = attn_arena_take_zeroed(arena, tasks, sizeof(double));
-    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL)
+    job->task_max_abs = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(double));
+    job->partials = attn_arena_take(arena, kernel_partials_bytes(job, runtime->kernel), 1);
+    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL ||
+        job->partials == NULL)
         return ATTN_ERR_NO_MEMORY;
     if (!needs_seen(job))
         return ATTN_OK;
@@ -122,7 +156,7 @@ static attn_status take_memory(struct run *run, const attn_runtime *runtime, att
 
 static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
 {
-    size_t rows = job->batch * job->heads * job->q_len, tasks = job->batch * job->heads * job->chunks;
+    size_t rows = job->batch * job->heads * job->q_len, tasks = tasks_of(job);
     for (size_t t = 0; t < tasks; t++)
         if (job->task_max_abs[t] > result->max_abs_score)
             result->max_abs_score = job->task_max_abs[t];
@@ -147,7 +181,8 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
 {
     struct run run = {.job = job};
     run.attend = job->compute == ATTN_F32 ? runtime->kernel->attend_f32 : runtime->kernel->attend_f64;
-    choose_chunks(job, runtime->threads);
+    run.merge = job->compute == ATTN_F32 ? runtime->kernel->merge_f32 : runtime->kernel->merge_f64;
+    choose_way(job, runtime->threads);
     choose_pack(job);
     job->is_cancelled = runtime->is_cancelled;
     job->cancel_context = runtime->cancel_context;
@@ -160,9 +195,11 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     job->key_is_seen = run.key_is_seen;
     job->query_sees = run.query_sees;
     if (job->q_len > 0)
-        runtime->run(runtime->context, heads * job->chunks, attend_task, &run);
+        runtime->run(runtime->context, tasks_of(job), attend_task, &run);
     if (runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+    if (job->few_rows && job->q_len > 0)
+        runtime->run(runtime->context, heads, merge_task, &run);
     status = gather(job, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }

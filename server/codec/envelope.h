@@ -3,7 +3,7 @@
  *
  * The body is skimmed once: arrays whose first element is a number are lifted out (tensor_scan.h reads them), and the
  * small rest, the envelope, is parsed by jansson: strictly, with duplicates and NUL refused and depth limited. No json_t
- * leaves envelope.c.
+ * leaves the envelope's own files.
  */
 #ifndef CODEC_ENVELOPE_H
 #define CODEC_ENVELOPE_H
@@ -28,7 +28,11 @@ struct envelope {
     struct envelope_tokens query_tokens, key_tokens;
     bool training;             /* options.training */
     bool has_dropout;          /* options.dropout was given, be it active or not */
+    double dropout_p;          /* as given; request.options.dropout is 0 unless training */
 };
+
+/* Once per process, before the first envelope_decode of any thread. */
+void envelope_prepare(void);
 
 /*
  * Decodes text[0 .. length) into *envelope; everything lives in arena, and text must outlive it too.

@@ -7,7 +7,7 @@
 #ifndef CODEC_NUMBER_WRITE_H
 #define CODEC_NUMBER_WRITE_H
 
-enum { NUMBER_TEXT_MAX = 32 }; /* bytes that any of these may write; nothing is terminated */
+enum { NUMBER_TEXT_MAX = 40 }; /* bytes that any of these may write; nothing is terminated */
 
 /* Each writes value (finite) at to and returns the end of the text. */
 char *number_write_f32(char *to, float value);

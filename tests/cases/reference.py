@@ -2,8 +2,9 @@
 """
 reference.py: attention as the equations say it, in plain Python and in double; what a case's answer is compared with.
 
-Written from API.md alone: it shares nothing with the server. `reference.py FOLDER…` writes expected.json for cases whose
-status is 200 (all of them without a FOLDER), and keeps the members of the file that it does not compute.
+Written from the description of the interface alone, sharing nothing with the server. `reference.py FOLDER…` writes
+expected.json for cases whose status is 200 (all of them without a FOLDER), and keeps the members that it does not
+compute.
 """
 
 import json
@@ -134,7 +135,7 @@ def project(x, linear, is_out_in):
         matrix = weight.transpose(1, 0) if is_out_in else weight
     columns = matrix.transpose(1, 0).rows(matrix.shape[0])
     bias = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * len(columns)
-    data = [math.fsum(a * w for a, w in zip(row, column)) + b
+    data = [dot(row, column) + b
             for row in x.rows(x.shape[-1]) for column, b in zip(columns, bias)]
     return Tensor((*x.shape[:-1], len(columns)), data)
 
@@ -179,9 +180,12 @@ class Mask:
         return added + (kv_len - q_len if align == "bottom_right" else 0)
 
     def window(self):
+        """The narrower of window and sliding_window on either side."""
+        left, right = self.masks.get("window", [None, None])
         if "sliding_window" in self.masks:
-            return [self.masks["sliding_window"] - 1, 0]
-        return self.masks.get("window", [None, None])
+            left = min(self.masks["sliding_window"] - 1, math.inf if left is None else left)
+            right = 0
+        return left, right
 
     def look_up(self, name, *index):
         """Broadcast from the right: missing dimensions and those of size 1 stand for all."""
@@ -216,42 +220,48 @@ def attend(steps, masks, options):
     shape = (batch, heads, q_len, kv_len)
     mask = Mask(masks, shape)
     scale = options.get("scale", 1 / math.sqrt(d_k))
-    scale = 1.0 if scale == "none" else scale
-    cap = options.get("softcap")
+    scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
     q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
     flat = {name: [] for name in (*MAPS, "lse", "entropy", "context")}
     steps["rows_without_keys"] = []
     for b in range(batch):
         for h in range(heads):
-            keys = [(b * k.shape[1] + h // group) * kv_len + j for j in range(kv_len)]
+            first = (b * k.shape[1] + h // group) * kv_len
+            keys, values = k_rows[first:first + kv_len], v_rows[first:first + kv_len]
             rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
-            seen = [any(column) for column in zip(*rows)]
+            seen = [any(row[j] for row in rows) for j in range(kv_len)]
             for i, allowed in enumerate(rows):
                 one = q_rows[(b * heads + h) * q_len + i]
-                # A key that nobody may attend to is never read, and neither is a query without keys.
-                scores = [math.fsum(a * c for a, c in zip(one, k_rows[key])) if seen[j] and any(allowed) else -math.inf
-                          for j, key in enumerate(keys)]
-                scaled = [score if score == -math.inf else cap * math.tanh(score * scale / cap) if cap else score * scale
-                          for score in scores]
-                masked = [s + mask.bias(b, h, i, j) if allowed[j] else -math.inf for j, s in enumerate(scaled)]
-                weights, lse = softmax(masked)
+                biases = [mask.bias(b, h, i, j) for j in range(kv_len)]
+                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, scaling)
                 if not any(allowed):
                     steps["rows_without_keys"].append((b, h, i))
-                flat["scores"] += scores
-                flat["scaled"] += scaled
-                flat["masked"] += masked
-                flat["attention"] += weights
-                flat["dropped"] += weights
-                flat["mask"] += allowed
-                flat["lse"].append(lse)
-                flat["entropy"].append(-math.fsum(w * math.log(w) for w in weights if w > 0))
-                flat["context"] += [math.fsum(w * v_rows[key][c] for w, key in zip(weights, keys) if w > 0)
-                                    for c in range(v.shape[3])]
     for name in MAPS:
         steps[name] = Tensor(shape, flat[name])
     for name in ("lse", "entropy"):
         steps[name] = Tensor(shape[:3], flat[name])
     steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
+
+
+def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
+    """One query. A key that nobody may attend to is never read, and neither is a query without keys."""
+    scale, cap = scaling
+    scores = [dot(query, key) if is_seen and any(allowed) else -math.inf for key, is_seen in zip(keys, seen)]
+    scaled = [score * scale if score > -math.inf else score for score in scores]
+    if cap:
+        scaled = [cap * math.tanh(score / cap) if score > -math.inf else score for score in scaled]
+    masked = [score + bias if may else -math.inf for score, bias, may in zip(scaled, biases, allowed)]
+    weights, lse = softmax(masked)
+    for name, row in zip(MAPS, (scores, scaled, masked, weights, weights, allowed)):
+        flat[name] += row
+    flat["lse"].append(lse)
+    flat["entropy"].append(-math.fsum(w * math.log(w) for w in weights if w > 0))
+    flat["context"] += [math.fsum(w * value[c] for w, value in zip(weights, values) if w > 0)
+                        for c in range(d_v)]
+
+
+def dot(a, b):
+    return math.fsum(x * y for x, y in zip(a, b))
 
 
 def softmax(row):
@@ -296,7 +306,7 @@ def select(name, tensor, options):
     """The heads, queries and keys that are wanted of a map."""
     if name not in MAPS:
         return tensor
-    chosen = [options.get(part) for part in ("heads", "queries", "keys")]
+    chosen = [expanded(options.get(part)) for part in ("heads", "queries", "keys")]
     picks = [range(tensor.shape[0])] + [range(size) if part is None else part
                                         for part, size in zip(chosen, tensor.shape[1:])]
     strides = tensor.strides()
@@ -305,8 +315,18 @@ def select(name, tensor, options):
     return Tensor([len(part) for part in picks], data)
 
 
+def expanded(selection):
+    """Two ascending numbers are a range with both ends; a list may hold such ranges too."""
+    if selection is None:
+        return None
+    if len(selection) == 2 and all(isinstance(item, int) for item in selection) and selection[0] <= selection[1]:
+        selection = [selection]
+    return [index for item in selection
+            for index in (range(item[0], item[1] + 1) if isinstance(item, list) else [item])]
+
+
 def rounded(tensor, digits):
-    return tensor.map(lambda item: float(f"{item:.{digits}g}") if isinstance(item, float) and math.isfinite(item) else item)
+    return tensor.map(lambda item: float(f"{item:.{digits}g}") if isinstance(item, float) else item)
 
 
 def written(name, tensor, options):

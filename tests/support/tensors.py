@@ -1,4 +1,4 @@
-"""tensors.py: small tensors in plain Python: shapes, JSON forms of API.md section 2, comparison with a tolerance."""
+"""tensors.py: small tensors in plain Python: shapes, their JSON forms, comparison with a tolerance."""
 
 import base64
 import itertools
@@ -144,8 +144,8 @@ def unpack(text, dtype):
 
 def worst_excess(got, wanted, rtol, atol):
     """
-    None when got equals wanted everywhere within atol + rtol |wanted|, else a sentence about the worst place. NaN equals
-    NaN only, and an infinity only itself.
+    None when got equals wanted everywhere within atol + rtol |wanted|, else a sentence about the worst place. NaN
+    equals NaN only, and an infinity only itself.
     """
     if got.shape != wanted.shape:
         return f"shape {list(got.shape)}, expected {list(wanted.shape)}"

@@ -118,7 +118,8 @@ def layer_normalization(case):
 
 def rms_normalization(case):
     given, attributes = case.inputs, case.attributes
-    normalise(case, given["X"], attributes.get("axis", -1), "rms", attributes.get("epsilon", 1e-5), given["W"], None, "Y")
+    normalise(case, given["X"], attributes.get("axis", -1), "rms", attributes.get("epsilon", 1e-5), given["W"], None,
+              "Y")
 
 
 def rotary_embedding(case):

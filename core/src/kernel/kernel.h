@@ -14,6 +14,8 @@
 enum {
     TILE_ROWS = 48,  /* query rows of a tile: a multiple of the rows of every register tile */
     TILE_KEYS = 512, /* keys of a tile: partial sums are taken per tile, so this number is part of the result's bits */
+    FEW_ROWS = 8,    /* up to so many queries are computed without packing */
+    SPLIT_KEYS = 4 * TILE_KEYS, /* keys of a task for few queries: part of the result's bits too */
     CHUNK_ROWS_MAX = 22 * TILE_ROWS, /* query rows of a task: keys are packed once for all of them */
     PACK_BYTES = 1 << 20,            /* of packed keys at a time, and of packed values */
 };
@@ -51,21 +53,30 @@ struct attn_heads_job {
     const uint8_t *key_is_seen, *query_sees;
     void *lse, *entropy;    /* (batch, heads, q_len); NULL: not wanted */
     uint8_t *row_is_empty;  /* (batch, heads, q_len), written */
-    double *task_max_abs;   /* one per task, written: the largest finite |score| that entered a softmax */
-    size_t chunk_rows, chunks; /* query rows of a task, tasks of a head */
+    double *task_max_abs;   /* one per task, written: the largest finite |scaled score| that the mask let through */
+    /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
+    size_t chunk_rows, chunks; /* tasks of a head */
+    /* Few queries: a task is all query rows and split_keys keys, and what it found waits in partials for the merge. */
+    bool few_rows;
+    size_t splits; /* tasks of a head */
+    void *partials;
     size_t pack_keys;       /* keys packed at a time: a multiple of TILE_KEYS */
     bool (*is_cancelled)(void *context);
     void *cancel_context;
 };
 
-/* Task t of batch * heads * chunks, with scratch of scratch_bytes, aligned to ATTN_ALIGNMENT. */
+/* Task t of batch * heads * chunks (or splits), with scratch of scratch_bytes, aligned to ATTN_ALIGNMENT. */
 typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
 
 struct attn_kernel {
     const char *name;
     attn_attend_task *attend_f32, *attend_f64;
+    attn_attend_task *merge_f32, *merge_f64; /* few queries: after all tasks, for head t of batch * heads */
     size_t (*scratch_f32)(const struct attn_heads_job *job);
     size_t (*scratch_f64)(const struct attn_heads_job *job);
+    /* Few queries: bytes of job->partials. */
+    size_t (*partials_f32)(const struct attn_heads_job *job);
+    size_t (*partials_f64)(const struct attn_heads_job *job);
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
     void (*exp_f32)(float *x, size_t n);
     void (*exp_f64)(double *x, size_t n);

@@ -1,0 +1,346 @@
+/*
+ * products.inc.h: the two products of a tile, q k^T and p v. Part of attend.inc.h.
+ *
+ * Many queries: operands are packed in the order in which the register tiles read them. Few queries (decoding): keys and
+ * values are read once, where they lie; packing would cost more than the product.
+ */
+/* ---- packing: operands in the order in which the register tiles read them ---- */
+
+/* q_pack[group][d][REGISTER_ROWS]; rows beyond the last are 0. */
+static void FN(pack_queries)(task_t *task, const tile_t *tile)
+{
+    const size_t d_k = task->job->d_k;
+    for (size_t r = 0; r < FN(round_up)(tile->rows, REGISTER_ROWS); r++) {
+        REAL *to = task->q_pack + r / REGISTER_ROWS * REGISTER_ROWS * d_k + r % REGISTER_ROWS;
+        const REAL *from = task->q_head + (ptrdiff_t)(task->first_row + tile->row0 + r) * task->job->q.row_stride;
+        for (size_t d = 0; d < d_k; d++)
+            to[d * REGISTER_ROWS] = r < tile->rows ? from[d] : 0;
+    }
+}
+
+/* k_pack[block][panel][d][PANEL]; keys beyond the last are 0. */
+static void FN(pack_keys)(task_t *task, REAL *to, size_t key0, size_t keys)
+{
+    const size_t d_k = task->job->d_k;
+    for (size_t panel = 0; panel < FN(round_up)(keys, PANEL); panel += PANEL, to += PANEL * d_k)
+        for (size_t j = 0; j < PANEL; j++) {
+            const REAL *from = task->k_head + (ptrdiff_t)(key0 + panel + j) * task->job->k.row_stride;
+            if (panel + j < keys)
+                for (size_t d = 0; d < d_k; d++)
+                    to[d * PANEL + j] = from[d];
+            else
+                for (size_t d = 0; d < d_k; d++)
+                    to[d * PANEL + j] = 0;
+        }
+}
+
+static bool FN(all_finite)(const REAL *x, size_t n)
+{
+    INTEGER largest = 0;
+    const INTEGER exponent = (INTEGER)(((INTEGER)2 * EXPONENT_BIAS + 1) << MANTISSA_BITS);
+    for (size_t d = 0; d < n; d++) {
+        INTEGER bits;
+        memcpy(&bits, &x[d], sizeof bits);
+        bits &= exponent;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < exponent;
+}
+
+/*
+ * v_pack[block][panel of features][key][columns of the panel], padded with 0. A value that is not finite would spoil,
+ * as 0 times it, the rows that may not see it: it is left out here (add_odd_values).
+ */
+static void FN(pack_values)(task_t *task, REAL *to, size_t block, size_t key0, size_t keys)
+{
+    const size_t d_v = task->job->d_v;
+    uint8_t *odd = task->key_is_odd + block * TILE_KEYS;
+    task->block_odd_keys[block] = 0;
+    for (size_t j = 0; j < keys; j++) {
+        const REAL *from = task->v_head + (ptrdiff_t)(key0 + j) * task->job->v.row_stride;
+        odd[j] = !FN(all_finite)(from, d_v);
+        task->block_odd_keys[block] += odd[j];
+        for (size_t column = 0; column < task->v_columns;) {
+            size_t width = task->v_columns - column >= PANEL ? PANEL : LANES;
+            REAL *row = to + column * TILE_KEYS + j * width;
+            size_t real = d_v - column < width ? d_v - column : width;
+            if (odd[j])
+                real = 0;
+            memcpy(row, from + column, real * sizeof(REAL));
+            memset(row + real, 0, (width - real) * sizeof(REAL));
+            column += width;
+        }
+    }
+    for (size_t column = 0; column < task->v_columns;) {
+        size_t width = task->v_columns - column >= PANEL ? PANEL : LANES;
+        memset(to + column * TILE_KEYS + keys * width, 0, (TILE_KEYS - keys) * width * sizeof(REAL));
+        column += width;
+    }
+}
+
+static size_t FN(block_of)(const task_t *task, const tile_t *tile)
+{
+    return (tile->key0 - task->pack_first) / TILE_KEYS;
+}
+
+static void FN(pack_block)(task_t *task, const tile_t *tile)
+{
+    size_t block = FN(block_of)(task, tile);
+    if (task->block_is_packed[block])
+        return;
+    FN(pack_keys)(task, task->k_pack + block * TILE_KEYS * task->job->d_k, tile->key0, tile->keys);
+    FN(pack_values)(task, task->v_pack + block * TILE_KEYS * task->v_columns, block, tile->key0, tile->keys);
+    task->block_is_packed[block] = 1;
+}
+
+/* ---- the two products ---- */
+
+/* s[r][0 … PANEL) = sum over d of q[d][r] k[d][…] for REGISTER_ROWS rows. */
+static inline void FN(score_register_tile)(const REAL *restrict q, const REAL *restrict k, size_t d_k, REAL *restrict s)
+{
+    vec sum[REGISTER_ROWS][2];
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS; r++)
+        sum[r][0] = sum[r][1] = (vec){0};
+    for (size_t d = 0; d < d_k; d++, q += REGISTER_ROWS, k += PANEL) {
+        vec k0 = FN(load)(k), k1 = FN(load)(k + LANES);
+#pragma GCC unroll 16
+        for (int r = 0; r < REGISTER_ROWS; r++) {
+            sum[r][0] += q[r] * k0;
+            sum[r][1] += q[r] * k1;
+        }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS; r++) {
+        FN(store)(s + r * TILE_STRIDE, sum[r][0]);
+        FN(store)(s + r * TILE_STRIDE + LANES, sum[r][1]);
+    }
+}
+
+static void FN(score_tile)(task_t *task, const tile_t *tile)
+{
+    const size_t d_k = task->job->d_k;
+    const REAL *k = task->k_pack + (FN(block_of)(task, tile) * TILE_KEYS + tile->from) * d_k;
+    for (size_t column = tile->from; column < tile->to; column += PANEL, k += PANEL * d_k)
+        for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
+            FN(score_register_tile)(task->q_pack + r * d_k, k, d_k, task->s + r * TILE_STRIDE + column);
+}
+
+/* o[r][…] = alpha[r] o[r][…] + sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. */
+static inline __attribute__((always_inline)) void FN(context_register_tile)(const REAL *restrict p,
+                                                                            const REAL *restrict v, size_t keys,
+                                                                            const REAL *restrict alpha,
+                                                                            REAL *restrict o, size_t o_stride,
+                                                                            const int width)
+{
+    vec sum[REGISTER_ROWS][2];
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS; r++)
+#pragma GCC unroll 2
+        for (int w = 0; w < width; w++)
+            sum[r][w] = alpha[r] * FN(load)(o + (size_t)r * o_stride + (size_t)w * LANES);
+    for (size_t j = 0; j < keys; j++, v += (size_t)width * LANES) {
+        vec v0 = FN(load)(v), v1 = width > 1 ? FN(load)(v + LANES) : v0;
+#pragma GCC unroll 16
+        for (int r = 0; r < REGISTER_ROWS; r++) {
+            REAL weight = p[(size_t)r * TILE_STRIDE + j];
+            sum[r][0] += weight * v0;
+            if (width > 1)
+                sum[r][1] += weight * v1;
+        }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS; r++)
+#pragma GCC unroll 2
+        for (int w = 0; w < width; w++)
+            FN(store)(o + (size_t)r * o_stride + (size_t)w * LANES, sum[r][w]);
+}
+
+static void FN(context_tile)(task_t *task, const tile_t *tile)
+{
+    const size_t columns = task->v_columns, keys = tile->to - tile->from;
+    const REAL *v = task->v_pack + FN(block_of)(task, tile) * TILE_KEYS * columns;
+    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
+        const REAL *p = task->s + r * TILE_STRIDE + tile->from;
+        REAL *o = task->o + (tile->row0 + r) * columns;
+        size_t column = 0;
+        for (; columns - column >= PANEL; column += PANEL)
+            FN(context_register_tile)(p, v + column * TILE_KEYS + tile->from * PANEL, keys, task->alpha + r,
+                                      o + column, columns, 2);
+        if (column < columns)
+            FN(context_register_tile)(p, v + column * TILE_KEYS + tile->from * LANES, keys, task->alpha + r,
+                                      o + column, columns, 1);
+    }
+}
+
+/* Adds p v for the values that pack_values left out, to the rows that may see them. */
+static void FN(add_odd_values)(task_t *task, const tile_t *tile)
+{
+    const struct attn_heads_job *job = task->job;
+    const size_t block = job->few_rows ? 0 : FN(block_of)(task, tile);
+    if (task->block_odd_keys[block] == 0)
+        return;
+    for (size_t j = tile->from; j < tile->to && j < tile->keys; j++) {
+        if (!task->key_is_odd[block * TILE_KEYS + j])
+            continue;
+        const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * job->v.row_stride;
+        for (size_t r = 0; r < tile->rows; r++) {
+            size_t i = task->first_row + tile->row0 + r;
+            if (!attn_mask_allows(job->mask, job->compute, task->b, task->h, i, tile->key0 + j))
+                continue;
+            REAL weight = task->s[r * TILE_STRIDE + j], *o = task->o + (tile->row0 + r) * task->v_columns;
+            for (size_t d = 0; d < job->d_v; d++)
+                o[d] += weight * v[d];
+        }
+    }
+}
+
+
+/* ---- the two products for few queries ---- */
+
+#if REAL_BITS == 32
+enum { FN(LANE_BITS) = VECTOR_BYTES == 64 ? 4 : VECTOR_BYTES == 32 ? 3 : 2 };
+#else
+enum { FN(LANE_BITS) = VECTOR_BYTES == 64 ? 3 : VECTOR_BYTES == 32 ? 2 : 1 };
+#endif
+
+/* Sums of neighbours: of a in the first half of the lanes, of b in the second. */
+static inline vec FN(add_pairs)(vec a, vec b)
+{
+#if VECTOR_BYTES / (REAL_BITS / 8) == 16
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
+           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 8
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
+           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 4
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#else
+    return __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
+/* s[j] = q k_j for LANES keys at once: a sum of vectors for each, then a tree that turns them into lanes. */
+static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, REAL *s)
+{
+    vec sum[LANES];
+    const size_t whole = d_k / LANES * LANES;
+#pragma GCC unroll 16
+    for (int j = 0; j < LANES; j++)
+        sum[j] = (vec){0};
+    for (size_t d = 0; d < whole; d += LANES) {
+        vec qd = FN(load)(q + d);
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++)
+            sum[j] += qd * FN(load)(k + j * k_stride + (ptrdiff_t)d);
+    }
+#pragma GCC unroll 4
+    for (int level = 1; level <= FN(LANE_BITS); level++)
+#pragma GCC unroll 8
+        for (int pair = 0; pair < LANES >> level; pair++)
+            sum[pair] = FN(add_pairs)(sum[2 * pair], sum[2 * pair + 1]);
+    FN(store)(s, sum[0]);
+    for (size_t d = whole; d < d_k; d++)
+        for (int j = 0; j < LANES; j++)
+            s[j] += q[d] * k[j * k_stride + (ptrdiff_t)d];
+}
+
+/* The same for one key: the same sums in the same order. */
+static inline REAL FN(score_key)(const REAL *q, const REAL *k, size_t d_k)
+{
+    vec sum = {0};
+    const size_t whole = d_k / LANES * LANES;
+    for (size_t d = 0; d < whole; d += LANES)
+        sum += FN(load)(q + d) * FN(load)(k + d);
+    REAL part[LANES];
+    FN(store)(part, sum);
+    for (int width = LANES / 2; width > 0; width /= 2)
+        for (int lane = 0; lane < width; lane++)
+            part[lane] = part[2 * lane] + part[2 * lane + 1];
+    for (size_t d = whole; d < d_k; d++)
+        part[0] += q[d] * k[d];
+    return part[0];
+}
+
+static void FN(score_few_rows)(task_t *task, const tile_t *tile)
+{
+    const size_t d_k = task->job->d_k, end = tile->to < tile->keys ? tile->to : tile->keys;
+    const ptrdiff_t k_stride = task->job->k.row_stride;
+    const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride;
+    for (size_t c = tile->from; c < tile->to; c += LANES)
+        for (size_t r = 0; r < tile->rows; r++) {
+            const REAL *q = task->q_head + (ptrdiff_t)(tile->row0 + r) * task->job->q.row_stride;
+            REAL *s = task->s + r * TILE_STRIDE + c;
+            if (c + LANES <= end)
+                FN(score_keys)(q, k + (ptrdiff_t)c * k_stride, k_stride, d_k, s);
+            else
+                for (size_t j = 0; j < LANES; j++)
+                    s[j] = c + j < end ? FN(score_key)(q, k + (ptrdiff_t)(c + j) * k_stride, d_k) : 0;
+        }
+}
+
+enum { FN(FEW_WIDTH) = 4 }; /* vectors of features that are summed together */
+
+/* o[…] += sum over keys of p[key] v[key][…] for width vectors of features; row r of p is r * TILE_STRIDE further on. */
+static inline __attribute__((always_inline)) void FN(context_few_tile)(const REAL *p, const REAL *v, ptrdiff_t v_stride,
+                                                                       size_t keys, REAL *o, const int width)
+{
+    vec sum[FN(FEW_WIDTH)];
+#pragma GCC unroll 4
+    for (int w = 0; w < width; w++)
+        sum[w] = FN(load)(o + w * LANES);
+    for (size_t j = 0; j < keys; j++, v += v_stride)
+#pragma GCC unroll 4
+        for (int w = 0; w < width; w++)
+            sum[w] += p[j] * FN(load)(v + w * LANES);
+#pragma GCC unroll 4
+    for (int w = 0; w < width; w++)
+        FN(store)(o + w * LANES, sum[w]);
+}
+
+/* One row: all features, over keys from … to of the tile. */
+static void FN(context_few_row)(const task_t *task, const REAL *p, const REAL *v, size_t keys, REAL *o)
+{
+    const size_t d_v = task->job->d_v;
+    const ptrdiff_t v_stride = task->job->v.row_stride;
+    size_t d = 0;
+    for (; d_v - d >= FN(FEW_WIDTH) * LANES; d += FN(FEW_WIDTH) * LANES)
+        FN(context_few_tile)(p, v + d, v_stride, keys, o + d, FN(FEW_WIDTH));
+    for (; d_v - d >= LANES; d += LANES)
+        FN(context_few_tile)(p, v + d, v_stride, keys, o + d, 1);
+    for (; d < d_v; d++)
+        for (size_t j = 0; j < keys; j++)
+            o[d] += p[j] * v[(ptrdiff_t)j * v_stride + (ptrdiff_t)d];
+}
+
+/* Which values of the tile are not finite; they are then in the cache for the product. */
+static void FN(find_odd_values)(task_t *task, const tile_t *tile)
+{
+    size_t odd_keys = 0, end = tile->to < tile->keys ? tile->to : tile->keys;
+    for (size_t j = tile->from; j < end; j++) {
+        const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * task->job->v.row_stride;
+        task->key_is_odd[j] = !FN(all_finite)(v, task->job->d_v);
+        odd_keys += task->key_is_odd[j];
+    }
+    task->block_odd_keys[0] = odd_keys;
+}
+
+/* The values between two that are not finite, run by run. */
+static void FN(context_few_rows)(task_t *task, const tile_t *tile)
+{
+    const size_t end = tile->to < tile->keys ? tile->to : tile->keys;
+    FN(find_odd_values)(task, tile);
+    for (size_t r = 0; r < tile->rows; r++) {
+        REAL *o = task->o + (tile->row0 + r) * task->v_columns;
+        for (size_t d = 0; d < task->v_columns; d += LANES)
+            FN(store)(o + d, task->alpha[r] * FN(load)(o + d));
+        for (size_t from = tile->from; from < end;) {
+            size_t to = from;
+            while (to < end && !task->key_is_odd[to])
+                to++;
+            const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * task->job->v.row_stride;
+            FN(context_few_row)(task, task->s + r * TILE_STRIDE + from, v, to - from, o);
+            from = to + 1;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+/*
+ * rows.inc.h: what happens to one row of scores: scale, softcap, bias, mask, softmax, dropout, and what is kept of each for
+ * the caller. Part of attend.inc.h.
+ */
+/* ---- the mask of a tile ---- */
+
+static bool FN(allow_row)(task_t *task, const tile_t *tile, size_t r)
+{
+    const attn_mask *mask = task->job->mask;
+    const size_t b = task->b, i = task->first_row + tile->row0 + r;
+    uint8_t *allow = task->allow + r * TILE_KEYS, any = 0;
+    const attn_span span = task->span[r];
+    const uint8_t *padding = mask->padding == NULL ? NULL : mask->padding + (ptrdiff_t)b * mask->padding_stride[0];
+    const uint8_t *attend = mask->attend;
+    const REAL *bias = mask->bias;
+    if (attend != NULL)
+        attend += (ptrdiff_t)b * mask->attend_stride[0] + (ptrdiff_t)task->h * mask->attend_stride[1] +
+                  (ptrdiff_t)i * mask->attend_stride[2];
+    if (bias != NULL)
+        bias += (ptrdiff_t)b * mask->bias_stride[0] + (ptrdiff_t)task->h * mask->bias_stride[1] +
+                (ptrdiff_t)i * mask->bias_stride[2];
+    for (size_t c = tile->from; c < tile->to; c++)
+        allow[c] = tile->key0 + c >= span.from && tile->key0 + c < span.to;
+    size_t end = tile->to < tile->keys ? tile->to : tile->keys;
+    if (padding != NULL)
+        for (size_t c = tile->from; c < end; c++)
+            allow[c] &= padding[(ptrdiff_t)(tile->key0 + c) * mask->padding_stride[1]] != 0;
+    if (attend != NULL)
+        for (size_t c = tile->from; c < end; c++)
+            allow[c] &= attend[(ptrdiff_t)(tile->key0 + c) * mask->attend_stride[3]] != 0;
+    if (bias != NULL)
+        for (size_t c = tile->from; c < end; c++)
+            allow[c] &= bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]] > -(REAL)INFINITY;
+    for (size_t c = tile->from; c < tile->to; c++)
+        any |= allow[c];
+    return any != 0;
+}
+
+/* Narrows the tile to the columns that the spans of its rows reach, and looks the rest of the mask up. */
+static bool FN(any_allowed)(task_t *task, tile_t *tile)
+{
+    size_t from = tile->keys, to = 0;
+    for (size_t r = 0; r < tile->rows; r++) {
+        attn_span span = task->span[r];
+        size_t f = span.from > tile->key0 ? span.from - tile->key0 : 0;
+        size_t t = span.to > tile->key0 ? span.to - tile->key0 : 0;
+        t = t < tile->keys ? t : tile->keys;
+        if (f >= t)
+            continue;
+        from = f < from ? f : from;
+        to = t > to ? t : to;
+    }
+    if (from >= to)
+        return false;
+    tile->from = from / PANEL * PANEL;
+    tile->to = FN(round_up)(to, PANEL);
+    if (!attn_mask_has_lookup(task->job->mask)) {
+        for (size_t r = 0; r < tile->rows; r++)
+            if (task->span[r].from < tile->key0 + tile->keys && task->span[r].to > tile->key0)
+                task->row_sees_key[tile->row0 + r] = 1;
+        return true;
+    }
+    bool any = false;
+    for (size_t r = 0; r < tile->rows; r++)
+        if (FN(allow_row)(task, tile, r)) {
+            task->row_sees_key[tile->row0 + r] = 1;
+            any = true;
+        }
+    return any;
+}
+
+/* Adds the bias, and puts -infinity where the row may not attend. */
+static void FN(mask_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
+{
+    const attn_mask *mask = task->job->mask;
+    const REAL hidden = -(REAL)INFINITY;
+    if (!attn_mask_has_lookup(mask)) {
+        attn_span span = task->span[r];
+        size_t f = span.from > tile->key0 ? span.from - tile->key0 : 0;
+        size_t t = span.to > tile->key0 ? span.to - tile->key0 : 0;
+        for (size_t c = tile->from; c < tile->to && c < f; c++)
+            x[c] = hidden;
+        for (size_t c = t > tile->from ? t : tile->from; c < tile->to; c++)
+            x[c] = hidden;
+        return;
+    }
+    if (mask->bias != NULL) {
+        size_t i = task->first_row + tile->row0 + r, end = tile->to < tile->keys ? tile->to : tile->keys;
+        const REAL *bias = (const REAL *)mask->bias + (ptrdiff_t)task->b * mask->bias_stride[0] +
+                           (ptrdiff_t)task->h * mask->bias_stride[1] + (ptrdiff_t)i * mask->bias_stride[2];
+        for (size_t c = tile->from; c < end; c++)
+            x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
+    }
+    const uint8_t *allow = task->allow + r * TILE_KEYS;
+    for (size_t c = tile->from; c < tile->to; c += LANES)
+        FN(store)(x + c, FN(select)(FN(mask_from_bytes)(allow + c), FN(load)(x + c), FN(splat)(hidden)));
+}
+
+/* ---- maps that the caller wants ---- */
+
+/* The row of a map that belongs to query i; NULL when it is not kept. */
+static REAL *FN(map_row)(const task_t *task, int which, size_t i)
+{
+    const struct attn_heads_job *job = task->job;
+    const struct attn_map *map = &job->map[which];
+    if (map->data == NULL)
+        return NULL;
+    bool all_heads = map->all_heads || job->head_slot == NULL;
+    size_t head = all_heads ? task->h : job->head_slot[task->h], heads = all_heads ? job->heads : job->kept_heads;
+    size_t query = job->query_slot == NULL ? i : job->query_slot[i];
+    if (head == SIZE_MAX || query == SIZE_MAX)
+        return NULL;
+    return (REAL *)map->data + ((task->b * heads + head) * job->kept_queries + query) * job->kept_keys;
+}
+
+static void FN(keep_cell)(const task_t *task, REAL *row, size_t j, REAL value)
+{
+    const size_t *slot = task->job->key_slot;
+    if (slot == NULL)
+        row[j] = value;
+    else if (slot[j] != SIZE_MAX)
+        row[slot[j]] = value;
+}
+
+/* Keeps columns from … to of row r, x[column], and fill in the rest of the tile. x NULL: fill alone. */
+static void FN(keep_row)(const task_t *task, const tile_t *tile, int which, size_t r, const REAL *x, REAL fill)
+{
+    REAL *row = FN(map_row)(task, which, task->first_row + tile->row0 + r);
+    if (row == NULL)
+        return;
+    size_t from = x == NULL ? tile->keys : tile->from, to = tile->to < tile->keys ? tile->to : tile->keys;
+    for (size_t c = 0; c < from; c++)
+        FN(keep_cell)(task, row, tile->key0 + c, fill);
+    if (x == NULL)
+        return;
+    if (task->job->key_slot == NULL)
+        memcpy(row + tile->key0 + from, x + from, (to - from) * sizeof(REAL));
+    else
+        for (size_t c = from; c < to; c++)
+            FN(keep_cell)(task, row, tile->key0 + c, x[c]);
+    for (size_t c = to; c < tile->keys; c++)
+        FN(keep_cell)(task, row, tile->key0 + c, fill);
+}
+
+/* scores and scaled show every score that was worth reading: of keys that some query sees, for queries that see some. */
+static void FN(keep_seen_row)(const task_t *task, const tile_t *tile, int which, size_t r, const REAL *x)
+{
+    const struct attn_heads_job *job = task->job;
+    size_t i = task->first_row + tile->row0 + r, head = task->b * job->heads + task->h;
+    REAL *row = FN(map_row)(task, which, i);
+    if (row == NULL)
+        return;
+    const uint8_t *seen = job->key_is_seen + head * job->kv_len;
+    bool sees = job->query_sees[head * job->q_len + i] != 0;
+    for (size_t c = 0; c < tile->keys; c++)
+        FN(keep_cell)(task, row, tile->key0 + c, sees && seen[tile->key0 + c] ? x[c] : -(REAL)INFINITY);
+}
+
+static void FN(keep_hidden_tile)(const task_t *task, const tile_t *tile)
+{
+    for (size_t r = 0; r < tile->rows; r++) {
+        FN(keep_row)(task, tile, MAP_MASKED, r, NULL, -(REAL)INFINITY);
+        FN(keep_row)(task, tile, MAP_ATTENTION, r, NULL, 0);
+        FN(keep_row)(task, tile, MAP_MEAN_SOURCE, r, NULL, 0);
+        FN(keep_row)(task, tile, MAP_DROPPED, r, NULL, 0);
+        if (task->block_max != NULL)
+            task->block_max[(tile->row0 + r) * task->key_blocks + tile->key0 / TILE_KEYS] = -(REAL)INFINITY;
+    }
+}
+
+/* ---- softmax of one row of a tile ---- */
+
+static void FN(scale_row)(REAL *x, size_t n, REAL scale, REAL softcap)
+{
+    if (softcap == 0)
+        for (size_t c = 0; c < n; c += LANES)
+            FN(store)(x + c, scale * FN(load)(x + c));
+    else
+        for (size_t c = 0; c < n; c += LANES)
+            FN(store)(x + c, softcap * FN(tanh)(scale * FN(load)(x + c) / softcap));
+}
+
+/* The largest of x, and of |x| where finite. */
+static REAL FN(largest)(const REAL *x, size_t n, REAL *max_abs)
+{
+    vec m = FN(splat)(-(REAL)INFINITY), a = FN(splat)(*max_abs);
+    const vec infinity = FN(splat)((REAL)INFINITY);
+    for (size_t c = 0; c < n; c += LANES) {
+        vec y = FN(load)(x + c), size = FN(absolute)(y);
+        m = FN(larger)(y, m);
+        a = FN(larger)((vec)((ivec)size & (size < infinity)), a);
+    }
+    *max_abs = FN(largest_lane)(a);
+    return FN(largest_lane)(m);
+}
+
+/* The largest |x| of a tile row before its bias, where the row may attend. */
+static void FN(note_largest_allowed)(const task_t *task, const tile_t *tile, size_t r, const REAL *x, REAL *max_abs)
+{
+    const uint8_t *allow = task->allow + r * TILE_KEYS;
+    for (size_t c = tile->from; c < tile->to; c++) {
+        REAL size = x[c] < 0 ? -x[c] : x[c];
+        if (allow[c] && size > *max_abs && size < (REAL)INFINITY)
+            *max_abs = size;
+    }
+}
+
+/* x = exp(x - m); returns the sum. */
+static REAL FN(exponentiate)(REAL *x, size_t n, REAL m)
+{
+    vec sum = {0};
+    for (size_t c = 0; c < n; c += LANES) {
+        vec p = FN(exp)(FN(load)(x + c) - m);
+        FN(store)(x + c, p);
+        sum += p;
+    }
+    return FN(sum_lanes)(sum);
+}
+
+/* Sum of (x - m) exp(x - m) over the keys that are not hidden. */
+static REAL FN(entropy_sum)(const REAL *x, size_t n, REAL m)
+{
+    vec sum = {0};
+    const vec hidden = FN(splat)(-(REAL)INFINITY);
+    for (size_t c = 0; c < n; c += LANES) {
+        vec y = FN(load)(x + c);
+        vec term = (y - m) * FN(exp)(y - m);
+        sum += (vec)((ivec)term & (y != hidden));
+    }
+    return FN(sum_lanes)(sum);
+}
+
+static REAL FN(exp_one)(REAL x)
+{
+    return FN(exp)(FN(splat)(x))[0];
+}
+
+static void FN(exp_all)(REAL *x, size_t n)
+{
+    for (size_t c = 0; c < n; c += LANES)
+        FN(store)(x + c, FN(exp)(FN(load)(x + c)));
+}
+
+static void FN(drop_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
+{
+    const struct attn_heads_job *job = task->job;
+    const REAL gain = job->dropout < 1 ? (REAL)(1 / (1 - job->dropout)) : 0;
+    uint64_t row = ((uint64_t)task->b * job->heads + task->h) * job->q_len + task->first_row + tile->row0 + r;
+    size_t end = tile->to < tile->keys ? tile->to : tile->keys;
+    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout,
+                      row * job->kv_len + tile->key0 + tile->from, end - tile->from, task->keep);
+    for (size_t c = tile->from; c < end; c++)
+        x[c] = task->keep[c - tile->from] ? x[c] * gain : 0;
+}
+
+/* Row r of the tile from scaled scores to unnormalised weights, and the row's running maximum and sums. */
+static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *max_abs)
+{
+    REAL *x = task->s + r * TILE_STRIDE, *from = x + tile->from;
+    const size_t n = tile->to - tile->from, row = tile->row0 + r;
+    REAL with_bias = 0;
+    const bool has_bias = task->job->mask->bias != NULL;
+    if (has_bias)
+        FN(note_largest_allowed)(task, tile, r, x, max_abs);
+    FN(mask_row)(task, tile, r, x);
+    FN(keep_row)(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);
+    REAL before = task->m[row], m = FN(largest)(from, n, has_bias ? &with_bias : max_abs);
+    m = m > before ? m : before;
+    /* Nothing but -infinity so far: any finite number keeps the exponentials at 0 instead of NaN. */
+    REAL shift = m == -(REAL)INFINITY ? 0 : m;
+    REAL alpha = m == before ? 1 : FN(exp_one)(before - shift);
+    if (task->job->entropy != NULL) {
+        REAL moved = alpha == 0 || m == before ? 0 : (before - shift) * task->l[row];
+        task->entropy_sum[row] =
+            alpha * (task->entropy_sum[row] + moved) + FN(entropy_sum)(from, n, shift);
+    }
+    task->l[row] = alpha * task->l[row] + FN(exponentiate)(from, n, shift);
+    task->m[row] = m;
+    task->alpha[r] = alpha;
+    if (task->block_max != NULL)
+        task->block_max[row * task->key_blocks + tile->key0 / TILE_KEYS] = shift;
+    FN(keep_row)(task, tile, MAP_ATTENTION, r, x, 0);
+    FN(keep_row)(task, tile, MAP_MEAN_SOURCE, r, x, 0);
+    if (task->job->dropout > 0) {
+        FN(drop_row)(task, tile, r, x);
+        FN(keep_row)(task, tile, MAP_DROPPED, r, x, 0);
+    }
+}
+

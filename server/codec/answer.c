@@ -1,0 +1,275 @@
+/*
+ * answer.c: a result as the JSON text of an answer.
+ */
+#include "codec/answer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "codec/number_write.h"
+
+enum {
+    FRAME_BYTES = 4096,               /* all names, braces and single values of an answer, generously */
+    INTEGER_BYTES = 21,               /* a 64-bit integer and its comma */
+    SHAPE_BYTES = 160,                /* "name":[…] in outputs and in shapes */
+    ROW_BYTES = 3 * INTEGER_BYTES + 3 /* [b,h,i], */
+};
+
+static bool is_wanted(const attn_plan *plan, int step)
+{
+    return plan->want >> step & 1;
+}
+
+/* "name": for the next member of an object. */
+static void begin_member(struct chunks *out, bool *is_first, const char *name)
+{
+    chunks_format(out, "%s\"%s\":", *is_first ? "" : ",", name);
+    *is_first = false;
+}
+
+static void write_number(struct chunks *out, double value)
+{
+    char text[NUMBER_TEXT_MAX];
+    if (isfinite(value))
+        chunks_bytes(out, text, (size_t)(number_write_f64(text, value) - text));
+    else
+        chunks_text(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+}
+
+static void write_bool(struct chunks *out, bool value)
+{
+    chunks_text(out, value ? "true" : "false");
+}
+
+static void write_sizes(struct chunks *out, const size_t *sizes, size_t count)
+{
+    chunks_text(out, "[");
+    for (size_t i = 0; i < count; i++)
+        chunks_format(out, "%s%zu", i > 0 ? "," : "", sizes[i]);
+    chunks_text(out, "]");
+}
+
+/* A masked score is null, whatever the number was. */
+static bool is_score(int step)
+{
+    return step == ATTN_STEP_SCORES || step == ATTN_STEP_SCALED || step == ATTN_STEP_MASKED;
+}
+
+static struct tensor_style style_of(const struct envelope *envelope, int step)
+{
+    return (struct tensor_style){
+        .form = envelope->form, .digits = envelope->digits, .null_for_minus_infinity = is_score(step)};
+}
+
+static void write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                          const attn_runtime *runtime, struct chunks *out)
+{
+    bool is_first = true;
+    chunks_text(out, "{");
+    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
+        if (!is_wanted(plan, step))
+            continue;
+        struct tensor_style style = style_of(envelope, step);
+        begin_member(out, &is_first, attn_step_name((attn_step)step));
+        tensor_write_json(&result->step[step], &style, runtime, out);
+    }
+    chunks_text(out, "}");
+}
+
+static void write_shapes(const attn_plan *plan, const attn_result *result, struct chunks *out)
+{
+    bool is_first = true;
+    chunks_text(out, "{");
+    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
+        if (!is_wanted(plan, step))
+            continue;
+        begin_member(out, &is_first, attn_step_name((attn_step)step));
+        write_sizes(out, result->step[step].shape, (size_t)result->step[step].rank);
+    }
+    chunks_text(out, "}");
+}
+
+/* A number, or a list with one for each batch item when they differ by right. */
+static void write_causal_offset(const attn_mask *mask, struct chunks *out)
+{
+    if (!mask->offset || mask->offset_stride == 0) {
+        chunks_format(out, "%lld", (long long)attn_mask_offset(mask, 0));
+        return;
+    }
+    chunks_text(out, "[");
+    for (size_t b = 0; b < mask->batch; b++)
+        chunks_format(out, "%s%lld", b > 0 ? "," : "", (long long)attn_mask_offset(mask, b));
+    chunks_text(out, "]");
+}
+
+static void write_reach(int64_t reach, struct chunks *out)
+{
+    if (reach == ATTN_WINDOW_OPEN)
+        chunks_text(out, "null");
+    else
+        chunks_format(out, "%lld", (long long)reach);
+}
+
+static void write_mask(const attn_mask *mask, bool *is_first, struct chunks *out)
+{
+    if (mask->causal || mask->has_window) {
+        begin_member(out, is_first, "causal_offset");
+        write_causal_offset(mask, out);
+    }
+    if (!mask->has_window)
+        return;
+    begin_member(out, is_first, "window");
+    chunks_text(out, "[");
+    write_reach(mask->left, out);
+    chunks_text(out, ",");
+    write_reach(mask->right, out);
+    chunks_text(out, "]");
+}
+
+static void write_dropout(const struct envelope *envelope, struct chunks *out)
+{
+    const attn_options *options = &envelope->request.options;
+    bool both = options->dropout_attention && options->dropout_residual;
+    chunks_text(out, "{\"p\":");
+    write_number(out, envelope->dropout_p);
+    chunks_format(out, ",\"seed\":%llu,\"where\":[%s%s%s],\"active\":", (unsigned long long)options->dropout_seed,
+                  options->dropout_attention ? "\"attention\"" : "", both ? "," : "",
+                  options->dropout_residual ? "\"residual\"" : "");
+    write_bool(out, envelope->training);
+    chunks_text(out, "}");
+}
+
+static void write_norm(const attn_options *options, struct chunks *out)
+{
+    chunks_format(out,
+                  "{\"type\":\"%s\",\"position\":\"%s\",\"eps\":", options->norm == ATTN_NORM_RMS ? "rms" : "layer",
+                  options->norm_position == ATTN_NORM_PRE ? "pre" : "post");
+    write_number(out, options->norm_eps);
+    chunks_text(out, "}");
+}
+
+static void write_selection(const attn_selection *selection, const char *name, bool *is_first, struct chunks *out)
+{
+    if (selection->count == 0)
+        return;
+    begin_member(out, is_first, name);
+    write_sizes(out, selection->items, selection->count);
+}
+
+static void write_layer(const attn_request *request, bool *is_first, struct chunks *out)
+{
+    if (!request->is_layer)
+        return;
+    begin_member(out, is_first, "layout");
+    chunks_text(out, request->weights.layout == ATTN_LAYOUT_OUT_IN ? "\"out_in\"" : "\"in_out\"");
+    begin_member(out, is_first, "residual");
+    write_bool(out, request->options.residual);
+    if (request->options.norm == ATTN_NORM_NONE)
+        return;
+    begin_member(out, is_first, "norm");
+    write_norm(&request->options, out);
+}
+
+/* What the computation really used, defaults included. */
+static void write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
+                            struct chunks *out)
+{
+    const attn_options *options = &envelope->request.options;
+    bool is_first = false;
+    chunks_text(out, "{\"mechanism\":\"softmax\",\"scale\":");
+    write_number(out, plan->scale);
+    chunks_format(out, ",\"num_heads\":%zu,\"kv_num_heads\":%zu,\"compute\":\"%s\",\"kernel\":", plan->dims.heads,
+                  plan->dims.kv_heads, attn_dtype_name(plan->compute));
+    chunks_json_string(out, attn_kernel_name(runtime->kernel));
+    write_mask(&plan->mask, &is_first, out);
+    if (options->softcap > 0) {
+        begin_member(out, &is_first, "softcap");
+        write_number(out, options->softcap);
+    }
+    write_layer(&envelope->request, &is_first, out);
+    if (envelope->has_dropout) {
+        begin_member(out, &is_first, "dropout");
+        write_dropout(envelope, out);
+    }
+    write_selection(&options->heads, "heads", &is_first, out);
+    write_selection(&options->queries, "queries", &is_first, out);
+    write_selection(&options->keys, "keys", &is_first, out);
+    chunks_text(out, "}");
+}
+
+static void write_diagnostics(const attn_result *result, struct chunks *out)
+{
+    chunks_text(out, "{\"rows_without_keys\":[");
+    for (size_t i = 0; i < result->empty_rows_listed; i++) {
+        const attn_row *row = &result->empty_rows[i];
+        chunks_format(out, "%s[%zu,%zu,%zu]", i > 0 ? "," : "", row->b, row->h, row->i);
+    }
+    chunks_format(out, "],\"rows_without_keys_count\":%zu,\"max_abs_score\":", result->rows_without_keys);
+    write_number(out, result->max_abs_score);
+    chunks_text(out, "}");
+}
+
+static void write_tokens(const struct envelope *envelope, struct chunks *out)
+{
+    bool is_first = true;
+    if (!envelope->query_tokens.json && !envelope->key_tokens.json)
+        return;
+    chunks_text(out, ",\"tokens\":{");
+    if (envelope->query_tokens.json) {
+        begin_member(out, &is_first, "query");
+        chunks_text(out, envelope->query_tokens.json);
+    }
+    if (envelope->key_tokens.json) {
+        begin_member(out, &is_first, "key");
+        chunks_text(out, envelope->key_tokens.json);
+    }
+    chunks_text(out, "}");
+}
+
+void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                       const attn_runtime *runtime, struct chunks *out)
+{
+    chunks_text(out, "{\"outputs\":");
+    write_outputs(envelope, plan, result, runtime, out);
+    chunks_text(out, ",\"shapes\":");
+    write_shapes(plan, result, out);
+    chunks_text(out, ",\"effective\":");
+    write_effective(envelope, plan, runtime, out);
+    chunks_text(out, ",\"diagnostics\":");
+    write_diagnostics(result, out);
+    write_tokens(envelope, out);
+    chunks_text(out, "}");
+}
+
+/* a + count * size, at most SIZE_MAX. */
+static size_t add_product(size_t a, size_t count, size_t size)
+{
+    size_t product, sum;
+    if (__builtin_mul_overflow(count, size, &product) || __builtin_add_overflow(a, product, &sum))
+        return SIZE_MAX;
+    return sum;
+}
+
+static size_t text_length(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan)
+{
+    const attn_options *options = &envelope->request.options;
+    size_t bound = add_product(FRAME_BYTES, plan->dims.batch, INTEGER_BYTES);
+    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
+        if (!is_wanted(plan, step))
+            continue;
+        struct tensor_style style = style_of(envelope, step);
+        bound = add_product(bound, 1, SHAPE_BYTES);
+        bound = add_product(bound, 1, tensor_write_bound(&plan->step[step], &style));
+    }
+    bound = add_product(bound, ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
+    bound = add_product(bound, options->heads.count, INTEGER_BYTES);
+    bound = add_product(bound, options->queries.count, INTEGER_BYTES);
+    bound = add_product(bound, options->keys.count, INTEGER_BYTES);
+    bound = add_product(bound, 1, text_length(envelope->query_tokens.json));
+    return add_product(bound, 1, text_length(envelope->key_tokens.json));
+}

@@ -1,0 +1,123 @@
+/*
+ * envelope.c: the JSON body of a request to the core's own request: skim, parse, decode.
+ */
+#include "codec/envelope.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "codec/envelope_parts.h"
+#include "codec/json_tree.h"
+#include "codec/skim.h"
+
+#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+
+static const double DEFAULT_NORM_EPS = 1e-5;
+
+void envelope_prepare(void)
+{
+    json_tree_prepare();
+}
+
+static attn_status check_bytes(const struct skim *body, attn_error *err)
+{
+    const char *nul = memchr(body->body, '\0', body->body_length);
+    if (!nul)
+        return ATTN_OK;
+    attn_status status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: it holds a NUL byte");
+    skim_place(body, (size_t)(nul - body->body), err);
+    return status;
+}
+
+/* Where in the envelope the token begins that jansson stopped after: it quotes short ones at the end of its message. */
+static size_t error_offset(const struct skim *skim, const json_error_t *error)
+{
+    size_t after = error->position > 0 ? (size_t)error->position : 0;
+    if (after > skim->length)
+        after = skim->length;
+    const char *token = strstr(error->text, " near '");
+    if (!token)
+        return after > 0 ? after - 1 : 0;
+    token += strlen(" near '");
+    size_t length = strlen(token);
+    length -= length > 0;
+    bool is_here = length > 0 && length <= after && memcmp(skim->text + after - length, token, length) == 0;
+    return after - (is_here ? length : after > 0);
+}
+
+static attn_status fail_parse(const struct skim *skim, const json_error_t *error, attn_error *err)
+{
+    attn_status status;
+    if (json_tree_is_starved())
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
+    switch (json_error_code(error)) {
+    case json_error_duplicate_key:
+        status = attn_fail(err, ATTN_ERR_FIELD, NULL, "a member is given twice: %s", error->text);
+        break;
+    case json_error_null_byte_in_key:
+        status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the name of a member holds \\u0000: no such member is known");
+        break;
+    case json_error_numeric_overflow:
+        status = attn_fail(err, ATTN_ERR_VALUE, NULL, "a number is beyond what 64 bits can hold: %s", error->text);
+        break;
+    default:
+        status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: %s", error->text);
+        break;
+    }
+    skim_place(skim, skim_body_offset(skim, error_offset(skim, error)), err);
+    return status;
+}
+
+static attn_status decode_root(struct decoder *decoder, json_t *tree, struct envelope *envelope)
+{
+    /* Options first: they say of which type the tensors are. Tokens last: they are counted against the inputs. */
+    static const struct member members[] = {
+        {"options", decode_options, 0, MEMBER_ALWAYS},
+        {"inputs", decode_inputs, offsetof(struct envelope, request.inputs), MEMBER_ALWAYS},
+        {"weights", decode_weights, offsetof(struct envelope, request.weights), MEMBER_OF_LAYERS},
+        {"masks", decode_masks, offsetof(struct envelope, request.masks), MEMBER_ALWAYS},
+        {"tokens", decode_tokens, 0, MEMBER_ALWAYS},
+    };
+    struct node root = {.json = tree};
+    if (!json_is_object(tree))
+        return node_fail_type(decoder, &root, "a JSON object");
+    attn_status status = check_members(decoder, &root, members, COUNT(members));
+    if (status == ATTN_OK && !json_object_get(tree, "inputs"))
+        return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
+    return status == ATTN_OK ? decode_members(decoder, &root, members, COUNT(members), envelope) : status;
+}
+
+static void set_defaults(struct envelope *envelope, envelope_kind kind)
+{
+    *envelope = (struct envelope){.form = TENSOR_FORM_NESTED};
+    envelope->request.is_layer = kind == ENVELOPE_LAYER;
+    attn_options *options = &envelope->request.options;
+    options->compute = ATTN_F32;
+    options->norm_eps = DEFAULT_NORM_EPS;
+    options->want = (uint32_t)1 << ATTN_STEP_OUTPUT | (uint32_t)1 << ATTN_STEP_ATTENTION;
+}
+
+attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
+                            struct envelope *envelope, attn_error *err)
+{
+    struct skim skim = {.body = text, .body_length = length};
+    json_t *tree = NULL;
+    set_defaults(envelope, kind);
+    attn_status status = check_bytes(&skim, err);
+    if (status == ATTN_OK)
+        status = skim_body(text, length, ENVELOPE_TEXT_MAX, ENVELOPE_DEPTH_MAX, arena, &skim, err);
+    if (status != ATTN_OK)
+        goto done;
+    json_error_t error;
+    tree = json_tree_load(skim.text, skim.length, &error);
+    if (!tree) {
+        status = fail_parse(&skim, &error, err);
+        goto done;
+    }
+    struct decoder decoder = {
+        .arena = arena, .skim = &skim, .kind = kind, .compute = &envelope->request.options.compute, .err = err};
+    status = decode_root(&decoder, tree, envelope);
+done:
+    json_decref(tree);
+    return status;
+}

@@ -1,0 +1,103 @@
+/*
+ * envelope_inputs.c: "inputs" and "weights" of a request.
+ */
+#include <stddef.h>
+
+#include "codec/envelope_parts.h"
+
+#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+
+attn_status decode_inputs(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"query", decode_tensor, offsetof(attn_inputs, query), MEMBER_ALWAYS},
+        {"key", decode_tensor, offsetof(attn_inputs, key), MEMBER_ALWAYS},
+        {"value", decode_tensor, offsetof(attn_inputs, value), MEMBER_ALWAYS},
+        {.name = "past_key", .scope = MEMBER_LATER},
+        {.name = "past_value", .scope = MEMBER_LATER},
+        {.name = "grad_output", .scope = MEMBER_LATER},
+    };
+    attn_inputs *inputs = to;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), inputs);
+    if (status == ATTN_OK && !inputs->query)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
+    return status;
+}
+
+static attn_status decode_linear(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"weight", decode_tensor, offsetof(attn_linear, weight), MEMBER_ALWAYS},
+        {"bias", decode_tensor, offsetof(attn_linear, bias), MEMBER_ALWAYS},
+    };
+    attn_linear *linear = to;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), linear);
+    if (status == ATTN_OK && !linear->weight)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"weight\"");
+    return status;
+}
+
+/* Gain and shift, each of them optional. */
+static attn_status decode_affine(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"weight", decode_tensor, offsetof(attn_linear, weight), MEMBER_ALWAYS},
+        {"bias", decode_tensor, offsetof(attn_linear, bias), MEMBER_ALWAYS},
+    };
+    return decode_members(decoder, node, members, COUNT(members), to);
+}
+
+/* attn_qkv_order */
+static attn_status decode_order(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"stacked", "per_head", "per_group"};
+    static const attn_qkv_order orders[] = {ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(attn_qkv_order *)to = orders[index];
+    return status;
+}
+
+/* attn_weights: qkv and its order */
+static attn_status decode_qkv(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"weight", decode_tensor, offsetof(attn_weights, qkv.weight), MEMBER_ALWAYS},
+        {"bias", decode_tensor, offsetof(attn_weights, qkv.bias), MEMBER_ALWAYS},
+        {"order", decode_order, offsetof(attn_weights, qkv_order), MEMBER_ALWAYS},
+    };
+    attn_weights *weights = to;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), weights);
+    if (status == ATTN_OK && !weights->qkv.weight)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"weight\"");
+    return status;
+}
+
+/* attn_layout */
+static attn_status decode_layout(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"in_out", "out_in"};
+    static const attn_layout layouts[] = {ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(attn_layout *)to = layouts[index];
+    return status;
+}
+
+attn_status decode_weights(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"query", decode_linear, offsetof(attn_weights, query), MEMBER_ALWAYS},
+        {"key", decode_linear, offsetof(attn_weights, key), MEMBER_ALWAYS},
+        {"value", decode_linear, offsetof(attn_weights, value), MEMBER_ALWAYS},
+        {"qkv", decode_qkv, 0, MEMBER_ALWAYS},
+        {"output", decode_linear, offsetof(attn_weights, output), MEMBER_ALWAYS},
+        {"norm", decode_affine, offsetof(attn_weights, norm), MEMBER_ALWAYS},
+        {"layout", decode_layout, offsetof(attn_weights, layout), MEMBER_ALWAYS},
+        {.name = "query_norm", .scope = MEMBER_LATER},
+        {.name = "key_norm", .scope = MEMBER_LATER},
+    };
+    return decode_members(decoder, node, members, COUNT(members), to);
+}

@@ -1,0 +1,105 @@
+/*
+ * envelope_masks.c: "masks" of a request.
+ */
+#include <stddef.h>
+
+#include "codec/envelope_parts.h"
+
+#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+
+/* attn_masks: align */
+static attn_status decode_align(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"bottom_right", "top_left"};
+    static const attn_align aligns[] = {ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT};
+    attn_masks *masks = to;
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status != ATTN_OK)
+        return status;
+    masks->align = aligns[index];
+    masks->align_given = true;
+    return ATTN_OK;
+}
+
+/* attn_masks: true, false or {align, offset} */
+static attn_status decode_causal(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"align", decode_align, 0, MEMBER_ALWAYS},
+        {"offset", decode_counts_or_one, offsetof(attn_masks, offset), MEMBER_ALWAYS},
+    };
+    attn_masks *masks = to;
+    if (json_is_boolean(node->json))
+        return decode_bool(decoder, node, &masks->causal);
+    if (!json_is_object(node->json))
+        return node_fail_type(decoder, node, "true, false, or an object with align and offset");
+    masks->causal = true;
+    return decode_members(decoder, node, members, COUNT(members), masks);
+}
+
+/* The smaller reach wins: masks hold together. */
+static void narrow_window(attn_masks *masks, int64_t left, int64_t right)
+{
+    bool is_first = !masks->has_window;
+    masks->window_left = is_first || left < masks->window_left ? left : masks->window_left;
+    masks->window_right = is_first || right < masks->window_right ? right : masks->window_right;
+    masks->has_window = true;
+}
+
+static attn_status decode_reach(struct decoder *decoder, const struct node *node, int64_t *reach)
+{
+    *reach = ATTN_WINDOW_OPEN;
+    if (json_is_null(node->json))
+        return ATTN_OK;
+    return decode_integer(decoder, node, 0, ATTN_WINDOW_OPEN, reach);
+}
+
+/* attn_masks: [left, right], null where it is open */
+static attn_status decode_window(struct decoder *decoder, const struct node *node, void *to)
+{
+    const char *wanted = "a list [left, right] of integers or null";
+    struct node list;
+    attn_status status = decode_list(decoder, node, wanted, &list);
+    if (status != ATTN_OK)
+        return status;
+    struct node left_node = node_element(&list, 0), right_node = node_element(&list, 1);
+    int64_t left = 0, right = 0;
+    if (json_array_size(list.json) != 2)
+        status = node_fail_value(decoder, node, wanted);
+    if (status == ATTN_OK)
+        status = decode_reach(decoder, &left_node, &left);
+    if (status == ATTN_OK)
+        status = decode_reach(decoder, &right_node, &right);
+    if (status == ATTN_OK)
+        narrow_window(to, left, right);
+    json_decref(list.json);
+    return status;
+}
+
+/* attn_masks: W keys, the query's own included */
+static attn_status decode_sliding_window(struct decoder *decoder, const struct node *node, void *to)
+{
+    int64_t width;
+    attn_status status = decode_integer(decoder, node, 1, INT64_MAX, &width);
+    if (status == ATTN_OK)
+        narrow_window(to, width - 1, 0);
+    return status;
+}
+
+attn_status decode_masks(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"causal", decode_causal, 0, MEMBER_ALWAYS},
+        {"attend", decode_flags_or_one, offsetof(attn_masks, attend), MEMBER_ALWAYS},
+        {"bias", decode_tensor_or_one, offsetof(attn_masks, bias), MEMBER_ALWAYS},
+        {"padding", decode_flags, offsetof(attn_masks, padding), MEMBER_ALWAYS},
+        {"key_lengths", decode_counts, offsetof(attn_masks, key_lengths), MEMBER_ALWAYS},
+        {"query_lengths", decode_counts, offsetof(attn_masks, query_lengths), MEMBER_ALWAYS},
+        {"window", decode_window, 0, MEMBER_ALWAYS},
+        {"sliding_window", decode_sliding_window, 0, MEMBER_ALWAYS},
+        {.name = "documents", .scope = MEMBER_LATER},
+        {.name = "blocks", .scope = MEMBER_LATER},
+    };
+    return decode_members(decoder, node, members, COUNT(members), to);
+}

@@ -1,0 +1,344 @@
+/*
+ * envelope_options.c: "options" of a request.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "codec/envelope_parts.h"
+
+#define COUNT(items)  (sizeof(items) / sizeof(items)[0])
+#define OPTION(field) offsetof(struct envelope, request.options.field)
+
+enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
+
+/* size_t */
+static attn_status decode_head_count(struct decoder *decoder, const struct node *node, void *to)
+{
+    int64_t count;
+    attn_status status = decode_integer(decoder, node, 1, HEADS_MAX, &count);
+    if (status == ATTN_OK)
+        *(size_t *)to = (size_t)count;
+    return status;
+}
+
+/* attn_options: scale */
+static attn_status decode_scale(struct decoder *decoder, const struct node *node, void *to)
+{
+    attn_options *options = to;
+    const char *wanted = "a number or \"none\"";
+    options->has_scale = true;
+    if (!json_is_string(node->json))
+        return decode_number(decoder, node, wanted, &options->scale);
+    if (strcmp(json_string_value(node->json), "none") != 0)
+        return node_fail_value(decoder, node, wanted);
+    options->scale = 1;
+    return ATTN_OK;
+}
+
+/* attn_norm_type */
+static attn_status decode_norm_type(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"layer", "rms"};
+    static const attn_norm_type types[] = {ATTN_NORM_LAYER, ATTN_NORM_RMS};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(attn_norm_type *)to = types[index];
+    return status;
+}
+
+/* attn_norm_position */
+static attn_status decode_norm_position(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"post", "pre"};
+    static const attn_norm_position positions[] = {ATTN_NORM_POST, ATTN_NORM_PRE};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(attn_norm_position *)to = positions[index];
+    return status;
+}
+
+/* attn_options: norm, norm_position, norm_eps */
+static attn_status decode_norm(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"type", decode_norm_type, offsetof(attn_options, norm), MEMBER_ALWAYS},
+        {"position", decode_norm_position, offsetof(attn_options, norm_position), MEMBER_ALWAYS},
+        {"eps", decode_positive, offsetof(attn_options, norm_eps), MEMBER_ALWAYS},
+    };
+    attn_options *options = to;
+    options->norm = ATTN_NORM_LAYER;
+    options->norm_position = ATTN_NORM_POST;
+    return decode_members(decoder, node, members, COUNT(members), options);
+}
+
+/* double from 0 to 1 */
+static attn_status decode_probability(struct decoder *decoder, const struct node *node, void *to)
+{
+    const char *wanted = "a number from 0 to 1";
+    double value;
+    attn_status status = decode_number(decoder, node, wanted, &value);
+    if (status != ATTN_OK)
+        return status;
+    if (!(value >= 0 && value <= 1))
+        return node_fail_value(decoder, node, wanted);
+    *(double *)to = value;
+    return ATTN_OK;
+}
+
+/* uint64_t */
+static attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
+{
+    int64_t seed;
+    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
+    if (status == ATTN_OK)
+        *(uint64_t *)to = (uint64_t)seed;
+    return status;
+}
+
+/* attn_options: dropout_attention, dropout_residual */
+static attn_status decode_where(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"attention", "residual"};
+    attn_options *options = to;
+    struct node list;
+    attn_status status = decode_list(decoder, node, "a list of \"attention\" and \"residual\"", &list);
+    if (status != ATTN_OK)
+        return status;
+    bool given[COUNT(words)] = {false};
+    for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
+        struct node element = node_element(&list, i);
+        size_t index;
+        status = decode_word(decoder, &element, words, COUNT(words), &index);
+        if (status == ATTN_OK)
+            given[index] = true;
+    }
+    options->dropout_attention = given[0];
+    options->dropout_residual = given[1];
+    json_decref(list.json);
+    return status;
+}
+
+/* struct envelope: has_dropout, dropout_p, and where and seed in the options */
+static attn_status decode_dropout(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"p", decode_probability, offsetof(struct envelope, dropout_p), MEMBER_ALWAYS},
+        {"seed", decode_seed, OPTION(dropout_seed), MEMBER_ALWAYS},
+        {"where", decode_where, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
+    };
+    struct envelope *envelope = to;
+    envelope->has_dropout = true;
+    envelope->request.options.dropout_attention = true;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), envelope);
+    if (status == ATTN_OK && !json_object_get(node->json, "p"))
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"p\"");
+    return status;
+}
+
+/* attn_dtype */
+static attn_status decode_compute(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"float32", "float64"};
+    static const attn_dtype types[] = {ATTN_F32, ATTN_F64};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(attn_dtype *)to = types[index];
+    return status;
+}
+
+/* Only softmax for now, which needs no note. */
+static attn_status decode_mechanism(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"softmax", "linear", "performer"};
+    (void)to;
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK && index > 0)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "\"%s\" is not implemented yet", words[index]);
+    return status;
+}
+
+static attn_status decode_step(struct decoder *decoder, const struct node *node, uint32_t *want)
+{
+    static const char *const words[] = {
+#define STEP_NAME(code, name) name,
+        ATTN_STEP_LIST(STEP_NAME)
+#undef STEP_NAME
+            "q_rotated",
+        "k_rotated",
+        "sink",
+        "present_key",
+        "present_value",
+    };
+    static const attn_step last = ATTN_STEP_COUNT;
+    if (!json_is_string(node->json))
+        return node_fail_type(decoder, node, "the name of a step, such as \"output\"");
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (strcmp(words[i], json_string_value(node->json)) != 0)
+            continue;
+        if (i >= (size_t)last)
+            return node_fail(decoder, node, ATTN_ERR_FIELD, "\"%s\" is not implemented yet", words[i]);
+        *want |= (uint32_t)1 << i;
+        return ATTN_OK;
+    }
+    return decode_word(decoder, node, words, (size_t)last, &(size_t){0});
+}
+
+/* uint32_t: a bit for each step */
+static attn_status decode_return(struct decoder *decoder, const struct node *node, void *to)
+{
+    struct node list;
+    attn_status status = decode_list(decoder, node, "a list of names of steps", &list);
+    if (status != ATTN_OK)
+        return status;
+    uint32_t want = 0;
+    for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
+        struct node element = node_element(&list, i);
+        status = decode_step(decoder, &element, &want);
+    }
+    if (status == ATTN_OK && want == 0)
+        status = node_fail(decoder, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
+    *(uint32_t *)to = want;
+    json_decref(list.json);
+    return status;
+}
+
+/* An index, or [from, to] with both ends included. */
+static attn_status decode_range(struct decoder *decoder, const struct node *node, int64_t *from, int64_t *to)
+{
+    if (!json_is_array(node->json)) {
+        attn_status status = decode_integer(decoder, node, 0, INT64_MAX, from);
+        *to = *from;
+        return status;
+    }
+    if (json_array_size(node->json) != 2)
+        return node_fail_type(decoder, node, "an index, or a range [from, to]");
+    struct node first = node_element(node, 0), last = node_element(node, 1);
+    attn_status status = decode_integer(decoder, &first, 0, INT64_MAX, from);
+    return status == ATTN_OK ? decode_integer(decoder, &last, *from, INT64_MAX, to) : status;
+}
+
+/* Two integers in ascending order are one range, anything else is a list of indices and ranges. */
+static bool is_range(const struct node *list)
+{
+    const json_t *from = json_array_get(list->json, 0), *to = json_array_get(list->json, 1);
+    return json_array_size(list->json) == 2 && json_is_integer(from) && json_is_integer(to) &&
+           json_integer_value(from) <= json_integer_value(to);
+}
+
+/* The i-th of the pieces that a selection is made of. */
+static attn_status decode_piece(struct decoder *decoder, const struct node *list, size_t i, int64_t *from, int64_t *to)
+{
+    if (is_range(list))
+        return decode_range(decoder, list, from, to);
+    struct node element = node_element(list, i);
+    return decode_range(decoder, &element, from, to);
+}
+
+static attn_status count_selected(struct decoder *decoder, const struct node *list, size_t pieces, size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0; i < pieces; i++) {
+        int64_t from, to;
+        attn_status status = decode_piece(decoder, list, i, &from, &to);
+        if (status != ATTN_OK)
+            return status;
+        if ((size_t)(to - from) >= SELECTION_MAX - *count)
+            return node_fail(decoder, list, ATTN_ERR_TOO_LARGE, "selects more than %d entries", SELECTION_MAX);
+        *count += (size_t)(to - from) + 1;
+    }
+    return *count > 0 ? ATTN_OK : node_fail(decoder, list, ATTN_ERR_VALUE, "selects nothing");
+}
+
+static attn_status expand_selection(struct decoder *decoder, const struct node *list, attn_selection *selection)
+{
+    size_t pieces = is_range(list) ? 1 : json_array_size(list->json), count, filled = 0;
+    attn_status status = count_selected(decoder, list, pieces, &count);
+    if (status != ATTN_OK)
+        return status;
+    size_t *items = attn_arena_take(decoder->arena, count, sizeof *items);
+    if (!items)
+        return node_fail_memory(decoder, list);
+    for (size_t i = 0; i < pieces && status == ATTN_OK; i++) {
+        int64_t from = 0, to = -1;
+        status = decode_piece(decoder, list, i, &from, &to);
+        for (; status == ATTN_OK && from <= to; from++)
+            items[filled++] = (size_t)from;
+    }
+    *selection = (attn_selection){items, count};
+    return status;
+}
+
+/* attn_selection */
+static attn_status decode_selection(struct decoder *decoder, const struct node *node, void *to)
+{
+    struct node list;
+    attn_status status = decode_list(decoder, node, "a list of indices, or a range [from, to]", &list);
+    if (status != ATTN_OK)
+        return status;
+    status = expand_selection(decoder, &list, to);
+    json_decref(list.json);
+    return status;
+}
+
+/* tensor_form */
+static attn_status decode_format(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"nested", "flat", "base64"};
+    static const tensor_form forms[] = {TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(tensor_form *)to = forms[index];
+    return status;
+}
+
+/* int */
+static attn_status decode_digits(struct decoder *decoder, const struct node *node, void *to)
+{
+    int64_t digits;
+    attn_status status = decode_integer(decoder, node, 1, 17, &digits);
+    if (status == ATTN_OK)
+        *(int *)to = (int)digits;
+    return status;
+}
+
+attn_status decode_options(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
+        {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
+        {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
+        {"softcap", decode_positive, OPTION(softcap), MEMBER_ALWAYS},
+        {"residual", decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
+        {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
+        {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
+        {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
+        {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
+        {"mechanism", decode_mechanism, 0, MEMBER_ALWAYS},
+        {"return", decode_return, OPTION(want), MEMBER_ALWAYS},
+        {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
+        {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
+        {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
+        {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},
+        {"digits", decode_digits, offsetof(struct envelope, digits), MEMBER_ALWAYS},
+        {.name = "rope", .scope = MEMBER_LATER},
+        {.name = "alibi", .scope = MEMBER_LATER},
+        {.name = "relative_bias", .scope = MEMBER_LATER},
+        {.name = "sinks", .scope = MEMBER_LATER},
+        {.name = "qk_norm", .scope = MEMBER_LATER},
+        {.name = "pool", .scope = MEMBER_LATER},
+        {.name = "top_k", .scope = MEMBER_LATER},
+        {.name = "profile", .scope = MEMBER_LATER},
+        {.name = "view", .scope = MEMBER_LATER},
+    };
+    struct envelope *envelope = to;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), envelope);
+    if (envelope->training)
+        envelope->request.options.dropout = envelope->dropout_p;
+    return status;
+}

@@ -1,0 +1,285 @@
+/*
+ * envelope_tensor.c: a tensor in any of the three forms a request may use: nested arrays, shape with flat data, shape
+ * with base64.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/base64.h"
+#include "codec/envelope_parts.h"
+#include "codec/tensor_scan.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");
+
+static attn_status scan_lifted(struct decoder *decoder, const struct node *node, const struct tensor_text *lifted,
+                               attn_dtype dtype, attn_tensor *tensor)
+{
+    char pointer[NODE_POINTER_MAX];
+    node_pointer(node, pointer);
+    size_t at;
+    attn_status status = tensor_scan(lifted, dtype, pointer, decoder->arena, tensor, &at, decoder->err);
+    return status == ATTN_ERR_SYNTAX ? node_place(decoder, lifted->text + at) : status;
+}
+
+static const struct tensor_text *lifted_array(const struct decoder *decoder, const struct node *node)
+{
+    return node_is_array(decoder, node) ? node_lifted(decoder, node) : NULL;
+}
+
+static attn_status fail_missing(struct decoder *decoder, const struct node *node, const char *name)
+{
+    return node_fail(decoder, node, ATTN_ERR_FIELD,
+                     "has no \"%s\": a tensor is nested arrays, or an object with shape "
+                     "and data, or with shape, dtype and base64",
+                     name);
+}
+
+/* The member "shape" as rank, shape and their product. */
+static attn_status decode_shape(struct decoder *decoder, const struct node *parent, attn_tensor *shaped, size_t *count)
+{
+    struct node node = node_member(parent, "shape");
+    if (!node.json)
+        return fail_missing(decoder, parent, "shape");
+    const struct tensor_text *lifted = lifted_array(decoder, &node);
+    if (!lifted)
+        return node_fail_type(decoder, &node, "a list of integers");
+    attn_tensor list;
+    attn_status status = scan_lifted(decoder, &node, lifted, ATTN_I64, &list);
+    if (status != ATTN_OK)
+        return status;
+    if (list.rank != 1)
+        return node_fail_type(decoder, &node, "a flat list of integers");
+    if (list.shape[0] > ATTN_MAX_RANK)
+        return node_fail(decoder, &node, ATTN_ERR_SHAPE, "has %zu dimensions; a tensor has at most %d", list.shape[0],
+                         ATTN_MAX_RANK);
+    size_t shape[ATTN_MAX_RANK] = {0};
+    for (size_t i = 0; i < list.shape[0]; i++) {
+        int64_t length = ((const int64_t *)list.data)[i];
+        if (length < 0)
+            return node_fail(decoder, &node, ATTN_ERR_VALUE, "holds the negative dimension %lld", (long long)length);
+        shape[i] = (size_t)length;
+    }
+    *shaped = attn_tensor_view(NULL, *decoder->compute, (int)list.shape[0], shape);
+    if (!attn_shape_count(shaped->rank, shape, count))
+        return node_fail(decoder, &node, ATTN_ERR_TOO_LARGE, "has a product that no memory can hold");
+    return ATTN_OK;
+}
+
+static attn_status fail_count(struct decoder *decoder, const struct node *node, const char *unit, size_t expected,
+                              size_t received)
+{
+    char expected_text[24], received_text[24];
+    snprintf(expected_text, sizeof expected_text, "%zu", expected);
+    snprintf(received_text, sizeof received_text, "%zu", received);
+    node_fail(decoder, node, ATTN_ERR_SHAPE, "has %zu %s, its shape asks for %zu", received, unit, expected);
+    if (decoder->err)
+        attn_expect(decoder->err, expected_text, received_text);
+    return ATTN_ERR_SHAPE;
+}
+
+/* {"shape", "data"} */
+static attn_status decode_flat(struct decoder *decoder, const struct node *parent, attn_dtype dtype,
+                               attn_tensor *tensor)
+{
+    static const struct member members[] = {{.name = "shape"}, {.name = "data"}};
+    struct node node = node_member(parent, "data");
+    attn_status status = check_members(decoder, parent, members, sizeof members / sizeof members[0]);
+    attn_tensor shaped, list;
+    size_t count;
+    if (status == ATTN_OK)
+        status = decode_shape(decoder, parent, &shaped, &count);
+    if (status != ATTN_OK)
+        return status;
+    const struct tensor_text *lifted = lifted_array(decoder, &node);
+    if (!lifted)
+        return node_fail_type(decoder, &node, "a flat list of numbers");
+    status = scan_lifted(decoder, &node, lifted, dtype, &list);
+    if (status != ATTN_OK)
+        return status;
+    if (list.rank != 1)
+        return node_fail(decoder, &node, ATTN_ERR_SHAPE, "must be a flat list of numbers beside \"shape\"");
+    if (list.shape[0] != count)
+        return fail_count(decoder, &node, "numbers", count, list.shape[0]);
+    *tensor = attn_tensor_view(list.data, dtype, shaped.rank, shaped.shape);
+    return ATTN_OK;
+}
+
+static attn_status decode_dtype(struct decoder *decoder, const struct node *parent, attn_dtype *dtype)
+{
+    static const char *const names[] = {
+#define DTYPE_NAME(code, name, bytes) name,
+        ATTN_DTYPE_LIST(DTYPE_NAME)
+#undef DTYPE_NAME
+    };
+    struct node node = node_member(parent, "dtype");
+    if (!node.json)
+        return fail_missing(decoder, parent, "dtype");
+    size_t index;
+    attn_status status = decode_word(decoder, &node, names, sizeof names / sizeof names[0], &index);
+    if (status == ATTN_OK)
+        *dtype = (attn_dtype)index;
+    return status;
+}
+
+static bool is_float(attn_dtype dtype)
+{
+    return dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_F16 || dtype == ATTN_BF16;
+}
+
+/* The bytes of base64 text into to, which has room for exactly bytes of them. */
+static attn_status decode_bytes(struct decoder *decoder, const struct node *node, void *to, size_t bytes)
+{
+    const char *text;
+    size_t length, decoded, bad = 0;
+    if (!node_string(decoder, node, &text, &length))
+        return node_fail_type(decoder, node, "a string of base64");
+    if (!base64_decoded_length(text, length, &decoded))
+        return node_fail(decoder, node, ATTN_ERR_VALUE, "is not base64: its length or its padding is wrong");
+    if (decoded != bytes)
+        return fail_count(decoder, node, "bytes", bytes, decoded);
+    if (!base64_decode(to, text, length, &bad))
+        return node_fail(decoder, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
+    return ATTN_OK;
+}
+
+static attn_status check_flags(struct decoder *decoder, const struct node *node, const uint8_t *flags, size_t count)
+{
+    uint8_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all |= flags[i];
+    return all <= 1 ? ATTN_OK : node_fail(decoder, node, ATTN_ERR_VALUE, "must hold only the bytes 0 and 1");
+}
+
+/* Elements of another type than the wanted one: decoded beside, converted, and forgotten. */
+static attn_status decode_converted(struct decoder *decoder, const struct node *node, attn_dtype from,
+                                    attn_tensor *tensor, size_t count)
+{
+    attn_arena_mark mark = attn_arena_mark_here(decoder->arena);
+    size_t bytes = count * attn_dtype_bytes(from);
+    void *raw = attn_arena_take(decoder->arena, bytes, 1);
+    if (!raw)
+        return node_fail_memory(decoder, node);
+    attn_error why = {0};
+    attn_status status = decode_bytes(decoder, node, raw, bytes);
+    if (status == ATTN_OK) {
+        status = attn_convert(tensor->data, tensor->dtype, raw, from, count, &why);
+        if (status != ATTN_OK)
+            node_fail(decoder, node, status, "cannot become %s: %s", attn_dtype_name(tensor->dtype), why.message);
+    }
+    attn_arena_release(decoder->arena, mark);
+    return status;
+}
+
+/* {"shape", "dtype", "base64"} */
+static attn_status decode_binary(struct decoder *decoder, const struct node *parent, attn_dtype dtype,
+                                 attn_tensor *tensor)
+{
+    static const struct member members[] = {{.name = "shape"}, {.name = "dtype"}, {.name = "base64"}};
+    struct node node = node_member(parent, "base64");
+    attn_status status = check_members(decoder, parent, members, sizeof members / sizeof members[0]);
+    attn_dtype from = dtype;
+    size_t count = 0;
+    if (status == ATTN_OK)
+        status = decode_shape(decoder, parent, tensor, &count);
+    if (status == ATTN_OK)
+        status = decode_dtype(decoder, parent, &from);
+    if (status != ATTN_OK)
+        return status;
+    struct node dtype_node = node_member(parent, "dtype");
+    if (!is_float(dtype) && is_float(from))
+        return node_fail_value(decoder, &dtype_node,
+                               dtype == ATTN_BOOL ? "bool or an integer type" : "an integer type");
+    if (count > SIZE_MAX / sizeof(double))
+        return node_fail(decoder, parent, ATTN_ERR_TOO_LARGE, "has more elements than memory can hold");
+    tensor->dtype = dtype;
+    tensor->data = attn_arena_take(decoder->arena, count, attn_dtype_bytes(dtype));
+    if (!tensor->data)
+        return node_fail_memory(decoder, parent);
+    if (from != dtype)
+        return decode_converted(decoder, &node, from, tensor, count);
+    status = decode_bytes(decoder, &node, tensor->data, count * attn_dtype_bytes(dtype));
+    return status == ATTN_OK && dtype == ATTN_BOOL ? check_flags(decoder, &node, tensor->data, count) : status;
+}
+
+/* A number or a truth value alone: read as the text of an array of one, so that the same rules hold. */
+static attn_status decode_one(struct decoder *decoder, const struct node *node, attn_dtype dtype, attn_tensor *tensor)
+{
+    char text[64] = "[", pointer[NODE_POINTER_MAX];
+    size_t length = json_dumpb(node->json, text + 1, sizeof text - 2, JSON_ENCODE_ANY);
+    if (length == 0 || length > sizeof text - 2) /* no number is that long */
+        return node_fail_memory(decoder, node);
+    text[length + 1] = ']';
+    const struct tensor_text array = {text, length + 2, 0};
+    node_pointer(node, pointer);
+    size_t at;
+    attn_status status = tensor_scan(&array, dtype, pointer, decoder->arena, tensor, &at, decoder->err);
+    if (status == ATTN_ERR_VALUE)
+        return node_fail_value(decoder, node,
+                               dtype == ATTN_BOOL  ? "true, false, 0 or 1"
+                               : dtype == ATTN_I64 ? "an integer"
+                                                   : "a number in the range of the compute type");
+    if (status != ATTN_OK)
+        return status;
+    *tensor = attn_tensor_view(tensor->data, dtype, 0, NULL);
+    return ATTN_OK;
+}
+
+static attn_status decode_form(struct decoder *decoder, const struct node *node, attn_dtype dtype, bool may_be_one,
+                               attn_tensor *tensor)
+{
+    const struct tensor_text *lifted = lifted_array(decoder, node);
+    if (lifted)
+        return scan_lifted(decoder, node, lifted, dtype, tensor);
+    if (json_object_get(node->json, "data"))
+        return decode_flat(decoder, node, dtype, tensor);
+    if (json_object_get(node->json, "base64"))
+        return decode_binary(decoder, node, dtype, tensor);
+    if (json_is_object(node->json))
+        return fail_missing(decoder, node, json_object_get(node->json, "dtype") ? "base64" : "data");
+    bool is_one = json_is_number(node->json) || json_is_boolean(node->json);
+    if (may_be_one && is_one)
+        return decode_one(decoder, node, dtype, tensor);
+    return node_fail_type(decoder, node, "a tensor (arrays of numbers, or an object with shape)");
+}
+
+static attn_status decode_any(struct decoder *decoder, const struct node *node, attn_dtype dtype, bool may_be_one,
+                              void *to)
+{
+    attn_tensor *tensor = attn_arena_take(decoder->arena, 1, sizeof *tensor);
+    if (!tensor)
+        return node_fail_memory(decoder, node);
+    attn_status status = decode_form(decoder, node, dtype, may_be_one, tensor);
+    if (status == ATTN_OK)
+        *(const attn_tensor **)to = tensor;
+    return status;
+}
+
+attn_status decode_tensor(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_any(decoder, node, *decoder->compute, false, to);
+}
+
+attn_status decode_tensor_or_one(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_any(decoder, node, *decoder->compute, true, to);
+}
+
+attn_status decode_flags(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_any(decoder, node, ATTN_BOOL, false, to);
+}
+
+attn_status decode_flags_or_one(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_any(decoder, node, ATTN_BOOL, true, to);
+}
+
+attn_status decode_counts(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_any(decoder, node, ATTN_I64, false, to);
+}
+
+attn_status decode_counts_or_one(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_any(decoder, node, ATTN_I64, true, to);
+}

@@ -1,0 +1,330 @@
+/*
+ * member.c: members of a request's JSON objects, decoded by table.
+ */
+#include "codec/member.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/json_tree.h"
+#include "codec/nearest.h"
+
+enum { LIST_TEXT_MAX = 1 << 20 }; /* bytes of a lifted list that may become a tree */
+
+/* Appends to to[0 .. size) at *used; what does not fit is dropped. */
+__attribute__((format(printf, 4, 5))) static void append(char *to, size_t size, size_t *used, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(to + *used, size - *used, format, arguments);
+    va_end(arguments);
+    if (written > 0)
+        *used = (size_t)written < size - *used ? *used + (size_t)written : size - 1;
+}
+
+static void append_escaped(char *to, size_t *used, const char *name)
+{
+    append(to, NODE_POINTER_MAX, used, "/");
+    for (; *name; name++) {
+        const char *escape = *name == '~' ? "~0" : *name == '/' ? "~1" : NULL;
+        if (escape)
+            append(to, NODE_POINTER_MAX, used, "%s", escape);
+        else
+            append(to, NODE_POINTER_MAX, used, "%c", *name);
+    }
+}
+
+void node_pointer(const struct node *node, char to[NODE_POINTER_MAX])
+{
+    const struct node *path[ENVELOPE_DEPTH_MAX + 1];
+    size_t length = 0, used = 0;
+    for (; node->parent && length < sizeof path / sizeof path[0]; node = node->parent)
+        path[length++] = node;
+    to[0] = '\0';
+    while (length-- > 0) {
+        if (path[length]->name)
+            append_escaped(to, &used, path[length]->name);
+        else
+            append(to, NODE_POINTER_MAX, &used, "/%zu", path[length]->index);
+    }
+}
+
+struct node node_member(const struct node *parent, const char *name)
+{
+    return (struct node){.parent = parent, .name = name, .json = json_object_get(parent->json, name)};
+}
+
+struct node node_element(const struct node *parent, size_t index)
+{
+    return (struct node){
+        .parent = parent, .index = index, .json = json_array_get(parent->json, index), .is_plain = parent->is_plain};
+}
+
+const struct tensor_text *node_lifted(const struct decoder *decoder, const struct node *node)
+{
+    if (node->is_plain || json_array_size(node->json) != 1)
+        return NULL;
+    const json_t *place = json_array_get(node->json, 0);
+    return json_is_integer(place) ? &decoder->skim->lifted[json_integer_value(place)] : NULL;
+}
+
+static bool is_lifted_string(const struct tensor_text *lifted)
+{
+    return lifted && lifted->text[0] == '"';
+}
+
+bool node_is_array(const struct decoder *decoder, const struct node *node)
+{
+    return json_is_array(node->json) && !is_lifted_string(node_lifted(decoder, node));
+}
+
+bool node_string(const struct decoder *decoder, const struct node *node, const char **text, size_t *length)
+{
+    const struct tensor_text *lifted = node_lifted(decoder, node);
+    if (is_lifted_string(lifted)) {
+        *text = lifted->text + 1;
+        *length = lifted->length - 2;
+        return true;
+    }
+    if (!json_is_string(node->json))
+        return false;
+    *text = json_string_value(node->json);
+    *length = json_string_length(node->json);
+    return true;
+}
+
+attn_status node_fail(struct decoder *decoder, const struct node *node, attn_status status, const char *format, ...)
+{
+    char pointer[NODE_POINTER_MAX], message[sizeof(((attn_error *)0)->message)];
+    node_pointer(node, pointer);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    if (!pointer[0])
+        return attn_fail(decoder->err, status, NULL, "the request %s", message);
+    return attn_fail(decoder->err, status, pointer, "%s %s", pointer, message);
+}
+
+/* The value as a JSON fragment: itself when short and simple, else the name of its type as a string. */
+static void received_fragment(const struct decoder *decoder, const struct node *node, char *to, size_t size)
+{
+    static const char *const names[] = {"object", "array", "string", "number", "number", "true", "false", "null"};
+    size_t written = 0;
+    if (!json_is_object(node->json) && !json_is_array(node->json))
+        written = json_dumpb(node->json, to, size, JSON_ENCODE_ANY);
+    bool is_string = json_is_string(node->json) || is_lifted_string(node_lifted(decoder, node));
+    if (written > 0 && written < size)
+        to[written] = '\0';
+    else
+        snprintf(to, size, "\"%s\"", is_string ? "string" : names[json_typeof(node->json)]);
+}
+
+static attn_status fail_wanted(struct decoder *decoder, const struct node *node, attn_status status, const char *wanted)
+{
+    char received[100], expected[128];
+    received_fragment(decoder, node, received, sizeof received);
+    node_fail(decoder, node, status, "must be %s, received %s", wanted, received);
+    json_t *text = json_string(wanted);
+    size_t written = text ? json_dumpb(text, expected, sizeof expected, JSON_ENCODE_ANY) : 0;
+    json_decref(text);
+    bool fits = written > 0 && written < sizeof expected;
+    if (fits)
+        expected[written] = '\0';
+    if (decoder->err)
+        attn_expect(decoder->err, fits ? expected : NULL, received);
+    return status;
+}
+
+attn_status node_fail_type(struct decoder *decoder, const struct node *node, const char *wanted)
+{
+    return fail_wanted(decoder, node, ATTN_ERR_FIELD, wanted);
+}
+
+attn_status node_fail_value(struct decoder *decoder, const struct node *node, const char *wanted)
+{
+    return fail_wanted(decoder, node, ATTN_ERR_VALUE, wanted);
+}
+
+attn_status node_fail_memory(struct decoder *decoder, const struct node *node)
+{
+    return node_fail(decoder, node, ATTN_ERR_NO_MEMORY, "does not fit in the memory of the request");
+}
+
+attn_status node_place(struct decoder *decoder, const char *at)
+{
+    skim_place(decoder->skim, (size_t)(at - decoder->skim->body), decoder->err);
+    return ATTN_ERR_SYNTAX;
+}
+
+static const struct member *find_member(const struct member *members, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(members[i].name, name) == 0)
+            return &members[i];
+    }
+    return NULL;
+}
+
+static bool is_usable(const struct decoder *decoder, const struct member *member)
+{
+    return member->scope == MEMBER_ALWAYS || (member->scope == MEMBER_OF_LAYERS && decoder->kind == ENVELOPE_LAYER);
+}
+
+static attn_status fail_unknown(struct decoder *decoder, const struct node *node, const struct member *members,
+                                size_t count)
+{
+    char known[200] = "";
+    const char *nearest = NULL;
+    size_t used = 0, distance = NEAREST_MAX + 1;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_usable(decoder, &members[i]))
+            continue;
+        append(known, sizeof known, &used, "%s%s", used > 0 ? ", " : "", members[i].name);
+        nearest_consider(node->name, members[i].name, &nearest, &distance);
+    }
+    if (nearest)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",
+                         nearest, known);
+    return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member; known here: %s", known);
+}
+
+static attn_status check_member(struct decoder *decoder, const struct node *node, const struct member *members,
+                                size_t count)
+{
+    const struct member *member = find_member(members, count, node->name);
+    if (!member)
+        return fail_unknown(decoder, node, members, count);
+    if (member->scope == MEMBER_LATER)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "is not implemented yet");
+    if (!is_usable(decoder, member))
+        return node_fail(decoder, node, ATTN_ERR_FIELD,
+                         "belongs to an attention layer: send it to /v1/multi-head-attention");
+    return ATTN_OK;
+}
+
+attn_status check_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count)
+{
+    if (!json_is_object(node->json))
+        return node_fail_type(decoder, node, "an object");
+    const char *name;
+    json_t *value;
+    json_object_foreach(node->json, name, value)
+    {
+        struct node child = {.parent = node, .name = name, .json = value};
+        attn_status status = check_member(decoder, &child, members, count);
+        if (status != ATTN_OK)
+            return status;
+    }
+    return ATTN_OK;
+}
+
+attn_status decode_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count,
+                           void *to)
+{
+    attn_status status = check_members(decoder, node, members, count);
+    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+        struct node child = node_member(node, members[i].name);
+        if (child.json)
+            status = members[i].decode(decoder, &child, (char *)to + members[i].offset);
+    }
+    return status;
+}
+
+static attn_status parse_lifted(struct decoder *decoder, const struct node *node, const struct tensor_text *lifted,
+                                json_t **json)
+{
+    if (lifted->length > LIST_TEXT_MAX)
+        return node_fail(decoder, node, ATTN_ERR_TOO_LARGE, "is a list of more than %d bytes", LIST_TEXT_MAX);
+    json_error_t error;
+    *json = json_tree_load(lifted->text, lifted->length, &error);
+    if (*json)
+        return ATTN_OK;
+    if (json_tree_is_starved())
+        return node_fail_memory(decoder, node);
+    if (json_error_code(&error) == json_error_numeric_overflow)
+        return node_fail(decoder, node, ATTN_ERR_VALUE, "holds a number that is too large");
+    node_fail(decoder, node, ATTN_ERR_SYNTAX, "is not JSON: %s", error.text);
+    return node_place(decoder, lifted->text + (error.position > 0 ? error.position - 1 : 0));
+}
+
+attn_status decode_list(struct decoder *decoder, const struct node *node, const char *wanted, struct node *list)
+{
+    if (!node_is_array(decoder, node))
+        return node_fail_type(decoder, node, wanted);
+    *list = *node;
+    const struct tensor_text *lifted = node_lifted(decoder, node);
+    if (lifted) {
+        list->is_plain = true;
+        return parse_lifted(decoder, node, lifted, &list->json);
+    }
+    json_incref(list->json);
+    return ATTN_OK;
+}
+
+attn_status decode_bool(struct decoder *decoder, const struct node *node, void *to)
+{
+    if (!json_is_boolean(node->json))
+        return node_fail_type(decoder, node, "true or false");
+    *(bool *)to = json_is_true(node->json);
+    return ATTN_OK;
+}
+
+attn_status decode_number(struct decoder *decoder, const struct node *node, const char *wanted, double *value)
+{
+    if (!json_is_number(node->json))
+        return node_fail_type(decoder, node, wanted);
+    *value = json_number_value(node->json);
+    return ATTN_OK;
+}
+
+attn_status decode_positive(struct decoder *decoder, const struct node *node, void *to)
+{
+    const char *wanted = "a number above 0";
+    double value = 0;
+    attn_status status = decode_number(decoder, node, wanted, &value);
+    if (status != ATTN_OK)
+        return status;
+    if (!(value > 0))
+        return node_fail_value(decoder, node, wanted);
+    *(double *)to = value;
+    return ATTN_OK;
+}
+
+attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value)
+{
+    char wanted[96];
+    if (high == INT64_MAX)
+        snprintf(wanted, sizeof wanted, "an integer of at least %lld", (long long)low);
+    else
+        snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)low, (long long)high);
+    if (!json_is_number(node->json))
+        return node_fail_type(decoder, node, wanted);
+    if (!json_is_integer(node->json) || json_integer_value(node->json) < low || json_integer_value(node->json) > high)
+        return node_fail_value(decoder, node, wanted);
+    *value = json_integer_value(node->json);
+    return ATTN_OK;
+}
+
+attn_status decode_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
+                        size_t *index)
+{
+    char wanted[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *between = i == 0 ? "" : i + 1 < count ? ", " : " or ";
+        append(wanted, sizeof wanted, &used, "%s\"%s\"", between, words[i]);
+    }
+    const char *text;
+    size_t length;
+    if (!node_string(decoder, node, &text, &length))
+        return node_fail_type(decoder, node, wanted);
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(words[i]) == length && memcmp(text, words[i], length) == 0) {
+            *index = i;
+            return ATTN_OK;
+        }
+    }
+    return node_fail_value(decoder, node, wanted);
+}

@@ -1,0 +1,93 @@
+/*
+ * member.h: members of a request's JSON objects, decoded by table: name -> function. Private to the envelope: this is
+ * where json_t is at home, and no header that others include mentions it.
+ *
+ * Decode functions return ATTN_OK or record why not, with the pointer of the value ("/masks/window").
+ */
+#ifndef CODEC_MEMBER_H
+#define CODEC_MEMBER_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "codec/envelope.h"
+#include "codec/skim.h"
+
+enum { NODE_POINTER_MAX = 160 };
+
+/* What every decode function needs at hand. */
+struct decoder {
+    attn_arena *arena;
+    const struct skim *skim;
+    envelope_kind kind;
+    const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
+    attn_error *err;
+};
+
+/* A value of the request and the way to it from the root. */
+struct node {
+    const struct node *parent; /* NULL: the root */
+    const char *name;          /* of the member; NULL: an element of an array */
+    size_t index;              /* of the element */
+    json_t *json;
+    bool is_plain; /* within a list that decode_list parsed: it has no markers, [n] is a list of one number */
+};
+
+/* Decodes node into *to, whose type the function's comment tells. */
+typedef attn_status decode_function(struct decoder *decoder, const struct node *node, void *to);
+
+enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_LATER };
+
+struct member {
+    const char *name;
+    decode_function *decode; /* NULL when MEMBER_LATER: known, but not implemented yet */
+    size_t offset;           /* of the target in the struct that the object becomes */
+    enum member_scope scope;
+};
+
+/*
+ * Decodes an object: every member it has must be in the table; those present are decoded in the order of the table,
+ * each to (char *)to + offset.
+ */
+attn_status decode_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count,
+                           void *to);
+
+/* Only the check: the object has no member that is not in the table. */
+attn_status check_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count);
+
+struct node node_member(const struct node *parent, const char *name); /* json NULL when there is none of that name */
+struct node node_element(const struct node *parent, size_t index);
+
+/* The piece of the body that a marker in the envelope stands for; NULL when the value is no marker. */
+const struct tensor_text *node_lifted(const struct decoder *decoder, const struct node *node);
+bool node_is_array(const struct decoder *decoder, const struct node *node);
+/* The value of a string, lifted or not; false when it is none. Not terminated; may hold a NUL if it was escaped. */
+bool node_string(const struct decoder *decoder, const struct node *node, const char **text, size_t *length);
+void node_pointer(const struct node *node, char to[NODE_POINTER_MAX]);
+
+/* Records a failure of node; the message begins with its pointer. */
+attn_status node_fail(struct decoder *decoder, const struct node *node, attn_status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* "… must be <wanted>, received …": ATTN_ERR_FIELD for a wrong type, ATTN_ERR_VALUE for a wrong value. */
+attn_status node_fail_type(struct decoder *decoder, const struct node *node, const char *wanted);
+attn_status node_fail_value(struct decoder *decoder, const struct node *node, const char *wanted);
+attn_status node_fail_memory(struct decoder *decoder, const struct node *node);
+/* The JSON in a lifted piece is wrong at text[at]; decoder->err holds the message already and gets line and column. */
+attn_status node_place(struct decoder *decoder, const char *at);
+
+/*
+ * A list of anything but a tensor. Lists that look like tensors (of indices, of words such as "NaN") were lifted: they
+ * are parsed now. *list then has a json to release by json_decref, for which node->json stays as it was.
+ */
+attn_status decode_list(struct decoder *decoder, const struct node *node, const char *wanted, struct node *list);
+
+decode_function decode_bool;     /* bool */
+decode_function decode_positive; /* double, finite and above 0 */
+attn_status decode_number(struct decoder *decoder, const struct node *node, const char *wanted, double *value);
+/* An integer from low to high. */
+attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value);
+/* One of count words, as its index. */
+attn_status decode_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
+                        size_t *index);
+
+#endif

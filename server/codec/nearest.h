@@ -1,0 +1,17 @@
+/*
+ * nearest.h: the known name that a mistyped one is most likely meant to be.
+ */
+#ifndef CODEC_NEAREST_H
+#define CODEC_NEAREST_H
+
+#include <stddef.h>
+
+enum { NEAREST_MAX = 2 }; /* edits that still count as a slip */
+
+/*
+ * If candidate is fewer than *distance edits (insert, drop, replace, swap neighbours) away from name, and few for its
+ * length, it becomes *nearest and *distance. Start with *distance = NEAREST_MAX + 1.
+ */
+void nearest_consider(const char *name, const char *candidate, const char **nearest, size_t *distance);
+
+#endif

@@ -1,0 +1,302 @@
+/*
+ * number_read.c: decimal text to float32, float64 and int64.
+ *
+ * One scan turns the text into mantissa * 10^exponent with a mantissa of at most 19 digits; the conversion then takes
+ * one or two multiplications (Lemire, "Number parsing at a gigabyte per second", 2021; that it needs no way out for
+ * exact mantissas: Mushtak and Lemire, "Fast number parsing without fallback", 2023). Each type is rounded to from the
+ * decimal itself, so once. When digits beyond the 19th could decide, strtof and strtod do.
+ */
+#include "codec/number_read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/powers_of_ten.h"
+
+enum {
+    MANTISSA_DIGITS = 19, /* always fit 64 bits, and so does their successor */
+    STRTOD_DIGITS = 800,  /* more than the 767 that the middle of two doubles can have */
+    EXPONENT_PRINTED = 100000
+};
+static const int64_t EXPONENT_STOP = INT64_C(100000000000000); /* no text is long enough to make up for it */
+
+struct decimal {
+    const char *digits, *digits_end; /* integer, point and fraction as written */
+    uint64_t mantissa;
+    int64_t exponent; /* of mantissa */
+    int64_t dropped;  /* digits that the mantissa leaves out at its end */
+    bool is_negative;
+};
+
+static bool is_digit(char c)
+{
+    return (unsigned char)(c - '0') < 10;
+}
+
+/* Eight bytes with the first one lowest. */
+static uint64_t load_bytes(const char *text)
+{
+    uint64_t word;
+    memcpy(&word, text, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* The number that eight digits stand for, the first in the lowest byte: pairs, then fours, then all. */
+static uint64_t eight_digits(uint64_t digits)
+{
+    digits = digits * 10 + (digits >> 8);
+    uint64_t first = (digits & 0x000000FF000000FF) * (100 + (UINT64_C(1000000) << 32));
+    uint64_t second = ((digits >> 16) & 0x000000FF000000FF) * (1 + (UINT64_C(10000) << 32));
+    return (first + second) >> 32;
+}
+
+/* Appends the digits at text to *mantissa, modulo 2^64; returns where they end. Eight at a time, as most are fractions.
+ */
+static const char *read_digits(const char *text, const char *end, uint64_t *mantissa)
+{
+    static const uint64_t SCALE[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    while (end - text >= 8) {
+        uint64_t digits = load_bytes(text) ^ UINT64_C(0x3030303030303030);
+        /* The high bit of a byte says that it is above 9; below the first such byte nothing has been carried. */
+        uint64_t others = (digits | (digits + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+        if (others != 0) {
+            int count = __builtin_ctzll(others) / 8;
+            /* The digits move up; zeros come in before them. Two shifts, because one by 64 is undefined. */
+            digits = digits << (56 - 8 * count) << 8;
+            *mantissa = *mantissa * SCALE[count] + eight_digits(digits);
+            return text + count;
+        }
+        *mantissa = *mantissa * 100000000 + eight_digits(digits);
+        text += 8;
+    }
+    for (; text < end && is_digit(*text); text++)
+        *mantissa = *mantissa * 10 + (uint64_t)(*text - '0');
+    return text;
+}
+
+/* The part behind 'e'; NULL when it has no digits. */
+static const char *scan_exponent(const char *text, const char *end, int64_t *exponent)
+{
+    bool is_negative = text < end && *text == '-';
+    if (text < end && (*text == '-' || *text == '+'))
+        text++;
+    if (text == end || !is_digit(*text))
+        return NULL;
+    int64_t value = 0;
+    for (; text < end && is_digit(*text); text++) {
+        if (value < EXPONENT_STOP)
+            value = value * 10 + (*text - '0');
+    }
+    *exponent += is_negative ? -value : value;
+    return text;
+}
+
+/* Reads the mantissa again, without leading zeros and stopping after MANTISSA_DIGITS. */
+static void shorten_mantissa(struct decimal *decimal)
+{
+    const char *at = decimal->digits;
+    while (at < decimal->digits_end && (*at == '0' || *at == '.'))
+        at++;
+    int kept = 0;
+    decimal->mantissa = 0;
+    for (; at < decimal->digits_end && kept < MANTISSA_DIGITS; at++) {
+        if (*at != '.') {
+            decimal->mantissa = decimal->mantissa * 10 + (uint64_t)(*at - '0');
+            kept++;
+        }
+    }
+    decimal->dropped = decimal->digits_end - at;
+    if (decimal->dropped > 0 && memchr(at, '.', (size_t)decimal->dropped) != NULL)
+        decimal->dropped--;
+    decimal->exponent += decimal->dropped;
+}
+
+/* '-'? ('0' | [1-9][0-9]*): the end, or NULL. */
+static const char *scan_integer(const char *text, const char *end, struct decimal *decimal)
+{
+    decimal->is_negative = text < end && *text == '-';
+    text += decimal->is_negative;
+    decimal->digits = text;
+    decimal->mantissa = 0;
+    if (text == end || !is_digit(*text))
+        return NULL;
+    bool starts_with_zero = *text == '0';
+    for (; text < end && is_digit(*text); text++)
+        decimal->mantissa = decimal->mantissa * 10 + (uint64_t)(*text - '0');
+    decimal->digits_end = text;
+    return starts_with_zero && text - decimal->digits > 1 ? NULL : text;
+}
+
+/* The JSON grammar of a number: the end, or NULL. */
+static const char *scan_number(const char *text, const char *end, struct decimal *decimal)
+{
+    text = scan_integer(text, end, decimal);
+    if (text == NULL)
+        return NULL;
+    int64_t digits = text - decimal->digits;
+    decimal->exponent = 0;
+    decimal->dropped = 0;
+    if (text < end && *text == '.') {
+        const char *fraction = text + 1;
+        text = read_digits(fraction, end, &decimal->mantissa);
+        if (text == fraction)
+            return NULL;
+        decimal->exponent = fraction - text;
+        decimal->digits_end = text;
+        digits += text - fraction;
+    }
+    if (text < end && (*text == 'e' || *text == 'E'))
+        text = scan_exponent(text + 1, end, &decimal->exponent);
+    if (digits > MANTISSA_DIGITS)
+        shorten_mantissa(decimal);
+    return text;
+}
+
+/* A binary format, and for which powers of ten its numbers and their middles can be exact decimals. */
+struct binary_format {
+    int mantissa_bits; /* stored ones */
+    int bias;
+    int exponent_all_ones;
+    int power_min, power_max;         /* below: 0 for every 64-bit mantissa; above: infinity */
+    int tie_power_min, tie_power_max; /* where a 64-bit mantissa can lie exactly in the middle */
+};
+static const struct binary_format FLOAT32 = {23, 127, 0xFF, -64, 38, -17, 10};
+static const struct binary_format FLOAT64 = {52, 1023, 0x7FF, -342, 308, -4, 23};
+
+/* The upper 128 bits of mantissa * 10^power, mantissa with its top bit set; as exact as mantissa_bits need. */
+static inline wide_product scale_mantissa(uint64_t mantissa, int power, int mantissa_bits)
+{
+    const struct power_of_ten *ten = &POWERS_OF_TEN[power - POWER_OF_TEN_MIN];
+    /* The proof wants powers cut off rather than rounded up, but for small negative ones. */
+    uint64_t is_above = power < -27 || power > 55;
+    wide_product product = multiply_wide(mantissa, ten->high);
+    uint64_t undecided = UINT64_MAX >> (mantissa_bits + 3);
+    if (((uint64_t)(product >> 64) & undecided) == undecided)
+        product += multiply_wide(mantissa, ten->low - is_above) >> 64;
+    return product;
+}
+
+/* The bits, but for the sign, of mantissa * 10^power rounded to nearest even. */
+static inline uint64_t round_decimal(uint64_t mantissa, int64_t power, const struct binary_format *format)
+{
+    if (mantissa == 0 || power < format->power_min)
+        return 0;
+    uint64_t infinity = (uint64_t)format->exponent_all_ones << format->mantissa_bits;
+    if (power > format->power_max)
+        return infinity;
+    int zeros = __builtin_clzll(mantissa);
+    wide_product product = scale_mantissa(mantissa << zeros, (int)power, format->mantissa_bits);
+    uint64_t high = (uint64_t)(product >> 64);
+    int top = (int)(high >> 63);
+    int shift = top + 64 - format->mantissa_bits - 3;
+    uint64_t result = high >> shift; /* one bit more than the format has */
+    int exponent = power_of_ten_log2((int)power) + 63 + top - zeros + format->bias;
+    if (exponent <= 0) {
+        /* Subnormal. A carry into the place of the hidden bit makes the smallest normal number, as it should. */
+        result = exponent < -62 ? 0 : result >> (1 - exponent);
+        return (result + (result & 1)) >> 1;
+    }
+    bool may_tie = (uint64_t)product <= 1 && power >= format->tie_power_min && power <= format->tie_power_max;
+    if (may_tie && (result & 3) == 1 && result << shift == high)
+        result--;
+    result = (result + (result & 1)) >> 1;
+    /* The hidden bit adds 1 to the exponent, and a mantissa that rounds up to the next power of two one more. */
+    uint64_t bits = ((uint64_t)(exponent - 1) << format->mantissa_bits) + result;
+    return bits < infinity ? bits : infinity;
+}
+
+/*
+ * All digits that can matter as text for strtod: an integer with an exponent, so the locale's point plays no role. A
+ * last digit 1 stands for what is left out: it only has to be more than nothing.
+ */
+static void print_for_strtod(char *to, size_t size, const struct decimal *decimal, int64_t exponent)
+{
+    size_t used = 0;
+    bool is_more = false;
+    int64_t left_out = 0;
+    const char *at = decimal->digits;
+    while (*at == '0' || *at == '.')
+        at++;
+    for (; at < decimal->digits_end; at++) {
+        if (*at == '.')
+            continue;
+        if (used < STRTOD_DIGITS) {
+            to[used++] = *at;
+        } else {
+            is_more = is_more || *at != '0';
+            left_out++;
+        }
+    }
+    exponent += left_out - 1;
+    to[used++] = is_more ? '1' : '0';
+    if (exponent > EXPONENT_PRINTED)
+        exponent = EXPONENT_PRINTED;
+    if (exponent < -EXPONENT_PRINTED)
+        exponent = -EXPONENT_PRINTED;
+    snprintf(to + used, size - used, "e%d", (int)exponent);
+}
+
+enum { STRTOD_TEXT = STRTOD_DIGITS + 16 };
+
+/* Whether the digits that were dropped cannot change the result, which is then *bits. */
+static inline bool convert(const struct decimal *decimal, const struct binary_format *format, uint64_t *bits)
+{
+    *bits = round_decimal(decimal->mantissa, decimal->exponent, format);
+    return decimal->dropped == 0 || *bits == round_decimal(decimal->mantissa + 1, decimal->exponent, format);
+}
+
+const char *number_read_f32(const char *text, const char *end, float *value)
+{
+    struct decimal decimal;
+    text = scan_number(text, end, &decimal);
+    if (text == NULL)
+        return NULL;
+    uint64_t bits;
+    if (!convert(&decimal, &FLOAT32, &bits)) {
+        char copy[STRTOD_TEXT];
+        print_for_strtod(copy, sizeof copy, &decimal, decimal.exponent - decimal.dropped);
+        *value = strtof(copy, NULL);
+        *value = decimal.is_negative ? -*value : *value;
+        return text;
+    }
+    uint32_t word = (uint32_t)bits | (uint32_t)decimal.is_negative << 31;
+    memcpy(value, &word, sizeof word);
+    return text;
+}
+
+const char *number_read_f64(const char *text, const char *end, double *value)
+{
+    struct decimal decimal;
+    text = scan_number(text, end, &decimal);
+    if (text == NULL)
+        return NULL;
+    uint64_t bits;
+    if (!convert(&decimal, &FLOAT64, &bits)) {
+        char copy[STRTOD_TEXT];
+        print_for_strtod(copy, sizeof copy, &decimal, decimal.exponent - decimal.dropped);
+        *value = strtod(copy, NULL);
+        *value = decimal.is_negative ? -*value : *value;
+        return text;
+    }
+    bits |= (uint64_t)decimal.is_negative << 63;
+    memcpy(value, &bits, sizeof bits);
+    return text;
+}
+
+const char *number_read_i64(const char *text, const char *end, int64_t *value)
+{
+    struct decimal decimal;
+    text = scan_integer(text, end, &decimal);
+    if (text == NULL || text - decimal.digits > MANTISSA_DIGITS)
+        return NULL;
+    if (text < end && (*text == '.' || *text == 'e' || *text == 'E'))
+        return NULL;
+    if (decimal.mantissa > (uint64_t)INT64_MAX + decimal.is_negative)
+        return NULL;
+    *value = (int64_t)(decimal.is_negative ? 0 - decimal.mantissa : decimal.mantissa);
+    return text;
+}

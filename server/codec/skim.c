@@ -1,0 +1,308 @@
+/*
+ * skim.c: the body of a request split in one pass into lifted pieces and the envelope.
+ */
+#include "codec/skim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/array_end.h"
+
+enum { FIRST_TEXT_CAPACITY = 8192, FIRST_TABLE_CAPACITY = 32, MARKER_MAX = 24, PLAIN_BLOCK = 64 };
+
+struct skimmer {
+    struct skim *skim;
+    attn_arena *arena;
+    attn_error *err;
+    const char *at, *end;
+    const char *undecided; /* no array that begins before here is lifted */
+    size_t text_max, text_capacity;
+    size_t lifted_capacity, anchor_capacity;
+    size_t depth, depth_max;
+};
+
+static attn_status fail_memory(struct skimmer *s)
+{
+    return attn_fail(s->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
+}
+
+static attn_status fail_syntax(struct skimmer *s, const char *at, const char *message)
+{
+    attn_status status = attn_fail(s->err, ATTN_ERR_SYNTAX, NULL, "%s", message);
+    skim_place(s->skim, (size_t)(at - s->skim->body), s->err);
+    return status;
+}
+
+/* Makes *items, of which count are used, hold at least one more. The old ones stay behind in the arena. */
+static bool grow(attn_arena *arena, void **items, size_t item_bytes, size_t count, size_t *capacity)
+{
+    if (count < *capacity)
+        return true;
+    size_t wanted = *capacity == 0 ? FIRST_TABLE_CAPACITY : *capacity * 2;
+    void *larger = attn_arena_take(arena, wanted, item_bytes);
+    if (!larger)
+        return false;
+    if (count > 0)
+        memcpy(larger, *items, count * item_bytes);
+    *items = larger;
+    *capacity = wanted;
+    return true;
+}
+
+static attn_status append(struct skimmer *s, const char *bytes, size_t length)
+{
+    struct skim *skim = s->skim;
+    if (length > s->text_max - skim->length)
+        return attn_fail(s->err, ATTN_ERR_TOO_LARGE, NULL, "the request without its tensors is longer than %zu bytes",
+                         s->text_max);
+    if (length > s->text_capacity - skim->length) {
+        size_t wanted = s->text_capacity == 0 ? FIRST_TEXT_CAPACITY : s->text_capacity * 2;
+        if (wanted < skim->length + length)
+            wanted = skim->length + length;
+        char *larger = attn_arena_take(s->arena, wanted, 1);
+        if (!larger)
+            return fail_memory(s);
+        if (skim->length > 0)
+            memcpy(larger, skim->text, skim->length);
+        skim->text = larger;
+        s->text_capacity = wanted;
+    }
+    memcpy(skim->text + skim->length, bytes, length);
+    skim->length += length;
+    return ATTN_OK;
+}
+
+/* Notes that the envelope goes on with the body at s->at. */
+static attn_status anchor(struct skimmer *s)
+{
+    struct skim *skim = s->skim;
+    void *items = skim->anchors;
+    if (!grow(s->arena, &items, sizeof *skim->anchors, skim->anchor_count, &s->anchor_capacity))
+        return fail_memory(s);
+    skim->anchors = items;
+    skim->anchors[skim->anchor_count++] = (struct skim_anchor){skim->length, (size_t)(s->at - skim->body)};
+    return ATTN_OK;
+}
+
+/* Lifts text[0 .. length), which starts at s->at, and leaves a marker. */
+static attn_status lift(struct skimmer *s, size_t length, size_t commas)
+{
+    struct skim *skim = s->skim;
+    void *items = skim->lifted;
+    if (!grow(s->arena, &items, sizeof *skim->lifted, skim->lifted_count, &s->lifted_capacity))
+        return fail_memory(s);
+    skim->lifted = items;
+    char marker[MARKER_MAX];
+    int marker_length = snprintf(marker, sizeof marker, "[%zu]", skim->lifted_count);
+    skim->lifted[skim->lifted_count++] = (struct tensor_text){s->at, length, commas};
+    s->at += length;
+    attn_status status = append(s, marker, (size_t)marker_length);
+    return status == ATTN_OK ? anchor(s) : status;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static bool starts_with(const char *at, const char *end, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(end - at) >= length && memcmp(at, word, length) == 0;
+}
+
+static bool is_tensor_leaf(const char *at, const char *end)
+{
+    return *at == '-' || (*at >= '0' && *at <= '9') || *at == 't' || *at == 'f' || *at == 'n' || *at == ']' ||
+           starts_with(at, end, "\"NaN\"") || starts_with(at, end, "\"Infinity\"") ||
+           starts_with(at, end, "\"-Infinity\"");
+}
+
+/*
+ * Whether the array at s->at is lifted: what follows its opening brackets decides. The same answer holds for the arrays
+ * that those brackets open, so no byte is looked at twice however deep they go.
+ */
+static bool begins_tensor(struct skimmer *s)
+{
+    if (s->at < s->undecided)
+        return false;
+    const char *leaf = s->at;
+    while (leaf < s->end && (*leaf == '[' || is_space(*leaf)))
+        leaf++;
+    if (leaf < s->end && is_tensor_leaf(leaf, s->end))
+        return true;
+    s->undecided = leaf;
+    return false;
+}
+
+static attn_status enter(struct skimmer *s)
+{
+    if (++s->depth > s->depth_max) {
+        char message[80];
+        snprintf(message, sizeof message, "nested more than %zu levels deep", s->depth_max);
+        return fail_syntax(s, s->at, message);
+    }
+    return append(s, s->at++, 1);
+}
+
+static attn_status leave(struct skimmer *s)
+{
+    if (s->depth > 0)
+        s->depth--;
+    return append(s, s->at++, 1);
+}
+
+static attn_status skim_array(struct skimmer *s)
+{
+    if (!begins_tensor(s))
+        return enter(s);
+    size_t commas;
+    const char *array_end = array_end_find(s->at, s->end, &commas);
+    if (!array_end)
+        return fail_syntax(s, s->at, "the array that begins here has no end");
+    return lift(s, (size_t)(array_end - s->at), commas);
+}
+
+static bool is_plain(char c)
+{
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
+/* Without a branch in the loop, so that the compiler compares many bytes at once. */
+static bool is_plain_block(const char *block)
+{
+    unsigned plain = 1;
+    for (int i = 0; i < PLAIN_BLOCK; i++)
+        plain &= (unsigned)(block[i] >= ' ') & (unsigned)(block[i] <= '~') & (unsigned)(block[i] != '"') &
+                 (unsigned)(block[i] != '\\');
+    return plain;
+}
+
+/* The first byte at or after at that is not printable ASCII, or is a quote or backslash. */
+static const char *plain_text_end(const char *at, const char *end)
+{
+    while (end - at >= PLAIN_BLOCK && is_plain_block(at))
+        at += PLAIN_BLOCK;
+    while (at < end && is_plain(*at))
+        at++;
+    return at;
+}
+
+/* The byte after the quote that ends the string; NULL when there is none. */
+static const char *string_end(const char *at, const char *end)
+{
+    for (; at < end && *at != '"'; at++) {
+        if (*at == '\\' && ++at == end)
+            return NULL;
+    }
+    return at < end ? at + 1 : NULL;
+}
+
+static bool is_followed_by_colon(const char *at, const char *end)
+{
+    while (at < end && is_space(*at))
+        at++;
+    return at < end && *at == ':';
+}
+
+/* Names of members stay, and so do strings that the JSON library must decode or check: escapes, UTF-8. */
+static attn_status skim_string(struct skimmer *s)
+{
+    const char *plain_end = plain_text_end(s->at + 1, s->end);
+    const char *after = string_end(plain_end, s->end);
+    if (!after)
+        return fail_syntax(s, s->at, "the string that begins here has no end");
+    size_t length = (size_t)(after - s->at);
+    if (length > SKIM_LONG_STRING && plain_end + 1 == after && !is_followed_by_colon(after, s->end))
+        return lift(s, length, 0);
+    const char *from = s->at;
+    s->at = after;
+    return append(s, from, length);
+}
+
+static attn_status skim_space(struct skimmer *s)
+{
+    const char *from = s->at;
+    while (s->at < s->end && is_space(*s->at))
+        s->at++;
+    size_t length = (size_t)(s->at - from);
+    if (length <= SKIM_LONG_SPACE)
+        return append(s, from, length);
+    attn_status status = append(s, " ", 1);
+    return status == ATTN_OK ? anchor(s) : status;
+}
+
+static bool is_structure(char c)
+{
+    return c == '"' || c == '[' || c == ']' || c == '{' || c == '}';
+}
+
+static attn_status skim_plain(struct skimmer *s)
+{
+    const char *from = s->at++;
+    while (s->at < s->end && !is_space(*s->at) && !is_structure(*s->at))
+        s->at++;
+    return append(s, from, (size_t)(s->at - from));
+}
+
+static attn_status skim_next(struct skimmer *s)
+{
+    switch (*s->at) {
+    case '"':
+        return skim_string(s);
+    case '[':
+        return skim_array(s);
+    case '{':
+        return enter(s);
+    case ']':
+    case '}':
+        return leave(s);
+    default:
+        return is_space(*s->at) ? skim_space(s) : skim_plain(s);
+    }
+}
+
+attn_status skim_body(const char *body, size_t length, size_t text_max, size_t depth_max, attn_arena *arena,
+                      struct skim *skim, attn_error *err)
+{
+    *skim = (struct skim){.body = body, .body_length = length};
+    struct skimmer s = {.skim = skim,
+                        .arena = arena,
+                        .err = err,
+                        .at = body,
+                        .end = body + length,
+                        .undecided = body,
+                        .text_max = text_max,
+                        .depth_max = depth_max};
+    attn_status status = anchor(&s);
+    while (status == ATTN_OK && s.at < s.end)
+        status = skim_next(&s);
+    return status;
+}
+
+size_t skim_body_offset(const struct skim *skim, size_t envelope_offset)
+{
+    size_t low = 0, high = skim->anchor_count; /* anchors[low] is at or before the offset, anchors[high] after */
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (skim->anchors[middle].envelope_at <= envelope_offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    size_t offset = skim->anchors[low].body_at + (envelope_offset - skim->anchors[low].envelope_at);
+    return offset < skim->body_length ? offset : skim->body_length;
+}
+
+void skim_place(const struct skim *skim, size_t body_offset, attn_error *err)
+{
+    if (!err)
+        return;
+    const char *place = skim->body + body_offset, *line = skim->body, *newline;
+    err->line = 1;
+    while ((newline = memchr(line, '\n', (size_t)(place - line)))) {
+        line = newline + 1;
+        err->line++;
+    }
+    err->column = (size_t)(place - line) + 1;
+}

@@ -1,0 +1,55 @@
+/*
+ * skim.h: the body of a request split in one pass into what is big and what is small.
+ *
+ * Arrays that begin with a number are the bulk of a body and never reach the JSON library: each is lifted out, and so
+ * is every long plain string (base64 data). What remains is the envelope, a small JSON text in which each lifted piece
+ * has left a marker "[n]", n being its place in the table of lifted pieces. Since every array that begins with a number
+ * is lifted, an array of one number in the envelope can only be such a marker: no client can write one.
+ *
+ * Lifted arrays are not checked here beyond their brackets; whoever reads one (tensor_scan.h) checks it.
+ */
+#ifndef CODEC_SKIM_H
+#define CODEC_SKIM_H
+
+#include "attn/arena.h"
+#include "codec/tensor_scan.h"
+
+enum {
+    SKIM_LONG_STRING = 1024, /* bytes: longer strings of printable ASCII without escapes are lifted */
+    SKIM_LONG_SPACE = 16,    /* bytes: longer runs of white space become one space */
+};
+
+/* From here on, up to the next one, envelope text stands in the body at a fixed distance. */
+struct skim_anchor {
+    size_t envelope_at, body_at;
+};
+
+struct skim {
+    const char *body;
+    size_t body_length;
+    char *text; /* the envelope; not terminated */
+    size_t length;
+    /* From '[' to ']', or from '"' to '"'. */
+    struct tensor_text *lifted;
+    size_t lifted_count;
+    struct skim_anchor *anchors;
+    size_t anchor_count;
+};
+
+/*
+ * Skims body[0 .. length) into *skim, in linear time and without recursion; all of it lives in arena, and body must
+ * outlive it.
+ *   ATTN_ERR_SYNTAX    an array or string without end, or more than depth_max levels; line and column say where
+ *   ATTN_ERR_TOO_LARGE the envelope would be longer than text_max bytes
+ *   ATTN_ERR_NO_MEMORY
+ */
+ATTN_MUST_CHECK attn_status skim_body(const char *body, size_t length, size_t text_max, size_t depth_max,
+                                      attn_arena *arena, struct skim *skim, attn_error *err);
+
+/* Where in the body the envelope's byte at offset stands. */
+size_t skim_body_offset(const struct skim *skim, size_t envelope_offset);
+
+/* Fills line and column of *err with the place of body[offset]; err may be NULL. */
+void skim_place(const struct skim *skim, size_t body_offset, attn_error *err);
+
+#endif

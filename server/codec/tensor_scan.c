@@ -1,0 +1,364 @@
+/*
+ * tensor_scan.c: a tensor out of JSON text, in one pass and without recursion.
+ *
+ * The first innermost row tells the rank and, as rows close, the shape; every later row is compared with it. Elements
+ * go straight to their place, which is simply the next one: row-major order is the order of the text.
+ */
+#include "codec/tensor_scan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/number_read.h"
+
+enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
+
+struct scan {
+    const char *at, *begin, *end;
+    attn_dtype dtype;
+    void *data;
+    size_t taken;                 /* elements read */
+    int depth;                    /* brackets open */
+    int rank;                     /* RANK_UNKNOWN before the first element or the first empty row */
+    size_t filled[ATTN_MAX_RANK]; /* elements so far in the open row of each level */
+    size_t shape[ATTN_MAX_RANK];
+    bool is_known[ATTN_MAX_RANK]; /* which entries of shape have been met */
+    const char *pointer;
+    attn_error *err;
+};
+
+/* Writes pointer/i/j…: the path to what comes next at the given depth. */
+static void element_pointer(const struct scan *s, int depth, char *to)
+{
+    int used = snprintf(to, POINTER_MAX, "%s", s->pointer);
+    for (int level = 0; level < depth && used >= 0 && used < POINTER_MAX; level++)
+        used += snprintf(to + used, POINTER_MAX - (size_t)used, "/%zu", s->filled[level]);
+}
+
+static attn_status fail_at(struct scan *s, attn_status status, int depth, const char *message)
+{
+    char pointer[POINTER_MAX];
+    element_pointer(s, depth, pointer);
+    return attn_fail(s->err, status, pointer, "%s: %s", pointer, message);
+}
+
+static attn_status fail_expecting(struct scan *s, attn_status status, int depth, const char *message,
+                                  const char *expected, const char *received)
+{
+    status = fail_at(s, status, depth, message);
+    if (s->err)
+        attn_expect(s->err, expected, received);
+    return status;
+}
+
+static attn_status fail_syntax(struct scan *s, const char *message)
+{
+    return fail_at(s, ATTN_ERR_SYNTAX, s->depth, message);
+}
+
+static void skip_space(struct scan *s)
+{
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
+        s->at++;
+}
+
+static bool starts_with(const struct scan *s, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(s->end - s->at) >= length && memcmp(s->at, word, length) == 0;
+}
+
+/* Moves past word if it stands here. */
+static bool take_word(struct scan *s, const char *word)
+{
+    if (!starts_with(s, word))
+        return false;
+    s->at += strlen(word);
+    return true;
+}
+
+/* The words that stand for numbers; false when none of them is here. */
+static bool take_number_word(struct scan *s, double *value)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } words[] = {{"true", 1},
+                 {"false", 0},
+                 {"\"-Infinity\"", -(double)INFINITY},
+                 {"\"Infinity\"", (double)INFINITY},
+                 {"\"NaN\"", (double)NAN}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (take_word(s, words[i].word)) {
+            *value = words[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static attn_status fail_element(struct scan *s)
+{
+    static const struct {
+        const char *start, *received;
+    } kinds[] = {{"null", "null"}, {"\"", "\"string\""}, {"{", "\"object\""}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (starts_with(s, kinds[i].start))
+            return fail_expecting(s, ATTN_ERR_FIELD, s->depth,
+                                  "expected a number (\"NaN\", \"Infinity\" and \"-Infinity\" stand for themselves)",
+                                  "\"number\"", kinds[i].received);
+    }
+    if (s->at >= s->end || *s->at == ']' || *s->at == ',')
+        return fail_syntax(s, "a number is missing");
+    if (starts_with(s, "NaN") || starts_with(s, "Infinity") || starts_with(s, "-Infinity"))
+        return fail_syntax(s, "JSON has no such number: write \"NaN\", \"Infinity\", \"-Infinity\" in quotes");
+    return fail_syntax(s, "not a JSON number");
+}
+
+static attn_status fail_range(struct scan *s)
+{
+    char message[96];
+    snprintf(message, sizeof message, "the number is beyond the range of %s (send \"Infinity\" if that is meant)",
+             attn_dtype_name(s->dtype));
+    return fail_at(s, ATTN_ERR_VALUE, s->depth, message);
+}
+
+/* Each reads one element and stores it at s->taken. */
+static attn_status read_f32(struct scan *s)
+{
+    float *to = (float *)s->data + s->taken;
+    const char *after = number_read_f32(s->at, s->end, to);
+    double word;
+    if (after) {
+        if (isinf(*to))
+            return fail_range(s);
+        s->at = after;
+    } else if (take_number_word(s, &word)) {
+        *to = (float)word;
+    } else {
+        return fail_element(s);
+    }
+    return ATTN_OK;
+}
+
+static attn_status read_f64(struct scan *s)
+{
+    double *to = (double *)s->data + s->taken;
+    const char *after = number_read_f64(s->at, s->end, to);
+    if (after) {
+        if (isinf(*to))
+            return fail_range(s);
+        s->at = after;
+        return ATTN_OK;
+    }
+    return take_number_word(s, to) ? ATTN_OK : fail_element(s);
+}
+
+static attn_status read_i64(struct scan *s)
+{
+    int64_t *to = (int64_t *)s->data + s->taken;
+    const char *after = number_read_i64(s->at, s->end, to);
+    double value = 0;
+    if (after) {
+        s->at = after;
+    } else if (number_read_f64(s->at, s->end, &value)) {
+        return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected an integer that 64 bits can hold");
+    } else if (take_number_word(s, &value)) {
+        if (!isfinite(value))
+            return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected an integer");
+        *to = (int64_t)value;
+    } else {
+        return fail_element(s);
+    }
+    return ATTN_OK;
+}
+
+static attn_status read_bool(struct scan *s)
+{
+    double value = 0;
+    const char *after = number_read_f64(s->at, s->end, &value);
+    if (!after && !take_number_word(s, &value))
+        return fail_element(s);
+    if (value != 0 && value != 1) /* NaN and infinities come here too */
+        return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected true, false, 0 or 1");
+    if (after)
+        s->at = after;
+    ((uint8_t *)s->data)[s->taken] = value != 0;
+    return ATTN_OK;
+}
+
+static attn_status read_element(struct scan *s)
+{
+    switch (s->dtype) {
+    case ATTN_F32:
+        return read_f32(s);
+    case ATTN_F64:
+        return read_f64(s);
+    case ATTN_I64:
+        return read_i64(s);
+    case ATTN_BOOL:
+        return read_bool(s);
+    case ATTN_F16:
+    case ATTN_BF16:
+    case ATTN_I32:
+    case ATTN_U8:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+    return attn_fail(s->err, ATTN_ERR_FIELD, s->pointer, "no tensor of %s can be read from text",
+                     attn_dtype_name(s->dtype));
+}
+
+static attn_status fail_depth(struct scan *s, bool is_array)
+{
+    const char *array = "\"array\"", *number = "\"number\"";
+    return fail_expecting(s, ATTN_ERR_SHAPE, s->depth,
+                          is_array ? "expected a number as in the rows before, received an array"
+                                   : "expected an array as in the rows before, received a number",
+                          is_array ? number : array, is_array ? array : number);
+}
+
+/* At '[': one level deeper. */
+static attn_status open_row(struct scan *s)
+{
+    if (s->depth == s->rank)
+        return fail_depth(s, true);
+    if (s->depth == ATTN_MAX_RANK) {
+        char message[64];
+        snprintf(message, sizeof message, "a tensor has at most %d levels of arrays", ATTN_MAX_RANK);
+        return attn_fail(s->err, ATTN_ERR_SHAPE, s->pointer, "%s: %s", s->pointer, message);
+    }
+    s->filled[s->depth++] = 0;
+    s->at++;
+    return ATTN_OK;
+}
+
+/* At ']': the row is complete and must be as long as the first of its level. */
+static attn_status close_row(struct scan *s)
+{
+    int level = --s->depth;
+    size_t length = s->filled[level];
+    if (!s->is_known[level]) {
+        s->is_known[level] = true;
+        s->shape[level] = length;
+    } else if (s->shape[level] != length) {
+        char message[96], expected[24], received[24];
+        snprintf(message, sizeof message, "the row has length %zu, the first one %zu", length, s->shape[level]);
+        snprintf(expected, sizeof expected, "%zu", s->shape[level]);
+        snprintf(received, sizeof received, "%zu", length);
+        return fail_expecting(s, ATTN_ERR_SHAPE, level, message, expected, received);
+    }
+    s->at++;
+    if (s->depth > 0)
+        s->filled[s->depth - 1]++;
+    return ATTN_OK;
+}
+
+/* A row that was just opened and holds nothing. */
+static attn_status close_empty_row(struct scan *s)
+{
+    if (s->rank == RANK_UNKNOWN)
+        s->rank = s->depth;
+    if (s->rank != s->depth) {
+        char expected[24];
+        snprintf(expected, sizeof expected, "%zu", s->shape[s->depth - 1]);
+        s->depth--;
+        return fail_expecting(s, ATTN_ERR_SHAPE, s->depth, "the row is empty, the rows before are not",
+                              s->is_known[s->depth] ? expected : NULL, "0");
+    }
+    return close_row(s);
+}
+
+static bool begins_number(const struct scan *s)
+{
+    return s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || strchr("-tf\"", *s->at));
+}
+
+/* Elements of one innermost row, up to what is not a comma: the loop where the time goes. */
+static attn_status read_run(struct scan *s)
+{
+    if (s->rank == RANK_UNKNOWN)
+        s->rank = s->depth;
+    if (s->rank != s->depth)
+        return begins_number(s) ? fail_depth(s, false) : fail_element(s);
+    for (;;) {
+        attn_status status = read_element(s);
+        if (status != ATTN_OK)
+            return status;
+        s->taken++;
+        s->filled[s->depth - 1]++;
+        skip_space(s);
+        if (s->at == s->end || *s->at != ',')
+            return ATTN_OK;
+        s->at++;
+        skip_space(s);
+        if (s->at < s->end && *s->at == '[')
+            return fail_depth(s, true);
+    }
+}
+
+/* One value: an array is opened and, if empty, closed; numbers are read as far as they go. */
+static attn_status read_value(struct scan *s)
+{
+    if (s->at == s->end || *s->at != '[')
+        return read_run(s);
+    attn_status status = open_row(s);
+    if (status != ATTN_OK)
+        return status;
+    skip_space(s);
+    return s->at < s->end && *s->at == ']' ? close_empty_row(s) : ATTN_OK;
+}
+
+/* Whether the next thing is a value: the row at hand was just opened, or a comma was passed. */
+static bool is_row_fresh(const struct scan *s)
+{
+    return s->depth > 0 && s->filled[s->depth - 1] == 0;
+}
+
+static attn_status scan_array(struct scan *s)
+{
+    attn_status status = open_row(s);
+    skip_space(s);
+    if (status == ATTN_OK && s->at < s->end && *s->at == ']')
+        status = close_empty_row(s);
+    while (status == ATTN_OK && s->depth > 0) {
+        skip_space(s);
+        if (is_row_fresh(s)) {
+            status = read_value(s);
+        } else if (s->at < s->end && *s->at == ']') {
+            status = close_row(s);
+        } else if (s->at < s->end && *s->at == ',') {
+            s->at++;
+            skip_space(s);
+            status = read_value(s);
+        } else {
+            status = fail_syntax(s, "expected ',' or ']'");
+        }
+    }
+    return status;
+}
+
+attn_status tensor_scan(const struct tensor_text *text, attn_dtype dtype, const char *pointer, attn_arena *arena,
+                        attn_tensor *tensor, size_t *at, attn_error *err)
+{
+    struct scan s = {.at = text->text,
+                     .begin = text->text,
+                     .end = text->text + text->length,
+                     .dtype = dtype,
+                     .rank = RANK_UNKNOWN,
+                     .pointer = pointer,
+                     .err = err};
+    *at = 0;
+    /* n elements in one row have n - 1 commas between them, and rows have commas between them too. */
+    s.data = attn_arena_take(arena, text->commas + 1, attn_dtype_bytes(dtype));
+    if (!s.data)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, pointer, "no memory left for %s", pointer);
+    attn_status status = s.at < s.end && *s.at == '[' ? scan_array(&s) : fail_syntax(&s, "expected an array");
+    if (status == ATTN_OK && s.at != s.end)
+        status = fail_syntax(&s, "expected the end of the array");
+    *at = (size_t)(s.at - s.begin);
+    if (status == ATTN_OK)
+        *tensor = attn_tensor_view(s.data, dtype, s.rank, s.shape);
+    return status;
+}

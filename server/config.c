@@ -1,0 +1,380 @@
+/*
+ * config.c: the settings of attnd: one table, read from the command line and the environment.
+ */
+#include "config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpus.h"
+#include "text.h"
+
+typedef enum { COUNT, THREADS, BYTES, REAL, TEXT, LISTEN, FORMAT, LEVEL } setting_type;
+
+struct setting {
+    const char *flag; /* without the dashes */
+    setting_type type;
+    size_t at;         /* of the member in struct config */
+    const char *usual; /* the default, as it would be given */
+    double min, max;
+    const char *help;
+};
+
+#define AT(member) offsetof(struct config, member)
+#define KIB        1024.0
+#define MIB        (1024 * KIB)
+#define GIB        (1024 * MIB)
+
+/* The BLAS does not survive some 200 threads that call it at once, hence the most compute threads. */
+static const struct setting settings[] = {
+    {"listen", LISTEN, AT(listen_host), "127.0.0.1:8080", 0, 0,
+     "address:port to serve on; [::1]:8080 for IPv6, :8080 for every address; port 0 takes a free one, and the first "
+     "log line says which"},
+    {"io-threads", COUNT, AT(io_threads), "2", 1, 64, "threads that receive and send"},
+    {"compute-threads", THREADS, AT(compute_threads), "auto", 1, 128,
+     "threads that parse, compute and format; auto = the processors that this process may use, quotas included"},
+    {"queue", COUNT, AT(queue), "64", 0, 100000,
+     "requests that may wait for a compute thread; one more is answered 503 at once"},
+    {"connections", COUNT, AT(connections), "1000", 1, 100000, "connections at once; one more is closed"},
+    {"max-body", BYTES, AT(max_body_bytes), "64M", 1, 64 * GIB, "largest request body"},
+    {"max-result", BYTES, AT(max_result_bytes), "256M", KIB, 64 * GIB, "largest response body"},
+    {"max-memory", BYTES, AT(max_memory_bytes), "1G", MIB, 1024 * GIB,
+     "memory that one request may take, its body and its result included"},
+    {"max-flops", REAL, AT(max_flops), "1e13", 1, 1e30, "floating-point operations that one request may take"},
+    {"idle-timeout", COUNT, AT(idle_timeout_s), "60", 1, 86400,
+     "seconds of silence after which a connection is closed"},
+    {"receive-timeout", COUNT, AT(receive_timeout_s), "300", 1, 86400,
+     "seconds that the body of a request may take to arrive"},
+    {"drain-delay", COUNT, AT(drain_delay_s), "1", 0, 3600,
+     "seconds after SIGTERM in which new connections are still served while /readyz says 503, so that a load balancer "
+     "can take notice"},
+    {"drain-timeout", COUNT, AT(drain_timeout_s), "30", 0, 3600,
+     "seconds after that in which running requests may finish"},
+    {"cors-origin", TEXT, AT(cors_origin), "*", 0, 0,
+     "origins whose pages may read answers: *, none, or a list such as https://a.example,https://b.example; never with "
+     "credentials"},
+    {"log-format", FORMAT, AT(log_format), "text", 0, 0, "text or json, on standard error"},
+    {"log-level", LEVEL, AT(log_level), "info", 0, 0, "debug, info, warn, error or off"},
+    {"kernel", TEXT, AT(kernel), "auto", 0, 0,
+     "instruction set to compute with; auto = the best this processor has; an unknown name lists them"},
+};
+
+enum { SETTINGS = sizeof settings / sizeof settings[0], VARIABLE_MAX = 64 };
+
+static const char variable_prefix[] = "ATTND_";
+
+static const char *variable_of(const struct setting *setting, char *name)
+{
+    size_t length = (size_t)snprintf(name, VARIABLE_MAX, "%s%s", variable_prefix, setting->flag);
+    for (size_t i = 0; i < length; i++)
+        name[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+    return name;
+}
+
+static const struct setting *setting_by_flag(struct text_span flag)
+{
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (text_equal(flag, settings[i].flag))
+            return &settings[i];
+    return NULL;
+}
+
+static const struct setting *setting_by_variable(struct text_span variable)
+{
+    char name[VARIABLE_MAX];
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (text_equal(variable, variable_of(&settings[i], name)))
+            return &settings[i];
+    return NULL;
+}
+
+static bool in_range(const struct setting *setting, double value)
+{
+    return value >= setting->min && value <= setting->max;
+}
+
+static bool read_count(const struct setting *setting, const char *text, void *member)
+{
+    uint64_t value = 0;
+    const bool is_read = setting->type == BYTES ? text_read_bytes(text, &value) : text_read_count(text, &value);
+    if (!is_read || !in_range(setting, (double)value))
+        return false;
+    memcpy(member, &value, sizeof value);
+    return true;
+}
+
+static bool read_threads(const struct setting *setting, const char *text, void *member)
+{
+    if (strcmp(text, "auto") != 0)
+        return read_count(setting, text, member);
+    const double cpus = (double)cpus_available();
+    const uint64_t threads = (uint64_t)(cpus < setting->max ? cpus : setting->max);
+    memcpy(member, &threads, sizeof threads);
+    return true;
+}
+
+static bool read_real(const struct setting *setting, const char *text, void *member)
+{
+    double value = 0;
+    if (!text_read_real(text, &value) || !in_range(setting, value))
+        return false;
+    memcpy(member, &value, sizeof value);
+    return true;
+}
+
+/* Cuts "[::1]:8080" at its last colon; brackets tell the colons of the address from that of the port. */
+static bool read_listen(struct config *config, const char *text)
+{
+    char *host = config->listen_text;
+    uint64_t port = 0;
+    if ((size_t)snprintf(host, sizeof config->listen_text, "%s", text) >= sizeof config->listen_text)
+        return false;
+    char *colon = strrchr(host, ':');
+    if (colon == NULL || !text_read_count(colon + 1, &port) || port > 65535)
+        return false;
+    *colon = '\0';
+    const size_t length = strlen(host);
+    const bool is_bracketed = length >= 2 && host[0] == '[' && host[length - 1] == ']';
+    if (!is_bracketed && strpbrk(host, "[]:/ ") != NULL)
+        return false;
+    if (is_bracketed)
+        host[length - 1] = '\0';
+    config->listen_host = is_bracketed ? host + 1 : host;
+    config->listen_port = colon + 1;
+    return true;
+}
+
+/* The place of text in a list of words, stored as an int: what an enum is here. */
+static bool read_word(const char *const *words, const char *text, void *member)
+{
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0) {
+            memcpy(member, &i, sizeof i);
+            return true;
+        }
+    return false;
+}
+
+static const char *const format_words[] = {"text", "json", NULL};
+static const char *const level_words[] = {"debug", "info", "warn", "error", "off", NULL};
+
+static bool read_value(struct config *config, const struct setting *setting, const char *text)
+{
+    void *member = (char *)config + setting->at;
+    switch (setting->type) {
+    case COUNT:
+    case BYTES:
+        return read_count(setting, text, member);
+    case THREADS:
+        return read_threads(setting, text, member);
+    case REAL:
+        return read_real(setting, text, member);
+    case LISTEN:
+        return read_listen(config, text);
+    case FORMAT:
+        return read_word(format_words, text, member);
+    case LEVEL:
+        return read_word(level_words, text, member);
+    case TEXT:
+        memcpy(member, &text, sizeof text);
+        return *text != '\0';
+    }
+    return false;
+}
+
+/* What a right value looks like: "a whole number from 1 to 64". */
+static void describe(const struct setting *setting, char *text, size_t size)
+{
+    char min[32], max[32];
+    switch (setting->type) {
+    case COUNT:
+    case THREADS:
+        snprintf(text, size, "%sa whole number from %.0f to %.0f", setting->type == THREADS ? "auto, or " : "",
+                 setting->min, setting->max);
+        return;
+    case BYTES:
+        snprintf(text, size, "bytes from %s to %s, with K, M, G or T for powers of 1024",
+                 text_write_bytes(min, sizeof min, (uint64_t)setting->min),
+                 text_write_bytes(max, sizeof max, (uint64_t)setting->max));
+        return;
+    case REAL:
+        snprintf(text, size, "a number from %g to %g", setting->min, setting->max);
+        return;
+    case LISTEN:
+        snprintf(text, size, "address:port, such as 127.0.0.1:8080, [::1]:8080 or :0");
+        return;
+    case FORMAT:
+        snprintf(text, size, "text or json");
+        return;
+    case LEVEL:
+        snprintf(text, size, "debug, info, warn, error or off");
+        return;
+    case TEXT:
+        snprintf(text, size, "not empty");
+        return;
+    }
+}
+
+struct refusal {
+    char *message;
+    size_t size;
+};
+
+/* source is the flag or the variable as the user knows it. */
+static bool set(struct config *config, const struct setting *setting, const char *source, const char *value,
+                struct refusal refusal)
+{
+    if (read_value(config, setting, value))
+        return true;
+    char right[128];
+    describe(setting, right, sizeof right);
+    snprintf(refusal.message, refusal.size, "%s: \"%s\" is not possible; expected %s", source, value, right);
+    return false;
+}
+
+static bool set_defaults(struct config *config, struct refusal refusal)
+{
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (!set(config, &settings[i], settings[i].flag, settings[i].usual, refusal))
+            return false;
+    return true;
+}
+
+static bool set_by_variable(struct config *config, const char *entry, struct refusal refusal)
+{
+    const size_t length = strcspn(entry, "=");
+    const struct setting *setting = setting_by_variable((struct text_span){entry, length});
+    char name[VARIABLE_MAX];
+    if (setting != NULL)
+        return set(config, setting, variable_of(setting, name), entry[length] == '=' ? entry + length + 1 : "",
+                   refusal);
+    if (config->unknown_variables < CONFIG_UNKNOWN_MAX)
+        config->unknown_variable[config->unknown_variables++] = entry;
+    return true;
+}
+
+static bool set_by_environment(struct config *config, char *const *environment, struct refusal refusal)
+{
+    for (; *environment != NULL; environment++)
+        if (strncmp(*environment, variable_prefix, strlen(variable_prefix)) == 0 &&
+            !set_by_variable(config, *environment, refusal))
+            return false;
+    return true;
+}
+
+static const char *nearest_flag(const char *flag)
+{
+    const char *nearest = NULL;
+    size_t least = 4; /* further away it is no slip of the pen */
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const size_t distance = text_distance(flag, settings[i].flag);
+        if (distance < least) {
+            least = distance;
+            nearest = settings[i].flag;
+        }
+    }
+    return nearest;
+}
+
+static bool refuse_flag(const char *argument, size_t length, struct refusal refusal)
+{
+    char flag[VARIABLE_MAX];
+    snprintf(flag, sizeof flag, "%.*s", (int)length, argument);
+    const char *nearest = nearest_flag(flag + strspn(flag, "-"));
+    if (nearest != NULL)
+        snprintf(refusal.message, refusal.size, "%s is not a setting; did you mean --%s?", flag, nearest);
+    else
+        snprintf(refusal.message, refusal.size, "%s is not a setting; --help lists them all", flag);
+    return false;
+}
+
+/* One flag at argv[*i], as --flag value or --flag=value; *i moves over the value. */
+static bool set_by_flag(struct config *config, int argc, char *const *argv, int *i, struct refusal refusal)
+{
+    const char *argument = argv[*i];
+    const size_t length = strcspn(argument, "=");
+    const struct setting *setting = NULL;
+    if (strncmp(argument, "--", 2) == 0)
+        setting = setting_by_flag((struct text_span){argument + 2, length - 2});
+    if (setting == NULL)
+        return refuse_flag(argument, length, refusal);
+    char source[VARIABLE_MAX];
+    snprintf(source, sizeof source, "--%s", setting->flag);
+    if (argument[length] == '=')
+        return set(config, setting, source, argument + length + 1, refusal);
+    if (*i + 1 < argc)
+        return set(config, setting, source, argv[++*i], refusal);
+    snprintf(refusal.message, refusal.size, "%s needs a value", source);
+    return false;
+}
+
+/* --help and --version win over all else, so that a wrong variable does not hide the help against it. */
+static config_outcome asks_for(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return CONFIG_HELP;
+        if (strcmp(argv[i], "--version") == 0)
+            return CONFIG_VERSION;
+    }
+    return CONFIG_RUN;
+}
+
+static bool fits_together(const struct config *config, struct refusal refusal)
+{
+    if (config->max_body_bytes < config->max_memory_bytes)
+        return true;
+    snprintf(refusal.message, refusal.size,
+             "max-body (%llu bytes) must be smaller than max-memory (%llu bytes), which holds the body and all else",
+             (unsigned long long)config->max_body_bytes, (unsigned long long)config->max_memory_bytes);
+    return false;
+}
+
+config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
+                           size_t message_size)
+{
+    const struct refusal refusal = {message, message_size};
+    const config_outcome asked = asks_for(argc, argv);
+    if (asked != CONFIG_RUN)
+        return asked;
+    memset(config, 0, sizeof *config);
+    if (!set_defaults(config, refusal) || !set_by_environment(config, environment, refusal))
+        return CONFIG_REFUSED;
+    for (int i = 1; i < argc; i++)
+        if (!set_by_flag(config, argc, argv, &i, refusal))
+            return CONFIG_REFUSED;
+    return fits_together(config, refusal) ? CONFIG_RUN : CONFIG_REFUSED;
+}
+
+/* text in lines of at most 100 characters, each with the indent. */
+static void write_wrapped(int fd, const char *text, int indent)
+{
+    enum { WIDTH = 88 };
+    while (*text != '\0') {
+        size_t length = strlen(text);
+        if (length > WIDTH) {
+            length = WIDTH;
+            while (text[length] != ' ')
+                length--;
+        }
+        dprintf(fd, "%*s%.*s\n", indent, "", (int)length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
+void config_write_help(int fd)
+{
+    dprintf(fd, "attnd: attention as a service\n\nusage: attnd [--setting value]...\n\n"
+                "A setting is a flag or an environment variable; the flag wins.\n\n");
+    for (size_t i = 0; i < SETTINGS; i++) {
+        char name[VARIABLE_MAX], right[128];
+        describe(&settings[i], right, sizeof right);
+        dprintf(fd, "  --%s, %s (default %s)\n", settings[i].flag, variable_of(&settings[i], name), settings[i].usual);
+        write_wrapped(fd, settings[i].help, 6);
+        if (settings[i].type == COUNT || settings[i].type == THREADS || settings[i].type == BYTES)
+            write_wrapped(fd, right, 6);
+    }
+    dprintf(fd, "  --help\n      this text\n  --version\n      name and version\n");
+}

@@ -1,0 +1,45 @@
+/*
+ * config.h: the settings of attnd, by flag and by environment variable, from one table (config.c).
+ *
+ * A flag wins over its variable, and the variable over the default. The variable of --max-body is ATTND_MAX_BODY.
+ */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <stdint.h>
+
+#include "log.h"
+
+enum { CONFIG_UNKNOWN_MAX = 8 };
+
+/* Texts are borrowed from the command line and the environment. */
+struct config {
+    const char *listen_host; /* "" = every address */
+    const char *listen_port;
+    const char *cors_origin;
+    const char *kernel; /* "auto" = the best */
+    uint64_t io_threads, compute_threads, queue, connections;
+    uint64_t max_body_bytes, max_result_bytes, max_memory_bytes;
+    double max_flops;
+    uint64_t idle_timeout_s, receive_timeout_s, drain_delay_s, drain_timeout_s;
+    log_format log_format;
+    log_level log_level;
+
+    char listen_text[128]; /* what listen_host and listen_port point into */
+    /* Variables that start with ATTND_ and are no setting: to be warned about, for they may be a slip of the pen. */
+    const char *unknown_variable[CONFIG_UNKNOWN_MAX];
+    uint64_t unknown_variables;
+};
+
+typedef enum { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION, CONFIG_REFUSED } config_outcome;
+
+/*
+ * Reads the settings into *config. CONFIG_REFUSED: message says which value is wrong and what would be right. argv[0]
+ * is skipped; environment ends with NULL.
+ */
+config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
+                           size_t message_size);
+/* Every setting with its variable, default, range and meaning, to fd. */
+void config_write_help(int fd);
+
+#endif

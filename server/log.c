@@ -1,0 +1,177 @@
+/*
+ * log.c: lines for people (text) or for machines (one JSON object a line).
+ */
+#include "log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+static size_t room_left(const struct log_line *line)
+{
+    return line->length < LOG_LINE_MAX - END_ROOM ? LOG_LINE_MAX - END_ROOM - line->length : 0;
+}
+
+static void put(struct log_line *line, const char *text, size_t length)
+{
+    const size_t room = room_left(line);
+    if (length > room)
+        length = room;
+    memcpy(line->text + line->length, text, length);
+    line->length += length;
+}
+
+static void put_text(struct log_line *line, const char *text)
+{
+    put(line, text, strlen(text));
+}
+
+/* Uses the room that put leaves. */
+static void put_closing(struct log_line *line, char c)
+{
+    line->text[line->length++] = c;
+}
+
+/* An escape is written whole or not at all, so that a cut value is still a valid string. */
+static void put_escaped_byte(struct log_line *line, unsigned char c)
+{
+    char escape[8];
+    int length = 0;
+    if (c == '"' || c == '\\')
+        length = snprintf(escape, sizeof escape, "\\%c", c);
+    else if (c < 0x20 || c >= 0x7f)
+        length = snprintf(escape, sizeof escape, "\\u%04x", c);
+    else
+        length = snprintf(escape, sizeof escape, "%c", c);
+    if ((size_t)length <= room_left(line))
+        put(line, escape, (size_t)length);
+}
+
+/* A value that opened its quote always closes it: two bytes of END_ROOM are for the line, one for the quote. */
+static void put_quoted(struct log_line *line, const char *value)
+{
+    put_text(line, "\"");
+    for (; *value != '\0' && room_left(line) > 0; value++)
+        put_escaped_byte(line, (unsigned char)*value);
+    put_closing(line, '"');
+}
+
+static bool is_plain(const char *value)
+{
+    for (const char *c = value; *c != '\0'; c++)
+        if (*c <= ' ' || *c >= 0x7f || *c == '"' || *c == '=' || *c == '\\')
+            return false;
+    return *value != '\0';
+}
+
+/* False when the line has no more room for a field of need bytes beside its key: a line is cut between fields. */
+static bool put_key(struct log_line *line, const char *key, size_t need)
+{
+    if (line->log == NULL || strlen(key) + need + 8 > room_left(line))
+        return false;
+    const bool is_json = line->log->format == LOG_JSON;
+    put_text(line, is_json ? ",\"" : " ");
+    put_text(line, key);
+    put_text(line, is_json ? "\":" : "=");
+    return true;
+}
+
+static void put_time(struct log_line *line)
+{
+    struct timespec now;
+    struct tm utc;
+    char text[40], ms[8];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(ms, sizeof ms, ".%03dZ", (int)(now.tv_nsec / 1000000 % 1000));
+    put_text(line, text);
+    put_text(line, ms);
+}
+
+static void begin_text(struct log_line *line, log_level level, const char *message)
+{
+    put_time(line);
+    put_text(line, " ");
+    put_text(line, level_names[level]);
+    put_text(line, " ");
+    for (; *message != '\0'; message++)
+        put_escaped_byte(line, (unsigned char)*message);
+}
+
+static void begin_json(struct log_line *line, log_level level, const char *message)
+{
+    put_text(line, "{\"time\":\"");
+    put_time(line);
+    put_text(line, "\",\"level\":\"");
+    put_text(line, level_names[level]);
+    put_text(line, "\",\"message\":");
+    put_quoted(line, message);
+}
+
+void log_begin(struct log_line *line, const struct log *log, log_level level, const char *message)
+{
+    line->log = level >= log->level && level < LOG_OFF ? log : NULL;
+    line->length = 0;
+    if (line->log == NULL)
+        return;
+    if (log->format == LOG_JSON)
+        begin_json(line, level, message);
+    else
+        begin_text(line, level, message);
+}
+
+void log_text(struct log_line *line, const char *key, const char *value)
+{
+    if (!put_key(line, key, 2))
+        return;
+    if (line->log->format == LOG_TEXT && is_plain(value))
+        put_text(line, value);
+    else
+        put_quoted(line, value);
+}
+
+void log_count(struct log_line *line, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    if (put_key(line, key, strlen(text)))
+        put_text(line, text);
+}
+
+void log_ms(struct log_line *line, const char *key, double value)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%.3f", value < 1e12 ? value : 1e12);
+    if (put_key(line, key, strlen(text)))
+        put_text(line, text);
+}
+
+void log_end(struct log_line *line)
+{
+    if (line->log == NULL)
+        return;
+    if (line->log->format == LOG_JSON)
+        put_closing(line, '}');
+    put_closing(line, '\n');
+    /* A log that cannot be written must not stop the work that it tells about. */
+    const ssize_t written = write(line->log->fd, line->text, line->length);
+    (void)written;
+}
+
+void log_say(const struct log *log, log_level level, const char *format, ...)
+{
+    char message[LOG_LINE_MAX / 2];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    struct log_line line;
+    log_begin(&line, log, level, message);
+    log_end(&line);
+}

@@ -1,0 +1,146 @@
+/*
+ * text.c: small readings of text that several folders need.
+ */
+#include "text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct text_span text_span_of(const char *text)
+{
+    return (struct text_span){text, strlen(text)};
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct text_span text_trim(struct text_span span)
+{
+    while (span.length > 0 && is_blank(span.at[0])) {
+        span.at++;
+        span.length--;
+    }
+    while (span.length > 0 && is_blank(span.at[span.length - 1]))
+        span.length--;
+    return span;
+}
+
+bool text_next(struct text_span *rest, char separator, struct text_span *piece)
+{
+    if (rest->length == 0)
+        return false;
+    size_t end = 0;
+    bool is_quoted = false;
+    while (end < rest->length && (is_quoted || rest->at[end] != separator)) {
+        if (rest->at[end] == '\\' && is_quoted && end + 1 < rest->length)
+            end++;
+        else if (rest->at[end] == '"')
+            is_quoted = !is_quoted;
+        end++;
+    }
+    *piece = text_trim((struct text_span){rest->at, end});
+    const size_t used = end < rest->length ? end + 1 : end;
+    *rest = (struct text_span){rest->at + used, rest->length - used};
+    return true;
+}
+
+bool text_equal(struct text_span span, const char *word)
+{
+    return strlen(word) == span.length && memcmp(span.at, word, span.length) == 0;
+}
+
+bool text_equal_fold(struct text_span span, const char *word)
+{
+    return strlen(word) == span.length && strncasecmp(span.at, word, span.length) == 0;
+}
+
+bool text_starts_fold(const char *text, const char *prefix)
+{
+    return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Digits at the front of *text, which moves behind them. */
+static bool read_digits(const char **text, uint64_t *value)
+{
+    const char *at = *text;
+    *value = 0;
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(*at - '0'), value))
+            return false;
+    const bool has_digits = at != *text;
+    *text = at;
+    return has_digits;
+}
+
+bool text_read_count(const char *text, uint64_t *count)
+{
+    return read_digits(&text, count) && *text == '\0';
+}
+
+static const char size_suffixes[] = "KMGT";
+
+bool text_read_bytes(const char *text, uint64_t *bytes)
+{
+    if (!read_digits(&text, bytes))
+        return false;
+    if (*text == '\0')
+        return true;
+    const char *suffix = strchr(size_suffixes, *text);
+    if (suffix == NULL || text[1] != '\0')
+        return false;
+    return !__builtin_mul_overflow(*bytes, UINT64_C(1) << 10 * (suffix - size_suffixes + 1), bytes);
+}
+
+bool text_read_real(const char *text, double *real)
+{
+    if (*text == '\0' || strspn(text, "0123456789+-.eE") != strlen(text))
+        return false;
+    char *end = NULL;
+    errno = 0;
+    *real = strtod(text, &end);
+    return *end == '\0' && errno == 0 && isfinite(*real);
+}
+
+const char *text_write_bytes(char *text, size_t size, uint64_t bytes)
+{
+    int suffix = 0;
+    while (suffix < 4 && bytes > 0 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        suffix++;
+    }
+    snprintf(text, size, "%llu%.1s", (unsigned long long)bytes, suffix > 0 ? &size_suffixes[suffix - 1] : "");
+    return text;
+}
+
+enum { WORD_MAX = 63 };
+
+static size_t smallest(size_t a, size_t b, size_t c)
+{
+    const size_t ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Levenshtein's recurrence, one row at a time. */
+size_t text_distance(const char *a, const char *b)
+{
+    const size_t a_length = strnlen(a, WORD_MAX), b_length = strnlen(b, WORD_MAX);
+    size_t row[WORD_MAX + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = smallest(row[j] + 1, row[j - 1] + 1, replaced);
+        }
+    }
+    return row[b_length];
+}

@@ -1,0 +1,42 @@
+/*
+ * text.h: small readings of text that several folders need: whole numbers, sizes, words, likeness.
+ */
+#ifndef TEXT_H
+#define TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A run of characters inside some longer text, not terminated. */
+struct text_span {
+    const char *at;
+    size_t length;
+};
+
+struct text_span text_span_of(const char *text);
+/* Without the spaces and tabs at both ends. */
+struct text_span text_trim(struct text_span span);
+/*
+ * Cuts the piece before the next separator off the front of *rest and trims it; false when nothing is left. A separator
+ * within "double quotes" does not count.
+ */
+bool text_next(struct text_span *rest, char separator, struct text_span *piece);
+bool text_equal(struct text_span span, const char *word);
+/* ASCII letters compare without case; so does text_starts_fold. */
+bool text_equal_fold(struct text_span span, const char *word);
+bool text_starts_fold(const char *text, const char *prefix);
+
+/* Decimal digits and nothing else; false also for a value beyond 64 bits. */
+bool text_read_count(const char *text, uint64_t *count);
+/* Digits with an optional K, M, G or T (times 1024, 1024² …); "64M", "67108864". */
+bool text_read_bytes(const char *text, uint64_t *bytes);
+/* A finite number as strtod reads it ("1e13"), with nothing behind it. */
+bool text_read_real(const char *text, double *real);
+/* "64M" where a suffix is exact, else the digits. Returns text. */
+const char *text_write_bytes(char *text, size_t size, uint64_t bytes);
+
+/* Insertions, deletions and replacements between two words; words over 63 characters are cut. */
+size_t text_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""
+run.py: posts every tests/cases/<endpoint>/<case>/request.json to /v1/<endpoint> and compares what comes back.
+
+status holds the HTTP status; expected.json what must be in the answer: every member that it has, numbers within a
+tolerance, and outputs and shapes without any member more. A bug report becomes a case by adding a folder.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from attnd import Server  # noqa: E402
+from tensors import Tensor, worst_excess  # noqa: E402
+
+# float32 keeps 24 bits; a few dozen operations on numbers near 1 lose four of them at most. float64 alike.
+TOLERANCES = {"float32": (1e-5, 2e-6), "float64": (1e-13, 1e-14)}
+COMPLETE = ("/outputs", "/shapes")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="post the cases to a server")
+    parser.add_argument("--attnd", default=str(HERE.parents[1] / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--url", help="a server that runs already")
+    parser.add_argument("--only", default="", help="a part of the names of the cases to run")
+    options = parser.parse_args()
+    cases = sorted(path.parent for path in HERE.glob("*/*/request.json") if options.only in path.parent.name)
+    failed = 0
+    with Server(options.attnd, options.url) as server:
+        client = server.client()
+        for case in cases:
+            wrong = run_case(client, case)
+            if wrong:
+                failed += 1
+                print(f"{case.relative_to(HERE)}: {wrong}")
+    print(f"cases: {len(cases) - failed} passed, {failed} failed")
+    return 1 if failed or not cases else 0
+
+
+def run_case(client, case):
+    """None, or a sentence about what differs."""
+    body = (case / "request.json").read_bytes()
+    reply = client.post(f"/v1/{case.parent.name}", body)
+    wanted = int((case / "status").read_text())
+    if reply.status != wanted:
+        return f"status {reply.status}, expected {wanted}: {reply.body[:300].decode(errors='replace')}"
+    kind = reply.headers.get("Content-Type", "")
+    if kind != "application/json":
+        return f"Content-Type {kind}"
+    try:
+        answer = reply.json()
+    except ValueError as error:
+        return f"not JSON: {error}"
+    return difference(answer, json.loads((case / "expected.json").read_text()), "", tolerance(body))
+
+
+def tolerance(body):
+    try:
+        options = json.loads(body).get("options", {})
+    except (ValueError, AttributeError):
+        options = {}
+    return TOLERANCES[options.get("compute", "float32")]
+
+
+def difference(got, wanted, pointer, within):
+    """None, or where got is not what is wanted."""
+    if pointer.startswith("/outputs/") and isinstance(wanted, (list, dict)):
+        return tensor_difference(got, wanted, pointer, within)
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        if pointer in COMPLETE and set(got) != set(wanted):
+            return f"{pointer} has {sorted(got)}, expected {sorted(wanted)}"
+        for name, item in wanted.items():
+            if name not in got:
+                return f"{pointer}/{name} is missing"
+            wrong = difference(got[name], item, f"{pointer}/{name}", within)
+            if wrong:
+                return wrong
+        return None
+    is_number = isinstance(wanted, float) and isinstance(got, (int, float)) and not isinstance(got, bool)
+    same = abs(got - wanted) <= within[1] + within[0] * abs(wanted) if is_number else got == wanted
+    return None if same else f"{pointer} is {got!r}, expected {wanted!r}"
+
+
+def tensor_difference(got, wanted, pointer, within):
+    """Both in the same form, and the same numbers."""
+    if type(got) is not type(wanted) or isinstance(wanted, dict) and set(got) != set(wanted):
+        return f"{pointer} has another form: {json.dumps(got)[:200]}"
+    wrong = worst_excess(Tensor.from_json(got), Tensor.from_json(wanted), *within)
+    return f"{pointer}: {wrong}" if wrong else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

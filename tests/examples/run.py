@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""
+run.py: runs what examples/ shows, and compares what it prints.
+
+The C program is built as its first comment says, against a library that `make install` has put into a folder of its
+own; the others talk to a server.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from attnd import Server  # noqa: E402
+
+# The same three tokens everywhere: softmax(q k^T / sqrt 2) under a causal mask.
+WEIGHTS = ["1.0000 0.0000 0.0000", "0.5212 0.4788 0.0000", "0.1633 0.2660 0.5708"]
+OUTPUT = ["0.2000 0.7000", "0.5352 0.4127", "0.5003 0.4263"]
+REFUSAL = "refused /inputs/query/1: "
+
+
+class Failure(Exception):
+    """An example printed something else; the text says what."""
+
+
+def main():
+    parser = argparse.ArgumentParser(description="run the examples")
+    parser.add_argument("--attnd", required=True, help="server to start")
+    options = parser.parse_args()
+    results = {"core.c": attempt(c_program)}
+    with Server(options.attnd) as server:
+        for name, test in (("attention.sh", shell), ("client.py", python), ("attention.js", javascript)):
+            results[name] = attempt(test, server.url)
+    for name, wrong in results.items():
+        if wrong:
+            print(f"examples/{name}: {wrong}")
+    failed = sum(1 for wrong in results.values() if wrong)
+    print(f"examples: {len(results) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def attempt(test, *arguments):
+    try:
+        test(*arguments)
+    except (Failure, KeyError, OSError, ValueError) as wrong:
+        return f"{type(wrong).__name__}: {wrong}"
+    return None
+
+
+def run(command, **environment):
+    """What the command prints; Failure when it fails."""
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"{command[0]} ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-1500:]}")
+    return done.stdout
+
+
+def expect(text, wanted):
+    if text != wanted:
+        raise Failure(f"printed\n{text}instead of\n{wanted}")
+
+
+def c_program():
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = pathlib.Path(folder)
+        run([os.environ.get("MAKE", "make"), "--no-print-directory", "install", f"PREFIX={prefix}", "DESTDIR="],
+            MAKEFLAGS="")
+        packages = str(prefix / "lib" / "pkgconfig") + ":" + os.environ.get("PKG_CONFIG_PATH", "")
+        flags = run([os.environ.get("PKG_CONFIG", "pkg-config"), "--cflags", "--libs", "attn"],
+                    PKG_CONFIG_PATH=packages)
+        compiler = os.environ.get("CC", "cc").split()
+        sanitizers = {"sanitize": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"],
+                      "coverage": ["--coverage"]}
+        run([*compiler, "-std=c17", "-Wall", "-Wextra", "-Werror", *sanitizers.get(os.environ.get("MODE"), []),
+             "examples/core.c", *flags.split(), "-o", str(prefix / "core")])
+        printed = run([str(prefix / "core")], LD_LIBRARY_PATH=str(prefix / "lib"))
+        check_exports(prefix / "lib" / "libattn.so")
+    expect(printed, "".join(f"weights {row}   out {out}\n" for row, out in zip(WEIGHTS, OUTPUT)))
+
+
+def check_exports(library):
+    """Programs can come to rely on whatever they can link with, so it is the public functions only."""
+    if not shutil.which("nm"):
+        return
+    names = {line.split()[-1] for line in run(["nm", "-D", "--defined-only", str(library)]).splitlines()}
+    strays = [name for name in names if not name.startswith("attn_")]
+    if strays or "attn_scaled_dot_product" not in names:
+        raise Failure(f"libattn.so exports {sorted(strays)}")
+
+
+def shell(url):
+    answer = json.loads(run(["examples/attention.sh"], ATTND_URL=url))
+    rows = [" ".join(f"{item:.4f}" for item in row) for row in answer["outputs"]["attention"][0][0]]
+    expect("\n".join(rows), "\n".join(WEIGHTS))
+    expect(" ".join(answer["tokens"]["query"]), "Ben okula gidiyorum")
+
+
+def python(url):
+    lines = run([sys.executable, "examples/client.py"], ATTND_URL=url).splitlines()
+    expect_table([line.split() for line in lines[1:4]], lines[4])
+
+
+def javascript(url):
+    lines = run(["node", "tests/examples/page.js", url]).splitlines()
+    expect_table([line.split() for line in lines[1:4]], lines[4])
+
+
+def expect_table(rows, refusal):
+    expect("\n".join(" ".join(row[1:]) for row in rows), "\n".join(WEIGHTS))
+    if not refusal.startswith(REFUSAL):
+        raise Failure(f"printed {refusal}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
