@@ -3,7 +3,7 @@
  * naive_attention at the end names the steps in their order. Sums run in long double where that is more than double:
  * adding a thousand doubles one by one is less exact than what float64 kernels do, and they are measured by this.
  */
-#include "support/naive_attention.h"
+#include "naive_attention.h"
 
 #include <math.h>
 #include <stdlib.h>
