@@ -318,22 +318,27 @@ START_TEST(enormous_head_counts_are_refused)
 }
 END_TEST
 
-/* (2^64 + 2) / 3 heads: three times as many are 2, so a sum or product that wraps finds room for all of them. */
+/*
+ * Counts of which a sum or product that wraps is small: three times the first are 2; the second and twice its key heads
+ * are 0, by which nothing can be divided.
+ */
 START_TEST(head_counts_whose_products_wrap_to_small_ones_are_refused)
 {
-    const size_t heads = UINT64_C(6148914691236517206);
-    const attn_qkv_order orders[] = {ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP};
-    for (size_t o = 0; o < 3; o++) {
-        test_scene scene = scene_create(ATTN_F32, 1);
-        scene.request.is_layer = true;
-        scene.request.inputs.query = scene_normal(&scene, 1, SHAPE(3, 4, 5));
-        scene.request.weights.qkv.weight = scene_normal(&scene, 1, SHAPE(5, 6));
-        scene.request.weights.qkv_order = orders[o];
-        scene.request.options.num_heads = heads;
-        scene.request.options.want = WANT(OUTPUT);
-        expect_refusal(&scene.request, ATTN_ERR_TOO_LARGE, "/options/num_heads", "heads");
-        scene_destroy(&scene);
-    }
+    const size_t heads[] = {UINT64_C(6148914691236517206), UINT64_C(1) << 63};
+    const size_t kv_heads[] = {UINT64_C(6148914691236517206), UINT64_C(1) << 62};
+    for (size_t n = 0; n < 2; n++)
+        for (int order = ATTN_QKV_STACKED; order <= ATTN_QKV_PER_GROUP; order++) {
+            test_scene scene = scene_create(ATTN_F32, 1);
+            scene.request.is_layer = true;
+            scene.request.inputs.query = scene_normal(&scene, 1, SHAPE(3, 4, 5));
+            scene.request.weights.qkv.weight = scene_normal(&scene, 1, SHAPE(5, 6));
+            scene.request.weights.qkv_order = (attn_qkv_order)order;
+            scene.request.options.num_heads = heads[n];
+            scene.request.options.kv_num_heads = kv_heads[n];
+            scene.request.options.want = WANT(OUTPUT);
+            expect_refusal(&scene.request, ATTN_ERR_TOO_LARGE, "/options/num_heads", "heads");
+            scene_destroy(&scene);
+        }
 }
 END_TEST
 
@@ -478,6 +483,9 @@ START_TEST(members_without_a_meaning_are_refused)
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/norm/weight", "options.norm");
     scene.request.weights.norm = (attn_linear){0};
     scene.request.weights.qkv.bias = vector;
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/qkv/weight", "no weight");
+    scene.request.weights.qkv.weight = scene_normal(&scene, 1, SHAPE(12, 40));
+    scene.request.weights.query.weight = scene.request.weights.key.weight = scene.request.weights.value.weight = NULL;
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/qkv", "not both");
     scene_destroy(&scene);
 }
