@@ -397,7 +397,7 @@ static void row_peak(const head *a, size_t i)
             continue;
         double bias = fabs(r->step[ATTN_STEP_MASKED][at] - r->step[ATTN_STEP_SCALED][at]);
         *peak = fmax(*peak, fabs(r->scale) * r->terms[ATTN_STEP_SCORES][at] + bias);
-        r->max_abs_score = fmax(r->max_abs_score, fabs(r->step[ATTN_STEP_MASKED][at]));
+        r->max_abs_score = fmax(r->max_abs_score, fabs(r->step[ATTN_STEP_SCALED][at]));
     }
 }
 
