@@ -64,9 +64,8 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(if $(filter core/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter bench/%,$(1)),$(CFLAGS_CORE),$(if \
-    $(filter tests/%,$(1)),-Iserver -Icore/src -Itests $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver \
-    $(CFLAGS_SERVER))))
+cppflags_of = $(if $(filter core/% bench/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
+    -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 CORE_OBJ := $(call obj,$(CORE_SRC))
@@ -152,7 +151,7 @@ vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
 
 headers: ## every header compiles on its own
-	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests $(CFLAGS_SERVER) \
+	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests/support $(CFLAGS_SERVER) \
 	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
 	@echo "headers: $(words $(HEADERS)) compile on their own"
 

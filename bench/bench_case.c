@@ -1,6 +1,7 @@
 /* bench_case.c: what is measured: shapes, the numbers in them, and samples of results. */
 #include "bench_case.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,7 @@ void bench_print_samples(const attn_tensor *tensor)
 {
     const size_t count = attn_tensor_count(tensor);
     double sum = 0;
+    assert(count > 0);
     for (size_t n = 0; n < count; n++)
         sum += fabs(element_at(tensor, n));
     printf(" %.17g", sum / (double)count);

@@ -32,7 +32,8 @@ static volatile double sink; /* what is computed must be used */
         for (int i = 0; i < CHAINS; i++)                                                                               \
             total += sum[i];                                                                                           \
         sink = (double)total[0];                                                                                       \
-        return 2.0 * CHAINS * (double)(vector_bytes / sizeof(real)) * (double)rounds;                                  \
+        enum { LANES = vector_bytes / sizeof(real) };                                                                  \
+        return 2.0 * CHAINS * LANES * (double)rounds;                                                                  \
     }
 
 /* Adds up count lines of 64 bytes, four sums at a time; count is a multiple of 4. */

@@ -1,29 +1,16 @@
 /*
  * answer_error.c: an error as the JSON text of an answer (API.md, section 5).
  */
-#include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "codec/answer.h"
 
-static bool is_json(const char *fragment)
-{
-    json_t *tree = json_loads(fragment, JSON_DECODE_ANY, NULL);
-    json_decref(tree);
-    return tree != NULL;
-}
-
-/* A fragment that was cut to fit its record is no JSON any more: then it goes as a string. */
 static void write_fragment(struct chunks *out, const char *name, const char *fragment)
 {
     if (!fragment[0])
         return;
     chunks_format(out, ",\"%s\":", name);
-    if (is_json(fragment))
-        chunks_text(out, fragment);
-    else
-        chunks_json_string(out, fragment);
+    chunks_text(out, fragment);
 }
 
 static void write_detail(struct chunks *out, const attn_error *error)

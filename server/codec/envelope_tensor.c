@@ -206,8 +206,8 @@ static attn_status decode_one(struct decoder *decoder, const struct node *node, 
 {
     char text[64] = "[", pointer[NODE_POINTER_MAX];
     size_t length = json_dumpb(node->json, text + 1, sizeof text - 2, JSON_ENCODE_ANY);
-    if (length == 0 || length > sizeof text - 2)
-        return node_fail_type(decoder, node, "a tensor or a number");
+    if (length == 0 || length > sizeof text - 2) /* no number is that long */
+        return node_fail_memory(decoder, node);
     text[length + 1] = ']';
     const struct tensor_text array = {text, length + 2, 0};
     node_pointer(node, pointer);

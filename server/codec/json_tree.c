@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 static _Thread_local struct {
+    bool is_loading; /* only then are bytes counted: what else uses jansson is small and has no end to count to */
     size_t bytes;
     bool is_starved;
 } notes;
@@ -13,10 +14,10 @@ static _Thread_local struct {
 static void *take(size_t size)
 {
     void *block = size <= JSON_TREE_BYTES_MAX - notes.bytes ? malloc(size) : NULL;
-    if (block)
-        notes.bytes += size;
-    else
+    if (!block)
         notes.is_starved = true;
+    else if (notes.is_loading)
+        notes.bytes += size;
     return block;
 }
 
@@ -28,9 +29,11 @@ void json_tree_prepare(void)
 
 json_t *json_tree_load(const char *text, size_t length, json_error_t *error)
 {
-    notes.bytes = 0;
+    notes.is_loading = true;
     notes.is_starved = false;
     json_t *tree = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+    notes.is_loading = false;
+    notes.bytes = 0;
     if (tree && notes.is_starved) {
         json_decref(tree);
         return NULL;

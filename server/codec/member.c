@@ -310,7 +310,7 @@ attn_status decode_integer(struct decoder *decoder, const struct node *node, int
 attn_status decode_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
                         size_t *index)
 {
-    char wanted[128] = "";
+    char wanted[256] = "";
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         const char *between = i == 0 ? "" : i + 1 < count ? ", " : " or ";

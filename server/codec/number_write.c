@@ -259,6 +259,8 @@ static bool round_scaled(struct binary value, int power, uint64_t *rounded)
     wide_product product = multiply_wide(significand, ten->high) + (multiply_wide(significand, ten->low) >> 64);
     /* The true one lies less than 2 from product: ten is at most 1 too large, and the low half has been cut off. */
     int fraction_bits = 63 + zeros - value.exponent - power_of_ten_log2(power);
+    if (fraction_bits > 127)
+        return false; /* below 1: only a 9.6 that one digit makes 10 comes here, as 0.96 */
     wide_product half = (wide_product)1 << (fraction_bits - 1);
     wide_product fraction = product & (2 * half - 1);
     wide_product distance = fraction > half ? fraction - half : half - fraction;

@@ -8,7 +8,7 @@
 
 #include "codec/array_end.h"
 
-enum { FIRST_TEXT_CAPACITY = 8192, FIRST_TABLE_CAPACITY = 32, MARKER_MAX = 24 };
+enum { FIRST_TEXT_CAPACITY = 8192, FIRST_TABLE_CAPACITY = 32, MARKER_MAX = 24, PLAIN_BLOCK = 64 };
 
 struct skimmer {
     struct skim *skim;
@@ -163,10 +163,27 @@ static attn_status skim_array(struct skimmer *s)
     return lift(s, (size_t)(array_end - s->at), commas);
 }
 
+static bool is_plain(char c)
+{
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
+/* Without a branch in the loop, so that the compiler compares many bytes at once. */
+static bool is_plain_block(const char *block)
+{
+    unsigned plain = 1;
+    for (int i = 0; i < PLAIN_BLOCK; i++)
+        plain &= (unsigned)(block[i] >= ' ') & (unsigned)(block[i] <= '~') & (unsigned)(block[i] != '"') &
+                 (unsigned)(block[i] != '\\');
+    return plain;
+}
+
 /* The first byte at or after at that is not printable ASCII, or is a quote or backslash. */
 static const char *plain_text_end(const char *at, const char *end)
 {
-    while (at < end && *at >= ' ' && *at <= '~' && *at != '"' && *at != '\\')
+    while (end - at >= PLAIN_BLOCK && is_plain_block(at))
+        at += PLAIN_BLOCK;
+    while (at < end && is_plain(*at))
         at++;
     return at;
 }

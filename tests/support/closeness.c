@@ -1,12 +1,12 @@
 /*
  * closeness.c: tolerances, and the comparisons that use them.
  *
- * u is the unit roundoff, peak the largest |score| of the row. The constant is 8 throughout. A sum of n terms of mixed
- * sign, rounded n times, is off by about sqrt(n) / 4 roundings of its partial sums, and those stay well below the sum
- * of the absolute values (terms); so 8 u terms holds for thousands of terms with room to spare, and yet a tile left out
- * or counted twice, or one product in less than the compute type, is far outside.
+ * u is the unit roundoff, peak the size of the scores of a row (see naive_attention.h). The constant is 8 throughout. A
+ * sum of n terms of mixed sign, rounded n times, is off by about sqrt(n) / 4 roundings of its partial sums, and those
+ * stay well below the sum of the absolute values (terms); so 8 u terms holds for thousands of terms with room to spare,
+ * and yet a tile left out or counted twice, or one product in less than the compute type, is far outside.
  */
-#include "closeness.h"
+#include "support/closeness.h"
 
 #include <check.h>
 #include <float.h>
@@ -24,7 +24,10 @@ static double smallest(attn_dtype compute)
     return compute == ATTN_F32 ? (double)FLT_MIN : DBL_MIN;
 }
 
-/* exp turns an absolute error of its argument into a relative one of its result, and a score is off by u peak. */
+/*
+ * exp turns an absolute error of its argument into a relative one of its result, and a score is off by u peak. The
+ * score itself would be too small a measure: 128 features of either sign that cancel leave the errors of 128 products.
+ */
 static double softmax_bound(double u, double peak)
 {
     return 8 * u * (1 + peak);
@@ -41,8 +44,8 @@ static double map_bound(const test_run *run, const naive_result *naive, attn_ste
         return 8 * u * terms;
     case ATTN_STEP_SCALED: /* tanh is 1 - 2 / (e^2x + 1) or the like: off by u, not by u tanh x */
         return 8 * u * (fabs(naive->scale) * terms + fabs(naive->step[step][at]) + naive->softcap);
-    case ATTN_STEP_MASKED: /* the bias is one more addition, of a number below 2 peak */
-        return 8 * u * (fabs(naive->scale) * terms + naive->softcap + 2 * peak);
+    case ATTN_STEP_MASKED: /* the bias is one more addition */
+        return 8 * u * (naive->softcap + peak);
     default: /* attention, dropped */
         return softmax_bound(u, peak) * naive->step[step][at] + smallest(run->plan.compute);
     }

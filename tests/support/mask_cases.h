@@ -4,7 +4,7 @@
 #ifndef TESTS_MASK_CASES_H
 #define TESTS_MASK_CASES_H
 
-#include "scene.h"
+#include "support/scene.h"
 
 typedef struct {
     const char *name;

@@ -1,8 +1,9 @@
 /*
  * naive_attention.c: attention as the papers write it, one loop a sum. Slow, and meant to be read in one go:
- * naive_attention at the end names the steps in their order.
+ * naive_attention at the end names the steps in their order. Sums run in long double where that is more than double:
+ * adding a thousand doubles one by one is less exact than what float64 kernels do, and they are measured by this.
  */
-#include "naive_attention.h"
+#include "support/naive_attention.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -126,22 +127,23 @@ static void measure(const attn_request *request, naive_result *r)
 void naive_norm(attn_norm_type type, double eps, const attn_linear *norm, size_t count, const double *from, double *to,
                 double *terms)
 {
-    double mean = 0, square = 0, size = 0;
+    long double mean = 0, square = 0;
+    double size = 0;
     for (size_t f = 0; f < count; f++) {
-        mean += from[f] / (double)count;
+        mean += from[f] / (long double)count;
         size += fabs(from[f]) / (double)count;
     }
     if (type == ATTN_NORM_RMS)
         mean = 0;
     for (size_t f = 0; f < count; f++)
-        square += (from[f] - mean) * (from[f] - mean) / (double)count;
-    double deviation = sqrt(square + eps);
+        square += (from[f] - mean) * (from[f] - mean) / count;
+    double deviation = (double)sqrtl(square + eps);
     for (size_t f = 0; f < count; f++) {
         double gain = norm->weight != NULL ? naive_read(norm->weight, 0, 0, 0, f) : 1;
         double shift = norm->bias != NULL ? naive_read(norm->bias, 0, 0, 0, f) : 0;
         if (terms != NULL)
             terms[f] = (fabs(from[f]) + size) / deviation * fabs(gain) + fabs(shift);
-        to[f] = (from[f] - mean) / deviation * gain + shift;
+        to[f] = (double)((from[f] - mean) / deviation * gain + shift);
     }
 }
 
@@ -200,14 +202,14 @@ static double project(const attn_request *request, const naive_result *r, part w
         linear = &w->qkv;
         h = fused_block(request, r, which, h);
     }
-    double sum = bias_at(linear->bias, h, width, d);
-    *terms = fabs(sum);
+    long double sum = bias_at(linear->bias, h, width, d);
+    *terms = (double)fabsl(sum);
     for (size_t f = 0; f < x->count; f++) {
         double weight = weight_at(request, linear->weight, h, width, f, d);
         sum += x->features[f] * weight;
         *terms += x->terms[f] * fabs(weight);
     }
-    return sum;
+    return (double)sum;
 }
 
 /* Reads the features of one token, normalised when the request says so. */
@@ -350,15 +352,16 @@ static void score(const head *a, size_t i, size_t j)
     naive_result *r = a->r;
     const attn_options *options = &a->request->options;
     size_t at = a->map + i * r->kv_len + j;
-    double sum = 0, terms = 0;
+    long double sum = 0;
+    double terms = 0;
     for (size_t d = 0; d < r->d_k; d++) {
         double term = a->q[i * r->d_k + d] * a->k[j * r->d_k + d];
         sum += term;
         terms += fabs(term);
     }
-    r->step[ATTN_STEP_SCORES][at] = sum;
+    r->step[ATTN_STEP_SCORES][at] = (double)sum;
     r->terms[ATTN_STEP_SCORES][at] = terms;
-    double scaled = sum * r->scale;
+    double scaled = (double)sum * r->scale;
     if (options->softcap > 0)
         scaled = options->softcap * tanh(scaled / options->softcap);
     r->step[ATTN_STEP_SCALED][at] = scaled;
@@ -383,7 +386,7 @@ static void head_scores(const head *a)
     }
 }
 
-/* Remembers how large the scores of a row are: its rounding errors grow with them. */
+/* Remembers how large the scores of a row are, and the terms that they are summed from. */
 static void row_peak(const head *a, size_t i)
 {
     naive_result *r = a->r;
@@ -392,9 +395,9 @@ static void row_peak(const head *a, size_t i)
         size_t at = a->map + i * r->kv_len + j;
         if (r->step[ATTN_STEP_MASK][at] == 0)
             continue;
-        double scaled = fabs(r->step[ATTN_STEP_SCALED][at]);
-        *peak = fmax(*peak, fmax(scaled, fabs(r->step[ATTN_STEP_MASKED][at])));
-        r->max_abs_score = fmax(r->max_abs_score, scaled);
+        double bias = fabs(r->step[ATTN_STEP_MASKED][at] - r->step[ATTN_STEP_SCALED][at]);
+        *peak = fmax(*peak, fabs(r->scale) * r->terms[ATTN_STEP_SCORES][at] + bias);
+        r->max_abs_score = fmax(r->max_abs_score, fabs(r->step[ATTN_STEP_MASKED][at]));
     }
 }
 
@@ -405,18 +408,18 @@ static void row_softmax(const head *a, size_t i)
     const double *masked = r->step[ATTN_STEP_MASKED] + a->map + i * r->kv_len;
     const double *mask = r->step[ATTN_STEP_MASK] + a->map + i * r->kv_len;
     double *weights = r->step[ATTN_STEP_ATTENTION] + a->map + i * r->kv_len;
-    double max = -HUGE_VAL, sum = 0, entropy = 0;
+    long double max = -HUGE_VAL, sum = 0, entropy = 0;
     for (size_t j = 0; j < r->kv_len; j++)
         if (mask[j] != 0 && !(masked[j] <= max))
             max = masked[j];
     for (size_t j = 0; j < r->kv_len; j++)
-        sum += weights[j] = mask[j] != 0 ? exp(masked[j] - max) : 0;
+        sum += weights[j] = mask[j] != 0 ? (double)expl(masked[j] - max) : 0;
     for (size_t j = 0; j < r->kv_len; j++) {
-        weights[j] /= sum;
+        weights[j] = (double)(weights[j] / sum);
         entropy -= weights[j] > 0 ? weights[j] * log(weights[j]) : 0;
     }
-    r->step[ATTN_STEP_LSE][a->rows + i] = max + log(sum);
-    r->step[ATTN_STEP_ENTROPY][a->rows + i] = entropy;
+    r->step[ATTN_STEP_LSE][a->rows + i] = (double)(max + logl(sum));
+    r->step[ATTN_STEP_ENTROPY][a->rows + i] = (double)entropy;
 }
 
 static void head_softmax(const head *a)
@@ -445,14 +448,19 @@ static void head_drop(const head *a, const uint8_t *keep)
 static void head_context(const head *a)
 {
     naive_result *r = a->r;
+    const double *mask = r->step[ATTN_STEP_MASK] + a->map, *weights = r->step[ATTN_STEP_DROPPED] + a->map;
     for (size_t i = 0; i < r->q_len; i++)
-        for (size_t j = 0; j < r->kv_len; j++) {
-            size_t at = a->map + i * r->kv_len + j;
-            for (size_t d = 0; d < r->d_v && r->step[ATTN_STEP_MASK][at] != 0; d++) {
-                double term = r->step[ATTN_STEP_DROPPED][at] * a->v[j * r->d_v + d];
-                r->step[ATTN_STEP_CONTEXT][(a->rows + i) * r->d_v + d] += term;
-                r->terms[ATTN_STEP_CONTEXT][(a->rows + i) * r->d_v + d] += fabs(term);
-            }
+        for (size_t d = 0; d < r->d_v; d++) {
+            long double sum = 0;
+            double terms = 0;
+            for (size_t j = 0; j < r->kv_len; j++)
+                if (mask[i * r->kv_len + j] != 0) {
+                    double term = weights[i * r->kv_len + j] * a->v[j * r->d_v + d];
+                    sum += term;
+                    terms += fabs(term);
+                }
+            r->step[ATTN_STEP_CONTEXT][(a->rows + i) * r->d_v + d] = (double)sum;
+            r->terms[ATTN_STEP_CONTEXT][(a->rows + i) * r->d_v + d] = terms;
         }
 }
 
@@ -483,15 +491,15 @@ double naive_project_output(const attn_request *request, size_t heads, size_t d_
 {
     const attn_linear *output = &request->weights.output;
     bool in_out = request->weights.layout == ATTN_LAYOUT_IN_OUT;
-    double sum = bias_at(output->bias, 0, 0, d);
-    *terms = fabs(sum);
+    long double sum = bias_at(output->bias, 0, 0, d);
+    *terms = (double)fabsl(sum);
     for (size_t c = 0; c < heads * d_v; c++) {
         size_t h = c / d_v, from = output->weight->rank == 3 ? c % d_v : c;
         double weight = in_out ? naive_read(output->weight, 0, h, from, d) : naive_read(output->weight, 0, h, d, from);
         sum += row[c] * weight;
         *terms += fabs(row[c] * weight);
     }
-    return sum;
+    return (double)sum;
 }
 
 static void make_projected(const attn_request *request, naive_result *r)

@@ -1,5 +1,6 @@
 /*
- * naive_attention.h: equation 1 once more, in double, with plain loops and no BLAS: what the core is compared with.
+ * naive_attention.h: equation 1 once more, in double or better, with plain loops and no BLAS: what the core is compared
+ * with.
  *
  *     out = softmax(q k^T / sqrt(d_k)) v        and all that plan.h lists around it
  *
@@ -24,9 +25,13 @@ typedef struct {
      * are in proportion to it, not to the sum. NULL for the other steps.
      */
     double *terms[ATTN_STEP_COUNT];
-    double *peak; /* (batch, heads, q_len): largest |score| that was let through, with and without bias */
+    /*
+     * (batch, heads, q_len): the largest scale * sum |q k| + |bias| of the keys that were let through. It bounds the
+     * scores of the row, and their rounding errors are in proportion to it.
+     */
+    double *peak;
     size_t rows_without_keys;
-    double max_abs_score;
+    double max_abs_score; /* of the scores that entered a softmax */
 } naive_result;
 
 /*

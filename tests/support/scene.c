@@ -1,7 +1,7 @@
 /*
  * scene.c: requests, runs and byte comparisons for the tests of the core.
  */
-#include "scene.h"
+#include "support/scene.h"
 
 #include <check.h>
 #include <inttypes.h>

@@ -1,0 +1,180 @@
+/*
+ * chunks.c: text that grows in an arena. Chunks double up to CHUNK_BYTES_MAX, so a small answer stays small and a
+ * large one has few.
+ */
+#include "codec/chunks.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CHUNK_BYTES_FIRST = 1 << 10, CHUNK_BYTES_MAX = 64 << 10 };
+
+struct chunks chunks_begin(attn_arena *arena)
+{
+    return (struct chunks){.arena = arena, .is_ok = true};
+}
+
+static struct chunk *new_chunk(attn_arena *arena, size_t capacity)
+{
+    struct chunk *chunk = NULL;
+    if (capacity <= SIZE_MAX - sizeof *chunk)
+        chunk = attn_arena_take(arena, sizeof *chunk + capacity, 1);
+    if (chunk != NULL)
+        *chunk = (struct chunk){.data = (char *)(chunk + 1), .capacity = capacity};
+    return chunk;
+}
+
+/* Twice the last one, header included, within bounds; what is wanted when that is more, or when memory is short. */
+static struct chunk *add_chunk(struct chunks *chunks, size_t want)
+{
+    size_t bytes = CHUNK_BYTES_FIRST;
+    if (chunks->last != NULL)
+        bytes = chunks->last->capacity < CHUNK_BYTES_MAX / 2 ? 2 * (chunks->last->capacity + sizeof(struct chunk))
+                                                             : CHUNK_BYTES_MAX;
+    size_t usual = bytes - sizeof(struct chunk);
+    struct chunk *chunk = usual > want ? new_chunk(chunks->arena, usual) : NULL;
+    if (chunk == NULL)
+        chunk = new_chunk(chunks->arena, want);
+    if (chunk == NULL)
+        return NULL;
+    if (chunks->last == NULL)
+        chunks->first = chunk;
+    else
+        chunks->last->next = chunk;
+    chunks->last = chunk;
+    return chunk;
+}
+
+char *chunks_reserve(struct chunks *chunks, size_t want)
+{
+    if (!chunks->is_ok)
+        return NULL;
+    struct chunk *last = chunks->last;
+    if (last == NULL || last->capacity - last->length < want)
+        last = add_chunk(chunks, want);
+    chunks->is_ok = last != NULL;
+    return last == NULL ? NULL : last->data + last->length;
+}
+
+void chunks_commit(struct chunks *chunks, size_t used)
+{
+    if (!chunks->is_ok || chunks->last == NULL)
+        return;
+    chunks->last->length += used;
+    chunks->total_bytes += used;
+}
+
+void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length)
+{
+    char *to = length == 0 ? NULL : chunks_reserve(chunks, length);
+    if (to == NULL)
+        return;
+    memcpy(to, bytes, length);
+    chunks_commit(chunks, length);
+}
+
+void chunks_text(struct chunks *chunks, const char *text)
+{
+    chunks_bytes(chunks, text, strlen(text));
+}
+
+void chunks_format(struct chunks *chunks, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        chunks->is_ok = false;
+        return;
+    }
+    char *to = chunks_reserve(chunks, (size_t)length + 1);
+    if (to == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(to, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    chunks_commit(chunks, (size_t)length);
+}
+
+/* Bytes of the UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0 when it is none. */
+static size_t character_length(const unsigned char *text)
+{
+    if (text[0] < 0x80)
+        return 1;
+    size_t length = text[0] >= 0xF0 ? 4 : text[0] >= 0xE0 ? 3 : 2;
+    if (text[0] < 0xC2 || text[0] > 0xF4)
+        return 0;
+    unsigned char low = 0x80, high = 0xBF;
+    if (text[0] == 0xE0)
+        low = 0xA0;
+    if (text[0] == 0xED)
+        high = 0x9F;
+    if (text[0] == 0xF0)
+        low = 0x90;
+    if (text[0] == 0xF4)
+        high = 0x8F;
+    if (text[1] < low || text[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++) {
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    return length;
+}
+
+/* What stands for a character that JSON does not allow as it is; NULL when it does. */
+static const char *json_escape(unsigned char character, char scratch[8])
+{
+    switch (character) {
+    case '"':
+        return "\\\"";
+    case '\\':
+        return "\\\\";
+    case '\n':
+        return "\\n";
+    case '\r':
+        return "\\r";
+    case '\t':
+        return "\\t";
+    }
+    if (character >= 0x20)
+        return NULL;
+    snprintf(scratch, 8, "\\u%04x", character);
+    return scratch;
+}
+
+void chunks_json_string(struct chunks *chunks, const char *text)
+{
+    chunks_bytes(chunks, "\"", 1);
+    const char *run = text; /* what has not been appended yet */
+    while (*text != '\0' && chunks->is_ok) {
+        char scratch[8];
+        size_t length = character_length((const unsigned char *)text);
+        const char *instead = length == 0 ? "\xEF\xBF\xBD" : json_escape((unsigned char)*text, scratch);
+        if (instead != NULL) {
+            chunks_bytes(chunks, run, (size_t)(text - run));
+            chunks_text(chunks, instead);
+            run = text + 1;
+        }
+        text += length == 0 ? 1 : length;
+    }
+    chunks_bytes(chunks, run, (size_t)(text - run));
+    chunks_bytes(chunks, "\"", 1);
+}
+
+void chunks_append(struct chunks *chunks, struct chunks *tail)
+{
+    chunks->is_ok = chunks->is_ok && tail->is_ok;
+    if (tail->first != NULL) {
+        if (chunks->last == NULL)
+            chunks->first = tail->first;
+        else
+            chunks->last->next = tail->first;
+        chunks->last = tail->last;
+        chunks->total_bytes += tail->total_bytes;
+    }
+    *tail = chunks_begin(tail->arena);
+}

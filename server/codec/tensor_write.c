@@ -1,0 +1,403 @@
+/*
+ * tensor_write.c: tensors to JSON text.
+ *
+ * Which brackets and commas stand before and behind an element follows from its row-major index alone. So the text of
+ * elements [from, to) can be made without knowing what stands before it: large tensors are cut into pieces of a fixed
+ * number of elements, formatted by all threads, and the text is the same however many there are.
+ */
+#include "codec/tensor_write.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "codec/base64.h"
+#include "codec/number_write.h"
+
+enum {
+    BLOCK = 252,               /* elements gathered at a time; a multiple of 3, for base64 */
+    PIECE = 8 * BLOCK,         /* elements of one task */
+    PARALLEL_FROM = 8 * PIECE, /* elements worth the hand-over to other threads */
+    WAVE_PIECES_MAX = 64,
+    STRETCH = 32 * PIECE, /* elements of one chunk of base64 */
+    SHAPE_TEXT_MAX = 21 * ATTN_MAX_RANK + 3,
+    FRAME_BYTES_MAX = SHAPE_TEXT_MAX + 64 /* member names, quotes, outermost brackets */
+};
+
+/* What the text of an element depends on; the same for all pieces. */
+struct writer {
+    attn_tensor elements; /* when a dimension is 0, only the dimensions before it: each element is then "[]" */
+    bool is_hollow;
+    size_t inner_levels; /* of brackets within the outermost */
+    size_t count;
+    struct tensor_style style;
+};
+
+/* Longest text of one element, without the comma. */
+static size_t element_bytes_max(attn_dtype dtype, const struct tensor_style *style)
+{
+    assert(dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_I64 || dtype == ATTN_BOOL);
+    if (dtype == ATTN_BOOL)
+        return sizeof "false" - 1;
+    if (dtype == ATTN_I64)
+        return sizeof "-9223372036854775808" - 1;
+    /* "-0.0000" or "-." with "e-308" go around the digits; an integer without exponent has up to 16. */
+    size_t digits = style->digits > 0 ? (size_t)style->digits : dtype == ATTN_F32 ? 9 : 17;
+    return digits < 10 ? 17 : digits + 7;
+}
+
+/* Copies elements [from, from + count) of the row-major order together. */
+static void gather(void *to, const attn_tensor *tensor, size_t from, size_t count)
+{
+    size_t size = attn_dtype_bytes(tensor->dtype);
+    size_t columns = tensor->rank == 0 ? 1 : tensor->shape[tensor->rank - 1];
+    ptrdiff_t step = tensor->rank == 0 ? 1 : tensor->stride[tensor->rank - 1];
+    char *out = to;
+    while (count > 0) {
+        size_t column = from % columns, row = from / columns;
+        size_t run = columns - column < count ? columns - column : count;
+        ptrdiff_t offset = (ptrdiff_t)column * step;
+        for (int d = tensor->rank - 1; d-- > 0; row /= tensor->shape[d])
+            offset += (ptrdiff_t)(row % tensor->shape[d]) * tensor->stride[d];
+        const char *at = (const char *)tensor->data + offset * (ptrdiff_t)size;
+        if (step == 1)
+            memcpy(out, at, run * size);
+        for (size_t i = 0; step != 1 && i < run; i++)
+            memcpy(out + i * size, at + (ptrdiff_t)i * step * (ptrdiff_t)size, size);
+        out += run * size;
+        from += run;
+        count -= run;
+    }
+}
+
+static char *put(char *to, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(to, text, length);
+    return to + length;
+}
+
+static char *put_special(char *to, double value, const struct tensor_style *style)
+{
+    if (isnan(value))
+        return put(to, "\"NaN\"");
+    if (value > 0)
+        return put(to, "\"Infinity\"");
+    return put(to, style->null_for_minus_infinity ? "null" : "\"-Infinity\"");
+}
+
+static char *put_f32(char *to, float value, const struct tensor_style *style)
+{
+    if (!isfinite(value))
+        return put_special(to, (double)value, style);
+    return style->digits == 0 ? number_write_f32(to, value) : number_write_digits(to, (double)value, style->digits);
+}
+
+static char *put_f64(char *to, double value, const struct tensor_style *style)
+{
+    if (!isfinite(value))
+        return put_special(to, value, style);
+    return style->digits == 0 ? number_write_f64(to, value) : number_write_digits(to, value, style->digits);
+}
+
+static char *put_i64(char *to, int64_t value)
+{
+    char digits[24];
+    char *at = digits + sizeof digits;
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        *--at = (char)('0' + magnitude % 10);
+        magnitude /= 10;
+    } while (magnitude > 0);
+    if (value < 0)
+        *--at = '-';
+    size_t length = (size_t)(digits + sizeof digits - at);
+    memcpy(to, at, length);
+    return to + length;
+}
+
+/* A block of elements in the type they have. */
+union block {
+    float f32[BLOCK];
+    double f64[BLOCK];
+    int64_t i64[BLOCK];
+    uint8_t bytes[BLOCK * 8];
+};
+
+static char *put_element(char *to, const struct writer *writer, const union block *block, size_t i)
+{
+    if (writer->is_hollow)
+        return put(to, "[]");
+    if (writer->elements.dtype == ATTN_F32)
+        return put_f32(to, block->f32[i], &writer->style);
+    if (writer->elements.dtype == ATTN_F64)
+        return put_f64(to, block->f64[i], &writer->style);
+    if (writer->elements.dtype == ATTN_I64)
+        return put_i64(to, block->i64[i]);
+    return put(to, block->bytes[i] != 0 ? "true" : "false");
+}
+
+/* How many of the inner brackets open before element index; as many close behind the one before it. */
+static size_t count_boundaries(const struct writer *writer, size_t index)
+{
+    size_t boundaries = 0;
+    while (boundaries < writer->inner_levels) {
+        size_t length = writer->elements.shape[(size_t)writer->elements.rank - 1 - boundaries];
+        if (index % length != 0)
+            break;
+        index /= length;
+        boundaries++;
+    }
+    return boundaries;
+}
+
+/* The text of elements [from, from + count), count <= BLOCK, with all that stands between and at most before them. */
+static char *put_block(char *to, const struct writer *writer, size_t from, size_t count)
+{
+    union block block;
+    if (!writer->is_hollow)
+        gather(&block, &writer->elements, from, count);
+    size_t columns = writer->inner_levels > 0 ? writer->elements.shape[writer->elements.rank - 1] : writer->count;
+    size_t column = from % columns;
+    for (size_t i = 0; i < count; i++) {
+        size_t boundaries = column == 0 ? count_boundaries(writer, from + i) : 0;
+        if (from + i > 0) {
+            memset(to, ']', boundaries);
+            to += boundaries;
+            *to++ = ',';
+        }
+        memset(to, '[', boundaries);
+        to = put_element(to + boundaries, writer, &block, i);
+        column = column + 1 == columns ? 0 : column + 1;
+    }
+    size_t closing = from + count == writer->count ? writer->inner_levels : 0;
+    memset(to, ']', closing);
+    return to + closing;
+}
+
+static size_t add_or_max(size_t a, size_t b)
+{
+    size_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
+}
+
+static size_t multiply_or_max(size_t a, size_t b)
+{
+    size_t product;
+    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
+}
+
+/* At most so long is the text of count elements, wherever they stand; SIZE_MAX when that does not fit. */
+static size_t text_bytes_max(const struct writer *writer, size_t count)
+{
+    const attn_tensor *elements = &writer->elements;
+    size_t element = writer->is_hollow ? 2 : element_bytes_max(elements->dtype, &writer->style);
+    size_t bytes = multiply_or_max(count, element + 1);
+    size_t boundaries = count;
+    for (size_t i = 1; i <= writer->inner_levels; i++) {
+        boundaries = boundaries / elements->shape[(size_t)elements->rank - i] + 1;
+        bytes = add_or_max(bytes, multiply_or_max(2, boundaries));
+    }
+    return bytes;
+}
+
+static void write_serial(const struct writer *writer, struct chunks *out)
+{
+    size_t room = text_bytes_max(writer, BLOCK) + NUMBER_TEXT_MAX;
+    for (size_t from = 0; from < writer->count && out->is_ok; from += BLOCK) {
+        size_t count = writer->count - from < BLOCK ? writer->count - from : BLOCK;
+        char *to = chunks_reserve(out, room);
+        if (to != NULL)
+            chunks_commit(out, (size_t)(put_block(to, writer, from, count) - to));
+    }
+}
+
+/* Pieces that are formatted together: each into its own part of scratch, then copied to where it belongs. */
+struct wave {
+    const struct writer *writer;
+    size_t first; /* element of the wave */
+    size_t pieces;
+    char *scratch;
+    size_t piece_bytes;
+    size_t length[WAVE_PIECES_MAX];
+    char *to[WAVE_PIECES_MAX];
+};
+
+static void format_piece(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    struct wave *wave = argument;
+    size_t from = wave->first + index * PIECE;
+    size_t end = wave->writer->count - from < PIECE ? wave->writer->count : from + PIECE;
+    char *start = wave->scratch + index * wave->piece_bytes;
+    char *to = start;
+    for (; from < end; from += BLOCK)
+        to = put_block(to, wave->writer, from, end - from < BLOCK ? end - from : BLOCK);
+    wave->length[index] = (size_t)(to - start);
+}
+
+static void copy_piece(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    struct wave *wave = argument;
+    memcpy(wave->to[index], wave->scratch + index * wave->piece_bytes, wave->length[index]);
+}
+
+static void run_wave(struct wave *wave, const attn_runtime *runtime, struct chunks *out)
+{
+    runtime->run(runtime->context, wave->pieces, format_piece, wave);
+    size_t bytes = 0;
+    for (size_t i = 0; i < wave->pieces; i++)
+        bytes += wave->length[i];
+    char *to = chunks_reserve(out, bytes);
+    if (to == NULL)
+        return;
+    for (size_t i = 0; i < wave->pieces; i++) {
+        wave->to[i] = to;
+        to += wave->length[i];
+    }
+    runtime->run(runtime->context, wave->pieces, copy_piece, wave);
+    chunks_commit(out, bytes);
+}
+
+/*
+ * The longest possible text may be twice the real one, so pieces are not formatted in place: that would cost memory in
+ * proportion to the tensor. Waves of a few pieces need a scratch of fixed size, and the result none too much.
+ */
+static void write_parallel(const struct writer *writer, const attn_runtime *runtime, struct chunks *out)
+{
+    size_t at_once = runtime->threads < WAVE_PIECES_MAX / 2 ? 2 * runtime->threads : WAVE_PIECES_MAX;
+    struct wave wave = {.writer = writer, .piece_bytes = text_bytes_max(writer, PIECE) + NUMBER_TEXT_MAX};
+    wave.scratch = attn_arena_take(out->arena, at_once, wave.piece_bytes);
+    if (wave.scratch == NULL) {
+        write_serial(writer, out);
+        return;
+    }
+    for (; wave.first < writer->count && out->is_ok; wave.first += at_once * PIECE) {
+        size_t left = (writer->count - wave.first - 1) / PIECE + 1;
+        wave.pieces = left < at_once ? left : at_once;
+        run_wave(&wave, runtime, out);
+    }
+}
+
+/* The tensor as nested, or else flat, arrays; false when it is hollow with more cells than can be counted. */
+static bool plan_writer(const attn_tensor *tensor, const struct tensor_style *style, struct writer *writer)
+{
+    *writer = (struct writer){.elements = *tensor, .style = *style};
+    int hollow = 0;
+    while (hollow < tensor->rank && tensor->shape[hollow] != 0)
+        hollow++;
+    bool is_nested = style->form == TENSOR_FORM_NESTED;
+    writer->is_hollow = is_nested && hollow < tensor->rank;
+    if (writer->is_hollow)
+        writer->elements.rank = hollow;
+    int rank = writer->elements.rank;
+    writer->inner_levels = is_nested && rank > 1 ? (size_t)rank - 1 : 0;
+    return attn_shape_count(rank, tensor->shape, &writer->count);
+}
+
+static void write_arrays(const attn_tensor *tensor, const struct tensor_style *style, const attn_runtime *runtime,
+                         struct chunks *out)
+{
+    struct writer writer;
+    if (!plan_writer(tensor, style, &writer)) {
+        out->is_ok = false;
+        return;
+    }
+    bool has_outermost = style->form == TENSOR_FORM_FLAT || writer.elements.rank > 0;
+    if (has_outermost)
+        chunks_text(out, "[");
+    if (runtime->threads > 1 && writer.count >= PARALLEL_FROM)
+        write_parallel(&writer, runtime, out);
+    else
+        write_serial(&writer, out);
+    if (has_outermost)
+        chunks_text(out, "]");
+}
+
+/* Elements [first, first + count) on their way to base64 text at to. */
+struct stretch {
+    const attn_tensor *tensor;
+    size_t first, count;
+    char *to;
+};
+
+/* Bytes as they are transferred: little-endian, bool 0 or 1. */
+static void make_portable(union block *block, attn_dtype dtype, size_t count)
+{
+    for (size_t i = 0; dtype == ATTN_BOOL && i < count; i++)
+        block->bytes[i] = block->bytes[i] != 0;
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    size_t size = attn_dtype_bytes(dtype);
+    for (size_t i = 0; i < count * size; i += size) {
+        for (size_t j = 0; j < size / 2; j++) {
+            uint8_t byte = block->bytes[i + j];
+            block->bytes[i + j] = block->bytes[i + size - 1 - j];
+            block->bytes[i + size - 1 - j] = byte;
+        }
+    }
+#endif
+}
+
+/* Every block but the last is whole groups of 3 bytes, so its text starts where the one before it ends. */
+static void encode_piece(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct stretch *stretch = argument;
+    size_t size = attn_dtype_bytes(stretch->tensor->dtype);
+    size_t end = stretch->count - index * PIECE < PIECE ? stretch->count : (index + 1) * PIECE;
+    for (size_t from = index * PIECE; from < end; from += BLOCK) {
+        union block block;
+        size_t count = end - from < BLOCK ? end - from : BLOCK;
+        gather(&block, stretch->tensor, stretch->first + from, count);
+        make_portable(&block, stretch->tensor->dtype, count);
+        base64_encode(stretch->to + base64_encoded_length(from * size), &block, count * size);
+    }
+}
+
+static void write_base64(const attn_tensor *tensor, const attn_runtime *runtime, struct chunks *out)
+{
+    size_t total = attn_tensor_count(tensor);
+    for (size_t first = 0; first < total && out->is_ok; first += STRETCH) {
+        struct stretch stretch = {.tensor = tensor, .first = first};
+        stretch.count = total - first < STRETCH ? total - first : STRETCH;
+        size_t length = base64_encoded_length(stretch.count * attn_dtype_bytes(tensor->dtype));
+        stretch.to = chunks_reserve(out, length);
+        if (stretch.to == NULL)
+            return;
+        runtime->run(runtime->context, (stretch.count - 1) / PIECE + 1, encode_piece, &stretch);
+        chunks_commit(out, length);
+    }
+}
+
+void tensor_write_json(const attn_tensor *tensor, const struct tensor_style *style, const attn_runtime *runtime,
+                       struct chunks *out)
+{
+    if (style->form == TENSOR_FORM_NESTED) {
+        write_arrays(tensor, style, runtime, out);
+        return;
+    }
+    char shape[SHAPE_TEXT_MAX];
+    attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape);
+    if (style->form == TENSOR_FORM_FLAT) {
+        chunks_format(out, "{\"shape\":%s,\"data\":", shape);
+        write_arrays(tensor, style, runtime, out);
+        chunks_text(out, "}");
+    } else {
+        chunks_format(out, "{\"shape\":%s,\"dtype\":\"%s\",\"base64\":\"", shape, attn_dtype_name(tensor->dtype));
+        write_base64(tensor, runtime, out);
+        chunks_text(out, "\"}");
+    }
+}
+
+size_t tensor_write_bound(const attn_tensor *tensor, const struct tensor_style *style)
+{
+    if (style->form == TENSOR_FORM_BASE64) {
+        size_t bytes = multiply_or_max(attn_tensor_count(tensor), attn_dtype_bytes(tensor->dtype));
+        return bytes > SIZE_MAX / 2 ? SIZE_MAX : base64_encoded_length(bytes) + FRAME_BYTES_MAX;
+    }
+    struct writer writer;
+    if (!plan_writer(tensor, style, &writer))
+        return SIZE_MAX;
+    return add_or_max(text_bytes_max(&writer, writer.count), FRAME_BYTES_MAX);
+}

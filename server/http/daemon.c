@@ -1,0 +1,224 @@
+/*
+ * daemon.c: the HTTP server: start, drain, stop.
+ */
+#include "http/daemon.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "http/request.h"
+
+/* What the library may take for one connection: its header, and a window of its body. */
+enum { CONNECTION_MEMORY = 128 << 10 };
+
+/* ---- the listening socket ---------------------------------------------------------------------------------------- */
+
+static int listen_at(const struct addrinfo *address)
+{
+    const int yes = 1, no = 0;
+    const int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (address->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+static int listen_on(const char *host, const char *port, char *message, size_t message_size)
+{
+    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *addresses = NULL;
+    const int failure = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
+    if (failure != 0) {
+        snprintf(message, message_size, "cannot listen on \"%s\": %s", host, gai_strerror(failure));
+        return -1;
+    }
+    int fd = -1;
+    for (const struct addrinfo *address = addresses; address != NULL && fd < 0; address = address->ai_next)
+        fd = listen_at(address);
+    if (fd < 0)
+        snprintf(message, message_size, "cannot listen on %s:%s: %s", host, port, strerror(errno));
+    freeaddrinfo(addresses);
+    return fd;
+}
+
+static void write_url(struct http_server *server)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getsockname(server->listen_fd, (struct sockaddr *)&address, &length) != 0 ||
+        getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return;
+    const bool is_ipv6 = strchr(host, ':') != NULL;
+    snprintf(server->url, sizeof server->url, "http://%s%.100s%s:%.8s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
+             port);
+}
+
+/* ---- start ------------------------------------------------------------------------------------------------------- */
+
+static void say_for_library(void *cls, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+
+/* What the library has to say is mostly about clients that misbehave or leave. */
+static void say_for_library(void *cls, const char *format, va_list arguments)
+{
+    const struct http_server *server = cls;
+    char text[512];
+    vsnprintf(text, sizeof text, format, arguments);
+    text[strcspn(text, "\n")] = '\0';
+    log_say(server->setup.log, LOG_DEBUG, "libmicrohttpd: %s", text);
+}
+
+/* Refuse what the standard refuses, as far as the library can. */
+#if MHD_VERSION >= 0x01000000
+#define STRICT_OPTION MHD_OPTION_CLIENT_DISCIPLINE_LVL
+#else
+#define STRICT_OPTION MHD_OPTION_STRICT_FOR_CLIENT
+#endif
+
+static struct MHD_Daemon *start_library(struct http_server *server)
+{
+    const struct http_setup *setup = &server->setup;
+    const unsigned connections = setup->connections > setup->io_threads ? setup->connections : setup->io_threads;
+    struct MHD_OptionItem more[] = {
+        {setup->io_threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, setup->io_threads, NULL},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+                            request_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library, server,
+                            MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_URI_LOG_CALLBACK, request_begin,
+                            server, MHD_OPTION_NOTIFY_COMPLETED, request_end, server, MHD_OPTION_CONNECTION_LIMIT,
+                            connections, MHD_OPTION_CONNECTION_TIMEOUT, setup->idle_timeout_s,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, STRICT_OPTION, 1,
+                            MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+}
+
+static void close_listening_socket(struct http_server *server)
+{
+    if (server->listen_fd < 0)
+        return;
+    /* Shut down first: another process may hold a copy, and would otherwise go on accepting. */
+    shutdown(server->listen_fd, SHUT_RDWR);
+    close(server->listen_fd);
+    server->listen_fd = -1;
+}
+
+static void server_free(struct http_server *server)
+{
+    close_listening_socket(server);
+    pthread_cond_destroy(&server->changed);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
+static struct http_server *server_create(const struct http_setup *setup)
+{
+    struct http_server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return NULL;
+    server->setup = *setup;
+    server->listen_fd = -1;
+    snprintf(server->http_library, sizeof server->http_library, "libmicrohttpd %s", MHD_get_version());
+    server->setup.facts.http_library = server->http_library;
+    if (getrandom(&server->id_seed, sizeof server->id_seed, GRND_NONBLOCK) != (ssize_t)sizeof server->id_seed)
+        server->id_seed = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&server->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&server->lock, NULL);
+    return server;
+}
+
+struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size)
+{
+    struct http_server *server = server_create(setup);
+    if (server == NULL) {
+        snprintf(message, message_size, "no memory to start");
+        return NULL;
+    }
+    server->listen_fd = listen_on(setup->host, setup->port, message, message_size);
+    if (server->listen_fd >= 0) {
+        write_url(server);
+        server->mhd = start_library(server);
+        if (server->mhd != NULL)
+            return server;
+        snprintf(message, message_size, "libmicrohttpd cannot start its threads: %s", strerror(errno));
+    }
+    server_free(server);
+    return NULL;
+}
+
+const char *http_daemon_url(const struct http_server *server)
+{
+    return server->url;
+}
+
+/* ---- drain and stop ---------------------------------------------------------------------------------------------- */
+
+void http_daemon_begin_drain(struct http_server *server)
+{
+    atomic_store(&server->is_draining, true);
+}
+
+void http_daemon_stop_listening(struct http_server *server)
+{
+    http_daemon_begin_drain(server);
+    if (server->listen_fd >= 0)
+        MHD_quiesce_daemon(server->mhd);
+    close_listening_socket(server);
+}
+
+bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += (time_t)timeout_s;
+    pthread_mutex_lock(&server->lock);
+    int waited = 0;
+    while (server->requests > 0 && waited == 0)
+        waited = pthread_cond_timedwait(&server->changed, &server->lock, &deadline);
+    const bool is_idle = server->requests == 0;
+    pthread_mutex_unlock(&server->lock);
+    return is_idle;
+}
+
+/* The library must not be stopped while a connection is suspended, and every job resumes its own. */
+static void await_jobs(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->is_closed = true;
+    while (server->jobs > 0)
+        pthread_cond_wait(&server->changed, &server->lock);
+    pthread_mutex_unlock(&server->lock);
+}
+
+enum { LAST_WORDS_S = 1 };
+
+void http_daemon_stop(struct http_server *server)
+{
+    if (server == NULL)
+        return;
+    http_daemon_stop_listening(server);
+    atomic_store(&server->is_cancelled, true);
+    await_jobs(server);
+    /* A moment for the last answers to leave; a client that does not read them is not waited for. */
+    (void)http_daemon_await_idle(server, LAST_WORDS_S);
+    MHD_stop_daemon(server->mhd);
+    server_free(server);
+}

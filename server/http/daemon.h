@@ -1,0 +1,51 @@
+/*
+ * daemon.h: the HTTP server: start, drain, stop.
+ *
+ * I/O threads receive and send; every POST becomes a job of the executor while its connection is suspended.
+ */
+#ifndef HTTP_DAEMON_H
+#define HTTP_DAEMON_H
+
+#include "log.h"
+#include "service/attend.h"
+#include "service/executor.h"
+#include "service/health.h"
+
+struct http_server;
+
+/* What answers a POST: attend_run, or what a test puts in its place. Runs in a compute thread. */
+typedef attn_status http_attend(envelope_kind kind, const char *body, size_t body_bytes,
+                                const struct attend_limits *limits, const attn_runtime *runtime, struct chunks *out,
+                                struct attend_times *times, attn_error *err);
+
+/* All pointers are borrowed until http_daemon_stop. */
+struct http_setup {
+    const char *host, *port; /* host "": every address; port "0": a free one */
+    const char *cors_origin; /* "*", "none", or a list separated by commas */
+    unsigned io_threads, connections, idle_timeout_s, receive_timeout_s;
+    size_t max_body_bytes;       /* below limits.memory_bytes */
+    struct attend_limits limits; /* memory_bytes is the ceiling of a request's arena */
+    http_attend *attend;
+    struct executor *executor;
+    const struct log *log;
+    struct health_facts facts; /* http_library is filled in by the server */
+};
+
+/* Serves once this returns. NULL: message says what the system refused. */
+struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size);
+/* "http://127.0.0.1:8080", with the port that was taken. Lives as long as the server. */
+const char *http_daemon_url(const struct http_server *server);
+
+/* From now on /readyz says 503 and every answer closes its connection; new connections are still served. */
+void http_daemon_begin_drain(struct http_server *server);
+/* Closes the listening socket; connections that are there go on. */
+void http_daemon_stop_listening(struct http_server *server);
+/* Waits until no request is on its way, at most so long; false when some still are. */
+bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s);
+/*
+ * Ends the server from any state: jobs are asked to stop, every suspended connection is resumed, everything is given
+ * back. The executor must still be running. NULL is fine.
+ */
+void http_daemon_stop(struct http_server *server);
+
+#endif

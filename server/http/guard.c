@@ -1,0 +1,141 @@
+/*
+ * guard.c: what a strict HTTP/1.1 server refuses.
+ */
+#include "http/guard.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "text.h"
+
+/* RFC 9110, section 5.6.2. Names that the library left a space in ("Content-Length :") fail here. */
+static bool is_token(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\0' || (!isalnum((unsigned char)text[i]) && strchr("!#$%&'*+-.^_`|~", text[i]) == NULL))
+            return false;
+    return length > 0;
+}
+
+static bool has_control(const char *value, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
+            return true;
+    return false;
+}
+
+/* Letters, digits and what addresses are written with: no list, no path, no user. */
+static bool is_host(const char *value)
+{
+    for (const char *c = value; *c != '\0'; c++)
+        if (!isalnum((unsigned char)*c) && strchr("-._~:[]%!$&'()*+;=", *c) == NULL)
+            return false;
+    return true;
+}
+
+static void refuse(struct guard_fields *fields, const char *refusal)
+{
+    if (fields->refusal == NULL)
+        fields->refusal = refusal;
+}
+
+static void read_length(struct guard_fields *fields, const char *value)
+{
+    fields->content_lengths++;
+    if (!text_read_count(value, &fields->content_length))
+        refuse(fields, "Content-Length must be a decimal number");
+}
+
+static void read_host(struct guard_fields *fields, const char *value)
+{
+    fields->hosts++;
+    if (!is_host(value))
+        refuse(fields, "Host must be a name or an address, with an optional port");
+}
+
+struct kept_field {
+    const char *name;
+    size_t at; /* of the pointer in struct guard_fields that keeps its value */
+};
+
+static const struct kept_field kept_fields[] = {
+    {"Expect", offsetof(struct guard_fields, expect)},
+    {"Content-Type", offsetof(struct guard_fields, content_type)},
+    {"Content-Encoding", offsetof(struct guard_fields, content_encoding)},
+    {"Origin", offsetof(struct guard_fields, origin)},
+    {"X-Request-Id", offsetof(struct guard_fields, request_id)},
+    {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
+};
+
+static void keep(struct guard_fields *fields, const char *name, const char *value)
+{
+    for (size_t i = 0; i < sizeof kept_fields / sizeof kept_fields[0]; i++)
+        if (strcasecmp(name, kept_fields[i].name) == 0)
+            memcpy((char *)fields + kept_fields[i].at, &value, sizeof value);
+}
+
+static enum MHD_Result read_field(void *cls, enum MHD_ValueKind kind, const char *name, size_t name_length,
+                                  const char *value, size_t value_length)
+{
+    struct guard_fields *fields = cls;
+    (void)kind;
+    if (value == NULL)
+        value = "";
+    if (!is_token(name, name_length))
+        refuse(fields, "a header name holds a byte that no name may hold");
+    else if (has_control(value, value_length))
+        refuse(fields, "a header value holds a control byte");
+    else if (strcasecmp(name, "Content-Length") == 0)
+        read_length(fields, value);
+    else if (strcasecmp(name, "Host") == 0)
+        read_host(fields, value);
+    else if (strcasecmp(name, "Accept") == 0)
+        negotiate_add(&fields->accept, value);
+    else
+        keep(fields, name, value);
+    if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        fields->transfer_encodings++;
+        fields->transfer_encoding = value;
+    }
+    return MHD_YES;
+}
+
+void guard_read_fields(struct MHD_Connection *connection, struct guard_fields *fields)
+{
+    memset(fields, 0, sizeof *fields);
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_field, fields);
+}
+
+const char *guard_refuses(const struct guard_fields *fields, const char *method, const char *version)
+{
+    const bool is_1_1 = strcmp(version, "HTTP/1.1") == 0;
+    if (!is_1_1 && strcmp(version, "HTTP/1.0") != 0)
+        return "this server speaks HTTP/1.1 and HTTP/1.0";
+    if (!is_token(method, strlen(method)))
+        return "the method holds a byte that no method may hold";
+    if (fields->refusal != NULL)
+        return fields->refusal;
+    if (fields->hosts > 1 || (is_1_1 && fields->hosts == 0))
+        return "a request needs exactly one Host field";
+    if (fields->content_lengths > 1)
+        return "a request may have one Content-Length field only";
+    if (fields->transfer_encodings > 1)
+        return "a request may have one Transfer-Encoding field only";
+    if (fields->transfer_encodings > 0 && fields->content_lengths > 0)
+        return "a request may have Content-Length or Transfer-Encoding, not both";
+    if (fields->transfer_encodings > 0 && (!is_1_1 || strcasecmp(fields->transfer_encoding, "chunked") != 0))
+        return "the only Transfer-Encoding understood is chunked, in HTTP/1.1";
+    return NULL;
+}
+
+bool guard_is_chunked(const struct guard_fields *fields)
+{
+    return fields->transfer_encodings > 0;
+}
+
+bool guard_has_body(const struct guard_fields *fields)
+{
+    return guard_is_chunked(fields) || fields->content_length > 0;
+}

@@ -1,0 +1,222 @@
+/*
+ * reply.c: what is answered: attn_status and our own refusals to HTTP status, headers, and the body as it is sent.
+ */
+#include "http/reply.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/answer.h"
+#include "http/cors.h"
+#include "http/request.h"
+
+static const char json_type[] = "application/json", problem_type[] = "application/problem+json";
+
+/* Sent when there is no memory to write anything better. */
+static const char no_memory_text[] =
+    "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
+    "\"title\":\"out of memory\",\"status\":503,\"detail\":\"the server has no memory left for this request\"}";
+
+struct outcome {
+    unsigned status;
+    const char *type, *title;
+};
+
+static struct outcome outcome_of_status(attn_status status)
+{
+    switch (status) {
+    case ATTN_OK:
+        return (struct outcome){MHD_HTTP_OK, "ok", "done"};
+    case ATTN_ERR_SYNTAX:
+        return (struct outcome){MHD_HTTP_BAD_REQUEST, "syntax", "body is not valid JSON"};
+    case ATTN_ERR_FIELD:
+        return (struct outcome){MHD_HTTP_BAD_REQUEST, "field",
+                                "member unknown, missing, of the wrong type or not supported"};
+    case ATTN_ERR_SHAPE:
+        return (struct outcome){MHD_HTTP_BAD_REQUEST, "shape", "shapes disagree"};
+    case ATTN_ERR_VALUE:
+        return (struct outcome){MHD_HTTP_BAD_REQUEST, "value", "value not allowed"};
+    case ATTN_ERR_TOO_LARGE:
+        return (struct outcome){MHD_HTTP_CONTENT_TOO_LARGE, "too-large", "request or result is over a limit"};
+    case ATTN_ERR_NO_MEMORY:
+        return (struct outcome){MHD_HTTP_SERVICE_UNAVAILABLE, "no-memory", "out of memory"};
+    case ATTN_ERR_CANCELLED:
+        return (struct outcome){MHD_HTTP_SERVICE_UNAVAILABLE, "cancelled", "server ended the computation"};
+    }
+    return (struct outcome){MHD_HTTP_SERVICE_UNAVAILABLE, "unknown", "unknown outcome"};
+}
+
+static const struct outcome problems[] = {
+#define REPLY_PROBLEM_ROW(code, status, type, title) [code] = {status, type, title},
+    REPLY_PROBLEM_LIST(REPLY_PROBLEM_ROW)
+#undef REPLY_PROBLEM_ROW
+};
+
+static void begin(struct request *request, unsigned status, const char *content_type)
+{
+    request->reply = (struct reply){
+        .status = status,
+        .content_type = content_type,
+        .chunks = chunks_begin(request->arena),
+    };
+}
+
+struct chunks *reply_begin_json(struct request *request, unsigned status)
+{
+    begin(request, status, json_type);
+    return &request->reply.chunks;
+}
+
+void reply_constant(struct request *request, const char *content_type, struct text_span text)
+{
+    begin(request, MHD_HTTP_OK, content_type);
+    request->reply.constant = text;
+}
+
+void reply_options(struct request *request, const char *allow, bool is_preflight)
+{
+    begin(request, MHD_HTTP_NO_CONTENT, NULL);
+    request->reply.is_preflight = is_preflight;
+    snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
+}
+
+static void reply_error(struct request *request, struct outcome outcome, const attn_error *error)
+{
+    const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
+    begin(request, outcome.status, as_problem ? problem_type : json_type);
+    answer_write_error(error, outcome.type, outcome.title, (int)outcome.status, request->id, &request->reply.chunks);
+    if (outcome.status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        request->reply.retry_after_s = executor_retry_after_s(request->server->setup.executor);
+}
+
+void reply_refuse(struct request *request, enum reply_problem problem, const char *format, ...)
+{
+    attn_error error = {.status = ATTN_ERR_VALUE};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error.message, sizeof error.message, format, arguments);
+    va_end(arguments);
+    reply_error(request, problems[problem], &error);
+    if (problem == PROBLEM_METHOD)
+        route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
+}
+
+void reply_failure(struct request *request, const attn_error *error)
+{
+    reply_error(request, outcome_of_status(error->status), error);
+}
+
+bool reply_lay_out(struct request *request)
+{
+    struct reply *reply = &request->reply;
+    size_t count = 0;
+    for (const struct chunk *chunk = reply->chunks.first; chunk != NULL; chunk = chunk->next)
+        count++;
+    if (!reply->chunks.is_ok || count > UINT_MAX)
+        return false;
+    reply->pieces = attn_arena_take(request->arena, count, sizeof *reply->pieces);
+    if (reply->pieces == NULL)
+        return false;
+    reply->piece_count = (unsigned)count;
+    size_t i = 0;
+    for (const struct chunk *chunk = reply->chunks.first; chunk != NULL; chunk = chunk->next)
+        reply->pieces[i++] = (struct MHD_IoVec){chunk->data, chunk->length};
+    return true;
+}
+
+static struct MHD_Response *response_of_text(struct text_span text)
+{
+    const struct MHD_IoVec piece = {text.at, text.length};
+    return MHD_create_response_from_iovec(&piece, 1, NULL, NULL);
+}
+
+/* The pieces stay where they are: in the arena, which outlives the response. */
+static struct MHD_Response *response_of_pieces(struct request *request)
+{
+    struct reply *reply = &request->reply;
+    if (reply->pieces != NULL || reply_lay_out(request)) {
+        reply->sent_bytes = reply->chunks.total_bytes;
+        return MHD_create_response_from_iovec(reply->pieces, reply->piece_count, NULL, NULL);
+    }
+    *reply = (struct reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE, .content_type = json_type, .retry_after_s = 1};
+    reply->sent_bytes = sizeof no_memory_text - 1;
+    return response_of_text(text_span_of(no_memory_text));
+}
+
+static struct MHD_Response *response_create(struct request *request)
+{
+    struct reply *reply = &request->reply;
+    if (reply->content_type == NULL)
+        return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (reply->constant.at == NULL)
+        return response_of_pieces(request);
+    reply->sent_bytes = reply->constant.length;
+    return response_of_text(reply->constant);
+}
+
+static void add_field(struct MHD_Response *response, const char *name, const char *value)
+{
+    /* Without memory for a field the answer goes out without it: better than none. */
+    (void)MHD_add_response_header(response, name, value);
+}
+
+static void add_timing(struct MHD_Response *response, const struct request_clock *clock)
+{
+    char text[200];
+    if (!clock->is_computed)
+        return;
+    snprintf(text, sizeof text, "receive;dur=%.3f, queue;dur=%.3f, parse;dur=%.3f, compute;dur=%.3f, write;dur=%.3f",
+             clock->received - clock->begun, clock->queue_ms, clock->times.parse_ms, clock->times.compute_ms,
+             clock->times.write_ms);
+    add_field(response, "Server-Timing", text);
+}
+
+static void add_fields(struct MHD_Response *response, const struct request *request)
+{
+    const struct reply *reply = &request->reply;
+    char seconds[16];
+    add_field(response, "X-Request-Id", request->id);
+    if (reply->content_type != NULL)
+        add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    if (reply->allow[0] != '\0')
+        add_field(response, MHD_HTTP_HEADER_ALLOW, reply->allow);
+    if (reply->retry_after_s > 0) {
+        snprintf(seconds, sizeof seconds, "%u", reply->retry_after_s);
+        add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    }
+    if (reply->status == MHD_HTTP_UNSUPPORTED_MEDIA_TYPE && request->fields.content_encoding != NULL)
+        add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
+    if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0)
+        add_field(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    add_timing(response, &request->clock);
+    cors_add_fields(response, request->server->setup.cors_origin, request->fields.origin,
+                    reply->is_preflight ? reply->allow : NULL);
+    if (request->closes || atomic_load(&request->server->is_draining))
+        add_field(response, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+enum MHD_Result reply_queue(struct request *request)
+{
+    struct MHD_Response *response = response_create(request);
+    if (response == NULL)
+        return MHD_NO;
+    add_fields(response, request);
+    const enum MHD_Result result = MHD_queue_response(request->connection, request->reply.status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+enum MHD_Result reply_without_memory(struct MHD_Connection *connection)
+{
+    struct MHD_Response *response = response_of_text(text_span_of(no_memory_text));
+    if (response == NULL)
+        return MHD_NO;
+    add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, json_type);
+    add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    add_field(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SERVICE_UNAVAILABLE, response);
+    MHD_destroy_response(response);
+    return result;
+}

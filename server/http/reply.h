@@ -1,0 +1,72 @@
+/*
+ * reply.h: what is answered: attn_status and our own refusals to HTTP status, headers, and the body as it is sent.
+ *
+ * The only place that knows HTTP numbers.
+ */
+#ifndef HTTP_REPLY_H
+#define HTTP_REPLY_H
+
+#include <microhttpd.h>
+
+#include "codec/chunks.h"
+#include "text.h"
+
+struct request;
+
+/* What the HTTP side refuses by itself: code, status, type in the answer, title. */
+#define REPLY_PROBLEM_LIST(X)                                                                                          \
+    X(PROBLEM_BAD_REQUEST, 400, "bad-request", "not valid HTTP/1.1")                                                   \
+    X(PROBLEM_PARAMETER, 400, "parameter", "query parameter not known")                                                \
+    X(PROBLEM_NOT_FOUND, 404, "not-found", "no such path")                                                             \
+    X(PROBLEM_NOT_IMPLEMENTED_YET, 404, "not-implemented-yet", "path not implemented yet")                             \
+    X(PROBLEM_METHOD, 405, "method-not-allowed", "method not allowed here")                                            \
+    X(PROBLEM_NOT_ACCEPTABLE, 406, "not-acceptable", "no representation that Accept allows")                           \
+    X(PROBLEM_LENGTH, 411, "length-required", "length of the body is missing")                                         \
+    X(PROBLEM_BODY, 413, "body-too-large", "body is over the limit")                                                   \
+    X(PROBLEM_MEDIA_TYPE, 415, "unsupported-media-type", "body is not of a type that is read here")                    \
+    X(PROBLEM_ENCODING, 415, "unsupported-encoding", "body is encoded")                                                \
+    X(PROBLEM_EXPECTATION, 417, "expectation-failed", "expectation not understood")                                    \
+    X(PROBLEM_BUSY, 503, "busy", "all compute threads are busy and the queue is full")                                 \
+    X(PROBLEM_DRAINING, 503, "draining", "server is about to end")
+
+enum reply_problem {
+#define REPLY_PROBLEM_ENUM(code, status, type, title) code,
+    REPLY_PROBLEM_LIST(REPLY_PROBLEM_ENUM)
+#undef REPLY_PROBLEM_ENUM
+};
+
+enum { REPLY_ALLOW_MAX = 64 };
+
+/* Status 0: not decided yet. */
+struct reply {
+    unsigned status;
+    const char *content_type;  /* NULL: no body */
+    struct text_span constant; /* a body that lives as long as the program; at NULL: chunks */
+    struct chunks chunks;
+    struct MHD_IoVec *pieces; /* chunks as the library wants them */
+    unsigned piece_count;
+    char allow[REPLY_ALLOW_MAX]; /* "" : none */
+    bool is_preflight;
+    unsigned retry_after_s; /* 0: none */
+    uint64_t sent_bytes;    /* of the body, for the log */
+};
+
+/* The reply is JSON in request->reply.chunks, to be written by the caller. */
+struct chunks *reply_begin_json(struct request *request, unsigned status);
+/* The reply is a text that lives as long as the program. */
+void reply_constant(struct request *request, const char *content_type, struct text_span text);
+/* 204 with Allow; is_preflight adds the answers to a CORS preflight. */
+void reply_options(struct request *request, const char *allow, bool is_preflight);
+/* The reply is a refusal of our own. */
+void reply_refuse(struct request *request, enum reply_problem problem, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
+void reply_failure(struct request *request, const attn_error *error);
+/* Lays reply.chunks out for sending: done by the thread that wrote them. False without memory. */
+ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
+/* Hands the reply to the library. */
+enum MHD_Result reply_queue(struct request *request);
+/* For a request that could not even be begun. */
+enum MHD_Result reply_without_memory(struct MHD_Connection *connection);
+
+#endif

@@ -1,0 +1,494 @@
+/*
+ * request.c: one request from its first line to its last byte sent.
+ *
+ * Everything here runs in an I/O thread except compute_job and what it calls, which run in a compute thread.
+ */
+#include "http/request.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "http/framing.h"
+
+/*
+ * The body of a refused request is dropped up to this size and the connection kept; a larger one is answered at once
+ * and the connection closed. A chunked body that turns out to be too large can only be answered at its end, so more
+ * patience is had with it.
+ */
+enum { DISCARD_MAX = 64 << 10, DISCARD_CHUNKED_MAX = 8 << 20 };
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* ---- begin and end ---------------------------------------------------------------------------------------------- */
+
+void *request_begin(void *cls, const char *target, struct MHD_Connection *connection)
+{
+    struct http_server *server = cls;
+    attn_arena *arena = attn_arena_create(server->setup.limits.memory_bytes);
+    if (arena == NULL)
+        return NULL;
+    struct request *request = attn_arena_take_zeroed(arena, 1, sizeof *request);
+    char *copy = request != NULL ? attn_arena_copy_text(arena, target, strlen(target)) : NULL;
+    if (copy == NULL) {
+        attn_arena_destroy(arena);
+        return NULL;
+    }
+    request->server = server;
+    request->connection = connection;
+    request->arena = arena;
+    request->before_body = attn_arena_mark_here(arena);
+    request->target = copy;
+    request->clock.begun = now_ms();
+    return request;
+}
+
+/* Counted from the whole header on: a connection that is silent in the middle of one must not hold up the end. */
+static void count_in(struct request *request)
+{
+    struct http_server *server = request->server;
+    pthread_mutex_lock(&server->lock);
+    server->requests++;
+    pthread_mutex_unlock(&server->lock);
+    request->is_counted = true;
+}
+
+static void count_out(struct http_server *server, size_t *counter)
+{
+    pthread_mutex_lock(&server->lock);
+    if (--*counter == 0)
+        pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static const char *end_name(enum MHD_RequestTerminationCode termination)
+{
+    switch (termination) {
+    case MHD_REQUEST_TERMINATED_COMPLETED_OK:
+        return "sent";
+    case MHD_REQUEST_TERMINATED_TIMEOUT_REACHED:
+        return "timeout";
+    case MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN:
+        return "shutdown";
+    case MHD_REQUEST_TERMINATED_WITH_ERROR:
+    case MHD_REQUEST_TERMINATED_READ_ERROR:
+    case MHD_REQUEST_TERMINATED_CLIENT_ABORT:
+        break;
+    }
+    return "aborted";
+}
+
+static void log_clock(struct log_line *line, const struct request_clock *clock)
+{
+    if (clock->is_computed) {
+        log_ms(line, "receive_ms", clock->received - clock->begun);
+        log_ms(line, "queue_ms", clock->queue_ms);
+        log_ms(line, "parse_ms", clock->times.parse_ms);
+        log_ms(line, "compute_ms", clock->times.compute_ms);
+        log_ms(line, "write_ms", clock->times.write_ms);
+    }
+    log_ms(line, "total_ms", now_ms() - clock->begun);
+}
+
+/* Status 0 stands for a request that ended before it was answered. */
+static void log_request(const struct request *request, enum MHD_RequestTerminationCode termination)
+{
+    struct log_line line;
+    log_begin(&line, request->server->setup.log, LOG_INFO, "request");
+    log_text(&line, "id", request->id);
+    log_text(&line, "method", request->method);
+    log_text(&line, "path", request->target);
+    log_count(&line, "status", request->reply.status);
+    log_text(&line, "end", end_name(termination));
+    log_count(&line, "bytes_in", request->body_bytes);
+    log_count(&line, "bytes_out", request->reply.sent_bytes);
+    log_clock(&line, &request->clock);
+    log_end(&line);
+}
+
+void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
+                 enum MHD_RequestTerminationCode termination)
+{
+    struct http_server *server = cls;
+    struct request *request = *con_cls;
+    (void)connection;
+    if (request == NULL)
+        return;
+    *con_cls = NULL;
+    log_request(request, termination);
+    const bool is_counted = request->is_counted;
+    attn_arena_destroy(request->arena); /* and with it the request */
+    if (is_counted)
+        count_out(server, &server->requests);
+}
+
+/* ---- the header: is the request welcome? ------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static bool is_id(const char *text)
+{
+    const size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+    return length >= 1 && length <= REQUEST_ID_MAX && text[length] == '\0';
+}
+
+/* The client's own id when it is harmless, else one that differs from all others of this process. */
+static void name_request(struct request *request)
+{
+    const char *given = request->fields.request_id;
+    if (given != NULL && is_id(given)) {
+        snprintf(request->id, sizeof request->id, "%s", given);
+        return;
+    }
+    struct http_server *server = request->server;
+    const uint64_t number = atomic_fetch_add_explicit(&server->ids_made, 1, memory_order_relaxed);
+    snprintf(request->id, sizeof request->id, "%016llx",
+             (unsigned long long)mix(server->id_seed + number * UINT64_C(0x9e3779b97f4a7c15)));
+}
+
+/* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
+static bool is_sound(struct request *request, const char *method, const char *version)
+{
+    const char *refusal = framing_refuses(request->connection, method, version);
+    if (refusal == NULL)
+        refusal = guard_refuses(&request->fields, method, version);
+    if (refusal == NULL)
+        refusal = target_read(request->target, &request->parts);
+    if (refusal == NULL && text_equal(request->parts.path, "*") && strcmp(method, MHD_HTTP_METHOD_OPTIONS) != 0)
+        refusal = "only OPTIONS may ask for *";
+    if (refusal == NULL)
+        return true;
+    request->closes = true;
+    reply_refuse(request, PROBLEM_BAD_REQUEST, "%s", refusal);
+    return false;
+}
+
+static void refuse_path(struct request *request)
+{
+    const struct text_span path = request->parts.path;
+    const int length = path.length < 128 ? (int)path.length : 128;
+    char nearest[192];
+    if (route_is_planned(path))
+        reply_refuse(request, PROBLEM_NOT_IMPLEMENTED_YET, "%.*s is not implemented yet", length, path.at);
+    else
+        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
+                     route_nearest(path, nearest, sizeof nearest));
+}
+
+/* False: the reply is there, refusing or answering OPTIONS. */
+static bool find_route(struct request *request)
+{
+    char methods[REPLY_ALLOW_MAX];
+    route_methods(request->parts.path, methods, sizeof methods);
+    if (methods[0] == '\0')
+        refuse_path(request);
+    else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
+        reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
+    else if ((request->route = route_find(request->parts.path, request->method)) == NULL)
+        reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, methods);
+    return request->route != NULL;
+}
+
+static bool is_acceptable(struct request *request)
+{
+    if (request->route->is_probe || negotiate_takes_json(&request->fields.accept))
+        return true;
+    reply_refuse(request, PROBLEM_NOT_ACCEPTABLE, "this path answers application/json, which Accept excludes");
+    return false;
+}
+
+static bool is_expectation_known(struct request *request)
+{
+    const char *expect = request->fields.expect;
+    if (expect == NULL || text_equal_fold(text_span_of(expect), "100-continue"))
+        return true;
+    reply_refuse(request, PROBLEM_EXPECTATION, "the only Expect understood is 100-continue");
+    return false;
+}
+
+static bool is_query_empty(struct request *request)
+{
+    char name[64];
+    target_parameter(&request->parts, name, sizeof name);
+    if (name[0] == '\0')
+        return true;
+    reply_refuse(request, PROBLEM_PARAMETER, "query parameter \"%s\" is not known; options belong into the body", name);
+    return false;
+}
+
+static bool is_length_welcome(struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    const uint64_t limit = request->server->setup.max_body_bytes;
+    if (fields->content_lengths == 0 && !guard_is_chunked(fields))
+        reply_refuse(request, PROBLEM_LENGTH, "a body needs Content-Length or Transfer-Encoding: chunked");
+    else if (fields->content_length > limit)
+        reply_refuse(request, PROBLEM_BODY, "the body has %llu bytes, the limit is %llu (--max-body)",
+                     (unsigned long long)fields->content_length, (unsigned long long)limit);
+    return request->reply.status == 0;
+}
+
+static bool is_type_welcome(struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    if (fields->content_encoding != NULL && !text_equal_fold(text_span_of(fields->content_encoding), "identity"))
+        reply_refuse(request, PROBLEM_ENCODING, "Content-Encoding %.64s is not supported; send the body as it is",
+                     fields->content_encoding);
+    else if (!negotiate_is_json(fields->content_type))
+        reply_refuse(request, PROBLEM_MEDIA_TYPE,
+                     "Content-Type is %.96s; expected application/json in UTF-8 (curl: -H 'Content-Type: "
+                     "application/json')",
+                     fields->content_type);
+    return request->reply.status == 0;
+}
+
+static bool is_body_welcome(struct request *request)
+{
+    return is_query_empty(request) && is_length_welcome(request) && is_type_welcome(request);
+}
+
+/* False: the reply is decided. */
+static bool is_welcome(struct request *request, const char *method, const char *version)
+{
+    if (!is_sound(request, method, version) || !find_route(request) || !is_acceptable(request) ||
+        !is_expectation_known(request))
+        return false;
+    return request->route->answer != NULL || is_body_welcome(request);
+}
+
+/* ---- the body ---------------------------------------------------------------------------------------------------- */
+
+static void fail(struct request *request, attn_status status, const char *message)
+{
+    attn_error error = {.status = status};
+    (void)attn_fail(&error, status, NULL, "%s", message);
+    attn_arena_release(request->arena, request->before_body);
+    reply_failure(request, &error);
+}
+
+static bool prepare_body(struct request *request)
+{
+    request->pieces = chunks_begin(request->arena);
+    if (guard_is_chunked(&request->fields))
+        return true;
+    request->body = attn_arena_take(request->arena, 1, request->fields.content_length);
+    if (request->body != NULL)
+        return true;
+    fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
+    return false;
+}
+
+/* An answer that the library is given before it has read the body costs the connection, even when the body is empty. */
+static bool is_worth_reading(const struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    if (request->closes || request->reply.status == MHD_HTTP_CONTENT_TOO_LARGE)
+        return false;
+    return !guard_has_body(fields) || (fields->content_length <= DISCARD_MAX && fields->expect == NULL);
+}
+
+static enum MHD_Result answer_header(struct request *request)
+{
+    if (is_worth_reading(request)) {
+        request->phase = REQUEST_DISCARD;
+        return MHD_YES;
+    }
+    request->closes = true;
+    request->phase = REQUEST_REPLY;
+    return reply_queue(request);
+}
+
+static enum MHD_Result take_header(struct request *request, const char *method, const char *version)
+{
+    snprintf(request->method, sizeof request->method, "%s", method);
+    count_in(request);
+    guard_read_fields(request->connection, &request->fields);
+    name_request(request);
+    /* Chunks are framed more loosely by the library than a proxy in front may do it. */
+    request->closes = guard_is_chunked(&request->fields);
+    if (!is_welcome(request, method, version))
+        return answer_header(request);
+    if (request->route->answer != NULL) {
+        request->route->answer(request);
+        return answer_header(request);
+    }
+    if (!prepare_body(request))
+        return answer_header(request);
+    request->phase = REQUEST_BODY;
+    return MHD_YES;
+}
+
+static void append_piece(struct request *request, const char *data, size_t length)
+{
+    if (request->body != NULL)
+        memcpy(request->body + request->body_bytes - length, data, length);
+    else
+        chunks_bytes(&request->pieces, data, length);
+    if (!request->pieces.is_ok) {
+        fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
+        request->phase = REQUEST_DISCARD;
+    }
+}
+
+static void refuse_length(struct request *request)
+{
+    attn_arena_release(request->arena, request->before_body);
+    reply_refuse(request, PROBLEM_BODY, "the body has more than %llu bytes, which is the limit (--max-body)",
+                 (unsigned long long)request->server->setup.max_body_bytes);
+    request->phase = REQUEST_DISCARD;
+}
+
+static enum MHD_Result give_up(struct request *request, const char *why)
+{
+    struct log_line line;
+    log_begin(&line, request->server->setup.log, LOG_WARN, why);
+    log_text(&line, "id", request->id);
+    log_count(&line, "bytes_in", request->body_bytes);
+    log_end(&line);
+    return MHD_NO;
+}
+
+/* The library's own time-out looks at silence only: a byte now and then would hold a connection for ever. */
+static enum MHD_Result take_body(struct request *request, const char *data, size_t *length)
+{
+    const struct http_setup *setup = &request->server->setup;
+    const size_t taken = *length;
+    *length = 0;
+    request->body_bytes += taken;
+    if (now_ms() - request->clock.begun > 1e3 * setup->receive_timeout_s)
+        return give_up(request, "body took too long to arrive, connection closed");
+    if (request->phase == REQUEST_BODY && request->body_bytes > setup->max_body_bytes)
+        refuse_length(request);
+    else if (request->phase == REQUEST_BODY)
+        append_piece(request, data, taken);
+    else if (request->body_bytes > setup->max_body_bytes + DISCARD_CHUNKED_MAX)
+        return give_up(request, "body is far over the limit, connection closed");
+    return MHD_YES;
+}
+
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
+
+static bool job_is_cancelled(void *cancel_context)
+{
+    const struct http_server *server = cancel_context;
+    return atomic_load_explicit(&server->is_cancelled, memory_order_relaxed);
+}
+
+/* The pieces of a chunked body in one run; NULL without memory. */
+static const char *whole_body(struct request *request)
+{
+    if (request->body != NULL)
+        return request->body;
+    char *body = attn_arena_take(request->arena, 1, request->pieces.total_bytes);
+    size_t used = 0;
+    for (const struct chunk *piece = request->pieces.first; body != NULL && piece != NULL; piece = piece->next) {
+        memcpy(body + used, piece->data, piece->length);
+        used += piece->length;
+    }
+    return body;
+}
+
+static void compute(struct request *request)
+{
+    const struct http_setup *setup = &request->server->setup;
+    attn_runtime runtime = executor_runtime(setup->executor);
+    runtime.is_cancelled = job_is_cancelled;
+    runtime.cancel_context = request->server;
+    const char *body = whole_body(request);
+    if (body == NULL) {
+        fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
+        return;
+    }
+    attn_error error = {.status = ATTN_OK};
+    struct chunks *out = reply_begin_json(request, MHD_HTTP_OK);
+    const attn_status status = setup->attend(request->route->kind, body, request->body_bytes, &setup->limits, &runtime,
+                                             out, &request->clock.times, &error);
+    if (status != ATTN_OK) {
+        attn_arena_release(request->arena, request->before_body);
+        reply_failure(request, &error);
+    } else if (!reply_lay_out(request)) {
+        fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
+    }
+}
+
+/* After the resume the request may be gone already: an I/O thread sends and ends it. */
+static void compute_job(void *argument)
+{
+    struct request *request = argument;
+    struct http_server *server = request->server;
+    request->clock.queue_ms = now_ms() - request->clock.received;
+    request->clock.is_computed = true;
+    if (job_is_cancelled(server))
+        reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
+    else
+        compute(request);
+    request->phase = REQUEST_REPLY;
+    MHD_resume_connection(request->connection);
+    count_out(server, &server->jobs);
+}
+
+static bool count_job_in(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    const bool is_open = !server->is_closed;
+    if (is_open)
+        server->jobs++;
+    pthread_mutex_unlock(&server->lock);
+    return is_open;
+}
+
+/* Suspended first, submitted then: the job may be done, and resume, before submit returns. */
+static enum MHD_Result submit(struct request *request)
+{
+    struct http_server *server = request->server;
+    if (!count_job_in(server)) {
+        reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
+        request->phase = REQUEST_REPLY;
+        return reply_queue(request);
+    }
+    request->phase = REQUEST_COMPUTING;
+    MHD_suspend_connection(request->connection);
+    if (executor_submit(server->setup.executor, compute_job, request))
+        return MHD_YES;
+    attn_arena_release(request->arena, request->before_body);
+    reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
+    request->phase = REQUEST_REPLY;
+    MHD_resume_connection(request->connection);
+    count_out(server, &server->jobs);
+    return MHD_YES;
+}
+
+enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                               const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls)
+{
+    struct request *request = *con_cls;
+    (void)cls;
+    (void)url; /* decoded: see target.h for what is routed on */
+    if (request == NULL)
+        return reply_without_memory(connection);
+    switch (request->phase) {
+    case REQUEST_HEADERS:
+        return take_header(request, method, version);
+    case REQUEST_BODY:
+    case REQUEST_DISCARD:
+        if (*upload_data_size > 0)
+            return take_body(request, upload_data, upload_data_size);
+        request->clock.received = now_ms();
+        return request->phase == REQUEST_BODY ? submit(request) : reply_queue(request);
+    case REQUEST_COMPUTING:
+        return MHD_YES;
+    case REQUEST_REPLY:
+        return reply_queue(request);
+    }
+    return MHD_NO;
+}

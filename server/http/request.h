@@ -1,0 +1,61 @@
+/*
+ * request.h: one request from its first line to its last byte sent: what it owns and which step comes next.
+ *
+ *     HEADERS ──► BODY ──► COMPUTING (suspended) ──► REPLY       a POST that is welcome
+ *        ├──────► DISCARD ─────────────────────────► REPLY       refused; its small body is read and dropped
+ *        └─────────────────────────────────────────► REPLY       answered at once
+ *
+ * The arena is made at the library's first call (request_begin) and destroyed in the completion callback (request_end),
+ * nowhere else; the request itself, its body and its reply live in it. While a job computes, the connection is
+ * suspended: the library calls neither the handler nor the completion callback, so the job has the request to itself.
+ */
+#ifndef HTTP_REQUEST_H
+#define HTTP_REQUEST_H
+
+#include "http/guard.h"
+#include "http/reply.h"
+#include "http/routes.h"
+#include "http/server.h"
+#include "http/target.h"
+
+enum request_phase { REQUEST_HEADERS, REQUEST_BODY, REQUEST_DISCARD, REQUEST_COMPUTING, REQUEST_REPLY };
+
+enum { REQUEST_ID_MAX = 128 };
+
+/* Moments, in milliseconds of the monotonic clock. */
+struct request_clock {
+    double begun, received, started;
+    double queue_ms;
+    bool is_computed;
+    struct attend_times times;
+};
+
+struct request {
+    struct http_server *server;
+    struct MHD_Connection *connection;
+    attn_arena *arena;
+    attn_arena_mark before_body;
+    enum request_phase phase;
+    bool is_counted;    /* in server->requests */
+    bool closes;        /* the connection is closed after the reply */
+    const char *target; /* raw; "" until it is known */
+    char method[24];    /* for the log: cut when longer */
+    char id[REQUEST_ID_MAX + 1];
+    struct target parts;
+    struct guard_fields fields; /* values belong to the connection, which outlives us */
+    const struct route *route;
+    char *body; /* with a Content-Length; else the pieces are joined here by the job */
+    struct chunks pieces;
+    uint64_t body_bytes;
+    struct reply reply;
+    struct request_clock clock;
+};
+
+/* The three callbacks of the library, in the order of their first call. cls is the http_server. */
+void *request_begin(void *cls, const char *target, struct MHD_Connection *connection);
+enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                               const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls);
+void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
+                 enum MHD_RequestTerminationCode termination);
+
+#endif

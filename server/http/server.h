@@ -1,0 +1,29 @@
+/*
+ * server.h: what all requests of one server share; only this folder looks inside.
+ */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "http/daemon.h"
+
+struct http_server {
+    struct http_setup setup; /* read only while serving */
+    struct MHD_Daemon *mhd;
+    int listen_fd; /* -1 once closed */
+    char url[160], http_library[64];
+    uint64_t id_seed;
+    atomic_uint_fast64_t ids_made;
+    atomic_bool is_draining;
+    atomic_bool is_cancelled; /* running jobs should stop */
+    pthread_mutex_t lock;     /* guards what follows */
+    pthread_cond_t changed;
+    size_t requests; /* begun (header read) and not yet completed */
+    size_t jobs;     /* handed to the executor and not yet back */
+    bool is_closed;  /* no further job is handed over */
+};
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * main.c: attnd: configure, start, wait for a signal, stop.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "codec/envelope.h"
+#include "config.h"
+#include "http/daemon.h"
+
+extern char **environ;
+
+/* Kernels by name, for a message. */
+static void refuse_kernel(const char *name)
+{
+    fprintf(stderr, "attnd: kernel: \"%s\" is not one that this processor can run; expected auto", name);
+    for (size_t i = 0; attn_kernel_at(i) != NULL; i++)
+        fprintf(stderr, " or %s", attn_kernel_name(attn_kernel_at(i)));
+    fprintf(stderr, "\n");
+}
+
+static const attn_kernel *choose_kernel(const char *name)
+{
+    const attn_kernel *kernel = strcmp(name, "auto") == 0 ? attn_kernel_best() : attn_kernel_by_name(name);
+    if (kernel == NULL)
+        refuse_kernel(name);
+    return kernel;
+}
+
+/* Every connection is a descriptor; the usual soft limit of 1024 is below what --connections may ask. */
+static void allow_descriptors(uint64_t connections, const struct log *log)
+{
+    enum { OTHERS = 64 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + OTHERS)
+        return;
+    limit.rlim_cur = connections + OTHERS < limit.rlim_max ? connections + OTHERS : limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < connections + OTHERS)
+        log_say(log, LOG_WARN, "only %llu descriptors are allowed, too few for %llu connections",
+                (unsigned long long)limit.rlim_cur, (unsigned long long)connections);
+}
+
+static struct http_setup setup_of(const struct config *config, const struct log *log, struct executor *executor,
+                                  const attn_kernel *kernel)
+{
+    return (struct http_setup){
+        .host = config->listen_host,
+        .port = config->listen_port,
+        .cors_origin = config->cors_origin,
+        .io_threads = (unsigned)config->io_threads,
+        .connections = (unsigned)config->connections,
+        .idle_timeout_s = (unsigned)config->idle_timeout_s,
+        .receive_timeout_s = (unsigned)config->receive_timeout_s,
+        .max_body_bytes = config->max_body_bytes,
+        .limits = {.result_bytes = config->max_result_bytes,
+                   .memory_bytes = config->max_memory_bytes,
+                   .flops = config->max_flops},
+        .attend = attend_run,
+        .executor = executor,
+        .log = log,
+        .facts = {.kernel = attn_kernel_name(kernel),
+                  .io_threads = config->io_threads,
+                  .compute_threads = config->compute_threads},
+    };
+}
+
+static void say_started(const struct log *log, const struct config *config, const struct http_server *server,
+                        const attn_kernel *kernel)
+{
+    struct log_line line;
+    log_say(log, LOG_INFO, "listening on %s", http_daemon_url(server));
+    log_begin(&line, log, LOG_INFO, "attnd " ATTN_VERSION);
+    log_text(&line, "kernel", attn_kernel_name(kernel));
+    log_text(&line, "blas", attn_blas_description());
+    log_count(&line, "io_threads", config->io_threads);
+    log_count(&line, "compute_threads", config->compute_threads);
+    log_end(&line);
+    for (uint64_t i = 0; i < config->unknown_variables; i++)
+        log_say(log, LOG_WARN, "%.*s is not a setting and is ignored; --help lists them all",
+                (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
+}
+
+/* A second signal cuts the delay short. */
+static void drain(struct http_server *server, const struct config *config, const struct log *log,
+                  const sigset_t *signals)
+{
+    const struct timespec delay = {.tv_sec = (time_t)config->drain_delay_s};
+    log_say(log, LOG_INFO, "draining");
+    http_daemon_begin_drain(server);
+    (void)sigtimedwait(signals, NULL, &delay);
+    http_daemon_stop_listening(server);
+    if (!http_daemon_await_idle(server, (unsigned)config->drain_timeout_s))
+        log_say(log, LOG_WARN, "requests still run after %llu s and are ended",
+                (unsigned long long)config->drain_timeout_s);
+    http_daemon_stop(server);
+    log_say(log, LOG_INFO, "stopped");
+}
+
+static int serve(const struct config *config, const attn_kernel *kernel, const sigset_t *signals)
+{
+    const struct log log = {STDERR_FILENO, config->log_format, config->log_level};
+    char message[256];
+    int signal_number = 0;
+    struct executor *executor = executor_create(config->compute_threads, config->queue, kernel);
+    if (executor == NULL) {
+        fprintf(stderr, "attnd: the system has no %llu threads\n", (unsigned long long)config->compute_threads);
+        return EXIT_FAILURE;
+    }
+    const struct http_setup setup = setup_of(config, &log, executor, kernel);
+    struct http_server *server = http_daemon_start(&setup, message, sizeof message);
+    if (server == NULL) {
+        fprintf(stderr, "attnd: %s\n", message);
+        executor_destroy(executor);
+        return EXIT_FAILURE;
+    }
+    say_started(&log, config, server, kernel);
+    allow_descriptors(config->connections, &log);
+    while (sigwait(signals, &signal_number) != 0)
+        continue;
+    drain(server, config, &log, signals);
+    executor_destroy(executor);
+    return EXIT_SUCCESS;
+}
+
+/* Blocked before any thread starts, so that only sigwait sees them. A client that leaves must not be a signal at all.
+ */
+static void take_signals(sigset_t *signals)
+{
+    sigemptyset(signals);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int main(int argc, char **argv)
+{
+    struct config config;
+    char message[320];
+    sigset_t signals;
+    switch (config_read(&config, argc, argv, environ, message, sizeof message)) {
+    case CONFIG_HELP:
+        config_write_help(STDOUT_FILENO);
+        return EXIT_SUCCESS;
+    case CONFIG_VERSION:
+        printf("attnd %s\n", ATTN_VERSION);
+        return EXIT_SUCCESS;
+    case CONFIG_REFUSED:
+        fprintf(stderr, "attnd: %s\n", message);
+        return EXIT_FAILURE;
+    case CONFIG_RUN:
+        break;
+    }
+    const attn_kernel *kernel = choose_kernel(config.kernel);
+    if (kernel == NULL)
+        return EXIT_FAILURE;
+    take_signals(&signals);
+    attn_blas_prepare();
+    envelope_prepare();
+    return serve(&config, kernel, &signals);
+}

@@ -1,0 +1,52 @@
+/*
+ * health.c: what probes and people ask about the server itself.
+ */
+#include "service/health.h"
+
+#include "attn/runtime.h"
+#include "codec/json_library.h"
+
+#if defined(__clang__)
+#define COMPILER "clang"
+#else
+#define COMPILER "gcc"
+#endif
+
+static void write_member(struct chunks *out, const char *name, const char *value)
+{
+    chunks_format(out, "\"%s\":", name);
+    chunks_json_string(out, value);
+}
+
+void health_write_live(struct chunks *out)
+{
+    chunks_text(out, "{\"live\":true}");
+}
+
+void health_write_ready(bool is_draining, struct chunks *out)
+{
+    chunks_text(out, is_draining ? "{\"ready\":false,\"reasons\":[\"draining\"]}" : "{\"ready\":true}");
+}
+
+void health_write_version(const struct health_facts *facts, struct chunks *out)
+{
+    chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION "\",\"libraries\":{");
+    write_member(out, "http", facts->http_library);
+    chunks_text(out, ",");
+    write_member(out, "json", json_library_description());
+    chunks_text(out, ",");
+    write_member(out, "blas", attn_blas_description());
+    chunks_text(out, "},");
+    write_member(out, "kernel", facts->kernel);
+    chunks_format(out, ",\"threads\":{\"io\":%zu,\"compute\":%zu},", facts->io_threads, facts->compute_threads);
+    write_member(out, "compiler", COMPILER " " __VERSION__);
+    chunks_text(out, "}");
+}
+
+void health_write_index(struct chunks *out)
+{
+    chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION "\",\"links\":{"
+                     "\"attention\":\"/v1/attention\",\"multi_head_attention\":\"/v1/multi-head-attention\","
+                     "\"openapi\":\"/openapi.json\",\"version\":\"/version\",\"live\":\"/livez\","
+                     "\"ready\":\"/readyz\"}}");
+}

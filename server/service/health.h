@@ -1,0 +1,24 @@
+/*
+ * health.h: what probes and people ask about the server itself: /livez, /readyz, /version and /.
+ */
+#ifndef SERVICE_HEALTH_H
+#define SERVICE_HEALTH_H
+
+#include "codec/chunks.h"
+
+/* What this process is made of. Texts are borrowed and outlive the server. */
+struct health_facts {
+    const char *http_library; /* "libmicrohttpd 0.9.75" */
+    const char *kernel;
+    size_t io_threads, compute_threads;
+};
+
+/* Each appends one JSON object to out; without memory out->is_ok becomes false. */
+void health_write_live(struct chunks *out);
+/* is_draining: the process was asked to end, and new work belongs elsewhere. */
+void health_write_ready(bool is_draining, struct chunks *out);
+void health_write_version(const struct health_facts *facts, struct chunks *out);
+/* Name, version and where to go from here. */
+void health_write_index(struct chunks *out);
+
+#endif

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""
+run.py: other people's hard inputs against a server: JSON texts, decimals half-way between floats, raw HTTP.
+
+They are files of ../shared/corpora, or of $ATTN_SHARED/corpora; without them everything is skipped.
+"""
+
+import argparse
+import base64
+import concurrent.futures
+import json
+import os
+import pathlib
+import socket
+import struct
+import sys
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from attnd import Server  # noqa: E402
+
+CLIENTS = 16           # raw HTTP cases at once: each waits for a silence
+SILENCE_SECONDS = 0.4  # without an answer for so long there is none
+VALID = b'{"inputs": {"query": [[1, 2]]}}'
+
+
+def main():
+    parser = argparse.ArgumentParser(description="send hard inputs to a server")
+    parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--url", help="a server that runs already")
+    options = parser.parse_args()
+    folder = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "corpora"
+    if not folder.is_dir():
+        print("corpora: skipped, no test data in ../shared/corpora (ATTN_SHARED names another place)")
+        return 0
+    failed = 0
+    with Server(options.attnd, options.url) as server:
+        for name, test in (("json", json_texts), ("decimals", decimals), ("http", raw_http)):
+            count, wrong = test(server, folder)
+            for line in wrong[:20]:
+                print(f"{name}: {line}")
+            print(f"corpora: {name}: {count - len(wrong)} passed, {len(wrong)} failed")
+            failed += len(wrong)
+    return 1 if failed else 0
+
+
+def json_texts(server, folder):
+    """Alone as a body, and as a member of one: texts that are not JSON are refused, none does harm."""
+    client, wrong, count = server.client(), [], 0
+    for path in sorted((folder / "json" / "parsing").glob("*.json")):
+        text = path.read_bytes()
+        for body in (text, b'{"inputs": {"query": ' + text + b"}}", VALID[:-1] + b', "options": ' + text + b"}"):
+            count += 1
+            status = client.post("/v1/attention", body).status
+            allowed = (400,) if path.name.startswith("n_") else (200, 400)
+            if status not in allowed:
+                wrong.append(f"{path.name}: status {status} for {body[:60]!r}")
+        if client.post("/v1/attention", VALID).status != 200:
+            wrong.append(f"{path.name}: the next request fails")
+    return count, wrong
+
+
+def decimals(server, folder):
+    """Lines of float16, float32 and float64 bits and a decimal: the float32 comes back with the same bits."""
+    lines = [line.split() for line in (folder / "float32_halfway.txt").read_text().splitlines()]
+    numbers = ",".join(f"[{line[3]}]" for line in lines)
+    body = f'{{"inputs": {{"query": [{numbers}]}}, "options": {{"return": ["q"], "format": "base64"}}}}'
+    reply = server.client().post("/v1/attention", body.encode())
+    if reply.status != 200:
+        return len(lines), [f"status {reply.status}: {reply.body[:300]!r}"] * len(lines)
+    data = base64.b64decode(reply.json()["outputs"]["q"]["base64"])
+    got = struct.unpack(f"<{len(lines)}I", data)
+    return len(lines), [f"{line[3]} became {bits:08X}, not {line[1]}"
+                        for line, bits in zip(lines, got) if bits != int(line[1], 16)]
+
+
+def raw_http(server, folder):
+    """Segments sent as they are. What must not be accepted is not, and one request has one answer."""
+    cases = json.loads((folder / "http" / "cases.json").read_text())
+    address = urllib.parse.urlsplit(server.url)
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
+        verdicts = clients.map(lambda case: verdict(case, address.hostname, address.port), cases)
+        wrong = [f"{case['suite']} {case['name']}: {said}" for case, said in zip(cases, verdicts) if said]
+    return len(cases), wrong
+
+
+def verdict(case, host, port):
+    """None, or what the server did that it must not do."""
+    segments = [bytes.fromhex(segment).replace(b" / HTTP", b" /livez HTTP", 1) for segment in case["segs"]]
+    text, is_closed = exchange(host, port, segments)
+    statuses = [int(line[9:12]) for line in text.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+    accepted = [status for status in statuses if 200 <= status < 300]
+    if any(status >= 500 for status in statuses if status not in (501, 505)):
+        return f"answered {statuses}"
+    if case["one"] and len(accepted) > 1:
+        return f"one request, answers {statuses}"
+    if case["expect"] == "reject" and accepted:
+        return f"accepted with {statuses}"
+    if case["expect"] == "wait" and statuses:
+        return f"answered {statuses} before the end"
+    if case["expect"] == "close" and accepted and not is_closed:
+        return "left open"
+    return None
+
+
+def exchange(host, port, segments):
+    """All that comes back until the server closes or is silent, and whether it closed."""
+    text = b""
+    with socket.create_connection((host, port), 5) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            for segment in segments:
+                connection.sendall(segment)
+            connection.settimeout(SILENCE_SECONDS)
+            while True:
+                got = connection.recv(1 << 18)
+                if not got:
+                    return text, True
+                text += got
+        except socket.timeout:
+            return text, False
+        except OSError:
+            return text, True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
