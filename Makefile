@@ -64,8 +64,8 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(if $(filter core/% bench/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
-    -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
+cppflags_of = $(if $(filter core/% bench/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver \
+    -Icore/src -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 CORE_OBJ := $(call obj,$(CORE_SRC))
