@@ -50,6 +50,7 @@ KERNEL_FLAGS_core/src/kernel/avx2.c := -mavx2 -mfma -ffp-contract=fast
 KERNEL_FLAGS_core/src/kernel/avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 endif
 KERNEL_FLAGS_core/src/kernel/portable.c := -ffp-contract=fast
+KERNEL_FLAGS_core/src/kernel/neon.c := -ffp-contract=fast
 KERNEL_FLAGS_bench/machine.c := -ffp-contract=fast
 
 CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
