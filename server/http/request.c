@@ -489,7 +489,8 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
     (void)url; /* decoded: see target.h for what is routed on */
     if (request == NULL)
         return reply_without_memory(connection);
-    switch (request->phase) {
+    const enum request_phase phase = request->phase;
+    switch (phase) {
     case REQUEST_HEADERS:
         return take_header(request, method, version);
     case REQUEST_BODY:
@@ -497,7 +498,7 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
         request->clock.received = request_now_ms();
-        return request->phase == REQUEST_BODY ? submit(request) : reply_queue(request);
+        return phase == REQUEST_BODY ? submit(request) : reply_queue(request);
     case REQUEST_COMPUTING:
         return MHD_YES;
     case REQUEST_REPLY:
