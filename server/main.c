@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "codec/envelope.h"
 #include "config.h"
 #include "http/daemon.h"
 
@@ -163,5 +164,6 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     take_signals(&signals);
     attn_blas_prepare();
+    envelope_prepare();
     return serve(&config, kernel, &signals);
 }

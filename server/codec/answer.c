@@ -197,7 +197,17 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
     chunks_text(out, "}");
 }
 
-static void write_diagnostics(const attn_result *result, struct chunks *out)
+/* A number of the compute type, which has its own shortest text. */
+static void write_computed(struct chunks *out, attn_dtype compute, double value)
+{
+    char text[NUMBER_TEXT_MAX];
+    if (compute == ATTN_F32 && isfinite(value))
+        chunks_bytes(out, text, (size_t)(number_write_f32(text, (float)value) - text));
+    else
+        write_number(out, value);
+}
+
+static void write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out)
 {
     chunks_text(out, "{\"rows_without_keys\":[");
     for (size_t i = 0; i < result->empty_rows_listed; i++) {
@@ -205,7 +215,7 @@ static void write_diagnostics(const attn_result *result, struct chunks *out)
         chunks_format(out, "%s[%zu,%zu,%zu]", i > 0 ? "," : "", row->b, row->h, row->i);
     }
     chunks_format(out, "],\"rows_without_keys_count\":%zu,\"max_abs_score\":", result->rows_without_keys);
-    write_number(out, result->max_abs_score);
+    write_computed(out, plan->compute, result->max_abs_score);
     chunks_text(out, "}");
 }
 
@@ -236,7 +246,7 @@ void answer_write_json(const struct envelope *envelope, const attn_plan *plan, c
     chunks_text(out, ",\"effective\":");
     write_effective(envelope, plan, runtime, out);
     chunks_text(out, ",\"diagnostics\":");
-    write_diagnostics(result, out);
+    write_diagnostics(plan, result, out);
     write_tokens(envelope, out);
     chunks_text(out, "}");
 }

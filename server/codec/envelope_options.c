@@ -243,7 +243,7 @@ static attn_status count_selected(struct decoder *decoder, const struct node *li
 {
     *count = 0;
     for (size_t i = 0; i < pieces; i++) {
-        int64_t from, to;
+        int64_t from = 0, to = 0;
         attn_status status = decode_piece(decoder, list, i, &from, &to);
         if (status != ATTN_OK)
             return status;
@@ -266,8 +266,8 @@ static attn_status expand_selection(struct decoder *decoder, const struct node *
     for (size_t i = 0; i < pieces && status == ATTN_OK; i++) {
         int64_t from = 0, to = -1;
         status = decode_piece(decoder, list, i, &from, &to);
-        for (; status == ATTN_OK && from <= to; from++)
-            items[filled++] = (size_t)from;
+        for (int64_t n = 0; status == ATTN_OK && n <= to - from; n++) /* never past to, which may be INT64_MAX */
+            items[filled++] = (size_t)(from + n);
     }
     *selection = (attn_selection){items, count};
     return status;

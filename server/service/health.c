@@ -6,6 +6,12 @@
 #include "attn/runtime.h"
 #include "codec/json_library.h"
 
+#if defined(__clang__)
+#define COMPILER "clang"
+#else
+#define COMPILER "gcc"
+#endif
+
 static void write_member(struct chunks *out, const char *name, const char *value)
 {
     chunks_format(out, "\"%s\":", name);
@@ -33,7 +39,7 @@ void health_write_version(const struct health_facts *facts, struct chunks *out)
     chunks_text(out, "},");
     write_member(out, "kernel", facts->kernel);
     chunks_format(out, ",\"threads\":{\"io\":%zu,\"compute\":%zu},", facts->io_threads, facts->compute_threads);
-    write_member(out, "compiler", __VERSION__);
+    write_member(out, "compiler", COMPILER " " __VERSION__);
     chunks_text(out, "}");
 }
 

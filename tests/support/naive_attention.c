@@ -3,11 +3,14 @@
  * naive_attention at the end names the steps in their order. Sums run in long double where that is more than double:
  * adding a thousand doubles one by one is less exact than what float64 kernels do, and they are measured by this.
  */
-#include "support/naive_attention.h"
+#include "naive_attention.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Going from double to more is what this file does on purpose. */
+#pragma GCC diagnostic ignored "-Wdouble-promotion"
 
 static double *numbers(size_t count)
 {
@@ -397,7 +400,7 @@ static void row_peak(const head *a, size_t i)
             continue;
         double bias = fabs(r->step[ATTN_STEP_MASKED][at] - r->step[ATTN_STEP_SCALED][at]);
         *peak = fmax(*peak, fabs(r->scale) * r->terms[ATTN_STEP_SCORES][at] + bias);
-        r->max_abs_score = fmax(r->max_abs_score, fabs(r->step[ATTN_STEP_MASKED][at]));
+        r->max_abs_score = fmax(r->max_abs_score, fabs(r->step[ATTN_STEP_SCALED][at]));
     }
 }
 
