@@ -78,7 +78,7 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases examples readme vectors bench bench-peers headers layers tidy format \
+.PHONY: all run test deps check cases openapi examples readme vectors bench bench-peers headers layers tidy format \
         format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -92,7 +92,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory check cases examples readme vectors
+	+$(Q)$(MAKE) --no-print-directory check cases openapi examples readme vectors
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -148,6 +148,9 @@ check: $(TEST_BIN) ## build and run the unit tests
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
+
+openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
+	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
 
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/examples/run.py --attnd $(BUILD)/attnd

@@ -1,0 +1,105 @@
+"""document.py: server/openapi.json in memory: references, operations, and the exchanges that its examples show."""
+
+import json
+
+METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "trace")
+JSON = "application/json"
+
+
+class Document:
+    def __init__(self, path):
+        self.path = path
+        self.text = path.read_text()
+        self.root = json.loads(self.text, object_pairs_hook=once)
+        self.schemas = self.root["components"]["schemas"]
+
+    def resolve(self, node):
+        while isinstance(node, dict) and "$ref" in node:
+            node = self.find(node["$ref"])
+        return node
+
+    def find(self, reference):
+        if not reference.startswith("#/"):
+            raise KeyError(f"{reference} is not in the document")
+        node = self.root
+        for name in reference[2:].split("/"):
+            node = node[name.replace("~1", "/").replace("~0", "~")]
+        return node
+
+    def nodes(self):
+        """(pointer, node) for every object of the document, except what stands in examples."""
+        stack = [("#", self.root)]
+        while stack:
+            pointer, node = stack.pop()
+            if isinstance(node, dict):
+                yield pointer, node
+            children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+            stack += [(f"{pointer}/{name}", child) for name, child in children if name not in ("examples", "default")]
+
+    def operations(self):
+        for path, item in self.root["paths"].items():
+            for method in METHODS:
+                if method in item:
+                    yield Operation(self, path, method, item[method])
+
+    def methods(self, path):
+        return {method.upper() for method in METHODS if method in self.root["paths"][path]}
+
+    def exchanges(self):
+        """Every example of a response once, with the request that leads to it."""
+        seen = set()
+        for operation in self.operations():
+            for exchange in operation.exchanges():
+                if id(exchange.example) not in seen:
+                    seen.add(id(exchange.example))
+                    yield exchange
+
+
+class Operation:
+    def __init__(self, document, path, method, node):
+        self.document, self.path, self.method, self.node = document, path, method.upper(), node
+        body = document.resolve(node.get("requestBody", {}))
+        self.request_schema = body.get("content", {}).get(JSON, {}).get("schema")
+        self.request_examples = body.get("content", {}).get(JSON, {}).get("examples", {})
+
+    def __str__(self):
+        return f"{self.method} {self.path}"
+
+    def response(self, status):
+        return self.document.resolve(self.node["responses"][str(status)])
+
+    def exchanges(self):
+        for status in self.node["responses"]:
+            response = self.response(status)
+            for media, content in response.get("content", {}).items():
+                for name, example in content.get("examples", {}).items():
+                    yield Exchange(self, int(status), response, media, content["schema"], name, example)
+
+
+class Exchange:
+    """An example of a response and the request for it: x-request, the request example of that name, or a bare GET."""
+
+    def __init__(self, operation, status, response, media, schema, name, example):
+        self.operation, self.status, self.response, self.media = operation, status, response, media
+        self.schema, self.name, self.example = schema, name, example
+        request = example.get("x-request", {})
+        self.method = request.get("method", operation.method)
+        self.path = request.get("path", operation.path)
+        self.headers = dict(request.get("headers", {}))
+        self.body = request["body"].encode() if "body" in request else None
+        self.server = request.get("server", "idle")
+        self.is_named = name in operation.request_examples
+        if not request and self.is_named:
+            self.body = json.dumps(operation.request_examples[name]["value"]).encode()
+            self.headers["Content-Type"] = JSON
+        self.is_reachable = bool(request) or self.is_named or operation.request_schema is None
+
+    def __str__(self):
+        return f"{self.operation} {self.status} {self.name}"
+
+
+def once(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError(f"a member stands twice among {[name for name, _ in pairs]}")
+    return members

@@ -1,0 +1,259 @@
+"""live.py: does a running server do what the document says? Each check yields sentences about what differs."""
+
+import base64
+import contextlib
+import http.client
+import json
+import math
+import pathlib
+import sys
+import threading
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS / "support"))
+
+from attnd import Reply, Server  # noqa: E402
+from schema import complaints  # noqa: E402
+from tensors import Tensor, worst_excess  # noqa: E402
+
+# Kernels differ in the last bits of a float32, which has 24; where numbers cancel, the bits of the larger ones count.
+RELATIVE, ABSOLUTE = 1e-6, 1e-7
+# What differs from machine to machine and from request to request.
+VARYING = {"/effective/kernel", "/request_id", "/libraries/http", "/libraries/json", "/libraries/blas", "/kernel",
+           "/threads/io", "/threads/compute", "/compiler"}
+# Of every HTTP message, and described by HTTP.
+COMMON_FIELDS = {"date", "content-type", "content-length", "connection"}
+OTHER_METHODS = ("PUT", "PATCH", "DELETE", "TRACE", "POST", "GET")
+PATIENCE_SECONDS = 30
+
+
+class Servers:
+    """A server in each of the states that examples ask for."""
+
+    def __init__(self, program, stack):
+        self.program, self.stack, self.clients = program, stack, {}
+
+    def client(self, state):
+        if state not in self.clients:
+            self.clients[state] = getattr(self, f"_{state}")()
+        return self.clients[state]
+
+    def _idle(self):
+        return self.stack.enter_context(Server(self.program)).client()
+
+    def _busy(self):
+        """One compute thread, no queue, and a request that comes again and again."""
+        environment = {"ATTND_COMPUTE_THREADS": "1", "ATTND_QUEUE": "0"}
+        server = self.stack.enter_context(Server(self.program, environment=environment))
+        is_over = threading.Event()
+        thread = threading.Thread(target=keep_busy, args=(server.client(), is_over))
+        thread.start()
+        self.stack.callback(thread.join)
+        self.stack.callback(is_over.set)
+        return server.client()
+
+    def _draining(self):
+        """One that was told to stop; a second SIGTERM, at the end, cuts its delay short."""
+        # The BLAS would start a thread before main, and a signal that comes early could end the process there.
+        environment = {"ATTND_DRAIN_DELAY": "30", "OPENBLAS_NUM_THREADS": "1"}
+        server = self.stack.enter_context(Server(self.program, environment=environment))
+        server.process.terminate()
+        return server.client()
+
+
+def keep_busy(client, is_over):
+    length = 8192
+    query = {"shape": [length, 1], "dtype": "bool", "base64": base64.b64encode(bytes(length)).decode()}
+    request = {"inputs": {"query": query}, "options": {"return": ["lse"]}}
+    while not is_over.is_set():
+        client.post("/v1/attention", request)
+
+
+def send(servers, exchange):
+    """The reply; a server that is not yet in the state asked for is asked again."""
+    client = servers.client(exchange.server)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        reply = send_as_written(client, exchange)
+        if reply.status == exchange.status or exchange.server == "idle" or time.monotonic() > deadline:
+            return reply
+
+
+def send_as_written(client, exchange):
+    """A body that is only announced is not sent, and a length that is not given is not added."""
+    if exchange.body is not None:
+        return client.send(exchange.method, exchange.path, exchange.body, exchange.headers)
+    connection = http.client.HTTPConnection(client.connection.host, client.connection.port, timeout=PATIENCE_SECONDS)
+    with contextlib.closing(connection):
+        connection.putrequest(exchange.method, exchange.path, skip_accept_encoding=True)
+        for name, value in exchange.headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        reply = connection.getresponse()
+        return Reply(reply.status, reply.headers, reply.read())
+
+
+def check_exchanges(document, servers):
+    for exchange in document.exchanges():
+        reply = send(servers, exchange)
+        yield from (f"{exchange}: {wrong}" for wrong in judge(document, exchange, reply))
+
+
+def judge(document, exchange, reply):
+    if reply.status != exchange.status:
+        yield f"status {reply.status}: {reply.body[:300].decode(errors='replace')}"
+        return
+    if reply.headers["Content-Type"] != exchange.media:
+        yield f"Content-Type {reply.headers['Content-Type']}"
+    answer = reply.json()
+    yield from difference(answer, exchange.example["value"], "")
+    yield from complaints(answer, exchange.schema, document.resolve)
+    yield from judge_fields(document, exchange.response, reply)
+
+
+def judge_fields(document, response, reply):
+    documented = {name.lower(): document.resolve(node) for name, node in response.get("headers", {}).items()}
+    received = {name.lower(): value for name, value in reply.headers.items()}
+    for name in received.keys() - documented.keys() - COMMON_FIELDS:
+        yield f"the field {name} is not documented"
+    for name, node in documented.items():
+        if name in received:
+            is_number = document.resolve(node["schema"]).get("type") == "integer"
+            value = int(received[name]) if is_number else received[name]
+            yield from (f"{name} {wrong}" for wrong in complaints(value, node["schema"], document.resolve))
+        elif node.get("required"):
+            yield f"the field {name} is missing"
+
+
+def difference(got, wanted, pointer):
+    """Sentences about where two answers differ: members, and numbers beyond the tolerance."""
+    if pointer in VARYING:
+        return
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        if set(got) != set(wanted):
+            yield f"{pointer or '/'} has {sorted(got)}, documented is {sorted(wanted)}"
+        elif "base64" in wanted:
+            wrong = worst_excess(Tensor.from_json(got), Tensor.from_json(wanted), RELATIVE, ABSOLUTE)
+            yield from [f"{pointer}: {wrong}"] if wrong else []
+        else:
+            for name in wanted:
+                yield from difference(got[name], wanted[name], f"{pointer}/{name}")
+    elif isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
+        for index, (mine, theirs) in enumerate(zip(got, wanted)):
+            yield from difference(mine, theirs, f"{pointer}/{index}")
+    elif not is_close(got, wanted):
+        yield f"{pointer} is {str(got)[:200]!r}, documented is {str(wanted)[:200]!r}"
+
+
+def is_close(got, wanted):
+    if any(isinstance(item, bool) or not isinstance(item, (int, float)) for item in (got, wanted)):
+        return type(got) is type(wanted) and got == wanted
+    return math.isclose(got, wanted, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+
+
+def check_routes(document, servers):
+    """Every documented operation is there; every other method is refused with the documented ones in Allow."""
+    client = servers.client("idle")
+    everywhere = set()
+    for path in document.root["paths"]:
+        documented = document.methods(path)
+        everywhere |= documented
+        for method in documented | set(OTHER_METHODS):
+            body = b"{}" if method == "POST" else None
+            reply = client.send(method, path, body)
+            allowed = set(reply.headers.get("Allow", "").split(", "))
+            if (reply.status in (404, 405)) == (method in documented):
+                yield f"{method} {path} is answered {reply.status}"
+            elif (method not in documented or method == "OPTIONS") and allowed != documented:
+                yield f"{method} {path} says Allow: {sorted(allowed)}, documented are {sorted(documented)}"
+    reply = client.send("OPTIONS", "*")
+    if set(reply.headers["Allow"].split(", ")) != everywhere:
+        yield f"OPTIONS * says Allow: {reply.headers['Allow']}, documented are {sorted(everywhere)}"
+    if client.get("/no-such-path").status != 404:
+        yield "a path that is not there is not answered 404"
+
+
+def check_bare_answers(document, servers):
+    """HEAD and OPTIONS have no body; their status and fields are as documented."""
+    client = servers.client("idle")
+    for operation in document.operations():
+        if operation.method not in ("HEAD", "OPTIONS"):
+            continue
+        status = 200 if operation.method == "HEAD" else 204
+        for headers in ({}, {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}):
+            reply = client.send(operation.method, operation.path, None, headers)
+            if reply.status != status or reply.body:
+                yield f"{operation} is answered {reply.status} with {len(reply.body)} bytes"
+            yield from (f"{operation}: {wrong}"
+                        for wrong in judge_fields(document, operation.response(status), reply))
+
+
+def check_header_limit(document, servers):
+    """An example of it would be longer than the document."""
+    client = servers.client("idle")
+    for operation in document.operations():
+        reply = client.send(operation.method, operation.path, None, {"X-Long": "x" * (33 << 10)})
+        response = operation.response(reply.status)
+        yield from (f"{operation} 431: {wrong}" for wrong in judge_fields(document, response, reply))
+        if reply.status != 431:
+            yield f"{operation} with a long header is answered {reply.status}"
+
+
+def check_served_text(document, servers):
+    reply = servers.client("idle").get("/openapi.json")
+    if reply.body != document.text.encode():
+        yield f"GET /openapi.json is not the text of {document.path.name}: the server was built from another one"
+
+
+def check_index(document, servers):
+    links = set(servers.client("idle").get("/").json()["links"].values())
+    if links | {"/"} != set(document.root["paths"]):
+        yield f"GET / links to {sorted(links)}, documented are {sorted(document.root['paths'])}"
+
+
+def check_cases(document, servers):
+    """Whatever tests/cases gets answered is a valid request, and its answer a valid answer."""
+    client = servers.client("idle")
+    posts = {operation.path: operation for operation in document.operations() if operation.method == "POST"}
+    for path in sorted((TESTS / "cases").glob("*/*/request.json")):
+        operation = posts[f"/v1/{path.parent.parent.name}"]
+        reply = client.post(operation.path, path.read_bytes())
+        name = path.parent.relative_to(TESTS)
+        if str(reply.status) not in operation.node["responses"]:
+            yield f"{name}: status {reply.status} is not documented"
+            continue
+        schema = operation.response(reply.status)["content"]["application/json"]["schema"]
+        yield from (f"{name}: the answer: {wrong}" for wrong in complaints(reply.json(), schema, document.resolve))
+        if reply.status == 200:
+            request = json.loads(path.read_bytes())
+            yield from (f"{name}: the request: {wrong}"
+                        for wrong in complaints(request, operation.request_schema, document.resolve))
+
+
+def record(document, servers):
+    """Puts the answers of the server into the examples; what varies stays as it was."""
+    for exchange in document.exchanges():
+        reply = send(servers, exchange)
+        if reply.status != exchange.status:
+            raise ValueError(f"{exchange}: status {reply.status}: {reply.body[:300]!r}")
+        exchange.example["value"] = with_varying(reply.json(), exchange.example.get("value"), "")
+
+
+def with_varying(fresh, old, pointer):
+    if pointer in VARYING and old is not None:
+        return old
+    if not isinstance(fresh, dict):
+        return fresh
+    before = old if isinstance(old, dict) else {}
+    return {name: with_varying(item, before.get(name), f"{pointer}/{name}") for name, item in fresh.items()}
+
+
+@contextlib.contextmanager
+def servers_of(program):
+    with contextlib.ExitStack() as stack:
+        yield Servers(program, stack)
+
+
+CHECKS = (check_served_text, check_routes, check_bare_answers, check_header_limit, check_index,
+          check_exchanges, check_cases)

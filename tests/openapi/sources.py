@@ -1,0 +1,69 @@
+"""sources.py: what the C sources say about the interface: routes, members, words, kinds of problems, settings."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct decoder [^{;]*?\n\{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"struct member members\[\] = \{(.*?)\};", re.DOTALL)
+ENTRY = re.compile(r'\{"(\w+)", (\w+), [^{}]*, (MEMBER_\w+)\}|\{\.name = "(\w+)"(?:, \.scope = (MEMBER_\w+))?\}')
+WORDS = re.compile(r"char \*const words\[\] = \{([^{}#]*)\};")
+
+
+def read(name):
+    text = (ROOT / name).read_text()
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+def routes():
+    """{(path, method)} of the table, without the HEAD and OPTIONS that come of themselves."""
+    table = re.search(r"struct route routes\[\] = \{(.*?)\n\};", read("server/http/routes.c"), re.DOTALL).group(1)
+    found = set(re.findall(r'\{"([^"]+)", "([A-Z]+)",', table))
+    if len(found) != table.count("{"):
+        raise ValueError("the table of routes has a form that is not understood here")
+    return found
+
+
+class Decoder:
+    """A decode function: the members and the words that it knows."""
+
+    def __init__(self, body):
+        table, words = TABLE.search(body), WORDS.search(body)
+        self.members = entries(table.group(1)) if table else None
+        self.words = set(re.findall(r'"(\w+)"', words.group(1))) if words else None
+
+
+def entries(table):
+    """[(name, name of the decode function or None, scope)]"""
+    found = [(match[1] or match[4], match[2], match[3] or match[5]) for match in ENTRY.finditer(table)]
+    if len(found) != table.count("{"):
+        raise ValueError(f"a table of members has a form that is not understood here: {table[:200]}")
+    return found
+
+
+def decoders():
+    found = {}
+    for path in sorted((ROOT / "server/codec").glob("envelope*.c")):
+        for match in FUNCTION.finditer(read(path.relative_to(ROOT))):
+            found[match.group(1)] = Decoder(match.group(2))
+    return found
+
+
+def steps():
+    return re.findall(r'X\(ATTN_STEP_\w+, "(\w+)"\)', read("core/include/attn/plan.h"))
+
+
+def dtypes():
+    return re.findall(r'X\(ATTN_\w+, "(\w+)", \d\)', read("core/include/attn/tensor.h"))
+
+
+def problems():
+    """The types of problems, as in /problems/shape."""
+    ours = re.findall(r'X\(PROBLEM_\w+, \d+, "([a-z-]+)"', read("server/http/reply.h"))
+    of_status = re.findall(r'\{MHD_HTTP_\w+, "([a-z-]+)",', read("server/http/reply.c"))
+    return set(ours + of_status) - {"ok", "unknown"}
+
+
+def settings():
+    """{flag: default}"""
+    return dict(re.findall(r'\{"([a-z-]+)", [A-Z_]+, AT\(\w+\), "([^"]*)"', read("server/config.c")))
