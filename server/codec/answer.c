@@ -110,7 +110,8 @@ static void write_reach(int64_t reach, struct chunks *out)
         chunks_format(out, "%lld", (long long)reach);
 }
 
-static void write_mask(const attn_mask *mask, bool *is_first, struct chunks *out)
+/* The window as it was asked for: the mask holds an open side as a number beyond any position. */
+static void write_mask(const attn_masks *asked, const attn_mask *mask, bool *is_first, struct chunks *out)
 {
     if (mask->causal || mask->has_window) {
         begin_member(out, is_first, "causal_offset");
@@ -120,9 +121,9 @@ static void write_mask(const attn_mask *mask, bool *is_first, struct chunks *out
         return;
     begin_member(out, is_first, "window");
     chunks_text(out, "[");
-    write_reach(mask->left, out);
+    write_reach(asked->window_left, out);
     chunks_text(out, ",");
-    write_reach(mask->right, out);
+    write_reach(asked->window_right, out);
     chunks_text(out, "]");
 }
 
@@ -181,7 +182,7 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
     chunks_format(out, ",\"num_heads\":%zu,\"kv_num_heads\":%zu,\"compute\":\"%s\",\"kernel\":", plan->dims.heads,
                   plan->dims.kv_heads, attn_dtype_name(plan->compute));
     chunks_json_string(out, attn_kernel_name(runtime->kernel));
-    write_mask(&plan->mask, &is_first, out);
+    write_mask(&envelope->request.masks, &plan->mask, &is_first, out);
     if (options->softcap > 0) {
         begin_member(out, &is_first, "softcap");
         write_number(out, options->softcap);

@@ -170,8 +170,8 @@ START_TEST(effective_has_what_the_request_set)
     envelope.dropout_p = 0.25;
     plan.mask.causal = plan.mask.has_window = true;
     plan.mask.base_offset = 3;
-    plan.mask.left = 2;
-    plan.mask.right = ATTN_WINDOW_OPEN;
+    envelope.request.masks.window_left = 2;
+    envelope.request.masks.window_right = ATTN_WINDOW_OPEN;
     json_t *tree = answer_tree();
     assert_at(tree, "effective/softcap", "30");
     assert_at(tree, "effective/layout", "\"out_in\"");
