@@ -50,20 +50,23 @@ KERNEL_FLAGS_core/src/kernel/avx2.c := -mavx2 -mfma -ffp-contract=fast
 KERNEL_FLAGS_core/src/kernel/avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 endif
 KERNEL_FLAGS_core/src/kernel/portable.c := -ffp-contract=fast
+KERNEL_FLAGS_core/src/kernel/neon.c := -ffp-contract=fast
+KERNEL_FLAGS_bench/machine.c := -ffp-contract=fast
 
 CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
 SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/codec/*.c)
 SUPPORT_SRC := $(wildcard tests/support/*.c)
+BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
-           tests/support/*.h))
+           tests/support/*.h bench/*.h))
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(if $(filter core/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
-    -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
+cppflags_of = $(if $(filter core/% bench/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
+    -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 CORE_OBJ := $(call obj,$(CORE_SRC))
@@ -72,8 +75,8 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases examples readme vectors headers layers tidy format format-check coverage install \
-        clean help FORCE
+.PHONY: all run test deps check cases examples readme vectors bench bench-peers headers layers tidy format \
+        format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -105,6 +108,8 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
+$(BUILD)/server/http/openapi.o: server/openapi.json
+
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -123,6 +128,15 @@ $(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(BUILD)/libattn.a
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
+$(BUILD)/bench/core_bench: $(call obj,$(BENCH_SRC)) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@
+
+bench: $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
+	$(Q)python3 bench/run.py --program $< --json build/bench.json $(BENCH)
+
+bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
+	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
+
 # BLAS gets one thread because check forks.
 check: $(TEST_BIN) ## build and run the unit tests
 	$(Q)for t in $(TEST_BIN); do OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $$t || exit 1; done
@@ -140,7 +154,7 @@ vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
 
 headers: ## every header compiles on its own
-	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests/support $(CFLAGS_SERVER) \
+	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
 	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
 	@echo "headers: $(words $(HEADERS)) compile on their own"
 
@@ -156,8 +170,8 @@ compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"director
     "command": "$(subst ",\",$(subst \,\\,$(call command_for,$(f)))) -c $f"}
 command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(KERNEL_FLAGS_$(1)) $(CFLAGS)
 
-tidy: compile_commands.json ## clang-tidy over all sources
-	$(Q)printf '%s\n' $(SOURCES) | xargs -P "$$(nproc)" -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
+tidy: compile_commands.json ## clang-tidy over the core and the server
+	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) | xargs -P "$$(nproc)" -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
 
 format: ## lay out all sources as .clang-format says
 	$(Q)clang-format -i $(FORMATTED)

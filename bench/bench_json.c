@@ -1,7 +1,7 @@
 /*
  * bench_json.c: nanoseconds a number for reading and writing, beside the C library and jansson.
  *
- *     cc -O3 -D_GNU_SOURCE -Iserver -Icore/include bench/bench_json.c server/codec/number_*.c server/codec/powers_of_ten.c
+ *     cc -O3 -D_GNU_SOURCE -Iserver bench/bench_json.c server/codec/number_*.c server/codec/powers_of_ten.c \
  *         $(pkg-config --cflags --libs jansson) -o bench_json && ./bench_json
  */
 #include <jansson.h>

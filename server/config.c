@@ -10,7 +10,7 @@
 #include "cpus.h"
 #include "text.h"
 
-typedef enum { COUNT, THREADS, BYTES, REAL, TEXT, LISTEN, FORMAT, LEVEL } setting_type;
+typedef enum { COUNT, THREADS, BYTES, REAL, TEXT, LISTEN, HALF_CLOSE, FORMAT, LEVEL } setting_type;
 
 struct setting {
     const char *flag; /* without the dashes */
@@ -45,12 +45,14 @@ static const struct setting settings[] = {
     {"idle-timeout", COUNT, AT(idle_timeout_s), "60", 1, 86400,
      "seconds of silence after which a connection is closed"},
     {"receive-timeout", COUNT, AT(receive_timeout_s), "300", 1, 86400,
-     "seconds that the body of a request may take to arrive"},
+     "seconds that a request may take to arrive, from its first line to the end of its body"},
     {"drain-delay", COUNT, AT(drain_delay_s), "1", 0, 3600,
      "seconds after SIGTERM in which new connections are still served while /readyz says 503, so that a load balancer "
      "can take notice"},
     {"drain-timeout", COUNT, AT(drain_timeout_s), "30", 0, 3600,
      "seconds after that in which running requests may finish"},
+    {"half-close", HALF_CLOSE, AT(half_close), "cancel", 0, 0,
+     "cancel or serve the request of a client that has closed its sending half: one that left looks the same"},
     {"cors-origin", TEXT, AT(cors_origin), "*", 0, 0,
      "origins whose pages may read answers: *, none, or a list such as https://a.example,https://b.example; never with "
      "credentials"},
@@ -156,6 +158,7 @@ static bool read_word(const char *const *words, const char *text, void *member)
     return false;
 }
 
+static const char *const half_close_words[] = {"cancel", "serve", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 static const char *const level_words[] = {"debug", "info", "warn", "error", "off", NULL};
 
@@ -172,6 +175,8 @@ static bool read_value(struct config *config, const struct setting *setting, con
         return read_real(setting, text, member);
     case LISTEN:
         return read_listen(config, text);
+    case HALF_CLOSE:
+        return read_word(half_close_words, text, member);
     case FORMAT:
         return read_word(format_words, text, member);
     case LEVEL:
@@ -203,6 +208,9 @@ static void describe(const struct setting *setting, char *text, size_t size)
         return;
     case LISTEN:
         snprintf(text, size, "address:port, such as 127.0.0.1:8080, [::1]:8080 or :0");
+        return;
+    case HALF_CLOSE:
+        snprintf(text, size, "cancel or serve");
         return;
     case FORMAT:
         snprintf(text, size, "text or json");

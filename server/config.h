@@ -10,6 +10,9 @@
 
 #include "log.h"
 
+/* What a client that closed its sending half gets: one that left altogether looks the same. */
+typedef enum { HALF_CLOSE_CANCEL, HALF_CLOSE_SERVE } half_close;
+
 enum { CONFIG_UNKNOWN_MAX = 8 };
 
 /* Texts are borrowed from the command line and the environment. */
@@ -22,6 +25,7 @@ struct config {
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes;
     double max_flops;
     uint64_t idle_timeout_s, receive_timeout_s, drain_delay_s, drain_timeout_s;
+    half_close half_close;
     log_format log_format;
     log_level log_level;
 

@@ -58,6 +58,7 @@ static struct http_setup setup_of(const struct config *config, const struct log 
         .connections = (unsigned)config->connections,
         .idle_timeout_s = (unsigned)config->idle_timeout_s,
         .receive_timeout_s = (unsigned)config->receive_timeout_s,
+        .cancels_on_half_close = config->half_close == HALF_CLOSE_CANCEL,
         .max_body_bytes = config->max_body_bytes,
         .limits = {.result_bytes = config->max_result_bytes,
                    .memory_bytes = config->max_memory_bytes,

@@ -101,24 +101,33 @@ size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
     return rows + seen + partials + tasks * sizeof(double) + listed * sizeof(attn_row) + 8 * ATTN_ALIGNMENT;
 }
 
+static void find_seen_by_query(const struct attn_heads_job *job, size_t b, size_t h, size_t i, uint8_t *seen,
+                               uint8_t *sees)
+{
+    attn_span span = attn_mask_span(job->mask, b, i);
+    if (!attn_mask_has_lookup(job->mask)) {
+        memset(seen + span.from, 1, span.to - span.from);
+        *sees = span.from < span.to;
+        return;
+    }
+    *sees = 0;
+    for (size_t j = span.from; j < span.to; j++)
+        if (!(seen[j] && *sees) && attn_mask_allows(job->mask, job->compute, b, h, i, j))
+            seen[j] = *sees = 1;
+}
+
 /* Which keys of one head some query sees, and which queries see some key. */
 static void find_seen(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct run *run = argument;
     const struct attn_heads_job *job = run->job;
-    const size_t b = index / job->heads, h = index % job->heads;
     uint8_t *seen = run->key_is_seen + index * job->kv_len, *sees = run->query_sees + index * job->q_len;
     memset(seen, 0, job->kv_len);
     for (size_t i = 0; i < job->q_len; i++) {
-        attn_span span = attn_mask_span(job->mask, b, i);
-        bool lookup = attn_mask_has_lookup(job->mask);
-        sees[i] = !lookup && span.from < span.to;
-        for (size_t j = span.from; j < span.to; j++) {
-            bool allowed = !lookup || attn_mask_allows(job->mask, job->compute, b, h, i, j);
-            seen[j] |= allowed;
-            sees[i] |= allowed;
-        }
+        if (job->is_cancelled != NULL && job->is_cancelled(job->cancel_context))
+            return;
+        find_seen_by_query(job, index / job->heads, index % job->heads, i, seen, &sees[i]);
     }
 }
 

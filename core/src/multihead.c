@@ -14,6 +14,7 @@ enum {
     /* Blocks of a product: by shape alone, never across batch items, so that nothing else changes a row's last bits. */
     PRODUCT_ROWS = 128,
     PRODUCT_COLUMNS = 256,
+    PRODUCT_INNER = 4096, /* so that a task takes milliseconds, and cancelling is noticed */
     /* Rows of tokens that one task normalises or adds. */
     TOKEN_ROWS = 64,
 };
@@ -107,8 +108,6 @@ static void product_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct run *run = argument;
-    if (is_cancelled(run))
-        return;
     const struct product *p = find_product(run, index);
     const size_t element = run->element, block = index - p->first_task, across = blocks(p->columns, PRODUCT_COLUMNS);
     const size_t row = block / across * PRODUCT_ROWS, column = block % across * PRODUCT_COLUMNS;
@@ -121,8 +120,12 @@ static void product_task(void *argument, size_t index, size_t worker)
         else
             memset(y + r * p->y_stride * element, 0, columns * element);
     const char *w = p->w + column * (layout == ATTN_LAYOUT_IN_OUT ? 1 : p->w_stride) * element;
-    attn_blas_multiply_add(run->plan->compute, rows, columns, p->inner, p->x + row * p->x_stride * element, p->x_stride,
-                           w, p->w_stride, layout, y, p->y_stride);
+    const char *x = p->x + row * p->x_stride * element;
+    const size_t w_inner_step = layout == ATTN_LAYOUT_IN_OUT ? p->w_stride : 1;
+    for (size_t inner = 0; inner < p->inner && !is_cancelled(run); inner += PRODUCT_INNER)
+        attn_blas_multiply_add(run->plan->compute, rows, columns, smaller(p->inner - inner, PRODUCT_INNER),
+                               x + inner * element, p->x_stride, w + inner * w_inner_step * element, p->w_stride,
+                               layout, y, p->y_stride);
 }
 
 static void run_products(struct run *run)

@@ -143,10 +143,15 @@ static attn_status read_lengths(const attn_request *request, attn_dims *dims, at
 
 /* ---- heads: attention on q, k, v as given ---- */
 
+/* Bounded first of all: sums and products of head counts and widths must not wrap. */
 static attn_status check_groups(const attn_dims *dims, attn_error *err)
 {
     if (dims->heads == 0 || dims->kv_heads == 0)
         return attn_fail(err, ATTN_ERR_SHAPE, "/inputs/query", "there must be at least one head");
+    if (dims->heads > attn_blas_max() || dims->kv_heads > attn_blas_max())
+        return attn_fail(err, ATTN_ERR_TOO_LARGE,
+                         dims->heads > attn_blas_max() ? "/options/num_heads" : "/options/kv_num_heads",
+                         "there are more than %zu heads", attn_blas_max());
     if (dims->heads % dims->kv_heads != 0)
         return attn_fail(err, ATTN_ERR_SHAPE, "/options/kv_num_heads",
                          "%zu query heads cannot be divided among %zu key heads", dims->heads, dims->kv_heads);
@@ -302,10 +307,17 @@ static attn_status read_projection(const attn_linear *linear, const char *name, 
     return check_bias_length(linear->bias, bias_field, request->options.compute, *d_head * heads, err);
 }
 
+static bool is_given(const attn_linear *linear)
+{
+    return linear->weight != NULL || linear->bias != NULL;
+}
+
 static attn_status read_separate_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_weights *weights = &request->weights;
     size_t d_key = 0;
+    if (is_given(&weights->qkv))
+        return attn_fail(err, ATTN_ERR_FIELD, "/weights/qkv/weight", "weights.qkv has a bias but no weight");
     attn_status status = read_projection(&weights->query, "query", request, dims->d_query, dims->heads, &dims->d_k, err);
     if (status == ATTN_OK)
         status = read_projection(&weights->key, "key", request, dims->d_key, dims->kv_heads, &d_key, err);
@@ -322,7 +334,7 @@ static attn_status read_fused_dims(const attn_request *request, attn_dims *dims,
     const attn_weights *weights = &request->weights;
     const char *field = "/weights/qkv/weight";
     size_t own_heads = 0, in = 0, out = 0, parts = dims->heads + 2 * dims->kv_heads;
-    if (weights->query.weight != NULL || weights->key.weight != NULL || weights->value.weight != NULL)
+    if (is_given(&weights->query) || is_given(&weights->key) || is_given(&weights->value))
         return attn_fail(err, ATTN_ERR_FIELD, "/weights/qkv", "give either qkv or query, key and value, not both");
     attn_status status = read_weight(weights->qkv.weight, field, weights->layout, request->options.compute, &own_heads,
                                      &in, &out, err);
@@ -436,8 +448,8 @@ static attn_status check_layer_options(const attn_request *request, const attn_d
 static attn_status check_attention_options(const attn_request *request, attn_error *err)
 {
     const attn_weights *w = &request->weights;
-    if (w->query.weight != NULL || w->key.weight != NULL || w->value.weight != NULL || w->qkv.weight != NULL ||
-        w->output.weight != NULL || w->norm.weight != NULL)
+    if (is_given(&w->query) || is_given(&w->key) || is_given(&w->value) || is_given(&w->qkv) || is_given(&w->output) ||
+        is_given(&w->norm))
         return attn_fail(err, ATTN_ERR_FIELD, "/weights", "weights belong to multi-head attention");
     if (request->options.residual)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/residual", "residual belongs to multi-head attention");

@@ -330,7 +330,7 @@ static void convert_floats(char *to, attn_dtype to_dtype, const char *from, attn
 static attn_status convert_integers(char *to, attn_dtype to_dtype, const char *from, attn_dtype from_dtype,
                                     size_t count, attn_error *err)
 {
-    int64_t block[BLOCK];
+    int64_t block[BLOCK] = {0};
     for (size_t done = 0; done < count; done += BLOCK) {
         size_t now = count - done < BLOCK ? count - done : BLOCK;
         load_integers(block, from_dtype, from + done * attn_dtype_bytes(from_dtype), now);

@@ -202,8 +202,10 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
 static void write_computed(struct chunks *out, attn_dtype compute, double value)
 {
     char text[NUMBER_TEXT_MAX];
-    char *end = compute == ATTN_F32 ? number_write_f32(text, (float)value) : number_write_f64(text, value);
-    chunks_bytes(out, text, (size_t)(end - text));
+    if (compute == ATTN_F32 && isfinite(value))
+        chunks_bytes(out, text, (size_t)(number_write_f32(text, (float)value) - text));
+    else
+        write_number(out, value);
 }
 
 static void write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out)
@@ -214,7 +216,7 @@ static void write_diagnostics(const attn_plan *plan, const attn_result *result, 
         chunks_format(out, "%s[%zu,%zu,%zu]", i > 0 ? "," : "", row->b, row->h, row->i);
     }
     chunks_format(out, "],\"rows_without_keys_count\":%zu,\"max_abs_score\":", result->rows_without_keys);
-    write_computed(out, plan->compute, result->max_abs_score); /* the largest finite one */
+    write_computed(out, plan->compute, result->max_abs_score);
     chunks_text(out, "}");
 }
 

@@ -243,7 +243,7 @@ static attn_status count_selected(struct decoder *decoder, const struct node *li
 {
     *count = 0;
     for (size_t i = 0; i < pieces; i++) {
-        int64_t from, to;
+        int64_t from = 0, to = 0;
         attn_status status = decode_piece(decoder, list, i, &from, &to);
         if (status != ATTN_OK)
             return status;

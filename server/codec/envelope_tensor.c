@@ -84,8 +84,8 @@ static attn_status decode_flat(struct decoder *decoder, const struct node *paren
     static const struct member members[] = {{.name = "shape"}, {.name = "data"}};
     struct node node = node_member(parent, "data");
     attn_status status = check_members(decoder, parent, members, sizeof members / sizeof members[0]);
-    attn_tensor shaped, list;
-    size_t count;
+    attn_tensor shaped = {0}, list = {0};
+    size_t count = 0;
     if (status == ATTN_OK)
         status = decode_shape(decoder, parent, &shaped, &count);
     if (status != ATTN_OK)

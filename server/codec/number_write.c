@@ -17,9 +17,8 @@
 
 enum {
     DIGITS_MAX = 17,
-    PLAIN_EXPONENT_MIN = -5,      /* 0.00001 and */
-    PLAIN_EXPONENT_MAX = 15,      /* 9007199254740992 are written without an exponent */
-    PADDED = 2 * (DIGITS_MAX - 1) /* room for copies of fixed length that start behind any digit */
+    PLAIN_EXPONENT_MIN = -5, /* 0.00001 and */
+    PLAIN_EXPONENT_MAX = 15, /* 9007199254740992 are written without an exponent */
 };
 
 /* digits * 10^exponent, with at most 17 digits. */
@@ -65,41 +64,44 @@ static uint64_t spread_eight(uint32_t value)
     return tens | (pairs - tens * 10) << 8;
 }
 
-static void store_eight(char *to, uint64_t digits)
-{
-    digits |= UINT64_C(0x3030303030303030);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    digits = __builtin_bswap64(digits);
-#endif
-    memcpy(to, &digits, sizeof digits);
-}
+/* Digits as they will stand in the text: the first one, and 16 more in the bytes of a word, the lowest one first. */
+struct digits {
+    char first;
+    wide_product rest;
+    int count; /* without the zeros at the end */
+};
 
-/* Zeros at the end of eight digits of which one at least is not zero. */
-static int trailing_zeros(uint64_t digits)
+/* value has 9 or 17 digits. */
+static inline struct digits spread_digits(uint64_t value, bool has_17)
 {
-    return __builtin_clzll(digits) / 8;
-}
-
-/* Writes value, which has 9 or 17 digits, as text without trailing zeros but padded with them; returns their count. */
-static int spread_digits(char *to, uint64_t value, int width)
-{
-    memset(to, '0', PADDED);
-    uint32_t low = (uint32_t)(value % 100000000);
-    value /= 100000000;
-    uint64_t last = spread_eight(low);
-    store_eight(to + width - 8, last);
-    if (width > 9) {
-        low = (uint32_t)(value % 100000000);
+    uint64_t last = 0, middle;
+    if (has_17) {
+        last = spread_eight((uint32_t)(value % 100000000));
         value /= 100000000;
-        uint64_t middle = spread_eight(low);
-        store_eight(to + 1, middle);
-        if (last == 0) {
-            last = middle;
-            width = 9;
-        }
     }
-    to[0] = (char)('0' + value);
-    return last == 0 ? 1 : width - trailing_zeros(last);
+    middle = spread_eight((uint32_t)(value % 100000000));
+    struct digits digits = {.first = (char)('0' + value / 100000000), .count = 1};
+    if (last != 0)
+        digits.count = 17 - __builtin_clzll(last) / 8;
+    else if (middle != 0)
+        digits.count = 9 - __builtin_clzll(middle) / 8;
+    const uint64_t zeros = UINT64_C(0x3030303030303030);
+    digits.rest = (wide_product)(last | zeros) << 64 | middle | zeros;
+    return digits;
+}
+
+static inline void store_word(char *to, uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    memcpy(to, &word, sizeof word);
+}
+
+static inline void store_rest(char *to, wide_product rest)
+{
+    store_word(to, (uint64_t)rest);
+    store_word(to + 8, (uint64_t)(rest >> 64));
 }
 
 static char *put_exponent(char *to, int exponent)
@@ -116,34 +118,28 @@ static char *put_exponent(char *to, int exponent)
     return to;
 }
 
-/*
- * The text of decimal, which is not 0. Copies have a fixed length, which is faster than the exact one; what they write
- * too much lies within NUMBER_TEXT_MAX.
- */
-static char *put_decimal(char *to, struct decimal decimal)
+/* The text of decimal, which is not 0. All 17 digits are always stored; the end returned says how many count. */
+static inline char *put_decimal(char *to, struct decimal decimal)
 {
-    char digits[PADDED];
     int written = count_digits(decimal.digits);
-    int width = written <= 9 ? 9 : DIGITS_MAX;
-    int count = spread_digits(digits, decimal.digits * POWERS[width - written], width);
+    bool has_17 = written > 9;
+    struct digits digits = spread_digits(decimal.digits * POWERS[(has_17 ? 17 : 9) - written], has_17);
     int exponent = decimal.exponent + written - 1; /* of the first digit */
-    if (exponent < PLAIN_EXPONENT_MIN || exponent > PLAIN_EXPONENT_MAX) {
-        to[0] = digits[0];
-        to[1] = '.';
-        memcpy(to + 2, digits + 1, DIGITS_MAX);
-        return put_exponent(count == 1 ? to + 1 : to + count + 1, exponent);
-    }
-    if (exponent < 0) {
+    if (exponent < 0 && exponent >= PLAIN_EXPONENT_MIN) {
         memcpy(to, "0.0000", 6);
-        memcpy(to + 1 - exponent, digits, DIGITS_MAX);
-        return to + 1 - exponent + count;
+        to += 1 - exponent;
+        to[0] = digits.first;
+        store_rest(to + 1, digits.rest);
+        return to + digits.count;
     }
-    memcpy(to, digits, DIGITS_MAX);
-    if (count <= exponent + 1)
-        return to + exponent + 1;
-    to[exponent + 1] = '.';
-    memcpy(to + exponent + 2, digits + exponent + 1, DIGITS_MAX - 1);
-    return to + count + 1;
+    bool is_plain = exponent >= 0 && exponent <= PLAIN_EXPONENT_MAX;
+    int point = is_plain ? exponent : 0; /* stands behind so many of the rest */
+    wide_product before = ((wide_product)1 << 8 * point) - 1;
+    to[0] = digits.first;
+    store_rest(to + 1, (digits.rest & before) | (wide_product)'.' << 8 * point | (digits.rest & ~before) << 8);
+    to[17] = (char)(digits.rest >> 120);
+    to += digits.count > point + 1 ? digits.count + 1 : point + 1;
+    return is_plain ? to : put_exponent(to, exponent);
 }
 
 /* A finite number as significand * 2^exponent. */
@@ -176,15 +172,6 @@ static uint64_t scale_f64(const struct power_of_ten *ten, uint64_t value)
 
 typedef uint64_t scale_function(const struct power_of_ten *ten, uint64_t value);
 
-/* Of the two decimals around four_value / 4 the one in the interval, or the nearer one when both or none are. */
-static inline bool takes_upper(uint64_t four_value, uint64_t candidate, bool lower_inside, bool upper_inside)
-{
-    if (lower_inside != upper_inside)
-        return upper_inside;
-    uint64_t middle = 4 * candidate + 2;
-    return four_value > middle || (four_value == middle && (candidate & 1) != 0);
-}
-
 /* Sections 9.2 to 9.8 of the paper. All of the interval is scaled by 4 * 10^-k, so that its ends are integers. */
 static inline struct decimal find_shortest(struct binary value, scale_function *scale)
 {
@@ -196,17 +183,16 @@ static inline struct decimal find_shortest(struct binary value, scale_function *
     uint64_t lower = scale(ten, (four - 2 + value.is_power_of_two) << shift) + is_open;
     uint64_t middle = scale(ten, four << shift);
     uint64_t upper = scale(ten, (four + 2) << shift) - is_open;
-    uint64_t candidate = middle / 4;
-    if (candidate >= 10) {
-        uint64_t shorter = candidate / 10;
-        bool lower_inside = lower <= 40 * shorter;
-        bool upper_inside = 40 * shorter + 40 <= upper;
-        if (lower_inside != upper_inside)
-            return (struct decimal){shorter + upper_inside, k + 1};
-    }
-    bool lower_inside = lower <= 4 * candidate;
-    bool upper_inside = 4 * candidate + 4 <= upper;
-    return (struct decimal){candidate + takes_upper(middle, candidate, lower_inside, upper_inside), k};
+    /* Which way each choice goes is as good as random, so all are computed, without branches. */
+    uint64_t candidate = middle / 4, shorter = middle / 40;
+    bool lower_inside = lower <= 4 * candidate, upper_inside = 4 * candidate + 4 <= upper;
+    bool is_nearer = (middle > 4 * candidate + 2) | ((middle == 4 * candidate + 2) & (candidate & 1));
+    bool is_one_inside = lower_inside ^ upper_inside;
+    candidate += (upper_inside & is_one_inside) | (is_nearer & !is_one_inside);
+    bool shorter_inside = lower <= 40 * shorter, shorter_next_inside = 40 * shorter + 40 <= upper;
+    bool is_shorter = (shorter_inside ^ shorter_next_inside) & (shorter > 0);
+    uint64_t change = shorter + shorter_next_inside - candidate;
+    return (struct decimal){candidate + (change & (0 - (uint64_t)is_shorter)), k + is_shorter};
 }
 
 char *number_write_f32(char *to, float value)
@@ -248,23 +234,30 @@ char *number_write_f64(char *to, double value)
     return put_decimal(to, find_shortest(binary, scale_f64));
 }
 
-/* value * 10^power rounded to an integer; false when 128 bits do not tell, as for a value just in the middle of two. */
-static bool round_scaled(struct binary value, int power, uint64_t *rounded)
+/* floor(log10(value)); normal is the significand with its top bit set, exponent that of the bit. */
+static int decimal_exponent(uint64_t normal, int exponent)
+{
+    int guess = floor_log10(exponent, false); /* of 2^exponent <= value; that of value is the same or one more */
+    const struct power_of_ten *next = &POWERS_OF_TEN[guess + 1 - POWER_OF_TEN_MIN];
+    bool is_less = normal < next->high || (normal == next->high && next->low > 0);
+    return guess + (power_of_ten_log2(guess + 1) == exponent && !is_less);
+}
+
+/* normal * 2^(exponent - 63) * 10^power rounded; false when 128 bits do not tell, as when it is just in the middle. */
+static bool round_scaled(uint64_t normal, int exponent, int power, uint64_t *rounded)
 {
     if (power > POWER_OF_TEN_MAX)
         return false;
     const struct power_of_ten *ten = &POWERS_OF_TEN[power - POWER_OF_TEN_MIN];
-    int zeros = __builtin_clzll(value.significand);
-    uint64_t significand = value.significand << zeros;
-    wide_product product = multiply_wide(significand, ten->high) + (multiply_wide(significand, ten->low) >> 64);
-    /* The true one lies less than 2 from product: ten is at most 1 too large, and the low half has been cut off. */
-    int fraction_bits = 63 + zeros - value.exponent - power_of_ten_log2(power);
-    if (fraction_bits > 127)
-        return false; /* below 1: only a 9.6 that one digit makes 10 comes here, as 0.96 */
-    wide_product half = (wide_product)1 << (fraction_bits - 1);
-    wide_product fraction = product & (2 * half - 1);
+    wide_product product = multiply_wide(normal, ten->high) + (multiply_wide(normal, ten->low) >> 64);
+    /* The result is between 1 and 10^17, so the point stands within the high half, above at least 4 bits of it. */
+    int shift = 62 - exponent - power_of_ten_log2(power);
+    uint64_t high = (uint64_t)(product >> 64);
+    wide_product half = (wide_product)(UINT64_C(1) << (shift - 1)) << 64;
+    wide_product fraction = (wide_product)(high & ((UINT64_C(1) << shift) - 1)) << 64 | (uint64_t)product;
     wide_product distance = fraction > half ? fraction - half : half - fraction;
-    *rounded = (uint64_t)(product >> fraction_bits) + (fraction > half);
+    *rounded = (high >> shift) + (fraction > half);
+    /* The true product lies less than 2 from ours: ten is at most 1 too large, and the low half has been cut off. */
     return distance > 2;
 }
 
@@ -289,16 +282,16 @@ static struct decimal round_slowly(double magnitude, int digits)
 
 static struct decimal round_to_digits(double magnitude, struct binary value, int digits)
 {
-    /* Of 2^e <= value the decimal exponent is known; that of value is the same or one more. */
-    int exponent = floor_log10(value.exponent + 63 - __builtin_clzll(value.significand), false);
-    for (int power = digits - 1 - exponent; power >= digits - 2 - exponent; power--) {
-        uint64_t rounded;
-        if (!round_scaled(value, power, &rounded))
-            break;
-        if (rounded < POWERS[digits])
-            return (struct decimal){rounded, -power};
-    }
-    return round_slowly(magnitude, digits);
+    int zeros = __builtin_clzll(value.significand);
+    uint64_t normal = value.significand << zeros;
+    int exponent = value.exponent + 63 - zeros;
+    int power = digits - 1 - decimal_exponent(normal, exponent);
+    uint64_t rounded;
+    if (!round_scaled(normal, exponent, power, &rounded))
+        return round_slowly(magnitude, digits);
+    if (rounded == POWERS[digits]) /* 9.96 to two digits: one digit more than asked for */
+        return (struct decimal){1, digits - power};
+    return (struct decimal){rounded, -power};
 }
 
 char *number_write_digits(char *to, double value, int digits)

@@ -1,13 +1,14 @@
 /*
  * number_write.h: float32 and float64 to the shortest decimal text that reads back to the same value.
  *
- * Text is JSON: no leading '+', no bare point, "1e-7" style exponents where that is shorter, "-0" for minus zero.
+ * Text is JSON: no leading '+', no bare point, "-0" for minus zero; plain from 0.00001 to below 1e16, outside with an
+ * exponent as in "1e-7" and "1.5e21".
  * Not for NaN and infinities: the caller says how those are written.
  */
 #ifndef CODEC_NUMBER_WRITE_H
 #define CODEC_NUMBER_WRITE_H
 
-enum { NUMBER_TEXT_MAX = 40 }; /* bytes that any of these may write; nothing is terminated */
+enum { NUMBER_TEXT_MAX = 32 }; /* bytes that any of these may write; nothing is terminated */
 
 /* Each writes value (finite) at to and returns the end of the text. */
 char *number_write_f32(char *to, float value);

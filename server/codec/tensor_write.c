@@ -124,18 +124,30 @@ union block {
     uint8_t bytes[BLOCK * 8];
 };
 
-static char *put_element(char *to, const struct writer *writer, const union block *block, size_t i)
+/* Elements [from, end) of a block with commas between them: the type is looked at once, not for each. */
+#define PUT_RUN(call)                                                                                                  \
+    for (size_t i = from; i < end; i++) {                                                                              \
+        *to = ',';                                                                                                     \
+        to += i > from;                                                                                                \
+        to = (call);                                                                                                   \
+    }
+
+static char *put_run(char *to, const struct writer *writer, const union block *block, size_t from, size_t end)
 {
     if (writer->is_hollow)
-        return put(to, "[]");
-    if (writer->elements.dtype == ATTN_F32)
-        return put_f32(to, block->f32[i], &writer->style);
-    if (writer->elements.dtype == ATTN_F64)
-        return put_f64(to, block->f64[i], &writer->style);
-    if (writer->elements.dtype == ATTN_I64)
-        return put_i64(to, block->i64[i]);
-    return put(to, block->bytes[i] != 0 ? "true" : "false");
+        PUT_RUN(put(to, "[]"))
+    else if (writer->elements.dtype == ATTN_F32)
+        PUT_RUN(put_f32(to, block->f32[i], &writer->style))
+    else if (writer->elements.dtype == ATTN_F64)
+        PUT_RUN(put_f64(to, block->f64[i], &writer->style))
+    else if (writer->elements.dtype == ATTN_I64)
+        PUT_RUN(put_i64(to, block->i64[i]))
+    else
+        PUT_RUN(put(to, block->bytes[i] != 0 ? "true" : "false"))
+    return to;
 }
+
+#undef PUT_RUN
 
 /* How many of the inner brackets open before element index; as many close behind the one before it. */
 static size_t count_boundaries(const struct writer *writer, size_t index)
@@ -159,16 +171,17 @@ static char *put_block(char *to, const struct writer *writer, size_t from, size_
         gather(&block, &writer->elements, from, count);
     size_t columns = writer->inner_levels > 0 ? writer->elements.shape[writer->elements.rank - 1] : writer->count;
     size_t column = from % columns;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count;) {
         size_t boundaries = column == 0 ? count_boundaries(writer, from + i) : 0;
-        if (from + i > 0) {
-            memset(to, ']', boundaries);
-            to += boundaries;
-            *to++ = ',';
-        }
+        memset(to, ']', boundaries);
+        to += from + i > 0 ? boundaries : 0;
+        *to = ',';
+        to += from + i > 0;
         memset(to, '[', boundaries);
-        to = put_element(to + boundaries, writer, &block, i);
-        column = column + 1 == columns ? 0 : column + 1;
+        size_t end = columns - column < count - i ? i + columns - column : count;
+        to = put_run(to + boundaries, writer, &block, i, end);
+        i = end;
+        column = 0;
     }
     size_t closing = from + count == writer->count ? writer->inner_levels : 0;
     memset(to, ']', closing);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "http/request.h"
+#include "http/watch.h"
 
 /* What the library may take for one connection: its header, and a window of its body. */
 enum { CONNECTION_MEMORY = 128 << 10 };
@@ -107,6 +108,16 @@ static struct MHD_Daemon *start_library(struct http_server *server)
                             MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
+static bool start_threads(struct http_server *server)
+{
+    if (!watch_start(server))
+        return false;
+    server->mhd = start_library(server);
+    if (server->mhd == NULL)
+        watch_stop(server);
+    return server->mhd != NULL;
+}
+
 static void close_listening_socket(struct http_server *server)
 {
     if (server->listen_fd < 0)
@@ -121,6 +132,7 @@ static void server_free(struct http_server *server)
 {
     close_listening_socket(server);
     pthread_cond_destroy(&server->changed);
+    pthread_cond_destroy(&server->watch_wakes);
     pthread_mutex_destroy(&server->lock);
     free(server);
 }
@@ -140,6 +152,7 @@ static struct http_server *server_create(const struct http_setup *setup)
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&server->changed, &attributes);
+    pthread_cond_init(&server->watch_wakes, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&server->lock, NULL);
     return server;
@@ -155,10 +168,9 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     server->listen_fd = listen_on(setup->host, setup->port, message, message_size);
     if (server->listen_fd >= 0) {
         write_url(server);
-        server->mhd = start_library(server);
-        if (server->mhd != NULL)
+        if (start_threads(server))
             return server;
-        snprintf(message, message_size, "libmicrohttpd cannot start its threads: %s", strerror(errno));
+        snprintf(message, message_size, "cannot start the threads of the server: %s", strerror(errno));
     }
     server_free(server);
     return NULL;
@@ -220,5 +232,6 @@ void http_daemon_stop(struct http_server *server)
     /* A moment for the last answers to leave; a client that does not read them is not waited for. */
     (void)http_daemon_await_idle(server, LAST_WORDS_S);
     MHD_stop_daemon(server->mhd);
+    watch_stop(server);
     server_free(server);
 }

@@ -23,6 +23,7 @@ struct http_setup {
     const char *host, *port; /* host "": every address; port "0": a free one */
     const char *cors_origin; /* "*", "none", or a list separated by commas */
     unsigned io_threads, connections, idle_timeout_s, receive_timeout_s;
+    bool cancels_on_half_close;  /* a client that closed its sending half is taken for gone */
     size_t max_body_bytes;       /* below limits.memory_bytes */
     struct attend_limits limits; /* memory_bytes is the ceiling of a request's arena */
     http_attend *attend;

@@ -105,6 +105,8 @@ static enum MHD_Result read_field(void *cls, enum MHD_ValueKind kind, const char
 void guard_read_fields(struct MHD_Connection *connection, struct guard_fields *fields)
 {
     memset(fields, 0, sizeof *fields);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    fields->header_bytes = info != NULL ? info->header_size : 0;
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_field, fields);
 }
 

@@ -20,6 +20,7 @@ struct guard_fields {
     unsigned hosts, content_lengths, transfer_encodings;
     const char *transfer_encoding, *expect, *content_type, *content_encoding, *origin, *request_id, *asked_method;
     uint64_t content_length;
+    size_t header_bytes; /* from the first line to the empty one */
     struct negotiation accept;
 };
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "http/framing.h"
+#include "http/watch.h"
 
 /*
  * The body of a refused request is dropped up to this size and the connection kept; a larger one is answered at once
@@ -18,7 +19,10 @@
  */
 enum { DISCARD_MAX = 64 << 10, DISCARD_CHUNKED_MAX = 8 << 20 };
 
-static double now_ms(void)
+/* Of fields and first line together: what proxies allow, and well below what the library has room for. */
+enum { HEADER_MAX = 32 << 10 };
+
+double request_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -26,6 +30,22 @@ static double now_ms(void)
 }
 
 /* ---- begin and end ---------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* One that differs from all others of this process, and most likely from those of others. */
+static void make_id(struct request *request)
+{
+    struct http_server *server = request->server;
+    const uint64_t number = atomic_fetch_add_explicit(&server->ids_made, 1, memory_order_relaxed);
+    snprintf(request->id, sizeof request->id, "%016llx",
+             (unsigned long long)mix(server->id_seed + number * UINT64_C(0x9e3779b97f4a7c15)));
+}
 
 void *request_begin(void *cls, const char *target, struct MHD_Connection *connection)
 {
@@ -44,7 +64,10 @@ void *request_begin(void *cls, const char *target, struct MHD_Connection *connec
     request->arena = arena;
     request->before_body = attn_arena_mark_here(arena);
     request->target = copy;
-    request->clock.begun = now_ms();
+    request->clock.begun = request_now_ms();
+    request->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    make_id(request);
+    watch_add(request);
     return request;
 }
 
@@ -92,7 +115,7 @@ static void log_clock(struct log_line *line, const struct request_clock *clock)
         log_ms(line, "compute_ms", clock->times.compute_ms);
         log_ms(line, "write_ms", clock->times.write_ms);
     }
-    log_ms(line, "total_ms", now_ms() - clock->begun);
+    log_ms(line, "total_ms", request_now_ms() - clock->begun);
 }
 
 /* Status 0 stands for a request that ended before it was answered. */
@@ -120,6 +143,7 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
     if (request == NULL)
         return;
     *con_cls = NULL;
+    watch_remove(request);
     log_request(request, termination);
     const bool is_counted = request->is_counted;
     attn_arena_destroy(request->arena); /* and with it the request */
@@ -129,31 +153,18 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
 
 /* ---- the header: is the request welcome? ------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 static bool is_id(const char *text)
 {
     const size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
     return length >= 1 && length <= REQUEST_ID_MAX && text[length] == '\0';
 }
 
-/* The client's own id when it is harmless, else one that differs from all others of this process. */
+/* The client's own id is used when it is harmless. */
 static void name_request(struct request *request)
 {
     const char *given = request->fields.request_id;
-    if (given != NULL && is_id(given)) {
+    if (given != NULL && is_id(given))
         snprintf(request->id, sizeof request->id, "%s", given);
-        return;
-    }
-    struct http_server *server = request->server;
-    const uint64_t number = atomic_fetch_add_explicit(&server->ids_made, 1, memory_order_relaxed);
-    snprintf(request->id, sizeof request->id, "%016llx",
-             (unsigned long long)mix(server->id_seed + number * UINT64_C(0x9e3779b97f4a7c15)));
 }
 
 /* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
@@ -166,10 +177,14 @@ static bool is_sound(struct request *request, const char *method, const char *ve
         refusal = target_read(request->target, &request->parts);
     if (refusal == NULL && text_equal(request->parts.path, "*") && strcmp(method, MHD_HTTP_METHOD_OPTIONS) != 0)
         refusal = "only OPTIONS may ask for *";
-    if (refusal == NULL)
+    if (refusal == NULL && request->fields.header_bytes <= HEADER_MAX)
         return true;
     request->closes = true;
-    reply_refuse(request, PROBLEM_BAD_REQUEST, "%s", refusal);
+    if (refusal != NULL)
+        reply_refuse(request, PROBLEM_BAD_REQUEST, "%s", refusal);
+    else
+        reply_refuse(request, PROBLEM_HEADER, "the header has %zu bytes, the limit is %d", request->fields.header_bytes,
+                     HEADER_MAX);
     return false;
 }
 
@@ -358,15 +373,12 @@ static enum MHD_Result give_up(struct request *request, const char *why)
     return MHD_NO;
 }
 
-/* The library's own time-out looks at silence only: a byte now and then would hold a connection for ever. */
 static enum MHD_Result take_body(struct request *request, const char *data, size_t *length)
 {
     const struct http_setup *setup = &request->server->setup;
     const size_t taken = *length;
     *length = 0;
     request->body_bytes += taken;
-    if (now_ms() - request->clock.begun > 1e3 * setup->receive_timeout_s)
-        return give_up(request, "body took too long to arrive, connection closed");
     if (request->phase == REQUEST_BODY && request->body_bytes > setup->max_body_bytes)
         refuse_length(request);
     else if (request->phase == REQUEST_BODY)
@@ -380,8 +392,9 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
 
 static bool job_is_cancelled(void *cancel_context)
 {
-    const struct http_server *server = cancel_context;
-    return atomic_load_explicit(&server->is_cancelled, memory_order_relaxed);
+    const struct request *request = cancel_context;
+    return atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
+           atomic_load_explicit(&request->is_abandoned, memory_order_relaxed);
 }
 
 /* The pieces of a chunked body in one run; NULL without memory. */
@@ -403,7 +416,7 @@ static void compute(struct request *request)
     const struct http_setup *setup = &request->server->setup;
     attn_runtime runtime = executor_runtime(setup->executor);
     runtime.is_cancelled = job_is_cancelled;
-    runtime.cancel_context = request->server;
+    runtime.cancel_context = request;
     const char *body = whole_body(request);
     if (body == NULL) {
         fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
@@ -426,9 +439,9 @@ static void compute_job(void *argument)
 {
     struct request *request = argument;
     struct http_server *server = request->server;
-    request->clock.queue_ms = now_ms() - request->clock.received;
+    request->clock.queue_ms = request_now_ms() - request->clock.received;
     request->clock.is_computed = true;
-    if (job_is_cancelled(server))
+    if (job_is_cancelled(request))
         reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
     else
         compute(request);
@@ -483,7 +496,7 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
     case REQUEST_DISCARD:
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
-        request->clock.received = now_ms();
+        request->clock.received = request_now_ms();
         return request->phase == REQUEST_BODY ? submit(request) : reply_queue(request);
     case REQUEST_COMPUTING:
         return MHD_YES;

@@ -35,7 +35,10 @@ struct request {
     struct MHD_Connection *connection;
     attn_arena *arena;
     attn_arena_mark before_body;
-    enum request_phase phase;
+    _Atomic(enum request_phase) phase; /* watch.c looks at it */
+    int fd;                            /* of the connection; to look at */
+    atomic_bool is_abandoned;          /* the client left, the job may stop */
+    struct request *next_watched, **watched_link;
     bool is_counted;    /* in server->requests */
     bool closes;        /* the connection is closed after the reply */
     const char *target; /* raw; "" until it is known */
@@ -50,6 +53,9 @@ struct request {
     struct reply reply;
     struct request_clock clock;
 };
+
+/* Milliseconds of the monotonic clock. */
+double request_now_ms(void);
 
 /* The three callbacks of the library, in the order of their first call. cls is the http_server. */
 void *request_begin(void *cls, const char *target, struct MHD_Connection *connection);

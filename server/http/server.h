@@ -24,6 +24,10 @@ struct http_server {
     size_t requests; /* begun (header read) and not yet completed */
     size_t jobs;     /* handed to the executor and not yet back */
     bool is_closed;  /* no further job is handed over */
+    struct request *watched;
+    bool watch_ends;
+    pthread_cond_t watch_wakes;
+    pthread_t watch; /* itself not guarded */
 };
 
 #endif

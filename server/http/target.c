@@ -12,7 +12,7 @@
 static bool has_forbidden_byte(const char *raw)
 {
     for (const char *c = raw; *c != '\0'; c++)
-        if (*c <= ' ' || *c >= 0x7f || strchr("\"<>\\^`{|}#", *c) != NULL)
+        if (*c <= ' ' || *c >= 0x7f || *c == '#')
             return true;
     return false;
 }

@@ -285,7 +285,9 @@ def finish(steps, x, weights, options, is_layer):
     else:
         finish_layer(steps, x, weights, options)
     if x.rank == 2:
-        steps["output"] = steps["output"].reshape(*steps["output"].shape[1:])
+        for name in ("concat", "projected", "residual", "output"):
+            if name in steps:
+                steps[name] = steps[name].reshape(*steps[name].shape[1:])
 
 
 def finish_layer(steps, x, weights, options):

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/check_main.h"
-#include "support/mask_cases.h"
-#include "support/naive_attention.h"
+#include "check_main.h"
+#include "mask_cases.h"
+#include "naive_attention.h"
 
 static const scene_size sizes[] = {
     {.batch = 1, .heads = 1, .q_len = 1, .kv_len = 1},  {.batch = 1, .heads = 1, .q_len = 1, .kv_len = 7},

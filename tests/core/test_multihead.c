@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/check_main.h"
-#include "support/closeness.h"
-#include "support/mask_cases.h"
-#include "support/naive_attention.h"
-#include "support/scene.h"
+#include "check_main.h"
+#include "closeness.h"
+#include "mask_cases.h"
+#include "naive_attention.h"
+#include "scene.h"
 
 static const char *describe(const scene_size *n, attn_dtype type, const char *mask, const char *kernel)
 {

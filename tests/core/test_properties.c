@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "attn/multihead.h"
-#include "support/check_main.h"
-#include "support/closeness.h"
-#include "support/mask_cases.h"
-#include "support/scene.h"
+#include "check_main.h"
+#include "closeness.h"
+#include "mask_cases.h"
+#include "scene.h"
 
 #define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
 

@@ -6,7 +6,7 @@
  * stay well below the sum of the absolute values (terms); so 8 u terms holds for thousands of terms with room to spare,
  * and yet a tile left out or counted twice, or one product in less than the compute type, is far outside.
  */
-#include "support/closeness.h"
+#include "closeness.h"
 
 #include <check.h>
 #include <float.h>

@@ -6,8 +6,8 @@
 #ifndef TESTS_CLOSENESS_H
 #define TESTS_CLOSENESS_H
 
-#include "support/naive_attention.h"
-#include "support/scene.h"
+#include "naive_attention.h"
+#include "scene.h"
 
 /* Half the distance from 1 to the next number: the largest relative error of one rounding. */
 double unit_roundoff(attn_dtype compute);

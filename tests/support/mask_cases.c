@@ -1,7 +1,7 @@
 /*
  * mask_cases.c: one function a mask, and the table of them.
  */
-#include "support/mask_cases.h"
+#include "mask_cases.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #ifndef TESTS_MASK_CASES_H
 #define TESTS_MASK_CASES_H
 
-#include "support/scene.h"
+#include "scene.h"
 
 typedef struct {
     const char *name;

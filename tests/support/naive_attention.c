@@ -3,7 +3,7 @@
  * naive_attention at the end names the steps in their order. Sums run in long double where that is more than double:
  * adding a thousand doubles one by one is less exact than what float64 kernels do, and they are measured by this.
  */
-#include "support/naive_attention.h"
+#include "naive_attention.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -397,7 +397,7 @@ static void row_peak(const head *a, size_t i)
             continue;
         double bias = fabs(r->step[ATTN_STEP_MASKED][at] - r->step[ATTN_STEP_SCALED][at]);
         *peak = fmax(*peak, fabs(r->scale) * r->terms[ATTN_STEP_SCORES][at] + bias);
-        r->max_abs_score = fmax(r->max_abs_score, fabs(r->step[ATTN_STEP_MASKED][at]));
+        r->max_abs_score = fmax(r->max_abs_score, fabs(r->step[ATTN_STEP_SCALED][at]));
     }
 }
 

@@ -31,7 +31,7 @@ typedef struct {
      */
     double *peak;
     size_t rows_without_keys;
-    double max_abs_score; /* of the scores that entered a softmax */
+    double max_abs_score; /* the largest scaled score that was let through */
 } naive_result;
 
 /*

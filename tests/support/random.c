@@ -2,7 +2,7 @@
  * random.c: SplitMix64 (Steele, Lea and Flood, 2014): one addition and a mixing function, every seed as good as
  * another.
  */
-#include "support/random.h"
+#include "random.h"
 
 #include <math.h>
 

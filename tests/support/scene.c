@@ -1,7 +1,7 @@
 /*
  * scene.c: requests, runs and byte comparisons for the tests of the core.
  */
-#include "support/scene.h"
+#include "scene.h"
 
 #include <check.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #define TESTS_SCENE_H
 
 #include "attn/multihead.h"
-#include "support/random.h"
+#include "random.h"
 
 /* Rank and shape as two arguments: scene_normal(scene, SHAPE(2, 3)). */
 #define SHAPE(...)                                                                                                     \

@@ -30,6 +30,8 @@ static const struct {
 #if defined(__x86_64__)
     {&attn_kernel_avx2, has_avx2},
     {&attn_kernel_avx512, has_avx512},
+#elif defined(__aarch64__)
+    {&attn_kernel_neon, runs_anywhere}, /* part of every AArch64 CPU */
 #endif
 };
 

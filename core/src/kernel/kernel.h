@@ -85,6 +85,8 @@ struct attn_kernel {
 extern const attn_kernel attn_kernel_portable;
 #if defined(__x86_64__)
 extern const attn_kernel attn_kernel_avx2, attn_kernel_avx512;
+#elif defined(__aarch64__)
+extern const attn_kernel attn_kernel_neon;
 #endif
 
 #endif

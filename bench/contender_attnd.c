@@ -1,0 +1,108 @@
+/* contender_attnd.c: the library of this project, through its public headers. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attn/multihead.h"
+#include "contender.h"
+
+struct attnd {
+    attn_tensor stream[STREAM_COUNT];
+    attn_request request;
+    attn_pool *pool;
+    attn_runtime runtime;
+    attn_arena *arena;
+    attn_result result;
+};
+
+static attn_request make_request(const bench_case *c, const attn_tensor *stream)
+{
+    attn_request request = {.is_layer = c->is_layer, .options.compute = c->dtype};
+    request.inputs.query = &stream[STREAM_Q];
+    if (c->is_layer) {
+        request.weights.query.weight = &stream[STREAM_W_Q];
+        request.weights.key.weight = &stream[STREAM_W_K];
+        request.weights.value.weight = &stream[STREAM_W_V];
+        request.weights.output.weight = &stream[STREAM_W_O];
+        request.options.num_heads = c->heads;
+    } else {
+        request.inputs.key = &stream[STREAM_K];
+        request.inputs.value = &stream[STREAM_V];
+    }
+    request.masks.causal = c->is_causal;
+    request.masks.has_window = c->window != 0;
+    request.masks.window_left = (int64_t)c->window - 1;
+    request.masks.window_right = ATTN_WINDOW_OPEN;
+    request.options.want = 1U << ATTN_STEP_OUTPUT;
+    if (c->with_maps)
+        request.options.want |= 1U << ATTN_STEP_ATTENTION;
+    return request;
+}
+
+static void release(void *state)
+{
+    struct attnd *attnd = state;
+    if (attnd == NULL)
+        return;
+    attn_arena_destroy(attnd->arena);
+    attn_pool_destroy(attnd->pool);
+    for (int s = 0; s < STREAM_COUNT; s++)
+        free(attnd->stream[s].data);
+    free(attnd);
+}
+
+static bool make_streams(const bench_case *c, attn_tensor *stream)
+{
+    for (int s = 0; s < STREAM_COUNT; s++) {
+        if (!bench_stream_is_used(c, (bench_stream)s))
+            continue;
+        stream[s] = bench_stream_make(c, (bench_stream)s);
+        if (stream[s].data == NULL)
+            return false;
+    }
+    return true;
+}
+
+static void *prepare(const bench_case *c)
+{
+    struct attnd *attnd = calloc(1, sizeof *attnd);
+    if (attnd == NULL)
+        return NULL;
+    attn_blas_prepare();
+    attnd->pool = attn_pool_create(c->threads);
+    attnd->arena = attn_arena_create(SIZE_MAX);
+    if (attnd->pool == NULL || attnd->arena == NULL || !make_streams(c, attnd->stream)) {
+        release(attnd);
+        return NULL;
+    }
+    attnd->runtime = attn_pool_runtime(attnd->pool, NULL);
+    attnd->request = make_request(c, attnd->stream);
+    return attnd;
+}
+
+static bool run(void *state)
+{
+    struct attnd *attnd = state;
+    attn_plan plan;
+    attn_error error = {0};
+    attn_arena_reset(attnd->arena);
+    attn_status status = attn_plan_make(&attnd->request, &plan, &error);
+    if (status == ATTN_OK)
+        status = attn_plan_run(&plan, &attnd->request, &attnd->runtime, attnd->arena, &attnd->result, &error);
+    if (status != ATTN_OK)
+        fprintf(stderr, "attnd: %s\n", error.message);
+    return status == ATTN_OK;
+}
+
+static void results(const void *state, attn_tensor *output, attn_tensor *maps)
+{
+    const struct attnd *attnd = state;
+    *output = attnd->result.step[ATTN_STEP_OUTPUT];
+    *maps = attnd->result.step[ATTN_STEP_ATTENTION];
+}
+
+static const char *description(void)
+{
+    return attn_kernel_name(attn_kernel_best());
+}
+
+const contender contender_attnd = {prepare, run, results, release, description};

@@ -1,0 +1,154 @@
+/*
+ * core_bench.c: runs cases on request, so that contenders can be measured in turns. bench/run.py asks; the peers in
+ * bench/peers speak the same.
+ *
+ *     core_bench attnd|plain    lines in, one line out for each:
+ *         about                 about TEXT
+ *         prepare CASE          ready PID | unsupported WHY            (CASE: see bench_case.h)
+ *         run N                 ms T_1 … T_N
+ *         results               output MEAN X… [maps MEAN X…]          (see bench_print_samples)
+ *         done                  done: gives everything back
+ *     core_bench machine        measures the machine:
+ *         about                 about VECTORS
+ *         peak DTYPE THREADS    gflops X
+ *         read BYTES THREADS    gbs X
+ *
+ * Whatever else comes gets "error WHY". The program ends with its input.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "contender.h"
+#include "machine.h"
+
+enum { LINE_MAX_BYTES = 512, RUNS_MAX = 1000000 };
+
+static double now_ms(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static void *prepare(const contender *who, const char *text)
+{
+    bench_case c;
+    if (!bench_case_read(&c, text)) {
+        printf("error not a case: %s\n", text);
+        return NULL;
+    }
+    void *state = who->prepare(&c);
+    if (state == NULL)
+        printf("unsupported no memory\n");
+    else
+        printf("ready %ld\n", (long)getpid());
+    return state;
+}
+
+static void run(const contender *who, void *state, const char *text)
+{
+    const long runs = strtol(text, NULL, 10);
+    if (state == NULL || runs < 1 || runs > RUNS_MAX) {
+        printf("error nothing to run\n");
+        return;
+    }
+    printf("ms");
+    for (long i = 0; i < runs; i++) {
+        const double start = now_ms();
+        if (!who->run(state)) {
+            printf("\nerror the run failed\n");
+            return;
+        }
+        printf(" %.6f", now_ms() - start);
+    }
+    printf("\n");
+}
+
+static void print_results(const contender *who, const void *state)
+{
+    if (state == NULL) {
+        printf("error no results\n");
+        return;
+    }
+    attn_tensor output, maps;
+    who->results(state, &output, &maps);
+    printf("output");
+    bench_print_samples(&output);
+    if (maps.data != NULL) {
+        printf(" maps");
+        bench_print_samples(&maps);
+    }
+    printf("\n");
+}
+
+/* What follows the word in the line, NULL when the line begins with another word. */
+static const char *after(const char *line, const char *word)
+{
+    const size_t length = strlen(word);
+    if (strncmp(line, word, length) != 0 || (line[length] != '\0' && line[length] != ' '))
+        return NULL;
+    return line[length] == ' ' ? line + length + 1 : line + length;
+}
+
+static void obey_contender(const contender *who, void **state, const char *line)
+{
+    const char *rest;
+    if (after(line, "about") != NULL) {
+        printf("about %s\n", who->description());
+    } else if ((rest = after(line, "prepare")) != NULL) {
+        who->release(*state);
+        *state = prepare(who, rest);
+    } else if ((rest = after(line, "run")) != NULL) {
+        run(who, *state, rest);
+    } else if (after(line, "results") != NULL) {
+        print_results(who, *state);
+    } else if (after(line, "done") != NULL) {
+        who->release(*state);
+        *state = NULL;
+        printf("done\n");
+    } else {
+        printf("error unknown: %s\n", line);
+    }
+}
+
+static void obey_machine(const char *line)
+{
+    char dtype[16];
+    size_t bytes, threads;
+    if (after(line, "about") != NULL)
+        printf("about %s\n", machine_vectors());
+    else if (sscanf(line, "peak %15s %zu", dtype, &threads) == 2 && threads > 0)
+        printf("gflops %.3f\n", machine_peak_gflops(strcmp(dtype, "float64") == 0 ? ATTN_F64 : ATTN_F32, threads));
+    else if (sscanf(line, "read %zu %zu", &bytes, &threads) == 2 && threads > 0 && bytes < SIZE_MAX / 2)
+        printf("gbs %.3f\n", machine_read_gbs(bytes, threads));
+    else
+        printf("error unknown: %s\n", line);
+}
+
+int main(int count, char **arguments)
+{
+    const char *role = count == 2 ? arguments[1] : "";
+    const contender *who = strcmp(role, "attnd") == 0   ? &contender_attnd
+                           : strcmp(role, "plain") == 0 ? &contender_plain
+                                                        : NULL;
+    if (who == NULL && strcmp(role, "machine") != 0) {
+        fprintf(stderr, "usage: core_bench attnd|plain|machine\n");
+        return 2;
+    }
+    void *state = NULL;
+    char line[LINE_MAX_BYTES];
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (who != NULL)
+            obey_contender(who, &state, line);
+        else
+            obey_machine(line);
+        fflush(stdout);
+    }
+    if (who != NULL)
+        who->release(state);
+    return 0;
+}

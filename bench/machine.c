@@ -1,0 +1,165 @@
+/* machine.c: the roofline: loops that do nothing but multiply-adds, and nothing but reading. */
+#include "machine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    CHAINS = 12, /* independent sums: enough to hide the latency of a multiply-add on two ports */
+    THREADS_MAX = 64,
+    FMA_ROUNDS = 1 << 22,
+    READ_BYTES = 1 << 28, /* each thread reads at least so much, buffer after buffer */
+    LINE = 64
+};
+
+static volatile double sink; /* what is computed must be used */
+
+/* Returns FLOPs done. The inner loop is unrolled, so that sum lives in registers. */
+#define DEFINE_MULTIPLY_ADDS(name, target, real, vector_bytes)                                                         \
+    target static double name(size_t rounds)                                                                           \
+    {                                                                                                                  \
+        typedef real vec __attribute__((vector_size(vector_bytes)));                                                   \
+        volatile real half = (real)0.5;                                                                                \
+        const vec factor = (vec){0} + half, addend = factor;                                                           \
+        vec sum[CHAINS], total = {0};                                                                                  \
+        for (int i = 0; i < CHAINS; i++)                                                                               \
+            sum[i] = factor + (real)i;                                                                                 \
+        for (size_t round = 0; round < rounds; round++)                                                                \
+            for (int i = 0; i < CHAINS; i++)                                                                           \
+                sum[i] = sum[i] * factor + addend;                                                                     \
+        for (int i = 0; i < CHAINS; i++)                                                                               \
+            total += sum[i];                                                                                           \
+        sink = (double)total[0];                                                                                       \
+        enum { LANES = vector_bytes / sizeof(real) };                                                                  \
+        return 2.0 * CHAINS * LANES * (double)rounds;                                                                  \
+    }
+
+/* Adds up count lines of 64 bytes, four sums at a time; count is a multiple of 4. */
+#define DEFINE_READ(name, target, vector_bytes)                                                                        \
+    target static void name(const char *from, size_t count)                                                            \
+    {                                                                                                                  \
+        typedef uint64_t vec __attribute__((vector_size(vector_bytes)));                                               \
+        enum { PER_BLOCK = 4 * LINE / vector_bytes };                                                                  \
+        const vec *x = (const vec *)(const void *)from;                                                                \
+        vec sum[PER_BLOCK] = {{0}}, total = {0};                                                                       \
+        for (size_t block = 0; block < count / 4; block++)                                                             \
+            for (int i = 0; i < PER_BLOCK; i++)                                                                        \
+                sum[i] += x[block * PER_BLOCK + (size_t)i];                                                            \
+        for (int i = 0; i < PER_BLOCK; i++)                                                                            \
+            total += sum[i];                                                                                           \
+        sink = (double)total[0];                                                                                       \
+    }
+
+#define ANY_CPU
+DEFINE_MULTIPLY_ADDS(multiply_adds_f32_portable, ANY_CPU, float, 16)
+DEFINE_MULTIPLY_ADDS(multiply_adds_f64_portable, ANY_CPU, double, 16)
+DEFINE_READ(read_portable, ANY_CPU, 16)
+#if defined(__x86_64__)
+#define AVX2   __attribute__((target("avx2,fma")))
+#define AVX512 __attribute__((target("avx512f")))
+DEFINE_MULTIPLY_ADDS(multiply_adds_f32_avx2, AVX2, float, 32)
+DEFINE_MULTIPLY_ADDS(multiply_adds_f64_avx2, AVX2, double, 32)
+DEFINE_READ(read_avx2, AVX2, 32)
+DEFINE_MULTIPLY_ADDS(multiply_adds_f32_avx512, AVX512, float, 64)
+DEFINE_MULTIPLY_ADDS(multiply_adds_f64_avx512, AVX512, double, 64)
+DEFINE_READ(read_avx512, AVX512, 64)
+#endif
+
+struct vectors {
+    const char *name;
+    double (*multiply_adds_f32)(size_t rounds), (*multiply_adds_f64)(size_t rounds);
+    void (*read)(const char *from, size_t count);
+};
+
+static struct vectors best_vectors(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        return (struct vectors){"avx512", multiply_adds_f32_avx512, multiply_adds_f64_avx512, read_avx512};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return (struct vectors){"avx2", multiply_adds_f32_avx2, multiply_adds_f64_avx2, read_avx2};
+#endif
+    return (struct vectors){"portable", multiply_adds_f32_portable, multiply_adds_f64_portable, read_portable};
+}
+
+const char *machine_vectors(void)
+{
+    return best_vectors().name;
+}
+
+/* ---- threads ---- */
+
+struct load {
+    struct vectors vectors;
+    attn_dtype dtype;
+    const char *from; /* what a thread reads; NULL: it multiplies */
+    size_t lines, passes;
+    double amount; /* FLOPs or bytes */
+    pthread_t thread;
+};
+
+static double now_s(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void *carry(void *argument)
+{
+    struct load *load = argument;
+    const struct vectors *vectors = &load->vectors;
+    if (load->from == NULL) {
+        load->amount =
+            load->dtype == ATTN_F32 ? vectors->multiply_adds_f32(FMA_ROUNDS) : vectors->multiply_adds_f64(FMA_ROUNDS);
+        return NULL;
+    }
+    for (size_t pass = 0; pass < load->passes; pass++)
+        vectors->read(load->from, load->lines);
+    load->amount = (double)load->lines * LINE * (double)load->passes;
+    return NULL;
+}
+
+/* All loads at once; the amount of all a second, in units of 10^9. Starting threads is little beside the loads. */
+static double carry_all(struct load *load, size_t threads)
+{
+    size_t started = 1;
+    double amount = 0, start = now_s();
+    while (started < threads && pthread_create(&load[started].thread, NULL, carry, &load[started]) == 0)
+        started++;
+    carry(&load[0]);
+    for (size_t t = 1; t < started; t++)
+        pthread_join(load[t].thread, NULL);
+    const double took = now_s() - start;
+    for (size_t t = 0; t < started; t++)
+        amount += load[t].amount;
+    return amount / took * 1e-9;
+}
+
+double machine_peak_gflops(attn_dtype dtype, size_t threads)
+{
+    struct load load[THREADS_MAX];
+    threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+    for (size_t t = 0; t < threads; t++)
+        load[t] = (struct load){.vectors = best_vectors(), .dtype = dtype};
+    return carry_all(load, threads);
+}
+
+double machine_read_gbs(size_t bytes, size_t threads)
+{
+    struct load load[THREADS_MAX];
+    threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+    const size_t lines = (bytes / threads / LINE + 4) / 4 * 4, each = lines * LINE;
+    char *buffer = aligned_alloc(LINE, each * threads);
+    if (buffer == NULL)
+        return 0;
+    memset(buffer, 1, each * threads);
+    for (size_t t = 0; t < threads; t++)
+        load[t] = (struct load){
+            .vectors = best_vectors(), .from = buffer + t * each, .lines = lines, .passes = READ_BYTES / each + 1};
+    const double gbs = carry_all(load, threads);
+    free(buffer);
+    return gbs;
+}

@@ -1,0 +1,113 @@
+// ort.mjs: ONNX Runtime on its CPU provider as a contender; speaks the lines of core_bench.c.
+//
+//     node ort.mjs attention|multihead      Attention of opset 23, or com.microsoft's MultiHeadAttention
+//
+// Weights of a layer are constants of the model, which ONNX Runtime packs when it loads it; outputs are allocated once.
+
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import * as ort from 'onnxruntime-node';
+import { STREAM, arrayOf, joinHeads, makeStream, readCase, samples } from './bench_case.mjs';
+import { makeModel } from './onnx_model.mjs';
+
+const isMultiHead = process.argv[2] === 'multihead';
+
+function makeInputs(c) {
+  const place = (len) => isMultiHead ? joinHeads(c, len) : undefined;
+  const shape = (len) => isMultiHead || c.isLayer ? [c.batch, len, c.features] : [c.batch, c.heads, len, c.dim];
+  const input = (stream, len, where) =>
+    new ort.Tensor(c.dtype, makeStream(c, stream, c.batch * len * c.features, where), shape(len));
+  if (c.isLayer) {
+    return { x: input(STREAM.q, c.qLen) };
+  }
+  return { q: input(STREAM.q, c.qLen, place(c.qLen)), k: input(STREAM.k, c.kvLen, place(c.kvLen)),
+           v: input(STREAM.v, c.kvLen, place(c.kvLen)) };
+}
+
+function makeOutputs(c) {
+  const shape = isMultiHead || c.isLayer ? [c.batch, c.qLen, c.features] : [c.batch, c.heads, c.qLen, c.dim];
+  const tensor = (dims) => new ort.Tensor(c.dtype, arrayOf(c, dims.reduce((a, b) => a * b)), dims);
+  const outputs = { out: tensor(shape) };
+  if (c.withMaps) {
+    outputs.maps = tensor([c.batch, c.heads, c.qLen, c.kvLen]);
+  }
+  return outputs;
+}
+
+function makeWeights(c) {
+  if (!c.isLayer) {
+    return {};
+  }
+  const weight = (name) => [name, makeStream(c, STREAM[name], c.features * c.features)];
+  return Object.fromEntries(['wq', 'wk', 'wv', 'wo'].map(weight));
+}
+
+function whyNot(c) {
+  if (isMultiHead && c.withMaps) {
+    return 'MultiHeadAttention does not give its weights';
+  }
+  return isMultiHead && c.window > 0 ? 'MultiHeadAttention has no window' : null;
+}
+
+async function prepare(text) {
+  const c = readCase(text);
+  const why = whyNot(c);
+  if (why !== null) {
+    throw new Error(why);
+  }
+  const session = await ort.InferenceSession.create(makeModel(c, isMultiHead, makeWeights(c)), {
+    executionProviders: ['cpu'], intraOpNumThreads: c.threads, interOpNumThreads: 1, executionMode: 'sequential',
+    graphOptimizationLevel: 'all', logSeverityLevel: 4 });
+  return { c, session, inputs: makeInputs(c), outputs: makeOutputs(c) };
+}
+
+async function run({ session, inputs, outputs }, runs) {
+  const times = [];
+  for (let i = 0; i < runs; i++) {
+    const start = process.hrtime.bigint();
+    await session.run(inputs, outputs);
+    times.push(Number(process.hrtime.bigint() - start) / 1e6);
+  }
+  return 'ms ' + times.join(' ');
+}
+
+function results({ c, outputs }) {
+  const place = isMultiHead && !c.isLayer ? joinHeads(c, c.qLen) : undefined;
+  const maps = outputs.maps === undefined ? '' : ' maps ' + samples(outputs.maps.data);
+  return 'output ' + samples(outputs.out.data, place) + maps;
+}
+
+function version() {
+  const path = new URL('./node_modules/onnxruntime-node/package.json', import.meta.url);
+  return JSON.parse(readFileSync(path)).version;
+}
+
+let state = null;
+async function obey(line) {
+  const [word, ...rest] = line.split(' ');
+  switch (word) {
+    case 'about':
+      return 'about ONNX Runtime ' + version();
+    case 'prepare':
+      try {
+        state = await prepare(rest.join(' '));
+        return 'ready ' + process.pid;
+      } catch (error) {
+        return 'unsupported ' + error.message.split('\n')[0];
+      }
+    case 'run':
+      return state === null ? 'error nothing to run' : run(state, Number(rest[0]));
+    case 'results':
+      return state === null ? 'error no results' : results(state);
+    case 'done':
+      await state?.session.release();
+      state = null;
+      return 'done';
+    default:
+      return 'error unknown: ' + line;
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(await obey(line) + '\n');
+}

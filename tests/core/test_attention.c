@@ -1,0 +1,258 @@
+/*
+ * test_attention.c: tests core/src/attention.c, attention on plain arrays.
+ */
+#include "attn/attention.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "closeness.h"
+#include "naive_attention.h"
+#include "scene.h"
+
+enum { ROOM = 1 << 26 };
+
+/* Arrays of one call, and the same as a request for the naive reference. */
+typedef struct {
+    test_scene scene;
+    attn_shape shape;
+    float *q, *k, *v, *out, *weights;
+    uint8_t *mask;
+    size_t out_count, weights_count;
+} call;
+
+static call call_make(const attn_shape *n, bool with_mask)
+{
+    call c = {.scene = scene_create(ATTN_F32, n->kv_len), .shape = *n};
+    scene_attention(&c.scene, &(scene_size){n->batch, n->heads, n->heads, n->q_len, n->kv_len, n->d_k, n->d_v});
+    c.q = c.scene.request.inputs.query->data;
+    c.k = c.scene.request.inputs.key->data;
+    c.v = c.scene.request.inputs.value->data;
+    c.out_count = n->batch * n->heads * n->q_len * n->d_v;
+    c.weights_count = n->batch * n->heads * n->q_len * n->kv_len;
+    c.out = scene_memory(&c.scene, c.out_count * sizeof *c.out);
+    c.weights = scene_memory(&c.scene, c.weights_count * sizeof *c.weights);
+    if (with_mask) {
+        attn_tensor *mask = scene_tensor(&c.scene, ATTN_U8, SHAPE(n->q_len, n->kv_len));
+        for (size_t at = 0; at < n->q_len * n->kv_len; at++) /* any number but 0 is a yes */
+            tensor_set(mask, at, (double)(random_below(&c.scene.random, 3) * 127));
+        c.scene.request.masks.attend = mask;
+        c.mask = mask->data;
+    }
+    return c;
+}
+
+static attn_status call_run(const call *c, const attn_runtime *runtime, size_t room, float *weights, attn_error *err)
+{
+    attn_arena *scratch = attn_arena_create(room);
+    attn_status status =
+        attn_scaled_dot_product(&c->shape, c->q, c->k, c->v, c->mask, c->out, weights, runtime, scratch, err);
+    attn_arena_destroy(scratch);
+    return status;
+}
+
+static void expect_equation_1(const call *c, const char *kernel)
+{
+    naive_result naive = naive_attention(&c->scene.request, NULL);
+    for (size_t at = 0; at < c->out_count; at++) {
+        /* as for the context in closeness.c */
+        double bound =
+            8 * unit_roundoff(ATTN_F32) * (1 + naive.peak[at / c->shape.d_v]) * naive.terms[ATTN_STEP_CONTEXT][at];
+        double off = fabs((double)c->out[at] - naive.step[ATTN_STEP_CONTEXT][at]);
+        ck_assert_msg(off <= bound, "%s: out[%zu] is off by %g, allowed %g", kernel, at, off, bound);
+    }
+    for (size_t at = 0; at < c->weights_count; at++) {
+        double p = naive.step[ATTN_STEP_ATTENTION][at];
+        double bound = 8 * unit_roundoff(ATTN_F32) * (1 + naive.peak[at / c->shape.kv_len]) * p;
+        ck_assert_msg(fabs((double)c->weights[at] - p) <= bound, "%s: weights[%zu]", kernel, at);
+    }
+    naive_release(&naive);
+}
+
+static const attn_shape shapes[] = {
+    {1, 1, 1, 1, 1, 1},   {1, 1, 1, 1, 64, 64},   {2, 3, 5, 7, 3, 9},      {1, 2, 47, 13, 17, 16},
+    {2, 1, 3, 513, 7, 5}, {1, 1, 97, 511, 16, 3}, {1, 12, 9, 1030, 8, 65}, {3, 2, 48, 48, 80, 128},
+};
+
+START_TEST(out_and_weights_meet_equation_1)
+{
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int with_mask = 0; with_mask < 2; with_mask++) {
+            const attn_kernel *kernel;
+            call c = call_make(&shapes[s], with_mask);
+            for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+                attn_runtime runtime = attn_runtime_serial(kernel);
+                ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, NULL), ATTN_OK);
+                expect_equation_1(&c, attn_kernel_name(kernel));
+            }
+            scene_destroy(&c.scene);
+        }
+}
+END_TEST
+
+START_TEST(out_is_the_same_without_weights)
+{
+    call c = call_make(&shapes[4], true);
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, NULL), ATTN_OK);
+    float *first = scene_memory(&c.scene, c.out_count * sizeof *first);
+    memcpy(first, c.out, c.out_count * sizeof *first);
+    memset(c.out, 0xff, c.out_count * sizeof *c.out);
+    ck_assert_int_eq(call_run(&c, &runtime, ROOM, NULL, NULL), ATTN_OK);
+    ck_assert_mem_eq(first, c.out, c.out_count * sizeof *first);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+START_TEST(a_query_with_every_key_hidden_gives_zeros)
+{
+    call c = call_make(&shapes[2], true);
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    memset(c.mask + 2 * c.shape.kv_len, 0, c.shape.kv_len);
+    memset(c.out, 0xff, c.out_count * sizeof *c.out);
+    memset(c.weights, 0xff, c.weights_count * sizeof *c.weights);
+    ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, NULL), ATTN_OK);
+    for (size_t head = 0; head < c.shape.batch * c.shape.heads; head++) {
+        for (size_t d = 0; d < c.shape.d_v; d++)
+            ck_assert(c.out[(head * c.shape.q_len + 2) * c.shape.d_v + d] == 0);
+        for (size_t j = 0; j < c.shape.kv_len; j++)
+            ck_assert(c.weights[(head * c.shape.q_len + 2) * c.shape.kv_len + j] == 0);
+    }
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+static void expect_untouched(const call *c)
+{
+    for (size_t at = 0; at < c->out_count; at++)
+        ck_assert(c->out[at] == -7);
+    for (size_t at = 0; at < c->weights_count; at++)
+        ck_assert(c->weights[at] == -7);
+}
+
+static void touch(const call *c)
+{
+    for (size_t at = 0; at < c->out_count; at++)
+        c->out[at] = -7;
+    for (size_t at = 0; at < c->weights_count; at++)
+        c->weights[at] = -7;
+}
+
+START_TEST(a_dimension_of_zero_is_refused)
+{
+    call c = call_make(&shapes[2], true);
+    const attn_shape whole = c.shape;
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    size_t *const dimensions[] = {&c.shape.batch,  &c.shape.heads, &c.shape.q_len,
+                                  &c.shape.kv_len, &c.shape.d_k,   &c.shape.d_v};
+    touch(&c);
+    for (size_t d = 0; d < 6; d++) {
+        attn_error err = {0};
+        *dimensions[d] = 0;
+        ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, &err), ATTN_ERR_SHAPE);
+        ck_assert_int_eq(err.status, ATTN_ERR_SHAPE);
+        ck_assert_ptr_nonnull(strstr(err.message, "at least 1"));
+        c.shape = whole;
+    }
+    expect_untouched(&c);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+START_TEST(dimensions_whose_product_does_not_fit_are_refused)
+{
+    call c = call_make(&shapes[2], true);
+    const attn_shape whole = c.shape;
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    size_t *const dimensions[] = {&c.shape.batch,  &c.shape.heads, &c.shape.q_len,
+                                  &c.shape.kv_len, &c.shape.d_k,   &c.shape.d_v};
+    touch(&c);
+    for (size_t d = 0; d < 6; d++) {
+        attn_error err = {0};
+        *dimensions[d] = SIZE_MAX / 2;
+        ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, &err), ATTN_ERR_TOO_LARGE);
+        ck_assert_int_eq(err.status, ATTN_ERR_TOO_LARGE);
+        ck_assert(err.message[0] != '\0');
+        c.shape = whole;
+    }
+    expect_untouched(&c);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+START_TEST(scratch_too_small_leaves_the_outputs_untouched)
+{
+    call c = call_make(&shapes[2], true);
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    size_t room = 0, refused = 0;
+    attn_status status;
+    touch(&c);
+    for (;; room += 8192, refused++) {
+        attn_error err = {0};
+        status = call_run(&c, &runtime, room, c.weights, &err);
+        if (status == ATTN_OK)
+            break;
+        ck_assert_int_eq(status, ATTN_ERR_NO_MEMORY);
+        ck_assert_int_eq(err.status, ATTN_ERR_NO_MEMORY);
+        expect_untouched(&c);
+        ck_assert_uint_lt(room, ROOM);
+    }
+    ck_assert_uint_gt(refused, 0);
+    expect_equation_1(&c, "least scratch");
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+static bool always(void *context)
+{
+    (void)context;
+    return true;
+}
+
+START_TEST(a_cancelled_call_leaves_the_outputs_untouched)
+{
+    call c = call_make(&shapes[4], false);
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    attn_error err = {0};
+    runtime.is_cancelled = always;
+    touch(&c);
+    ck_assert_int_eq(call_run(&c, &runtime, ROOM, c.weights, &err), ATTN_ERR_CANCELLED);
+    ck_assert_int_eq(err.status, ATTN_ERR_CANCELLED);
+    expect_untouched(&c);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+START_TEST(scratch_is_given_back)
+{
+    call c = call_make(&shapes[2], false);
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    attn_arena *scratch = attn_arena_create(ROOM);
+    char *mine = attn_arena_copy_text(scratch, "kept", 4);
+    size_t before = attn_arena_bytes(scratch);
+    for (int n = 0; n < 100; n++)
+        ck_assert_int_eq(attn_scaled_dot_product(&c.shape, c.q, c.k, c.v, NULL, c.out, NULL, &runtime, scratch, NULL),
+                         ATTN_OK);
+    ck_assert_uint_eq(attn_arena_bytes(scratch), before);
+    ck_assert_str_eq(mine, "kept");
+    attn_arena_destroy(scratch);
+    scene_destroy(&c.scene);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {
+        out_and_weights_meet_equation_1,
+        out_is_the_same_without_weights,
+        a_query_with_every_key_hidden_gives_zeros,
+        a_dimension_of_zero_is_refused,
+        dimensions_whose_product_does_not_fit_are_refused,
+        scratch_too_small_leaves_the_outputs_untouched,
+        a_cancelled_call_leaves_the_outputs_untouched,
+        scratch_is_given_back,
+    };
+    return check_main("attention", tests, sizeof tests / sizeof *tests);
+}

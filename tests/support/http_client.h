@@ -1,0 +1,44 @@
+/*
+ * http_client.h: a small HTTP client that sends exactly the bytes it is given, right or wrong, and reads answers.
+ */
+#ifndef SUPPORT_HTTP_CLIENT_H
+#define SUPPORT_HTTP_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { HTTP_HEAD_MAX = 8192 };
+
+/* A connection to 127.0.0.1 and what came on it but was not read yet. */
+struct http_client {
+    int fd;
+    char *pending;
+    size_t pending_bytes, pending_room;
+};
+
+struct http_answer {
+    int status;               /* 0: the connection ended, or was silent too long, before a whole answer came */
+    char head[HTTP_HEAD_MAX]; /* first line and fields */
+    char *body;               /* NUL-terminated */
+    size_t body_bytes;
+};
+
+struct http_client http_open(unsigned port);
+void http_close(struct http_client *client);
+/* Send all of it; false when the other side no longer listens. */
+bool http_send(struct http_client *client, const char *text);
+bool http_send_bytes(struct http_client *client, const char *bytes, size_t count);
+/* text in pieces of so many bytes, each on its way before the next. */
+bool http_send_slowly(struct http_client *client, const char *text, size_t piece);
+/* Reads the next answer (a 100 Continue counts as one); is_head: it has no body whatever its length field says. */
+struct http_answer http_read(struct http_client *client, bool is_head);
+void http_free(struct http_answer *answer);
+/* Whether the other side closes, waiting for it a little; what comes before is dropped. */
+bool http_is_closed(struct http_client *client);
+/* The value of a field in head, copied into a static buffer; NULL when there is none. */
+const char *http_field(const struct http_answer *answer, const char *name);
+
+/* One request on a connection of its own. */
+struct http_answer http_ask(unsigned port, const char *request);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * http_stage.h: a whole server in the test's own process, with a service of the test's choice behind its POST routes.
+ */
+#ifndef SUPPORT_HTTP_STAGE_H
+#define SUPPORT_HTTP_STAGE_H
+
+#include "http/daemon.h"
+
+struct http_stage {
+    struct log log;
+    struct http_setup setup;
+    size_t compute_threads, queue;
+    struct executor *executor;
+    struct http_server *server;
+    unsigned port;
+};
+
+/* Small limits, port 0, no log: to be changed before the start. */
+struct http_stage http_stage_of(http_attend *attend);
+/* Aborts the test when the server does not start. */
+void http_stage_start(struct http_stage *stage);
+void http_stage_stop(struct http_stage *stage);
+
+/* Services: the body back; and the same once http_stage_release was called (a job that takes long). */
+http_attend http_stage_echo, http_stage_wait;
+void http_stage_release(void);
+/* Jobs of http_stage_wait that have begun. */
+size_t http_stage_begun(void);
+
+#endif
