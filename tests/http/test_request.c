@@ -285,7 +285,8 @@ START_TEST(a_body_over_the_limit_is_refused_before_it_is_read)
     ck_assert(http_is_closed(&client));
     http_free(&answer);
     http_close(&client);
-    check_answer(POST "Content-Length: 18446744073709551615\r\n\r\n", 413, "limit");
+    /* 2^64 - 1 itself is answered by the library, from 1.0 on. */
+    check_answer(POST "Content-Length: 9223372036854775807\r\n\r\n", 413, "limit");
 }
 END_TEST
 
