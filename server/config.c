@@ -128,22 +128,18 @@ static bool read_real(const struct setting *setting, const char *text, void *mem
 /* Cuts "[::1]:8080" at its last colon; brackets tell the colons of the address from that of the port. */
 static bool read_listen(struct config *config, const char *text)
 {
-    char *host = config->listen_text;
     uint64_t port = 0;
-    if ((size_t)snprintf(host, sizeof config->listen_text, "%s", text) >= sizeof config->listen_text)
-        return false;
-    char *colon = strrchr(host, ':');
+    const char *colon = strrchr(text, ':');
     if (colon == NULL || !text_read_count(colon + 1, &port) || port > 65535)
         return false;
-    *colon = '\0';
-    const size_t length = strlen(host);
-    const bool is_bracketed = length >= 2 && host[0] == '[' && host[length - 1] == ']';
-    if (!is_bracketed && strpbrk(host, "[]:/ ") != NULL)
-        return false;
+    struct text_span host = {text, (size_t)(colon - text)};
+    const bool is_bracketed = host.length >= 2 && host.at[0] == '[' && host.at[host.length - 1] == ']';
     if (is_bracketed)
-        host[length - 1] = '\0';
-    config->listen_host = is_bracketed ? host + 1 : host;
-    config->listen_port = colon + 1;
+        host = (struct text_span){host.at + 1, host.length - 2};
+    if (host.length >= sizeof config->listen_host || strcspn(host.at, is_bracketed ? "[]/ " : "[]:/ ") < host.length)
+        return false;
+    snprintf(config->listen_host, sizeof config->listen_host, "%.*s", (int)host.length, host.at);
+    snprintf(config->listen_port, sizeof config->listen_port, "%u", (unsigned)port);
     return true;
 }
 

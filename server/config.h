@@ -17,8 +17,8 @@ enum { CONFIG_UNKNOWN_MAX = 8 };
 
 /* Texts are borrowed from the command line and the environment. */
 struct config {
-    const char *listen_host; /* "" = every address */
-    const char *listen_port;
+    char listen_host[112]; /* "" = every address */
+    char listen_port[8];
     const char *cors_origin;
     const char *kernel; /* "auto" = the best */
     uint64_t io_threads, compute_threads, queue, connections;
@@ -29,7 +29,6 @@ struct config {
     log_format log_format;
     log_level log_level;
 
-    char listen_text[128]; /* what listen_host and listen_port point into */
     /* Variables that start with ATTND_ and are no setting: to be warned about, for they may be a slip of the pen. */
     const char *unknown_variable[CONFIG_UNKNOWN_MAX];
     uint64_t unknown_variables;

@@ -118,19 +118,10 @@ static bool start_threads(struct http_server *server)
     return server->mhd != NULL;
 }
 
-static void close_listening_socket(struct http_server *server)
-{
-    if (server->listen_fd < 0)
-        return;
-    /* Shut down first: another process may hold a copy, and would otherwise go on accepting. */
-    shutdown(server->listen_fd, SHUT_RDWR);
-    close(server->listen_fd);
-    server->listen_fd = -1;
-}
-
 static void server_free(struct http_server *server)
 {
-    close_listening_socket(server);
+    if (server->listen_fd >= 0)
+        close(server->listen_fd);
     pthread_cond_destroy(&server->changed);
     pthread_cond_destroy(&server->watch_wakes);
     pthread_mutex_destroy(&server->lock);
@@ -168,7 +159,8 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     server->listen_fd = listen_on(setup->host, setup->port, message, message_size);
     if (server->listen_fd >= 0) {
         write_url(server);
-        if (start_threads(server))
+        server->is_listening = start_threads(server);
+        if (server->is_listening)
             return server;
         snprintf(message, message_size, "cannot start the threads of the server: %s", strerror(errno));
     }
@@ -188,12 +180,18 @@ void http_daemon_begin_drain(struct http_server *server)
     atomic_store(&server->is_draining, true);
 }
 
+/*
+ * The shutdown makes the system refuse connections from here on, also when another process holds a copy of the socket.
+ * It is closed when the I/O threads have ended: one of them may be about to use its number.
+ */
 void http_daemon_stop_listening(struct http_server *server)
 {
     http_daemon_begin_drain(server);
-    if (server->listen_fd >= 0)
+    if (server->is_listening) {
         MHD_quiesce_daemon(server->mhd);
-    close_listening_socket(server);
+        shutdown(server->listen_fd, SHUT_RDWR);
+    }
+    server->is_listening = false;
 }
 
 bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s)

@@ -39,7 +39,7 @@ const char *http_daemon_url(const struct http_server *server);
 
 /* From now on /readyz says 503 and every answer closes its connection; new connections are still served. */
 void http_daemon_begin_drain(struct http_server *server);
-/* Closes the listening socket; connections that are there go on. */
+/* New connections are refused from now on; those that are there go on. */
 void http_daemon_stop_listening(struct http_server *server);
 /* Waits until no request is on its way, at most so long; false when some still are. */
 bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "http/framing.h"
+#include "http/admission.h"
 #include "http/watch.h"
 
 /*
@@ -18,9 +18,6 @@
  * patience is had with it.
  */
 enum { DISCARD_MAX = 64 << 10, DISCARD_CHUNKED_MAX = 8 << 20 };
-
-/* Of fields and first line together: what proxies allow, and well below what the library has room for. */
-enum { HEADER_MAX = 32 << 10 };
 
 double request_now_ms(void)
 {
@@ -151,136 +148,6 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
         count_out(server, &server->requests);
 }
 
-/* ---- the header: is the request welcome? ------------------------------------------------------------------------- */
-
-static bool is_id(const char *text)
-{
-    const size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return length >= 1 && length <= REQUEST_ID_MAX && text[length] == '\0';
-}
-
-/* The client's own id is used when it is harmless. */
-static void name_request(struct request *request)
-{
-    const char *given = request->fields.request_id;
-    if (given != NULL && is_id(given))
-        snprintf(request->id, sizeof request->id, "%s", given);
-}
-
-/* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
-static bool is_sound(struct request *request, const char *method, const char *version)
-{
-    const char *refusal = framing_refuses(request->connection, method, version);
-    if (refusal == NULL)
-        refusal = guard_refuses(&request->fields, method, version);
-    if (refusal == NULL)
-        refusal = target_read(request->target, &request->parts);
-    if (refusal == NULL && text_equal(request->parts.path, "*") && strcmp(method, MHD_HTTP_METHOD_OPTIONS) != 0)
-        refusal = "only OPTIONS may ask for *";
-    if (refusal == NULL && request->fields.header_bytes <= HEADER_MAX)
-        return true;
-    request->closes = true;
-    if (refusal != NULL)
-        reply_refuse(request, PROBLEM_BAD_REQUEST, "%s", refusal);
-    else
-        reply_refuse(request, PROBLEM_HEADER, "the header has %zu bytes, the limit is %d", request->fields.header_bytes,
-                     HEADER_MAX);
-    return false;
-}
-
-static void refuse_path(struct request *request)
-{
-    const struct text_span path = request->parts.path;
-    const int length = path.length < 128 ? (int)path.length : 128;
-    char nearest[192];
-    if (route_is_planned(path))
-        reply_refuse(request, PROBLEM_NOT_IMPLEMENTED_YET, "%.*s is not implemented yet", length, path.at);
-    else
-        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
-                     route_nearest(path, nearest, sizeof nearest));
-}
-
-/* False: the reply is there, refusing or answering OPTIONS. */
-static bool find_route(struct request *request)
-{
-    char methods[REPLY_ALLOW_MAX];
-    route_methods(request->parts.path, methods, sizeof methods);
-    if (methods[0] == '\0')
-        refuse_path(request);
-    else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
-        reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
-    else if ((request->route = route_find(request->parts.path, request->method)) == NULL)
-        reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, methods);
-    return request->route != NULL;
-}
-
-static bool is_acceptable(struct request *request)
-{
-    if (request->route->is_probe || negotiate_takes_json(&request->fields.accept))
-        return true;
-    reply_refuse(request, PROBLEM_NOT_ACCEPTABLE, "this path answers application/json, which Accept excludes");
-    return false;
-}
-
-static bool is_expectation_known(struct request *request)
-{
-    const char *expect = request->fields.expect;
-    if (expect == NULL || text_equal_fold(text_span_of(expect), "100-continue"))
-        return true;
-    reply_refuse(request, PROBLEM_EXPECTATION, "the only Expect understood is 100-continue");
-    return false;
-}
-
-static bool is_query_empty(struct request *request)
-{
-    char name[64];
-    target_parameter(&request->parts, name, sizeof name);
-    if (name[0] == '\0')
-        return true;
-    reply_refuse(request, PROBLEM_PARAMETER, "query parameter \"%s\" is not known; options belong into the body", name);
-    return false;
-}
-
-static bool is_length_welcome(struct request *request)
-{
-    const struct guard_fields *fields = &request->fields;
-    const uint64_t limit = request->server->setup.max_body_bytes;
-    if (fields->content_lengths == 0 && !guard_is_chunked(fields))
-        reply_refuse(request, PROBLEM_LENGTH, "a body needs Content-Length or Transfer-Encoding: chunked");
-    else if (fields->content_length > limit)
-        reply_refuse(request, PROBLEM_BODY, "the body has %llu bytes, the limit is %llu (--max-body)",
-                     (unsigned long long)fields->content_length, (unsigned long long)limit);
-    return request->reply.status == 0;
-}
-
-static bool is_type_welcome(struct request *request)
-{
-    const struct guard_fields *fields = &request->fields;
-    if (fields->content_encoding != NULL && !text_equal_fold(text_span_of(fields->content_encoding), "identity"))
-        reply_refuse(request, PROBLEM_ENCODING, "Content-Encoding %.64s is not supported; send the body as it is",
-                     fields->content_encoding);
-    else if (!negotiate_is_json(fields->content_type))
-        reply_refuse(request, PROBLEM_MEDIA_TYPE,
-                     "Content-Type is %.96s; expected application/json in UTF-8 (curl: -H 'Content-Type: "
-                     "application/json')",
-                     fields->content_type);
-    return request->reply.status == 0;
-}
-
-static bool is_body_welcome(struct request *request)
-{
-    return is_query_empty(request) && is_length_welcome(request) && is_type_welcome(request);
-}
-
-/* False: the reply is decided. */
-static bool is_welcome(struct request *request, const char *method, const char *version)
-{
-    if (!is_sound(request, method, version) || !find_route(request) || !is_acceptable(request) ||
-        !is_expectation_known(request))
-        return false;
-    return request->route->answer != NULL || is_body_welcome(request);
-}
-
 /* ---- the body ---------------------------------------------------------------------------------------------------- */
 
 static void fail(struct request *request, attn_status status, const char *message)
@@ -327,11 +194,7 @@ static enum MHD_Result take_header(struct request *request, const char *method, 
 {
     snprintf(request->method, sizeof request->method, "%s", method);
     count_in(request);
-    guard_read_fields(request->connection, &request->fields);
-    name_request(request);
-    /* Chunks are framed more loosely by the library than a proxy in front may do it. */
-    request->closes = guard_is_chunked(&request->fields);
-    if (!is_welcome(request, method, version))
+    if (!admission_admits(request, method, version))
         return answer_header(request);
     if (request->route->answer != NULL) {
         request->route->answer(request);
@@ -489,7 +352,8 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
     (void)url; /* decoded: see target.h for what is routed on */
     if (request == NULL)
         return reply_without_memory(connection);
-    switch (request->phase) {
+    const enum request_phase phase = request->phase;
+    switch (phase) {
     case REQUEST_HEADERS:
         return take_header(request, method, version);
     case REQUEST_BODY:
@@ -497,7 +361,7 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
         request->clock.received = request_now_ms();
-        return request->phase == REQUEST_BODY ? submit(request) : reply_queue(request);
+        return phase == REQUEST_BODY ? submit(request) : reply_queue(request);
     case REQUEST_COMPUTING:
         return MHD_YES;
     case REQUEST_REPLY:

@@ -13,7 +13,8 @@
 struct http_server {
     struct http_setup setup; /* read only while serving */
     struct MHD_Daemon *mhd;
-    int listen_fd; /* -1 once closed */
+    int listen_fd;
+    bool is_listening; /* looked at by the thread that starts and stops only */
     char url[160], http_library[64];
     uint64_t id_seed;
     atomic_uint_fast64_t ids_made;

@@ -146,7 +146,7 @@ bool http_is_closed(struct http_client *client)
 
 const char *http_field(const struct http_answer *answer, const char *name)
 {
-    static char value[1024];
+    static _Thread_local char value[1024];
     const size_t length = strlen(name);
     for (const char *line = strstr(answer->head, "\r\n"); line != NULL; line = strstr(line + 2, "\r\n"))
         if (strncasecmp(line + 2, name, length) == 0 && line[2 + length] == ':') {

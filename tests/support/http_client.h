@@ -35,7 +35,7 @@ struct http_answer http_read(struct http_client *client, bool is_head);
 void http_free(struct http_answer *answer);
 /* Whether the other side closes, waiting for it a little; what comes before is dropped. */
 bool http_is_closed(struct http_client *client);
-/* The value of a field in head, copied into a static buffer; NULL when there is none. */
+/* The value of a field in head, copied into a buffer of the thread; NULL when there is none. */
 const char *http_field(const struct http_answer *answer, const char *name);
 
 /* One request on a connection of its own. */

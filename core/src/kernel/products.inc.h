@@ -95,20 +95,27 @@ static void FN(pack_block)(task_t *task, const tile_t *tile)
 
 /* ---- the two products ---- */
 
-/* s[r][0 … PANEL) = sum over d of q[d][r] k[d][…] for REGISTER_ROWS rows. */
-static inline void FN(score_register_tile)(const REAL *restrict q, const REAL *restrict k, size_t d_k, REAL *restrict s)
+enum { FN(SUM_FEATURES) = 64 }; /* products that are summed in a row: longer sums are sums of sums, which round less */
+
+/* s[r][0 … PANEL) = sum over d of q[d][r] k[d][…] for REGISTER_ROWS rows; added to s when adds. */
+static inline void FN(score_register_tile)(const REAL *restrict q, const REAL *restrict k, size_t features,
+                                           REAL *restrict s, bool adds)
 {
     vec sum[REGISTER_ROWS][2];
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++)
         sum[r][0] = sum[r][1] = (vec){0};
-    for (size_t d = 0; d < d_k; d++, q += REGISTER_ROWS, k += PANEL) {
+    for (size_t d = 0; d < features; d++, q += REGISTER_ROWS, k += PANEL) {
         vec k0 = FN(load)(k), k1 = FN(load)(k + LANES);
 #pragma GCC unroll 16
         for (int r = 0; r < REGISTER_ROWS; r++) {
             sum[r][0] += q[r] * k0;
             sum[r][1] += q[r] * k1;
         }
+    }
+    for (int r = 0; r < REGISTER_ROWS && adds; r++) {
+        sum[r][0] += FN(load)(s + r * TILE_STRIDE);
+        sum[r][1] += FN(load)(s + r * TILE_STRIDE + LANES);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++) {
@@ -117,13 +124,24 @@ static inline void FN(score_register_tile)(const REAL *restrict q, const REAL *r
     }
 }
 
+/* A panel of keys against all rows, a run of features at a time. */
+static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *k, size_t column)
+{
+    const size_t d_k = task->job->d_k;
+    for (size_t d = 0; d < d_k; d += FN(SUM_FEATURES)) {
+        const size_t features = FN(least)(d_k - d, FN(SUM_FEATURES));
+        for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
+            FN(score_register_tile)(task->q_pack + r * d_k + d * REGISTER_ROWS, k + d * PANEL, features,
+                                    task->s + r * TILE_STRIDE + column, d > 0);
+    }
+}
+
 static void FN(score_tile)(task_t *task, const tile_t *tile)
 {
     const size_t d_k = task->job->d_k;
     const REAL *k = task->k_pack + (FN(block_of)(task, tile) * TILE_KEYS + tile->from) * d_k;
     for (size_t column = tile->from; column < tile->to; column += PANEL, k += PANEL * d_k)
-        for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
-            FN(score_register_tile)(task->q_pack + r * d_k, k, d_k, task->s + r * TILE_STRIDE + column);
+        FN(score_panel)(task, tile, k, column);
 }
 
 /* o[r][…] = alpha[r] o[r][…] + sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. */
@@ -198,12 +216,6 @@ static void FN(add_odd_values)(task_t *task, const tile_t *tile)
 
 /* ---- the two products for few queries ---- */
 
-#if REAL_BITS == 32
-enum { FN(LANE_BITS) = VECTOR_BYTES == 64 ? 4 : VECTOR_BYTES == 32 ? 3 : 2 };
-#else
-enum { FN(LANE_BITS) = VECTOR_BYTES == 64 ? 3 : VECTOR_BYTES == 32 ? 2 : 1 };
-#endif
-
 /* Sums of neighbours: of a in the first half of the lanes, of b in the second. */
 static inline vec FN(add_pairs)(vec a, vec b)
 {
@@ -220,6 +232,14 @@ static inline vec FN(add_pairs)(vec a, vec b)
 #endif
 }
 
+/* Lane j of sum[0] becomes the sum of the lanes of sum[j], for count sums: pairs of vectors, then pairs of those. */
+static inline __attribute__((always_inline)) void FN(add_lanes)(vec *sum, const int count)
+{
+#pragma GCC unroll 8
+    for (int pair = 0; pair < count / 2; pair++)
+        sum[pair] = FN(add_pairs)(sum[2 * pair], sum[2 * pair + 1]);
+}
+
 /* s[j] = q k_j for LANES keys at once: a sum of vectors for each, then a tree that turns them into lanes. */
 static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, REAL *s)
 {
@@ -234,11 +254,8 @@ static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stri
         for (int j = 0; j < LANES; j++)
             sum[j] += qd * FN(load)(k + j * k_stride + (ptrdiff_t)d);
     }
-#pragma GCC unroll 4
-    for (int level = 1; level <= FN(LANE_BITS); level++)
-#pragma GCC unroll 8
-        for (int pair = 0; pair < LANES >> level; pair++)
-            sum[pair] = FN(add_pairs)(sum[2 * pair], sum[2 * pair + 1]);
+    for (int count = LANES; count > 1; count /= 2)
+        FN(add_lanes)(sum, count);
     FN(store)(s, sum[0]);
     for (size_t d = whole; d < d_k; d++)
         for (int j = 0; j < LANES; j++)

@@ -1,0 +1,15 @@
+/*
+ * admission.h: whether a request is welcome, decided on its header alone, before its body is read.
+ */
+#ifndef HTTP_ADMISSION_H
+#define HTTP_ADMISSION_H
+
+#include "http/request.h"
+
+/*
+ * Fills in what the header says: fields, id, parts, route, and whether the connection must be closed. True: route says
+ * what answers. False: the reply is decided, a refusal or the answer to OPTIONS.
+ */
+bool admission_admits(struct request *request, const char *method, const char *version);
+
+#endif

@@ -1,0 +1,288 @@
+/*
+ * test_config.c: settings by flag and by variable: which wins, what is refused and with which words; and the lines of
+ * the log, which no client can break.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "text.h"
+
+enum { WORDS_MAX = 8 };
+
+/* Reads flags and variables, each a list of words divided by spaces. */
+static config_outcome read_words(struct config *config, char *flags, char *variables, char *message, size_t size)
+{
+    char name[] = "attnd";
+    char *argv[WORDS_MAX + 2] = {name}, *environment[WORDS_MAX + 1] = {NULL};
+    int argc = 1, count = 0;
+    for (char *word = strtok(flags, " "); word != NULL; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    for (char *word = strtok(variables, " "); word != NULL; word = strtok(NULL, " "))
+        environment[count++] = word;
+    return config_read(config, argc, argv, environment, message, size);
+}
+
+static struct config check_runs(const char *flags, const char *variables)
+{
+    static char own_flags[256], own_variables[256];
+    struct config config;
+    char message[320] = "";
+    snprintf(own_flags, sizeof own_flags, "%s", flags);
+    snprintf(own_variables, sizeof own_variables, "%s", variables);
+    const config_outcome outcome = read_words(&config, own_flags, own_variables, message, sizeof message);
+    ck_assert_msg(outcome == CONFIG_RUN, "%s %s: %s", flags, variables, message);
+    return config;
+}
+
+static void check_refused(const char *flags, const char *variables, const char *word)
+{
+    char own_flags[256], own_variables[256], message[320] = "";
+    struct config config;
+    snprintf(own_flags, sizeof own_flags, "%s", flags);
+    snprintf(own_variables, sizeof own_variables, "%s", variables);
+    const config_outcome outcome = read_words(&config, own_flags, own_variables, message, sizeof message);
+    ck_assert_msg(outcome == CONFIG_REFUSED, "%s %s was not refused", flags, variables);
+    ck_assert_msg(strstr(message, word) != NULL, "no \"%s\" in: %s", word, message);
+}
+
+START_TEST(defaults_are_those_of_the_help)
+{
+    const struct config config = check_runs("", "");
+    ck_assert_str_eq(config.cors_origin, "*");
+    ck_assert_uint_eq(config.max_body_bytes, 64 << 20);
+    ck_assert_uint_eq(config.max_result_bytes, 256 << 20);
+    ck_assert_uint_eq(config.max_memory_bytes, 1 << 30);
+    ck_assert_double_eq(config.max_flops, 1e13);
+    ck_assert_uint_ge(config.compute_threads, 1);
+    ck_assert_int_eq(config.log_format, LOG_TEXT);
+    ck_assert_int_eq(config.log_level, LOG_INFO);
+    ck_assert_uint_eq(config.unknown_variables, 0);
+}
+END_TEST
+
+START_TEST(a_flag_wins_over_its_variable_and_that_over_the_default)
+{
+    ck_assert_uint_eq(check_runs("", "ATTND_QUEUE=5").queue, 5);
+    ck_assert_uint_eq(check_runs("--queue 6", "ATTND_QUEUE=5").queue, 6);
+    ck_assert_uint_eq(check_runs("--queue=6 --queue 7", "").queue, 7);
+    ck_assert_int_eq(check_runs("", "ATTND_LOG_FORMAT=json").log_format, LOG_JSON);
+    ck_assert_uint_eq(check_runs("--max-body 3K", "").max_body_bytes, 3072);
+    ck_assert_double_eq(check_runs("--max-flops 2.5e9", "").max_flops, 2.5e9);
+    ck_assert_str_eq(check_runs("", "ATTND_KERNEL=portable").kernel, "portable");
+    ck_assert_uint_eq(check_runs("--compute-threads 3", "").compute_threads, 3);
+}
+END_TEST
+
+START_TEST(addresses_are_cut_at_the_right_colon)
+{
+    struct config config = check_runs("--listen [::1]:8080", "");
+    ck_assert_str_eq(config.listen_host, "::1");
+    ck_assert_str_eq(config.listen_port, "8080");
+    config = check_runs("--listen :0", "");
+    ck_assert_str_eq(config.listen_host, "");
+    ck_assert_str_eq(config.listen_port, "0");
+    static const char *const wrong[] = {"8080",    "::1:8080", "localhost:", "localhost:http",
+                                        "h:65536", "[::1]",    "a/b:1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "--listen %s", wrong[i]);
+        check_refused(flag, "", "127.0.0.1:8080");
+    }
+}
+END_TEST
+
+START_TEST(wrong_values_are_refused_with_the_right_ones)
+{
+    check_refused("--queue -1", "", "whole number from 0 to 100000");
+    check_refused("--io-threads 0", "", "from 1 to 64");
+    check_refused("--io-threads 65", "", "--io-threads");
+    check_refused("--max-body 64X", "", "K, M, G or T");
+    check_refused("--max-body 99999999999999999999", "", "--max-body");
+    check_refused("--max-body 20000000T", "", "--max-body");
+    check_refused("--max-flops nan", "", "number from");
+    check_refused("--log-format xml", "", "text or json");
+    check_refused("--log-level loud", "", "debug, info, warn, error or off");
+    check_refused("--half-close maybe", "", "cancel or serve");
+    check_refused("", "ATTND_QUEUE=many", "ATTND_QUEUE");
+    check_refused("", "ATTND_QUEUE=", "ATTND_QUEUE");
+    check_refused("--queue", "", "needs a value");
+    check_refused("--max-body 1G --max-memory 1G", "", "smaller than max-memory");
+}
+END_TEST
+
+START_TEST(unknown_flags_are_refused_and_unknown_variables_remembered)
+{
+    check_refused("--max-bdy 1M", "", "did you mean --max-body?");
+    check_refused("--nothing-like-it 1", "", "--help");
+    check_refused("stray", "", "stray");
+    check_refused("-queue 3", "", "did you mean --queue?");
+    const struct config config = check_runs("", "ATTND_QEUE=5 PATH=x ATTND_QUEUE=5");
+    ck_assert_uint_eq(config.unknown_variables, 1);
+    ck_assert_int_eq(strncmp(config.unknown_variable[0], "ATTND_QEUE", 10), 0);
+}
+END_TEST
+
+START_TEST(help_is_given_even_beside_wrong_values)
+{
+    char flags[] = "--queue x --help", version[] = "--version", none[] = "", message[64];
+    struct config config;
+    ck_assert_int_eq(read_words(&config, flags, none, message, sizeof message), CONFIG_HELP);
+    ck_assert_int_eq(read_words(&config, version, none, message, sizeof message), CONFIG_VERSION);
+}
+END_TEST
+
+/* What write puts into a pipe, as one text. */
+static char *captured(void (*write)(int fd, const void *argument), const void *argument)
+{
+    static char text[16384];
+    int pipe_fds[2];
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    write(pipe_fds[1], argument);
+    close(pipe_fds[1]);
+    size_t length = 0;
+    for (ssize_t got = 1; got > 0; length += (size_t)(got > 0 ? got : 0))
+        got = read(pipe_fds[0], text + length, sizeof text - 1 - length);
+    close(pipe_fds[0]);
+    text[length] = '\0';
+    return text;
+}
+
+static void write_help(int fd, const void *argument)
+{
+    (void)argument;
+    config_write_help(fd);
+}
+
+START_TEST(help_names_every_setting_with_its_variable)
+{
+    const char *help = captured(write_help, NULL);
+    static const char *const words[] = {"--listen, ATTND_LISTEN",
+                                        "--compute-threads, ATTND_COMPUTE_THREADS",
+                                        "--max-body, ATTND_MAX_BODY",
+                                        "(default 64M)",
+                                        "--cors-origin",
+                                        "--kernel, ATTND_KERNEL",
+                                        "--drain-timeout",
+                                        "--help"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        ck_assert_msg(strstr(help, words[i]) != NULL, "no %s in the help", words[i]);
+}
+END_TEST
+
+struct log_case {
+    log_format format;
+    const char *value;
+};
+
+static void write_line(int fd, const void *argument)
+{
+    const struct log_case *given = argument;
+    const struct log log = {fd, given->format, LOG_INFO};
+    struct log_line line;
+    log_begin(&line, &log, LOG_INFO, "request");
+    log_text(&line, "path", given->value);
+    log_count(&line, "status", 200);
+    log_ms(&line, "total_ms", 1.5);
+    log_end(&line);
+}
+
+START_TEST(log_lines_are_text_or_json)
+{
+    const char *line = captured(write_line, &(struct log_case){LOG_TEXT, "/livez"});
+    ck_assert_str_eq(line + 24, " info request path=/livez status=200 total_ms=1.500\n");
+    line = captured(write_line, &(struct log_case){LOG_JSON, "/livez"});
+    ck_assert_str_eq(strstr(line, "\"level\""), "\"level\":\"info\",\"message\":\"request\",\"path\":\"/livez\","
+                                                "\"status\":200,\"total_ms\":1.500}\n");
+}
+END_TEST
+
+START_TEST(no_value_can_break_out_of_its_line)
+{
+    static const char evil[] = "/a\n2026 info \"fake\" \\ \x1b[2J\x7f\xff";
+    for (int format = LOG_TEXT; format <= LOG_JSON; format++) {
+        const char *line = captured(write_line, &(struct log_case){(log_format)format, evil});
+        ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
+        ck_assert_ptr_nonnull(strstr(line, "\"/a\\u000a2026 info \\\"fake\\\" \\\\ \\u001b[2J\\u007f\\u00ff\""));
+    }
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_is_cut_and_stays_whole)
+{
+    char *value = malloc(LOG_LINE_MAX * 2);
+    memset(value, '\n', LOG_LINE_MAX * 2 - 1);
+    for (size_t length = LOG_LINE_MAX / 6 - 40; length < LOG_LINE_MAX; length += 1) {
+        value[length] = '\0';
+        const char *line = captured(write_line, &(struct log_case){LOG_JSON, value});
+        ck_assert_uint_le(strlen(line), LOG_LINE_MAX);
+        ck_assert_str_eq(line + strlen(line) - 2, "}\n");
+        ck_assert_ptr_null(strstr(line, "\\\"}"));
+        value[length] = '\n';
+    }
+    free(value);
+}
+END_TEST
+
+static void write_below(int fd, const void *argument)
+{
+    const struct log log = {fd, LOG_TEXT, LOG_WARN};
+    (void)argument;
+    log_say(&log, LOG_INFO, "quiet");
+    log_say(&log, LOG_ERROR, "loud");
+}
+
+START_TEST(lines_below_the_level_are_not_written)
+{
+    const char *text = captured(write_below, NULL);
+    ck_assert_ptr_null(strstr(text, "quiet"));
+    ck_assert_ptr_nonnull(strstr(text, " error loud\n"));
+}
+END_TEST
+
+START_TEST(lists_are_cut_outside_of_quotes)
+{
+    struct text_span rest = text_span_of(" a;x=\"1,2\\\"\" ,, b "), piece;
+    ck_assert(text_next(&rest, ',', &piece) && text_equal(piece, "a;x=\"1,2\\\"\""));
+    ck_assert(text_next(&rest, ',', &piece) && piece.length == 0);
+    ck_assert(text_next(&rest, ',', &piece) && text_equal(piece, "b"));
+    ck_assert(!text_next(&rest, ',', &piece));
+}
+END_TEST
+
+START_TEST(distance_counts_edits)
+{
+    ck_assert_uint_eq(text_distance("", ""), 0);
+    ck_assert_uint_eq(text_distance("", "abc"), 3);
+    ck_assert_uint_eq(text_distance("kitten", "sitting"), 3);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config");
+    TCase *tests = tcase_create("config");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, defaults_are_those_of_the_help);
+    tcase_add_test(tests, a_flag_wins_over_its_variable_and_that_over_the_default);
+    tcase_add_test(tests, addresses_are_cut_at_the_right_colon);
+    tcase_add_test(tests, wrong_values_are_refused_with_the_right_ones);
+    tcase_add_test(tests, unknown_flags_are_refused_and_unknown_variables_remembered);
+    tcase_add_test(tests, help_is_given_even_beside_wrong_values);
+    tcase_add_test(tests, help_names_every_setting_with_its_variable);
+    tcase_add_test(tests, log_lines_are_text_or_json);
+    tcase_add_test(tests, no_value_can_break_out_of_its_line);
+    tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);
+    tcase_add_test(tests, lines_below_the_level_are_not_written);
+    tcase_add_test(tests, lists_are_cut_outside_of_quotes);
+    tcase_add_test(tests, distance_counts_edits);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,404 @@
+/*
+ * test_daemon.c: the server as a whole: many clients at once, a full queue, draining under load, and limits in time.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "support/http_client.h"
+#include "support/http_stage.h"
+
+#define POST      "POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void await_begun(size_t jobs)
+{
+    for (int i = 0; i < 5000 && http_stage_begun() < jobs; i++)
+        sleep_ms(1);
+    ck_assert_uint_ge(http_stage_begun(), jobs);
+}
+
+struct caller {
+    pthread_t thread;
+    unsigned port;
+    atomic_size_t requests; /* how often to ask; 0 ends it */
+    size_t answered, closed, unanswered;
+};
+
+/* Asks again and again on one connection, which it opens anew when an answer said so. */
+static void *call(void *argument)
+{
+    struct caller *caller = argument;
+    struct http_client client = http_open(caller->port);
+    for (size_t i = 0; i < caller->requests && client.fd >= 0; i++) {
+        http_send(&client, POST);
+        struct http_answer answer = http_read(&client, false);
+        const char *connection = answer.status != 0 ? strstr(answer.head, "Connection: close") : NULL;
+        caller->answered += answer.status == 200 && strcmp(answer.body, "{}") == 0;
+        caller->unanswered += answer.status == 0;
+        http_free(&answer);
+        if (connection != NULL || caller->unanswered > 0) {
+            caller->closed++;
+            http_close(&client);
+            client = http_open(caller->port);
+        }
+    }
+    http_close(&client);
+    return NULL;
+}
+
+static void call_at_once(struct caller *callers, size_t count, unsigned port, size_t requests)
+{
+    for (size_t i = 0; i < count; i++) {
+        callers[i] = (struct caller){.port = port, .requests = requests};
+        ck_assert_int_eq(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
+    }
+}
+
+START_TEST(many_clients_at_once_are_all_served)
+{
+    enum { CALLERS = 24, REQUESTS = 30 };
+    struct caller callers[CALLERS];
+    struct http_stage stage = http_stage_of(http_stage_echo);
+    stage.queue = CALLERS;
+    http_stage_start(&stage);
+    call_at_once(callers, CALLERS, stage.port, REQUESTS);
+    for (size_t i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        ck_assert_uint_eq(callers[i].answered, REQUESTS);
+    }
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(probes_answer_at_once_while_every_compute_thread_is_busy)
+{
+    struct http_stage stage = http_stage_of(http_stage_wait);
+    http_stage_start(&stage);
+    struct http_client clients[2] = {http_open(stage.port), http_open(stage.port)};
+    http_send(&clients[0], POST);
+    http_send(&clients[1], POST);
+    await_begun(2);
+    const double start_s = now_s();
+    struct http_answer answer = http_ask(stage.port, GET("/livez"));
+    ck_assert_int_eq(answer.status, 200);
+    ck_assert_double_lt(now_s() - start_s, 0.5);
+    http_free(&answer);
+    http_stage_release();
+    for (size_t i = 0; i < 2; i++) {
+        answer = http_read(&clients[i], false);
+        ck_assert_int_eq(answer.status, 200);
+        http_free(&answer);
+        http_close(&clients[i]);
+    }
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(a_full_queue_is_told_at_once_with_a_time_to_come_back)
+{
+    struct http_stage stage = http_stage_of(http_stage_wait);
+    stage.queue = 1;
+    http_stage_start(&stage);
+    struct http_client clients[3];
+    for (size_t i = 0; i < 3; i++) {
+        clients[i] = http_open(stage.port);
+        http_send(&clients[i], POST);
+        if (i == 1)
+            await_begun(2);
+    }
+    while (executor_waiting(stage.executor) < 1)
+        sleep_ms(1);
+    struct http_answer answer = http_ask(stage.port, POST);
+    ck_assert_int_eq(answer.status, 503);
+    ck_assert_int_ge(atoi(http_field(&answer, "Retry-After")), 1);
+    ck_assert_ptr_nonnull(strstr(answer.body, "queue is full"));
+    http_free(&answer);
+    http_stage_release();
+    for (size_t i = 0; i < 3; i++) {
+        answer = http_read(&clients[i], false);
+        ck_assert_int_eq(answer.status, 200);
+        http_free(&answer);
+        http_close(&clients[i]);
+    }
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(draining_is_told_and_finishes_what_runs)
+{
+    struct http_stage stage = http_stage_of(http_stage_wait);
+    http_stage_start(&stage);
+    struct http_client client = http_open(stage.port), idle = http_open(stage.port);
+    http_send(&client, POST);
+    await_begun(1);
+    http_daemon_begin_drain(stage.server);
+    struct http_answer answer = http_ask(stage.port, GET("/readyz"));
+    ck_assert_int_eq(answer.status, 503);
+    ck_assert_ptr_nonnull(strstr(answer.body, "draining"));
+    ck_assert_str_eq(http_field(&answer, "Connection"), "close");
+    http_free(&answer);
+    http_daemon_stop_listening(stage.server);
+    ck_assert_int_eq(http_ask(stage.port, GET("/livez")).status, 0); /* refused: nobody listens */
+    http_send(&idle, GET("/livez"));
+    answer = http_read(&idle, false); /* a connection that was there is still served */
+    ck_assert_int_eq(answer.status, 200);
+    http_free(&answer);
+    ck_assert(!http_daemon_await_idle(stage.server, 0));
+    http_stage_release();
+    answer = http_read(&client, false);
+    ck_assert_int_eq(answer.status, 200);
+    ck_assert_str_eq(http_field(&answer, "Connection"), "close");
+    ck_assert(http_daemon_await_idle(stage.server, 5));
+    http_free(&answer);
+    http_close(&client);
+    http_close(&idle);
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(a_drain_under_load_loses_no_request)
+{
+    enum { CALLERS = 8 };
+    struct caller callers[CALLERS];
+    struct http_stage stage = http_stage_of(http_stage_echo);
+    stage.queue = CALLERS;
+    http_stage_start(&stage);
+    call_at_once(callers, CALLERS, stage.port, 100000);
+    sleep_ms(100);
+    http_daemon_begin_drain(stage.server);
+    sleep_ms(100);
+    /* A connection still waiting to be accepted is lost with the socket: no client may be between two connections. */
+    for (size_t i = 0; i < CALLERS; i++)
+        callers[i].requests = 0;
+    for (size_t i = 0; i < CALLERS; i++)
+        pthread_join(callers[i].thread, NULL);
+    http_daemon_stop_listening(stage.server);
+    ck_assert(http_daemon_await_idle(stage.server, 5));
+    http_stage_stop(&stage);
+    for (size_t i = 0; i < CALLERS; i++) {
+        ck_assert_uint_gt(callers[i].answered, 0);
+        ck_assert_uint_gt(callers[i].closed, 0);
+        ck_assert_uint_eq(callers[i].unanswered, 0);
+    }
+}
+END_TEST
+
+START_TEST(stopping_ends_running_and_waiting_jobs_with_an_answer)
+{
+    enum { CLIENTS = 6 };
+    struct http_stage stage = http_stage_of(http_stage_wait);
+    http_stage_start(&stage);
+    struct http_client clients[CLIENTS];
+    for (size_t i = 0; i < CLIENTS; i++) {
+        clients[i] = http_open(stage.port);
+        http_send(&clients[i], POST);
+    }
+    await_begun(2);
+    while (executor_waiting(stage.executor) < CLIENTS - 2)
+        sleep_ms(1);
+    http_stage_stop(&stage);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        struct http_answer answer = http_read(&clients[i], false);
+        ck_assert_int_eq(answer.status, 503);
+        ck_assert_ptr_nonnull(http_field(&answer, "Retry-After"));
+        http_free(&answer);
+        http_close(&clients[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_client_that_leaves_ends_its_job)
+{
+    struct http_stage stage = http_stage_of(http_stage_wait);
+    http_stage_start(&stage);
+    struct http_client client = http_open(stage.port);
+    http_send(&client, POST);
+    await_begun(1);
+    http_close(&client);
+    ck_assert(http_daemon_await_idle(stage.server, 5)); /* although the gate is still shut */
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(a_half_closed_client_is_served_when_the_setting_says_so)
+{
+    struct http_stage stage = http_stage_of(http_stage_wait);
+    stage.setup.cancels_on_half_close = false;
+    http_stage_start(&stage);
+    struct http_client client = http_open(stage.port);
+    http_send(&client, POST);
+    shutdown(client.fd, SHUT_WR);
+    await_begun(1);
+    sleep_ms(600);
+    http_stage_release();
+    struct http_answer answer = http_read(&client, false);
+    ck_assert_int_eq(answer.status, 200);
+    http_free(&answer);
+    http_close(&client);
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(a_body_that_trickles_in_is_cut_off_in_time)
+{
+    struct http_stage stage = http_stage_of(http_stage_echo);
+    stage.setup.receive_timeout_s = 1;
+    http_stage_start(&stage);
+    struct http_client client = http_open(stage.port);
+    http_send(&client, "POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+    const double start_s = now_s();
+    while (http_send(&client, "x") && now_s() - start_s < 10)
+        sleep_ms(50);
+    ck_assert_double_lt(now_s() - start_s, 5);
+    http_close(&client);
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(silence_is_cut_off_in_time)
+{
+    struct http_stage stage = http_stage_of(http_stage_echo);
+    stage.setup.idle_timeout_s = 1;
+    http_stage_start(&stage);
+    struct http_client client = http_open(stage.port);
+    http_send(&client, "GET /livez HT");
+    ck_assert(http_is_closed(&client));
+    http_close(&client);
+    http_stage_stop(&stage);
+}
+END_TEST
+
+static attn_status hungry(envelope_kind kind, const char *body, size_t body_bytes, const struct attend_limits *limits,
+                          const attn_runtime *runtime, struct chunks *out, struct attend_times *times, attn_error *err)
+{
+    (void)kind;
+    (void)body;
+    (void)body_bytes;
+    (void)limits;
+    (void)runtime;
+    (void)times;
+    while (attn_arena_take(out->arena, 1, 4096) != NULL)
+        continue;
+    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "the arena is full");
+}
+
+START_TEST(a_full_arena_is_a_503_that_still_says_why)
+{
+    struct http_stage stage = http_stage_of(hungry);
+    http_stage_start(&stage);
+    struct http_answer answer = http_ask(stage.port, POST);
+    ck_assert_int_eq(answer.status, 503);
+    ck_assert_ptr_nonnull(strstr(answer.body, "the arena is full"));
+    ck_assert_ptr_nonnull(http_field(&answer, "Retry-After"));
+    http_free(&answer);
+    http_stage_stop(&stage);
+}
+END_TEST
+
+static attn_status each_failure(envelope_kind kind, const char *body, size_t body_bytes,
+                                const struct attend_limits *limits, const attn_runtime *runtime, struct chunks *out,
+                                struct attend_times *times, attn_error *err)
+{
+    (void)kind;
+    (void)body_bytes;
+    (void)limits;
+    (void)runtime;
+    (void)times;
+    (void)out;
+    return attn_fail(err, (attn_status)(body[0] - '0'), "/inputs/key", "as asked");
+}
+
+START_TEST(failures_become_the_status_of_whose_fault_they_are)
+{
+    static const int expected[] = {0, 400, 400, 400, 400, 413, 503, 503};
+    struct http_stage stage = http_stage_of(each_failure);
+    http_stage_start(&stage);
+    for (int i = ATTN_ERR_SYNTAX; i <= ATTN_ERR_CANCELLED; i++) {
+        char request[160];
+        snprintf(request, sizeof request, "POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n%d", i);
+        struct http_answer answer = http_ask(stage.port, request);
+        ck_assert_int_eq(answer.status, expected[i]);
+        ck_assert_ptr_nonnull(strstr(answer.body, "/inputs/key"));
+        ck_assert_ptr_nonnull(strstr(answer.body, attn_status_name((attn_status)i)));
+        http_free(&answer);
+    }
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(only_listed_origins_may_read_answers)
+{
+    struct http_stage stage = http_stage_of(http_stage_echo);
+    stage.setup.cors_origin = "https://a.example, https://b.example";
+    http_stage_start(&stage);
+    struct http_answer answer =
+        http_ask(stage.port, "GET /livez HTTP/1.1\r\nHost: a\r\nOrigin: https://b.example\r\n\r\n");
+    ck_assert_str_eq(http_field(&answer, "Access-Control-Allow-Origin"), "https://b.example");
+    ck_assert_str_eq(http_field(&answer, "Vary"), "Origin");
+    http_free(&answer);
+    answer = http_ask(stage.port, "GET /livez HTTP/1.1\r\nHost: a\r\nOrigin: https://c.example\r\n\r\n");
+    ck_assert_ptr_null(http_field(&answer, "Access-Control-Allow-Origin"));
+    ck_assert_str_eq(http_field(&answer, "Vary"), "Origin");
+    http_free(&answer);
+    http_stage_stop(&stage);
+}
+END_TEST
+
+START_TEST(a_taken_port_is_refused_with_its_name)
+{
+    char message[256], port[16];
+    struct http_stage stage = http_stage_of(http_stage_echo);
+    http_stage_start(&stage);
+    snprintf(port, sizeof port, "%u", stage.port);
+    struct http_setup second = stage.setup;
+    second.port = port;
+    ck_assert_ptr_null(http_daemon_start(&second, message, sizeof message));
+    ck_assert_ptr_nonnull(strstr(message, port));
+    http_stage_stop(&stage);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("daemon");
+    TCase *tests = tcase_create("daemon");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, many_clients_at_once_are_all_served);
+    tcase_add_test(tests, probes_answer_at_once_while_every_compute_thread_is_busy);
+    tcase_add_test(tests, a_full_queue_is_told_at_once_with_a_time_to_come_back);
+    tcase_add_test(tests, draining_is_told_and_finishes_what_runs);
+    tcase_add_test(tests, a_drain_under_load_loses_no_request);
+    tcase_add_test(tests, stopping_ends_running_and_waiting_jobs_with_an_answer);
+    tcase_add_test(tests, a_client_that_leaves_ends_its_job);
+    tcase_add_test(tests, a_half_closed_client_is_served_when_the_setting_says_so);
+    tcase_add_test(tests, a_body_that_trickles_in_is_cut_off_in_time);
+    tcase_add_test(tests, silence_is_cut_off_in_time);
+    tcase_add_test(tests, a_full_arena_is_a_503_that_still_says_why);
+    tcase_add_test(tests, failures_become_the_status_of_whose_fault_they_are);
+    tcase_add_test(tests, only_listed_origins_may_read_answers);
+    tcase_add_test(tests, a_taken_port_is_refused_with_its_name);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
