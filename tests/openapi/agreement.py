@@ -56,7 +56,8 @@ def compare_forms(document, decoders, schema, pointer):
              for function in ("decode_flat", "decode_binary")}
     documented = {frozenset(form["properties"]) for form in object_schemas(document, schema)}
     if known != documented:
-        yield f"{pointer} is a tensor as {[sorted(form) for form in documented]}, not {[sorted(form) for form in known]}"
+        differing = [sorted(form) for form in known ^ documented]
+        yield f"{pointer}: {differing} are forms of a tensor on one side only"
 
 
 def compare_words(document, words, schema, pointer):

@@ -26,6 +26,8 @@ VARYING = {"/effective/kernel", "/request_id", "/libraries/http", "/libraries/js
 COMMON_FIELDS = {"date", "content-type", "content-length", "connection"}
 OTHER_METHODS = ("PUT", "PATCH", "DELETE", "TRACE", "POST", "GET")
 PATIENCE_SECONDS = 30
+UNKNOWN = "no_such_member"
+SPOILT_VALUES = (None, True, -1, 0.5, 1e300, "word", [], ["word"], [[[[[1]]]]], {}, {UNKNOWN: 1})
 
 
 class Servers:
@@ -215,20 +217,62 @@ def check_index(document, servers):
 def check_cases(document, servers):
     """Whatever tests/cases gets answered is a valid request, and its answer a valid answer."""
     client = servers.client("idle")
-    posts = {operation.path: operation for operation in document.operations() if operation.method == "POST"}
-    for path in sorted((TESTS / "cases").glob("*/*/request.json")):
-        operation = posts[f"/v1/{path.parent.parent.name}"]
-        reply = client.post(operation.path, path.read_bytes())
-        name = path.parent.relative_to(TESTS)
+    for operation, name, request in cases(document):
+        reply = client.post(operation.path, request)
         if str(reply.status) not in operation.node["responses"]:
             yield f"{name}: status {reply.status} is not documented"
             continue
         schema = operation.response(reply.status)["content"]["application/json"]["schema"]
         yield from (f"{name}: the answer: {wrong}" for wrong in complaints(reply.json(), schema, document.resolve))
         if reply.status == 200:
-            request = json.loads(path.read_bytes())
-            yield from (f"{name}: the request: {wrong}"
-                        for wrong in complaints(request, operation.request_schema, document.resolve))
+            yield from (f"{name}: the request: {wrong}" for wrong in
+                        complaints(json.loads(request), operation.request_schema, document.resolve))
+
+
+def cases(document):
+    """(operation, name, request as it is sent)"""
+    posts = {operation.path: operation for operation in document.operations() if operation.method == "POST"}
+    for path in sorted((TESTS / "cases").glob("*/*/request.json")):
+        yield posts[f"/v1/{path.parent.parent.name}"], path.parent.relative_to(TESTS), path.read_bytes()
+
+
+def check_refusals(document, servers):
+    """What the schema refuses, the server refuses: valid requests with one member spoilt."""
+    client = servers.client("idle")
+    tried = set()
+    for operation, request in valid_requests(document):
+        for pointer, spoilt in spoil(request, ""):
+            what = (operation.path, pointer, json.dumps(spoilt))
+            if what in tried:
+                continue
+            tried.add(what)
+            reply = client.post(operation.path, request)
+            if reply.status // 100 != 4 and complaints(request, operation.request_schema, document.resolve):
+                yield f"{operation}: {pointer} {spoilt!r} is refused by the schema and answered {reply.status}"
+
+
+def valid_requests(document):
+    for operation in document.operations():
+        for example in operation.request_examples.values():
+            yield operation, example["value"]
+    for operation, _, text in cases(document):
+        with contextlib.suppress(ValueError):
+            request = json.loads(text)
+            if not complaints(request, operation.request_schema, document.resolve):
+                yield operation, request
+
+
+def spoil(node, pointer):
+    """(pointer, value) for every member that is given another value, for as long as the caller looks at it."""
+    for name in [*node, UNKNOWN]:
+        before = {name: node[name]} if name in node else {}
+        for value in SPOILT_VALUES:
+            node[name] = value
+            yield f"{pointer}/{name}", value
+        del node[name]
+        node.update(before)
+        if isinstance(node.get(name), dict):
+            yield from spoil(node[name], f"{pointer}/{name}")
 
 
 def record(document, servers):
@@ -256,4 +300,4 @@ def servers_of(program):
 
 
 CHECKS = (check_served_text, check_routes, check_bare_answers, check_header_limit, check_index,
-          check_exchanges, check_cases)
+          check_exchanges, check_cases, check_refusals)

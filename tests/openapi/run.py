@@ -42,7 +42,11 @@ def main():
 
 def run_check(check, arguments):
     """Whether the check found anything."""
-    wrong = list(check(*arguments))
+    wrong = []
+    try:
+        wrong += check(*arguments)
+    except (KeyError, ValueError) as error:
+        wrong.append(f"cannot be checked: {error!r}")
     for sentence in wrong:
         print(f"{check.__module__}.{check.__name__}: {sentence}")
     return bool(wrong)

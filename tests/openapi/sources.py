@@ -4,7 +4,8 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct decoder [^{;]*?\n\{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
+FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct decoder [^{;]*?\n\{\n(.*?)^\}\n",
+                      re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"struct member members\[\] = \{(.*?)\};", re.DOTALL)
 ENTRY = re.compile(r'\{"(\w+)", (\w+), [^{}]*, (MEMBER_\w+)\}|\{\.name = "(\w+)"(?:, \.scope = (MEMBER_\w+))?\}')
 WORDS = re.compile(r"char \*const words\[\] = \{([^{}#]*)\};")
