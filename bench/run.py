@@ -26,7 +26,10 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"
 ELEMENT = {"float32": 4, "float64": 8}
-TOLERANCE = {"float32": 1e-4, "float64": 1e-11}  # of the largest sample: sums of thousands of terms differ in order
+# Of the largest sample: sums of thousands of terms differ in order. ONNX Runtime's softmax of doubles is right to the
+# digits of a float, so that peers are only held to those.
+TOLERANCE = {"float32": 1e-4, "float64": 1e-11}
+PEER_TOLERANCE = 1e-4
 ANSWER_S = 120  # for one line
 PAUSE_S = 0.03  # before a contender's turn: threads of the one before may still spin, waiting for work
 TURN_MS = 60  # a turn repeats a short case for about so long
@@ -288,7 +291,7 @@ def compare(case, name, found, reference):
         wanted = reference.get(result)
         if wanted is None:
             continue
-        allowed = TOLERANCE[case.dtype] * max(map(abs, wanted))
+        allowed = (TOLERANCE[case.dtype] if name == "plain" else PEER_TOLERANCE) * max(map(abs, wanted))
         worst = max((abs(a - b) for a, b in zip(numbers, wanted)), default=math.inf)
         if len(numbers) != len(wanted) or not worst <= allowed:
             return "%s: %s of %s differs by %.3g, allowed %.3g" % (case.name(), result, name, worst, allowed)
@@ -394,7 +397,7 @@ def read_options():
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose name matches")
     parser.add_argument("--threads", default="1,2", help="thread counts, with commas between them")
     parser.add_argument("--without", default="", metavar="NAMES", help="contenders to leave out, with commas")
-    parser.add_argument("--seconds", type=float, default=1.5, help="about how long to measure a case")
+    parser.add_argument("--seconds", type=float, default=1.0, help="about how long to measure a case")
     parser.add_argument("--json", type=pathlib.Path, help="where to write everything that was measured")
     options = parser.parse_args()
     options.threads = [int(word) for word in options.threads.split(",")]
