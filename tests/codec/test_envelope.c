@@ -303,7 +303,7 @@ struct refusal {
 
 static const struct refusal refusals[] = {
     /* The frame */
-    {A, "", ATTN_ERR_SYNTAX, "", "not JSON"},
+    {A, "", ATTN_ERR_SYNTAX, "", "has no body"},
     {A, "1", ATTN_ERR_FIELD, "", "must be a JSON object, received 1"},
     {A, "[[1]]", ATTN_ERR_FIELD, "", "must be a JSON object, received \"array\""},
     {A, "{}", ATTN_ERR_FIELD, "", "has no \"inputs\""},
