@@ -20,14 +20,14 @@
 
 /* ---- a tile, and the task ---- */
 
-static void FN(score)(task_t *task, const tile_t *tile)
+static void FN(score)(task_t *task, const tile_t *tile, REAL scale)
 {
     if (task->job->few_rows) {
-        FN(score_few_rows)(task, tile);
+        FN(score_few_rows)(task, tile, scale);
         return;
     }
     FN(pack_block)(task, tile);
-    FN(score_tile)(task, tile);
+    FN(score_tile)(task, tile, scale);
 }
 
 static bool FN(keeps_scores)(const struct attn_heads_job *job)
@@ -41,11 +41,14 @@ static void FN(keep_scores)(task_t *task, const tile_t *tile)
     tile_t whole = *tile;
     whole.from = 0;
     whole.to = FN(round_up)(tile->keys, PANEL);
-    FN(score)(task, &whole);
+    FN(score)(task, &whole, 1);
+    for (size_t r = 0; r < tile->rows; r++)
+        FN(keep_seen_row)(task, &whole, MAP_SCORES, r, task->s + r * TILE_STRIDE);
+    FN(score)(task, &whole, (REAL)task->job->scale);
     for (size_t r = 0; r < tile->rows; r++) {
         REAL *x = task->s + r * TILE_STRIDE;
-        FN(keep_seen_row)(task, &whole, MAP_SCORES, r, x);
-        FN(scale_row)(x, whole.to, (REAL)task->job->scale, (REAL)task->job->softcap);
+        if (task->job->softcap > 0)
+            FN(cap_row)(x, whole.to, (REAL)task->job->softcap);
         FN(keep_seen_row)(task, &whole, MAP_SCALED, r, x);
     }
 }
@@ -58,12 +61,12 @@ static void FN(attend_tile)(task_t *task, tile_t tile, REAL *max_abs)
         FN(keep_hidden_tile)(task, &tile);
         return;
     }
-    FN(score)(task, &tile);
+    FN(score)(task, &tile, (REAL)task->job->scale);
     for (size_t r = tile.rows; !task->job->few_rows && r < FN(round_up)(tile.rows, REGISTER_ROWS); r++)
         task->alpha[r] = 1;
     for (size_t r = 0; r < tile.rows; r++) {
-        FN(scale_row)(task->s + r * TILE_STRIDE + tile.from, tile.to - tile.from, (REAL)task->job->scale,
-                      (REAL)task->job->softcap);
+        if (task->job->softcap > 0)
+            FN(cap_row)(task->s + r * TILE_STRIDE + tile.from, tile.to - tile.from, (REAL)task->job->softcap);
         FN(softmax_row)(task, &tile, r, max_abs);
     }
     if (task->job->few_rows)

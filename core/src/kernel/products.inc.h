@@ -97,9 +97,21 @@ static void FN(pack_block)(task_t *task, const tile_t *tile)
 
 enum { FN(SUM_FEATURES) = 64 }; /* products that are summed in a row: longer sums are sums of sums, which round less */
 
-/* s[r][0 … PANEL) = sum over d of q[d][r] k[d][…] for REGISTER_ROWS rows; added to s when adds. */
+/* One row of a register tile on its way into s, and its lanes' extremes. */
+static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
+{
+    FN(store)(s, x);
+    FN(store)(high, FN(larger)(x, FN(load)(high)));
+    FN(store)(low, FN(smaller)(x, FN(load)(low)));
+}
+
+/*
+ * s[r][0 … PANEL) = scale times the sum over d of q[d][r] k[d][…], for REGISTER_ROWS rows. A sum over many features comes
+ * in several runs: all but the first add to s, all but the last leave the scale out.
+ */
 static inline void FN(score_register_tile)(const REAL *restrict q, const REAL *restrict k, size_t features,
-                                           REAL *restrict s, bool adds)
+                                           REAL *restrict s, bool is_first, bool is_last, REAL scale,
+                                           REAL *restrict high, REAL *restrict low)
 {
     vec sum[REGISTER_ROWS][2];
 #pragma GCC unroll 16
@@ -113,35 +125,47 @@ static inline void FN(score_register_tile)(const REAL *restrict q, const REAL *r
             sum[r][1] += q[r] * k1;
         }
     }
-    for (int r = 0; r < REGISTER_ROWS && adds; r++) {
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS && !is_first; r++) {
         sum[r][0] += FN(load)(s + r * TILE_STRIDE);
         sum[r][1] += FN(load)(s + r * TILE_STRIDE + LANES);
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS; r++) {
+    for (int r = 0; r < REGISTER_ROWS && is_last; r++) {
+        FN(put_scores)(s + r * TILE_STRIDE, scale * sum[r][0], high + r * LANES, low + r * LANES);
+        FN(put_scores)(s + r * TILE_STRIDE + LANES, scale * sum[r][1], high + r * LANES, low + r * LANES);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS && !is_last; r++) {
         FN(store)(s + r * TILE_STRIDE, sum[r][0]);
         FN(store)(s + r * TILE_STRIDE + LANES, sum[r][1]);
     }
 }
 
 /* A panel of keys against all rows, a run of features at a time. */
-static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *k, size_t column)
+static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *k, size_t column, REAL scale)
 {
     const size_t d_k = task->job->d_k;
     for (size_t d = 0; d < d_k; d += FN(SUM_FEATURES)) {
         const size_t features = FN(least)(d_k - d, FN(SUM_FEATURES));
         for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
             FN(score_register_tile)(task->q_pack + r * d_k + d * REGISTER_ROWS, k + d * PANEL, features,
-                                    task->s + r * TILE_STRIDE + column, d > 0);
+                                    task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k, scale,
+                                    task->high + r * LANES, task->low + r * LANES);
     }
 }
 
-static void FN(score_tile)(task_t *task, const tile_t *tile)
+/* Scores of the tile times scale, and the extremes of every row, lane by lane. */
+static void FN(score_tile)(task_t *task, const tile_t *tile, REAL scale)
 {
     const size_t d_k = task->job->d_k;
+    for (size_t r = 0; r < FN(round_up)(tile->rows, REGISTER_ROWS); r++) {
+        FN(store)(task->high + r * LANES, FN(splat)(-(REAL)INFINITY));
+        FN(store)(task->low + r * LANES, FN(splat)((REAL)INFINITY));
+    }
     const REAL *k = task->k_pack + (FN(block_of)(task, tile) * TILE_KEYS + tile->from) * d_k;
     for (size_t column = tile->from; column < tile->to; column += PANEL, k += PANEL * d_k)
-        FN(score_panel)(task, tile, k, column);
+        FN(score_panel)(task, tile, k, column, scale);
 }
 
 /* o[r][…] = alpha[r] o[r][…] + sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. */
@@ -279,7 +303,7 @@ static inline REAL FN(score_key)(const REAL *q, const REAL *k, size_t d_k)
     return part[0];
 }
 
-static void FN(score_few_rows)(task_t *task, const tile_t *tile)
+static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
 {
     const size_t d_k = task->job->d_k, end = tile->to < tile->keys ? tile->to : tile->keys;
     const ptrdiff_t k_stride = task->job->k.row_stride;
@@ -293,6 +317,7 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile)
             else
                 for (size_t j = 0; j < LANES; j++)
                     s[j] = c + j < end ? FN(score_key)(q, k + (ptrdiff_t)(c + j) * k_stride, d_k) : 0;
+            FN(store)(s, scale * FN(load)(s));
         }
 }
 

@@ -170,14 +170,10 @@ static void FN(keep_hidden_tile)(const task_t *task, const tile_t *tile)
 
 /* ---- softmax of one row of a tile ---- */
 
-static void FN(scale_row)(REAL *x, size_t n, REAL scale, REAL softcap)
+static void FN(cap_row)(REAL *x, size_t n, REAL softcap)
 {
-    if (softcap == 0)
-        for (size_t c = 0; c < n; c += LANES)
-            FN(store)(x + c, scale * FN(load)(x + c));
-    else
-        for (size_t c = 0; c < n; c += LANES)
-            FN(store)(x + c, softcap * FN(tanh)(scale * FN(load)(x + c) / softcap));
+    for (size_t c = 0; c < n; c += LANES)
+        FN(store)(x + c, softcap * FN(tanh)(FN(load)(x + c) / softcap));
 }
 
 /* The largest of x, and of |x| where finite. */
@@ -253,18 +249,43 @@ static void FN(drop_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
         x[c] = task->keep[c - tile->from] ? x[c] * gain : 0;
 }
 
+/* Whether the row sees every column of the tile, and its scores are as score_tile left them. */
+static bool FN(is_plain_row)(const task_t *task, const tile_t *tile, size_t r)
+{
+    const struct attn_heads_job *job = task->job;
+    return !job->few_rows && job->softcap == 0 && !attn_mask_has_lookup(job->mask) &&
+           task->span[r].from <= tile->key0 + tile->from && task->span[r].to >= tile->key0 + tile->to;
+}
+
+/* Masks the row; returns its largest score, and takes the largest |score| into *max_abs. */
+static REAL FN(mask_and_measure)(task_t *task, const tile_t *tile, size_t r, REAL *max_abs)
+{
+    REAL *x = task->s + r * TILE_STRIDE, with_bias = 0;
+    const size_t n = tile->to - tile->from;
+    if (FN(is_plain_row)(task, tile, r)) {
+        REAL high = FN(largest_lane)(FN(load)(task->high + r * LANES));
+        REAL low = -FN(largest_lane)(-FN(load)(task->low + r * LANES));
+        if (high - low < (REAL)INFINITY) {
+            *max_abs = high > *max_abs ? high : *max_abs;
+            *max_abs = -low > *max_abs ? -low : *max_abs;
+            return high;
+        }
+        return FN(largest)(x + tile->from, n, max_abs);
+    }
+    const bool has_bias = task->job->mask->bias != NULL;
+    if (has_bias)
+        FN(note_largest_allowed)(task, tile, r, x, max_abs);
+    FN(mask_row)(task, tile, r, x);
+    return FN(largest)(x + tile->from, n, has_bias ? &with_bias : max_abs);
+}
+
 /* Row r of the tile from scaled scores to unnormalised weights, and the row's running maximum and sums. */
 static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *max_abs)
 {
     REAL *x = task->s + r * TILE_STRIDE, *from = x + tile->from;
     const size_t n = tile->to - tile->from, row = tile->row0 + r;
-    REAL with_bias = 0;
-    const bool has_bias = task->job->mask->bias != NULL;
-    if (has_bias)
-        FN(note_largest_allowed)(task, tile, r, x, max_abs);
-    FN(mask_row)(task, tile, r, x);
+    REAL before = task->m[row], m = FN(mask_and_measure)(task, tile, r, max_abs);
     FN(keep_row)(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);
-    REAL before = task->m[row], m = FN(largest)(from, n, has_bias ? &with_bias : max_abs);
     m = m > before ? m : before;
     /* Nothing but -infinity so far: any finite number keeps the exponentials at 0 instead of NaN. */
     REAL shift = m == -(REAL)INFINITY ? 0 : m;

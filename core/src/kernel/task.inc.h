@@ -28,6 +28,7 @@ typedef struct {
     size_t *block_odd_keys;
     /* one tile */
     REAL *q_pack, *s, *alpha;
+    REAL *high, *low; /* (row, lane): extremes of the scaled scores, where score_tile found them on its way */
     uint8_t *allow; /* (TILE_ROWS, TILE_KEYS): the whole mask, where it takes looking up */
     uint8_t *keep;  /* one row of dropout's decisions */
     attn_span *span;
@@ -108,6 +109,8 @@ static size_t FN(lay_out_pack)(const struct attn_heads_job *job, task_t *task, c
     task->k_pack = FN(lend)(scratch, &used, job->pack_keys * job->d_k, sizeof(REAL));
     task->v_pack = FN(lend)(scratch, &used, job->pack_keys * task->v_columns, sizeof(REAL));
     task->q_pack = FN(lend)(scratch, &used, TILE_ROWS * job->d_k, sizeof(REAL));
+    task->high = FN(lend)(scratch, &used, TILE_ROWS * LANES, sizeof(REAL));
+    task->low = FN(lend)(scratch, &used, TILE_ROWS * LANES, sizeof(REAL));
     task->block_is_packed = FN(lend)(scratch, &used, blocks, 1);
     task->key_is_odd = FN(lend)(scratch, &used, job->pack_keys, 1);
     task->block_odd_keys = FN(lend)(scratch, &used, blocks, sizeof(size_t));

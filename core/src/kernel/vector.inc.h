@@ -50,6 +50,22 @@ static inline vec FN(larger)(vec x, vec m)
 #endif
 }
 
+/* The smaller of each lane; where x is NaN, m. */
+static inline vec FN(smaller)(vec x, vec m)
+{
+#if defined(__AVX512F__) && REAL_BITS == 32
+    return (vec)_mm512_min_ps((__m512)x, (__m512)m);
+#elif defined(__AVX512F__)
+    return (vec)_mm512_min_pd((__m512d)x, (__m512d)m);
+#elif defined(__AVX2__) && REAL_BITS == 32
+    return (vec)_mm256_min_ps((__m256)x, (__m256)m);
+#elif defined(__AVX2__)
+    return (vec)_mm256_min_pd((__m256d)x, (__m256d)m);
+#else
+    return FN(select)(x < m, x, m);
+#endif
+}
+
 static inline vec FN(absolute)(vec x)
 {
     return (vec)((ivec)x & ~(ivec)FN(splat)((REAL)-0.0));
@@ -115,8 +131,8 @@ static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
 static inline vec FN(exp)(vec x)
 {
     const REAL shift = ROUNDING_SHIFT;
-    x = FN(select)(x < FN(splat)(EXP_LOWEST), FN(splat)(EXP_LOWEST), x);
-    x = FN(select)(x > FN(splat)(EXP_HIGHEST), FN(splat)(EXP_HIGHEST), x);
+    x = FN(larger)(FN(splat)(EXP_LOWEST), x); /* in this order NaN stays */
+    x = FN(smaller)(FN(splat)(EXP_HIGHEST), x);
     vec shifted = x * (REAL)1.44269504088896340736 + shift; /* the sum rounds to a whole number */
     vec n = shifted - shift;
     ivec whole = (ivec)shifted - (ivec)FN(splat)(shift);
