@@ -41,6 +41,8 @@ static void FN(keep_scores)(task_t *task, const tile_t *tile)
     tile_t whole = *tile;
     whole.from = 0;
     whole.to = FN(round_up)(tile->keys, PANEL);
+    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
+        task->reach[r / REGISTER_ROWS] = (attn_span){0, whole.to};
     FN(score)(task, &whole, 1);
     for (size_t r = 0; r < tile->rows; r++)
         FN(keep_seen_row)(task, &whole, MAP_SCORES, r, task->s + r * TILE_STRIDE);
@@ -65,9 +67,10 @@ static void FN(attend_tile)(task_t *task, tile_t tile, REAL *max_abs)
     for (size_t r = tile.rows; !task->job->few_rows && r < FN(round_up)(tile.rows, REGISTER_ROWS); r++)
         task->alpha[r] = 1;
     for (size_t r = 0; r < tile.rows; r++) {
+        const tile_t part = FN(tile_of_row)(task, &tile, r);
         if (task->job->softcap > 0)
-            FN(cap_row)(task->s + r * TILE_STRIDE + tile.from, tile.to - tile.from, (REAL)task->job->softcap);
-        FN(softmax_row)(task, &tile, r, max_abs);
+            FN(cap_row)(task->s + r * TILE_STRIDE + part.from, part.to - part.from, (REAL)task->job->softcap);
+        FN(softmax_row)(task, &part, r, max_abs);
     }
     if (task->job->few_rows)
         FN(context_few_rows)(task, &tile);

@@ -148,10 +148,14 @@ static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *
     const size_t d_k = task->job->d_k;
     for (size_t d = 0; d < d_k; d += FN(SUM_FEATURES)) {
         const size_t features = FN(least)(d_k - d, FN(SUM_FEATURES));
-        for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
+        for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
+            const attn_span reach = task->reach[r / REGISTER_ROWS];
+            if (column < reach.from || column >= reach.to)
+                continue;
             FN(score_register_tile)(task->q_pack + r * d_k + d * REGISTER_ROWS, k + d * PANEL, features,
                                     task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k, scale,
                                     task->high + r * LANES, task->low + r * LANES);
+        }
     }
 }
 
@@ -200,17 +204,19 @@ static inline __attribute__((always_inline)) void FN(context_register_tile)(cons
 
 static void FN(context_tile)(task_t *task, const tile_t *tile)
 {
-    const size_t columns = task->v_columns, keys = tile->to - tile->from;
+    const size_t columns = task->v_columns;
     const REAL *v = task->v_pack + FN(block_of)(task, tile) * TILE_KEYS * columns;
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
-        const REAL *p = task->s + r * TILE_STRIDE + tile->from;
+        const attn_span reach = task->reach[r / REGISTER_ROWS];
+        const size_t keys = reach.to - reach.from;
+        const REAL *p = task->s + r * TILE_STRIDE + reach.from;
         REAL *o = task->o + (tile->row0 + r) * columns;
         size_t column = 0;
         for (; columns - column >= PANEL; column += PANEL)
-            FN(context_register_tile)(p, v + column * TILE_KEYS + tile->from * PANEL, keys, task->alpha + r,
+            FN(context_register_tile)(p, v + column * TILE_KEYS + reach.from * PANEL, keys, task->alpha + r,
                                       o + column, columns, 2);
         if (column < columns)
-            FN(context_register_tile)(p, v + column * TILE_KEYS + tile->from * LANES, keys, task->alpha + r,
+            FN(context_register_tile)(p, v + column * TILE_KEYS + reach.from * LANES, keys, task->alpha + r,
                                       o + column, columns, 1);
     }
 }
@@ -272,12 +278,11 @@ static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stri
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
         sum[j] = (vec){0};
-    for (size_t d = 0; d < whole; d += LANES) {
-        vec qd = FN(load)(q + d);
+    /* Key by key, as they lie in memory: the hardware fetches ahead of a run. */
 #pragma GCC unroll 16
-        for (int j = 0; j < LANES; j++)
-            sum[j] += qd * FN(load)(k + j * k_stride + (ptrdiff_t)d);
-    }
+    for (int j = 0; j < LANES; j++)
+        for (size_t d = 0; d < whole; d += LANES)
+            sum[j] += FN(load)(q + d) * FN(load)(k + j * k_stride + (ptrdiff_t)d);
     for (int count = LANES; count > 1; count /= 2)
         FN(add_lanes)(sum, count);
     FN(store)(s, sum[0]);
@@ -305,7 +310,7 @@ static inline REAL FN(score_key)(const REAL *q, const REAL *k, size_t d_k)
 
 static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
 {
-    const size_t d_k = task->job->d_k, end = tile->to < tile->keys ? tile->to : tile->keys;
+    const size_t d_k = task->job->d_k, end = FN(least)(tile->to, tile->keys);
     const ptrdiff_t k_stride = task->job->k.row_stride;
     const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride;
     for (size_t c = tile->from; c < tile->to; c += LANES)
@@ -355,10 +360,10 @@ static void FN(context_few_row)(const task_t *task, const REAL *p, const REAL *v
             o[d] += p[j] * v[(ptrdiff_t)j * v_stride + (ptrdiff_t)d];
 }
 
-/* Which values of the tile are not finite; they are then in the cache for the product. */
+/* Which values of the tile are not finite. */
 static void FN(find_odd_values)(task_t *task, const tile_t *tile)
 {
-    size_t odd_keys = 0, end = tile->to < tile->keys ? tile->to : tile->keys;
+    size_t odd_keys = 0, end = FN(least)(tile->to, tile->keys);
     for (size_t j = tile->from; j < end; j++) {
         const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * task->job->v.row_stride;
         task->key_is_odd[j] = !FN(all_finite)(v, task->job->d_v);
@@ -367,22 +372,39 @@ static void FN(find_odd_values)(task_t *task, const tile_t *tile)
     task->block_odd_keys[0] = odd_keys;
 }
 
-/* The values between two that are not finite, run by run. */
+/* One row again, leaving out the values that are not finite: run by run between them. */
+static void FN(context_around_odd)(const task_t *task, const tile_t *tile, size_t r, REAL *o)
+{
+    const size_t end = FN(least)(tile->to, tile->keys);
+    for (size_t from = tile->from; from < end;) {
+        size_t to = from;
+        while (to < end && !task->key_is_odd[to])
+            to++;
+        const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * task->job->v.row_stride;
+        FN(context_few_row)(task, task->s + r * TILE_STRIDE + from, v, to - from, o);
+        from = to + 1;
+    }
+}
+
+/*
+ * A value that is not finite makes the sums of every row so, be its weight 0 or not. So all are taken first, and only
+ * if a sum is not finite are the values looked at.
+ */
 static void FN(context_few_rows)(task_t *task, const tile_t *tile)
 {
-    const size_t end = tile->to < tile->keys ? tile->to : tile->keys;
-    FN(find_odd_values)(task, tile);
+    const size_t end = FN(least)(tile->to, tile->keys);
+    const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + tile->from) * task->job->v.row_stride;
+    task->block_odd_keys[0] = 0;
     for (size_t r = 0; r < tile->rows; r++) {
         REAL *o = task->o + (tile->row0 + r) * task->v_columns;
         for (size_t d = 0; d < task->v_columns; d += LANES)
-            FN(store)(o + d, task->alpha[r] * FN(load)(o + d));
-        for (size_t from = tile->from; from < end;) {
-            size_t to = from;
-            while (to < end && !task->key_is_odd[to])
-                to++;
-            const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * task->job->v.row_stride;
-            FN(context_few_row)(task, task->s + r * TILE_STRIDE + from, v, to - from, o);
-            from = to + 1;
-        }
+            FN(store)(task->o_before + d, task->alpha[r] * FN(load)(o + d));
+        memcpy(o, task->o_before, task->v_columns * sizeof(REAL));
+        FN(context_few_row)(task, task->s + r * TILE_STRIDE + tile->from, v, end - tile->from, o);
+        if (FN(all_finite)(o, task->job->d_v))
+            continue;
+        FN(find_odd_values)(task, tile);
+        memcpy(o, task->o_before, task->v_columns * sizeof(REAL));
+        FN(context_around_odd)(task, tile, r, o);
     }
 }

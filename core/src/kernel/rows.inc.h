@@ -36,24 +36,51 @@ static bool FN(allow_row)(task_t *task, const tile_t *tile, size_t r)
     return any != 0;
 }
 
-/* Narrows the tile to the columns that the spans of its rows reach, and looks the rest of the mask up. */
-static bool FN(any_allowed)(task_t *task, tile_t *tile)
+/* The columns that the spans of rows first … end reach, in whole panels; empty when there are none. */
+static attn_span FN(reach_of_rows)(const task_t *task, const tile_t *tile, size_t first, size_t end)
 {
     size_t from = tile->keys, to = 0;
-    for (size_t r = 0; r < tile->rows; r++) {
+    for (size_t r = first; r < end; r++) {
         attn_span span = task->span[r];
         size_t f = span.from > tile->key0 ? span.from - tile->key0 : 0;
-        size_t t = span.to > tile->key0 ? span.to - tile->key0 : 0;
-        t = t < tile->keys ? t : tile->keys;
+        size_t t = FN(least)(span.to > tile->key0 ? span.to - tile->key0 : 0, tile->keys);
         if (f >= t)
             continue;
         from = f < from ? f : from;
         to = t > to ? t : to;
     }
     if (from >= to)
+        return (attn_span){0, 0};
+    return (attn_span){from / PANEL * PANEL, FN(round_up)(to, PANEL)};
+}
+
+/* Few queries are not divided into groups: all of them read the same keys. */
+static void FN(set_reaches)(task_t *task, const tile_t *tile)
+{
+    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
+        task->reach[r / REGISTER_ROWS] =
+            task->job->few_rows ? (attn_span){tile->from, tile->to}
+                                : FN(reach_of_rows)(task, tile, r, FN(least)(r + REGISTER_ROWS, tile->rows));
+}
+
+/* The part of the tile that row r computes. */
+static tile_t FN(tile_of_row)(const task_t *task, const tile_t *tile, size_t r)
+{
+    tile_t part = *tile;
+    part.from = task->reach[r / REGISTER_ROWS].from;
+    part.to = task->reach[r / REGISTER_ROWS].to;
+    return part;
+}
+
+/* Narrows the tile to the columns that the spans of its rows reach, and looks the rest of the mask up. */
+static bool FN(any_allowed)(task_t *task, tile_t *tile)
+{
+    const attn_span reach = FN(reach_of_rows)(task, tile, 0, tile->rows);
+    if (reach.from >= reach.to)
         return false;
-    tile->from = from / PANEL * PANEL;
-    tile->to = FN(round_up)(to, PANEL);
+    tile->from = reach.from;
+    tile->to = reach.to;
+    FN(set_reaches)(task, tile);
     if (!attn_mask_has_lookup(task->job->mask)) {
         for (size_t r = 0; r < tile->rows; r++)
             if (task->span[r].from < tile->key0 + tile->keys && task->span[r].to > tile->key0)

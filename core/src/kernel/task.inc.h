@@ -26,12 +26,14 @@ typedef struct {
     REAL *k_pack, *v_pack;
     uint8_t *block_is_packed, *key_is_odd; /* odd: a value that is not finite */
     size_t *block_odd_keys;
+    REAL *o_before; /* few queries: a row of o as it was */
     /* one tile */
     REAL *q_pack, *s, *alpha;
     REAL *high, *low; /* (row, lane): extremes of the scaled scores, where score_tile found them on its way */
     uint8_t *allow; /* (TILE_ROWS, TILE_KEYS): the whole mask, where it takes looking up */
     uint8_t *keep;  /* one row of dropout's decisions */
-    attn_span *span;
+    attn_span *span;  /* keys of each row */
+    attn_span *reach; /* columns of the tile that any row of each group of REGISTER_ROWS sees, in whole panels */
 } FN(task);
 #define task_t FN(task)
 
@@ -100,6 +102,7 @@ static size_t FN(lay_out_tile)(task_t *task, size_t rows, char *scratch)
     task->allow = FN(lend)(scratch, &used, rows * TILE_KEYS, 1);
     task->keep = FN(lend)(scratch, &used, TILE_KEYS, 1);
     task->span = FN(lend)(scratch, &used, rows, sizeof(attn_span));
+    task->reach = FN(lend)(scratch, &used, rows / REGISTER_ROWS + 1, sizeof(attn_span));
     return used;
 }
 
@@ -128,6 +131,7 @@ static size_t FN(lay_out)(const struct attn_heads_job *job, task_t *task, char *
     FN(measure)(job, task);
     size_t used = FN(lay_out_tile)(task, job->few_rows ? FEW_ROWS : TILE_ROWS, scratch);
     if (job->few_rows) {
+        task->o_before = FN(lend)(scratch, &used, task->v_columns, sizeof(REAL));
         task->key_is_odd = FN(lend)(scratch, &used, TILE_KEYS, 1);
         task->block_odd_keys = FN(lend)(scratch, &used, 1, sizeof(size_t));
         return used;
