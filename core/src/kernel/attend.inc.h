@@ -132,7 +132,7 @@ static void FN(attend_rows)(task_t *task, size_t row0, size_t first_key, size_t 
     const struct attn_heads_job *job = task->job;
     tile_t tile = {.row0 = row0, .rows = FN(least)(task->rows - row0, TILE_ROWS)};
     if (!job->few_rows)
-        FN(pack_queries)(task, &tile);
+        FN(pack_last_queries)(task, &tile);
     for (size_t r = 0; r < tile.rows; r++)
         task->span[r] = attn_mask_span(job->mask, task->b, task->first_row + row0 + r);
     for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {

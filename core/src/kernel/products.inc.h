@@ -6,32 +6,92 @@
  */
 /* ---- packing: operands in the order in which the register tiles read them ---- */
 
-/* q_pack[group][d][REGISTER_ROWS]; rows beyond the last are 0. */
-static void FN(pack_queries)(task_t *task, const tile_t *tile)
+/* The first and the second halves of a and b, lane by lane in turn. */
+static inline vec FN(zip_low)(vec a, vec b)
 {
-    const size_t d_k = task->job->d_k;
-    for (size_t r = 0; r < FN(round_up)(tile->rows, REGISTER_ROWS); r++) {
-        REAL *to = task->q_pack + r / REGISTER_ROWS * REGISTER_ROWS * d_k + r % REGISTER_ROWS;
-        const REAL *from = task->q_head + (ptrdiff_t)(task->first_row + tile->row0 + r) * task->job->q.row_stride;
-        for (size_t d = 0; d < d_k; d++)
-            to[d * REGISTER_ROWS] = r < tile->rows ? from[d] : 0;
-    }
+#if VECTOR_BYTES / (REAL_BITS / 8) == 16
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 8
+    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 4
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#else
+    return __builtin_shufflevector(a, b, 0, 2);
+#endif
 }
 
-/* k_pack[block][panel][d][PANEL]; keys beyond the last are 0. */
+static inline vec FN(zip_high)(vec a, vec b)
+{
+#if VECTOR_BYTES / (REAL_BITS / 8) == 16
+    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 8
+    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 4
+    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#else
+    return __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
+/* to[d][0 … LANES) = from[0 … LANES)[d] for LANES features: rows half of them apart are zipped, log2 LANES times. */
+static inline void FN(transpose)(const REAL *from, ptrdiff_t from_stride, REAL *to, size_t to_stride)
+{
+    vec row[LANES], zipped[LANES];
+#pragma GCC unroll 16
+    for (int j = 0; j < LANES; j++)
+        row[j] = FN(load)(from + j * from_stride);
+    for (int round = 1; round < LANES; round *= 2) {
+#pragma GCC unroll 8
+        for (int j = 0; j < LANES / 2; j++) {
+            zipped[2 * j] = FN(zip_low)(row[j], row[j + LANES / 2]);
+            zipped[2 * j + 1] = FN(zip_high)(row[j], row[j + LANES / 2]);
+        }
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++)
+            row[j] = zipped[j];
+    }
+#pragma GCC unroll 16
+    for (int d = 0; d < LANES; d++)
+        FN(store)(to + (size_t)d * to_stride, row[d]);
+}
+
+/* LANES keys of a panel; those beyond the last are 0. */
+static void FN(pack_some_keys)(const REAL *from, ptrdiff_t stride, size_t keys, size_t d_k, REAL *to)
+{
+    size_t d = 0;
+    for (; keys >= LANES && d_k - d >= LANES; d += LANES)
+        FN(transpose)(from + d, stride, to + d * PANEL, PANEL);
+    for (; d < d_k; d++)
+        for (size_t j = 0; j < LANES; j++)
+            to[d * PANEL + j] = j < keys ? from[(ptrdiff_t)j * stride + (ptrdiff_t)d] : 0;
+}
+
+/* k_pack[block][panel][d][PANEL] */
 static void FN(pack_keys)(task_t *task, REAL *to, size_t key0, size_t keys)
 {
     const size_t d_k = task->job->d_k;
-    for (size_t panel = 0; panel < FN(round_up)(keys, PANEL); panel += PANEL, to += PANEL * d_k)
-        for (size_t j = 0; j < PANEL; j++) {
-            const REAL *from = task->k_head + (ptrdiff_t)(key0 + panel + j) * task->job->k.row_stride;
-            if (panel + j < keys)
-                for (size_t d = 0; d < d_k; d++)
-                    to[d * PANEL + j] = from[d];
-            else
-                for (size_t d = 0; d < d_k; d++)
-                    to[d * PANEL + j] = 0;
-        }
+    const ptrdiff_t stride = task->job->k.row_stride;
+    for (size_t j = 0; j < FN(round_up)(keys, PANEL); j += LANES) {
+        const REAL *from = task->k_head + (ptrdiff_t)(key0 + j) * stride;
+        FN(pack_some_keys)(from, stride, j < keys ? keys - j : 0, d_k, to + j / PANEL * PANEL * d_k + j % PANEL);
+    }
+}
+
+static const REAL *FN(query)(const task_t *task, const tile_t *tile, size_t r)
+{
+    return task->q_head + (ptrdiff_t)(task->first_row + tile->row0 + r) * task->job->q.row_stride;
+}
+
+/* Queries are read where they lie, a group of REGISTER_ROWS at a time; a group that is not full is filled up with 0. */
+static void FN(pack_last_queries)(task_t *task, const tile_t *tile)
+{
+    const size_t d_k = task->job->d_k, first = tile->rows / REGISTER_ROWS * REGISTER_ROWS;
+    const REAL *from = FN(query)(task, tile, first);
+    for (size_t r = 0; r < REGISTER_ROWS; r++, from += task->job->q.row_stride)
+        if (first + r < tile->rows)
+            memcpy(task->q_pack + r * d_k, from, d_k * sizeof(REAL));
+        else
+            memset(task->q_pack + r * d_k, 0, d_k * sizeof(REAL));
 }
 
 static bool FN(all_finite)(const REAL *x, size_t n)
@@ -109,20 +169,21 @@ static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
  * s[r][0 … PANEL) = scale times the sum over d of q[d][r] k[d][…], for REGISTER_ROWS rows. A sum over many features comes
  * in several runs: all but the first add to s, all but the last leave the scale out.
  */
-static inline void FN(score_register_tile)(const REAL *restrict q, const REAL *restrict k, size_t features,
-                                           REAL *restrict s, bool is_first, bool is_last, REAL scale,
+static inline void FN(score_register_tile)(const REAL *restrict q, ptrdiff_t q_stride, const REAL *restrict k,
+                                           size_t features, REAL *restrict s, bool is_first, bool is_last, REAL scale,
                                            REAL *restrict high, REAL *restrict low)
 {
     vec sum[REGISTER_ROWS][2];
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++)
         sum[r][0] = sum[r][1] = (vec){0};
-    for (size_t d = 0; d < features; d++, q += REGISTER_ROWS, k += PANEL) {
+    for (size_t d = 0; d < features; d++, q++, k += PANEL) {
         vec k0 = FN(load)(k), k1 = FN(load)(k + LANES);
 #pragma GCC unroll 16
         for (int r = 0; r < REGISTER_ROWS; r++) {
-            sum[r][0] += q[r] * k0;
-            sum[r][1] += q[r] * k1;
+            REAL feature = q[r * q_stride];
+            sum[r][0] += feature * k0;
+            sum[r][1] += feature * k1;
         }
     }
 #pragma GCC unroll 16
@@ -152,7 +213,10 @@ static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *
             const attn_span reach = task->reach[r / REGISTER_ROWS];
             if (column < reach.from || column >= reach.to)
                 continue;
-            FN(score_register_tile)(task->q_pack + r * d_k + d * REGISTER_ROWS, k + d * PANEL, features,
+            const bool is_full = tile->rows - r >= REGISTER_ROWS;
+            const ptrdiff_t q_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
+            const REAL *q = is_full ? FN(query)(task, tile, r) : task->q_pack;
+            FN(score_register_tile)(q + d, q_stride, k + d * PANEL, features,
                                     task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k, scale,
                                     task->high + r * LANES, task->low + r * LANES);
         }
@@ -315,7 +379,7 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
     const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride;
     for (size_t c = tile->from; c < tile->to; c += LANES)
         for (size_t r = 0; r < tile->rows; r++) {
-            const REAL *q = task->q_head + (ptrdiff_t)(tile->row0 + r) * task->job->q.row_stride;
+            const REAL *q = FN(query)(task, tile, r);
             REAL *s = task->s + r * TILE_STRIDE + c;
             if (c + LANES <= end)
                 FN(score_keys)(q, k + (ptrdiff_t)c * k_stride, k_stride, d_k, s);

@@ -111,7 +111,7 @@ static size_t FN(lay_out_pack)(const struct attn_heads_job *job, task_t *task, c
     size_t used = 0, blocks = job->pack_keys / TILE_KEYS;
     task->k_pack = FN(lend)(scratch, &used, job->pack_keys * job->d_k, sizeof(REAL));
     task->v_pack = FN(lend)(scratch, &used, job->pack_keys * task->v_columns, sizeof(REAL));
-    task->q_pack = FN(lend)(scratch, &used, TILE_ROWS * job->d_k, sizeof(REAL));
+    task->q_pack = FN(lend)(scratch, &used, REGISTER_ROWS * job->d_k, sizeof(REAL));
     task->high = FN(lend)(scratch, &used, TILE_ROWS * LANES, sizeof(REAL));
     task->low = FN(lend)(scratch, &used, TILE_ROWS * LANES, sizeof(REAL));
     task->block_is_packed = FN(lend)(scratch, &used, blocks, 1);
