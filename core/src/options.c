@@ -14,12 +14,12 @@ static attn_status check_float32(const attn_options *options, attn_error *err)
     const float scale = options->has_scale ? (float)options->scale : 1, softcap = (float)options->softcap;
     if (!isfinite(scale))
         return attn_fail(err, ATTN_ERR_VALUE, "/options/scale",
-                         "scale must be from %.8g to %.8g, the range of float32, in which is computed",
-                         -(double)FLT_MAX, (double)FLT_MAX);
+                         "scale must be from %.8g to %.8g, the range of compute float32", -(double)FLT_MAX,
+                         (double)FLT_MAX);
     if (!isfinite(softcap) || (softcap == 0 && options->softcap != 0))
         return attn_fail(err, ATTN_ERR_VALUE, "/options/softcap",
-                         "softcap must be from %.2g to %.8g, the range of float32, in which is computed",
-                         (double)FLT_TRUE_MIN, (double)FLT_MAX);
+                         "softcap must be from %.2g to %.8g, the range of compute float32", (double)FLT_TRUE_MIN,
+                         (double)FLT_MAX);
     return ATTN_OK;
 }
 

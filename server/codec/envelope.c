@@ -104,8 +104,8 @@ static attn_status fail_overflow(const struct skim *skim, const json_error_t *er
     char pointer[NODE_POINTER_MAX];
     const char *bound = json_tree_integer_bound(error);
     json_path_at(skim->text, error_offset(skim, error), pointer, sizeof pointer);
-    return attn_fail(err, ATTN_ERR_VALUE, pointer, "%s holds %s: %s", pointer[0] ? pointer : "the request",
-                     bound ? bound : "a number beyond what 64 bits can hold", error->text);
+    return attn_fail(err, ATTN_ERR_VALUE, pointer, "%s holds %s", pointer[0] ? pointer : "the request",
+                     bound ? bound : "a number beyond what 64 bits can hold");
 }
 
 static attn_status fail_syntax(const char *at, const char *end, const json_error_t *error, attn_error *err)

@@ -273,7 +273,8 @@ static attn_status decode_form(struct decoder *decoder, const struct node *node,
     if (may_be_one && is_one)
         return decode_one(decoder, node, dtype, tensor);
     if (holds_strings(node))
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "holds strings: write numbers without quotes");
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "holds strings: write %s without quotes",
+                         dtype == ATTN_BOOL ? "true and false" : "numbers");
     return node_fail_type(decoder, node, wanted_form(dtype, may_be_one));
 }
 

@@ -404,6 +404,7 @@ static const struct refusal refusals[] = {
      "/masks/attend/base64", "bytes 0 and 1"},
     {A, MASKS("\"key_lengths\":{\"shape\":[1],\"dtype\":\"float32\",\"base64\":\"AACAPw==\"}"), ATTN_ERR_VALUE,
      "/masks/key_lengths/dtype", "integer type"},
+    {A, MASKS("\"attend\":[[\"true\"]]"), ATTN_ERR_FIELD, "/masks/attend", "write true and false without quotes"},
     {A, MASKS("\"attend\":[2]"), ATTN_ERR_VALUE, "/masks/attend/0", "true, false, 0 or 1"},
     {A, MASKS("\"attend\":2"), ATTN_ERR_VALUE, "/masks/attend", "true, false, 0 or 1, received 2"},
     {A, MASKS("\"bias\":1e300"), ATTN_ERR_VALUE, "/masks/bias", "range of the compute type"},
