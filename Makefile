@@ -78,7 +78,7 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases openapi examples readme vectors bench bench-peers headers layers tidy format \
+.PHONY: all run test deps check cases openapi examples readme vectors fuzz bench bench-peers headers layers tidy format \
         format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -160,6 +160,10 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+
+SECONDS ?= 60
+fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)
+	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(SECONDS)
 
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \

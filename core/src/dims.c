@@ -202,16 +202,25 @@ struct weight_name {
     const char *weight, *bias; /* JSON pointers */
 };
 
+/* A weight that takes another number of features than in. Its features out are free, so any number of them is expected.
+ */
 static attn_status fail_weight(attn_error *err, const char *field, const attn_tensor *weight, attn_layout layout,
-                               size_t rows, size_t columns, const char *why)
+                               size_t in, const char *why)
 {
-    char expected[64], received[64], message[240];
-    size_t shape[2] = {layout == ATTN_LAYOUT_IN_OUT ? rows : columns, layout == ATTN_LAYOUT_IN_OUT ? columns : rows};
-    attn_shape_text(expected, sizeof expected, 2, shape);
+    static const char *const names[] = {[ATTN_LAYOUT_IN_OUT] = "in_out", [ATTN_LAYOUT_OUT_IN] = "out_in"};
+    const bool is_in_out = layout == ATTN_LAYOUT_IN_OUT;
+    const size_t *last = weight->shape + weight->rank - 2;
+    char expected[80], fragment[80], heads[32] = "", received[64], message[320], hint[48] = "";
+    if (weight->rank == 3)
+        snprintf(heads, sizeof heads, "%zu, ", weight->shape[0]);
+    snprintf(expected, sizeof expected, is_in_out ? "[%s%zu, any]" : "[%sany, %zu]", heads, in);
+    snprintf(fragment, sizeof fragment, is_in_out ? "[%s%zu, \"any\"]" : "[%s\"any\", %zu]", heads, in);
     attn_shape_text(received, sizeof received, weight->rank, weight->shape);
-    snprintf(message, sizeof message, "the weight at %s has shape %s, layout %s expects %s: %s", field, received,
-             layout == ATTN_LAYOUT_IN_OUT ? "in_out" : "out_in", expected, why);
-    return fail_shapes(err, field, message, expected, weight);
+    if (last[is_in_out ? 1 : 0] == in)
+        snprintf(hint, sizeof hint, "; it fits layout %s", names[is_in_out ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT]);
+    snprintf(message, sizeof message, "the weight at %s has shape %s, layout %s expects %s: %s%s", field, received,
+             names[layout], expected, why, hint);
+    return fail_shapes(err, field, message, fragment, weight);
 }
 
 /* Input and output widths of a weight of rank 2 or 3; *heads is its own count, 0 for rank 2. */
@@ -234,21 +243,57 @@ static attn_status read_weight(const attn_tensor *weight, const char *field, att
     return ATTN_OK;
 }
 
-attn_status attn_check_vector(const attn_tensor *bias, const char *field, attn_dtype compute, size_t length,
-                              attn_error *err)
+/* What a vector is held against: a shape of rank 1, and with heads one of rank 2 too. */
+struct vector_rule {
+    size_t length, heads; /* heads 0: rank 1 alone */
+    const char *giver, *unit;
+};
+
+static attn_status fail_vector(const attn_tensor *vector, const char *field, const struct vector_rule *rule,
+                               attn_error *err)
 {
-    if (bias == NULL)
+    /* "/weights/norm/weight" is called norm.weight in a sentence. */
+    const char *member = strrchr(field, '/') + 1, *owner = field + strlen("/weights/");
+    const int owner_length = (int)(member - owner) - 1;
+    char message[200], expected[32], shape[64], or_by_heads[56] = "";
+    attn_shape_text(shape, sizeof shape, vector->rank, vector->shape);
+    snprintf(expected, sizeof expected, "[%zu]", rule->length);
+    if (rule->heads != 0)
+        snprintf(or_by_heads, sizeof or_by_heads, " or [%zu,%zu]", rule->heads, rule->length / rule->heads);
+    if (attn_tensor_count(vector) != rule->length)
+        snprintf(message, sizeof message, "%.*s.%s has %zu numbers, %s %zu%s", owner_length, owner, member,
+                 attn_tensor_count(vector), rule->giver, rule->length, rule->unit);
+    else
+        snprintf(message, sizeof message, "%.*s.%s has shape %s, expected %s%s", owner_length, owner, member, shape,
+                 expected, or_by_heads);
+    return fail_shapes(err, field, message, expected, vector);
+}
+
+static attn_status check_vector(const attn_tensor *vector, const char *field, attn_dtype compute,
+                                const struct vector_rule *rule, attn_error *err)
+{
+    if (vector == NULL)
         return ATTN_OK;
-    attn_status status = check_tensor(bias, field, compute, err);
+    attn_status status = check_tensor(vector, field, compute, err);
     if (status != ATTN_OK)
         return status;
-    char message[96], expected[32];
-    if (bias->rank >= 1 && bias->rank <= 2 && attn_tensor_count(bias) == length)
-        return ATTN_OK;
-    snprintf(message, sizeof message, "the bias has %zu numbers, the weight gives %zu", attn_tensor_count(bias),
-             length);
-    snprintf(expected, sizeof expected, "[%zu]", length);
-    return fail_shapes(err, field, message, expected, bias);
+    const bool fits_flat = vector->rank == 1 && vector->shape[0] == rule->length;
+    const bool fits_heads = vector->rank == 2 && rule->heads != 0 && vector->shape[0] == rule->heads &&
+                            vector->shape[1] == rule->length / rule->heads;
+    return fits_flat || fits_heads ? ATTN_OK : fail_vector(vector, field, rule, err);
+}
+
+attn_status attn_check_row(const attn_tensor *vector, const char *field, attn_dtype compute, size_t length,
+                           attn_error *err)
+{
+    return check_vector(vector, field, compute, &(struct vector_rule){length, 0, "a row has", " features"}, err);
+}
+
+/* heads 0: of rank 1 alone. */
+static attn_status check_bias(const attn_tensor *bias, const char *field, attn_dtype compute, size_t heads,
+                              size_t length, attn_error *err)
+{
+    return check_vector(bias, field, compute, &(struct vector_rule){length, heads, "the weight gives", ""}, err);
 }
 
 /* Features per head that a projection gives, from its weight. heads is known; 0: taken from a rank-3 weight. */
@@ -270,7 +315,7 @@ static attn_status read_projection(const attn_linear *linear, const char *name, 
     char why[96];
     snprintf(why, sizeof why, "inputs.%s has %zu features", name, d_in);
     if (in != d_in)
-        return fail_weight(err, field, linear->weight, layout, d_in, out, why);
+        return fail_weight(err, field, linear->weight, layout, d_in, why);
     if (own_heads != 0 && own_heads != heads)
         return attn_fail(err, ATTN_ERR_SHAPE, field, "the weight of %s has %zu heads, %zu expected", name, own_heads,
                          heads);
@@ -278,7 +323,7 @@ static attn_status read_projection(const attn_linear *linear, const char *name, 
         return attn_fail(err, ATTN_ERR_SHAPE, field,
                          "the weight of %s gives %zu features, which %zu heads do not divide", name, out, heads);
     *d_head = own_heads != 0 ? out : out / heads;
-    return attn_check_vector(linear->bias, bias_field, request->options.compute, *d_head * heads, err);
+    return check_bias(linear->bias, bias_field, request->options.compute, heads, *d_head * heads, err);
 }
 
 static attn_status read_separate_dims(const attn_request *request, attn_dims *dims, attn_error *err)
@@ -315,9 +360,10 @@ static attn_status read_fused_dims(const attn_request *request, attn_dims *dims,
         return fail_shapes(err, field, "a fused weight has rank 2", NULL, weights->qkv.weight);
     if (dims->d_key != dims->d_query || dims->d_value != dims->d_query)
         return attn_fail(err, ATTN_ERR_SHAPE, "/inputs", "a fused weight needs query, key and value of one width");
+    char why[96];
+    snprintf(why, sizeof why, "the inputs have %zu features", dims->d_query);
     if (in != dims->d_query)
-        return fail_weight(err, field, weights->qkv.weight, weights->layout, dims->d_query, out,
-                           "the inputs' features come in");
+        return fail_weight(err, field, weights->qkv.weight, weights->layout, dims->d_query, why);
     if (weights->qkv_order == ATTN_QKV_PER_HEAD && dims->heads != dims->kv_heads)
         return attn_fail(err, ATTN_ERR_VALUE, "/weights/qkv/order",
                          "order per_head needs as many key heads as query heads; use per_group");
@@ -327,12 +373,24 @@ static attn_status read_fused_dims(const attn_request *request, attn_dims *dims,
                          "divide",
                          out, dims->heads, dims->kv_heads);
     dims->d_k = dims->d_v = out / parts;
-    return attn_check_vector(weights->qkv.bias, "/weights/qkv/bias", request->options.compute, out, err);
+    return check_bias(weights->qkv.bias, "/weights/qkv/bias", request->options.compute, 0, out, err);
 }
 
 static size_t heads_of(const attn_linear *linear)
 {
     return linear->weight != NULL && linear->weight->rank == 3 ? linear->weight->shape[0] : 0;
+}
+
+/* An output weight of rank 3 for other heads; as many rows in all are not enough, or rows would change their head. */
+static attn_status fail_output_heads(const attn_tensor *weight, const char *field, const attn_dims *dims,
+                                     attn_error *err)
+{
+    char message[200], received[64], expected[80];
+    attn_shape_text(received, sizeof received, weight->rank, weight->shape);
+    snprintf(message, sizeof message, "the weight at %s has shape %s, expected [%zu, %zu, any]: heads, d_v, d_out",
+             field, received, dims->heads, dims->d_v);
+    snprintf(expected, sizeof expected, "[%zu, %zu, \"any\"]", dims->heads, dims->d_v);
+    return fail_shapes(err, field, message, expected, weight);
 }
 
 static attn_status read_output_dims(const attn_request *request, attn_dims *dims, attn_error *err)
@@ -353,12 +411,14 @@ static attn_status read_output_dims(const attn_request *request, attn_dims *dims
     if (own_heads != 0 && layout == ATTN_LAYOUT_OUT_IN)
         return fail_shapes(err, field, "an output weight of rank 3 is (heads, d_v, d_out), with layout in_out", NULL,
                            output->weight);
-    in = own_heads == 0 ? in : in * own_heads;
-    if (in != dims->d_out)
-        return fail_weight(err, field, output->weight, layout, dims->d_out, out,
-                           "the heads together give that many features");
+    if (own_heads != 0 && (own_heads != dims->heads || in != dims->d_v))
+        return fail_output_heads(output->weight, field, dims, err);
+    char why[96];
+    snprintf(why, sizeof why, "%zu heads give %zu features each", dims->heads, dims->d_v);
+    if (own_heads == 0 && in != dims->d_out)
+        return fail_weight(err, field, output->weight, layout, dims->d_out, why);
     dims->d_out = out;
-    return attn_check_vector(output->bias, "/weights/output/bias", request->options.compute, out, err);
+    return check_bias(output->bias, "/weights/output/bias", request->options.compute, 0, out, err);
 }
 
 static attn_status read_layer_dims(const attn_request *request, attn_dims *dims, attn_error *err)

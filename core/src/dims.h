@@ -14,8 +14,8 @@ static inline bool attn_linear_is_given(const attn_linear *linear)
     return linear->weight != NULL || linear->bias != NULL;
 }
 
-/* A bias, gain or shift of length numbers in rank 1 or 2; NULL is fine. field is its path in the request. */
-ATTN_MUST_CHECK attn_status attn_check_vector(const attn_tensor *vector, const char *field, attn_dtype compute,
-                                              size_t length, attn_error *err);
+/* A gain or shift of rows of length numbers, of rank 1; NULL is fine. field is its path in the request. */
+ATTN_MUST_CHECK attn_status attn_check_row(const attn_tensor *vector, const char *field, attn_dtype compute,
+                                           size_t length, attn_error *err);
 
 #endif

@@ -1,11 +1,27 @@
 /* options.c: what options may say, alone and beside the rest of a request. */
 #include "options.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "dims.h"
 #include "multihead_job.h"
+
+/* What is finite in the request must be so in the type that computes; a softcap divides, so it must not become 0. */
+static attn_status check_float32(const attn_options *options, attn_error *err)
+{
+    const float scale = options->has_scale ? (float)options->scale : 1, softcap = (float)options->softcap;
+    if (!isfinite(scale))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/scale",
+                         "scale must be from %.8g to %.8g, the range of compute float32", -(double)FLT_MAX,
+                         (double)FLT_MAX);
+    if (!isfinite(softcap) || (softcap == 0 && options->softcap != 0))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/softcap",
+                         "softcap must be from %.2g to %.8g, the range of compute float32", (double)FLT_TRUE_MIN,
+                         (double)FLT_MAX);
+    return ATTN_OK;
+}
 
 attn_status attn_options_check_numbers(const attn_options *options, attn_error *err)
 {
@@ -19,7 +35,7 @@ attn_status attn_options_check_numbers(const attn_options *options, attn_error *
         return attn_fail(err, ATTN_ERR_VALUE, "/options/dropout/p", "p must be from 0 to 1");
     if (options->norm != ATTN_NORM_NONE && !(options->norm_eps >= 0 && isfinite(options->norm_eps)))
         return attn_fail(err, ATTN_ERR_VALUE, "/options/norm/eps", "eps must be a finite number, 0 or more");
-    return ATTN_OK;
+    return options->compute == ATTN_F32 ? check_float32(options, err) : ATTN_OK;
 }
 
 static attn_status check_norm_vector(const attn_tensor *vector, const char *field, const attn_request *request,
@@ -27,7 +43,7 @@ static attn_status check_norm_vector(const attn_tensor *vector, const char *fiel
 {
     if (vector != NULL && request->options.norm == ATTN_NORM_NONE)
         return attn_fail(err, ATTN_ERR_FIELD, field, "weights.norm needs options.norm to say which normalisation");
-    return attn_check_vector(vector, field, request->options.compute, width, err);
+    return attn_check_row(vector, field, request->options.compute, width, err);
 }
 
 static attn_status check_layer_options(const attn_request *request, const attn_dims *dims, attn_error *err)

@@ -4,6 +4,7 @@
 #include "attn/tensor.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -317,14 +318,52 @@ static size_t find_misfit(const int64_t *values, attn_dtype dtype, size_t count)
     return i;
 }
 
-static void convert_floats(char *to, attn_dtype to_dtype, const char *from, attn_dtype from_dtype, size_t count)
+/* The least magnitude that rounds to infinity: the middle between the largest number and the next, which is even. */
+static double infinite_from(attn_dtype dtype)
+{
+    switch (dtype) {
+    case ATTN_F32:
+        return 0x1.ffffffp127;
+    case ATTN_F16:
+        return 65520.0;
+    case ATTN_BF16:
+        return 0x1.ffp127;
+    case ATTN_F64:
+    case ATTN_I64:
+    case ATTN_I32:
+    case ATTN_U8:
+    case ATTN_BOOL:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+    return (double)INFINITY;
+}
+
+/* Index of the first finite value that would become infinite; count when there is none. */
+static size_t find_overflow(const double *values, attn_dtype dtype, size_t count)
+{
+    const double limit = infinite_from(dtype);
+    size_t i = 0;
+    while (i < count && !(fabs(values[i]) >= limit && isfinite(values[i])))
+        i++;
+    return i;
+}
+
+static attn_status convert_floats(char *to, attn_dtype to_dtype, const char *from, attn_dtype from_dtype, size_t count,
+                                  attn_error *err)
 {
     double block[BLOCK];
     for (size_t done = 0; done < count; done += BLOCK) {
         size_t now = count - done < BLOCK ? count - done : BLOCK;
         load_floats(block, from_dtype, from + done * attn_dtype_bytes(from_dtype), now);
+        size_t overflow = find_overflow(block, to_dtype, now);
+        if (overflow < now)
+            return attn_fail(err, ATTN_ERR_VALUE, NULL,
+                             "element %zu, %.17g, is beyond the range of %s (say Infinity if that is meant)",
+                             done + overflow, block[overflow], attn_dtype_name(to_dtype));
         store_floats(to + done * attn_dtype_bytes(to_dtype), to_dtype, block, now);
     }
+    return ATTN_OK;
 }
 
 static attn_status convert_integers(char *to, attn_dtype to_dtype, const char *from, attn_dtype from_dtype,
@@ -351,9 +390,9 @@ attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_d
                          attn_dtype_name(from_dtype), attn_dtype_name(to_dtype));
     if (!is_float(from_dtype))
         return convert_integers(to, to_dtype, from, from_dtype, count, err);
-    if (to_dtype == from_dtype && count > 0)
+    if (to_dtype != from_dtype)
+        return convert_floats(to, to_dtype, from, from_dtype, count, err);
+    if (count > 0)
         memcpy(to, from, count * attn_dtype_bytes(to_dtype));
-    else
-        convert_floats(to, to_dtype, from, from_dtype, count);
     return ATTN_OK;
 }

@@ -7,18 +7,21 @@
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
+static const struct member inputs_members[] = {
+    {"query", decode_tensor, offsetof(attn_inputs, query), MEMBER_ALWAYS},
+    {"key", decode_tensor, offsetof(attn_inputs, key), MEMBER_ALWAYS},
+    {"value", decode_tensor, offsetof(attn_inputs, value), MEMBER_ALWAYS},
+    {.name = "past_key", .scope = MEMBER_LATER},
+    {.name = "past_value", .scope = MEMBER_LATER},
+    {.name = "grad_output", .scope = MEMBER_LATER},
+};
+
+const struct member_table inputs_table = {"inputs", inputs_members, COUNT(inputs_members)};
+
 attn_status decode_inputs(struct decoder *decoder, const struct node *node, void *to)
 {
-    static const struct member members[] = {
-        {"query", decode_tensor, offsetof(attn_inputs, query), MEMBER_ALWAYS},
-        {"key", decode_tensor, offsetof(attn_inputs, key), MEMBER_ALWAYS},
-        {"value", decode_tensor, offsetof(attn_inputs, value), MEMBER_ALWAYS},
-        {.name = "past_key", .scope = MEMBER_LATER},
-        {.name = "past_value", .scope = MEMBER_LATER},
-        {.name = "grad_output", .scope = MEMBER_LATER},
-    };
     attn_inputs *inputs = to;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), inputs);
+    attn_status status = decode_members(decoder, node, inputs_members, COUNT(inputs_members), inputs);
     if (status == ATTN_OK && !inputs->query)
         return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
     return status;
@@ -86,18 +89,21 @@ static attn_status decode_layout(struct decoder *decoder, const struct node *nod
     return status;
 }
 
+static const struct member weights_members[] = {
+    {"query", decode_linear, offsetof(attn_weights, query), MEMBER_ALWAYS},
+    {"key", decode_linear, offsetof(attn_weights, key), MEMBER_ALWAYS},
+    {"value", decode_linear, offsetof(attn_weights, value), MEMBER_ALWAYS},
+    {"qkv", decode_qkv, 0, MEMBER_ALWAYS},
+    {"output", decode_linear, offsetof(attn_weights, output), MEMBER_ALWAYS},
+    {"norm", decode_affine, offsetof(attn_weights, norm), MEMBER_ALWAYS},
+    {"layout", decode_layout, offsetof(attn_weights, layout), MEMBER_ALWAYS},
+    {.name = "query_norm", .scope = MEMBER_LATER},
+    {.name = "key_norm", .scope = MEMBER_LATER},
+};
+
+const struct member_table weights_table = {"weights", weights_members, COUNT(weights_members)};
+
 attn_status decode_weights(struct decoder *decoder, const struct node *node, void *to)
 {
-    static const struct member members[] = {
-        {"query", decode_linear, offsetof(attn_weights, query), MEMBER_ALWAYS},
-        {"key", decode_linear, offsetof(attn_weights, key), MEMBER_ALWAYS},
-        {"value", decode_linear, offsetof(attn_weights, value), MEMBER_ALWAYS},
-        {"qkv", decode_qkv, 0, MEMBER_ALWAYS},
-        {"output", decode_linear, offsetof(attn_weights, output), MEMBER_ALWAYS},
-        {"norm", decode_affine, offsetof(attn_weights, norm), MEMBER_ALWAYS},
-        {"layout", decode_layout, offsetof(attn_weights, layout), MEMBER_ALWAYS},
-        {.name = "query_norm", .scope = MEMBER_LATER},
-        {.name = "key_norm", .scope = MEMBER_LATER},
-    };
-    return decode_members(decoder, node, members, COUNT(members), to);
+    return decode_members(decoder, node, weights_members, COUNT(weights_members), to);
 }

@@ -52,7 +52,13 @@ static attn_status decode_reach(struct decoder *decoder, const struct node *node
     *reach = ATTN_WINDOW_OPEN;
     if (json_is_null(node->json))
         return ATTN_OK;
-    return decode_integer(decoder, node, 0, ATTN_WINDOW_OPEN, reach);
+    const char *wanted = "an integer of at least 0, or null for an open side";
+    if (!json_is_number(node->json))
+        return node_fail_type(decoder, node, wanted);
+    if (!json_is_integer(node->json) || json_integer_value(node->json) < 0)
+        return node_fail_value(decoder, node, wanted);
+    *reach = json_integer_value(node->json);
+    return ATTN_OK;
 }
 
 /* attn_masks: [left, right], null where it is open */
@@ -87,19 +93,22 @@ static attn_status decode_sliding_window(struct decoder *decoder, const struct n
     return status;
 }
 
+static const struct member masks_members[] = {
+    {"causal", decode_causal, 0, MEMBER_ALWAYS},
+    {"attend", decode_flags_or_one, offsetof(attn_masks, attend), MEMBER_ALWAYS},
+    {"bias", decode_tensor_or_one, offsetof(attn_masks, bias), MEMBER_ALWAYS},
+    {"padding", decode_flags, offsetof(attn_masks, padding), MEMBER_ALWAYS},
+    {"key_lengths", decode_counts, offsetof(attn_masks, key_lengths), MEMBER_ALWAYS},
+    {"query_lengths", decode_counts, offsetof(attn_masks, query_lengths), MEMBER_ALWAYS},
+    {"window", decode_window, 0, MEMBER_ALWAYS},
+    {"sliding_window", decode_sliding_window, 0, MEMBER_ALWAYS},
+    {.name = "documents", .scope = MEMBER_LATER},
+    {.name = "blocks", .scope = MEMBER_LATER},
+};
+
+const struct member_table masks_table = {"masks", masks_members, COUNT(masks_members)};
+
 attn_status decode_masks(struct decoder *decoder, const struct node *node, void *to)
 {
-    static const struct member members[] = {
-        {"causal", decode_causal, 0, MEMBER_ALWAYS},
-        {"attend", decode_flags_or_one, offsetof(attn_masks, attend), MEMBER_ALWAYS},
-        {"bias", decode_tensor_or_one, offsetof(attn_masks, bias), MEMBER_ALWAYS},
-        {"padding", decode_flags, offsetof(attn_masks, padding), MEMBER_ALWAYS},
-        {"key_lengths", decode_counts, offsetof(attn_masks, key_lengths), MEMBER_ALWAYS},
-        {"query_lengths", decode_counts, offsetof(attn_masks, query_lengths), MEMBER_ALWAYS},
-        {"window", decode_window, 0, MEMBER_ALWAYS},
-        {"sliding_window", decode_sliding_window, 0, MEMBER_ALWAYS},
-        {.name = "documents", .scope = MEMBER_LATER},
-        {.name = "blocks", .scope = MEMBER_LATER},
-    };
-    return decode_members(decoder, node, members, COUNT(members), to);
+    return decode_members(decoder, node, masks_members, COUNT(masks_members), to);
 }

@@ -307,37 +307,40 @@ static attn_status decode_digits(struct decoder *decoder, const struct node *nod
     return status;
 }
 
+static const struct member options_members[] = {
+    {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
+    {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
+    {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
+    {"softcap", decode_positive, OPTION(softcap), MEMBER_ALWAYS},
+    {"residual", decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
+    {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
+    {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
+    {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
+    {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
+    {"mechanism", decode_mechanism, 0, MEMBER_ALWAYS},
+    {"return", decode_return, OPTION(want), MEMBER_ALWAYS},
+    {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
+    {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
+    {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
+    {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},
+    {"digits", decode_digits, offsetof(struct envelope, digits), MEMBER_ALWAYS},
+    {.name = "rope", .scope = MEMBER_LATER},
+    {.name = "alibi", .scope = MEMBER_LATER},
+    {.name = "relative_bias", .scope = MEMBER_LATER},
+    {.name = "sinks", .scope = MEMBER_LATER},
+    {.name = "qk_norm", .scope = MEMBER_LATER},
+    {.name = "pool", .scope = MEMBER_LATER},
+    {.name = "top_k", .scope = MEMBER_LATER},
+    {.name = "profile", .scope = MEMBER_LATER},
+    {.name = "view", .scope = MEMBER_LATER},
+};
+
+const struct member_table options_table = {"options", options_members, COUNT(options_members)};
+
 attn_status decode_options(struct decoder *decoder, const struct node *node, void *to)
 {
-    static const struct member members[] = {
-        {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
-        {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
-        {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
-        {"softcap", decode_positive, OPTION(softcap), MEMBER_ALWAYS},
-        {"residual", decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
-        {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
-        {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
-        {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
-        {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
-        {"mechanism", decode_mechanism, 0, MEMBER_ALWAYS},
-        {"return", decode_return, OPTION(want), MEMBER_ALWAYS},
-        {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
-        {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
-        {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
-        {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},
-        {"digits", decode_digits, offsetof(struct envelope, digits), MEMBER_ALWAYS},
-        {.name = "rope", .scope = MEMBER_LATER},
-        {.name = "alibi", .scope = MEMBER_LATER},
-        {.name = "relative_bias", .scope = MEMBER_LATER},
-        {.name = "sinks", .scope = MEMBER_LATER},
-        {.name = "qk_norm", .scope = MEMBER_LATER},
-        {.name = "pool", .scope = MEMBER_LATER},
-        {.name = "top_k", .scope = MEMBER_LATER},
-        {.name = "profile", .scope = MEMBER_LATER},
-        {.name = "view", .scope = MEMBER_LATER},
-    };
     struct envelope *envelope = to;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), envelope);
+    attn_status status = decode_members(decoder, node, options_members, COUNT(options_members), envelope);
     if (envelope->training)
         envelope->request.options.dropout = envelope->dropout_p;
     return status;

@@ -20,4 +20,6 @@ decode_function decode_masks;   /* attn_masks */
 decode_function decode_options; /* struct envelope */
 decode_function decode_tokens;  /* struct envelope: its inputs are decoded, the labels are counted against them */
 
+extern const struct member_table inputs_table, weights_table, masks_table, options_table;
+
 #endif

@@ -166,6 +166,8 @@ static attn_status decode_converted(struct decoder *decoder, const struct node *
         return node_fail_memory(decoder, node);
     attn_error why = {0};
     attn_status status = decode_bytes(decoder, node, raw);
+    if (status == ATTN_OK && from == ATTN_BOOL)
+        status = check_flags(decoder, node, raw, count);
     if (status == ATTN_OK) {
         status = attn_convert(tensor->data, tensor->dtype, raw, from, count, &why);
         if (status != ATTN_OK)
@@ -223,13 +225,36 @@ static attn_status decode_one(struct decoder *decoder, const struct node *node, 
     attn_status status = tensor_scan(&array, dtype, pointer, decoder->arena, tensor, &at, decoder->err);
     if (status == ATTN_ERR_VALUE)
         return node_fail_value(decoder, node,
-                               dtype == ATTN_BOOL  ? "true, false, 0 or 1"
-                               : dtype == ATTN_I64 ? "an integer"
-                                                   : "a number in the range of the compute type");
+                               dtype == ATTN_BOOL         ? "true, false, 0 or 1"
+                               : dtype != ATTN_I64        ? "a number in the range of the compute type"
+                               : json_is_real(node->json) ? "an integer without a decimal point"
+                                                          : "an integer");
     if (status != ATTN_OK)
         return status;
     *tensor = attn_tensor_view(tensor->data, dtype, 0, NULL);
     return ATTN_OK;
+}
+
+/* What a member may be, as the end of "must be …". */
+static const char *wanted_form(attn_dtype dtype, bool may_be_one)
+{
+    if (dtype == ATTN_I64)
+        return may_be_one ? "an integer, or a list with one integer for each batch item"
+                          : "a list with one integer for each batch item";
+    if (dtype == ATTN_BOOL)
+        return may_be_one ? "true, false, or a tensor (arrays of true and false, or an object with shape)"
+                          : "a tensor (arrays of true and false, or an object with shape)";
+    return may_be_one ? "a number, or a tensor (arrays of numbers, or an object with shape)"
+                      : "a tensor (arrays of numbers, or an object with shape)";
+}
+
+/* Whether the first thing within the arrays is a string. */
+static bool holds_strings(const struct node *node)
+{
+    const json_t *inner = node->json;
+    while (json_is_array(inner))
+        inner = json_array_get(inner, 0);
+    return json_is_array(node->json) && json_is_string(inner);
 }
 
 static attn_status decode_form(struct decoder *decoder, const struct node *node, attn_dtype dtype, bool may_be_one,
@@ -244,10 +269,13 @@ static attn_status decode_form(struct decoder *decoder, const struct node *node,
         return decode_binary(decoder, node, dtype, tensor);
     if (json_is_object(node->json))
         return fail_missing(decoder, node, json_object_get(node->json, "dtype") ? "base64" : "data");
-    bool is_one = json_is_number(node->json) || json_is_boolean(node->json);
+    bool is_one = json_is_number(node->json) || (dtype == ATTN_BOOL && json_is_boolean(node->json));
     if (may_be_one && is_one)
         return decode_one(decoder, node, dtype, tensor);
-    return node_fail_type(decoder, node, "a tensor (arrays of numbers, or an object with shape)");
+    if (holds_strings(node))
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "holds strings: write %s without quotes",
+                         dtype == ATTN_BOOL ? "true and false" : "numbers");
+    return node_fail_type(decoder, node, wanted_form(dtype, may_be_one));
 }
 
 static attn_status decode_any(struct decoder *decoder, const struct node *node, attn_dtype dtype, bool may_be_one,

@@ -4,6 +4,7 @@
 #include "codec/json_tree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static _Thread_local struct {
     bool is_loading; /* only then are bytes counted: what else uses jansson is small and has no end to count to */
@@ -39,6 +40,14 @@ json_t *json_tree_load(const char *text, size_t length, json_error_t *error)
         return NULL;
     }
     return tree;
+}
+
+const char *json_tree_integer_bound(const json_error_t *error)
+{
+    if (json_error_code(error) != json_error_numeric_overflow || !strstr(error->text, "integer"))
+        return NULL;
+    return strstr(error->text, "negative") ? "an integer below -9223372036854775808"
+                                           : "an integer above 9223372036854775807";
 }
 
 bool json_tree_is_starved(void)

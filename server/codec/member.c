@@ -9,6 +9,7 @@
 
 #include "codec/json_tree.h"
 #include "codec/nearest.h"
+#include "codec/number_write.h"
 
 enum { LIST_TEXT_MAX = 1 << 20 }; /* bytes of a lifted list that may become a tree */
 
@@ -107,28 +108,46 @@ attn_status node_fail(struct decoder *decoder, const struct node *node, attn_sta
     return attn_fail(decoder->err, status, pointer, "%s %s", pointer, message);
 }
 
-/* The value as a JSON fragment: itself when short and simple, else the name of its type as a string. */
-static void received_fragment(const struct decoder *decoder, const struct node *node, char *to, size_t size)
+/* The shortest text that reads back as value, and shows that it is no integer. */
+static size_t write_real(double value, char *to)
+{
+    char *end = number_write_f64(to, value);
+    bool is_plain = !memchr(to, '.', (size_t)(end - to)) && !memchr(to, 'e', (size_t)(end - to));
+    if (is_plain) {
+        memcpy(end, ".0", 2);
+        end += 2;
+    }
+    return (size_t)(end - to);
+}
+
+/* A short simple value as it is: then true, and to is JSON. Else the name of its type: "object", "array", "string". */
+static bool received_text(const struct decoder *decoder, const struct node *node, char *to, size_t size)
 {
     static const char *const names[] = {"object", "array", "string", "number", "number", "true", "false", "null"};
     size_t written = 0;
-    if (!json_is_object(node->json) && !json_is_array(node->json))
+    if (json_is_real(node->json) && size > NUMBER_TEXT_MAX + 2)
+        written = write_real(json_real_value(node->json), to);
+    else if (!json_is_object(node->json) && !json_is_array(node->json))
         written = json_dumpb(node->json, to, size, JSON_ENCODE_ANY);
     bool is_string = json_is_string(node->json) || is_lifted_string(node_lifted(decoder, node));
-    if (written > 0 && written < size)
+    bool is_value = written > 0 && written < size;
+    if (is_value)
         to[written] = '\0';
     else
-        snprintf(to, size, "\"%s\"", is_string ? "string" : names[json_typeof(node->json)]);
+        snprintf(to, size, "%s", is_string ? "string" : names[json_typeof(node->json)]);
+    return is_value;
 }
 
 static attn_status fail_wanted(struct decoder *decoder, const struct node *node, attn_status status, const char *wanted)
 {
-    char received[100], expected[128];
-    received_fragment(decoder, node, received, sizeof received);
-    node_fail(decoder, node, status, "must be %s, received %s", wanted, received);
-    json_t *text = json_string(wanted);
-    size_t written = text ? json_dumpb(text, expected, sizeof expected, JSON_ENCODE_ANY) : 0;
-    json_decref(text);
+    char text[100], received[104], expected[128];
+    bool is_value = received_text(decoder, node, text, sizeof text);
+    const char *article = is_value ? "" : text[0] == 'a' || text[0] == 'o' ? "an " : "a ";
+    node_fail(decoder, node, status, "must be %s, received %s%s", wanted, article, text);
+    snprintf(received, sizeof received, is_value ? "%s" : "\"%s\"", text);
+    json_t *quoted = json_string(wanted);
+    size_t written = quoted ? json_dumpb(quoted, expected, sizeof expected, JSON_ENCODE_ANY) : 0;
+    json_decref(quoted);
     bool fits = written > 0 && written < sizeof expected;
     if (fits)
         expected[written] = '\0';
@@ -172,6 +191,17 @@ static bool is_usable(const struct decoder *decoder, const struct member *member
     return member->scope == MEMBER_ALWAYS || (member->scope == MEMBER_OF_LAYERS && decoder->kind == ENVELOPE_LAYER);
 }
 
+/* The section that has a member of that name; NULL: none has. */
+static const char *find_home(const struct decoder *decoder, const char *name)
+{
+    for (const struct member_table *const *section = decoder->sections; *section; section++) {
+        const struct member *member = find_member((*section)->members, (*section)->count, name);
+        if (member && is_usable(decoder, member))
+            return (*section)->section;
+    }
+    return NULL;
+}
+
 static attn_status fail_unknown(struct decoder *decoder, const struct node *node, const struct member *members,
                                 size_t count)
 {
@@ -184,9 +214,13 @@ static attn_status fail_unknown(struct decoder *decoder, const struct node *node
         append(known, sizeof known, &used, "%s%s", used > 0 ? ", " : "", members[i].name);
         nearest_consider(node->name, members[i].name, &nearest, &distance);
     }
+    const char *home = find_home(decoder, node->name);
     if (nearest)
         return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",
                          nearest, known);
+    if (home)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member: it belongs into %s. Known here: %s",
+                         home, known);
     return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member; known here: %s", known);
 }
 
@@ -243,8 +277,9 @@ static attn_status parse_lifted(struct decoder *decoder, const struct node *node
         return ATTN_OK;
     if (json_tree_is_starved())
         return node_fail_memory(decoder, node);
+    const char *bound = json_tree_integer_bound(&error);
     if (json_error_code(&error) == json_error_numeric_overflow)
-        return node_fail(decoder, node, ATTN_ERR_VALUE, "holds a number that is too large");
+        return node_fail(decoder, node, ATTN_ERR_VALUE, "holds %s", bound ? bound : "a number that is too large");
     node_fail(decoder, node, ATTN_ERR_SYNTAX, "is not JSON: %s", error.text);
     return node_place(decoder, lifted->text + (error.position > 0 ? error.position - 1 : 0));
 }
@@ -295,10 +330,11 @@ attn_status decode_positive(struct decoder *decoder, const struct node *node, vo
 attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value)
 {
     char wanted[96];
+    const char *without = json_is_real(node->json) ? " without a decimal point," : "";
     if (high == INT64_MAX)
-        snprintf(wanted, sizeof wanted, "an integer of at least %lld", (long long)low);
+        snprintf(wanted, sizeof wanted, "an integer%s of at least %lld", without, (long long)low);
     else
-        snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)low, (long long)high);
+        snprintf(wanted, sizeof wanted, "an integer%s from %lld to %lld", without, (long long)low, (long long)high);
     if (!json_is_number(node->json))
         return node_fail_type(decoder, node, wanted);
     if (!json_is_integer(node->json) || json_integer_value(node->json) < low || json_integer_value(node->json) > high)

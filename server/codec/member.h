@@ -15,12 +15,22 @@
 
 enum { NODE_POINTER_MAX = 160 };
 
+struct member;
+
+/* A section of a request and the members it may have. */
+struct member_table {
+    const char *section;
+    const struct member *members;
+    size_t count;
+};
+
 /* What every decode function needs at hand. */
 struct decoder {
     attn_arena *arena;
     const struct skim *skim;
     envelope_kind kind;
     const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
+    const struct member_table *const *sections; /* up to NULL: where a member may belong that is unknown where it is */
     attn_error *err;
 };
 

@@ -114,6 +114,7 @@ static bool starts_with(const char *at, const char *end, const char *word)
 static bool is_tensor_leaf(const char *at, const char *end)
 {
     return *at == '-' || (*at >= '0' && *at <= '9') || *at == 't' || *at == 'f' || *at == 'n' || *at == ']' ||
+           starts_with(at, end, "NaN") || starts_with(at, end, "Infinity") || /* no JSON: its reader says what is */
            starts_with(at, end, "\"NaN\"") || starts_with(at, end, "\"Infinity\"") ||
            starts_with(at, end, "\"-Infinity\"");
 }

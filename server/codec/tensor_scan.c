@@ -84,11 +84,7 @@ static bool take_number_word(struct scan *s, double *value)
     static const struct {
         const char *word;
         double value;
-    } words[] = {{"true", 1},
-                 {"false", 0},
-                 {"\"-Infinity\"", -(double)INFINITY},
-                 {"\"Infinity\"", (double)INFINITY},
-                 {"\"NaN\"", (double)NAN}};
+    } words[] = {{"\"-Infinity\"", -(double)INFINITY}, {"\"Infinity\"", (double)INFINITY}, {"\"NaN\"", (double)NAN}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (take_word(s, words[i].word)) {
             *value = words[i].value;
@@ -98,16 +94,31 @@ static bool take_number_word(struct scan *s, double *value)
     return false;
 }
 
+/* A JSON value that is no number; kind is what it is called, hint what to do about it. */
+static attn_status fail_kind(struct scan *s, const char *kind, const char *received, const char *hint)
+{
+    char message[200];
+    bool is_flag = s->dtype == ATTN_BOOL;
+    snprintf(message, sizeof message, "expected %s, received %s%s", is_flag ? "true, false, 0 or 1" : "a number", kind,
+             hint);
+    return fail_expecting(s, ATTN_ERR_FIELD, s->depth, message, is_flag ? "\"boolean\"" : "\"number\"", received);
+}
+
 static attn_status fail_element(struct scan *s)
 {
     static const struct {
-        const char *start, *received;
-    } kinds[] = {{"null", "null"}, {"\"", "\"string\""}, {"{", "\"object\""}};
+        const char *start, *kind, *received, *hint;
+    } kinds[] = {
+        {"null", "null", "null", ""},
+        {"true", "true", "true", ""},
+        {"false", "false", "false", ""},
+        {"{", "an object", "\"object\"", ""},
+        {"\"", "a string", "\"string\"",
+         ": write numbers without quotes (\"NaN\", \"Infinity\" and \"-Infinity\" stand for themselves)"},
+    };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (starts_with(s, kinds[i].start))
-            return fail_expecting(s, ATTN_ERR_FIELD, s->depth,
-                                  "expected a number (\"NaN\", \"Infinity\" and \"-Infinity\" stand for themselves)",
-                                  "\"number\"", kinds[i].received);
+            return fail_kind(s, kinds[i].kind, kinds[i].received, kinds[i].hint);
     }
     if (s->at >= s->end || *s->at == ']' || *s->at == ',')
         return fail_syntax(s, "a number is missing");
@@ -155,6 +166,32 @@ static attn_status read_f64(struct scan *s)
     return take_number_word(s, to) ? ATTN_OK : fail_element(s);
 }
 
+static bool is_in_number(char c)
+{
+    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
+/* At a number that is no int64. */
+static attn_status fail_integer(struct scan *s)
+{
+    enum { SHOWN_MAX = 40 };
+    char message[160];
+    int length = 0;
+    bool has_point = false, has_exponent = false;
+    for (const char *c = s->at; c < s->end && is_in_number(*c); c++) {
+        has_point = has_point || *c == '.';
+        has_exponent = has_exponent || *c == 'e' || *c == 'E';
+        length += length < SHOWN_MAX;
+    }
+    const char *rule = has_point       ? "an integer without a decimal point"
+                       : has_exponent  ? "an integer without an exponent"
+                       : *s->at == '-' ? "an integer of at least -9223372036854775808"
+                                       : "an integer of at most 9223372036854775807";
+    snprintf(message, sizeof message, "expected %s, received %.*s%s", rule, length, s->at,
+             length == SHOWN_MAX ? "…" : "");
+    return fail_at(s, ATTN_ERR_VALUE, s->depth, message);
+}
+
 static attn_status read_i64(struct scan *s)
 {
     int64_t *to = (int64_t *)s->data + s->taken;
@@ -163,22 +200,26 @@ static attn_status read_i64(struct scan *s)
     if (after) {
         s->at = after;
     } else if (number_read_f64(s->at, s->end, &value)) {
-        return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected an integer that 64 bits can hold");
+        return fail_integer(s);
     } else if (take_number_word(s, &value)) {
-        if (!isfinite(value))
-            return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected an integer");
-        *to = (int64_t)value;
+        return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected an integer");
     } else {
         return fail_element(s);
     }
     return ATTN_OK;
 }
 
+static bool take_truth_word(struct scan *s, double *value)
+{
+    *value = starts_with(s, "true");
+    return take_word(s, "true") || take_word(s, "false");
+}
+
 static attn_status read_bool(struct scan *s)
 {
     double value = 0;
     const char *after = number_read_f64(s->at, s->end, &value);
-    if (!after && !take_number_word(s, &value))
+    if (!after && !take_truth_word(s, &value) && !take_number_word(s, &value))
         return fail_element(s);
     if (value != 0 && value != 1) /* NaN and infinities come here too */
         return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected true, false, 0 or 1");

@@ -19,13 +19,13 @@ struct tensor_text {
 };
 
 /*
- * Reads nested arrays of numbers, true/false (as 1/0) and the strings "NaN", "Infinity", "-Infinity" into a row-major
- * tensor of dtype in arena: ATTN_F32, ATTN_F64, ATTN_I64 or ATTN_BOOL. Every row is checked against the shape of the
- * first as it comes.
+ * Reads nested arrays of numbers and the strings "NaN", "Infinity", "-Infinity" into a row-major tensor of dtype in
+ * arena: ATTN_F32, ATTN_F64, ATTN_I64; or of true, false, 1, 0 into one of ATTN_BOOL. true and false are no numbers.
+ * Every row is checked against the shape of the first as it comes.
  * pointer is the JSON pointer of the array in the request ("/inputs/query"); errors extend it with the indices of the
  * element ("/inputs/query/1/0"):
  *   ATTN_ERR_SYNTAX    not JSON (line and column are left to the caller: *at is the offset in text->text)
- *   ATTN_ERR_FIELD     an element that is not a number (a string, null, an object)
+ *   ATTN_ERR_FIELD     an element that is not a number (a string, null, an object, but for ATTN_BOOL true or false)
  *   ATTN_ERR_SHAPE     a ragged row (pointer of the first row that disagrees, expected and received lengths), or more
  *                      than ATTN_MAX_RANK levels
  *   ATTN_ERR_VALUE     a number that dtype cannot hold: beyond its range (send "Infinity" if that is meant), a

@@ -60,7 +60,8 @@ void negotiate_add(struct negotiation *negotiation, const char *accept)
 
 bool negotiate_takes_json(const struct negotiation *negotiation)
 {
-    return !negotiation->is_given || negotiation->json.quality > 0;
+    const struct media_wish *problem = &negotiation->problem;
+    return !negotiation->is_given || negotiation->json.quality > 0 || (problem->precision == 3 && problem->quality > 0);
 }
 
 bool negotiate_prefers_problem(const struct negotiation *negotiation)

@@ -20,6 +20,7 @@ struct negotiation {
 
 /* Takes one Accept line in; there may be several. Elements that make no sense are passed over. */
 void negotiate_add(struct negotiation *negotiation, const char *accept);
+/* Naming application/problem+json will do: it is JSON, and an answer that is no error has one type only. */
 bool negotiate_takes_json(const struct negotiation *negotiation);
 /* Whether errors should go out as application/problem+json. */
 bool negotiate_prefers_problem(const struct negotiation *negotiation);

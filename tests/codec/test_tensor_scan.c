@@ -75,8 +75,7 @@ END_TEST
 START_TEST(elements_come_in_the_order_of_the_text)
 {
     attn_tensor tensor;
-    ck_assert_int_eq(scan("[[0.1,-2e3],[true,false],[\"Infinity\",\"-Infinity\"],[\"NaN\",-0]]", ATTN_F32, &tensor),
-                     ATTN_OK);
+    ck_assert_int_eq(scan("[[0.1,-2e3],[1,0],[\"Infinity\",\"-Infinity\"],[\"NaN\",-0]]", ATTN_F32, &tensor), ATTN_OK);
     const float *values = tensor.data;
     ck_assert(values[0] == 0.1f && values[1] == -2000 && values[2] == 1 && values[3] == 0);
     ck_assert(isinf(values[4]) && values[4] > 0 && isinf(values[5]) && values[5] < 0);
@@ -89,7 +88,7 @@ START_TEST(every_type_of_text_is_read)
     attn_tensor tensor;
     ck_assert_int_eq(scan("[0.1,1e300]", ATTN_F64, &tensor), ATTN_OK);
     ck_assert(((const double *)tensor.data)[0] == 0.1 && ((const double *)tensor.data)[1] == 1e300);
-    ck_assert_int_eq(scan("[-3,9223372036854775807,true]", ATTN_I64, &tensor), ATTN_OK);
+    ck_assert_int_eq(scan("[-3,9223372036854775807,1]", ATTN_I64, &tensor), ATTN_OK);
     const int64_t *counts = tensor.data;
     ck_assert(counts[0] == -3 && counts[1] == INT64_MAX && counts[2] == 1);
     ck_assert_int_eq(scan("[true,false,1,0,1.0]", ATTN_BOOL, &tensor), ATTN_OK);
@@ -121,10 +120,19 @@ static const struct refusal refusals[] = {
     {"[1,null]", ATTN_F32, ATTN_ERR_FIELD, "/t/1", "expected a number", "\"number\"", "null"},
     {"[[1,\"x\"]]", ATTN_F32, ATTN_ERR_FIELD, "/t/0/1", "expected a number", "\"number\"", "\"string\""},
     {"[1,{\"a\":1}]", ATTN_F32, ATTN_ERR_FIELD, "/t/1", "expected a number", "\"number\"", "\"object\""},
+    {"[1,true]", ATTN_F32, ATTN_ERR_FIELD, "/t/1", "expected a number, received true", "\"number\"", "true"},
+    {"[[true]]", ATTN_F64, ATTN_ERR_FIELD, "/t/0/0", "expected a number, received true", "\"number\"", "true"},
+    {"[false]", ATTN_I64, ATTN_ERR_FIELD, "/t/0", "expected a number, received false", "\"number\"", "false"},
+    {"[1,null]", ATTN_BOOL, ATTN_ERR_FIELD, "/t/1", "true, false, 0 or 1, received null", "\"boolean\"", "null"},
+    {"[1,\"2\"]", ATTN_F32, ATTN_ERR_FIELD, "/t/1", "without quotes", "\"number\"", "\"string\""},
     {"[1,1e39]", ATTN_F32, ATTN_ERR_VALUE, "/t/1", "range of float32", "", ""},
     {"[1e999]", ATTN_F64, ATTN_ERR_VALUE, "/t/0", "range of float64", "", ""},
-    {"[1.5]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "integer", "", ""},
-    {"[9223372036854775808]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "integer", "", ""},
+    {"[1.5]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "integer without a decimal point, received 1.5", "", ""},
+    {"[2,1.0]", ATTN_I64, ATTN_ERR_VALUE, "/t/1", "integer without a decimal point, received 1.0", "", ""},
+    {"[1e3]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "integer without an exponent, received 1e3", "", ""},
+    {"[9223372036854775808]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "at most 9223372036854775807", "", ""},
+    {"[-9223372036854775809]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "at least -9223372036854775808", "", ""},
+    {"[1000000000000000000000000000000000000000000000000]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "0000…", "", ""},
     {"[\"NaN\"]", ATTN_I64, ATTN_ERR_VALUE, "/t/0", "integer", "", ""},
     {"[0,2]", ATTN_BOOL, ATTN_ERR_VALUE, "/t/1", "true, false, 0 or 1", "", ""},
     {"[\"NaN\"]", ATTN_BOOL, ATTN_ERR_VALUE, "/t/0", "true, false, 0 or 1", "", ""},

@@ -382,7 +382,15 @@ START_TEST(weights_that_do_not_fit_are_refused)
     const attn_weights w = scene.request.weights;
     attn_weights *now = &scene.request.weights;
     now->query.weight = scene_normal(&scene, 1, SHAPE(11, 12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "12 features");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "12 features; it fits layout out_in");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "layout in_out expects [12, any]");
+    now->query.weight = scene_normal(&scene, 1, SHAPE(4, 11, 3));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "expects [4, 12, any]");
+    now->layout = ATTN_LAYOUT_OUT_IN;
+    now->query.weight = scene_normal(&scene, 1, SHAPE(12, 24));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight",
+                   "layout out_in expects [any, 12]: inputs.query has 12 features; it fits layout in_out");
+    now->layout = ATTN_LAYOUT_IN_OUT;
     now->query.weight = scene_normal(&scene, 1, SHAPE(12, 10));
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "4 heads");
     now->query.weight = scene_normal(&scene, 1, SHAPE(3, 12, 3));
@@ -403,6 +411,12 @@ START_TEST(weights_that_do_not_fit_are_refused)
     *now = w;
     now->output.weight = scene_normal(&scene, 1, SHAPE(19, 12));
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/weight", "[19,12]");
+    now->output.weight = scene_normal(&scene, 1, SHAPE(4, 5, 12));
+    planned(&scene.request);
+    now->output.weight = scene_normal(&scene, 1, SHAPE(5, 4, 12));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/weight", "expected [4, 5, any]");
+    now->output.weight = scene_normal(&scene, 1, SHAPE(2, 10, 12));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/weight", "expected [4, 5, any]");
     scene_destroy(&scene);
 }
 END_TEST
@@ -414,7 +428,13 @@ START_TEST(biases_that_do_not_fit_are_refused)
     const attn_tensor *wrong = scene_normal(&scene, 1, SHAPE(13));
     attn_weights *now = &scene.request.weights;
     now->query.bias = wrong;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/bias", "13");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/bias",
+                   "query.bias has 13 numbers, the weight gives 12");
+    now->query.bias = scene_normal(&scene, 1, SHAPE(4, 3));
+    planned(&scene.request);
+    now->query.bias = scene_normal(&scene, 1, SHAPE(3, 4));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/bias",
+                   "query.bias has shape [3,4], expected [12] or [4,3]");
     *now = w;
     now->key.bias = wrong;
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/key/bias", "13");
@@ -424,10 +444,16 @@ START_TEST(biases_that_do_not_fit_are_refused)
     *now = w;
     now->output.bias = wrong;
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/bias", "13");
+    now->output.bias = scene_normal(&scene, 1, SHAPE(4, 3));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/bias",
+                   "output.bias has shape [4,3], expected [12]");
     *now = w;
     scene.request.options.norm = ATTN_NORM_LAYER;
     now->norm.weight = wrong;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/weight", "13");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/weight",
+                   "norm.weight has 13 numbers, a row has 12 features");
+    now->norm.weight = scene_normal(&scene, 1, SHAPE(1, 12));
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/weight", "shape [1,12], expected [12]");
     now->norm = (attn_linear){.bias = wrong};
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/bias", "13");
     scene_destroy(&scene);
@@ -540,6 +566,34 @@ START_TEST(numbers_outside_their_range_are_refused)
 }
 END_TEST
 
+START_TEST(scale_and_softcap_must_be_in_the_range_of_the_compute_type)
+{
+    test_scene scene = attention();
+    attn_options *o = &scene.request.options;
+    const double scales[] = {1e39, -1e39, 1e300}, softcaps[] = {1e39, 1e-46};
+    for (int type = ATTN_F32; type <= ATTN_F64; type++) {
+        attn_plan plan;
+        *o = (attn_options){.compute = (attn_dtype)type, .want = WANT(OUTPUT), .has_scale = true};
+        scene.request.inputs.query = scene_tensor(&scene, o->compute, SHAPE(2, 3, 4, 6));
+        scene.request.inputs.key = scene.request.inputs.value = NULL;
+        for (size_t s = 0; s < 3; s++) {
+            o->scale = scales[s];
+            if (type == ATTN_F32)
+                expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/scale", "3.4028235e+38");
+            ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL) == ATTN_OK, type == ATTN_F64);
+        }
+        o->scale = 3.4e38;
+        for (size_t s = 0; s < 2; s++) {
+            o->softcap = softcaps[s];
+            if (type == ATTN_F32)
+                expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/softcap", "1.4e-45 to 3.4028235e+38");
+            ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL) == ATTN_OK, type == ATTN_F64);
+        }
+    }
+    scene_destroy(&scene);
+}
+END_TEST
+
 START_TEST(compute_is_float32_or_float64)
 {
     const attn_dtype others[] = {ATTN_F16, ATTN_BF16, ATTN_I64, ATTN_I32, ATTN_U8, ATTN_BOOL};
@@ -640,6 +694,7 @@ int main(void)
         members_without_a_meaning_are_refused,
         a_residual_needs_an_output_as_wide_as_the_query,
         numbers_outside_their_range_are_refused,
+        scale_and_softcap_must_be_in_the_range_of_the_compute_type,
         compute_is_float32_or_float64,
         steps_that_do_not_happen_cannot_be_wanted,
         selections_outside_the_map_are_refused,

@@ -114,9 +114,11 @@ static void check_step(uint16_t half, attn_dtype dtype, double infinity_at)
     double middle = low + (high - low) / 2;
     uint16_t even = (uint16_t)(half + (half & 1));
     ck_assert_uint_eq(narrowed(low, dtype), half);
+    ck_assert_uint_eq(narrowed(nextafter(middle, 0), dtype), half);
+    if (isinf(widened((uint16_t)(half + 1), dtype)))
+        return;
     ck_assert_uint_eq(narrowed(middle, dtype), even);
     ck_assert_uint_eq(narrowed(-middle, dtype), even | 0x8000u);
-    ck_assert_uint_eq(narrowed(nextafter(middle, 0), dtype), half);
     ck_assert_uint_eq(narrowed(nextafter(middle, high), dtype), half + 1u);
 }
 
@@ -141,7 +143,7 @@ START_TEST(narrowing_rounds_once_and_keeps_infinity_nan_and_the_sign_of_zero)
     ck_assert_uint_eq(narrowed(1 + 0x1p-8 + 0x1p-40, ATTN_BF16), 0x3F81);
     for (int i = 0; i < 2; i++) {
         attn_dtype dtype = i == 0 ? ATTN_F16 : ATTN_BF16;
-        ck_assert_double_eq(widened(narrowed(1e300, dtype), dtype), (double)INFINITY);
+        ck_assert_double_eq(widened(narrowed((double)INFINITY, dtype), dtype), (double)INFINITY);
         ck_assert_double_eq(widened(narrowed((double)-INFINITY, dtype), dtype), (double)-INFINITY);
         ck_assert(isnan(widened(narrowed((double)NAN, dtype), dtype)));
         ck_assert_uint_eq(narrowed(-1e-300, dtype), 0x8000);
@@ -149,6 +151,31 @@ START_TEST(narrowing_rounds_once_and_keeps_infinity_nan_and_the_sign_of_zero)
         ck_assert_uint_eq(narrowed(-0.0, dtype), 0x8000);
         ck_assert_uint_eq(narrowed(0x1p-1074, dtype), 0);
     }
+}
+END_TEST
+
+/* The largest number of each type, and the least magnitude that is too large for it: half a step above. */
+START_TEST(a_finite_number_stays_finite_or_is_refused)
+{
+    static const struct {
+        attn_dtype to;
+        double largest, refused;
+    } types[] = {
+        {ATTN_F32, 0x1.fffffep127, 0x1.ffffffp127}, {ATTN_F16, 65504, 65520}, {ATTN_BF16, 0x1.fep127, 0x1.ffp127}};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            double from[300] = {[297] = (double)NAN, [298] = sign * HUGE_VAL}, back[300];
+            float to[300];
+            attn_error err = {.status = ATTN_OK};
+            from[299] = nextafter(sign * types[t].refused, 0);
+            ck_assert_int_eq(attn_convert(to, types[t].to, from, ATTN_F64, 300, &err), ATTN_OK);
+            ck_assert_int_eq(attn_convert(back, ATTN_F64, to, types[t].to, 300, &err), ATTN_OK);
+            ck_assert(isnan(back[297]) && back[298] == sign * HUGE_VAL && back[299] == sign * types[t].largest);
+            from[299] = sign * types[t].refused;
+            ck_assert_int_eq(attn_convert(to, types[t].to, from, ATTN_F64, 300, &err), ATTN_ERR_VALUE);
+            ck_assert_ptr_nonnull(strstr(err.message, "element 299"));
+            ck_assert_ptr_nonnull(strstr(err.message, "Infinity"));
+        }
 }
 END_TEST
 
@@ -255,6 +282,7 @@ int main(void)
     tcase_add_test(tests, every_float16_survives_and_every_middle_goes_to_even);
     tcase_add_test(tests, every_bfloat16_survives_and_every_middle_goes_to_even);
     tcase_add_test(tests, narrowing_rounds_once_and_keeps_infinity_nan_and_the_sign_of_zero);
+    tcase_add_test(tests, a_finite_number_stays_finite_or_is_refused);
     tcase_add_test(tests, arrays_longer_than_a_block_convert_whole);
     tcase_add_test(tests, a_float_becomes_bool_by_not_being_zero);
     tcase_add_test(tests, a_float_to_an_integer_is_refused);

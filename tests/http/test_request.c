@@ -247,6 +247,9 @@ START_TEST(accept_is_honoured)
     check_answer(POST "Accept: text/html\r\nContent-Length: 2\r\n\r\n{}", 406, "application/json");
     check_answer(POST "Accept: */*, application/json;q=0\r\nContent-Length: 2\r\n\r\n{}", 406, "application/json");
     check_answer(POST "Accept: text/html, application/*;q=0.1\r\nContent-Length: 2\r\n\r\n{}", 200, "{}");
+    check_answer(POST "Accept: application/problem+json\r\nContent-Length: 2\r\n\r\n{}", 200, "{}");
+    check_field(POST "Accept: application/problem+json, application/json;q=0\r\nContent-Length: 2\r\n\r\n{}",
+                "Content-Type", "application/json");
     check_answer("GET /livez HTTP/1.1\r\n" HOST "Accept: text/plain\r\n\r\n", 200, "live");
     check_field("GET /x HTTP/1.1\r\n" HOST "Accept: application/problem+json\r\n\r\n", "Content-Type",
                 "application/problem+json");

@@ -6,7 +6,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct decoder [^{;]*?\n\{\n(.*?)^\}\n",
                       re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"struct member members\[\] = \{(.*?)\};", re.DOTALL)
+TABLE = re.compile(r"struct member (\w+)\[\] = \{(.*?)\};", re.DOTALL)
 ENTRY = re.compile(r'\{"(\w+)", (\w+), [^{}]*, (MEMBER_\w+)\}|\{\.name = "(\w+)"(?:, \.scope = (MEMBER_\w+))?\}')
 WORDS = re.compile(r"char \*const words\[\] = \{([^{}#]*)\};")
 
@@ -28,9 +28,12 @@ def routes():
 class Decoder:
     """A decode function: the members and the words that it knows."""
 
-    def __init__(self, body):
+    def __init__(self, body, tables):
+        """tables: those of the file, by name; the function has its own or names one of them."""
         table, words = TABLE.search(body), WORDS.search(body)
-        self.members = entries(table.group(1)) if table else None
+        named = re.search(r"\b\w+_members\b(?=, COUNT)", body)
+        text = table.group(2) if table else tables.get(named.group(0)) if named else None
+        self.members = entries(text) if text else None
         self.words = set(re.findall(r'"(\w+)"', words.group(1))) if words else None
 
 
@@ -45,8 +48,10 @@ def entries(table):
 def decoders():
     found = {}
     for path in sorted((ROOT / "server/codec").glob("envelope*.c")):
-        for match in FUNCTION.finditer(read(path.relative_to(ROOT))):
-            found[match.group(1)] = Decoder(match.group(2))
+        text = read(path.relative_to(ROOT))
+        tables = dict(TABLE.findall(text))
+        for match in FUNCTION.finditer(text):
+            found[match.group(1)] = Decoder(match.group(2), tables)
     return found
 
 

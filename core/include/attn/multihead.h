@@ -19,9 +19,9 @@ typedef struct {
 
 /*
  * What a run gives back. Tensors live in the arena of the run; several may be views of the same memory, and some are
- * not contiguous. Scores that the mask hides are -infinity in scores, scaled and masked. scores and scaled hold q k^T
- * for every key that some query of the head may attend to; a key hidden from all, and a query without keys, are never
- * read and stand as -infinity.
+ * not contiguous. masked is -infinity wherever the mask hides the key. scores and scaled are from before the mask: they
+ * hold q k^T for every key that some query of the head may attend to, and every query that has a key; a key hidden from
+ * all, and a query without keys, are never read and stand as -infinity.
  */
 typedef struct {
     attn_tensor step[ATTN_STEP_COUNT]; /* valid where plan.want has the bit */

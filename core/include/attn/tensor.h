@@ -56,10 +56,10 @@ const char *attn_shape_text(char *text, size_t size, int rank, const size_t *sha
 ATTN_MUST_CHECK bool attn_shape_count(int rank, const size_t *shape, size_t *count);
 
 /*
- * to[i] = from[i], converted, for count elements; the arrays must not overlap. Rounding is to nearest even; values
- * too large for a narrower float become infinite, NaN stays NaN; a float becomes bool by != 0. Float to integer is
- * refused (ATTN_ERR_FIELD), and so is an integer that the target cannot hold exactly (ATTN_ERR_VALUE): nothing is
- * truncated silently. After a failure the content of to is undefined.
+ * to[i] = from[i], converted, for count elements; the arrays must not overlap. Rounding is to nearest even; infinity
+ * and NaN stay what they are; a float becomes bool by != 0. Float to integer is refused (ATTN_ERR_FIELD), and so are a
+ * finite float that would become infinite and an integer that the target cannot hold exactly (ATTN_ERR_VALUE, naming
+ * the first such element): nothing is lost silently. After a failure the content of to is undefined.
  */
 ATTN_MUST_CHECK attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype,
                                          size_t count, attn_error *err);
