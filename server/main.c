@@ -2,17 +2,16 @@
  * main.c: attnd: configure, start, wait for a signal, stop.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "codec/envelope.h"
 #include "config.h"
 #include "http/daemon.h"
+#include "signals.h"
 
 extern char **environ;
 
@@ -89,13 +88,11 @@ static void say_started(const struct log *log, const struct config *config, cons
 }
 
 /* A second signal cuts the delay short. */
-static void drain(struct http_server *server, const struct config *config, const struct log *log,
-                  const sigset_t *signals)
+static void drain(struct http_server *server, const struct config *config, const struct log *log)
 {
-    const struct timespec delay = {.tv_sec = (time_t)config->drain_delay_s};
     log_say(log, LOG_INFO, "draining");
     http_daemon_begin_drain(server);
-    (void)sigtimedwait(signals, NULL, &delay);
+    (void)signals_wait((int)config->drain_delay_s);
     http_daemon_stop_listening(server);
     if (!http_daemon_await_idle(server, (unsigned)config->drain_timeout_s))
         log_say(log, LOG_WARN, "requests still run after %llu s and are ended",
@@ -104,11 +101,10 @@ static void drain(struct http_server *server, const struct config *config, const
     log_say(log, LOG_INFO, "stopped");
 }
 
-static int serve(const struct config *config, const attn_kernel *kernel, const sigset_t *signals)
+static int serve(const struct config *config, const attn_kernel *kernel)
 {
     const struct log log = {STDERR_FILENO, config->log_format, config->log_level};
     char message[256];
-    int signal_number = 0;
     struct executor *executor = executor_create(config->compute_threads, config->queue, kernel);
     if (executor == NULL) {
         fprintf(stderr, "attnd: the system has no %llu threads\n", (unsigned long long)config->compute_threads);
@@ -123,29 +119,17 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
     }
     say_started(&log, config, server, kernel);
     allow_descriptors(config->connections, &log);
-    while (sigwait(signals, &signal_number) != 0)
+    while (!signals_wait(-1))
         continue;
-    drain(server, config, &log, signals);
+    drain(server, config, &log);
     executor_destroy(executor);
     return EXIT_SUCCESS;
-}
-
-/* Blocked before any thread starts, so that only sigwait sees them. A client that leaves must not be a signal at all.
- */
-static void take_signals(sigset_t *signals)
-{
-    sigemptyset(signals);
-    sigaddset(signals, SIGTERM);
-    sigaddset(signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
 }
 
 int main(int argc, char **argv)
 {
     struct config config;
     char message[320];
-    sigset_t signals;
     switch (config_read(&config, argc, argv, environ, message, sizeof message)) {
     case CONFIG_HELP:
         config_write_help(STDOUT_FILENO);
@@ -162,8 +146,11 @@ int main(int argc, char **argv)
     const attn_kernel *kernel = choose_kernel(config.kernel);
     if (kernel == NULL)
         return EXIT_FAILURE;
-    take_signals(&signals);
+    if (!signals_take()) {
+        perror("attnd: signals");
+        return EXIT_FAILURE;
+    }
     attn_blas_prepare();
     envelope_prepare();
-    return serve(&config, kernel, &signals);
+    return serve(&config, kernel);
 }

@@ -19,14 +19,6 @@ enum {
     TOKEN_ROWS = 64,
 };
 
-/* y = x W + b for the rows of one batch item. */
-struct product {
-    const char *x, *w, *bias;
-    char *y;
-    size_t rows, columns, inner, x_stride, w_stride, y_stride;
-    size_t first_task;
-};
-
 struct run {
     const attn_plan *plan;
     const attn_request *request;
@@ -155,17 +147,13 @@ static void add_projection(struct run *run, const attn_projection *projection, c
                 .w = weight + (projection->first + s * projection->step) * element,
                 .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
                 .y = y + (b * len * width + s * projection->columns) * element,
-                .rows = len, .columns = projection->columns, .inner = projection->inner,
-                .x_stride = projection->inner, .w_stride = projection->w_stride, .y_stride = width,
+                .rows = len,
+                .columns = projection->columns,
+                .inner = projection->inner,
+                .x_stride = projection->inner,
+                .w_stride = projection->w_stride,
+                .y_stride = width,
             };
-}
-
-static size_t product_slots(const attn_request *request, const attn_dims *dims)
-{
-    size_t slots = 1;
-    for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
-        slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
-    return slots * dims->batch;
 }
 
 /* ---- before the heads ---- */
@@ -183,18 +171,13 @@ static attn_status pre_norm_one(struct run *run, const char **x, size_t rows, si
     return ATTN_OK;
 }
 
-static bool is_pre_normed(const attn_options *options)
-{
-    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
-}
-
 /* A key or value that is the query by default is the normalised query too; one that was given is left as it is. */
 static attn_status prepare_inputs(struct run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
     const attn_dims *dims = &run->plan->dims;
     run->x_q = inputs->query->data;
-    if (is_pre_normed(&run->request->options)) {
+    if (attn_is_pre_normed(&run->request->options)) {
         attn_status status = pre_norm_one(run, &run->x_q, dims->batch * dims->q_len, dims->d_query);
         if (status != ATTN_OK)
             return status;
@@ -206,20 +189,25 @@ static attn_status prepare_inputs(struct run *run)
 
 static attn_status take_products(struct run *run)
 {
-    run->products = attn_arena_take(run->arena, product_slots(run->request, &run->plan->dims), sizeof *run->products);
+    run->products =
+        attn_arena_take(run->arena, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
     return run->products == NULL ? no_memory(run, "the projections") : ATTN_OK;
 }
 
 static struct attn_operand tokens_operand(const void *data, size_t heads, size_t len, size_t d)
 {
-    return (struct attn_operand){.data = data, .batch_stride = (ptrdiff_t)(len * heads * d),
-                                 .head_stride = (ptrdiff_t)d, .row_stride = (ptrdiff_t)(heads * d)};
+    return (struct attn_operand){.data = data,
+                                 .batch_stride = (ptrdiff_t)(len * heads * d),
+                                 .head_stride = (ptrdiff_t)d,
+                                 .row_stride = (ptrdiff_t)(heads * d)};
 }
 
 static struct attn_operand heads_operand(const void *data, size_t heads, size_t len, size_t d)
 {
-    return (struct attn_operand){.data = data, .batch_stride = (ptrdiff_t)(heads * len * d),
-                                 .head_stride = (ptrdiff_t)(len * d), .row_stride = (ptrdiff_t)d};
+    return (struct attn_operand){.data = data,
+                                 .batch_stride = (ptrdiff_t)(heads * len * d),
+                                 .head_stride = (ptrdiff_t)(len * d),
+                                 .row_stride = (ptrdiff_t)d};
 }
 
 static attn_status project(struct run *run)
@@ -284,19 +272,6 @@ static attn_status take_map(struct run *run, attn_step step, int which)
     return run->job.map[which].data == NULL ? no_memory(run, attn_step_name(step)) : ATTN_OK;
 }
 
-/* The mean is over all heads: the weights map serves it unless heads were selected. */
-static bool needs_mean_source(const attn_request *request)
-{
-    const attn_options *options = &request->options;
-    return attn_wants(options, ATTN_STEP_ATTENTION_MEAN) &&
-           (!attn_wants(options, ATTN_STEP_ATTENTION) || options->heads.items != NULL);
-}
-
-static size_t mean_source_count(const attn_plan *plan)
-{
-    return plan->dims.batch * plan->dims.heads * plan->selected_queries * plan->selected_keys;
-}
-
 static attn_status take_maps(struct run *run)
 {
     static const struct {
@@ -312,11 +287,11 @@ static attn_status take_maps(struct run *run)
         status = take_map(run, maps[m].step, maps[m].which);
     if (status != ATTN_OK || !wants(run, ATTN_STEP_ATTENTION_MEAN))
         return status;
-    if (!needs_mean_source(run->request)) {
+    if (!attn_needs_mean_source(run->request)) {
         run->mean_source = run->job.map[MAP_ATTENTION].data;
         return ATTN_OK;
     }
-    run->mean_source = take(run, mean_source_count(run->plan));
+    run->mean_source = take(run, attn_mean_source_count(run->plan));
     run->job.map[MAP_MEAN_SOURCE] = (struct attn_map){.data = run->mean_source, .all_heads = true};
     return run->mean_source == NULL ? no_memory(run, "attention_mean") : ATTN_OK;
 }
@@ -330,20 +305,8 @@ static attn_status take_rows(struct run *run, attn_step step, void **rows)
     return *rows == NULL ? no_memory(run, attn_step_name(step)) : ATTN_OK;
 }
 
-static struct attn_heads_job describe_job(const attn_plan *plan, const attn_request *request)
-{
-    const attn_dims *d = &plan->dims;
-    const attn_options *options = &request->options;
-    return (struct attn_heads_job){
-        .batch = d->batch, .heads = d->heads, .kv_heads = d->kv_heads, .q_len = d->q_len, .kv_len = d->kv_len,
-        .d_k = d->d_k, .d_v = d->d_v, .compute = plan->compute, .mask = &plan->mask, .scale = plan->scale,
-        .softcap = options->softcap, .dropout = options->dropout_attention ? options->dropout : 0,
-        .dropout_seed = options->dropout_seed, .kept_heads = plan->selected_heads,
-        .kept_queries = plan->selected_queries, .kept_keys = plan->selected_keys,
-    };
-}
-
-/* Token-wise (batch, q_len, heads * d_v), as the output projection wants it; only a query of rank 4 asks for heads first. */
+/* Token-wise (batch, q_len, heads * d_v), as the output projection wants it; only a query of rank 4 asks for heads
+ * first. */
 static bool context_is_by_heads(const attn_plan *plan)
 {
     return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);
@@ -356,8 +319,8 @@ static attn_status prepare_job(struct run *run)
     run->context = take(run, d->batch * d->q_len * d->heads * d->d_v);
     if (run->context == NULL)
         return no_memory(run, "the context");
-    run->job.context = (context_is_by_heads(run->plan) ? heads_operand : tokens_operand)(run->context, d->heads,
-                                                                                         d->q_len, d->d_v);
+    run->job.context =
+        (context_is_by_heads(run->plan) ? heads_operand : tokens_operand)(run->context, d->heads, d->q_len, d->d_v);
     attn_status status = take_maps(run);
     if (status == ATTN_OK)
         status = take_rows(run, ATTN_STEP_LSE, &run->job.lse);
@@ -385,7 +348,10 @@ static attn_status project_output(struct run *run)
     if (run->projected == NULL)
         return no_memory(run, "the output projection");
     size_t inner = d->heads * d->d_v;
-    attn_projection projection = {.linear = output, .slices = 1, .columns = d->d_out, .inner = inner,
+    attn_projection projection = {.linear = output,
+                                  .slices = 1,
+                                  .columns = d->d_out,
+                                  .inner = inner,
                                   .w_stride = run->request->weights.layout == ATTN_LAYOUT_IN_OUT ? d->d_out : inner};
     run->product_count = 0;
     add_projection(run, &projection, run->context, d->q_len, run->projected);
@@ -560,8 +526,14 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, co
 {
     *result = (attn_result){0};
     memcpy(result->step, plan->step, sizeof result->step);
-    struct run run = {.plan = plan, .request = request, .runtime = runtime, .arena = arena, .result = result,
-                      .err = err, .element = attn_dtype_bytes(plan->compute), .job = describe_job(plan, request)};
+    struct run run = {.plan = plan,
+                      .request = request,
+                      .runtime = runtime,
+                      .arena = arena,
+                      .result = result,
+                      .err = err,
+                      .element = attn_dtype_bytes(plan->compute),
+                      .job = attn_describe_job(plan, request)};
     attn_status status = take_products(&run);
     if (status == ATTN_OK)
         status = prepare_inputs(&run);
@@ -582,31 +554,4 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, co
     if (status == ATTN_OK)
         show_steps(&run);
     return status;
-}
-
-/* ---- what all that takes ---- */
-
-enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
-
-void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
-{
-    const attn_dims *d = &plan->dims;
-    const size_t element = attn_dtype_bytes(plan->compute);
-    size_t numbers = 2 * d->batch * d->q_len * d->heads * d->d_v + 4 * d->batch * d->q_len * d->d_out;
-    if (request->is_layer)
-        numbers += d->batch * (d->q_len * d->heads * d->d_k + d->kv_len * d->kv_heads * (d->d_k + d->d_v));
-    if (is_pre_normed(&request->options))
-        numbers += d->batch * d->q_len * d->d_query;
-    if (needs_mean_source(request))
-        numbers += mean_source_count(plan);
-    struct attn_heads_job job = describe_job(plan, request);
-    static const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
-                                      ATTN_STEP_DROPPED};
-    for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
-        job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
-    job.map[MAP_MEAN_SOURCE].data = needs_mean_source(request) ? plan : NULL;
-    plan->scratch_bytes = attn_heads_scratch_bytes(&job);
-    plan->working_bytes = numbers * element + attn_heads_shared_bytes(&job) +
-                          product_slots(request, d) * sizeof(struct product) +
-                          (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }

@@ -1,16 +1,32 @@
 /*
- * multihead_job.h: what plan.c and multihead.c share: which steps are wanted, and what a run will take from the arena.
+ * multihead_job.h: what plan.c weighs and multihead.c does, said once for both.
  */
 #ifndef ATTN_MULTIHEAD_JOB_H
 #define ATTN_MULTIHEAD_JOB_H
 
-#include "attn/plan.h"
+#include "heads.h"
 
 static inline bool attn_wants(const attn_options *options, attn_step step)
 {
     return (options->want >> step & 1) != 0;
 }
 
+/* y = x W + b for the rows of one batch item. */
+struct product {
+    const char *x, *w, *bias;
+    char *y;
+    size_t rows, columns, inner, x_stride, w_stride, y_stride;
+    size_t first_task;
+};
+
+bool attn_is_pre_normed(const attn_options *options);
+/* Products of a layer at a time: for every batch item, the slices of three projections, or of the output projection. */
+size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
+/* Whether attention_mean needs a map of its own, and its elements. */
+bool attn_needs_mean_source(const attn_request *request);
+size_t attn_mean_source_count(const attn_plan *plan);
+/* The heads as the kernels will see them, but for operands and memory. */
+struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);
 /* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
 

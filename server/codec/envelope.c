@@ -19,12 +19,27 @@ void envelope_prepare(void)
     json_tree_prepare();
 }
 
+/* How many bytes at the beginning are white space. */
+static size_t leading_space(const char *text, size_t length)
+{
+    size_t n = 0;
+    while (n < length && (text[n] == ' ' || text[n] == '\t' || text[n] == '\n' || text[n] == '\r'))
+        n++;
+    return n;
+}
+
 static attn_status check_bytes(const struct skim *body, attn_error *err)
 {
-    const char *nul = memchr(body->body, '\0', body->body_length);
+    attn_status status = ATTN_OK;
+    const char *nul = body->body_length > 0 ? memchr(body->body, '\0', body->body_length) : NULL;
+    if (leading_space(body->body, body->body_length) == body->body_length) {
+        status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request has no body; expected a JSON object with inputs");
+        skim_place(body, 0, err);
+        return status;
+    }
     if (!nul)
         return ATTN_OK;
-    attn_status status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: it holds a NUL byte");
+    status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: it holds a NUL byte");
     skim_place(body, (size_t)(nul - body->body), err);
     return status;
 }

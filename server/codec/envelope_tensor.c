@@ -126,18 +126,24 @@ static bool is_float(attn_dtype dtype)
     return dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_F16 || dtype == ATTN_BF16;
 }
 
-/* The bytes of base64 text into to, which has room for exactly bytes of them. */
-static attn_status decode_bytes(struct decoder *decoder, const struct node *node, void *to, size_t bytes)
+/* Before any memory is taken: a shape may claim more than the text holds. */
+static attn_status check_length(struct decoder *decoder, const struct node *node, size_t bytes)
 {
     const char *text;
-    size_t length, decoded, bad = 0;
+    size_t length, decoded;
     if (!node_string(decoder, node, &text, &length))
         return node_fail_type(decoder, node, "a string of base64");
     if (!base64_decoded_length(text, length, &decoded))
         return node_fail(decoder, node, ATTN_ERR_VALUE, "is not base64: its length or its padding is wrong");
-    if (decoded != bytes)
-        return fail_count(decoder, node, "bytes", bytes, decoded);
-    if (!base64_decode(to, text, length, &bad))
+    return decoded == bytes ? ATTN_OK : fail_count(decoder, node, "bytes", bytes, decoded);
+}
+
+/* The bytes of base64 text, whose length is checked, into to. */
+static attn_status decode_bytes(struct decoder *decoder, const struct node *node, void *to)
+{
+    const char *text = "";
+    size_t length = 0, bad = 0;
+    if (!node_string(decoder, node, &text, &length) || !base64_decode(to, text, length, &bad))
         return node_fail(decoder, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
     return ATTN_OK;
 }
@@ -155,12 +161,11 @@ static attn_status decode_converted(struct decoder *decoder, const struct node *
                                     attn_tensor *tensor, size_t count)
 {
     attn_arena_mark mark = attn_arena_mark_here(decoder->arena);
-    size_t bytes = count * attn_dtype_bytes(from);
-    void *raw = attn_arena_take(decoder->arena, bytes, 1);
+    void *raw = attn_arena_take(decoder->arena, count, attn_dtype_bytes(from));
     if (!raw)
         return node_fail_memory(decoder, node);
     attn_error why = {0};
-    attn_status status = decode_bytes(decoder, node, raw, bytes);
+    attn_status status = decode_bytes(decoder, node, raw);
     if (status == ATTN_OK) {
         status = attn_convert(tensor->data, tensor->dtype, raw, from, count, &why);
         if (status != ATTN_OK)
@@ -191,13 +196,16 @@ static attn_status decode_binary(struct decoder *decoder, const struct node *par
                                dtype == ATTN_BOOL ? "bool or an integer type" : "an integer type");
     if (count > SIZE_MAX / sizeof(double))
         return node_fail(decoder, parent, ATTN_ERR_TOO_LARGE, "has more elements than memory can hold");
+    status = check_length(decoder, &node, count * attn_dtype_bytes(from));
+    if (status != ATTN_OK)
+        return status;
     tensor->dtype = dtype;
     tensor->data = attn_arena_take(decoder->arena, count, attn_dtype_bytes(dtype));
     if (!tensor->data)
         return node_fail_memory(decoder, parent);
     if (from != dtype)
         return decode_converted(decoder, &node, from, tensor, count);
-    status = decode_bytes(decoder, &node, tensor->data, count * attn_dtype_bytes(dtype));
+    status = decode_bytes(decoder, &node, tensor->data);
     return status == ATTN_OK && dtype == ATTN_BOOL ? check_flags(decoder, &node, tensor->data, count) : status;
 }
 

@@ -303,7 +303,7 @@ struct refusal {
 
 static const struct refusal refusals[] = {
     /* The frame */
-    {A, "", ATTN_ERR_SYNTAX, "", "not JSON"},
+    {A, "", ATTN_ERR_SYNTAX, "", "has no body"},
     {A, "1", ATTN_ERR_FIELD, "", "must be a JSON object, received 1"},
     {A, "[[1]]", ATTN_ERR_FIELD, "", "must be a JSON object, received \"array\""},
     {A, "{}", ATTN_ERR_FIELD, "", "has no \"inputs\""},
@@ -352,6 +352,8 @@ static const struct refusal refusals[] = {
      "/inputs/query/dtype", "\"float32\", \"float64\""},
     {A, INPUTS("\"query\":{\"shape\":[2],\"dtype\":\"uint8\",\"base64\":\"AA==\"}"), ATTN_ERR_SHAPE,
      "/inputs/query/base64", "has 1 bytes, its shape asks for 2"},
+    {A, INPUTS("\"query\":{\"shape\":[1000000000000,1],\"dtype\":\"float32\",\"base64\":\"AA==\"}"), ATTN_ERR_SHAPE,
+     "/inputs/query/base64", "has 1 bytes, its shape asks for 4000000000000"},
     {A, INPUTS("\"query\":{\"shape\":[1],\"dtype\":\"uint8\",\"base64\":\"AA\"}"), ATTN_ERR_VALUE,
      "/inputs/query/base64", "padding"},
     {A, INPUTS("\"query\":{\"shape\":[1],\"dtype\":\"uint8\",\"base64\":\"A!==\"}"), ATTN_ERR_VALUE,

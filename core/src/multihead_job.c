@@ -1,0 +1,79 @@
+/* multihead_job.c: what a run will do and take, as far as plan and run must agree on it. */
+#include "multihead_job.h"
+
+#include "projection.h"
+
+bool attn_is_pre_normed(const attn_options *options)
+{
+    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
+}
+
+size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
+{
+    size_t slots = 1;
+    for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
+        slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
+    return slots * dims->batch;
+}
+
+/* The mean is over all heads: the weights map serves it unless heads were selected. */
+bool attn_needs_mean_source(const attn_request *request)
+{
+    const attn_options *options = &request->options;
+    return attn_wants(options, ATTN_STEP_ATTENTION_MEAN) &&
+           (!attn_wants(options, ATTN_STEP_ATTENTION) || options->heads.items != NULL);
+}
+
+size_t attn_mean_source_count(const attn_plan *plan)
+{
+    return plan->dims.batch * plan->dims.heads * plan->selected_queries * plan->selected_keys;
+}
+
+struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const attn_options *options = &request->options;
+    return (struct attn_heads_job){
+        .batch = d->batch,
+        .heads = d->heads,
+        .kv_heads = d->kv_heads,
+        .q_len = d->q_len,
+        .kv_len = d->kv_len,
+        .d_k = d->d_k,
+        .d_v = d->d_v,
+        .compute = plan->compute,
+        .mask = &plan->mask,
+        .scale = plan->scale,
+        .softcap = options->softcap,
+        .dropout = options->dropout_attention ? options->dropout : 0,
+        .dropout_seed = options->dropout_seed,
+        .kept_heads = plan->selected_heads,
+        .kept_queries = plan->selected_queries,
+        .kept_keys = plan->selected_keys,
+    };
+}
+
+enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
+
+void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const size_t element = attn_dtype_bytes(plan->compute);
+    size_t numbers = 2 * d->batch * d->q_len * d->heads * d->d_v + 4 * d->batch * d->q_len * d->d_out;
+    if (request->is_layer)
+        numbers += d->batch * (d->q_len * d->heads * d->d_k + d->kv_len * d->kv_heads * (d->d_k + d->d_v));
+    if (attn_is_pre_normed(&request->options))
+        numbers += d->batch * d->q_len * d->d_query;
+    if (attn_needs_mean_source(request))
+        numbers += attn_mean_source_count(plan);
+    struct attn_heads_job job = attn_describe_job(plan, request);
+    const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
+                               ATTN_STEP_DROPPED};
+    for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
+        job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
+    job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
+    plan->scratch_bytes = attn_heads_scratch_bytes(&job);
+    plan->working_bytes = numbers * element + attn_heads_shared_bytes(&job) +
+                          attn_product_slots(request, d) * sizeof(struct product) +
+                          (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
+}

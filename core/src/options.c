@@ -1,0 +1,128 @@
+/* options.c: what options may say, alone and beside the rest of a request. */
+#include "options.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "dims.h"
+#include "multihead_job.h"
+
+attn_status attn_options_check_numbers(const attn_options *options, attn_error *err)
+{
+    if (options->compute != ATTN_F32 && options->compute != ATTN_F64)
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/compute", "compute must be float32 or float64");
+    if (options->has_scale && !isfinite(options->scale))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/scale", "scale must be a finite number");
+    if (!(options->softcap >= 0) || !isfinite(options->softcap))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/softcap", "softcap must be a finite number above 0");
+    if (!(options->dropout >= 0 && options->dropout <= 1))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/dropout/p", "p must be from 0 to 1");
+    if (options->norm != ATTN_NORM_NONE && !(options->norm_eps >= 0 && isfinite(options->norm_eps)))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/norm/eps", "eps must be a finite number, 0 or more");
+    return ATTN_OK;
+}
+
+static attn_status check_norm_vector(const attn_tensor *vector, const char *field, const attn_request *request,
+                                     size_t width, attn_error *err)
+{
+    if (vector != NULL && request->options.norm == ATTN_NORM_NONE)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "weights.norm needs options.norm to say which normalisation");
+    return attn_check_vector(vector, field, request->options.compute, width, err);
+}
+
+static attn_status check_layer_options(const attn_request *request, const attn_dims *dims, attn_error *err)
+{
+    const attn_options *options = &request->options;
+    if (options->residual && dims->d_out != dims->d_query)
+        return attn_fail(err, ATTN_ERR_SHAPE, "/options/residual",
+                         "the residual adds query (%zu features) to the output (%zu features): they must be equal",
+                         dims->d_query, dims->d_out);
+    bool pre = options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
+    size_t width = pre ? dims->d_query : dims->d_out;
+    attn_status status = check_norm_vector(request->weights.norm.weight, "/weights/norm/weight", request, width, err);
+    if (status == ATTN_OK)
+        status = check_norm_vector(request->weights.norm.bias, "/weights/norm/bias", request, width, err);
+    return status;
+}
+
+static attn_status check_attention_options(const attn_request *request, attn_error *err)
+{
+    const attn_weights *w = &request->weights;
+    if (attn_linear_is_given(&w->query) || attn_linear_is_given(&w->key) || attn_linear_is_given(&w->value) ||
+        attn_linear_is_given(&w->qkv) || attn_linear_is_given(&w->output) || attn_linear_is_given(&w->norm))
+        return attn_fail(err, ATTN_ERR_FIELD, "/weights", "weights belong to multi-head attention");
+    if (request->options.residual)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/residual", "residual belongs to multi-head attention");
+    if (request->options.norm != ATTN_NORM_NONE)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/norm", "norm belongs to multi-head attention");
+    if (request->options.dropout > 0 && request->options.dropout_residual)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/dropout/where",
+                         "dropout on the residual belongs to multi-head attention");
+    return ATTN_OK;
+}
+
+static attn_status check_wanted(const attn_request *request, attn_error *err)
+{
+    static const char *const field = "/options/return";
+    const attn_options *options = &request->options;
+    if (attn_wants(options, ATTN_STEP_PROJECTED) && request->weights.output.weight == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "\"projected\" needs weights.output");
+    if (attn_wants(options, ATTN_STEP_RESIDUAL) && !options->residual)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "\"residual\" needs options.residual: true");
+    if (attn_wants(options, ATTN_STEP_DROPPED) && !(options->dropout > 0 && options->dropout_attention))
+        return attn_fail(err, ATTN_ERR_FIELD, field,
+                         "\"dropped\" needs options.dropout on attention with p above 0, and training: true");
+    return ATTN_OK;
+}
+
+enum { UNSORTED_MAX = 4096 };
+
+/* Whether the items are all different; an unsorted list is compared pair by pair, so it may not be long. */
+static bool is_repeating(const attn_selection *selection)
+{
+    bool ascending = true;
+    for (size_t s = 1; s < selection->count; s++)
+        ascending = ascending && selection->items[s - 1] < selection->items[s];
+    if (ascending)
+        return false;
+    for (size_t s = 0; s < selection->count && selection->count <= UNSORTED_MAX; s++)
+        for (size_t earlier = 0; earlier < s; earlier++)
+            if (selection->items[earlier] == selection->items[s])
+                return true;
+    return selection->count > UNSORTED_MAX;
+}
+
+static attn_status check_selection(const attn_selection *selection, const char *name, size_t dimension, size_t *kept,
+                                   attn_error *err)
+{
+    char field[32];
+    snprintf(field, sizeof field, "/options/%s", name);
+    *kept = selection->items == NULL ? dimension : selection->count;
+    if (selection->items != NULL && selection->count > dimension)
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
+    for (size_t s = 0; selection->items != NULL && s < selection->count; s++)
+        if (selection->items[s] >= dimension)
+            return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name,
+                             selection->items[s], dimension == 0 ? 0 : dimension - 1);
+    if (selection->items != NULL && is_repeating(selection))
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s names one twice, or is not ascending and longer than %d", name,
+                         UNSORTED_MAX);
+    return ATTN_OK;
+}
+
+attn_status attn_options_check(const attn_request *request, attn_plan *plan, attn_error *err)
+{
+    const attn_options *options = &request->options;
+    const attn_dims *dims = &plan->dims;
+    attn_status status =
+        request->is_layer ? check_layer_options(request, dims, err) : check_attention_options(request, err);
+    if (status == ATTN_OK)
+        status = check_wanted(request, err);
+    if (status == ATTN_OK)
+        status = check_selection(&options->heads, "heads", dims->heads, &plan->selected_heads, err);
+    if (status == ATTN_OK)
+        status = check_selection(&options->queries, "queries", dims->q_len, &plan->selected_queries, err);
+    if (status == ATTN_OK)
+        status = check_selection(&options->keys, "keys", dims->kv_len, &plan->selected_keys, err);
+    return status;
+}

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""
+differential.py: random requests to a running server, every number of every step compared with exact.py, and the laws
+that hold between answers: the same bytes alone and among others, whatever else is asked for, whatever the threads,
+whoever the neighbours in the batch. --seconds and --seed; the first differing request is written to a file.
+"""
+
+import argparse
+import base64
+import concurrent.futures
+import contextlib
+import math
+import pathlib
+import random
+import struct
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from attnd import Client, Server, parse_json  # noqa: E402
+from exact import Reference  # noqa: E402
+from random_request import MAPS, PACKED, Builder, text_of, to_type  # noqa: E402
+
+WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, None: -math.inf}
+REPLAYED = 300
+
+
+class Difference(Exception):
+    """An answer that is not what it should be."""
+
+
+def main():
+    options = read_arguments()
+    threads = [int(count) for count in options.threads.split(",")]
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server(options.attnd, options.url, {"ATTND_COMPUTE_THREADS": str(count)}))
+                   for count in (threads[:1] if options.url else threads)]
+        return compare(options, [server.url for server in servers])
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description="compare a server with a reference in plain Python")
+    parser.add_argument("--attnd", default=str(HERE.parents[1] / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--url", help="a server that runs already")
+    parser.add_argument("--seconds", type=float, default=5, help="how long to send requests")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--largest", type=int, default=9, help="largest length and number of features, mostly")
+    parser.add_argument("--longest", type=int, default=1500, help="longest sequence, now and then")
+    parser.add_argument("--threads", default="1,2,3", help="compute threads of the servers to start")
+    return parser.parse_args()
+
+
+def compare(options, urls):
+    clients = [Client(url) for url in urls]
+    replayed, sent, deadline = [], 0, time.monotonic() + options.seconds
+    while time.monotonic() < deadline:
+        seed = options.seed * 1_000_000 + sent
+        chance = random.Random(seed)
+        request = random_request(options, chance, sent)
+        try:
+            answer = check_request(request, clients, chance)
+        except Difference as difference:
+            return report(seed, request, difference)
+        if len(replayed) < REPLAYED:
+            replayed.append((request, answer))
+        sent += 1
+    wrong = replay(urls, replayed)
+    print(f"differential: {sent} requests agree, {len(replayed)} again among others, {wrong} differ")
+    return 1 if wrong else 0
+
+
+def random_request(options, chance, number):
+    """Small ones mostly; now and then more features, or sequences that take several tiles and splits of the kernel."""
+    if number % 10 == 3:
+        return Builder(chance, 5 * options.largest)
+    if number % 10 == 6:
+        return Builder(chance, 4, longest=options.longest)
+    return Builder(chance, options.largest)
+
+
+def report(seed, request, difference):
+    path = pathlib.Path(f"difference-{seed}.json")
+    path.write_text(text_of(request.body))
+    print(f"differential: seed {seed}: {difference}\nthe request is in {path}, for POST {request.path}")
+    return 1
+
+
+def post(client, request, body=None):
+    reply = client.post(request.path, text_of(body or request.body).encode())
+    if reply.status != 200:
+        raise Difference(f"status {reply.status}: {reply.body[:600].decode(errors='replace')}")
+    return reply
+
+
+def check_request(request, clients, chance):
+    reply = post(clients[0], request)
+    try:
+        answer = parse_json(reply.body)
+    except ValueError as error:
+        raise Difference(f"not JSON: {error}") from error
+    check_answer(request, answer)
+    for client in clients[1:]:
+        if post(client, request).body != reply.body:
+            raise Difference("other bytes with another number of threads")
+    check_subset(request, clients[0], answer, chance)
+    check_neighbours(request, clients[0], answer, chance)
+    return reply.body
+
+
+# ---- one answer against the reference ----
+
+def check_answer(request, answer):
+    spec, outputs = request.spec, answer["outputs"]
+    if sorted(outputs) != sorted(request.wanted):
+        raise Difference(f"outputs {sorted(outputs)}, asked for {sorted(request.wanted)}")
+    dropped = read(outputs["dropped"])[1] if spec.drops_weights() else None
+    exact = Reference(spec).run(dropped)
+    request.projected = exact.steps.get("projected", exact.steps["concat"])
+    for name in request.wanted:
+        shape, values = read(outputs[name])
+        if spec.compute == "float32" and not request.options.get("digits"):
+            values = [to_type(value, "float32") for value in values]
+        if shape != answer["shapes"][name]:
+            raise Difference(f"{name} has shape {shape}, shapes says {answer['shapes'][name]}")
+        check_step(request, name, shape, values, exact.steps[name])
+    check_laws(request, outputs, exact)
+    check_diagnostics(request, answer, exact)
+
+
+def read(form):
+    """(shape, flat values) of any of the three forms."""
+    if isinstance(form, dict) and "base64" in form:
+        raw = base64.b64decode(form["base64"], validate=True)
+        kind = PACKED[form["dtype"]]
+        return form["shape"], list(struct.unpack(f"<{len(raw) // struct.calcsize(kind)}{kind}", raw))
+    if isinstance(form, dict):
+        return form["shape"], [WORDS.get(v, v) if v is None or isinstance(v, str) else v for v in form["data"]]
+    shape, items = [], [form]
+    while isinstance(items[0], list):
+        shape.append(len(items[0]))
+        items = [inner for item in items for inner in item]
+    return shape, [WORDS[v] if v is None or isinstance(v, str) else v for v in items]
+
+
+def selected(request, name, array):
+    """The shape and the places of array that the answer should hold."""
+    heads, queries, keys = request.kept["heads"], request.kept["queries"], request.kept["keys"]
+    batch, q_len, kv_len = request.spec.batch, request.spec.q_len, request.spec.kv_len
+    if name in MAPS:
+        places = [((b * request.spec.heads + h) * q_len + i) * kv_len + j
+                  for b in range(batch) for h in heads for i in queries for j in keys]
+        return [batch, len(heads), len(queries), len(keys)], places
+    if name == "attention_mean":
+        return [batch, len(queries), len(keys)], [(b * q_len + i) * kv_len + j
+                                                  for b in range(batch) for i in queries for j in keys]
+    shape = list(array.shape)
+    if request.spec.rank == 2 and name in ("concat", "projected", "residual", "output"):
+        shape = shape[1:]
+    return shape, range(len(array.values))
+
+
+def check_step(request, name, shape, values, array):
+    wanted_shape, places = selected(request, name, array)
+    if shape != wanted_shape:
+        raise Difference(f"{name} has shape {shape}, expected {wanted_shape}")
+    drops = request.spec.drops_residual() and name in ("residual", "output")
+    if drops and request.spec.norm and request.spec.norm["position"] == "post" and name == "output":
+        return
+    rounding = rounding_of(request.options)
+    for got, place in zip(values, places):
+        want, error = array.values[place], array.errors[place]
+        if math.isinf(want) or math.isnan(got) or math.isinf(got):
+            good = got == want
+        else:
+            good = abs(got - want) <= 1.01 * error + 1.01 * rounding * (abs(want) + error)
+        if not good and not (drops and is_dropped(request, got, place, rounding)):
+            raise Difference(f"{name}: element {place} is {got!r}, expected {want!r} within {error:.3g}")
+
+
+def rounding_of(options):
+    """The relative error of a number cut to the digits asked for, read back as a double."""
+    if "digits" not in options or options.get("format") == "base64":
+        return 0.0
+    return 0.5 * 10.0 ** (1 - options["digits"]) + 2e-16
+
+
+def is_dropped(request, got, place, rounding):
+    """With dropout before the residual, an element is query alone or query + projected / (1 - p)."""
+    spec = request.spec
+    base = spec.query.values[place] if spec.residual else 0.0
+    if abs(got - base) <= (1e-6 + 1.01 * rounding) * (abs(base) + 1):
+        return True
+    if spec.dropout["p"] == 1:
+        return False
+    exact = request.projected
+    want = base + exact.values[place] / (1 - spec.dropout["p"])
+    error = exact.errors[place] / (1 - spec.dropout["p"]) + 1e-6 * (abs(base) + abs(want)) + 1e-30
+    return abs(got - want) <= 1.01 * error + 1.01 * rounding * abs(want) + 1e-6
+
+
+def check_laws(request, outputs, exact):
+    """What holds to the last bit: a masked weight is 0, a masked score null, nothing is NaN."""
+    allowed = exact.steps["mask"].values
+    for name in set(MAPS) & set(outputs):
+        _, values = read(outputs[name])
+        _, places = selected(request, name, exact.steps[name])
+        for got, place in zip(values, places):
+            if not allowed[place] and (name in ("attention", "dropped") and got != 0 or
+                                       name == "masked" and got != -math.inf):
+                raise Difference(f"{name}: element {place} is masked and {got!r}")
+    if "attention" in outputs and not request.options.get("digits") and \
+            request.kept["keys"] == list(range(request.spec.kv_len)):
+        check_row_sums(request, read(outputs["attention"])[1])
+
+
+def check_row_sums(request, weights):
+    kv_len = request.spec.kv_len
+    ulp = 2.0 ** -23 if request.spec.compute == "float32" else 2.0 ** -52
+    for at in range(0, len(weights), kv_len):
+        total = math.fsum(weights[at:at + kv_len])
+        if total != 0 and abs(total - 1) > 4 * ulp * kv_len:
+            raise Difference(f"attention: a row sums to {total!r}")
+
+
+def check_diagnostics(request, answer, exact):
+    diagnostics, effective, spec = answer["diagnostics"], answer["effective"], request.spec
+    if diagnostics["rows_without_keys"] != exact.empty_rows[:4096]:
+        raise Difference(f"rows_without_keys {diagnostics['rows_without_keys']}, expected {exact.empty_rows}")
+    if diagnostics["rows_without_keys_count"] != len(exact.empty_rows):
+        raise Difference(f"rows_without_keys_count {diagnostics['rows_without_keys_count']}")
+    if abs(diagnostics["max_abs_score"] - exact.max_abs_score) > 1e-4 * exact.max_abs_score + 1e-30:
+        raise Difference(f"max_abs_score {diagnostics['max_abs_score']}, expected {exact.max_abs_score}")
+    wanted = {"num_heads": spec.heads, "kv_num_heads": spec.kv_heads, "scale": spec.scale, "compute": spec.compute}
+    for name, value in wanted.items():
+        if effective[name] != value:
+            raise Difference(f"effective.{name} is {effective[name]!r}, expected {value!r}")
+    if spec.window and not spec.sliding and \
+            effective["window"] != [None if reach == 2 ** 63 - 1 else reach for reach in spec.window]:
+        raise Difference(f"effective.window is {effective['window']}, expected {spec.window}")
+    if "tokens" in request.body and "query" in request.body["tokens"] and \
+            answer["tokens"]["query"] != request.body["tokens"]["query"]:
+        raise Difference("tokens.query came back changed")
+
+
+# ---- answers against each other ----
+
+def check_subset(request, client, answer, chance):
+    """Asking for less, or for another part, changes nothing that is asked for in both."""
+    wanted = chance.sample(request.wanted, chance.randint(1, len(request.wanted)))
+    body = {**request.body, "options": {**request.options, "return": wanted}}
+    less = parse_json(post(client, request, body).body)["outputs"]
+    for name in wanted:
+        if text_of(less[name]) != text_of(answer["outputs"][name]):
+            raise Difference(f"{name} differs when only {wanted} is asked for")
+
+
+def check_neighbours(request, client, answer, chance):
+    """An item of a batch gives the same numbers alone."""
+    spec, options = request.spec, request.options
+    if spec.batch == 1 or options.get("format") in ("flat", "base64") or options.get("dropout"):
+        return
+    alone = item_alone(request, chance.randrange(spec.batch))
+    if alone is None:
+        return
+    b, body = alone
+    lonely = parse_json(post(client, request, body).body)["outputs"]
+    for name, form in lonely.items():
+        if text_of(form[0]) != text_of(answer["outputs"][name][b]):
+            raise Difference(f"{name} of item {b} differs without its neighbours")
+
+
+def item_alone(request, b):
+    """The request with item b alone; None when a tensor that has a batch axis is not in nested form."""
+    inputs, masks, batch = request.body["inputs"], {}, request.spec.batch
+    if not all(isinstance(form, list) for form in inputs.values()):
+        return None
+    for name, form in request.masks.items():
+        if name in ("padding", "key_lengths", "query_lengths") or name in ("attend", "bias"):
+            if not isinstance(form, list):
+                return None
+            has_batch = name not in ("attend", "bias") or depth(form) == 4
+            form = [form[b]] if has_batch and len(form) == batch else form
+        if name == "causal" and isinstance(form, dict) and isinstance(form.get("offset"), list):
+            form = {**form, "offset": [form["offset"][b]]}
+        masks[name] = form
+    body = {**request.body, "inputs": {name: [form[b]] for name, form in inputs.items()}, "masks": masks}
+    body.pop("tokens", None)
+    return b, body
+
+
+def depth(form):
+    levels = 0
+    while isinstance(form, list):
+        form, levels = form[0], levels + 1
+    return levels
+
+
+def replay(urls, answers):
+    """All of them again, 32 at once: the same bytes."""
+    def one(pair):
+        request, answer = pair
+        return post(Client(urls[-1]), request).body == answer
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        return sum(not same for same in pool.map(one, answers))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,495 @@
+"""
+random_request.py: random valid requests over the whole of what the interface offers, each as the text to post and as
+the plain numbers that exact.py computes with.
+"""
+
+import base64
+import json
+import math
+import struct
+
+from exact import Array
+
+PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
+MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
+STEPS = ("q", "k", "v", "scores", "scaled", "masked", "attention", "dropped", "lse", "entropy", "context", "concat",
+         "projected", "residual", "output", "attention_mean", "mask")
+
+
+class Layer:
+    """y = x W + b, the weight as columns."""
+
+    def __init__(self, columns, bias):
+        self.columns, self.bias = columns, bias
+
+
+class Spec:
+    """What a request means. The builder fills it in; see exact.py for what reads it."""
+
+    def __init__(self):
+        self.projections, self.output, self.norm, self.residual = None, None, None, False
+        self.softcap, self.dropout, self.training = None, None, False
+        self.causal, self.window, self.sliding, self.attend, self.bias = None, None, None, None, None
+        self.padding, self.key_lengths, self.query_lengths = None, None, None
+
+    def drops_weights(self):
+        return bool(self.training and self.dropout and self.dropout["p"] > 0 and "attention" in self.dropout["where"])
+
+    def drops_residual(self):
+        return bool(self.training and self.dropout and self.dropout["p"] > 0 and "residual" in self.dropout["where"])
+
+    def offset(self, b):
+        base, own = self.kv_len - self.q_len, 0
+        if isinstance(self.causal, dict):
+            own = self.causal.get("offset", 0)
+            own = own[b if len(own) > 1 else 0] if isinstance(own, list) else own
+            align = self.causal.get("align", "top_left" if "offset" in self.causal else "bottom_right")
+            base = base if align == "bottom_right" else 0
+        return base + own
+
+    def allows(self, b, h, i, j):
+        position = i + self.offset(b)
+        reach = [self.window] if self.window else []
+        reach += [[self.sliding - 1, 0]] if self.sliding else []
+        return ((not self.causal and self.causal != {} or j <= position) and
+                all((left is None or j >= position - left) and (right is None or j <= position + right)
+                    for left, right in reach) and
+                (self.padding is None or bool(self.padding[b * self.kv_len + j])) and
+                (self.key_lengths is None or j < self.key_lengths[b if len(self.key_lengths) > 1 else 0]) and
+                (self.query_lengths is None or i < self.query_lengths[b if len(self.query_lengths) > 1 else 0]) and
+                (self.attend is None or bool(broadcast(self.attend, b, h, i, j))) and
+                self.bias_at(b, h, i, j) > -math.inf)
+
+    def bias_at(self, b, h, i, j):
+        return 0.0 if self.bias is None else broadcast(self.bias, b, h, i, j)
+
+
+def broadcast(tensor, *index):
+    shape, values = tensor
+    at = 0
+    for size, own in zip(shape, index[4 - len(shape):]):
+        at = at * size + (own if size > 1 else 0)
+    return values[at]
+
+
+def to_type(value, dtype):
+    """value as dtype holds it, back as a double."""
+    if dtype == "bfloat16":
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+        bits = bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000
+        return struct.unpack("<f", struct.pack("<I", bits))[0]
+    return value if dtype == "float64" else float(struct.unpack("<" + PACKED[dtype], struct.pack("<" + PACKED[dtype],
+                                                                                                value))[0])
+
+
+def pack(values, dtype):
+    if dtype == "bfloat16":
+        return b"".join(struct.pack("<f", v)[2:] for v in values)
+    kind = float if dtype.startswith("float") else bool if dtype == "bool" else int
+    return struct.pack(f"<{len(values)}{PACKED[dtype]}", *map(kind, values))
+
+
+class Builder:
+    """
+    One random request: body (a tree of plain Python), spec, path. largest bounds lengths and features; longest, when
+    given, the lengths alone, with one of them short.
+    """
+
+    def __init__(self, random, largest, longest=None):
+        self.random, self.largest, self.longest, self.spec = random, largest, longest, Spec()
+        self.body, self.options, self.masks = {"inputs": {}}, {}, {}
+        self.build()
+
+    # ---- small choices ----
+
+    def chance(self, p):
+        return self.random.random() < p
+
+    def size(self, largest):
+        return 1 if self.chance(0.1) else self.random.randint(1, largest)
+
+    def pick(self, *items):
+        return self.random.choice(items)
+
+    # ---- tensors ----
+
+    def numbers(self, count, spread):
+        """Numbers as some storage type holds them, and that type; small integers for the integer types."""
+        r, dtype = self.random, self.pick("float64", "float32", "float16", "bfloat16", "float32", "int32", "uint8",
+                                          "int64", "bool", "decimal", "decimal", "decimal")
+        if dtype in ("int32", "int64"):
+            return [float(r.randint(-3, 3)) for _ in range(count)], dtype
+        if dtype in ("uint8", "bool"):
+            return [float(r.randint(0, 3 if dtype == "uint8" else 1)) for _ in range(count)], dtype
+        values = [r.gauss(0, spread) for _ in range(count)]
+        if self.chance(0.1):
+            values = [r.choice((0.0, -0.0, v, 1e-40, -1e-44, 2.0 ** -149)) for v in values]
+        if dtype == "float16":
+            values = [to_type(v, dtype) for v in values]
+        return [to_type(v, dtype) for v in values] if dtype != "decimal" else values, dtype
+
+    def tensor(self, shape, spread=1.0):
+        """(the form to send, the values as computed with)"""
+        values, dtype = self.numbers(math.prod(shape), spread)
+        return self.written(shape, values, dtype), [to_type(v, self.spec.compute) for v in values]
+
+    def written(self, shape, values, dtype):
+        if dtype != "decimal" and not self.chance(0.3):
+            return {"shape": list(shape), "dtype": dtype, "base64": base64.b64encode(pack(values, dtype)).decode()}
+        values = [int(v) if self.chance(0.5) and v.is_integer() and str(v) != "-0.0" else v for v in map(float, values)]
+        if self.chance(0.3):
+            return {"shape": list(shape), "data": values}
+        return nested(shape, values)
+
+    def flags(self, shape, p):
+        values = [self.chance(p) for _ in range(math.prod(shape))]
+        return self.written(shape, values, self.pick("bool", "uint8", "int32", "int64")) if self.chance(0.3) else \
+            nested(shape, [int(v) if self.chance(0.2) else v for v in values]), values
+
+    # ---- the request ----
+
+    def build(self):
+        spec = self.spec
+        spec.is_layer = self.chance(0.5)
+        spec.compute = self.pick("float32", "float32", "float64")
+        if spec.compute == "float64" or self.chance(0.2):
+            self.options["compute"] = spec.compute
+        spec.rank = self.pick(2, 3) if spec.is_layer else self.pick(2, 3, 4)
+        spec.batch = 1 if spec.rank == 2 else self.size(3)
+        spec.kv_heads = self.size(3)
+        spec.heads = spec.kv_heads * self.pick(1, 1, 1, 2, 3)
+        spec.q_len, spec.kv_len = self.size(self.largest), self.size(self.largest)
+        if self.longest:
+            spec.q_len, spec.kv_len = self.pick((spec.q_len, self.size(self.longest)),
+                                                (self.size(self.longest), spec.kv_len))
+        spec.d_k, spec.d_v = self.size(self.largest), self.size(self.largest)
+        self.form = self.pick("own", "own", "key", *([] if self.longest else ["self"]))
+        if self.form == "self":
+            spec.kv_len = spec.q_len
+        if spec.is_layer:
+            self.build_layer()
+        else:
+            self.build_attention()
+        self.choose_masks()
+        self.choose_options()
+        self.choose_return()
+        self.hide_nan()
+        for name, value in (("options", self.options), ("masks", self.masks)):
+            if value or self.chance(0.2):
+                self.body[name] = value
+        if self.chance(0.2):
+            self.body["tokens"] = {"query": [f"t{i}\u00e9" for i in range(spec.q_len)]}
+        if self.chance(0.1):
+            self.body.setdefault("tokens", {})["key"] = [["k"] * spec.kv_len] * spec.batch
+        self.path = "/v1/multi-head-attention" if spec.is_layer else "/v1/attention"
+
+    def give(self, name, shape, spread=1.0):
+        form, values = self.tensor(shape, spread)
+        self.body["inputs"][name] = form
+        shape = (1, *shape) if len(shape) == 2 else shape
+        return Array(shape, values)
+
+    def shape_of(self, heads, length, d):
+        spec = self.spec
+        if spec.rank == 4:
+            return (spec.batch, heads, length, d)
+        return (spec.batch, length, heads * d) if spec.rank == 3 else (length, heads * d)
+
+    def build_attention(self):
+        spec = self.spec
+        if self.form == "self":
+            spec.d_v, spec.kv_heads = spec.d_k, spec.heads
+        if self.form == "key":
+            spec.d_v = spec.d_k
+        spec.query = self.give("query", self.shape_of(spec.heads, spec.q_len, spec.d_k))
+        spec.key = spec.value = spec.query
+        if self.form != "self":
+            spec.key = spec.value = self.give("key", self.shape_of(spec.kv_heads, spec.kv_len, spec.d_k))
+        if self.form == "own":
+            spec.value = self.give("value", self.shape_of(spec.kv_heads, spec.kv_len, spec.d_v))
+        if spec.rank < 4 and spec.heads > 1 or self.chance(0.2):
+            self.options["num_heads"] = spec.heads
+        if spec.heads != spec.kv_heads and spec.rank < 4 or self.chance(0.2):
+            self.options["kv_num_heads"] = spec.kv_heads
+
+    # ---- a layer ----
+
+    def build_layer(self):
+        spec = self.spec
+        self.layout = self.pick("in_out", "out_in")
+        self.weights = {"layout": self.layout} if self.layout == "out_in" or self.chance(0.2) else {}
+        self.body["weights"] = self.weights
+        spec.query = self.give("query", self.shape_of(1, spec.q_len, self.size(self.largest)))
+        fused = self.chance(0.4)
+        width = spec.query.shape[-1]
+        key_width = width if fused or self.form == "self" else self.size(self.largest)
+        value_width = key_width if fused or self.form != "own" else self.size(self.largest)
+        spec.key = spec.value = spec.query
+        if self.form != "self":
+            spec.key = spec.value = self.give("key", self.shape_of(1, spec.kv_len, key_width))
+        if self.form == "own":
+            spec.value = self.give("value", self.shape_of(1, spec.kv_len, value_width))
+        if fused:
+            self.build_fused(width)
+        else:
+            self.build_separate(width, key_width, value_width)
+        if self.chance(0.6):
+            self.build_output()
+
+    def weight_text(self, columns, inner):
+        """Columns as a rank-2 weight in the layout."""
+        out = len(columns)
+        if self.layout == "out_in":
+            return self.written((out, inner), [x for column in columns for x in column], self.stored)
+        return self.written((inner, out), [columns[c][i] for i in range(inner) for c in range(out)], self.stored)
+
+    def draw_layer(self, inner, out, heads):
+        """A Layer and its JSON; rank 3 (heads first) with heads."""
+        values, self.stored = self.numbers(inner * out, 1 / math.sqrt(inner))
+        columns = [values[c * inner:(c + 1) * inner] for c in range(out)]
+        if heads:
+            each, flat = out // heads, []
+            for h in range(heads):
+                mine = columns[h * each:(h + 1) * each]
+                flat += ([x for column in mine for x in column] if self.layout == "out_in"
+                         else [mine[c][i] for i in range(inner) for c in range(each)])
+            shape = (heads, each, inner) if self.layout == "out_in" else (heads, inner, each)
+            text = {"weight": self.written(shape, flat, self.stored)}
+        else:
+            text = {"weight": self.weight_text(columns, inner)}
+        computed = [[to_type(x, self.spec.compute) for x in column] for column in columns]
+        bias = None
+        if self.chance(0.5):
+            by_heads = heads and self.chance(0.5)
+            text["bias"], bias = self.tensor((heads, out // heads) if by_heads else (out,))
+        return Layer(computed, bias), text
+
+    def build_separate(self, *widths):
+        spec = self.spec
+        spec.projections = []
+        all_by_heads = self.chance(0.3)
+        for name, width, heads, d in zip(("query", "key", "value"), widths, (spec.heads, spec.kv_heads, spec.kv_heads),
+                                         (spec.d_k, spec.d_k, spec.d_v)):
+            by_heads = heads if all_by_heads or self.chance(0.1) else 0
+            layer, self.weights[name] = self.draw_layer(width, heads * d, by_heads)
+            spec.projections.append(layer)
+        if not all_by_heads or self.chance(0.3):
+            self.options["num_heads"], self.options["kv_num_heads"] = spec.heads, spec.kv_heads
+            if spec.heads == spec.kv_heads and self.chance(0.7):
+                del self.options["kv_num_heads"]
+
+    def build_fused(self, width):
+        spec = self.spec
+        spec.d_v = spec.d_k
+        d, group = spec.d_k, spec.heads // spec.kv_heads
+        order = self.pick("stacked", "per_group", "per_head" if group == 1 else "stacked")
+        layer, text = self.draw_layer(width, (spec.heads + 2 * spec.kv_heads) * d, 0)
+        heads = [(("q", h) if h < spec.heads else ("k", h - spec.heads) if h < spec.heads + spec.kv_heads
+                  else ("v", h - spec.heads - spec.kv_heads)) for h in range(spec.heads + 2 * spec.kv_heads)]
+        if order != "stacked":
+            heads = [item for g in range(spec.kv_heads)
+                     for item in [("q", g * group + m) for m in range(group)] + [("k", g), ("v", g)]]
+        parts = {"q": {}, "k": {}, "v": {}}
+        for at, (part, h) in enumerate(heads):
+            parts[part][h] = list(range(at * d, (at + 1) * d))
+        spec.projections = []
+        for part in "qkv":
+            columns = [c for h in sorted(parts[part]) for c in parts[part][h]]
+            spec.projections.append(Layer([layer.columns[c] for c in columns],
+                                          layer.bias and [layer.bias[c] for c in columns]))
+        if order != "stacked" or self.chance(0.3):
+            text["order"] = order
+        self.weights["qkv"] = text
+        self.options["num_heads"], self.options["kv_num_heads"] = spec.heads, spec.kv_heads
+
+    def build_output(self):
+        spec = self.spec
+        inner = spec.heads * spec.d_v
+        out = spec.query.shape[-1] if self.chance(0.6) else self.size(self.largest)
+        values, self.stored = self.numbers(inner * out, 1 / math.sqrt(inner))
+        columns = [values[c * inner:(c + 1) * inner] for c in range(out)]
+        if self.layout == "in_out" and self.chance(0.3):
+            flat = [columns[c][i] for i in range(inner) for c in range(out)]
+            text = {"weight": self.written((spec.heads, spec.d_v, out), flat, self.stored)}
+        else:
+            text = {"weight": self.weight_text(columns, inner)}
+        spec.output = Layer([[to_type(x, spec.compute) for x in column] for column in columns], None)
+        if self.chance(0.5):
+            text["bias"], spec.output.bias = self.tensor((out,))
+        self.weights["output"] = text
+
+    # ---- masks ----
+
+    def broadcast_shape(self):
+        spec = self.spec
+        shape = [size if self.chance(0.6) else 1 for size in (spec.batch, spec.heads, spec.q_len, spec.kv_len)]
+        return tuple(shape[self.pick(0, 0, 1, 2, 2, 3):])
+
+    def per_item(self, low, high):
+        spec = self.spec
+        return [self.random.randint(low, high) for _ in range(spec.batch)]
+
+    def choose_masks(self):
+        spec, masks = self.spec, self.masks
+        if self.chance(0.35):
+            self.choose_causal()
+        if self.chance(0.2):
+            shape = self.broadcast_shape()
+            masks["attend"], values = self.flags(shape, self.pick(0.5, 0.8, 0.95))
+            spec.attend = (shape, values)
+        if self.chance(0.2):
+            shape = self.broadcast_shape()
+            values, dtype = self.numbers(math.prod(shape), 1.0)
+            if dtype in ("decimal", "float32", "float64", "float16", "bfloat16"):
+                values = [-math.inf if self.chance(0.15) else v for v in values]
+            masks["bias"] = self.written(shape, values, dtype)
+            spec.bias = (shape, [v if v == -math.inf else to_type(v, spec.compute) for v in values])
+        if self.chance(0.2):
+            shape = (spec.kv_len,) if spec.batch == 1 and self.chance(0.5) else (spec.batch, spec.kv_len)
+            masks["padding"], spec.padding = self.flags(shape, 0.75)
+        if self.chance(0.2):
+            masks["key_lengths"] = spec.key_lengths = self.per_item(0, spec.kv_len)
+        if self.chance(0.15):
+            masks["query_lengths"] = spec.query_lengths = self.per_item(0, spec.q_len)
+        if self.chance(0.15):
+            reach = [self.pick(None, 0, 1, 2, 5, 10 ** 15, 2 ** 63 - 1) for _ in range(2)]
+            masks["window"] = spec.window = reach
+        if self.chance(0.15):
+            masks["sliding_window"] = spec.sliding = self.pick(1, 2, 3, 7, 2 ** 63 - 1)
+
+    def choose_causal(self):
+        spec = self.spec
+        spec.causal = self.pick(True, True, False, {})
+        if spec.causal == {}:
+            if self.chance(0.6):
+                spec.causal["align"] = self.pick("bottom_right", "top_left")
+            if self.chance(0.6):
+                spec.causal["offset"] = self.pick(self.random.randint(-4, 4), self.per_item(-4, 4))
+        self.masks["causal"] = spec.causal
+
+    # ---- options ----
+
+    def choose_options(self):
+        spec, options = self.spec, self.options
+        spec.scale = 1 / math.sqrt(spec.d_k)
+        if self.chance(0.3):
+            options["scale"] = self.pick("none", 0, -0.5, 0.25, 1, -1e-3, 0.0)
+            spec.scale = 1.0 if options["scale"] == "none" else float(options["scale"])
+        if self.chance(0.2):
+            options["softcap"] = spec.softcap = self.pick(0.5, 3, 50.0)
+        if spec.is_layer:
+            self.choose_layer_options()
+        if self.chance(0.2):
+            self.choose_dropout()
+        if self.chance(0.1):
+            options["mechanism"] = "softmax"
+        if self.chance(0.3):
+            options["format"] = self.pick("nested", "flat", "base64")
+        if self.chance(0.3):
+            options["digits"] = self.random.randint(1, 17)
+
+    def choose_layer_options(self):
+        spec, options = self.spec, self.options
+        out = len(spec.output.columns) if spec.output else spec.heads * spec.d_v
+        if out == spec.query.shape[-1] and self.chance(0.6):
+            options["residual"] = spec.residual = True
+        if not self.chance(0.4):
+            return
+        norm = {}
+        known = {"type": ("layer", "rms"), "position": ("post", "pre"), "eps": (1e-5, 1e-6, 1, 1e-3)}
+        for name, choices in known.items():
+            if self.chance(0.7):
+                norm[name] = self.pick(*choices)
+        options["norm"] = norm
+        spec.norm = {"type": "layer", "position": "post", "eps": 1e-5, **norm, "gain": None, "shift": None}
+        width = spec.query.shape[-1] if spec.norm["position"] == "pre" else out
+        given = {}
+        for name, member in (("weight", "gain"), ("bias", "shift")):
+            if self.chance(0.4):
+                given[name], spec.norm[member] = self.tensor((width,))
+        if given:
+            self.weights["norm"] = given
+
+    def choose_dropout(self):
+        spec = self.spec
+        spec.dropout = {"p": self.pick(0, 0.1, 0.5, 0.9, 1), "seed": self.random.randint(0, 2 ** 63 - 1),
+                        "where": self.pick(["attention"], ["residual"], ["attention", "residual"], [])}
+        if not spec.is_layer:
+            spec.dropout["where"] = ["attention"]
+        sent = dict(spec.dropout)
+        if sent["where"] == ["attention"] and self.chance(0.5):
+            del sent["where"]
+        if self.chance(0.3):
+            del sent["seed"]
+        self.options["dropout"] = sent
+        spec.training = self.chance(0.7)
+        if spec.training or self.chance(0.3):
+            self.options["training"] = spec.training
+
+    def choose_return(self):
+        spec = self.spec
+        possible = [step for step in STEPS
+                    if (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
+                    (step != "dropped" or spec.drops_weights())]
+        some = self.random.sample(possible, self.random.randint(1, len(possible)))
+        self.wanted = possible if self.chance(0.5) else some
+        if spec.drops_weights() and "dropped" not in self.wanted:
+            self.wanted = [*self.wanted, "dropped"]
+        self.options["return"] = self.wanted
+        self.kept = {}
+        for name, size in (("heads", spec.heads), ("queries", spec.q_len), ("keys", spec.kv_len)):
+            self.kept[name] = list(range(size))
+            if self.chance(0.15) and not spec.drops_weights():
+                self.options[name], self.kept[name] = self.selection(size)
+
+    def selection(self, size):
+        if self.chance(0.4):
+            first = self.random.randrange(size)
+            last = self.random.randrange(first, size)
+            return [first, last], list(range(first, last + 1))
+        items = self.random.sample(range(size), self.random.randint(1, size))
+        sent = [[item, item] if self.chance(0.2) else item for item in items]
+        if len(sent) == 2 and sent == sorted(items):
+            items = list(range(items[0], items[1] + 1))
+        return sent, items
+
+    def hide_nan(self):
+        """NaN where the mask hides a key from every query of every head: it may reach nothing."""
+        spec = self.spec
+        self.has_nan = False
+        if self.form == "self" or not (spec.padding or spec.key_lengths) or self.chance(0.3):
+            return
+        hidden = [(b, j) for b in range(spec.batch) for j in range(spec.kv_len)
+                  if not any(spec.allows(b, h, i, j) for h in range(spec.heads) for i in range(spec.q_len))]
+        for name in ("key", "value"):
+            form = self.body["inputs"].get(name)
+            if hidden and isinstance(form, list):
+                self.has_nan = True
+                for b, j in hidden:
+                    batch = form if spec.rank == 2 else form[b]
+                    if spec.rank == 4:
+                        for rows in batch:
+                            rows[j] = [self.pick(math.nan, math.inf, -math.inf) for _ in rows[j]]
+                    else:
+                        batch[j] = [self.pick(math.nan, math.inf, -math.inf) for _ in batch[j]]
+        if self.has_nan:
+            self.wanted = [step for step in self.wanted if step not in ("k", "v")] or ["output"]
+            self.options["return"] = self.wanted
+
+
+def nested(shape, values):
+    if not shape:
+        return values[0]
+    step = len(values) // shape[0]
+    return [nested(shape[1:], values[at * step:(at + 1) * step]) for at in range(shape[0])]
+
+
+def text_of(tree):
+    """JSON with the three words for what it cannot write."""
+    if isinstance(tree, float) and not math.isfinite(tree):
+        return '"NaN"' if math.isnan(tree) else '"Infinity"' if tree > 0 else '"-Infinity"'
+    if isinstance(tree, dict):
+        return "{" + ",".join(f"{json.dumps(name)}:{text_of(value)}" for name, value in tree.items()) + "}"
+    if isinstance(tree, list):
+        return "[" + ",".join(map(text_of, tree)) + "]"
+    return json.dumps(tree)
