@@ -42,7 +42,8 @@ static attn_status fail_result(const attn_plan *plan, size_t bytes, size_t limit
               "it out of options.return%s, or use format base64 or fewer digits",
               bytes, limit, attn_step_name(largest),
               attn_step_is_map(largest) || largest == ATTN_STEP_ATTENTION_MEAN
-                  ? ", select some of it by options.heads, queries or keys" : "");
+                  ? ", select some of it by options.heads, queries or keys"
+                  : "");
     return attn_expect(err, expected, received);
 }
 
@@ -70,8 +71,8 @@ static attn_status check_limits(const struct envelope *envelope, const attn_plan
     size_t result_bytes = answer_bytes_bound(envelope, plan);
     if (result_bytes > limits->result_bytes)
         return fail_result(plan, result_bytes, limits->result_bytes, err);
-    double memory = (double)attn_arena_bytes(arena) + (double)attn_plan_bytes(plan, runtime->threads) +
-                    (double)result_bytes;
+    double memory =
+        (double)attn_arena_bytes(arena) + (double)attn_plan_bytes(plan, runtime->threads) + (double)result_bytes;
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, err);
     if (plan->total_flops > limits->flops)
@@ -79,8 +80,8 @@ static attn_status check_limits(const struct envelope *envelope, const attn_plan
     return ATTN_OK;
 }
 
-static attn_status check_tokens(const struct envelope_tokens *tokens, const char *field, const char *side,
-                                size_t batch, size_t length, attn_error *err)
+static attn_status check_tokens(const struct envelope_tokens *tokens, const char *field, const char *side, size_t batch,
+                                size_t length, attn_error *err)
 {
     char expected[64], received[64];
     if (tokens->json == NULL || (tokens->count == length && (tokens->batch == 0 || tokens->batch == batch)))
