@@ -123,9 +123,12 @@ QUICK = {"1,8,512,64", "1,8,512,64 maps", "1,8,512,64 causal", "decode 1,8,1/409
 class Process:
     """A program that answers a line with a line."""
 
-    def __init__(self, name, command):
+    def __init__(self, name, command, threads=1):
+        # PyTorch's own setting does not reach the threads of an OpenBLAS below it; what it finds at its start does.
+        environment = dict(os.environ, OPENBLAS_NUM_THREADS=str(threads), OMP_NUM_THREADS=str(threads))
         self.name = name
-        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        pipe = subprocess.PIPE
+        self.child = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=environment)
 
     def ask(self, line):
         try:
@@ -167,15 +170,17 @@ class Contender:
 
     def __init__(self, name, command, is_kept=False):
         self.name, self.command, self.is_kept = name, command, is_kept
-        self.process, self.pid = None, 0
+        self.process, self.pid, self.threads = None, 0, 0
 
-    def start(self):
+    def start(self, threads):
+        if self.threads != threads:
+            self.end()
         if self.process is None:
-            self.process = Process(self.name, self.command)
+            self.process, self.threads = Process(self.name, self.command, threads), threads
 
     def prepare(self, case):
         """Whether it can do the case at all."""
-        self.start()
+        self.start(case.threads)
         word, rest = self.process.ask("prepare " + case.line)
         if word != "ready":
             self.stop()
@@ -204,17 +209,16 @@ class Contender:
 
     def done(self):
         self.process.ask("done")
-        if not self.is_kept:
-            self.stop()
+        self.stop()
 
     def stop(self):
-        if self.process is not None and not self.is_kept:
+        if not self.is_kept:
+            self.end()
+
+    def end(self):
+        if self.process is not None:
             self.process.end()
             self.process = None
-
-    def close(self):
-        self.is_kept = False
-        self.stop()
 
 
 def torch_python():
@@ -276,7 +280,7 @@ def describe_machine(machine, contenders):
             break
     about = {"cpu": model, "cores": os.cpu_count(), "vectors": machine.process.ask("about")[1]}
     for contender in contenders:
-        contender.start()
+        contender.start(1)
         about[contender.name] = contender.process.ask("about")[1]
         contender.stop()
     return about
@@ -416,7 +420,7 @@ def main():
         print_machine(machine, about)
     finally:
         for contender in contenders:
-            contender.close()
+            contender.end()
         machine.process.end()
     if options.json:
         write_json(options.json, about, machine, rows)

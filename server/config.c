@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "cpus.h"
+#include "memory.h"
 #include "text.h"
 
-typedef enum { COUNT, THREADS, BYTES, REAL, TEXT, LISTEN, HALF_CLOSE, FORMAT, LEVEL } setting_type;
+typedef enum { COUNT, THREADS, BYTES, MEMORY, REAL, TEXT, LISTEN, HALF_CLOSE, FORMAT, LEVEL } setting_type;
 
 struct setting {
     const char *flag; /* without the dashes */
@@ -41,11 +42,18 @@ static const struct setting settings[] = {
     {"max-result", BYTES, AT(max_result_bytes), "256M", KIB, 64 * GIB, "largest response body"},
     {"max-memory", BYTES, AT(max_memory_bytes), "1G", MIB, 1024 * GIB,
      "memory that one request may take, its body and its result included"},
-    {"max-flops", REAL, AT(max_flops), "1e13", 1, 1e30, "floating-point operations that one request may take"},
+    {"memory", MEMORY, AT(memory_bytes), "auto", MIB, 1024 * 1024 * GIB,
+     "memory that all requests together may take, unsent answers included; one more is answered 503; auto = half of "
+     "what "
+     "this process may use"},
+    {"max-flops", REAL, AT(max_flops), "2e12", 1, 1e30,
+     "floating-point operations that one request may take, with softmax and masks at their cost in time"},
     {"idle-timeout", COUNT, AT(idle_timeout_s), "60", 1, 86400,
      "seconds of silence after which a connection is closed"},
     {"receive-timeout", COUNT, AT(receive_timeout_s), "300", 1, 86400,
      "seconds that a request may take to arrive, from its first line to the end of its body"},
+    {"deadline", COUNT, AT(deadline_s), "60", 1, 86400,
+     "seconds from the end of a request's body to its answer; after them it is answered 504 and the work stops"},
     {"drain-delay", COUNT, AT(drain_delay_s), "1", 0, 3600,
      "seconds after SIGTERM in which new connections are still served while /readyz says 503, so that a load balancer "
      "can take notice"},
@@ -99,7 +107,8 @@ static bool in_range(const struct setting *setting, double value)
 static bool read_count(const struct setting *setting, const char *text, void *member)
 {
     uint64_t value = 0;
-    const bool is_read = setting->type == BYTES ? text_read_bytes(text, &value) : text_read_count(text, &value);
+    const bool is_read = setting->type != COUNT && setting->type != THREADS ? text_read_bytes(text, &value)
+                                                                            : text_read_count(text, &value);
     if (!is_read || !in_range(setting, (double)value))
         return false;
     memcpy(member, &value, sizeof value);
@@ -113,6 +122,15 @@ static bool read_threads(const struct setting *setting, const char *text, void *
     const double cpus = (double)cpus_available();
     const uint64_t threads = (uint64_t)(cpus < setting->max ? cpus : setting->max);
     memcpy(member, &threads, sizeof threads);
+    return true;
+}
+
+static bool read_memory(const struct setting *setting, const char *text, void *member)
+{
+    if (strcmp(text, "auto") != 0)
+        return read_count(setting, text, member);
+    const uint64_t half = memory_available_bytes() / 2;
+    memcpy(member, &half, sizeof half);
     return true;
 }
 
@@ -165,6 +183,8 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case COUNT:
     case BYTES:
         return read_count(setting, text, member);
+    case MEMORY:
+        return read_memory(setting, text, member);
     case THREADS:
         return read_threads(setting, text, member);
     case REAL:
@@ -195,8 +215,9 @@ static void describe(const struct setting *setting, char *text, size_t size)
                  setting->min, setting->max);
         return;
     case BYTES:
-        snprintf(text, size, "bytes from %s to %s, with K, M, G or T for powers of 1024",
-                 text_write_bytes(min, sizeof min, (uint64_t)setting->min),
+    case MEMORY:
+        snprintf(text, size, "%sbytes from %s to %s, with K, M, G or T for powers of 1024",
+                 setting->type == MEMORY ? "auto, or " : "", text_write_bytes(min, sizeof min, (uint64_t)setting->min),
                  text_write_bytes(max, sizeof max, (uint64_t)setting->max));
         return;
     case REAL:
@@ -377,7 +398,8 @@ void config_write_help(int fd)
         describe(&settings[i], right, sizeof right);
         dprintf(fd, "  --%s, %s (default %s)\n", settings[i].flag, variable_of(&settings[i], name), settings[i].usual);
         write_wrapped(fd, settings[i].help, 6);
-        if (settings[i].type == COUNT || settings[i].type == THREADS || settings[i].type == BYTES)
+        if (settings[i].type == COUNT || settings[i].type == THREADS || settings[i].type == BYTES ||
+            settings[i].type == MEMORY)
             write_wrapped(fd, right, 6);
     }
     dprintf(fd, "  --help\n      this text\n  --version\n      name and version\n");

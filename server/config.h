@@ -22,9 +22,9 @@ struct config {
     const char *cors_origin;
     const char *kernel; /* "auto" = the best */
     uint64_t io_threads, compute_threads, queue, connections;
-    uint64_t max_body_bytes, max_result_bytes, max_memory_bytes;
+    uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
     double max_flops;
-    uint64_t idle_timeout_s, receive_timeout_s, drain_delay_s, drain_timeout_s;
+    uint64_t idle_timeout_s, receive_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;
     half_close half_close;
     log_format log_format;
     log_level log_level;

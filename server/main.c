@@ -2,6 +2,7 @@
  * main.c: attnd: configure, start, wait for a signal, stop.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static void allow_descriptors(uint64_t connections, const struct log *log)
 }
 
 static struct http_setup setup_of(const struct config *config, const struct log *log, struct executor *executor,
-                                  const attn_kernel *kernel)
+                                  attn_budget *budget, const attn_kernel *kernel)
 {
     return (struct http_setup){
         .host = config->listen_host,
@@ -58,6 +59,8 @@ static struct http_setup setup_of(const struct config *config, const struct log 
         .idle_timeout_s = (unsigned)config->idle_timeout_s,
         .receive_timeout_s = (unsigned)config->receive_timeout_s,
         .cancels_on_half_close = config->half_close == HALF_CLOSE_CANCEL,
+        .deadline_s = (unsigned)config->deadline_s,
+        .budget = budget,
         .max_body_bytes = config->max_body_bytes,
         .limits = {.result_bytes = config->max_result_bytes,
                    .memory_bytes = config->max_memory_bytes,
@@ -110,11 +113,13 @@ static int serve(const struct config *config, const attn_kernel *kernel)
         fprintf(stderr, "attnd: the system has no %llu threads\n", (unsigned long long)config->compute_threads);
         return EXIT_FAILURE;
     }
-    const struct http_setup setup = setup_of(config, &log, executor, kernel);
-    struct http_server *server = http_daemon_start(&setup, message, sizeof message);
+    attn_budget *budget = attn_budget_create(config->memory_bytes);
+    const struct http_setup setup = setup_of(config, &log, executor, budget, kernel);
+    struct http_server *server = budget == NULL ? NULL : http_daemon_start(&setup, message, sizeof message);
     if (server == NULL) {
-        fprintf(stderr, "attnd: %s\n", message);
+        fprintf(stderr, "attnd: %s\n", budget == NULL ? "no memory" : message);
         executor_destroy(executor);
+        attn_budget_destroy(budget);
         return EXIT_FAILURE;
     }
     say_started(&log, config, server, kernel);
@@ -123,7 +128,17 @@ static int serve(const struct config *config, const attn_kernel *kernel)
         continue;
     drain(server, config, &log);
     executor_destroy(executor);
+    attn_budget_destroy(budget);
     return EXIT_SUCCESS;
+}
+
+/* Large chunks of arenas go back to the system when a request ends; left alone, the C library learns to keep them. */
+static void return_large_blocks(void)
+{
+#if defined(__GLIBC__)
+    enum { LARGE_BYTES = 128 << 10 };
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
 }
 
 int main(int argc, char **argv)
@@ -150,6 +165,7 @@ int main(int argc, char **argv)
         perror("attnd: signals");
         return EXIT_FAILURE;
     }
+    return_large_blocks();
     attn_blas_prepare();
     envelope_prepare();
     return serve(&config, kernel);

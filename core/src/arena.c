@@ -8,6 +8,7 @@
 #include "attn/arena.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct chunk {
     struct chunk *next;
     size_t capacity, used; /* bytes behind the header */
     size_t number;
+    bool is_budgeted;
 };
 
 enum { HEADER_BYTES = ATTN_ALIGNMENT };
@@ -42,14 +44,54 @@ struct attn_arena {
     struct chunk *open, *full, *spare;
     size_t chunks; /* in open and full */
     size_t chunk_bytes;
+    attn_budget *budget;
+    bool hit_limit;
     size_t bytes, peak_bytes, limit_bytes; /* this record itself, one small malloc, is not counted */
 };
 
+struct attn_budget {
+    atomic_size_t bytes;
+    size_t limit_bytes;
+};
+
+attn_budget *attn_budget_create(size_t limit_bytes)
+{
+    attn_budget *budget = calloc(1, sizeof *budget);
+    if (budget != NULL)
+        budget->limit_bytes = limit_bytes;
+    return budget;
+}
+
+void attn_budget_destroy(attn_budget *budget)
+{
+    free(budget);
+}
+
+size_t attn_budget_bytes(const attn_budget *budget)
+{
+    return atomic_load_explicit(&budget->bytes, memory_order_relaxed);
+}
+
+static bool budget_take(attn_budget *budget, size_t bytes)
+{
+    size_t before = atomic_fetch_add_explicit(&budget->bytes, bytes, memory_order_relaxed);
+    if (bytes <= budget->limit_bytes && before <= budget->limit_bytes - bytes)
+        return true;
+    atomic_fetch_sub_explicit(&budget->bytes, bytes, memory_order_relaxed);
+    return false;
+}
+
 attn_arena *attn_arena_create(size_t limit_bytes)
+{
+    return attn_arena_create_within(NULL, limit_bytes);
+}
+
+attn_arena *attn_arena_create_within(attn_budget *budget, size_t limit_bytes)
 {
     attn_arena *arena = calloc(1, sizeof *arena);
     if (arena == NULL)
         return NULL;
+    arena->budget = budget;
     arena->limit_bytes = limit_bytes;
     arena->chunk_bytes = CHUNK_BYTES_FIRST;
     return arena;
@@ -64,6 +106,8 @@ static void chunk_free(attn_arena *arena, struct chunk *chunk)
 {
     ASAN_UNPOISON_MEMORY_REGION(chunk_data(chunk), chunk->capacity);
     arena->bytes -= HEADER_BYTES + chunk->capacity;
+    if (chunk->is_budgeted)
+        atomic_fetch_sub_explicit(&arena->budget->bytes, HEADER_BYTES + chunk->capacity, memory_order_relaxed);
     free(chunk);
 }
 
@@ -145,6 +189,20 @@ static size_t choose_chunk_bytes(const attn_arena *arena, size_t need)
     return arena->chunk_bytes < left ? arena->chunk_bytes : left;
 }
 
+/* A chunk from the system, on the budget unless it is the arena's first small one. */
+static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
+{
+    const bool is_budgeted = arena->budget != NULL && (arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST);
+    if (is_budgeted && !budget_take(arena->budget, bytes))
+        return NULL;
+    struct chunk *chunk = aligned_alloc(ATTN_ALIGNMENT, bytes);
+    if (chunk == NULL && is_budgeted)
+        atomic_fetch_sub_explicit(&arena->budget->bytes, bytes, memory_order_relaxed);
+    if (chunk != NULL)
+        *chunk = (struct chunk){.capacity = bytes - HEADER_BYTES, .is_budgeted = is_budgeted};
+    return chunk;
+}
+
 static struct chunk *new_chunk(attn_arena *arena, size_t need)
 {
     size_t bytes = choose_chunk_bytes(arena, need);
@@ -153,14 +211,14 @@ static struct chunk *new_chunk(attn_arena *arena, size_t need)
         size_t in_use = arena->bytes - list_bytes(arena->spare);
         attn_arena alone = {.limit_bytes = arena->limit_bytes, .bytes = in_use, .chunk_bytes = arena->chunk_bytes};
         bytes = choose_chunk_bytes(&alone, need);
+        arena->hit_limit = arena->hit_limit || bytes == 0;
         if (bytes == 0)
             return NULL;
         list_free(arena, &arena->spare);
     }
-    struct chunk *chunk = aligned_alloc(ATTN_ALIGNMENT, bytes);
+    struct chunk *chunk = chunk_create(arena, bytes);
     if (chunk == NULL)
         return NULL;
-    *chunk = (struct chunk){.capacity = bytes - HEADER_BYTES};
     ASAN_POISON_MEMORY_REGION(chunk_data(chunk), chunk->capacity);
     arena->bytes += bytes;
     if (arena->bytes > arena->peak_bytes)
@@ -267,4 +325,9 @@ size_t attn_arena_peak_bytes(const attn_arena *arena)
 size_t attn_arena_limit_bytes(const attn_arena *arena)
 {
     return arena->limit_bytes;
+}
+
+bool attn_arena_hit_limit(const attn_arena *arena)
+{
+    return arena->hit_limit;
 }

@@ -107,6 +107,18 @@ static double product_flops(double rows, double inner, double columns)
     return 2 * rows * inner * columns;
 }
 
+/* Beyond the products: measured for short features, where nothing else counts, and rounded up. */
+static double flops_of_a_pair(const attn_request *request, const attn_mask *mask)
+{
+    const attn_options *options = &request->options;
+    double flops = 100 + (options->softcap > 0 ? 100 : 0) + (attn_mask_has_lookup(mask) ? 200 : 0);
+    if (options->dropout > 0)
+        flops += 400;
+    if (attn_wants(options, ATTN_STEP_SCORES) || attn_wants(options, ATTN_STEP_SCALED))
+        flops += 400;
+    return flops;
+}
+
 static void weigh_work(const attn_request *request, attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
@@ -117,11 +129,14 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
         f->projections = product_flops(queries, (double)d->d_query, heads * d_k) +
                          product_flops(keys, (double)d->d_key, kv_heads * d_k) +
                          product_flops(keys, (double)d->d_value, kv_heads * d_v);
-    f->attention = heads * count_pairs(plan) * (2 * (d_k + d_v) + 8);
+    const double pairs = count_pairs(plan);
+    f->attention = heads * pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
     f->rest = queries * (double)d->d_out * 8;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
+    plan->time_flops = (plan->total_flops + heads * pairs * flops_of_a_pair(request, &plan->mask)) *
+                       (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
 /* Also when the tensors are empty, so that no loop over heads is long without data to justify it. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHUNK_BYTES_FIRST = 1 << 10, CHUNK_BYTES_MAX = 64 << 10 };
+enum { CHUNK_BYTES_FIRST = 1 << 10, CHUNK_BYTES_MAX = 256 << 10 };
 
 struct chunks chunks_begin(attn_arena *arena)
 {

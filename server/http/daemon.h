@@ -23,6 +23,8 @@ struct http_setup {
     const char *host, *port; /* host "": every address; port "0": a free one */
     const char *cors_origin; /* "*", "none", or a list separated by commas */
     unsigned io_threads, connections, idle_timeout_s, receive_timeout_s;
+    unsigned deadline_s;         /* from the end of a body to its answer */
+    attn_budget *budget;         /* of all requests together */
     bool cancels_on_half_close;  /* a client that closed its sending half is taken for gone */
     size_t max_body_bytes;       /* below limits.memory_bytes */
     struct attend_limits limits; /* memory_bytes is the ceiling of a request's arena */

@@ -27,6 +27,7 @@ struct request;
     X(PROBLEM_ENCODING, 415, "unsupported-encoding", "body is encoded")                                                \
     X(PROBLEM_EXPECTATION, 417, "expectation-failed", "expectation not understood")                                    \
     X(PROBLEM_HEADER, 431, "header-too-large", "header is over the limit")                                             \
+    X(PROBLEM_DEADLINE, 504, "deadline", "the deadline passed")                                                        \
     X(PROBLEM_BUSY, 503, "busy", "all compute threads are busy and the queue is full")                                 \
     X(PROBLEM_DRAINING, 503, "draining", "server is about to end")
 

@@ -47,7 +47,7 @@ static void make_id(struct request *request)
 void *request_begin(void *cls, const char *target, struct MHD_Connection *connection)
 {
     struct http_server *server = cls;
-    attn_arena *arena = attn_arena_create(server->setup.limits.memory_bytes);
+    attn_arena *arena = attn_arena_create_within(server->setup.budget, server->setup.limits.memory_bytes);
     if (arena == NULL)
         return NULL;
     struct request *request = attn_arena_take_zeroed(arena, 1, sizeof *request);
@@ -253,10 +253,15 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
+static bool is_late(const struct request *request)
+{
+    return request_now_ms() - request->clock.received > 1e3 * request->server->setup.deadline_s;
+}
+
 static bool job_is_cancelled(void *cancel_context)
 {
     const struct request *request = cancel_context;
-    return atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
+    return is_late(request) || atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
            atomic_load_explicit(&request->is_abandoned, memory_order_relaxed);
 }
 
@@ -274,6 +279,14 @@ static const char *whole_body(struct request *request)
     return body;
 }
 
+static void refuse_late(struct request *request)
+{
+    attn_arena_release(request->arena, request->before_body);
+    reply_refuse(request, PROBLEM_DEADLINE,
+                 "the answer was not there after %u s, and the work was stopped (--deadline)",
+                 request->server->setup.deadline_s);
+}
+
 static void compute(struct request *request)
 {
     const struct http_setup *setup = &request->server->setup;
@@ -289,7 +302,9 @@ static void compute(struct request *request)
     struct chunks *out = reply_begin_json(request, MHD_HTTP_OK);
     const attn_status status = setup->attend(request->route->kind, body, request->body_bytes, &setup->limits, &runtime,
                                              out, &request->clock.times, &error);
-    if (status != ATTN_OK) {
+    if (status == ATTN_ERR_CANCELLED && is_late(request)) {
+        refuse_late(request);
+    } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
         reply_failure(request, &error);
     } else if (!reply_lay_out(request)) {
@@ -304,7 +319,9 @@ static void compute_job(void *argument)
     struct http_server *server = request->server;
     request->clock.queue_ms = request_now_ms() - request->clock.received;
     request->clock.is_computed = true;
-    if (job_is_cancelled(request))
+    if (is_late(request))
+        refuse_late(request);
+    else if (job_is_cancelled(request))
         reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
     else
         compute(request);

@@ -58,8 +58,8 @@ static attn_status fail_memory(size_t bytes, size_t limit, attn_error *err)
 static attn_status fail_flops(double flops, double limit, attn_error *err)
 {
     return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs",
-                     "the computation would take %.3g floating-point operations, this server's limit for a request is "
-                     "%.3g: send fewer batch items or shorter sequences at a time",
+                     "the computation would take the time of %.3g floating-point operations, this server's limit for a "
+                     "request is %.3g: send fewer batch items or shorter sequences at a time",
                      flops, limit);
 }
 
@@ -75,8 +75,8 @@ static attn_status check_limits(const struct envelope *envelope, const attn_plan
         (double)attn_arena_bytes(arena) + (double)attn_plan_bytes(plan, runtime->threads) + (double)result_bytes;
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, err);
-    if (plan->total_flops > limits->flops)
-        return fail_flops(plan->total_flops, limits->flops, err);
+    if (plan->time_flops > limits->flops)
+        return fail_flops(plan->time_flops, limits->flops, err);
     return ATTN_OK;
 }
 
@@ -108,6 +108,19 @@ static attn_status plan_request(const struct envelope *envelope, attn_plan *plan
     return status;
 }
 
+/* Memory that the arena's own ceiling refused is asked for in vain again: the request is too large, not the server
+ * full. */
+static attn_status explain_memory(const attn_arena *arena, attn_status status, attn_error *err)
+{
+    if (status != ATTN_ERR_NO_MEMORY || !attn_arena_hit_limit(arena))
+        return status;
+    return attn_fail(
+        err, ATTN_ERR_TOO_LARGE, "/inputs",
+        "the request takes more memory than this server's limit for one, %zu bytes: send fewer batch items "
+        "or shorter sequences at a time, or ask for fewer steps",
+        attn_arena_limit_bytes(arena));
+}
+
 attn_status attend_run(envelope_kind kind, const char *body, size_t body_bytes, const struct attend_limits *limits,
                        const attn_runtime *runtime, struct chunks *out, struct attend_times *times, attn_error *err)
 {
@@ -125,9 +138,11 @@ attn_status attend_run(envelope_kind kind, const char *body, size_t body_bytes, 
     if (status == ATTN_OK)
         status = attn_plan_run(&plan, &envelope.request, runtime, out->arena, &result, err);
     times->compute_ms = lap_ms(&since);
-    if (status != ATTN_OK)
-        return status;
-    answer_write_json(&envelope, &plan, &result, runtime, out);
-    times->write_ms = lap_ms(&since);
-    return out->is_ok ? ATTN_OK : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+    if (status == ATTN_OK) {
+        answer_write_json(&envelope, &plan, &result, runtime, out);
+        times->write_ms = lap_ms(&since);
+        if (!out->is_ok)
+            status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+    }
+    return explain_memory(out->arena, status, err);
 }

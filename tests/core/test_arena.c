@@ -233,6 +233,33 @@ START_TEST(kept_memory_does_not_stand_in_the_way_of_a_larger_block)
 }
 END_TEST
 
+START_TEST(a_budget_bounds_all_its_arenas_together)
+{
+    attn_budget *budget = attn_budget_create(MIB);
+    attn_arena *one = attn_arena_create_within(budget, 4 * MIB), *other = attn_arena_create_within(budget, 4 * MIB);
+    ck_assert_ptr_nonnull(attn_arena_take(one, 700 << 10, 1));
+    ck_assert_ptr_nonnull(attn_arena_take(other, 64, 1)); /* the first small chunk is free */
+    ck_assert_ptr_null(attn_arena_take(other, 700 << 10, 1));
+    ck_assert(!attn_arena_hit_limit(other));
+    attn_arena_destroy(one);
+    ck_assert_ptr_nonnull(attn_arena_take(other, 700 << 10, 1));
+    attn_arena_destroy(other);
+    ck_assert_uint_eq(attn_budget_bytes(budget), 0);
+    attn_budget_destroy(budget);
+}
+END_TEST
+
+START_TEST(an_arena_knows_that_its_own_ceiling_refused)
+{
+    attn_arena *arena = attn_arena_create(MIB);
+    ck_assert_ptr_nonnull(attn_arena_take(arena, 64, 1));
+    ck_assert(!attn_arena_hit_limit(arena));
+    ck_assert_ptr_null(attn_arena_take(arena, 2 * MIB, 1));
+    ck_assert(attn_arena_hit_limit(arena));
+    attn_arena_destroy(arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arena");
@@ -251,6 +278,8 @@ int main(void)
     tcase_add_test(tests, marks_nest_and_one_of_an_empty_arena_works);
     tcase_add_test(tests, reset_keeps_the_memory_for_the_next_use);
     tcase_add_test(tests, kept_memory_does_not_stand_in_the_way_of_a_larger_block);
+    tcase_add_test(tests, a_budget_bounds_all_its_arenas_together);
+    tcase_add_test(tests, an_arena_knows_that_its_own_ceiling_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -56,7 +56,7 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_uint_eq(config.max_body_bytes, 64 << 20);
     ck_assert_uint_eq(config.max_result_bytes, 256 << 20);
     ck_assert_uint_eq(config.max_memory_bytes, 1 << 30);
-    ck_assert_double_eq(config.max_flops, 1e13);
+    ck_assert_double_eq(config.max_flops, 2e12);
     ck_assert_uint_ge(config.compute_threads, 1);
     ck_assert_int_eq(config.log_format, LOG_TEXT);
     ck_assert_int_eq(config.log_level, LOG_INFO);

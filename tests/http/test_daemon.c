@@ -313,6 +313,35 @@ START_TEST(a_full_arena_is_a_503_that_still_says_why)
 }
 END_TEST
 
+static attn_status until_cancelled(envelope_kind kind, const char *body, size_t body_bytes,
+                                   const struct attend_limits *limits, const attn_runtime *runtime, struct chunks *out,
+                                   struct attend_times *times, attn_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    (void)kind;
+    (void)body;
+    (void)body_bytes;
+    (void)limits;
+    (void)out;
+    (void)times;
+    while (!runtime->is_cancelled(runtime->cancel_context))
+        nanosleep(&pause, NULL);
+    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+}
+
+START_TEST(a_deadline_stops_the_work_and_is_told)
+{
+    struct http_stage stage = http_stage_of(until_cancelled);
+    stage.setup.deadline_s = 1;
+    http_stage_start(&stage);
+    struct http_answer answer = http_ask(stage.port, POST);
+    ck_assert_int_eq(answer.status, 504);
+    ck_assert_ptr_nonnull(strstr(answer.body, "/problems/deadline"));
+    http_free(&answer);
+    http_stage_stop(&stage);
+}
+END_TEST
+
 static attn_status each_failure(envelope_kind kind, const char *body, size_t body_bytes,
                                 const struct attend_limits *limits, const attn_runtime *runtime, struct chunks *out,
                                 struct attend_times *times, attn_error *err)
@@ -392,6 +421,7 @@ int main(void)
     tcase_add_test(tests, a_body_that_trickles_in_is_cut_off_in_time);
     tcase_add_test(tests, silence_is_cut_off_in_time);
     tcase_add_test(tests, a_full_arena_is_a_503_that_still_says_why);
+    tcase_add_test(tests, a_deadline_stops_the_work_and_is_told);
     tcase_add_test(tests, failures_become_the_status_of_whose_fault_they_are);
     tcase_add_test(tests, only_listed_origins_may_read_answers);
     tcase_add_test(tests, a_taken_port_is_refused_with_its_name);

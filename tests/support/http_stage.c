@@ -27,6 +27,7 @@ struct http_stage http_stage_of(http_attend *attend)
                   .connections = 200,
                   .idle_timeout_s = 20,
                   .receive_timeout_s = 20,
+                  .deadline_s = 60,
                   .cancels_on_half_close = true,
                   .max_body_bytes = 1 << 20,
                   .limits = {.result_bytes = 16 << 20, .memory_bytes = 32 << 20, .flops = 1e12},

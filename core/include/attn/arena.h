@@ -21,8 +21,20 @@ typedef struct {
     size_t total;
 } attn_arena_mark;
 
+/*
+ * A number of bytes that several arenas share, so that together they cannot take more. Safe from several threads. The
+ * first small chunk of an arena is not counted: it is there to say that there is no more.
+ */
+typedef struct attn_budget attn_budget;
+attn_budget *attn_budget_create(size_t limit_bytes);
+/* After the last of its arenas. NULL is fine. */
+void attn_budget_destroy(attn_budget *budget);
+size_t attn_budget_bytes(const attn_budget *budget);
+
 /* An empty arena that may take up to limit_bytes from the system; NULL without memory. */
 attn_arena *attn_arena_create(size_t limit_bytes);
+/* The same, within a budget that it shares with others; NULL: none. */
+attn_arena *attn_arena_create_within(attn_budget *budget, size_t limit_bytes);
 /* Gives everything back. NULL is fine. */
 void attn_arena_destroy(attn_arena *arena);
 /* Forgets all blocks but keeps the memory for the next use. */
@@ -46,5 +58,7 @@ void attn_arena_release(attn_arena *arena, attn_arena_mark mark);
 size_t attn_arena_bytes(const attn_arena *arena);
 size_t attn_arena_peak_bytes(const attn_arena *arena);
 size_t attn_arena_limit_bytes(const attn_arena *arena);
+/* Whether a block was ever refused because of the arena's own ceiling, rather than for want of memory. */
+bool attn_arena_hit_limit(const attn_arena *arena);
 
 #endif

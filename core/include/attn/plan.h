@@ -141,6 +141,7 @@ typedef struct {
     size_t scratch_bytes; /* arena bytes per thread */
     attn_flops flops;
     double total_flops;
+    double time_flops; /* how many FLOPs of a large product would take as long: softmax and masks at their cost */
 } attn_plan;
 
 /*
