@@ -193,7 +193,8 @@ coverage: ## lines that the tests execute, per folder and in all
 	$(Q)find build/coverage -name '*.gcda' -delete
 	+$(Q)$(MAKE) --no-print-directory MODE=coverage check cases
 	$(Q)lcov --quiet --capture --directory build/coverage --base-directory . --no-external \
-	    --output-file build/coverage/lines.info
+	    --output-file build/coverage/lines.info 2>build/coverage/lcov.log \
+	    || { cat build/coverage/lcov.log >&2; exit 1; }
 	$(Q)awk -v root="$(CURDIR)/" -f scripts/coverage_by_folder.awk build/coverage/lines.info
 
 install: all ## install server, library, headers and attn.pc (PREFIX, LIBDIR, DESTDIR)
