@@ -1,23 +1,28 @@
-# coverage_by_folder.awk: sums lcov's lines per folder; root (a variable) is cut off the paths. Tests do not count.
+# coverage_by_folder.awk: lines that lcov saw executed, per folder; root (a variable) is cut off the paths. Tests do not
+# count. A line that several objects hold is executed when one of them executed it.
 /^SF:/ {
-    folder = substr($0, 4)
-    if (index(folder, root) == 1)
-        folder = substr(folder, length(root) + 1)
-    sub(/\/[^\/]*$/, "", folder)
+    file = substr($0, 4)
+    if (index(file, root) == 1)
+        file = substr(file, length(root) + 1)
 }
-/^LF:/ && folder !~ /^tests/ {
-    lines[folder] += substr($0, 4)
-    all += substr($0, 4)
-}
-/^LH:/ && folder !~ /^tests/ {
-    hit[folder] += substr($0, 4)
-    all_hit += substr($0, 4)
+/^DA:/ && file !~ /^tests\// {
+    split(substr($0, 4), parts, ",")
+    line = file ":" parts[1]
+    hits[line] += parts[2]
 }
 END {
+    for (line in hits) {
+        folder = line
+        sub(/\/[^\/]*$/, "", folder)
+        lines[folder]++
+        executed[folder] += hits[line] > 0
+        all++
+        all_executed += hits[line] > 0
+    }
     for (folder in lines)
-        printf "coverage: %-20s %5d of %5d lines, %5.1f %%\n", folder, hit[folder], lines[folder],
-               100 * hit[folder] / lines[folder] | "sort"
+        printf "coverage: %-20s %5d of %5d lines, %5.1f %%\n", folder, executed[folder], lines[folder],
+               100 * executed[folder] / lines[folder] | "sort"
     close("sort")
     if (all > 0)
-        printf "coverage: %-20s %5d of %5d lines, %5.1f %%\n", "in all", all_hit, all, 100 * all_hit / all
+        printf "coverage: %-20s %5d of %5d lines, %5.1f %%\n", "in all", all_executed, all, 100 * all_executed / all
 }

@@ -19,9 +19,8 @@ static blasint narrow(size_t n)
     return (blasint)n;
 }
 
-void attn_blas_multiply_add(attn_dtype dtype, size_t rows, size_t columns, size_t inner, const void *x,
-                            size_t x_stride, const void *w, size_t w_stride, attn_layout layout, void *y,
-                            size_t y_stride)
+void attn_blas_multiply_add(attn_dtype dtype, size_t rows, size_t columns, size_t inner, const void *x, size_t x_stride,
+                            const void *w, size_t w_stride, attn_layout layout, void *y, size_t y_stride)
 {
     const CBLAS_TRANSPOSE transpose = layout == ATTN_LAYOUT_OUT_IN ? CblasTrans : CblasNoTrans;
     const blasint m = narrow(rows), n = narrow(columns), k = narrow(inner);

@@ -2,8 +2,8 @@
  * dropout.h: which elements dropout keeps, as a function of (seed, stream, position) alone.
  *
  * Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
- * SC 2011. The key is the seed; the counter is (position / 4, stream); word position % 4 of the block decides. No state,
- * so any thread can ask for any element and all get the same answer.
+ * SC 2011. The key is the seed; the counter is (position / 4, stream); word position % 4 of the block decides. No
+ * state, so any thread can ask for any element and all get the same answer.
  */
 #ifndef ATTN_DROPOUT_H
 #define ATTN_DROPOUT_H
@@ -18,8 +18,8 @@ enum { DROPOUT_ATTENTION = 0, DROPOUT_RESIDUAL = 1 };
 void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t block[4]);
 
 /*
- * keep[n] = whether elements first + n of the stream are kept, 0 <= n < count: with probability 1 - p each, 0 <= p <= 1.
- * An element is dropped when its word is below p 2^32.
+ * keep[n] = whether elements first + n of the stream are kept, 0 <= n < count: with probability 1 - p each, 0 <= p
+ * <= 1. An element is dropped when its word is below p 2^32.
  */
 void attn_dropout_keep(uint64_t seed, uint64_t stream, double p, uint64_t first, size_t count, uint8_t *keep);
 

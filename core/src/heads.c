@@ -153,8 +153,7 @@ static attn_status take_memory(struct run *run, const attn_runtime *runtime, att
     job->row_is_empty = attn_arena_take(arena, heads, job->q_len);
     job->task_max_abs = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(double));
     job->partials = attn_arena_take(arena, kernel_partials_bytes(job, runtime->kernel), 1);
-    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL ||
-        job->partials == NULL)
+    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL || job->partials == NULL)
         return ATTN_ERR_NO_MEMORY;
     if (!needs_seen(job))
         return ATTN_OK;
@@ -178,9 +177,8 @@ static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, a
         return ATTN_ERR_NO_MEMORY;
     for (size_t row = 0; row < rows && result->empty_rows_listed < listed; row++)
         if (job->row_is_empty[row])
-            list[result->empty_rows_listed++] = (attn_row){.b = row / job->q_len / job->heads,
-                                                           .h = row / job->q_len % job->heads,
-                                                           .i = row % job->q_len};
+            list[result->empty_rows_listed++] = (attn_row){
+                .b = row / job->q_len / job->heads, .h = row / job->q_len % job->heads, .i = row % job->q_len};
     result->empty_rows = list;
     return ATTN_OK;
 }

@@ -1,5 +1,6 @@
 /*
- * heads.h: attention over all batch items and heads: cuts the work into tasks, lends them scratch, gathers what they say.
+ * heads.h: attention over all batch items and heads: cuts the work into tasks, lends them scratch, gathers what they
+ * say.
  */
 #ifndef ATTN_HEADS_H
 #define ATTN_HEADS_H

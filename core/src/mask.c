@@ -143,7 +143,8 @@ static attn_status check_bias(const attn_tensor *bias, attn_error *err)
                     double x = number_at(bias->data, bias->dtype, offset);
                     if (isnan(x) || x == (double)INFINITY)
                         return attn_fail(err, ATTN_ERR_VALUE, "/masks/bias",
-                                         "bias holds %s; it must be finite or -Infinity", isnan(x) ? "NaN" : "Infinity");
+                                         "bias holds %s; it must be finite or -Infinity",
+                                         isnan(x) ? "NaN" : "Infinity");
                 }
     return ATTN_OK;
 }

@@ -10,8 +10,8 @@
 #include "attn/plan.h"
 
 /*
- * y[row] = norm(x[row]) for rows of d numbers of type dtype (float or double), row-major; y may be x. gain and shift have
- * d numbers, NULL: 1 and 0. Sums are taken in double for both types.
+ * y[row] = norm(x[row]) for rows of d numbers of type dtype (float or double), row-major; y may be x. gain and shift
+ * have d numbers, NULL: 1 and 0. Sums are taken in double for both types.
  */
 void attn_norm_rows(attn_norm_type type, attn_dtype dtype, size_t rows, size_t d, const void *x, const void *gain,
                     const void *shift, double eps, void *y);

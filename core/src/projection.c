@@ -6,8 +6,8 @@ static attn_projection separate(const attn_linear *linear, attn_layout layout, s
 {
     attn_projection p = {.linear = linear, .slices = 1, .columns = heads * d, .inner = inner};
     if (linear->weight->rank == 3)
-        p = (attn_projection){.linear = linear, .slices = heads, .columns = d, .inner = inner,
-                              .step = inner * d, .bias_step = d};
+        p = (attn_projection){
+            .linear = linear, .slices = heads, .columns = d, .inner = inner, .step = inner * d, .bias_step = d};
     p.w_stride = layout == ATTN_LAYOUT_IN_OUT ? p.columns : inner;
     return p;
 }
@@ -19,9 +19,15 @@ static attn_projection fused(const attn_weights *weights, const attn_dims *dims,
     size_t all = (dims->heads + 2 * dims->kv_heads) * dims->d_k, inner = dims->d_query;
     bool in_out = weights->layout == ATTN_LAYOUT_IN_OUT;
     size_t unit = in_out ? 1 : inner; /* elements from one column to the next */
-    return (attn_projection){.linear = &weights->qkv, .slices = slices, .columns = columns, .inner = inner,
-                             .first = first_column * unit, .step = column_step * unit,
-                             .w_stride = in_out ? all : inner, .bias_first = first_column, .bias_step = column_step};
+    return (attn_projection){.linear = &weights->qkv,
+                             .slices = slices,
+                             .columns = columns,
+                             .inner = inner,
+                             .first = first_column * unit,
+                             .step = column_step * unit,
+                             .w_stride = in_out ? all : inner,
+                             .bias_first = first_column,
+                             .bias_step = column_step};
 }
 
 static attn_projection fused_stacked(const attn_weights *weights, const attn_dims *dims, attn_role role)

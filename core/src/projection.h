@@ -12,9 +12,9 @@
 typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V } attn_role;
 
 /*
- * Slices of a role: slices pieces, of columns columns each; piece s gives columns s * columns … of the projected tokens.
- * Piece s starts at element first + s * step of the weight, rows (in_out) or columns (out_in) w_stride apart, and at
- * element bias_first + s * bias_step of the bias.
+ * Slices of a role: slices pieces, of columns columns each; piece s gives columns s * columns … of the projected
+ * tokens. Piece s starts at element first + s * step of the weight, rows (in_out) or columns (out_in) w_stride apart,
+ * and at element bias_first + s * bias_step of the bias.
  */
 typedef struct {
     const attn_linear *linear;

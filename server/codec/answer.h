@@ -1,5 +1,6 @@
 /*
- * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and an error as one.
+ * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and an error as
+ * one.
  */
 #ifndef CODEC_ANSWER_H
 #define CODEC_ANSWER_H

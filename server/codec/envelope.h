@@ -2,33 +2,33 @@
  * envelope.h: the JSON body of a request to the core's own request, and back out what frames an answer.
  *
  * The body is skimmed once: arrays whose first element is a number are lifted out (tensor_scan.h reads them), and the
- * small rest, the envelope, is parsed by jansson: strictly, with duplicates and NUL refused and depth limited. No json_t
- * leaves the envelope's own files.
+ * small rest, the envelope, is parsed by jansson: strictly, with duplicates and NUL refused and depth limited. No
+ * json_t leaves the envelope's own files.
  */
 #ifndef CODEC_ENVELOPE_H
 #define CODEC_ENVELOPE_H
 
-#include "attn/plan.h"
 #include "attn/arena.h"
+#include "attn/plan.h"
 #include "codec/tensor_write.h"
 
 typedef enum { ENVELOPE_ATTENTION, ENVELOPE_LAYER } envelope_kind;
 
 /* Labels for the tokens of one side, echoed in the answer. */
 struct envelope_tokens {
-    const char *json;          /* the list as JSON text; NULL: none */
-    size_t batch;              /* lists of labels; 0 when the request gave one flat list */
-    size_t count;              /* labels in each list */
+    const char *json; /* the list as JSON text; NULL: none */
+    size_t batch;     /* lists of labels; 0 when the request gave one flat list */
+    size_t count;     /* labels in each list */
 };
 
 struct envelope {
-    attn_request request;      /* its tensors and selections live in the arena */
+    attn_request request; /* its tensors and selections live in the arena */
     tensor_form form;
     int digits;
     struct envelope_tokens query_tokens, key_tokens;
-    bool training;             /* options.training */
-    bool has_dropout;          /* options.dropout was given, be it active or not */
-    double dropout_p;          /* as given; request.options.dropout is 0 unless training */
+    bool training;    /* options.training */
+    bool has_dropout; /* options.dropout was given, be it active or not */
+    double dropout_p; /* as given; request.options.dropout is 0 unless training */
 };
 
 /* Once per process, before the first envelope_decode of any thread. */

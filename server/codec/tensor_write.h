@@ -12,7 +12,7 @@ typedef enum { TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64 } tensor
 
 struct tensor_style {
     tensor_form form;
-    int digits;             /* significant, 1 … 17; 0: the shortest text that reads back exactly */
+    int digits;                   /* significant, 1 … 17; 0: the shortest text that reads back exactly */
     bool null_for_minus_infinity; /* masked scores: null instead of "-Infinity"; base64 keeps -infinity */
 };
 

@@ -12,8 +12,7 @@ START_TEST(philox_gives_the_known_answers)
     } known[] = {
         {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {UINT64_MAX, UINT64_MAX, UINT64_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88,
-         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+        {0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         uint32_t block[4];

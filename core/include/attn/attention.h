@@ -35,7 +35,6 @@ typedef struct {
  */
 ATTN_MUST_CHECK attn_status attn_scaled_dot_product(const attn_shape *shape, const float *q, const float *k,
                                                     const float *v, const uint8_t *mask, float *out, float *weights,
-                                                    const attn_runtime *runtime, attn_arena *scratch,
-                                                    attn_error *err);
+                                                    const attn_runtime *runtime, attn_arena *scratch, attn_error *err);
 
 #endif

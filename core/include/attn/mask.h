@@ -25,12 +25,12 @@ typedef enum { ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT } attn_align;
 /* The masks as a caller gives them. A NULL tensor is a mask that is not there; zero-initialised there is none. */
 typedef struct {
     bool causal;
-    attn_align align;           /* base of the offset: kv_len - q_len (bottom right) or 0 (top left) */
-    const attn_tensor *offset;  /* int64, (), (1) or (batch): added to the base; alone, the base is 0 */
-    bool align_given;           /* whether align was said; without it an offset is counted from 0 */
-    const attn_tensor *attend;  /* bool or uint8; broadcast from the right to (batch, heads, q_len, kv_len) */
-    const attn_tensor *bias;    /* the compute type, finite or -infinity; broadcast likewise */
-    const attn_tensor *padding; /* bool or uint8, (batch, kv_len); also (kv_len) when batch is 1 */
+    attn_align align;                 /* base of the offset: kv_len - q_len (bottom right) or 0 (top left) */
+    const attn_tensor *offset;        /* int64, (), (1) or (batch): added to the base; alone, the base is 0 */
+    bool align_given;                 /* whether align was said; without it an offset is counted from 0 */
+    const attn_tensor *attend;        /* bool or uint8; broadcast from the right to (batch, heads, q_len, kv_len) */
+    const attn_tensor *bias;          /* the compute type, finite or -infinity; broadcast likewise */
+    const attn_tensor *padding;       /* bool or uint8, (batch, kv_len); also (kv_len) when batch is 1 */
     const attn_tensor *key_lengths;   /* int64, (batch) */
     const attn_tensor *query_lengths; /* int64, (batch) */
     bool has_window;
@@ -41,9 +41,9 @@ typedef struct {
 typedef struct {
     size_t batch, heads, q_len, kv_len;
     bool causal, has_window;
-    int64_t left, right;        /* of the window */
-    int64_t base_offset;        /* without offset[] */
-    const int64_t *offset;      /* per batch item with offset_stride 0 or 1; NULL: base_offset alone */
+    int64_t left, right;   /* of the window */
+    int64_t base_offset;   /* without offset[] */
+    const int64_t *offset; /* per batch item with offset_stride 0 or 1; NULL: base_offset alone */
     size_t offset_stride;
     const int64_t *kv_lengths, *q_lengths; /* NULL: none; the stride is 0 or 1 */
     size_t kv_lengths_stride, q_lengths_stride;

@@ -28,7 +28,7 @@ typedef struct {
     size_t rows_without_keys;          /* how many */
     const attn_row *empty_rows;        /* the first of them, in order */
     size_t empty_rows_listed;          /* at most ATTN_EMPTY_ROWS_LISTED */
-    double max_abs_score;              /* largest finite |score| that the mask let through, after scale and softcap, before bias */
+    double max_abs_score; /* largest finite |score| that the mask let through, after scale and softcap, before bias */
 } attn_result;
 
 enum { ATTN_EMPTY_ROWS_LISTED = 4096 };

@@ -12,30 +12,30 @@
 #include "attn/tensor.h"
 
 /* Everything that can be asked back, in the order in which it is computed: code, name. */
-#define ATTN_STEP_LIST(X)                                                                                         \
-    X(ATTN_STEP_Q, "q")                   /* (batch, heads, q_len, d_k) after projection */                       \
-    X(ATTN_STEP_K, "k")                   /* (batch, kv_heads, kv_len, d_k) */                                    \
-    X(ATTN_STEP_V, "v")                   /* (batch, kv_heads, kv_len, d_v) */                                    \
-    X(ATTN_STEP_SCORES, "scores")         /* map: q k^T, unscaled */                                              \
-    X(ATTN_STEP_SCALED, "scaled")         /* map: after scale and softcap */                                      \
-    X(ATTN_STEP_MASKED, "masked")         /* map: after bias and mask */                                          \
-    X(ATTN_STEP_ATTENTION, "attention")   /* map: after softmax, before dropout */                                \
-    X(ATTN_STEP_DROPPED, "dropped")       /* map: after dropout */                                                \
-    X(ATTN_STEP_LSE, "lse")               /* (batch, heads, q_len): log of the sum of exp of masked scores */     \
-    X(ATTN_STEP_ENTROPY, "entropy")       /* (batch, heads, q_len): -sum p ln p, in nats */                       \
-    X(ATTN_STEP_CONTEXT, "context")       /* (batch, heads, q_len, d_v): attention v */                           \
-    X(ATTN_STEP_CONCAT, "concat")         /* (batch, q_len, heads * d_v) */                                       \
-    X(ATTN_STEP_PROJECTED, "projected")   /* (batch, q_len, d_out): after the output projection */                \
-    X(ATTN_STEP_RESIDUAL, "residual")     /* (batch, q_len, d_out): query + projected */                          \
-    X(ATTN_STEP_OUTPUT, "output")         /* the result, with the rank of query */                                \
-    X(ATTN_STEP_ATTENTION_MEAN, "attention_mean") /* (batch, q_len, kv_len): mean over the heads */               \
-    X(ATTN_STEP_MASK, "mask")             /* map of bool: what was allowed */
+#define ATTN_STEP_LIST(X)                                                                                              \
+    X(ATTN_STEP_Q, "q")                           /* (batch, heads, q_len, d_k) after projection */                    \
+    X(ATTN_STEP_K, "k")                           /* (batch, kv_heads, kv_len, d_k) */                                 \
+    X(ATTN_STEP_V, "v")                           /* (batch, kv_heads, kv_len, d_v) */                                 \
+    X(ATTN_STEP_SCORES, "scores")                 /* map: q k^T, unscaled */                                           \
+    X(ATTN_STEP_SCALED, "scaled")                 /* map: after scale and softcap */                                   \
+    X(ATTN_STEP_MASKED, "masked")                 /* map: after bias and mask */                                       \
+    X(ATTN_STEP_ATTENTION, "attention")           /* map: after softmax, before dropout */                             \
+    X(ATTN_STEP_DROPPED, "dropped")               /* map: after dropout */                                             \
+    X(ATTN_STEP_LSE, "lse")                       /* (batch, heads, q_len): log of the sum of exp of masked scores */  \
+    X(ATTN_STEP_ENTROPY, "entropy")               /* (batch, heads, q_len): -sum p ln p, in nats */                    \
+    X(ATTN_STEP_CONTEXT, "context")               /* (batch, heads, q_len, d_v): attention v */                        \
+    X(ATTN_STEP_CONCAT, "concat")                 /* (batch, q_len, heads * d_v) */                                    \
+    X(ATTN_STEP_PROJECTED, "projected")           /* (batch, q_len, d_out): after the output projection */             \
+    X(ATTN_STEP_RESIDUAL, "residual")             /* (batch, q_len, d_out): query + projected */                       \
+    X(ATTN_STEP_OUTPUT, "output")                 /* the result, with the rank of query */                             \
+    X(ATTN_STEP_ATTENTION_MEAN, "attention_mean") /* (batch, q_len, kv_len): mean over the heads */                    \
+    X(ATTN_STEP_MASK, "mask")                     /* map of bool: what was allowed */
 
 typedef enum {
 #define ATTN_STEP_ENUM(code, name) code,
     ATTN_STEP_LIST(ATTN_STEP_ENUM)
 #undef ATTN_STEP_ENUM
-    ATTN_STEP_COUNT
+        ATTN_STEP_COUNT
 } attn_step;
 
 const char *attn_step_name(attn_step step);
@@ -88,20 +88,21 @@ typedef struct {
 } attn_selection;
 
 typedef struct {
-    attn_dtype compute;       /* ATTN_F32 or ATTN_F64: the type of every tensor but masks */
-    size_t num_heads;         /* 0: from the weights or inputs, else 1 */
-    size_t kv_num_heads;      /* 0: the same */
-    bool has_scale;           /* false: 1 / sqrt(d_k) */
+    attn_dtype compute;  /* ATTN_F32 or ATTN_F64: the type of every tensor but masks */
+    size_t num_heads;    /* 0: from the weights or inputs, else 1 */
+    size_t kv_num_heads; /* 0: the same */
+    bool has_scale;      /* false: 1 / sqrt(d_k) */
     double scale;
-    double softcap;           /* c in c tanh(s / c); 0: none */
-    bool residual;            /* output = query + projected (the query before any pre-norm) */
+    double softcap; /* c in c tanh(s / c); 0: none */
+    bool residual;  /* output = query + projected (the query before any pre-norm) */
     attn_norm_type norm;
-    attn_norm_position norm_position; /* post: after the residual; pre: on query (and key, value where they default to it) */
+    attn_norm_position
+        norm_position; /* post: after the residual; pre: on query (and key, value where they default to it) */
     double norm_eps;
-    double dropout;           /* p; 0: none. Weights are kept with probability 1 - p and scaled by 1 / (1 - p) */
+    double dropout; /* p; 0: none. Weights are kept with probability 1 - p and scaled by 1 / (1 - p) */
     bool dropout_attention, dropout_residual; /* where: on the weights; on projected before the residual is added */
     uint64_t dropout_seed;
-    uint32_t want;            /* bit 1 << attn_step for each step to give back */
+    uint32_t want; /* bit 1 << attn_step for each step to give back */
     attn_selection heads, queries, keys;
 } attn_options;
 

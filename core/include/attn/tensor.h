@@ -14,28 +14,28 @@
 enum { ATTN_MAX_RANK = 4 };
 
 /* Element types: code, name in requests and answers, bytes of one element. */
-#define ATTN_DTYPE_LIST(X)      \
-    X(ATTN_F32, "float32", 4)   \
-    X(ATTN_F64, "float64", 8)   \
-    X(ATTN_F16, "float16", 2)   \
-    X(ATTN_BF16, "bfloat16", 2) \
-    X(ATTN_I64, "int64", 8)     \
-    X(ATTN_I32, "int32", 4)     \
-    X(ATTN_U8, "uint8", 1)      \
+#define ATTN_DTYPE_LIST(X)                                                                                             \
+    X(ATTN_F32, "float32", 4)                                                                                          \
+    X(ATTN_F64, "float64", 8)                                                                                          \
+    X(ATTN_F16, "float16", 2)                                                                                          \
+    X(ATTN_BF16, "bfloat16", 2)                                                                                        \
+    X(ATTN_I64, "int64", 8)                                                                                            \
+    X(ATTN_I32, "int32", 4)                                                                                            \
+    X(ATTN_U8, "uint8", 1)                                                                                             \
     X(ATTN_BOOL, "bool", 1)
 
 typedef enum {
 #define ATTN_DTYPE_ENUM(code, name, bytes) code,
     ATTN_DTYPE_LIST(ATTN_DTYPE_ENUM)
 #undef ATTN_DTYPE_ENUM
-    ATTN_DTYPE_COUNT
+        ATTN_DTYPE_COUNT
 } attn_dtype;
 
 typedef struct {
     void *data; /* element (0, 0, …); may be anything when a dimension is 0 */
     attn_dtype dtype;
-    int rank;                    /* 0 is a single number */
-    size_t shape[ATTN_MAX_RANK]; /* the first rank entries count */
+    int rank;                        /* 0 is a single number */
+    size_t shape[ATTN_MAX_RANK];     /* the first rank entries count */
     ptrdiff_t stride[ATTN_MAX_RANK]; /* in elements */
 } attn_tensor;
 

@@ -15,7 +15,7 @@ enum {
     TILE_ROWS = 48,  /* query rows of a tile: a multiple of the rows of every register tile */
     TILE_KEYS = 512, /* keys of a tile: partial sums are taken per tile, so this number is part of the result's bits */
     FEW_ROWS = 8,    /* up to so many queries are computed without packing */
-    SPLIT_KEYS = 4 * TILE_KEYS, /* keys of a task for few queries: part of the result's bits too */
+    SPLIT_KEYS = 4 * TILE_KEYS,      /* keys of a task for few queries: part of the result's bits too */
     CHUNK_ROWS_MAX = 22 * TILE_ROWS, /* query rows of a task: keys are packed once for all of them */
     PACK_BYTES = 1 << 20,            /* of packed keys at a time, and of packed values */
 };
@@ -35,15 +35,16 @@ struct attn_operand {
     ptrdiff_t batch_stride, head_stride, row_stride;
 };
 
-/* Attention over all batch items and heads, as the kernels see it. Read-only while tasks run, but for what they fill. */
+/* Attention over all batch items and heads, as the kernels see it. Read-only while tasks run, but for what they fill.
+ */
 struct attn_heads_job {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
     attn_dtype compute;
     struct attn_operand q, k, v;
     struct attn_operand context; /* written: (batch, heads, q_len, d_v) */
     const attn_mask *mask;
-    double scale, softcap;  /* softcap 0: none */
-    double dropout;         /* p; 0: none */
+    double scale, softcap; /* softcap 0: none */
+    double dropout;        /* p; 0: none */
     uint64_t dropout_seed;
     struct attn_map map[MAP_COUNT];
     /* Position among the kept, or SIZE_MAX; NULL: all are kept, in order. Kept counts are those of the maps. */
@@ -51,16 +52,16 @@ struct attn_heads_job {
     size_t kept_heads, kept_queries, kept_keys;
     /* For scores and scaled: which keys any query of the head sees, and which queries see any. (batch, heads, …) */
     const uint8_t *key_is_seen, *query_sees;
-    void *lse, *entropy;    /* (batch, heads, q_len); NULL: not wanted */
-    uint8_t *row_is_empty;  /* (batch, heads, q_len), written */
-    double *task_max_abs;   /* one per task, written: the largest finite |scaled score| that the mask let through */
+    void *lse, *entropy;   /* (batch, heads, q_len); NULL: not wanted */
+    uint8_t *row_is_empty; /* (batch, heads, q_len), written */
+    double *task_max_abs;  /* one per task, written: the largest finite |scaled score| that the mask let through */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* tasks of a head */
     /* Few queries: a task is all query rows and split_keys keys, and what it found waits in partials for the merge. */
     bool few_rows;
     size_t splits; /* tasks of a head */
     void *partials;
-    size_t pack_keys;       /* keys packed at a time: a multiple of TILE_KEYS */
+    size_t pack_keys; /* keys packed at a time: a multiple of TILE_KEYS */
     bool (*is_cancelled)(void *context);
     void *cancel_context;
 };
