@@ -41,8 +41,7 @@ static void FN(keep_scores)(task_t *task, const tile_t *tile)
     tile_t whole = *tile;
     whole.from = 0;
     whole.to = FN(round_up)(tile->keys, PANEL);
-    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
-        task->reach[r / REGISTER_ROWS] = (attn_span){0, whole.to};
+    memset(task->panel_is_seen, 1, (tile->rows + REGISTER_ROWS - 1) / REGISTER_ROWS * PANELS);
     FN(score)(task, &whole, 1);
     for (size_t r = 0; r < tile->rows; r++)
         FN(keep_seen_row)(task, &whole, MAP_SCORES, r, task->s + r * TILE_STRIDE);
@@ -222,6 +221,7 @@ static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
 }
 
 #undef PANEL
+#undef PANELS
 #undef TILE_STRIDE
 #undef task_t
 #undef tile_t

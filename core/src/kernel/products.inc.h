@@ -210,8 +210,7 @@ static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *
     for (size_t d = 0; d < d_k; d += FN(SUM_FEATURES)) {
         const size_t features = FN(least)(d_k - d, FN(SUM_FEATURES));
         for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
-            const attn_span reach = task->reach[r / REGISTER_ROWS];
-            if (column < reach.from || column >= reach.to)
+            if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
                 continue;
             const bool is_full = tile->rows - r >= REGISTER_ROWS;
             const ptrdiff_t q_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
@@ -266,22 +265,38 @@ static inline __attribute__((always_inline)) void FN(context_register_tile)(cons
             FN(store)(o + (size_t)r * o_stride + (size_t)w * LANES, sum[r][w]);
 }
 
-static void FN(context_tile)(task_t *task, const tile_t *tile)
+/* Columns from … to of a group of rows. */
+static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t from, size_t to)
 {
     const size_t columns = task->v_columns;
     const REAL *v = task->v_pack + FN(block_of)(task, tile) * TILE_KEYS * columns;
+    const REAL *p = task->s + r * TILE_STRIDE + from;
+    REAL *o = task->o + (tile->row0 + r) * columns;
+    size_t column = 0;
+    for (; columns - column >= PANEL; column += PANEL)
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, to - from, task->alpha + r, o + column,
+                                  columns, 2);
+    if (column < columns)
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, to - from, task->alpha + r, o + column,
+                                  columns, 1);
+}
+
+/* Runs of panels that some row of the group sees; o has got its alpha with the first. */
+static void FN(context_tile)(task_t *task, const tile_t *tile)
+{
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
-        const attn_span reach = task->reach[r / REGISTER_ROWS];
-        const size_t keys = reach.to - reach.from;
-        const REAL *p = task->s + r * TILE_STRIDE + reach.from;
-        REAL *o = task->o + (tile->row0 + r) * columns;
-        size_t column = 0;
-        for (; columns - column >= PANEL; column += PANEL)
-            FN(context_register_tile)(p, v + column * TILE_KEYS + reach.from * PANEL, keys, task->alpha + r,
-                                      o + column, columns, 2);
-        if (column < columns)
-            FN(context_register_tile)(p, v + column * TILE_KEYS + reach.from * LANES, keys, task->alpha + r,
-                                      o + column, columns, 1);
+        const uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
+        for (size_t from = tile->from / PANEL; from < tile->to / PANEL;) {
+            size_t to = from;
+            while (to < tile->to / PANEL && seen[to])
+                to++;
+            if (to > from) {
+                FN(context_run)(task, tile, r, from * PANEL, to * PANEL);
+                for (size_t row = 0; row < REGISTER_ROWS; row++)
+                    task->alpha[r + row] = 1;
+            }
+            from = to + 1;
+        }
     }
 }
 

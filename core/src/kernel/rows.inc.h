@@ -63,6 +63,24 @@ static void FN(set_reaches)(task_t *task, const tile_t *tile)
                                 : FN(reach_of_rows)(task, tile, r, FN(least)(r + REGISTER_ROWS, tile->rows));
 }
 
+/* Which panels are worth computing: by the spans, or by every row's allow where there is one. */
+static void FN(find_seen_panels)(task_t *task, const tile_t *tile)
+{
+    const bool has_lookup = attn_mask_has_lookup(task->job->mask);
+    for (size_t r = 0; r < tile->rows; r++) {
+        const attn_span reach = task->reach[r / REGISTER_ROWS];
+        uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
+        if (r % REGISTER_ROWS == 0)
+            memset(seen, 0, PANELS);
+        for (size_t c = reach.from; c < reach.to; c += PANEL) {
+            uint8_t any = !has_lookup;
+            for (size_t j = 0; has_lookup && j < PANEL; j++)
+                any |= task->allow[r * TILE_KEYS + c + j];
+            seen[c / PANEL] |= any;
+        }
+    }
+}
+
 /* The part of the tile that row r computes. */
 static tile_t FN(tile_of_row)(const task_t *task, const tile_t *tile, size_t r)
 {
@@ -85,6 +103,7 @@ static bool FN(any_allowed)(task_t *task, tile_t *tile)
         for (size_t r = 0; r < tile->rows; r++)
             if (task->span[r].from < tile->key0 + tile->keys && task->span[r].to > tile->key0)
                 task->row_sees_key[tile->row0 + r] = 1;
+        FN(find_seen_panels)(task, tile);
         return true;
     }
     bool any = false;
@@ -93,6 +112,7 @@ static bool FN(any_allowed)(task_t *task, tile_t *tile)
             task->row_sees_key[tile->row0 + r] = 1;
             any = true;
         }
+    FN(find_seen_panels)(task, tile);
     return any;
 }
 

@@ -6,6 +6,7 @@ enum {
     FN(TILE_STRIDE) = TILE_KEYS + LANES, /* of score rows: not a power of two, to spread over the cache's sets */
 };
 #define PANEL FN(PANEL)
+#define PANELS (TILE_KEYS / PANEL) /* of a tile */
 #define TILE_STRIDE FN(TILE_STRIDE)
 static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "tiles are whole register tiles");
 
@@ -33,6 +34,7 @@ typedef struct {
     uint8_t *allow; /* (TILE_ROWS, TILE_KEYS): the whole mask, where it takes looking up */
     uint8_t *keep;  /* one row of dropout's decisions */
     attn_span *span;  /* keys of each row */
+    uint8_t *panel_is_seen; /* (group of REGISTER_ROWS, panel of the tile): whether any row of the group sees any key of it */
     attn_span *reach; /* columns of the tile that any row of each group of REGISTER_ROWS sees, in whole panels */
 } FN(task);
 #define task_t FN(task)
@@ -102,6 +104,7 @@ static size_t FN(lay_out_tile)(task_t *task, size_t rows, char *scratch)
     task->allow = FN(lend)(scratch, &used, rows * TILE_KEYS, 1);
     task->keep = FN(lend)(scratch, &used, TILE_KEYS, 1);
     task->span = FN(lend)(scratch, &used, rows, sizeof(attn_span));
+    task->panel_is_seen = FN(lend)(scratch, &used, rows / REGISTER_ROWS + 1, TILE_KEYS / PANEL);
     task->reach = FN(lend)(scratch, &used, rows / REGISTER_ROWS + 1, sizeof(attn_span));
     return used;
 }
