@@ -88,7 +88,7 @@ END_TEST
 
 START_TEST(threads_do_not_change_a_byte)
 {
-    const size_t threads[] = {1, 2, 3, 8};
+    const size_t threads[] = {1, 2, 3, 8, 64};
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
         attn_pool *pool = attn_pool_create(threads[t]);
         ck_assert_ptr_nonnull(pool);
