@@ -74,11 +74,13 @@ size_t attn_budget_bytes(const attn_budget *budget)
 
 static bool budget_take(attn_budget *budget, size_t bytes)
 {
-    size_t before = atomic_fetch_add_explicit(&budget->bytes, bytes, memory_order_relaxed);
-    if (bytes <= budget->limit_bytes && before <= budget->limit_bytes - bytes)
-        return true;
-    atomic_fetch_sub_explicit(&budget->bytes, bytes, memory_order_relaxed);
-    return false;
+    size_t before = atomic_load_explicit(&budget->bytes, memory_order_relaxed);
+    do {
+        if (bytes > budget->limit_bytes || before > budget->limit_bytes - bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&budget->bytes, &before, before + bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
 }
 
 attn_arena *attn_arena_create(size_t limit_bytes)
@@ -217,6 +219,10 @@ static struct chunk *new_chunk(attn_arena *arena, size_t need)
         list_free(arena, &arena->spare);
     }
     struct chunk *chunk = chunk_create(arena, bytes);
+    if (chunk == NULL && arena->spare != NULL) {
+        list_free(arena, &arena->spare); /* they may be what the budget wants for */
+        chunk = chunk_create(arena, bytes);
+    }
     if (chunk == NULL)
         return NULL;
     ASAN_POISON_MEMORY_REGION(chunk_data(chunk), chunk->capacity);

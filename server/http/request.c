@@ -302,7 +302,7 @@ static void compute(struct request *request)
     struct chunks *out = reply_begin_json(request, MHD_HTTP_OK);
     const attn_status status = setup->attend(request->route->kind, body, request->body_bytes, &setup->limits, &runtime,
                                              out, &request->clock.times, &error);
-    if (status == ATTN_ERR_CANCELLED && is_late(request)) {
+    if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
         refuse_late(request);
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);

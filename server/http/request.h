@@ -24,7 +24,7 @@ enum { REQUEST_ID_MAX = 128 };
 
 /* Moments, in milliseconds of the monotonic clock. */
 struct request_clock {
-    double begun, received, started;
+    double begun, received;
     double queue_ms;
     bool is_computed;
     struct attend_times times;

@@ -79,8 +79,8 @@ typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS } attn_norm_type;
 typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
 
 /*
- * Which heads, query rows or key columns of the maps are kept. items: ascending or not, each below the dimension;
- * count 0 with items NULL: all.
+ * Which heads, query rows or key columns of the maps are kept. items: all different and below the dimension; ascending
+ * when there are more than 4096. NULL with count 0: all.
  */
 typedef struct {
     const size_t *items;

@@ -2,7 +2,7 @@
  * kernel.h: what a tile kernel computes, and the table entry by which it is chosen.
  *
  * A kernel is the same source (attend.inc.h) compiled for one instruction set, in float and in double. One call handles
- * one task: some query rows of one head against all of its keys.
+ * one task: query rows of one head against its keys, all of them or a split.
  */
 #ifndef ATTN_KERNEL_KERNEL_H
 #define ATTN_KERNEL_KERNEL_H
@@ -57,7 +57,7 @@ struct attn_heads_job {
     double *task_max_abs;  /* one per task, written: the largest finite |scaled score| that the mask let through */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* tasks of a head */
-    /* Few queries: a task is all query rows and split_keys keys, and what it found waits in partials for the merge. */
+    /* Few queries: a task is all query rows and SPLIT_KEYS keys, and what it found waits in partials for the merge. */
     bool few_rows;
     size_t splits; /* tasks of a head */
     void *partials;

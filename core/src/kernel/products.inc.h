@@ -1,8 +1,8 @@
 /*
  * products.inc.h: the two products of a tile, q k^T and p v. Part of attend.inc.h.
  *
- * Many queries: operands are packed in the order in which the register tiles read them. Few queries (decoding): keys and
- * values are read once, where they lie; packing would cost more than the product.
+ * Many queries: keys and values are packed in the order in which the register tiles read them. Few queries (decoding):
+ * keys and values are read once, where they lie; packing would cost more than the product.
  */
 /* ---- packing: operands in the order in which the register tiles read them ---- */
 
@@ -72,7 +72,7 @@ static void FN(pack_keys)(task_t *task, REAL *to, size_t key0, size_t keys)
     const size_t d_k = task->job->d_k;
     const ptrdiff_t stride = task->job->k.row_stride;
     for (size_t j = 0; j < FN(round_up)(keys, PANEL); j += LANES) {
-        const REAL *from = task->k_head + (ptrdiff_t)(key0 + j) * stride;
+        const REAL *from = task->k_head + (j < keys ? (ptrdiff_t)(key0 + j) * stride : 0);
         FN(pack_some_keys)(from, stride, j < keys ? keys - j : 0, d_k, to + j / PANEL * PANEL * d_k + j % PANEL);
     }
 }
@@ -86,10 +86,9 @@ static const REAL *FN(query)(const task_t *task, const tile_t *tile, size_t r)
 static void FN(pack_last_queries)(task_t *task, const tile_t *tile)
 {
     const size_t d_k = task->job->d_k, first = tile->rows / REGISTER_ROWS * REGISTER_ROWS;
-    const REAL *from = FN(query)(task, tile, first);
-    for (size_t r = 0; r < REGISTER_ROWS; r++, from += task->job->q.row_stride)
+    for (size_t r = 0; r < REGISTER_ROWS && first < tile->rows; r++)
         if (first + r < tile->rows)
-            memcpy(task->q_pack + r * d_k, from, d_k * sizeof(REAL));
+            memcpy(task->q_pack + r * d_k, FN(query)(task, tile, first + r), d_k * sizeof(REAL));
         else
             memset(task->q_pack + r * d_k, 0, d_k * sizeof(REAL));
 }
@@ -166,8 +165,8 @@ static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
 }
 
 /*
- * s[r][0 … PANEL) = scale times the sum over d of q[d][r] k[d][…], for REGISTER_ROWS rows. A sum over many features comes
- * in several runs: all but the first add to s, all but the last leave the scale out.
+ * s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows. A sum over many features
+ * comes in several runs: all but the first add to s, all but the last leave the scale out.
  */
 static inline void FN(score_register_tile)(const REAL *restrict q, ptrdiff_t q_stride, const REAL *restrict k,
                                            size_t features, REAL *restrict s, bool is_first, bool is_last, REAL scale,
@@ -215,9 +214,9 @@ static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *
             const bool is_full = tile->rows - r >= REGISTER_ROWS;
             const ptrdiff_t q_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
             const REAL *q = is_full ? FN(query)(task, tile, r) : task->q_pack;
-            FN(score_register_tile)(q + d, q_stride, k + d * PANEL, features,
-                                    task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k, scale,
-                                    task->high + r * LANES, task->low + r * LANES);
+            FN(score_register_tile)
+            (q + d, q_stride, k + d * PANEL, features, task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k,
+             scale, task->high + r * LANES, task->low + r * LANES);
         }
     }
 }
@@ -236,11 +235,9 @@ static void FN(score_tile)(task_t *task, const tile_t *tile, REAL scale)
 }
 
 /* o[r][…] = alpha[r] o[r][…] + sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. */
-static inline __attribute__((always_inline)) void FN(context_register_tile)(const REAL *restrict p,
-                                                                            const REAL *restrict v, size_t keys,
-                                                                            const REAL *restrict alpha,
-                                                                            REAL *restrict o, size_t o_stride,
-                                                                            const int width)
+static inline __attribute__((always_inline)) void
+FN(context_register_tile)(const REAL *restrict p, const REAL *restrict v, size_t keys, const REAL *restrict alpha,
+                          REAL *restrict o, size_t o_stride, const int width)
 {
     vec sum[REGISTER_ROWS][2];
 #pragma GCC unroll 16
@@ -274,11 +271,11 @@ static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t f
     REAL *o = task->o + (tile->row0 + r) * columns;
     size_t column = 0;
     for (; columns - column >= PANEL; column += PANEL)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, to - from, task->alpha + r, o + column,
-                                  columns, 2);
+        FN(context_register_tile)
+        (p, v + column * TILE_KEYS + from * PANEL, to - from, task->alpha + r, o + column, columns, 2);
     if (column < columns)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, to - from, task->alpha + r, o + column,
-                                  columns, 1);
+        FN(context_register_tile)
+        (p, v + column * TILE_KEYS + from * LANES, to - from, task->alpha + r, o + column, columns, 1);
 }
 
 /* Runs of panels that some row of the group sees; o has got its alpha with the first. */
@@ -322,7 +319,6 @@ static void FN(add_odd_values)(task_t *task, const tile_t *tile)
     }
 }
 
-
 /* ---- the two products for few queries ---- */
 
 /* Sums of neighbours: of a in the first half of the lanes, of b in the second. */
@@ -357,7 +353,7 @@ static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stri
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
         sum[j] = (vec){0};
-    /* Key by key, as they lie in memory: the hardware fetches ahead of a run. */
+        /* Key by key, as they lie in memory: the hardware fetches ahead of a run. */
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
         for (size_t d = 0; d < whole; d += LANES)
@@ -407,7 +403,7 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
 
 enum { FN(FEW_WIDTH) = 4 }; /* vectors of features that are summed together */
 
-/* o[…] += sum over keys of p[key] v[key][…] for width vectors of features; row r of p is r * TILE_STRIDE further on. */
+/* o[…] += sum over keys of p[key] v[key][…] for width vectors of features. */
 static inline __attribute__((always_inline)) void FN(context_few_tile)(const REAL *p, const REAL *v, ptrdiff_t v_stride,
                                                                        size_t keys, REAL *o, const int width)
 {
@@ -424,7 +420,7 @@ static inline __attribute__((always_inline)) void FN(context_few_tile)(const REA
         FN(store)(o + w * LANES, sum[w]);
 }
 
-/* One row: all features, over keys from … to of the tile. */
+/* One row: all features, over so many keys from v on. */
 static void FN(context_few_row)(const task_t *task, const REAL *p, const REAL *v, size_t keys, REAL *o)
 {
     const size_t d_v = task->job->d_v;

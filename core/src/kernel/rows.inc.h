@@ -1,6 +1,6 @@
 /*
- * rows.inc.h: what happens to one row of scores: scale, softcap, bias, mask, softmax, dropout, and what is kept of each for
- * the caller. Part of attend.inc.h.
+ * rows.inc.h: what happens to one row of scaled scores: softcap, bias, mask, softmax, dropout, and what is kept of each
+ * for the caller. Part of attend.inc.h.
  */
 /* ---- the mask of a tile ---- */
 
@@ -67,7 +67,7 @@ static void FN(set_reaches)(task_t *task, const tile_t *tile)
 static void FN(find_seen_panels)(task_t *task, const tile_t *tile)
 {
     const bool has_lookup = attn_mask_has_lookup(task->job->mask);
-    for (size_t r = 0; r < tile->rows; r++) {
+    for (size_t r = 0; r < tile->rows && !task->job->few_rows; r++) {
         const attn_span reach = task->reach[r / REGISTER_ROWS];
         uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
         if (r % REGISTER_ROWS == 0)
@@ -189,7 +189,8 @@ static void FN(keep_row)(const task_t *task, const tile_t *tile, int which, size
         FN(keep_cell)(task, row, tile->key0 + c, fill);
 }
 
-/* scores and scaled show every score that was worth reading: of keys that some query sees, for queries that see some. */
+/* scores and scaled show every score that was worth reading: of keys that some query sees, for queries that see some.
+ */
 static void FN(keep_seen_row)(const task_t *task, const tile_t *tile, int which, size_t r, const REAL *x)
 {
     const struct attn_heads_job *job = task->job;
@@ -264,11 +265,11 @@ static REAL FN(exponentiate)(REAL *x, size_t n, REAL m)
 static REAL FN(entropy_sum)(const REAL *x, size_t n, REAL m)
 {
     vec sum = {0};
-    const vec hidden = FN(splat)(-(REAL)INFINITY);
+    const vec zero = {0};
     for (size_t c = 0; c < n; c += LANES) {
         vec y = FN(load)(x + c);
-        vec term = (y - m) * FN(exp)(y - m);
-        sum += (vec)((ivec)term & (y != hidden));
+        vec p = FN(exp)(y - m);
+        sum += (vec)((ivec)((y - m) * p) & (p != zero)); /* p ln p goes to 0, also where y - m is -infinity */
     }
     return FN(sum_lanes)(sum);
 }
@@ -290,8 +291,8 @@ static void FN(drop_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
     const REAL gain = job->dropout < 1 ? (REAL)(1 / (1 - job->dropout)) : 0;
     uint64_t row = ((uint64_t)task->b * job->heads + task->h) * job->q_len + task->first_row + tile->row0 + r;
     size_t end = tile->to < tile->keys ? tile->to : tile->keys;
-    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout,
-                      row * job->kv_len + tile->key0 + tile->from, end - tile->from, task->keep);
+    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, row * job->kv_len + tile->key0 + tile->from,
+                      end - tile->from, task->keep);
     for (size_t c = tile->from; c < end; c++)
         x[c] = task->keep[c - tile->from] ? x[c] * gain : 0;
 }
@@ -339,14 +340,13 @@ static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *ma
     REAL alpha = m == before ? 1 : FN(exp_one)(before - shift);
     if (task->job->entropy != NULL) {
         REAL moved = alpha == 0 || m == before ? 0 : (before - shift) * task->l[row];
-        task->entropy_sum[row] =
-            alpha * (task->entropy_sum[row] + moved) + FN(entropy_sum)(from, n, shift);
+        task->entropy_sum[row] = alpha * (task->entropy_sum[row] + moved) + FN(entropy_sum)(from, n, shift);
     }
     task->l[row] = alpha * task->l[row] + FN(exponentiate)(from, n, shift);
     task->m[row] = m;
     task->alpha[r] = alpha;
     if (task->block_max != NULL)
-        task->block_max[row * task->key_blocks + tile->key0 / TILE_KEYS] = shift;
+        task->block_max[row * task->key_blocks + tile->key0 / TILE_KEYS] = m;
     FN(keep_row)(task, tile, MAP_ATTENTION, r, x, 0);
     FN(keep_row)(task, tile, MAP_MEAN_SOURCE, r, x, 0);
     if (task->job->dropout > 0) {
@@ -354,4 +354,3 @@ static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *ma
         FN(keep_row)(task, tile, MAP_DROPPED, r, x, 0);
     }
 }
-
