@@ -1,8 +1,7 @@
 /*
  * attend.inc.h: one task of attention: query rows of one head against its keys, tile by tile.
  *
- * Included by instantiate.inc.h once for float and once for double. For each tile of TILE_ROWS queries by TILE_KEYS
- * keys:
+ * Included by instantiate.inc.h once for float and once for double. For each tile of TILE_ROWS queries by TILE_KEYS keys:
  *
  *     s = scale q k^T     register tiles over packed keys
  *     x = s               after softcap, bias, mask: row by row, in place
@@ -14,10 +13,10 @@
  * (2022). Every number is added in an order that the positions of keys and features fix: which rows share a tile, which
  * thread runs it, what is skipped because nobody attends to it and what is kept for the caller change no bit.
  */
+#include "kernel/vector.inc.h"
+#include "kernel/task.inc.h"
 #include "kernel/products.inc.h"
 #include "kernel/rows.inc.h"
-#include "kernel/task.inc.h"
-#include "kernel/vector.inc.h"
 
 /* ---- a tile, and the task ---- */
 
@@ -36,8 +35,7 @@ static bool FN(keeps_scores)(const struct attn_heads_job *job)
     return job->map[MAP_SCORES].data != NULL || job->map[MAP_SCALED].data != NULL;
 }
 
-/* scores and scaled of the whole tile, hidden columns too: computed apart, so that asking for them changes nothing
- * else. */
+/* scores and scaled of the whole tile, hidden columns too: computed apart, so that asking for them changes nothing else. */
 static void FN(keep_scores)(task_t *task, const tile_t *tile)
 {
     tile_t whole = *tile;
@@ -98,7 +96,8 @@ static void FN(finish_map_row)(const task_t *task, int which, size_t row, REAL m
         else
             for (size_t j = from; j < to; j++) {
                 size_t slot = job->key_slot == NULL ? j : job->key_slot[j];
-                if (slot != SIZE_MAX && (is_plain || attn_mask_allows(job->mask, job->compute, task->b, task->h, i, j)))
+                if (slot != SIZE_MAX &&
+                    (is_plain || attn_mask_allows(job->mask, job->compute, task->b, task->h, i, j)))
                     x[slot] *= gain;
             }
     }
@@ -195,7 +194,8 @@ static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
     const REAL alpha = m == before ? 1 : FN(exp_one)(before - shift), beta = FN(exp_one)(other - shift);
     const REAL moved = alpha == 0 || m == before ? 0 : (before - shift) * to->l[row];
     const REAL other_moved = beta == 0 || m == other ? 0 : (other - shift) * from->l[row];
-    to->entropy_sum[row] = alpha * (to->entropy_sum[row] + moved) + beta * (from->entropy_sum[row] + other_moved);
+    to->entropy_sum[row] =
+        alpha * (to->entropy_sum[row] + moved) + beta * (from->entropy_sum[row] + other_moved);
     to->l[row] = alpha * to->l[row] + beta * from->l[row];
     to->m[row] = m;
     to->row_sees_key[row] = 1;

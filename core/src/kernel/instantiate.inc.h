@@ -1,6 +1,6 @@
 /*
- * instantiate.inc.h: one kernel: attend.inc.h in float and in double for the instruction set of the including file,
- * which defines KERNEL (its name), VECTOR_BYTES and REGISTER_ROWS (rows of the register tile).
+ * instantiate.inc.h: one kernel: attend.inc.h in float and in double for the instruction set of the including file, which
+ * defines KERNEL (its name), VECTOR_BYTES and REGISTER_ROWS (rows of the register tile).
  */
 #include <assert.h>
 #include <math.h>
@@ -15,25 +15,25 @@
 #include "kernel/kernel.h"
 
 #define JOIN3_(a, b, c) a##_##b##_##c
-#define JOIN3(a, b, c)  JOIN3_(a, b, c)
-#define JOIN2_(a, b)    a##_##b
-#define JOIN2(a, b)     JOIN2_(a, b)
-#define TEXT_(a)        #a
-#define TEXT(a)         TEXT_(a)
+#define JOIN3(a, b, c) JOIN3_(a, b, c)
+#define JOIN2_(a, b) a##_##b
+#define JOIN2(a, b) JOIN2_(a, b)
+#define TEXT_(a) #a
+#define TEXT(a) TEXT_(a)
 
-#define FN(name)       JOIN3(name, KERNEL, f32)
-#define REAL           float
-#define INTEGER        int32_t
-#define REAL_BITS      32
-#define EXPONENT_BIAS  127
-#define MANTISSA_BITS  23
+#define FN(name) JOIN3(name, KERNEL, f32)
+#define REAL float
+#define INTEGER int32_t
+#define REAL_BITS 32
+#define EXPONENT_BIAS 127
+#define MANTISSA_BITS 23
 #define ROUNDING_SHIFT 12582912.0f /* 1.5 * 2^23 */
-#define EXP_LOWEST     -104.0f     /* e^-104 rounds to 0 */
-#define EXP_HIGHEST    89.0f       /* e^89 is infinite */
-#define LN2_HIGH       0.693359375f
-#define LN2_LOW        -2.12194440e-4f
+#define EXP_LOWEST -104.0f         /* e^-104 rounds to 0 */
+#define EXP_HIGHEST 89.0f          /* e^89 is infinite */
+#define LN2_HIGH 0.693359375f
+#define LN2_LOW -2.12194440e-4f
 /* Moshier, Cephes, expf: (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2 */
-#define EXP_COEFFICIENTS                                                                                               \
+#define EXP_COEFFICIENTS \
     1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f
 #include "kernel/attend.inc.h"
 #undef FN
@@ -52,20 +52,20 @@
 #undef ivec
 #undef LANES
 
-#define FN(name)       JOIN3(name, KERNEL, f64)
-#define REAL           double
-#define INTEGER        int64_t
-#define REAL_BITS      64
-#define EXPONENT_BIAS  1023
-#define MANTISSA_BITS  52
+#define FN(name) JOIN3(name, KERNEL, f64)
+#define REAL double
+#define INTEGER int64_t
+#define REAL_BITS 64
+#define EXPONENT_BIAS 1023
+#define MANTISSA_BITS 52
 #define ROUNDING_SHIFT 6755399441055744.0 /* 1.5 * 2^52 */
-#define EXP_LOWEST     -746.0
-#define EXP_HIGHEST    710.0
-#define LN2_HIGH       6.93147180369123816490e-01
-#define LN2_LOW        1.90821492927058770002e-10
+#define EXP_LOWEST -746.0
+#define EXP_HIGHEST 710.0
+#define LN2_HIGH 6.93147180369123816490e-01
+#define LN2_LOW 1.90821492927058770002e-10
 /* The series: 1/13! … 1/2!; the first term left out is below 5e-18. */
-#define EXP_COEFFICIENTS                                                                                               \
-    1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,           \
+#define EXP_COEFFICIENTS                                                                                          \
+    1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, \
         1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5
 #include "kernel/attend.inc.h"
 

@@ -1,8 +1,8 @@
 /*
  * products.inc.h: the two products of a tile, q k^T and p v. Part of attend.inc.h.
  *
- * Many queries: keys and values are packed in the order in which the register tiles read them. Few queries (decoding):
- * keys and values are read once, where they lie; packing would cost more than the product.
+ * Many queries: keys and values are packed in the order in which the register tiles read them. Few queries (decoding): keys and
+ * values are read once, where they lie; packing would cost more than the product.
  */
 /* ---- packing: operands in the order in which the register tiles read them ---- */
 
@@ -165,8 +165,8 @@ static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
 }
 
 /*
- * s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows. A sum over many features
- * comes in several runs: all but the first add to s, all but the last leave the scale out.
+ * s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows. A sum over many features comes
+ * in several runs: all but the first add to s, all but the last leave the scale out.
  */
 static inline void FN(score_register_tile)(const REAL *restrict q, ptrdiff_t q_stride, const REAL *restrict k,
                                            size_t features, REAL *restrict s, bool is_first, bool is_last, REAL scale,
@@ -214,9 +214,9 @@ static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *
             const bool is_full = tile->rows - r >= REGISTER_ROWS;
             const ptrdiff_t q_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
             const REAL *q = is_full ? FN(query)(task, tile, r) : task->q_pack;
-            FN(score_register_tile)
-            (q + d, q_stride, k + d * PANEL, features, task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k,
-             scale, task->high + r * LANES, task->low + r * LANES);
+            FN(score_register_tile)(q + d, q_stride, k + d * PANEL, features,
+                                    task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k, scale,
+                                    task->high + r * LANES, task->low + r * LANES);
         }
     }
 }
@@ -235,9 +235,11 @@ static void FN(score_tile)(task_t *task, const tile_t *tile, REAL scale)
 }
 
 /* o[r][…] = alpha[r] o[r][…] + sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. */
-static inline __attribute__((always_inline)) void
-FN(context_register_tile)(const REAL *restrict p, const REAL *restrict v, size_t keys, const REAL *restrict alpha,
-                          REAL *restrict o, size_t o_stride, const int width)
+static inline __attribute__((always_inline)) void FN(context_register_tile)(const REAL *restrict p,
+                                                                            const REAL *restrict v, size_t keys,
+                                                                            const REAL *restrict alpha,
+                                                                            REAL *restrict o, size_t o_stride,
+                                                                            const int width)
 {
     vec sum[REGISTER_ROWS][2];
 #pragma GCC unroll 16
@@ -271,11 +273,11 @@ static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t f
     REAL *o = task->o + (tile->row0 + r) * columns;
     size_t column = 0;
     for (; columns - column >= PANEL; column += PANEL)
-        FN(context_register_tile)
-        (p, v + column * TILE_KEYS + from * PANEL, to - from, task->alpha + r, o + column, columns, 2);
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, to - from, task->alpha + r, o + column,
+                                  columns, 2);
     if (column < columns)
-        FN(context_register_tile)
-        (p, v + column * TILE_KEYS + from * LANES, to - from, task->alpha + r, o + column, columns, 1);
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, to - from, task->alpha + r, o + column,
+                                  columns, 1);
 }
 
 /* Runs of panels that some row of the group sees; o has got its alpha with the first. */
@@ -353,7 +355,7 @@ static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stri
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
         sum[j] = (vec){0};
-        /* Key by key, as they lie in memory: the hardware fetches ahead of a run. */
+    /* Key by key, as they lie in memory: the hardware fetches ahead of a run. */
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
         for (size_t d = 0; d < whole; d += LANES)

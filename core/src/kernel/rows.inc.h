@@ -1,6 +1,6 @@
 /*
- * rows.inc.h: what happens to one row of scaled scores: softcap, bias, mask, softmax, dropout, and what is kept of each
- * for the caller. Part of attend.inc.h.
+ * rows.inc.h: what happens to one row of scaled scores: softcap, bias, mask, softmax, dropout, and what is kept of each for
+ * the caller. Part of attend.inc.h.
  */
 /* ---- the mask of a tile ---- */
 
@@ -189,8 +189,7 @@ static void FN(keep_row)(const task_t *task, const tile_t *tile, int which, size
         FN(keep_cell)(task, row, tile->key0 + c, fill);
 }
 
-/* scores and scaled show every score that was worth reading: of keys that some query sees, for queries that see some.
- */
+/* scores and scaled show every score that was worth reading: of keys that some query sees, for queries that see some. */
 static void FN(keep_seen_row)(const task_t *task, const tile_t *tile, int which, size_t r, const REAL *x)
 {
     const struct attn_heads_job *job = task->job;
@@ -291,8 +290,8 @@ static void FN(drop_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
     const REAL gain = job->dropout < 1 ? (REAL)(1 / (1 - job->dropout)) : 0;
     uint64_t row = ((uint64_t)task->b * job->heads + task->h) * job->q_len + task->first_row + tile->row0 + r;
     size_t end = tile->to < tile->keys ? tile->to : tile->keys;
-    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, row * job->kv_len + tile->key0 + tile->from,
-                      end - tile->from, task->keep);
+    attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout,
+                      row * job->kv_len + tile->key0 + tile->from, end - tile->from, task->keep);
     for (size_t c = tile->from; c < end; c++)
         x[c] = task->keep[c - tile->from] ? x[c] * gain : 0;
 }
@@ -340,7 +339,8 @@ static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *ma
     REAL alpha = m == before ? 1 : FN(exp_one)(before - shift);
     if (task->job->entropy != NULL) {
         REAL moved = alpha == 0 || m == before ? 0 : (before - shift) * task->l[row];
-        task->entropy_sum[row] = alpha * (task->entropy_sum[row] + moved) + FN(entropy_sum)(from, n, shift);
+        task->entropy_sum[row] =
+            alpha * (task->entropy_sum[row] + moved) + FN(entropy_sum)(from, n, shift);
     }
     task->l[row] = alpha * task->l[row] + FN(exponentiate)(from, n, shift);
     task->m[row] = m;
@@ -354,3 +354,4 @@ static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *ma
         FN(keep_row)(task, tile, MAP_DROPPED, r, x, 0);
     }
 }
+

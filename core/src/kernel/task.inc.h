@@ -2,11 +2,11 @@
  * task.inc.h: what one task of attention works with: its place in the job and its scratch memory. Part of attend.inc.h.
  */
 enum {
-    FN(PANEL) = 2 * LANES,               /* columns of a register tile */
+    FN(PANEL) = 2 * LANES,            /* columns of a register tile */
     FN(TILE_STRIDE) = TILE_KEYS + LANES, /* of score rows: not a power of two, to spread over the cache's sets */
 };
-#define PANEL       FN(PANEL)
-#define PANELS      (TILE_KEYS / PANEL) /* of a tile */
+#define PANEL FN(PANEL)
+#define PANELS (TILE_KEYS / PANEL) /* of a tile */
 #define TILE_STRIDE FN(TILE_STRIDE)
 static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "tiles are whole register tiles");
 
@@ -31,13 +31,12 @@ typedef struct {
     /* one tile */
     REAL *q_pack; /* the last group of rows, when it is not full */
     REAL *s, *alpha;
-    REAL *high, *low;       /* (row, lane): extremes of the scaled scores, where score_tile found them on its way */
-    uint8_t *allow;         /* (TILE_ROWS, TILE_KEYS): the whole mask, where it takes looking up */
-    uint8_t *keep;          /* one row of dropout's decisions */
-    attn_span *span;        /* keys of each row */
-    uint8_t *panel_is_seen; /* (group of REGISTER_ROWS, panel of the tile): whether any row of the group sees any key of
-                               it */
-    attn_span *reach;       /* columns of the tile that any row of each group of REGISTER_ROWS sees, in whole panels */
+    REAL *high, *low; /* (row, lane): extremes of the scaled scores, where score_tile found them on its way */
+    uint8_t *allow; /* (TILE_ROWS, TILE_KEYS): the whole mask, where it takes looking up */
+    uint8_t *keep;  /* one row of dropout's decisions */
+    attn_span *span;  /* keys of each row */
+    uint8_t *panel_is_seen; /* (group of REGISTER_ROWS, panel of the tile): whether any row of the group sees any key of it */
+    attn_span *reach; /* columns of the tile that any row of each group of REGISTER_ROWS sees, in whole panels */
 } FN(task);
 #define task_t FN(task)
 
@@ -85,7 +84,8 @@ static size_t FN(lay_out_rows)(task_t *task, size_t rows, char *memory)
 static size_t FN(lay_out_block_max)(const struct attn_heads_job *job, task_t *task, size_t rows, char *memory)
 {
     size_t used = 0;
-    task->block_max = FN(keeps_weights)(job) ? FN(lend)(memory, &used, rows * task->key_blocks, sizeof(REAL)) : NULL;
+    task->block_max =
+        FN(keeps_weights)(job) ? FN(lend)(memory, &used, rows * task->key_blocks, sizeof(REAL)) : NULL;
     return used;
 }
 

@@ -7,7 +7,7 @@ typedef REAL FN(vec) __attribute__((vector_size(VECTOR_BYTES)));
 typedef REAL FN(loose) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
 typedef INTEGER FN(ivec) __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint8_t FN(bytes) __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL)), aligned(1), may_alias));
-#define vec  FN(vec)
+#define vec FN(vec)
 #define ivec FN(ivec)
 
 enum { FN(LANES) = VECTOR_BYTES / sizeof(REAL) };
@@ -126,8 +126,7 @@ static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
 
 /*
  * e^x to within 1 ulp or so: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n put into the exponent.
- * Exactly 1 at 0 and 0 at -infinity; NaN stays NaN. Cody and Waite, "Software Manual for the Elementary Functions",
- * 1980.
+ * Exactly 1 at 0 and 0 at -infinity; NaN stays NaN. Cody and Waite, "Software Manual for the Elementary Functions", 1980.
  */
 static inline vec FN(exp)(vec x)
 {
