@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # check_arm64.sh: cross-builds for AArch64 and runs the tests of the core's numbers under an emulator.
 #
-# Needs root and apt (adds the arm64 architecture). Exits with 77, and says why, where that is not to be had.
+# It adds the arm64 architecture to apt, whose packages may replace those of the machine: so it wants a machine or
+# container of its own, as root, and ATTN_ARM64=1 to say that this is one. Else it exits with 77 and says why.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 skip() { echo "skipped: $1"; exit 77; }
+[ "${ATTN_ARM64:-}" = 1 ] || skip "set ATTN_ARM64=1 on a machine of its own"
 [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || skip "needs root and apt-get"
 [ "$(dpkg --print-architecture)" = amd64 ] || skip "cross-building is tried on amd64 only"
 
