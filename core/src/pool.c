@@ -4,10 +4,12 @@
  * One lock guards a first-in first-out queue of jobs and a list of open regions (a region is one call of
  * attn_runtime.run). An idle thread takes a job when there is one, else joins a region that has tasks left. The tasks
  * of a region are handed out by an atomic counter, so the lock is taken per helper and not per task. The caller of a
- * region works too, takes no other work meanwhile, and leaves when the last helper has: regions can be nested freely.
+ * region leaves when the last helper has. When it is a thread of the pool it works too, as worker 0, and takes no other
+ * work meanwhile, so regions can be nested freely; a caller from outside waits.
  */
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -28,8 +30,8 @@ struct pool_region {
     void *argument;
     size_t tasks;
     atomic_size_t next_task;
-    uint64_t workers_taken[POOL_THREADS_MAX / WORD_BITS]; /* worker 0 is the caller */
-    size_t helpers;
+    uint64_t workers_taken[POOL_THREADS_MAX / WORD_BITS];
+    size_t helpers, helpers_most;
     pthread_cond_t helpers_left;
 };
 
@@ -89,7 +91,7 @@ static void region_return_worker(struct pool_region *region, size_t worker)
 static struct pool_region *region_to_help(const attn_pool *pool)
 {
     struct pool_region *region = pool->regions;
-    while (region != NULL && !(region_has_tasks(region) && region->helpers + 1 < pool->threads))
+    while (region != NULL && !(region_has_tasks(region) && region->helpers < region->helpers_most))
         region = region->next;
     return region;
 }
@@ -109,9 +111,13 @@ static void help_region(attn_pool *pool, struct pool_region *region)
         pthread_cond_signal(&region->helpers_left);
 }
 
+/* The pool that this thread belongs to; a caller from outside is not to work beside the threads of all processors. */
+static _Thread_local const attn_pool *own_pool;
+
 static void *pool_thread(void *argument)
 {
     attn_pool *pool = argument;
+    own_pool = pool;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct pool_region *region = NULL;
@@ -144,6 +150,26 @@ static void pool_end(attn_pool *pool)
     free(pool);
 }
 
+/*
+ * As many threads as processors: each keeps to one. Left free, a thread that is woken may be put behind the one that
+ * woke it, and wait there for milliseconds beside an idle processor; on virtual machines that was the rule.
+ */
+static void spread_over_processors(attn_pool *pool)
+{
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || (size_t)CPU_COUNT(&all) != pool->threads)
+        return;
+    size_t thread = 0;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && thread < pool->threads; cpu++) {
+        if (!CPU_ISSET(cpu, &all))
+            continue;
+        cpu_set_t own;
+        CPU_ZERO(&own);
+        CPU_SET(cpu, &own);
+        (void)pthread_setaffinity_np(pool->thread[thread++], sizeof own, &own);
+    }
+}
+
 attn_pool *attn_pool_create(size_t threads)
 {
     if (threads == 0 || threads > POOL_THREADS_MAX)
@@ -159,8 +185,10 @@ attn_pool *attn_pool_create(size_t threads)
     while (pool->threads < threads && pthread_create(&pool->thread[pool->threads], NULL, pool_thread, pool) == 0)
         pool->threads++;
     pthread_mutex_unlock(&pool->lock);
-    if (pool->threads == threads)
+    if (pool->threads == threads) {
+        spread_over_processors(pool);
         return pool;
+    }
     pool_end(pool);
     return NULL;
 }
@@ -201,7 +229,9 @@ static void region_open(attn_pool *pool, struct pool_region *region)
     if (region->next != NULL)
         region->next->link = &region->next;
     pool->regions = region;
-    size_t wanted = region->tasks - 1;
+    size_t wanted = region->tasks;
+    if (wanted > region->helpers_most)
+        wanted = region->helpers_most;
     if (wanted > pool->idle)
         wanted = pool->idle;
     for (size_t i = 0; i < wanted; i++)
@@ -209,9 +239,12 @@ static void region_open(attn_pool *pool, struct pool_region *region)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Waits until no task is left and no helper at work. */
 static void region_close(attn_pool *pool, struct pool_region *region)
 {
     pthread_mutex_lock(&pool->lock);
+    while (region_has_tasks(region))
+        pthread_cond_wait(&region->helpers_left, &pool->lock);
     *region->link = region->next;
     if (region->next != NULL)
         region->next->link = region->link;
@@ -223,16 +256,21 @@ static void region_close(attn_pool *pool, struct pool_region *region)
 static void pool_run(void *context, size_t tasks, attn_task *task, void *argument)
 {
     attn_pool *pool = context;
-    if (tasks <= 1 || pool->threads == 1) {
+    const bool is_member = own_pool == pool;
+    if (tasks <= 1 || (is_member && pool->threads == 1)) {
         for (size_t i = 0; i < tasks; i++)
             task(argument, i, 0);
         return;
     }
-    struct pool_region region = {.task = task, .argument = argument, .tasks = tasks, .workers_taken = {1}};
+    struct pool_region region = {.task = task,
+                                 .argument = argument,
+                                 .tasks = tasks,
+                                 .workers_taken = {is_member},
+                                 .helpers_most = pool->threads - is_member};
     pthread_cond_init(&region.helpers_left, NULL);
     region_open(pool, &region);
     size_t index = 0;
-    while (region_take_task(&region, &index))
+    while (is_member && region_take_task(&region, &index))
         task(argument, index, 0);
     region_close(pool, &region);
     pthread_cond_destroy(&region.helpers_left);
