@@ -12,8 +12,6 @@
 #include "http/cors.h"
 #include "http/request.h"
 
-static const char json_type[] = "application/json", problem_type[] = "application/problem+json";
-
 /* Sent when there is no memory to write anything better. */
 static const char no_memory_text[] =
     "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
@@ -54,30 +52,25 @@ static const struct outcome problems[] = {
 #undef REPLY_PROBLEM_ROW
 };
 
-static void begin(struct request *request, unsigned status, const char *content_type)
+struct chunks *reply_begin(struct request *request, unsigned status, enum media media)
 {
     request->reply = (struct reply){
         .status = status,
-        .content_type = content_type,
+        .content_type = media_name(media),
         .chunks = chunks_begin(request->arena),
     };
-}
-
-struct chunks *reply_begin_json(struct request *request, unsigned status)
-{
-    begin(request, status, json_type);
     return &request->reply.chunks;
 }
 
-void reply_constant(struct request *request, const char *content_type, struct text_span text)
+void reply_constant(struct request *request, enum media media, struct text_span text)
 {
-    begin(request, MHD_HTTP_OK, content_type);
+    reply_begin(request, MHD_HTTP_OK, media);
     request->reply.constant = text;
 }
 
 void reply_options(struct request *request, const char *allow, bool is_preflight)
 {
-    begin(request, MHD_HTTP_NO_CONTENT, NULL);
+    request->reply = (struct reply){.status = MHD_HTTP_NO_CONTENT};
     request->reply.is_preflight = is_preflight;
     snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
 }
@@ -85,7 +78,7 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 static void reply_error(struct request *request, struct outcome outcome, const attn_error *error)
 {
     const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
-    begin(request, outcome.status, as_problem ? problem_type : json_type);
+    reply_begin(request, outcome.status, as_problem ? MEDIA_PROBLEM : MEDIA_JSON);
     answer_write_error(error, outcome.type, outcome.title, (int)outcome.status, request->id, &request->reply.chunks);
     if (outcome.status == MHD_HTTP_SERVICE_UNAVAILABLE)
         request->reply.retry_after_s = executor_retry_after_s(request->server->setup.executor);
@@ -140,7 +133,8 @@ static struct MHD_Response *response_of_pieces(struct request *request)
         reply->sent_bytes = reply->chunks.total_bytes;
         return MHD_create_response_from_iovec(reply->pieces, reply->piece_count, NULL, NULL);
     }
-    *reply = (struct reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE, .content_type = json_type, .retry_after_s = 1};
+    *reply = (struct reply){
+        .status = MHD_HTTP_SERVICE_UNAVAILABLE, .content_type = media_name(MEDIA_JSON), .retry_after_s = 1};
     reply->sent_bytes = sizeof no_memory_text - 1;
     return response_of_text(text_span_of(no_memory_text));
 }
@@ -213,7 +207,7 @@ enum MHD_Result reply_without_memory(struct MHD_Connection *connection)
     struct MHD_Response *response = response_of_text(text_span_of(no_memory_text));
     if (response == NULL)
         return MHD_NO;
-    add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, json_type);
+    add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, media_name(MEDIA_JSON));
     add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     add_field(response, MHD_HTTP_HEADER_CONNECTION, "close");
     const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SERVICE_UNAVAILABLE, response);

@@ -9,6 +9,7 @@
 #include <microhttpd.h>
 
 #include "codec/chunks.h"
+#include "codec/media.h"
 #include "text.h"
 
 struct request;
@@ -53,10 +54,10 @@ struct reply {
     uint64_t sent_bytes;    /* of the body, for the log */
 };
 
-/* The reply is JSON in request->reply.chunks, to be written by the caller. */
-struct chunks *reply_begin_json(struct request *request, unsigned status);
+/* The reply is of that media type, in request->reply.chunks, to be written by the caller. */
+struct chunks *reply_begin(struct request *request, unsigned status, enum media media);
 /* The reply is a text that lives as long as the program. */
-void reply_constant(struct request *request, const char *content_type, struct text_span text);
+void reply_constant(struct request *request, enum media media, struct text_span text);
 /* 204 with Allow; is_preflight adds the answers to a CORS preflight. */
 void reply_options(struct request *request, const char *allow, bool is_preflight);
 /* The reply is a refusal of our own. */

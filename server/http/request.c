@@ -200,6 +200,7 @@ static enum MHD_Result take_header(struct request *request, const char *method, 
         request->route->answer(request);
         return answer_header(request);
     }
+    request->before_body = attn_arena_mark_here(request->arena);
     if (!prepare_body(request))
         return answer_header(request);
     request->phase = REQUEST_BODY;
@@ -299,9 +300,21 @@ static void compute(struct request *request)
         return;
     }
     attn_error error = {.status = ATTN_OK};
-    struct chunks *out = reply_begin_json(request, MHD_HTTP_OK);
-    const attn_status status = setup->attend(request->route->kind, body, request->body_bytes, &setup->limits, &runtime,
-                                             out, &request->clock.times, &error);
+    struct call call = {
+        .body = body,
+        .body_bytes = request->body_bytes,
+        .body_media = request->body_media,
+        .answer_media = request->answer_media,
+        .names = request->names,
+        .parameters = request->parameters,
+        .parameter_count = request->parameter_count,
+        .limits = setup->limits,
+        .runtime = &runtime,
+        .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
+        .err = &error,
+    };
+    const attn_status status = (setup->instead != NULL ? setup->instead : request->route->service)(&call);
+    request->clock.times = call.times;
     if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
         refuse_late(request);
     } else if (status != ATTN_OK) {
