@@ -143,8 +143,9 @@ static bool is_type_welcome(struct request *request)
 {
     char names[NAMES_MAX];
     const struct guard_fields *fields = &request->fields;
-    if (fields->content_encoding != NULL && !text_equal_fold(text_span_of(fields->content_encoding), "identity"))
-        reply_refuse(request, PROBLEM_ENCODING, "Content-Encoding %.64s is not supported; send the body as it is",
+    if (!negotiate_body_coding(fields->content_encoding, &request->body_coding))
+        reply_refuse(request, PROBLEM_ENCODING,
+                     "Content-Encoding %.64s is not supported; send the body as it is, or in gzip or zstd",
                      fields->content_encoding);
     else if ((request->body_media = negotiate_body(fields->content_type, request->route->reads)) == MEDIA_COUNT)
         reply_refuse(request, PROBLEM_MEDIA_TYPE,

@@ -100,6 +100,46 @@ bool negotiate_prefers_problem(const struct negotiation *negotiation)
            (problem->quality > json->quality || (problem->quality == json->quality && json->precision < 3));
 }
 
+/* "x-gzip" is gzip's name of old (RFC 9110, section 8.4.1.3). */
+static bool names_coding(struct text_span name, enum coding coding)
+{
+    return text_equal_fold(name, coding_name(coding)) || (coding == CODING_GZIP && text_equal_fold(name, "x-gzip"));
+}
+
+enum coding negotiate_coding(const char *accept_encoding)
+{
+    struct media_wish wish[CODING_COUNT + 1] = {[CODING_IDENTITY] = {1, 1}}, best = {0, 0};
+    struct text_span rest = text_span_of(accept_encoding == NULL ? "" : accept_encoding), element, name;
+    while (text_next(&rest, ',', &element)) {
+        if (!text_next(&element, ';', &name))
+            continue;
+        const int quality = quality_of(element);
+        for (int coding = 0; coding <= CODING_COUNT && quality >= 0; coding++)
+            if (text_equal(name, "*") || names_coding(name, (enum coding)coding))
+                improve(&wish[coding], text_equal(name, "*") ? 1 : 3, quality);
+    }
+    enum coding chosen = CODING_IDENTITY;
+    for (int coding = 0; coding <= CODING_COUNT; coding++)
+        if (wish[coding].quality > best.quality) {
+            best = wish[coding];
+            chosen = (enum coding)coding;
+        }
+    return chosen;
+}
+
+bool negotiate_body_coding(const char *content_encoding, enum coding *coding)
+{
+    *coding = CODING_IDENTITY;
+    if (content_encoding == NULL)
+        return true;
+    for (int known = 0; known <= CODING_COUNT; known++)
+        if (names_coding(text_trim(text_span_of(content_encoding)), (enum coding)known)) {
+            *coding = (enum coding)known;
+            return true;
+        }
+    return false;
+}
+
 static bool is_utf8_name(struct text_span name)
 {
     if (name.length >= 2 && name.at[0] == '"' && name.at[name.length - 1] == '"')

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "codec/coding.h"
 #include "codec/media.h"
 
 /* The best word that Accept has for one media type. */
@@ -31,6 +32,11 @@ void negotiate_add(struct negotiation *negotiation, const char *accept);
 enum media negotiate_choose(const struct negotiation *negotiation, unsigned offered);
 /* Whether errors should go out as application/problem+json. */
 bool negotiate_prefers_problem(const struct negotiation *negotiation);
+
+/* The content coding that Accept-Encoding likes best; NULL (no such field): CODING_IDENTITY. */
+enum coding negotiate_coding(const char *accept_encoding);
+/* The coding that Content-Encoding names; NULL: CODING_IDENTITY. False when it is none of ours, or several. */
+bool negotiate_body_coding(const char *content_encoding, enum coding *coding);
 
 /*
  * The media type among those read (a set of MEDIA_BIT) that a Content-Type names; NULL (no such field) is taken for

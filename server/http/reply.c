@@ -57,6 +57,7 @@ struct chunks *reply_begin(struct request *request, unsigned status, enum media 
     request->reply = (struct reply){
         .status = status,
         .content_type = media_name(media),
+        .coding = CODING_IDENTITY,
         .chunks = chunks_begin(request->arena),
     };
     return &request->reply.chunks;
@@ -70,7 +71,7 @@ void reply_constant(struct request *request, enum media media, struct text_span 
 
 void reply_options(struct request *request, const char *allow, bool is_preflight)
 {
-    request->reply = (struct reply){.status = MHD_HTTP_NO_CONTENT};
+    request->reply = (struct reply){.status = MHD_HTTP_NO_CONTENT, .coding = CODING_IDENTITY};
     request->reply.is_preflight = is_preflight;
     snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
 }
@@ -99,6 +100,35 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 void reply_failure(struct request *request, const attn_error *error)
 {
     reply_error(request, outcome_of_status(error->status), error);
+}
+
+/* Text always shrinks, pictures never; numbers in binary form may or may not. */
+static bool is_worth_compressing(struct request *request, enum media media)
+{
+    const struct chunks *chunks = &request->reply.chunks;
+    if (chunks->total_bytes < CODING_WORTH_BYTES || media == MEDIA_PNG)
+        return false;
+    if (media != MEDIA_SAFETENSORS && media != MEDIA_BINARY)
+        return true;
+    return coding_is_worth(chunks->last->data, chunks->last->length, request->arena);
+}
+
+bool reply_compress(struct request *request, enum media media)
+{
+    struct reply *reply = &request->reply;
+    const enum coding coding = negotiate_coding(request->fields.accept_encoding);
+    reply->is_negotiated = true;
+    if (coding == CODING_IDENTITY || !is_worth_compressing(request, media))
+        return reply->chunks.is_ok;
+    struct compressor *compressor = compressor_begin(coding, request->arena);
+    struct chunks compressed = chunks_begin(request->arena);
+    if (compressor == NULL)
+        return false;
+    for (const struct chunk *chunk = reply->chunks.first; chunk != NULL; chunk = chunk->next)
+        compressor_take(compressor, chunk->data, chunk->length, chunk->next == NULL, &compressed);
+    reply->coding = coding;
+    reply->chunks = compressed;
+    return compressed.is_ok;
 }
 
 bool reply_lay_out(struct request *request)
@@ -133,8 +163,10 @@ static struct MHD_Response *response_of_pieces(struct request *request)
         reply->sent_bytes = reply->chunks.total_bytes;
         return MHD_create_response_from_iovec(reply->pieces, reply->piece_count, NULL, NULL);
     }
-    *reply = (struct reply){
-        .status = MHD_HTTP_SERVICE_UNAVAILABLE, .content_type = media_name(MEDIA_JSON), .retry_after_s = 1};
+    *reply = (struct reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                            .content_type = media_name(MEDIA_JSON),
+                            .coding = CODING_IDENTITY,
+                            .retry_after_s = 1};
     reply->sent_bytes = sizeof no_memory_text - 1;
     return response_of_text(text_span_of(no_memory_text));
 }
@@ -181,7 +213,11 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
         add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     }
     if (reply->status == MHD_HTTP_UNSUPPORTED_MEDIA_TYPE && request->fields.content_encoding != NULL)
-        add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
+        add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip");
+    if (reply->coding != CODING_IDENTITY)
+        add_field(response, MHD_HTTP_HEADER_CONTENT_ENCODING, coding_name(reply->coding));
+    if (reply->is_negotiated)
+        add_field(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
     if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0)
         add_field(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     add_timing(response, &request->clock);

@@ -48,8 +48,9 @@ struct request {
     struct guard_fields fields; /* values belong to the connection, which outlives us */
     const struct route *route;
     struct text_span names[ROUTE_NAMES_MAX]; /* within the target: what stands for "{…}" of the route */
-    enum media answer_media, body_media;     /* as Accept and Content-Type have it, within what the route has */
-    struct call_parameter *parameters;       /* of the query, in the arena */
+    enum coding body_coding;
+    enum media answer_media, body_media; /* as Accept and Content-Type have it, within what the route has */
+    struct call_parameter *parameters;   /* of the query, in the arena */
     size_t parameter_count;
     char *body; /* with a Content-Length; else the pieces are joined here by the job */
     struct chunks pieces;
