@@ -59,8 +59,12 @@ END_TEST
 static void expect_span(const test_scene *scene, const scene_size *n, const char *name)
 {
     attn_masks plain = scene->request.masks;
-    plain.attend = plain.bias = plain.padding = NULL;
     attn_mask mask = resolved(scene, n);
+    plain.attend = plain.bias = plain.padding = NULL;
+    if (!mask.documents_are_sorted)
+        plain.documents_query = plain.documents_key = NULL;
+    if (plain.blocks.kind < ATTN_BLOCKS_CHUNKED)
+        plain.blocks.kind = ATTN_BLOCKS_NONE;
     for (size_t b = 0; b < n->batch; b++)
         for (size_t i = 0; i < n->q_len; i++) {
             attn_span span = attn_mask_span(&mask, b, i);
@@ -71,7 +75,7 @@ static void expect_span(const test_scene *scene, const scene_size *n, const char
         }
 }
 
-START_TEST(span_is_what_causal_window_and_lengths_leave)
+START_TEST(span_is_what_the_masks_that_are_runs_leave)
 {
     for (size_t s = 0; s < SIZES; s++)
         for (size_t c = 0; mask_case_at(c) != NULL; c++) {
@@ -83,7 +87,7 @@ START_TEST(span_is_what_causal_window_and_lengths_leave)
 }
 END_TEST
 
-START_TEST(lookup_is_needed_for_attend_padding_and_bias_alone)
+START_TEST(lookup_is_needed_for_masks_that_are_no_runs_alone)
 {
     const scene_size n = {.batch = 2, .heads = 2, .q_len = 3, .kv_len = 4};
     for (size_t c = 0; mask_case_at(c) != NULL; c++) {
@@ -92,7 +96,9 @@ START_TEST(lookup_is_needed_for_attend_padding_and_bias_alone)
         const attn_masks *masks = &scene.request.masks;
         attn_mask mask = resolved(&scene, &n);
         ck_assert_msg(attn_mask_has_lookup(&mask) ==
-                          (masks->attend != NULL || masks->padding != NULL || masks->bias != NULL),
+                          (masks->attend != NULL || masks->padding != NULL || masks->bias != NULL ||
+                           (masks->documents_key != NULL && !mask.documents_are_sorted) ||
+                           (masks->blocks.kind > ATTN_BLOCKS_NONE && masks->blocks.kind < ATTN_BLOCKS_CHUNKED)),
                       "%s", mask_case_at(c)->name);
         scene_destroy(&scene);
     }
@@ -271,8 +277,8 @@ int main(void)
 {
     const TTest *tests[] = {
         every_mask_allows_what_its_rule_says,
-        span_is_what_causal_window_and_lengths_leave,
-        lookup_is_needed_for_attend_padding_and_bias_alone,
+        span_is_what_the_masks_that_are_runs_leave,
+        lookup_is_needed_for_masks_that_are_no_runs_alone,
         offset_is_the_alignment_plus_what_is_given,
         extreme_offsets_and_windows_do_not_wrap,
         masks_that_do_not_broadcast_are_refused,

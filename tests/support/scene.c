@@ -204,6 +204,8 @@ uint32_t scene_every_step(const attn_request *request)
         all &= ~(UINT32_C(1) << ATTN_STEP_RESIDUAL);
     if (!(request->options.dropout > 0 && request->options.dropout_attention))
         all &= ~(UINT32_C(1) << ATTN_STEP_DROPPED);
+    if (request->options.sinks == NULL)
+        all &= ~(UINT32_C(1) << ATTN_STEP_SINK);
     return all;
 }
 
