@@ -248,11 +248,11 @@ static attn_status resolve_matrix(const attn_tensor *matrix, attn_mask *mask, at
 
 static attn_status check_prefix(const attn_tensor *prefix, const attn_mask *mask, attn_error *err)
 {
-    const char *field = "/masks/blocks/prefix";
+    const char *field = "/masks/blocks/length";
     const int64_t *lengths = NULL;
     size_t stride = 0;
     if (prefix == NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "the prefix pattern needs prefix: how many keys all may see");
+        return attn_fail(err, ATTN_ERR_FIELD, field, "the prefix pattern needs length: how many keys all may see");
     return resolve_lengths(prefix, field, mask->batch, mask->kv_len, &lengths, &stride, err);
 }
 

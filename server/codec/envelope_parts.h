@@ -13,10 +13,12 @@ decode_function decode_flags;         /* bool */
 decode_function decode_flags_or_one;
 decode_function decode_counts; /* int64 */
 decode_function decode_counts_or_one;
+decode_function decode_ids; /* int64, one for each token */
 
 decode_function decode_inputs;  /* attn_inputs */
 decode_function decode_weights; /* attn_weights */
 decode_function decode_masks;   /* attn_masks */
+decode_function decode_blocks;  /* attn_blocks */
 decode_function decode_options; /* struct envelope */
 decode_function decode_tokens;  /* struct envelope: its inputs are decoded, the labels are counted against them */
 
