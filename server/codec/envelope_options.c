@@ -80,7 +80,7 @@ static attn_status decode_alibi(struct decoder *decoder, const struct node *node
     attn_options *options = to;
     if (json_is_boolean(node->json))
         return decode_bool(decoder, node, &options->alibi);
-    if (!node_is_array(decoder, node) && !json_is_object(node->json))
+    if (!json_is_array(node->json) && !json_is_object(node->json))
         return node_fail_type(decoder, node, "true, false, or a list of slopes, one for each head");
     return decode_tensor(decoder, node, &options->alibi_slopes);
 }

@@ -330,7 +330,7 @@ attn_status decode_counts(struct decoder *decoder, const struct node *node, void
 
 attn_status decode_ids(struct decoder *decoder, const struct node *node, void *to)
 {
-    if (!node_is_array(decoder, node) && !json_is_object(node->json))
+    if (!json_is_array(node->json) && !json_is_object(node->json))
         return node_fail_type(decoder, node, "a list of integers, or lists of them for each batch item");
     return decode_any(decoder, node, ATTN_I64, false, to);
 }
