@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static double number_at(const void *data, attn_dtype dtype, ptrdiff_t at)
 {
@@ -72,21 +73,43 @@ static double relative_at(const attn_relative_bias *relative, size_t h, int64_t 
     return number_at(table->data, table->dtype, (ptrdiff_t)bucket * table->stride[0] + (ptrdiff_t)h * table->stride[1]);
 }
 
+/* ALiBi alone is what a step of decoding has, and its vector should cost next to nothing beside the keys. */
+static void fill_alibi(attn_dtype compute, double slope, double first, size_t count, void *to)
+{
+    float *restrict single = to;
+    double *restrict number = to;
+    if (compute == ATTN_F32)
+        for (size_t n = 0; n < count; n++)
+            single[n] = (float)(-slope * fabs(first + (double)(int64_t)n));
+    else
+        for (size_t n = 0; n < count; n++)
+            number[n] = -slope * fabs(first + (double)(int64_t)n);
+}
+
+static void fill_relative(const attn_options *options, double slope, size_t h, int64_t first, size_t count, void *to)
+{
+    for (size_t n = 0; n < count; n++) {
+        const int64_t distance = first + (int64_t)n;
+        const double bias = relative_at(&options->relative_bias, h, distance) - slope * fabs((double)distance);
+        if (options->compute == ATTN_F32)
+            ((float *)to)[n] = (float)bias;
+        else
+            ((double *)to)[n] = bias;
+    }
+}
+
 void attn_distance_bias_fill(const attn_options *options, const attn_mask *mask, size_t index, void *data)
 {
-    const size_t h = index % mask->heads, count = diagonals(mask);
-    const int64_t offset = attn_mask_offset(mask, index / mask->heads);
+    const size_t h = index % mask->heads, count = diagonals(mask), element = attn_dtype_bytes(options->compute);
+    const int64_t first = 1 - (int64_t)mask->q_len - attn_mask_offset(mask, index / mask->heads);
     const double slope = slope_of(options, mask->heads, h);
-    const bool is_last = index + 1 == items(mask) * mask->heads;
-    for (size_t n = 0; n < count + (is_last ? DISTANCE_BIAS_SLACK : 0); n++) {
-        const int64_t distance = (int64_t)n - ((int64_t)mask->q_len - 1) - offset;
-        const double bias =
-            n < count ? relative_at(&options->relative_bias, h, distance) - slope * fabs((double)distance) : 0;
-        if (options->compute == ATTN_F32)
-            ((float *)data)[index * count + n] = (float)bias;
-        else
-            ((double *)data)[index * count + n] = bias;
-    }
+    char *to = (char *)data + index * count * element;
+    if (options->relative_bias.table == NULL)
+        fill_alibi(options->compute, slope, (double)first, count, to);
+    else
+        fill_relative(options, slope, h, first, count, to);
+    if (index + 1 == attn_distance_bias_vectors(options, mask))
+        memset(to + count * element, 0, DISTANCE_BIAS_SLACK * element);
 }
 
 void attn_bias_row(const struct attn_distance_bias *distance, const attn_mask *mask, attn_dtype compute, size_t b,
