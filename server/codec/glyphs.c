@@ -205,6 +205,9 @@ void glyphs_fit(struct glyphs *glyphs, struct label *label, int size, int width)
     while (keep > 0 && (line.at[keep].x > room || is_combining(line.at[keep].character)))
         keep--;
     label_cut(label, keep);
+    /* Kerning and rounding may still take a pixel. */
+    while (label->count > 1 && glyphs_width(glyphs, label, size) > width)
+        label_cut(label, label->count - 2);
 }
 
 static void add_ink(struct glyph_line *line, int x, int y, unsigned ink)

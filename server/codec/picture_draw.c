@@ -86,10 +86,10 @@ static int half_height(int size)
     return size * 36 / 100;
 }
 
-/* Whether dark writing reads better on it than white: relative luminance (ITU-R BT.601 weights suffice here). */
+/* Whether dark writing has more contrast on it than white: from a relative luminance of 0.18 on, a luma of 118. */
 static bool is_light(uint32_t rgb)
 {
-    return 299 * (rgb >> 16) + 587 * (rgb >> 8 & 0xFF) + 114 * (rgb & 0xFF) > 140 * 1000;
+    return 299 * (rgb >> 16) + 587 * (rgb >> 8 & 0xFF) + 114 * (rgb & 0xFF) > 118 * 1000;
 }
 
 void picture_draw_numbers(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells)

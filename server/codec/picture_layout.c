@@ -211,7 +211,7 @@ static int largest(int a, int b)
     return a > b ? a : b;
 }
 
-static void place(const struct picture *picture, struct picture_layout *layout)
+static void place(struct picture_layout *layout)
 {
     int scale = layout->scale;
     bool is_pooled = layout->pool_rows > 1 || layout->pool_columns > 1;
@@ -233,7 +233,6 @@ static void place(const struct picture *picture, struct picture_layout *layout)
         layout->height += UNIT_CAPTION_ROOM * scale;
         layout->width = largest(layout->width, CAPTION_WIDTH * scale);
     }
-    (void)picture;
 }
 
 static void plan(const struct picture *picture, const struct panel_size *size, struct glyphs *glyphs,
@@ -247,7 +246,7 @@ static void plan(const struct picture *picture, const struct panel_size *size, s
     choose_grid(layout);
     choose_query_ticks(picture, layout, glyphs);
     choose_key_ticks(picture, layout, glyphs);
-    place(picture, layout);
+    place(layout);
 }
 
 static bool fits(const struct picture_layout *layout)
