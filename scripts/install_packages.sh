@@ -11,6 +11,8 @@ is_there() {
     libmicrohttpd-dev) has_library libmicrohttpd ;;
     libjansson-dev) has_library jansson ;;
     libopenblas-dev) has_library openblas ;;
+    zlib1g-dev) has_library zlib ;;
+    libzstd-dev) has_library libzstd ;;
     libpng-dev) has_library libpng ;;
     libfreetype-dev) has_library freetype2 ;;
     check) has_library check ;;
