@@ -199,6 +199,7 @@ void glyphs_fit(struct glyphs *glyphs, struct label *label, int size, int width)
     lay_out(glyphs, label, size, &line);
     if (whole_pixels(line.width) <= width)
         return;
+    assert(line.count > 0); /* something is wider than nothing */
     const struct label ellipsis = {.character = {LABEL_ELLIPSIS}, .count = 1};
     FT_Pos room = (FT_Pos)width * 64 - (FT_Pos)glyphs_width(glyphs, &ellipsis, size) * 64;
     size_t keep = line.count - 1;

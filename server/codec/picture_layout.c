@@ -19,6 +19,7 @@ enum { SIDE_LEAST = 24, EXTENT_LEAST = 20, CAPTION_WIDTH = 250, BAR_LEAST = 72, 
 
 static size_t divide_up(size_t a, size_t b)
 {
+    assert(b > 0);
     return a / b + (a % b != 0);
 }
 
@@ -180,7 +181,7 @@ static int widest_label(const struct picture_layout *layout, const struct pictur
 
 static size_t pitch_step(const struct picture_layout *layout, int cell)
 {
-    return round_step(divide_up((size_t)(UNIT_LABEL_PITCH * layout->scale), (size_t)cell));
+    return round_step(divide_up(UNIT_LABEL_PITCH * (size_t)layout->scale, (size_t)cell));
 }
 
 static void choose_query_ticks(const struct picture *picture, struct picture_layout *layout, struct glyphs *glyphs)
@@ -199,7 +200,7 @@ static void choose_key_ticks(const struct picture *picture, struct picture_layou
     int scale = layout->scale, cell = layout->cell_width;
     ticks->step = pitch_step(layout, cell);
     int widest = widest_label(layout, axis, layout->columns, layout->pool_columns, ticks->step, glyphs);
-    size_t level_step = round_step(divide_up((size_t)(widest + 5 * scale), (size_t)cell));
+    size_t level_step = round_step(divide_up((size_t)widest + 5 * (size_t)scale, (size_t)cell));
     ticks->is_turned = glyphs == NULL || (axis->labels != NULL && level_step > 1);
     ticks->room = ticks->is_turned ? widest : UNIT_LABEL_PITCH * scale;
     if (!ticks->is_turned)

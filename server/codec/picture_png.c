@@ -9,6 +9,7 @@ enum { SCALE = 2, GLYPHS_MEMORY_BYTES = 4 << 20 };
 
 struct png_pen {
     struct pen pen;
+    struct picture_range range; /* what pen.range points to */
     struct canvas canvas;
     struct blocks *blocks;
 };
@@ -84,12 +85,11 @@ static attn_status draw_and_pack(struct png_pen *self, const attn_runtime *runti
 {
     const struct picture_layout *layout = self->pen.layout;
     struct picture_cells cells;
-    struct picture_range range;
     if (!picture_cells_take(&cells, layout, out->arena) ||
         !canvas_take(&self->canvas, layout->width, layout->height, out->arena))
         return picture_fail_memory(err);
-    self->pen.range = &range;
-    if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &range))
+    self->pen.range = &self->range;
+    if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
         return picture_fail_cancelled(err);
     attn_status status = picture_draw(&self->pen, runtime, &cells, err);
     if (status != ATTN_OK)

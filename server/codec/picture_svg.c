@@ -22,6 +22,7 @@ enum {
 
 struct svg_pen {
     struct pen pen;
+    struct picture_range range; /* what pen.range points to */
     struct chunks *out;
     struct blocks *blocks;
     uint8_t *pixels; /* of a panel as an image; NULL: as rectangles */
@@ -309,7 +310,6 @@ static attn_status draw(struct svg_pen *self, const attn_runtime *runtime, attn_
 {
     const struct picture_layout *layout = self->pen.layout;
     struct picture_cells cells;
-    struct picture_range range;
     if (!picture_cells_take(&cells, layout, self->arena))
         return picture_fail_memory(err);
     if (!has_tooltips(layout)) {
@@ -317,8 +317,8 @@ static attn_status draw(struct svg_pen *self, const attn_runtime *runtime, attn_
         if (self->pixels == NULL)
             return picture_fail_memory(err);
     }
-    self->pen.range = &range;
-    if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &range))
+    self->pen.range = &self->range;
+    if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
         return picture_fail_cancelled(err);
     write_head(self);
     attn_status status = picture_draw(&self->pen, runtime, &cells, err);
