@@ -150,6 +150,7 @@ check: $(TEST_BIN) ## build and run the unit tests
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/formats/run.py --attnd $(BUILD)/attnd
 
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
