@@ -156,6 +156,7 @@ check: $(TEST_BIN) ## build and run the unit tests
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/formats/run.py --attnd $(BUILD)/attnd
 
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
