@@ -151,7 +151,7 @@ static void FN(linear_panel)(linear_t run, attn_layout layout, size_t rows, size
 /* Rows that lie a power of two apart would fall into the same few sets of the cache: they are copied. */
 static void FN(spread_rows)(linear_t *run, size_t rows, REAL *to)
 {
-    if (run->x_stride * sizeof(REAL) % 1024 != 0)
+    if (run->x_stride * sizeof(REAL) % 4096 != 0)
         return;
     for (size_t r = 0; r < rows; r++)
         memcpy(to + r * X_STRIDE, run->x + r * run->x_stride, run->features * sizeof(REAL));
