@@ -11,6 +11,10 @@ enum {
     BLAS_ROWS = 128,
     BLAS_COLUMNS = 256,
     BLAS_INNER = 4096, /* so that a task takes milliseconds, and cancelling is noticed */
+    /* So that every thread gets several tasks, and they end together; few rows are read in longer runs of a weight's
+       row. */
+    KERNEL_COLUMNS = LINEAR_COLUMNS / 2,
+    KERNEL_FEW_ROWS = 48,
     /* Rows for which transposing the weights costs more than all the rest. */
     OUT_IN_FEW_ROWS = 2,
 };
@@ -60,7 +64,7 @@ static const char *weight_at(const struct run *run, const struct attn_product *p
 /* The bias, or 0, goes in first, and the product is added to it. */
 static void blas_block(const struct run *run, const struct attn_product *p, size_t row, size_t rows, size_t column)
 {
-    const size_t columns = smaller(p->columns - column, BLAS_COLUMNS);
+    const size_t columns = smaller(p->columns - column, p->block_columns);
     char *y = at(run, p->y, row * p->y_stride + column);
     for (size_t r = 0; r < rows; r++)
         if (p->bias != NULL)
@@ -82,7 +86,7 @@ static void kernel_block(const struct run *run, const struct attn_product *p, si
         .bias = p->bias == NULL ? NULL : at(run, p->bias, column),
         .y = at(run, p->y, row * p->y_stride + column),
         .rows = rows,
-        .columns = smaller(p->columns - column, LINEAR_COLUMNS),
+        .columns = smaller(p->columns - column, p->block_columns),
         .inner = p->inner,
         .x_stride = p->inner,
         .w_stride = p->w_stride,
@@ -95,11 +99,6 @@ static void kernel_block(const struct run *run, const struct attn_product *p, si
 
 /* ---- tasks ---- */
 
-static size_t columns_of(const struct attn_product *p)
-{
-    return p->by_kernel ? LINEAR_COLUMNS : BLAS_COLUMNS;
-}
-
 /* Rows of a block: of all items together for the kernel, in equal parts; of one item for the BLAS. */
 static void divide(const struct run *run, struct attn_product *p)
 {
@@ -109,9 +108,11 @@ static void divide(const struct run *run, struct attn_product *p)
         const size_t rows = p->batch * p->rows, parts = blocks(rows, LINEAR_ROWS);
         p->block_rows = parts == 0 ? 1 : blocks(blocks(rows, parts), LINEAR_GROUP) * LINEAR_GROUP;
         p->row_blocks = blocks(rows, p->block_rows);
+        p->block_columns = rows < KERNEL_FEW_ROWS ? LINEAR_COLUMNS : KERNEL_COLUMNS;
     } else {
         p->block_rows = BLAS_ROWS;
         p->row_blocks = p->batch * blocks(p->rows, BLAS_ROWS);
+        p->block_columns = BLAS_COLUMNS;
     }
 }
 
@@ -133,8 +134,8 @@ static void product_task(void *argument, size_t index, size_t worker)
 {
     const struct run *run = argument;
     const struct attn_product *p = find_product(run, index);
-    const size_t part = index - p->first_task, across = blocks(p->columns, columns_of(p));
-    const size_t column = part % across * columns_of(p), row_block = part / across;
+    const size_t part = index - p->first_task, across = blocks(p->columns, p->block_columns);
+    const size_t column = part % across * p->block_columns, row_block = part / across;
     if (p->by_kernel) {
         const size_t row = row_block * p->block_rows, rows = smaller(p->batch * p->rows - row, p->block_rows);
         kernel_block(run, p, row, rows, column, run->scratch + worker * attn_products_scratch_bytes(run->compute));
@@ -161,7 +162,7 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
     for (size_t p = 0; p < count; p++) {
         divide(&run, &products[p]);
         products[p].first_task = tasks;
-        tasks += products[p].row_blocks * blocks(products[p].columns, columns_of(&products[p]));
+        tasks += products[p].row_blocks * blocks(products[p].columns, products[p].block_columns);
     }
     if (tasks > 0)
         runtime->run(runtime->context, tasks, product_task, &run);

@@ -19,7 +19,7 @@ struct attn_product {
     size_t batch, rows, columns, inner, w_stride, y_stride;
     /* filled in by attn_products_run */
     bool by_kernel;
-    size_t block_rows, row_blocks, first_task;
+    size_t block_rows, block_columns, row_blocks, first_task;
 };
 
 /* Scratch bytes of a thread. */
