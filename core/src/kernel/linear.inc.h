@@ -1,9 +1,9 @@
 /*
  * linear.inc.h: y = x W + b, for a block of rows and columns. Part of attend.inc.h.
  *
- * The columns of W go into a pack, panel by panel, once for all rows of the block. Every number of y is a sum over its own
- * row and column alone, in the order of the features and in runs of LINEAR_INNER: which rows are computed together, and
- * where blocks end, changes no bit.
+ * The columns of W go into a pack, panel by panel, once for all rows of the block. Every number of y is a sum over its
+ * own row and column alone, in the order of the features and in runs of LINEAR_INNER: which rows are computed together,
+ * and where blocks end, changes no bit.
  */
 enum {
     FN(ROWS_AHEAD) = 16, /* of W, fetched into the second cache: they come from far away, once */
@@ -159,7 +159,7 @@ static void FN(spread_rows)(linear_t *run, size_t rows, REAL *to)
     run->x_stride = X_STRIDE;
 }
 
-/* Few rows do not repay the packing: W is read once, as it lies; a single row in wide steps. Returns the columns done. */
+/* Few rows do not repay packing: W is read once, as it lies; for one row in wide steps. Returns the columns done. */
 static size_t FN(linear_few_rows)(linear_t run, size_t rows, size_t columns)
 {
     size_t done = 0;
