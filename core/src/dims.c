@@ -429,6 +429,8 @@ static attn_status read_gate_dims(const attn_request *request, attn_dims *dims, 
     size_t features = 0;
     if (gate->weight == NULL && gate->bias == NULL)
         return ATTN_OK;
+    if (gate->weight == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "/weights/gate/weight", "weights.gate has a bias but no weight");
     attn_status status = read_projection(gate, "gate", request, dims->d_query, dims->heads, &features, err);
     if (status == ATTN_OK && features != 1 && features != dims->d_v)
         return attn_fail(err, ATTN_ERR_SHAPE, "/weights/gate/weight",

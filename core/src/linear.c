@@ -74,19 +74,19 @@ struct run {
     const attn_mechanism *mechanism;
     struct attn_heads_job *job;
     const attn_runtime *runtime;
-    size_t m, width;   /* features of phi; numbers of a row of sums: d_v, and 1 for the denominator */
-    size_t key_blocks; /* of LINEAR_KEYS */
-    bool is_running;   /* the mask leaves every query a run from key 0, and padding */
-    double *projection; /* performer: (m, d_k) */
-    double *phi_k;      /* (batch, kv_heads, kv_len, m) */
-    double *key_max;    /* performer: (batch, kv_heads) */
+    size_t m, width;      /* features of phi; numbers of a row of sums: d_v, and 1 for the denominator */
+    size_t key_blocks;    /* of LINEAR_KEYS */
+    bool is_running;      /* the mask leaves every query a run from key 0, and padding */
+    double *projection;   /* performer: (m, d_k) */
+    double *phi_k;        /* (batch, kv_heads, kv_len, m) */
+    double *key_max;      /* performer: (batch, kv_heads) */
     uint8_t *key_is_seen; /* (batch, kv_heads, kv_len) */
     double *sums;         /* (batch, kv_heads, key_blocks + 1, m, width): of all keys before the block */
     char *scratch;
     size_t scratch_bytes;
 };
 
-static size_t feature_count(const attn_mechanism *mechanism, size_t d_k)
+size_t attn_mechanism_features(const attn_mechanism *mechanism, size_t d_k)
 {
     if (mechanism->type == ATTN_LINEAR)
         return d_k;
@@ -105,7 +105,8 @@ static bool is_cancelled(const struct run *run)
     return run->runtime->is_cancelled != NULL && run->runtime->is_cancelled(run->runtime->cancel_context);
 }
 
-/* Nothing is looked up but padding, and every span that is not empty begins at key 0: a window that reaches far left. */
+/* Nothing is looked up but padding, and every span that is not empty begins at key 0: a window that reaches far left.
+ */
 static bool is_running_mask(const attn_mask *mask)
 {
     attn_mask without = *mask;
@@ -515,7 +516,7 @@ attn_status attn_linear_run(const attn_plan *plan, const attn_request *request, 
                       .mechanism = mechanism,
                       .job = job,
                       .runtime = runtime,
-                      .m = feature_count(mechanism, job->d_k),
+                      .m = attn_mechanism_features(mechanism, job->d_k),
                       .width = job->d_v + 1,
                       .key_blocks = block_count(job->kv_len),
                       .is_running = is_running_mask(job->mask),
@@ -541,7 +542,7 @@ attn_status attn_linear_run(const attn_plan *plan, const attn_request *request, 
 
 size_t attn_linear_scratch_bytes(const attn_plan *plan, const attn_request *request)
 {
-    const size_t m = feature_count(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
+    const size_t m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
     const size_t bytes = (m + width + m * width) * sizeof(double);
     return (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
 }
@@ -549,19 +550,19 @@ size_t attn_linear_scratch_bytes(const attn_plan *plan, const attn_request *requ
 size_t attn_linear_shared_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    const size_t m = feature_count(&request->options.mechanism, d->d_k), kv_heads = d->batch * d->kv_heads;
+    const size_t m = attn_mechanism_features(&request->options.mechanism, d->d_k), kv_heads = d->batch * d->kv_heads;
     const size_t rows = d->batch * d->heads * d->q_len;
     const size_t sums = kv_heads * (block_count(d->kv_len) + 1) * m * (d->d_v + 1);
     const size_t listed = rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED;
-    return (kv_heads * d->kv_len * m + kv_heads + sums + (2 * m + 1) * d->d_k) * sizeof(double) +
-           kv_heads * d->kv_len + rows + listed * sizeof(attn_row) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+    return (kv_heads * d->kv_len * m + kv_heads + sums + (2 * m + 1) * d->d_k) * sizeof(double) + kv_heads * d->kv_len +
+           rows + listed * sizeof(attn_row) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
 double attn_linear_flops(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const attn_mechanism *mechanism = &request->options.mechanism;
-    const double m = (double)feature_count(mechanism, d->d_k), width = (double)(d->d_v + 1);
+    const double m = (double)attn_mechanism_features(mechanism, d->d_k), width = (double)(d->d_v + 1);
     const double heads = (double)d->batch * (double)d->heads, kv_heads = (double)d->batch * (double)d->kv_heads;
     const double q_len = (double)d->q_len, kv_len = (double)d->kv_len;
     const double map = mechanism->type == ATTN_PERFORMER ? 2 * m * (double)d->d_k + 20 * m : 20 * m;

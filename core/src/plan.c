@@ -146,8 +146,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
     const double of_pairs = is_linear ? 0 : heads * pairs * flops_of_a_pair(request, &plan->mask);
-    plan->time_flops = (plan->total_flops + of_pairs) *
-                       (plan->compute == ATTN_F64 ? 2 : 1);
+    plan->time_flops = (plan->total_flops + of_pairs) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
 /* Also when the tensors are empty, so that no loop over heads is long without data to justify it. */

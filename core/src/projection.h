@@ -1,5 +1,6 @@
 /*
- * projection.h: how the weights of a layer turn tokens into queries, keys, values and gates: which columns of which matrix.
+ * projection.h: how the weights of a layer turn tokens into queries, keys, values and gates: which columns of which
+ * matrix.
  *
  * Separate, per-head and fused weights all become a few slices: columns of a weight matrix that give neighbouring
  * columns of the projected tokens. plan.c checks the shapes, multihead.c multiplies.

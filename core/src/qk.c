@@ -81,7 +81,7 @@ struct part {
     struct attn_operand from; /* new tokens */
     const char *past;         /* (batch, heads, past_len, d); NULL: none */
     size_t heads, past_len, len, d;
-    const attn_linear *norm; /* NULL: not normalised */
+    const attn_linear *norm;   /* NULL: not normalised */
     const struct table *table; /* NULL: not turned */
     char *to;                  /* (batch, heads, past_len + len, d) */
     size_t first_task;
@@ -207,7 +207,8 @@ static attn_status make_tables(struct run *run, attn_error *err)
     if (rope->query.cos == NULL || rope->key.cos == NULL)
         run->attention_factor = attn_rope_frequencies(rope, run->plan->rope_dim, run->plan->rope_length, w);
     run->w = w;
-    const bool shares = rope->query.cos == NULL && rope->key.cos == NULL && rope->query.positions == rope->key.positions;
+    const bool shares =
+        rope->query.cos == NULL && rope->key.cos == NULL && rope->query.positions == rope->key.positions;
     bool is_made = rope->query.cos != NULL || make_table(run, &rope->query, &run->query_table);
     run->key_table = run->query_table;
     if (is_made && !shares && rope->key.cos == NULL)
@@ -288,8 +289,8 @@ static void copy_past(const struct run *run, const struct part *part, size_t b, 
 {
     const size_t bytes = part->d * run->element;
     for (size_t h = 0; h < part->heads; h++)
-        memcpy(target(run, part, b, h, from),
-               part->past + ((b * part->heads + h) * part->past_len + from) * bytes, (to - from) * bytes);
+        memcpy(target(run, part, b, h, from), part->past + ((b * part->heads + h) * part->past_len + from) * bytes,
+               (to - from) * bytes);
 }
 
 static void part_task(void *argument, size_t index, size_t worker)

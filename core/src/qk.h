@@ -22,8 +22,7 @@ double attn_qk_flops(const attn_plan *plan, const attn_request *request);
  * normalised and turned, k and v behind past_key and past_value. What needs no change stays the view it was; the past
  * is copied once, when there is one, so that keys lie in one run a head. ATTN_OK, ATTN_ERR_NO_MEMORY.
  */
-ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request,
-                                        const attn_runtime *runtime, attn_arena *arena, struct attn_heads_job *job,
-                                        attn_error *err);
+ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                                        attn_arena *arena, struct attn_heads_job *job, attn_error *err);
 
 #endif

@@ -31,7 +31,7 @@ static double or_else(double given, double otherwise)
 static struct resolved resolve(const attn_rope *rope)
 {
     const attn_rope_scaling *s = &rope->scaling;
-    struct resolved r = {.theta = or_else(rope->theta, 10000)};
+    struct resolved r = {.theta = or_else(rope->theta, ATTN_ROPE_THETA)};
     r.original = or_else(s->original_max_position_embeddings, s->max_position_embeddings);
     r.most = or_else(s->max_position_embeddings, s->original_max_position_embeddings);
     r.factor = or_else(s->factor, r.original > 0 ? r.most / r.original : 1);
@@ -65,7 +65,8 @@ static double pair_of_turns(const struct resolved *r, size_t dim, double turns)
 static void yarn(const attn_rope *rope, const struct resolved *r, size_t dim, double *w)
 {
     const attn_rope_scaling *s = &rope->scaling;
-    double low = pair_of_turns(r, dim, or_else(s->beta_fast, 32)), high = pair_of_turns(r, dim, or_else(s->beta_slow, 1));
+    double low = pair_of_turns(r, dim, or_else(s->beta_fast, 32)),
+           high = pair_of_turns(r, dim, or_else(s->beta_slow, 1));
     if (!s->keeps_fraction) {
         low = floor(low);
         high = ceil(high);
@@ -113,8 +114,7 @@ static void llama3(const attn_rope_scaling *s, const struct resolved *r, size_t 
 {
     for (size_t i = 0; i < pairs; i++) {
         double wavelength = 2 * PI / w[i];
-        double share =
-            (r->original / wavelength - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
+        double share = (r->original / wavelength - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
         if (wavelength > r->original / s->low_freq_factor)
             w[i] /= r->factor;
         else if (wavelength >= r->original / s->high_freq_factor)

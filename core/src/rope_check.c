@@ -83,8 +83,8 @@ static attn_status check_factor(const attn_rope_scaling *s, attn_error *err)
 
 static attn_status check_length(const attn_rope_scaling *s, attn_error *err)
 {
-    const double length = s->original_max_position_embeddings != 0 ? s->original_max_position_embeddings
-                                                                   : s->max_position_embeddings;
+    const double length =
+        s->original_max_position_embeddings != 0 ? s->original_max_position_embeddings : s->max_position_embeddings;
     if (s->type == ATTN_ROPE_DEFAULT || s->type == ATTN_ROPE_LINEAR || s->type == ATTN_ROPE_PROPORTIONAL)
         return ATTN_OK;
     if (length == 0)
@@ -165,14 +165,15 @@ struct side {
     size_t len;
 };
 
+/* also: what else would do, in words. */
 static attn_status fail_side(const struct side *side, const char *what, const attn_tensor *got, const char *expected,
-                             attn_error *err)
+                             const char *also, attn_error *err)
 {
     char field[64], received[64];
     attn_shape_text(received, sizeof received, got->rank, got->shape);
     snprintf(field, sizeof field, FIELD "/%s", what);
-    attn_fail(err, ATTN_ERR_SHAPE, field, "%s has shape %s, expected %s for the %zu %s tokens", what, received,
-              expected, side->len, side->name);
+    attn_fail(err, ATTN_ERR_SHAPE, field, "%s has shape %s, expected %s%s for %zu %s tokens", what, received, expected,
+              also, side->len, side->name);
     return err == NULL ? ATTN_ERR_SHAPE : attn_expect(err, expected, received);
 }
 
@@ -187,19 +188,18 @@ static bool fits(const attn_tensor *tensor, int more, size_t batch, size_t len)
 static attn_status check_positions(const struct side *side, size_t batch, double *length, attn_error *err)
 {
     const attn_tensor *positions = side->given->positions;
-    char expected[64];
+    char expected[32];
     if (positions == NULL)
         return ATTN_OK;
     if (positions->dtype != ATTN_I64 || !attn_tensor_is_contiguous(positions))
         return attn_fail(err, ATTN_ERR_FIELD, FIELD "/positions", "positions must be int64 without gaps");
-    snprintf(expected, sizeof expected, "[%zu] or [%zu,%zu]", side->len, batch, side->len);
+    snprintf(expected, sizeof expected, "[%zu]", side->len);
     if (!fits(positions, 0, batch, side->len))
-        return fail_side(side, "positions", positions, expected, err);
+        return fail_side(side, "positions", positions, expected, " (or with the batch before it)", err);
     const int64_t *p = positions->data;
     for (size_t n = 0; n < attn_tensor_count(positions); n++) {
         if (p[n] > POSITION_MAX || p[n] < -POSITION_MAX)
-            return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions", "position %lld is beyond 2^53",
-                             (long long)p[n]);
+            return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions", "position %lld is beyond 2^53", (long long)p[n]);
         *length = (double)p[n] + 1 > *length ? (double)p[n] + 1 : *length;
     }
     return ATTN_OK;
@@ -220,7 +220,7 @@ static attn_status check_rows(const struct side *side, size_t rows, attn_error *
 static attn_status check_given(const struct side *side, const char *what, const attn_tensor *tensor,
                                const attn_plan *plan, attn_error *err)
 {
-    char expected[96], field[64];
+    char expected[64], field[64];
     const size_t pairs = plan->rope_dim / 2;
     snprintf(field, sizeof field, FIELD "/%s", what);
     if (tensor->dtype != plan->compute || !attn_tensor_is_contiguous(tensor))
@@ -228,14 +228,14 @@ static attn_status check_given(const struct side *side, const char *what, const 
                          attn_dtype_name(plan->compute));
     const bool has_pairs = tensor->rank > 1 && tensor->shape[tensor->rank - 1] == pairs;
     if (side->given->positions != NULL) {
-        snprintf(expected, sizeof expected, "[rows,%zu]", pairs);
+        snprintf(expected, sizeof expected, "[\"rows\",%zu]", pairs);
         return has_pairs && tensor->rank == 2 ? check_rows(side, tensor->shape[0], err)
-                                              : fail_side(side, what, tensor, expected, err);
+                                              : fail_side(side, what, tensor, expected, "", err);
     }
-    snprintf(expected, sizeof expected, "[%zu,%zu] or [%zu,%zu,%zu]", side->len, pairs, plan->dims.batch, side->len,
-             pairs);
-    return has_pairs && fits(tensor, 1, plan->dims.batch, side->len) ? ATTN_OK
-                                                                     : fail_side(side, what, tensor, expected, err);
+    snprintf(expected, sizeof expected, "[%zu,%zu]", side->len, pairs);
+    return has_pairs && fits(tensor, 1, plan->dims.batch, side->len)
+               ? ATTN_OK
+               : fail_side(side, what, tensor, expected, " (or with the batch before it)", err);
 }
 
 static attn_status check_side(const struct side *side, const attn_plan *plan, attn_error *err)

@@ -25,13 +25,16 @@ enum { ATTN_PERFORMER_FEATURES = 256, ATTN_PERFORMER_FEATURES_MAX = 4096 };
 
 typedef struct {
     attn_mechanism_type type;
-    double eps;           /* linear: added to the denominator; performer: to every feature */
-    bool is_identity;     /* linear: phi(x) = x */
-    bool is_unnormalised; /* linear: out_i = scale sum_j phi(q_i) phi(k_j) v_j, without a denominator */
-    size_t features;      /* performer: m; 0: ATTN_PERFORMER_FEATURES, or what the projection has */
-    uint64_t seed;        /* performer: of the projection */
+    double eps;                    /* linear: added to the denominator; performer: to every feature */
+    bool is_identity;              /* linear: phi(x) = x */
+    bool is_unnormalised;          /* linear: out_i = scale sum_j phi(q_i) phi(k_j) v_j, without a denominator */
+    size_t features;               /* performer: m; 0: ATTN_PERFORMER_FEATURES, or what the projection has */
+    uint64_t seed;                 /* performer: of the projection */
     const attn_tensor *projection; /* performer: P (m, d_k), the compute type; NULL: drawn from the seed */
 } attn_mechanism;
+
+/* m: how many features phi gives for d_k. */
+size_t attn_mechanism_features(const attn_mechanism *mechanism, size_t d_k);
 
 /*
  * P (features, d_k), row-major: blocks of d_k orthogonal rows, the last one cut off, each row as long as a vector of

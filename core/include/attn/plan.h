@@ -81,11 +81,11 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
  *          per_group: the query heads of a group, its key head, its value head, then the next group
  *   output (heads * d_v, d_out)      or (heads, d_v, d_out)        bias (d_out)
  *   norm   weight (d), bias (d): the gain and shift of the normalisation, each optional
- *   query_norm, key_norm   likewise of qk_norm. (d_k): of every head; (heads, d_k): of each head its own; (heads * d_k):
- *          the whole projection of a token is one row that is normalised, as in OLMo 2
- *   gate   (d_query, heads * d_v), (d_query, heads) or (heads, d_query, d_v or 1): concat is multiplied by
- *          sigmoid(x W + b), feature by feature or head by head, before the output projection; x is what the queries
- *          are projected from. Qiu et al., "Gated Attention for Large Language Models", 2025, arXiv:2505.06708
+ *   query_norm, key_norm   likewise of qk_norm. (d_k): of every head; (heads, d_k): of each head its own; (heads *
+ * d_k): the whole projection of a token is one row that is normalised, as in OLMo 2 gate   (d_query, heads * d_v),
+ * (d_query, heads) or (heads, d_query, d_v or 1): concat is multiplied by sigmoid(x W + b), feature by feature or head
+ * by head, before the output projection; x is what the queries are projected from. Qiu et al., "Gated Attention for
+ * Large Language Models", 2025, arXiv:2505.06708
  */
 typedef struct {
     attn_linear query, key, value, qkv, output, norm, query_norm, key_norm, gate;
@@ -140,7 +140,7 @@ typedef struct {
 
 typedef struct {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
-    size_t past_len; /* of kv_len, how many came as past_key */
+    size_t past_len;                /* of kv_len, how many came as past_key */
     size_t d_query, d_key, d_value; /* features of one token of each input */
     size_t d_out;                   /* of one row of output */
     size_t d_gate;                  /* gates of a head: d_v, 1, or 0 without a gate */
@@ -157,8 +157,8 @@ typedef struct {
     attn_dtype compute;
     attn_mask mask;
     double scale;
-    size_t rope_dim;    /* features of a head that are turned; 0: none */
-    double rope_length; /* largest position + 1 */
+    size_t rope_dim;                                        /* features of a head that are turned; 0: none */
+    double rope_length;                                     /* largest position + 1 */
     size_t selected_heads, selected_queries, selected_keys; /* of the maps that are kept */
     uint32_t want;
     attn_tensor step[ATTN_STEP_COUNT]; /* shape and dtype of each wanted step; data NULL */
@@ -172,8 +172,8 @@ typedef struct {
 } attn_plan;
 
 /*
- * Checks the whole request and fills *plan. Allocates nothing, reads masks, lengths and positions but no other numbers; O(masks).
- * Errors name the member of the request ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
+ * Checks the whole request and fills *plan. Allocates nothing, reads masks, lengths and positions but no other numbers;
+ * O(masks). Errors name the member of the request ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
  *   ATTN_ERR_FIELD   a member is missing, or not allowed beside another
  *   ATTN_ERR_SHAPE   dimensions disagree; expected and received hold the shapes
  *   ATTN_ERR_VALUE   a number outside what is allowed

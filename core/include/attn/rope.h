@@ -35,6 +35,8 @@
 
 #include "attn/tensor.h"
 
+#define ATTN_ROPE_THETA 10000.0 /* by default */
+
 typedef enum { ATTN_ROPE_NONE, ATTN_ROPE_HALF, ATTN_ROPE_INTERLEAVED, ATTN_ROPE_INTERLEAVED_TO_HALF } attn_rope_layout;
 
 /* Kinds of scaling: code, name. */
@@ -81,7 +83,7 @@ typedef struct {
  */
 typedef struct {
     attn_rope_layout layout; /* ATTN_ROPE_NONE: no rotation, the rest is not looked at */
-    double theta;            /* 0: 10000 */
+    double theta;            /* 0: ATTN_ROPE_THETA */
     size_t dim;              /* 0: all of d_k, or what cos has */
     attn_rope_scaling scaling;
     attn_rope_side query, key;
