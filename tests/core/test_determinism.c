@@ -45,6 +45,8 @@ static test_scene varied_scene(size_t variant)
         scene.request.options.dropout_attention = true;
         scene.request.options.dropout_residual = scene.request.is_layer;
     }
+    if (variant % 3 == 1)
+        scene_turn(&scene, n, variant / 3);
     mask_case_at(variant % masks)->apply(&scene, n);
     return scene;
 }

@@ -32,6 +32,8 @@ static test_scene varied_scene(size_t variant)
         options->dropout_attention = true;
         options->dropout_residual = scene.request.is_layer;
     }
+    if (variant % 2 == 1)
+        scene_turn(&scene, n, variant / 2);
     mask_case_at(variant)->apply(&scene, n);
     uint32_t every = scene_every_step(&scene.request);
     const uint32_t wants[] = {every, WANT(OUTPUT), WANT(OUTPUT) | WANT(ATTENTION_MEAN), every & ~WANT(ATTENTION)};

@@ -60,6 +60,11 @@ void scene_attention(test_scene *scene, const scene_size *size);
 /* A layer: query (b, q_len, d_model), key (b, kv_len, d_model), all four projections with biases. */
 void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 
+/* Takes the first past_len keys and values of a scene of that size from the request into a cache. */
+void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
+/* Norms, rotation, cache and gate of every kind in turn, for a scene of that size. */
+void scene_turn(test_scene *scene, const scene_size *size, size_t variant);
+
 /* All steps that the request can give: no projected without its weight, no residual or dropped without the option. */
 uint32_t scene_every_step(const attn_request *request);
 
