@@ -102,8 +102,9 @@ static double longest(const attn_rope *rope, const naive_result *r)
 }
 
 static void cos_sin(const attn_rope *rope, const attn_rope_side *side, const naive_result *r, size_t dim, size_t b,
-                    size_t token, size_t i, double *c, double *s)
+                    size_t token, size_t i, double *c, double *s, double *spread)
 {
+    *spread = 1;
     if (side->cos != NULL) {
         size_t row = side->positions != NULL ? (size_t)naive_read(side->positions, 0, 0, b, token) : token;
         *c = naive_read(side->cos, 0, b, row, i);
@@ -114,6 +115,7 @@ static void cos_sin(const attn_rope *rope, const attn_rope_side *side, const nai
     long double a = angle(rope, dim, longest(rope, r), position_of(side, r->past_len, b, token), i, &gain);
     *c = (double)(cosl(a) * gain);
     *s = (double)(sinl(a) * gain);
+    *spread = 1 + (double)fabsl(a); /* an angle is off by its own size times the roundoff of double */
 }
 
 static void rotate(const attn_request *request, const naive_result *r, bool is_key, size_t b, size_t token, double *x,
@@ -125,16 +127,17 @@ static void rotate(const attn_request *request, const naive_result *r, bool is_k
     const size_t dim = rotary_dim(rope, r->d_k), h = dim / 2;
     double *y = naive_numbers(2 * dim);
     for (size_t i = 0; i < h; i++) {
-        double c, s;
-        cos_sin(rope, is_key ? &rope->key : &rope->query, r, dim, b, token, i, &c, &s);
+        double c, s, spread;
+        cos_sin(rope, is_key ? &rope->key : &rope->query, r, dim, b, token, i, &c, &s, &spread);
+        spread = request->options.compute == ATTN_F64 ? spread : 1; /* angles are in double for both */
         size_t from1 = rope->layout == ATTN_ROPE_HALF ? i : 2 * i,
                from2 = from1 + (rope->layout == ATTN_ROPE_HALF ? h : 1);
         size_t to1 = rope->layout == ATTN_ROPE_INTERLEAVED ? 2 * i : i,
                to2 = to1 + (rope->layout == ATTN_ROPE_INTERLEAVED ? 1 : h);
         y[to1] = x[from1] * c - x[from2] * s;
         y[to2] = x[from1] * s + x[from2] * c;
-        y[dim + to1] = terms[from1] * fabs(c) + terms[from2] * fabs(s);
-        y[dim + to2] = terms[from1] * fabs(s) + terms[from2] * fabs(c);
+        y[dim + to1] = terms[from1] * (fabs(c) + spread - 1) + terms[from2] * (fabs(s) + spread - 1);
+        y[dim + to2] = terms[from1] * (fabs(s) + spread - 1) + terms[from2] * (fabs(c) + spread - 1);
     }
     memcpy(x, y, dim * sizeof *x);
     memcpy(terms, y + dim, dim * sizeof *terms);
