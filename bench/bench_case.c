@@ -12,6 +12,8 @@ static const size_t largest_count = (size_t)1 << 32; /* elements of any tensor: 
 
 static bool is_measurable(const bench_case *c)
 {
+    if (c->kv_heads == 0 || c->heads % c->kv_heads != 0 || (c->is_layer && c->kv_heads != c->heads))
+        return false;
     const size_t sizes[] = {c->threads, c->batch, c->heads, c->q_len, c->kv_len, c->dim};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] == 0 || sizes[i] > LARGEST_DIMENSION)
@@ -28,11 +30,15 @@ static bool is_measurable(const bench_case *c)
 bool bench_case_read(bench_case *c, const char *text)
 {
     char kind[16], dtype[16];
-    unsigned causal, maps;
+    unsigned causal, maps, rope = 0;
     *c = (bench_case){0};
-    if (sscanf(text, "%15s %15s %zu %zu %zu %zu %zu %zu %u %zu %u", kind, dtype, &c->threads, &c->batch, &c->heads,
-               &c->q_len, &c->kv_len, &c->dim, &causal, &c->window, &maps) != 11)
+    const int read =
+        sscanf(text, "%15s %15s %zu %zu %zu %zu %zu %zu %u %zu %u %zu %u", kind, dtype, &c->threads, &c->batch,
+               &c->heads, &c->q_len, &c->kv_len, &c->dim, &causal, &c->window, &maps, &c->kv_heads, &rope);
+    if (read != 11 && read != 13)
         return false;
+    c->kv_heads = read == 11 ? c->heads : c->kv_heads;
+    c->with_rope = rope != 0;
     c->is_layer = strcmp(kind, "layer") == 0;
     c->dtype = attn_dtype_from_name(dtype);
     c->is_causal = causal != 0;
@@ -60,7 +66,8 @@ attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream)
         return shape_of(c, 2, (size_t[]){features, features});
     if (c->is_layer)
         return shape_of(c, 3, (size_t[]){c->batch, c->q_len, features});
-    return shape_of(c, 4, (size_t[]){c->batch, c->heads, stream == STREAM_Q ? c->q_len : c->kv_len, c->dim});
+    return stream == STREAM_Q ? shape_of(c, 4, (size_t[]){c->batch, c->heads, c->q_len, c->dim})
+                              : shape_of(c, 4, (size_t[]){c->batch, c->kv_heads, c->kv_len, c->dim});
 }
 
 static double value_at(bench_stream stream, size_t n)

@@ -35,11 +35,13 @@ typedef struct {
     bool is_causal;
     size_t window; /* each query sees itself and window - 1 keys before; 0: no window */
     bool with_maps;
+    size_t kv_heads; /* fewer than heads: a group of query heads shares each; equal in a layer */
+    bool with_rope;  /* queries and keys are turned by their positions, as halves */
 } bench_case;
 
 /*
  * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer", "float64"; flags are 0 or 1)
- * into *c; false when the text is not that, or a dimension is 0 or absurd.
+ * and, if it is not HEADS 0, KV_HEADS ROPE, into *c; false when the text is not that, or a dimension is 0 or absurd.
  */
 bool bench_case_read(bench_case *c, const char *text);
 

@@ -46,11 +46,15 @@ class Failure(Exception):
 class Case:
     """One computation: its name, its line for the contenders, and how much work it is."""
 
-    def __init__(self, kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal=0, window=0, maps=0):
+    def __init__(self, kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal=0, window=0, maps=0, kv_heads=0,
+                 rope=0):
         self.kind, self.dtype, self.threads = kind, dtype, threads
         self.batch, self.heads, self.q_len, self.kv_len, self.dim = batch, heads, q_len, kv_len, dim
         self.causal, self.window, self.maps = causal, window, maps
-        self.line = " ".join(map(str, [kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal, window, maps]))
+        self.kv_heads, self.rope = kv_heads or heads, rope
+        words = [kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal, window, maps]
+        self.is_variant = bool(self.kv_heads != heads or rope)  # what peers do not know
+        self.line = " ".join(map(str, words + ([self.kv_heads, rope] if self.is_variant else [])))
 
     def name(self):
         if self.kind == "layer":
@@ -62,6 +66,8 @@ class Case:
         words += ["causal"] if self.causal else []
         words += ["window %d" % self.window] if self.window else []
         words += ["maps"] if self.maps else []
+        words += ["kv heads %d" % self.kv_heads] if self.kv_heads != self.heads else []
+        words += ["rope"] if self.rope else []
         return " ".join(words + (["f64"] if self.dtype == "float64" else []))
 
     def pairs(self):
@@ -84,7 +90,7 @@ class Case:
         features = self.heads * self.dim
         numbers = 2 * self.batch * self.q_len * features
         numbers += self.batch * self.heads * self.q_len * self.kv_len if self.maps else 0
-        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * features
+        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * self.kv_heads * self.dim
         return numbers * ELEMENT[self.dtype]
 
 
@@ -94,11 +100,11 @@ def all_cases(threads):
     def attention(batch, heads, length, dim, dtype="float32", **more):
         return Case("attention", dtype, threads, batch, heads, length, length, dim, **more)
 
-    def layer(features, heads, length):
-        return Case("layer", "float32", threads, 1, heads, length, length, features // heads, maps=1)
+    def layer(features, heads, length, **more):
+        return Case("layer", "float32", threads, 1, heads, length, length, features // heads, maps=1, **more)
 
-    def decode(batch, heads, kv_len, dim, dtype="float32"):
-        return Case("attention", dtype, threads, batch, heads, 1, kv_len, dim)
+    def decode(batch, heads, kv_len, dim, dtype="float32", **more):
+        return Case("attention", dtype, threads, batch, heads, 1, kv_len, dim, **more)
 
     return [
         attention(1, 8, 512, 64), attention(1, 8, 512, 64, causal=1), attention(1, 8, 512, 64, maps=1),
@@ -111,9 +117,12 @@ def all_cases(threads):
         layer(512, 8, 128), layer(512, 8, 512), layer(768, 12, 128), layer(768, 12, 512),
         attention(1, 8, 512, 64, "float64"), attention(1, 8, 512, 64, "float64", maps=1),
         decode(1, 8, 4096, 64, "float64"),
+        attention(1, 8, 512, 64, causal=1, kv_heads=2), decode(1, 32, 4096, 128, kv_heads=8),
+        attention(1, 8, 512, 64, causal=1, rope=1), layer(512, 8, 512, rope=1),
     ]  # fmt: skip
 
 
+OWN = {"attnd"}  # the contenders that know groups of heads and rotation
 QUICK = {"1,8,512,64", "1,8,512,64 maps", "1,8,512,64 causal", "decode 1,8,1/4096,64", "layer d 512 h 8 len 128 maps"}
 
 
@@ -180,6 +189,8 @@ class Contender:
 
     def prepare(self, case):
         """Whether it can do the case at all."""
+        if case.is_variant and self.name not in OWN:
+            return False
         self.start(case.threads)
         word, rest = self.process.ask("prepare " + case.line)
         if word != "ready":
