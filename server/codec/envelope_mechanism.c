@@ -11,7 +11,7 @@
 static const double DEFAULT_PERFORMER_EPS = 1e-4;
 
 /* attn_mechanism_type */
-static attn_status decode_type(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_mechanism_type(struct decoder *decoder, const struct node *node, void *to)
 {
     static const char *const words[] = {"softmax", "linear", "performer"};
     static const attn_mechanism_type types[] = {ATTN_SOFTMAX, ATTN_LINEAR, ATTN_PERFORMER};
@@ -60,27 +60,17 @@ static attn_status decode_features(struct decoder *decoder, const struct node *n
     return status;
 }
 
-/* uint64_t */
-static attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
-{
-    int64_t seed;
-    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
-    if (status == ATTN_OK)
-        *(uint64_t *)to = (uint64_t)seed;
-    return status;
-}
-
 attn_status decode_mechanism(struct decoder *decoder, const struct node *node, void *to)
 {
-    static const struct member softmax[] = {{"type", decode_type, MECHANISM(type), MEMBER_ALWAYS}};
+    static const struct member softmax[] = {{"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS}};
     static const struct member linear[] = {
-        {"type", decode_type, MECHANISM(type), MEMBER_ALWAYS},
+        {"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS},
         {"feature_map", decode_feature_map, MECHANISM(is_identity), MEMBER_ALWAYS},
         {"normalize", decode_normalize, MECHANISM(is_unnormalised), MEMBER_ALWAYS},
         {"eps", decode_eps, MECHANISM(eps), MEMBER_ALWAYS},
     };
     static const struct member performer[] = {
-        {"type", decode_type, MECHANISM(type), MEMBER_ALWAYS},
+        {"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS},
         {"features", decode_features, MECHANISM(features), MEMBER_ALWAYS},
         {"seed", decode_seed, MECHANISM(seed), MEMBER_ALWAYS},
         {"projection", decode_tensor, MECHANISM(projection), MEMBER_ALWAYS},
@@ -91,7 +81,7 @@ attn_status decode_mechanism(struct decoder *decoder, const struct node *node, v
     const struct node type = is_object ? node_member(node, "type") : *node;
     if (!type.json)
         return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"type\"");
-    attn_status status = decode_type(decoder, &type, &mechanism->type);
+    attn_status status = decode_mechanism_type(decoder, &type, &mechanism->type);
     if (status != ATTN_OK)
         return status;
     mechanism->eps = mechanism->type == ATTN_PERFORMER ? DEFAULT_PERFORMER_EPS : 0;

@@ -117,16 +117,6 @@ static attn_status decode_probability(struct decoder *decoder, const struct node
     return ATTN_OK;
 }
 
-/* uint64_t */
-static attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
-{
-    int64_t seed;
-    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
-    if (status == ATTN_OK)
-        *(uint64_t *)to = (uint64_t)seed;
-    return status;
-}
-
 /* attn_options: dropout_attention, dropout_residual */
 static attn_status decode_where(struct decoder *decoder, const struct node *node, void *to)
 {

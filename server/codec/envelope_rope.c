@@ -10,7 +10,7 @@
 #define SCALING(field) offsetof(attn_rope, scaling.field)
 
 /* attn_rope_layout */
-static attn_status decode_layout(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_rope_layout(struct decoder *decoder, const struct node *node, void *to)
 {
     static const char *const words[] = {"half", "interleaved", "interleaved_to_half"};
     static const attn_rope_layout layouts[] = {ATTN_ROPE_HALF, ATTN_ROPE_INTERLEAVED, ATTN_ROPE_INTERLEAVED_TO_HALF};
@@ -22,7 +22,7 @@ static attn_status decode_layout(struct decoder *decoder, const struct node *nod
 }
 
 /* size_t: even, at least 2 */
-static attn_status decode_dim(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_rope_dim(struct decoder *decoder, const struct node *node, void *to)
 {
     int64_t dim = 0;
     attn_status status = decode_integer(decoder, node, 2, INT32_MAX, &dim);
@@ -35,7 +35,7 @@ static attn_status decode_dim(struct decoder *decoder, const struct node *node, 
 /* ---- scaling ---- */
 
 /* attn_rope_type */
-static attn_status decode_type(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_rope_type(struct decoder *decoder, const struct node *node, void *to)
 {
     static const char *const words[] = {
 #define TYPE_NAME(code, name) name,
@@ -72,8 +72,8 @@ static attn_status decode_truncate(struct decoder *decoder, const struct node *n
 static attn_status decode_scaling(struct decoder *decoder, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"rope_type", decode_type, SCALING(type), MEMBER_ALWAYS},
-        {"type", decode_type, SCALING(type), MEMBER_ALWAYS},
+        {"rope_type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
+        {"type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
         {"rope_theta", decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
         {"factor", decode_or_null, SCALING(factor), MEMBER_ALWAYS},
         {"original_max_position_embeddings", decode_or_null, SCALING(original_max_position_embeddings), MEMBER_ALWAYS},
@@ -166,10 +166,10 @@ static attn_status check_theta(struct decoder *decoder, const struct node *node)
 attn_status decode_rope(struct decoder *decoder, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"layout", decode_layout, offsetof(attn_rope, layout), MEMBER_ALWAYS},
+        {"layout", decode_rope_layout, offsetof(attn_rope, layout), MEMBER_ALWAYS},
         {"scaling", decode_scaling, 0, MEMBER_ALWAYS},
         {"theta", decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
-        {"dim", decode_dim, offsetof(attn_rope, dim), MEMBER_ALWAYS},
+        {"dim", decode_rope_dim, offsetof(attn_rope, dim), MEMBER_ALWAYS},
         {"positions", decode_positions, 0, MEMBER_ALWAYS},
         {"cos", decode_cos, 0, MEMBER_ALWAYS},
         {"sin", decode_sin, 0, MEMBER_ALWAYS},
