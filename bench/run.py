@@ -30,6 +30,8 @@ ELEMENT = {"float32": 4, "float64": 8}
 # digits of a float, so that peers are only held to those.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-11}
 PEER_TOLERANCE = 1e-4
+GROUP = 4  # query heads to a key head, of variant grouped
+DOCUMENTS = 8  # of the variant of that name: runs of one length, which lengths must be multiples of
 ANSWER_S = 120  # for one line
 PAUSE_S = 0.03  # before a contender's turn: threads of the one before may still spin, waiting for work
 TURN_MS = 60  # a turn repeats a short case for about so long
@@ -46,15 +48,13 @@ class Failure(Exception):
 class Case:
     """One computation: its name, its line for the contenders, and how much work it is."""
 
-    def __init__(self, kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal=0, window=0, maps=0, kv_heads=0,
-                 rope=0):
+    def __init__(self, kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal=0, window=0, maps=0,
+                 variant=""):
         self.kind, self.dtype, self.threads = kind, dtype, threads
         self.batch, self.heads, self.q_len, self.kv_len, self.dim = batch, heads, q_len, kv_len, dim
-        self.causal, self.window, self.maps = causal, window, maps
-        self.kv_heads, self.rope = kv_heads or heads, rope
-        words = [kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal, window, maps]
-        self.is_variant = bool(self.kv_heads != heads or rope)  # what peers do not know
-        self.line = " ".join(map(str, words + ([self.kv_heads, rope] if self.is_variant else [])))
+        self.causal, self.window, self.maps, self.variant = causal, window, maps, variant
+        numbers = [kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal, window, maps, variant]
+        self.line = " ".join(map(str, numbers)).strip()
 
     def name(self):
         if self.kind == "layer":
@@ -65,9 +65,8 @@ class Case:
             words = ["%d,%d,%d,%d" % (self.batch, self.heads, self.q_len, self.dim)]
         words += ["causal"] if self.causal else []
         words += ["window %d" % self.window] if self.window else []
+        words += [self.variant] if self.variant else []
         words += ["maps"] if self.maps else []
-        words += ["kv heads %d" % self.kv_heads] if self.kv_heads != self.heads else []
-        words += ["rope"] if self.rope else []
         return " ".join(words + (["f64"] if self.dtype == "float64" else []))
 
     def pairs(self):
@@ -76,7 +75,11 @@ class Case:
         for i in range(self.q_len):
             end = i + 1 + self.kv_len - self.q_len
             start = max(0, end - self.window) if self.window else 0
-            total += (end if self.causal else self.kv_len) - start
+            stop = end if self.causal else self.kv_len
+            if self.variant == "documents":
+                each = self.kv_len // DOCUMENTS
+                start, stop = max(start, i // each * each), min(stop, (i // each + 1) * each)
+            total += stop - start
         return total
 
     def flops(self):
@@ -90,7 +93,7 @@ class Case:
         features = self.heads * self.dim
         numbers = 2 * self.batch * self.q_len * features
         numbers += self.batch * self.heads * self.q_len * self.kv_len if self.maps else 0
-        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * self.kv_heads * self.dim
+        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * self.heads // (GROUP if self.variant == "grouped" else 1) * self.dim
         return numbers * ELEMENT[self.dtype]
 
 
@@ -111,18 +114,21 @@ def all_cases(threads):
         attention(1, 8, 512, 64, causal=1, maps=1),
         attention(1, 12, 1024, 64), attention(1, 12, 1024, 64, causal=1), attention(1, 12, 1024, 64, maps=1),
         attention(1, 8, 4096, 64), attention(1, 8, 4096, 64, causal=1), attention(1, 8, 4096, 64, causal=1, window=256),
+        attention(1, 8, 512, 64, variant="alibi"), attention(1, 8, 4096, 64, causal=1, variant="alibi"),
+        attention(1, 8, 512, 64, variant="sinks"), attention(1, 8, 4096, 64, variant="documents"),
+        attention(1, 8, 4096, 64, causal=1, variant="documents"), decode(1, 8, 4096, 64, variant="alibi"),
         attention(1, 8, 512, 32), attention(1, 8, 512, 96), attention(1, 8, 512, 128),
         attention(1, 8, 128, 64), attention(32, 8, 64, 64),
         decode(1, 8, 4096, 64), decode(1, 32, 4096, 128),
         layer(512, 8, 128), layer(512, 8, 512), layer(768, 12, 128), layer(768, 12, 512),
         attention(1, 8, 512, 64, "float64"), attention(1, 8, 512, 64, "float64", maps=1),
         decode(1, 8, 4096, 64, "float64"),
-        attention(1, 8, 512, 64, causal=1, kv_heads=2), decode(1, 32, 4096, 128, kv_heads=8),
-        attention(1, 8, 512, 64, causal=1, rope=1), layer(512, 8, 512, rope=1),
+        attention(1, 8, 512, 64, causal=1, variant="grouped"), decode(1, 32, 4096, 128, variant="grouped"),
+        attention(1, 8, 512, 64, causal=1, variant="rope"), layer(512, 8, 512, variant="rope"),
     ]  # fmt: skip
 
 
-OWN = {"attnd"}  # the contenders that know groups of heads and rotation
+UNKNOWN_TO_OTHERS = {"grouped", "rope"}
 QUICK = {"1,8,512,64", "1,8,512,64 maps", "1,8,512,64 causal", "decode 1,8,1/4096,64", "layer d 512 h 8 len 128 maps"}
 
 
@@ -189,7 +195,7 @@ class Contender:
 
     def prepare(self, case):
         """Whether it can do the case at all."""
-        if case.is_variant and self.name not in OWN:
+        if case.variant in UNKNOWN_TO_OTHERS and self.name != "attnd":
             return False
         self.start(case.threads)
         word, rest = self.process.ask("prepare " + case.line)

@@ -36,8 +36,8 @@ static attn_status check_performer(const attn_mechanism *m, const attn_request *
 
 static attn_status check_companions(const attn_request *request, attn_error *err)
 {
-    static const attn_step softmax_alone[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_LSE,
-                                              ATTN_STEP_ENTROPY};
+    static const attn_step softmax_alone[] = {ATTN_STEP_SCORES,   ATTN_STEP_SCALED,  ATTN_STEP_MASKED, ATTN_STEP_LSE,
+                                              ATTN_STEP_LSE_KEYS, ATTN_STEP_ENTROPY, ATTN_STEP_SINK};
     const attn_options *options = &request->options;
     for (size_t s = 0; s < sizeof softmax_alone / sizeof *softmax_alone; s++)
         if (options->want >> softmax_alone[s] & 1)
@@ -48,6 +48,12 @@ static attn_status check_companions(const attn_request *request, attn_error *err
     if (options->dropout > 0 && options->dropout_attention)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/dropout/where",
                          "dropout of weights belongs to mechanism softmax; \"residual\" is possible");
+    if (options->sinks != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/sinks", "sinks belong to mechanism softmax");
+    if (options->alibi || options->alibi_slopes != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/alibi", "alibi belongs to mechanism softmax");
+    if (options->relative_bias.table != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/relative_bias", "relative_bias belongs to mechanism softmax");
     if (request->masks.bias != NULL)
         return attn_fail(err, ATTN_ERR_FIELD, "/masks/bias", "a bias belongs to mechanism softmax; use attend");
     return ATTN_OK;

@@ -64,6 +64,9 @@ void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
 /* Norms, rotation, cache and gate of every kind in turn, for a scene of that size. */
 void scene_turn(test_scene *scene, const scene_size *size, size_t variant);
+/* Adds, by the bits of variant: 1 ALiBi, 2 slopes of its own, 4 a relative bias in both directions or (8) one, 16
+ * sinks. */
+void scene_biases(test_scene *scene, const scene_size *size, unsigned variant);
 
 /* All steps that the request can give: no projected without its weight, no residual or dropped without the option. */
 uint32_t scene_every_step(const attn_request *request);
