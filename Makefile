@@ -58,7 +58,8 @@ SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/co
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(BENCH_SRC)
+LONG_SRC := $(wildcard tests/long/*.c)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
            tests/support/*.h bench/*.h))
@@ -79,7 +80,7 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases openapi examples readme vectors fuzz bench bench-peers headers layers tidy format \
+.PHONY: all run test deps check cases openapi examples readme vectors fuzz numbers bench bench-peers headers layers tidy format \
         format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -131,6 +132,13 @@ $(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(BUILD)/libattn.a
 
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+$(BUILD)/tests/long/numbers: $(addprefix $(BUILD)/,tests/long/numbers.o server/codec/number_read.o \
+    server/codec/number_write.o server/codec/powers_of_ten.o)
+	$(Q)$(LINK) $(LDFLAGS) $^ -lm $(LDLIBS) -o $@
+
+numbers: $(BUILD)/tests/long/numbers ## write every float32 and read it back (a minute or two)
+	$(Q)$<
 
 $(BUILD)/bench/core_bench: $(call obj,$(BENCH_SRC)) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@

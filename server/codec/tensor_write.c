@@ -86,11 +86,32 @@ static char *put_special(char *to, double value, const struct tensor_style *styl
     return put(to, style->null_for_minus_infinity ? "null" : "\"-Infinity\"");
 }
 
-static char *put_f32(char *to, float value, const struct tensor_style *style)
+/* How many of count numbers from the first on are finite. */
+static size_t count_finite(const float *values, size_t count)
 {
-    if (!isfinite(value))
-        return put_special(to, (double)value, style);
-    return style->digits == 0 ? number_write_f32(to, value) : number_write_digits(to, (double)value, style->digits);
+    size_t i = 0;
+    while (i < count && isfinite(values[i]))
+        i++;
+    return i;
+}
+
+/* The shortest texts with commas between them: runs of finite numbers together. */
+static char *put_shortest_f32(char *to, const float *values, size_t count, const struct tensor_style *style)
+{
+    for (size_t i = 0; i < count;) {
+        *to = ',';
+        to += i > 0;
+        size_t finite = count_finite(values + i, count - i);
+        to = finite > 0 ? number_write_f32_run(to, values + i, finite) : put_special(to, (double)values[i], style);
+        i += finite > 0 ? finite : 1;
+    }
+    return to;
+}
+
+static char *put_f32_digits(char *to, float value, const struct tensor_style *style)
+{
+    return isfinite(value) ? number_write_digits(to, (double)value, style->digits)
+                           : put_special(to, (double)value, style);
 }
 
 static char *put_f64(char *to, double value, const struct tensor_style *style)
@@ -136,8 +157,10 @@ static char *put_run(char *to, const struct writer *writer, const union block *b
 {
     if (writer->is_hollow)
         PUT_RUN(put(to, "[]"))
+    else if (writer->elements.dtype == ATTN_F32 && writer->style.digits == 0)
+        to = put_shortest_f32(to, block->f32 + from, end - from, &writer->style);
     else if (writer->elements.dtype == ATTN_F32)
-        PUT_RUN(put_f32(to, block->f32[i], &writer->style))
+        PUT_RUN(put_f32_digits(to, block->f32[i], &writer->style))
     else if (writer->elements.dtype == ATTN_F64)
         PUT_RUN(put_f64(to, block->f64[i], &writer->style))
     else if (writer->elements.dtype == ATTN_I64)
