@@ -36,6 +36,6 @@ void cors_add_fields(struct MHD_Response *response, const char *setting, const c
     }
     MHD_add_response_header(response, "Access-Control-Allow-Methods", methods);
     MHD_add_response_header(response, "Access-Control-Allow-Headers",
-                            "Accept, Content-Type, If-Match, If-None-Match, X-Request-Id");
+                            "Accept, Content-Encoding, Content-Type, If-Match, If-None-Match, X-Request-Id");
     MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
 }
