@@ -4,8 +4,8 @@
  */
 #include "codec/chunks.h"
 
+#include <assert.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,11 +26,26 @@ static struct chunk *new_chunk(attn_arena *arena, size_t capacity)
     return chunk;
 }
 
+static void link_chunk(struct chunks *chunks, struct chunk *chunk)
+{
+    if (chunks->last == NULL)
+        chunks->first = chunk;
+    else
+        chunks->last->next = chunk;
+    chunks->last = chunk;
+}
+
+static void count_bytes(struct chunks *chunks, size_t bytes)
+{
+    bool is_unknown = chunks->total_bytes == CHUNKS_LENGTH_UNKNOWN || bytes == CHUNKS_LENGTH_UNKNOWN;
+    chunks->total_bytes = is_unknown ? CHUNKS_LENGTH_UNKNOWN : chunks->total_bytes + bytes;
+}
+
 /* Twice the last one, header included, within bounds; what is wanted when that is more, or when memory is short. */
 static struct chunk *add_chunk(struct chunks *chunks, size_t want)
 {
     size_t bytes = CHUNK_BYTES_FIRST;
-    if (chunks->last != NULL)
+    if (chunks->last != NULL && chunks->last->data != NULL)
         bytes = chunks->last->capacity < CHUNK_BYTES_MAX / 2 ? 2 * (chunks->last->capacity + sizeof(struct chunk))
                                                              : CHUNK_BYTES_MAX;
     size_t usual = bytes - sizeof(struct chunk);
@@ -39,11 +54,7 @@ static struct chunk *add_chunk(struct chunks *chunks, size_t want)
         chunk = new_chunk(chunks->arena, want);
     if (chunk == NULL)
         return NULL;
-    if (chunks->last == NULL)
-        chunks->first = chunk;
-    else
-        chunks->last->next = chunk;
-    chunks->last = chunk;
+    link_chunk(chunks, chunk);
     return chunk;
 }
 
@@ -63,7 +74,20 @@ void chunks_commit(struct chunks *chunks, size_t used)
     if (!chunks->is_ok || chunks->last == NULL)
         return;
     chunks->last->length += used;
-    chunks->total_bytes += used;
+    count_bytes(chunks, used);
+}
+
+void chunks_defer(struct chunks *chunks, const struct deferred *deferred)
+{
+    assert(chunks->may_defer);
+    struct chunk *chunk = chunks->is_ok ? attn_arena_take(chunks->arena, 1, sizeof *chunk) : NULL;
+    chunks->is_ok = chunk != NULL;
+    if (chunk == NULL)
+        return;
+    *chunk = (struct chunk){.deferred = deferred};
+    link_chunk(chunks, chunk);
+    chunks->has_deferred = true;
+    count_bytes(chunks, deferred->total_bytes);
 }
 
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length)
@@ -174,7 +198,8 @@ void chunks_append(struct chunks *chunks, struct chunks *tail)
         else
             chunks->last->next = tail->first;
         chunks->last = tail->last;
-        chunks->total_bytes += tail->total_bytes;
+        chunks->has_deferred |= tail->has_deferred;
+        count_bytes(chunks, tail->total_bytes);
     }
     *tail = chunks_begin(tail->arena);
 }

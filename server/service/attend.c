@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "codec/answer.h"
+#include "codec/stream.h"
 
 double attend_now_ms(void)
 {
@@ -68,8 +69,9 @@ static attn_status check_limits(const struct call *call, const attn_plan *plan, 
     const struct call_limits *limits = &call->limits;
     if (result_bytes > limits->result_bytes)
         return fail_result(plan, result_bytes, limits->result_bytes, call->err);
+    const bool is_streamed = call->out->may_defer && result_bytes > STREAM_BYTES_MAX;
     double memory = (double)attn_arena_bytes(call->out->arena) + (double)attn_plan_bytes(plan, call->runtime->threads) +
-                    (double)result_bytes;
+                    (double)(is_streamed ? STREAM_BYTES_MAX : result_bytes);
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (plan->time_flops > limits->flops)
@@ -122,6 +124,7 @@ attn_status attend_plan(struct call *call, struct attend_work *work)
 
 attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes, double since_ms)
 {
+    call->out->may_defer = call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES;
     attn_status status = check_limits(call, &work->plan, answer_bytes);
     call->times.parse_ms = lap_ms(&since_ms);
     if (status == ATTN_OK)

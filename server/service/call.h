@@ -39,7 +39,7 @@ struct call {
     size_t parameter_count;
     struct call_limits limits;
     const attn_runtime *runtime;
-    struct chunks *out;
+    struct chunks *out;      /* may_defer: the service clears it when the answer is small (attend_run) */
     struct call_times times; /* written */
     attn_error *err;
 };

@@ -140,6 +140,11 @@ bool executor_submit(struct executor *executor, void (*job)(void *argument), voi
     return true;
 }
 
+bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument)
+{
+    return attn_pool_submit_first(executor->pool, job, argument);
+}
+
 unsigned executor_retry_after_s(const struct executor *executor)
 {
     pthread_mutex_lock(executor->lock);
