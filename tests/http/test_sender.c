@@ -67,6 +67,7 @@ static void set_up(void)
 {
     stage = http_stage_of(letters);
     stage.setup.limits.memory_bytes = 64 << 20;
+    stage.setup.idle_timeout_s = 120; /* instrumented, one client takes long enough for another to be cut off */
     http_stage_start(&stage);
 }
 
