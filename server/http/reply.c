@@ -214,6 +214,16 @@ static void add_timing(struct MHD_Response *response, const struct request *requ
     add_field(response, "Server-Timing", text);
 }
 
+/* In one field: a second one is more than some caches read. */
+static void add_vary(struct MHD_Response *response, bool is_negotiated, bool by_origin)
+{
+    if (is_negotiated)
+        add_field(response, MHD_HTTP_HEADER_VARY,
+                  by_origin ? "Accept, Accept-Encoding, Origin" : "Accept, Accept-Encoding");
+    else if (by_origin)
+        add_field(response, MHD_HTTP_HEADER_VARY, "Origin");
+}
+
 static void add_fields(struct MHD_Response *response, const struct request *request)
 {
     const struct reply *reply = &request->reply;
@@ -231,8 +241,7 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
         add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip");
     if (reply->coding != CODING_IDENTITY)
         add_field(response, MHD_HTTP_HEADER_CONTENT_ENCODING, coding_name(reply->coding));
-    if (reply->is_negotiated)
-        add_field(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
+    add_vary(response, reply->is_negotiated, cors_varies(request->server->setup.cors_origin));
     if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0)
         add_field(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     add_timing(response, request);

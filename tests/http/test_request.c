@@ -289,7 +289,7 @@ START_TEST(answers_are_compressed_when_asked_and_worth_it)
     struct http_answer answer = http_ask(stage.port, request);
     ck_assert_int_eq(answer.status, 200);
     ck_assert_str_eq(http_field(&answer, "Content-Encoding"), "gzip");
-    ck_assert_str_eq(http_field(&answer, "Vary"), "Accept, Accept-Encoding");
+    ck_assert_ptr_nonnull(strstr(http_field(&answer, "Vary"), "Accept-Encoding"));
     ck_assert_uint_lt(answer.body_bytes, 100);
     ck_assert_int_eq(memcmp(answer.body, "\x1f\x8b", 2), 0);
     http_free(&answer);
