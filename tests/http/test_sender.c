@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "codec/stream.h"
+#include "service/attend.h"
 #include "support/http_client.h"
 #include "support/http_stage.h"
 
@@ -207,10 +208,15 @@ END_TEST
 
 START_TEST(a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun)
 {
-    enum { QUEUED = 8, CLIENTS = QUEUED + 2 };
-    struct http_client clients[CLIENTS] = {client_in_the_middle(), client_in_the_middle()};
-    await(&waiting, stage.compute_threads);
-    for (size_t i = 2; i < CLIENTS; i++) {
+    enum { QUEUED = 8, CLIENTS = QUEUED + 1 };
+    stage = http_stage_of(letters);
+    stage.compute_threads = 1;
+    stage.queue = QUEUED;
+    stage.setup.limits.memory_bytes = 64 << 20;
+    stage.setup.idle_timeout_s = 120;
+    http_stage_start(&stage);
+    struct http_client clients[CLIENTS] = {client_in_the_middle()};
+    for (size_t i = 1; i < CLIENTS; i++) {
         clients[i] = http_open(stage.port);
         ck_assert(http_send(&clients[i], POST));
     }
@@ -225,6 +231,7 @@ START_TEST(a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun)
         check_letters(&answer);
         http_close(&clients[i]);
     }
+    tear_down();
 }
 END_TEST
 
@@ -268,6 +275,43 @@ START_TEST(stopping_breaks_off_and_never_looks_whole)
 }
 END_TEST
 
+/* Attention of so many tokens with one feature, asked for by that version of HTTP. */
+static struct http_answer ask_attention(size_t tokens, const char *version)
+{
+    const size_t room = tokens * 16 + 512;
+    char *body = malloc(room), *request = malloc(room);
+    size_t length = (size_t)snprintf(body, room, "{\"inputs\":{\"query\":[");
+    for (size_t i = 0; i < tokens; i++)
+        length += (size_t)snprintf(body + length, room - length, "%s[0.%zu]", i > 0 ? "," : "", i * 7919 % 10007 + 1);
+    length += (size_t)snprintf(body + length, room - length, "]}}");
+    snprintf(request, room,
+             "POST /v1/attention HTTP/%s\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             version, length, body);
+    struct http_answer answer = http_ask(stage.port, request);
+    free(body);
+    free(request);
+    return answer;
+}
+
+START_TEST(attention_is_the_same_text_streamed_and_whole)
+{
+    const size_t tokens[] = {100, 400, 700};
+    stage = http_stage_of(attend_attention);
+    stage.setup.limits.memory_bytes = 64 << 20;
+    http_stage_start(&stage);
+    for (size_t i = 0; i < 3; i++) {
+        struct http_answer streamed = ask_attention(tokens[i], "1.1"), whole = ask_attention(tokens[i], "1.0");
+        ck_assert_int_eq(streamed.status, 200);
+        ck_assert_int_eq(http_field(&streamed, "Transfer-Encoding") != NULL, i > 0);
+        ck_assert_uint_eq(streamed.body_bytes, whole.body_bytes);
+        ck_assert_mem_eq(streamed.body, whole.body, whole.body_bytes);
+        http_free(&streamed);
+        http_free(&whole);
+    }
+    tear_down();
+}
+END_TEST
+
 START_TEST(without_memory_for_the_window_the_answer_is_503)
 {
     stage = http_stage_of(letters);
@@ -294,9 +338,10 @@ int main(void)
     tcase_add_test(tests, a_compressed_answer_is_streamed_too);
     tcase_add_test(tests, a_slow_client_holds_up_no_thread_and_little_memory);
     tcase_add_test(tests, a_client_that_leaves_in_the_middle_is_forgotten);
-    tcase_add_test(tests, a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun);
+    tcase_add_test(own, a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun);
     tcase_add_test(tests, a_drain_finishes_what_is_being_sent);
     tcase_add_test(own, stopping_breaks_off_and_never_looks_whole);
+    tcase_add_test(own, attention_is_the_same_text_streamed_and_whole);
     tcase_add_test(own, without_memory_for_the_window_the_answer_is_503);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, own);
