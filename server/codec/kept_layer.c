@@ -16,7 +16,10 @@ static const struct {
     const char *name, *weight, *bias; /* paths */
     size_t at;
 } linears[] = {
-#define LINEAR(name) {#name, "weights." #name ".weight", "weights." #name ".bias", offsetof(attn_weights, name)}
+#define LINEAR(name)                                                                                                   \
+    {                                                                                                                  \
+#name, "weights." #name ".weight", "weights." #name ".bias", offsetof(attn_weights, name)                      \
+    }
     LINEAR(query), LINEAR(key),        LINEAR(value),    LINEAR(qkv),  LINEAR(output),
     LINEAR(norm),  LINEAR(query_norm), LINEAR(key_norm), LINEAR(gate),
 #undef LINEAR

@@ -12,6 +12,7 @@
 #include "http/request.h"
 #include "service/attend.h"
 #include "service/infer.h"
+#include "service/layers.h"
 
 static void answer_index(struct request *request)
 {
@@ -102,6 +103,12 @@ enum {
 static const struct route routes[] = {
     {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true},
     {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true},
+    {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
+    {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
+    {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS},
+    {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
+    {"/v1/layers/{name}/attention", "POST", RESULTS, .service = layers_attend, .reads = TENSORS,
+     .takes_parameters = true},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},
@@ -194,8 +201,6 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 static const char *const planned[] = {
     "/v1/attention/gradients",
     "/v1/multi-head-attention/gradients",
-    "/v1/layers",
-    "/v1/layers/",
     "/v2/repository/",
     "/v2/models/attention/stats",
     "/v2/models/stats",
