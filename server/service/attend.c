@@ -166,9 +166,9 @@ static attn_status decode(const struct call *call, envelope_kind kind, const str
     return envelope_decode(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
 }
 
-static attn_status attend(struct call *call, envelope_kind kind, const struct envelope_base *layer)
+static attn_status attend(struct call *call, envelope_kind kind, const struct envelope_base *layer, size_t *batch)
 {
-    struct attend_work work;
+    struct attend_work work = {.plan.dims.batch = 0};
     struct rendering rendering;
     const double since = attend_now_ms();
     attn_status status = rendering_begin(call, &rendering);
@@ -184,20 +184,21 @@ static attn_status attend(struct call *call, envelope_kind kind, const struct en
         status = attend_run(call, &work, rendering.bytes, since);
     if (status == ATTN_OK)
         status = rendering_write(call, &rendering, &work);
+    *batch = work.plan.dims.batch;
     return attend_explain(call, status);
 }
 
 attn_status attend_attention(struct call *call)
 {
-    return attend(call, ENVELOPE_ATTENTION, NULL);
+    return attend(call, ENVELOPE_ATTENTION, NULL, &(size_t){0});
 }
 
 attn_status attend_layer(struct call *call)
 {
-    return attend(call, ENVELOPE_LAYER, NULL);
+    return attend(call, ENVELOPE_LAYER, NULL, &(size_t){0});
 }
 
-attn_status attend_kept(struct call *call, const struct envelope_base *layer)
+attn_status attend_kept(struct call *call, const struct envelope_base *layer, size_t *batch)
 {
-    return attend(call, ENVELOPE_LAYER, layer);
+    return attend(call, ENVELOPE_LAYER, layer, batch);
 }

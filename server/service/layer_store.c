@@ -26,6 +26,7 @@ struct layer_store {
     struct layer_entry **entries; /* in the order of their names */
     size_t count, capacity;
     size_t bytes, older_bytes; /* of present versions, of replaced ones */
+    struct layer_statistics built_in;
 };
 
 /* ---- versions ---- */
@@ -360,22 +361,34 @@ bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is
     return entry != NULL;
 }
 
+static void add(struct layer_statistics *to, const struct layer_statistics *more)
+{
+    to->successes += more->successes;
+    to->failures += more->failures;
+    to->items += more->items;
+    to->success_ms += more->success_ms;
+    to->failure_ms += more->failure_ms;
+    to->queue_ms += more->queue_ms;
+    to->parse_ms += more->parse_ms;
+    to->compute_ms += more->compute_ms;
+    to->write_ms += more->write_ms;
+    to->last_ms = more->last_ms;
+}
+
 void layer_store_count(struct layer_store *store, const char *name, const struct layer_statistics *more)
 {
     pthread_mutex_lock(&store->lock);
-    struct layer_entry *entry = find(store, name);
-    if (entry != NULL) {
-        struct layer_statistics *to = &entry->statistics;
-        to->successes += more->successes;
-        to->failures += more->failures;
-        to->items += more->items;
-        to->success_ms += more->success_ms;
-        to->failure_ms += more->failure_ms;
-        to->queue_ms += more->queue_ms;
-        to->parse_ms += more->parse_ms;
-        to->compute_ms += more->compute_ms;
-        to->write_ms += more->write_ms;
-        to->last_ms = more->last_ms;
-    }
+    struct layer_entry *entry = name != NULL ? find(store, name) : NULL;
+    if (entry != NULL)
+        add(&entry->statistics, more);
+    else if (name == NULL)
+        add(&store->built_in, more);
+    pthread_mutex_unlock(&store->lock);
+}
+
+void layer_store_built_in(struct layer_store *store, struct layer_statistics *statistics)
+{
+    pthread_mutex_lock(&store->lock);
+    *statistics = store->built_in;
     pthread_mutex_unlock(&store->lock);
 }

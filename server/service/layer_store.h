@@ -87,7 +87,8 @@ ATTN_MUST_CHECK bool layer_store_note(struct layer_store *store, const char *nam
 void layer_store_remove(struct layer_store *store, const char *name);
 /* False: there is no such layer. */
 bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded);
-/* Adds what a request came to. */
+/* Adds what a request came to; name NULL: to the model that is built in. */
 void layer_store_count(struct layer_store *store, const char *name, const struct layer_statistics *more);
+void layer_store_built_in(struct layer_store *store, struct layer_statistics *statistics);
 
 #endif

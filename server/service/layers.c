@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "service/attend.h"
+#include "service/infer.h"
 #include "service/layer_keeper.h"
 
 enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
@@ -150,7 +151,12 @@ attn_status layers_attend(struct call *call)
         status = layer_keeper_check_conditions(version, call);
     if (status == ATTN_OK)
         status = open_layer(call, version, &base);
-    return status == ATTN_OK ? attend_kept(call, &base) : status;
+    if (status != ATTN_OK)
+        return status;
+    size_t batch = 0;
+    status = attend_kept(call, &base, &batch);
+    infer_count(call, version->name, status, batch);
+    return status;
 }
 
 /* ---- all of them ---- */
