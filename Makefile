@@ -82,7 +82,7 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors fuzz numbers bench bench-json bench-peers \
+.PHONY: all run test deps check cases layer-tests protocol openapi examples readme vectors fuzz numbers bench bench-json bench-peers \
         headers layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -96,7 +96,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples readme vectors
+	+$(Q)$(MAKE) --no-print-directory -k check cases layer-tests protocol openapi examples readme vectors
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -167,6 +167,9 @@ cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare th
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
 	$(Q)python3 tests/formats/run.py --attnd $(BUILD)/attnd
 
+layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks and power cuts (KILLS=20)
+	$(Q)python3 tests/layers/run.py --attnd $(BUILD)/attnd --kills $(KILLS)
+
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
 
@@ -182,6 +185,7 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
 
+KILLS ?= 20
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)
 	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(SECONDS)
