@@ -14,10 +14,10 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
-                libzstd-dev
+                libzstd-dev libpng-dev libfreetype-dev fonts-dejavu-core fonts-wqy-microhei
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
 
-PKGS_SERVER := libmicrohttpd jansson zlib libzstd
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
@@ -59,7 +59,7 @@ SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/co
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(BENCH_SRC)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(BENCH_SRC) docs/heads.c
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
            tests/support/*.h bench/*.h))
@@ -80,8 +80,8 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases openapi examples readme vectors fuzz bench bench-peers headers layers tidy format \
-        format-check coverage install clean help FORCE
+.PHONY: all run test deps check cases protocol openapi examples readme vectors fuzz bench bench-peers picture headers \
+        layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -94,7 +94,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory -k check cases openapi examples readme vectors
+	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples readme vectors
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -139,18 +139,27 @@ $(BUILD)/bench/core_bench: $(call obj,$(BENCH_SRC)) $(BUILD)/libattn.a
 bench: $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
 	$(Q)python3 bench/run.py --program $< --json build/bench.json $(BENCH)
 
+$(BUILD)/docs/heads: $(BUILD)/docs/heads.o $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+picture: $(BUILD)/docs/heads ## draw docs/heads.png anew
+	$(Q)$< docs/heads.png
+
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
-# BLAS gets one thread because check forks; instrumented code gets more time.
+# BLAS gets one thread because check forks; busy machines and instrumented code get more time.
 check: $(TEST_BIN) ## build and run the unit tests
 	$(Q)failed=; for t in $(TEST_BIN); do \
-	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(filter release,$(MODE)),,CK_TIMEOUT_MULTIPLIER=20) $$t || failed="$$failed $$t"; \
+	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=$(if $(filter release,$(MODE)),5,20) $$t || failed="$$failed $$t"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
 	$(Q)python3 tests/formats/run.py --attnd $(BUILD)/attnd
+
+protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
+	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
 
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
