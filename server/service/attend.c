@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "codec/answer_media.h"
+#include "service/rendering.h"
+
 #include "codec/reduce.h"
 
 double attend_now_ms(void)
@@ -141,16 +142,6 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
 
 /* ---- the two endpoints ---- */
 
-static attn_status write_answer(struct call *call, const struct attend_work *work)
-{
-    double since = attend_now_ms();
-    const struct answer answer = {&work->envelope, &work->plan, &work->shown, &work->result};
-    answer_write(&answer, call->answer_media, call->runtime, call->out);
-    call->times.write_ms = lap_ms(&since);
-    return call->out->is_ok ? ATTN_OK
-                            : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
-}
-
 static attn_status decode(const struct call *call, envelope_kind kind, struct envelope *envelope)
 {
     if (call->body_media == MEDIA_SAFETENSORS)
@@ -161,17 +152,21 @@ static attn_status decode(const struct call *call, envelope_kind kind, struct en
 static attn_status attend(struct call *call, envelope_kind kind)
 {
     struct attend_work work;
+    struct rendering rendering;
     const double since = attend_now_ms();
-    const struct answer answer = {&work.envelope, &work.plan, &work.shown, NULL};
-    attn_status status = decode(call, kind, &work.envelope);
+    attn_status status = rendering_begin(call, &rendering);
+    if (status == ATTN_OK)
+        status = decode(call, kind, &work.envelope);
+    if (status == ATTN_OK)
+        status = rendering_prepare(call, &rendering, &work);
     if (status == ATTN_OK)
         status = attend_plan(call, &work);
     if (status == ATTN_OK)
-        status = answer_check(&answer, call->answer_media, call->err);
+        status = rendering_weigh(call, &rendering, &work);
     if (status == ATTN_OK)
-        status = attend_run(call, &work, answer_bound(&answer, call->answer_media), since);
+        status = attend_run(call, &work, rendering.bytes, since);
     if (status == ATTN_OK)
-        status = write_answer(call, &work);
+        status = rendering_write(call, &rendering, &work);
     return attend_explain(call, status);
 }
 

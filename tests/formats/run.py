@@ -12,6 +12,7 @@ import json
 import pathlib
 import random
 import struct
+import xml.etree.ElementTree
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -171,6 +172,32 @@ def csv_has_every_number_in_its_place(client):
         expect(got == value, f"{line} is not {value}")
         expect(not line["query"] or line["query_token"] == tokens[int(line["query"])], f"label of {line}")
     expect(len(lines) == sum(len(flat(tensor)) for tensor in wanted.values()), f"{len(lines)} lines")
+
+
+def picture_size(png):
+    expect(png[:8] == b"\x89PNG\r\n\x1a\n" and png[12:16] == b"IHDR", "it is no PNG")
+    return struct.unpack(">II", png[16:24])
+
+
+@case
+def pictures_are_drawn_as_asked(client):
+    def draw(accept, query="", status=200, **options):
+        reply = client.send("POST", PATH + query, json.dumps(request(**options)).encode(),
+                            {"Content-Type": "application/json", "Accept": accept})
+        expect(reply.status == status, f"{query}: status {reply.status}: {reply.body[:300]}")
+        return reply.body
+
+    whole, one = draw("image/png"), draw("image/png", "?head=1")
+    expect(picture_size(one)[0] < picture_size(whole)[0], "one head is not narrower than all of them")
+    expect(draw("image/png", "?colormap=cividis") != whole == draw("image/png", "?colormap=viridis"), "colormap")
+    expect(draw("image/png", f"?head={HEADS}", 400) and b"head" in draw("image/png", "?head=x", 400), "head")
+    expect(b"colormap" in draw("image/png", "?colormap=jet", 400), "colormap")
+    expect(b"/options/pool" in draw("image/png", "", 400, pool={"rows": 2}), "pool")
+    expect(b"image/png" in draw("application/json", "?head=0", 400), "a parameter of pictures beside JSON")
+    drawing = xml.etree.ElementTree.fromstring(draw("image/svg+xml"))
+    texts = "".join(drawing.itertext())
+    for token in request()["tokens"]["query"]:
+        expect(token in texts, f"the label {token} is not in the drawing")
 
 
 @case
