@@ -123,7 +123,8 @@ attn_status attend_plan(struct call *call, struct attend_work *work)
         status = check_tokens(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
     if (status == ATTN_OK)
         status = check_tokens(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, call->err);
-    bool is_binary = envelope->form == TENSOR_FORM_BASE64 || call->answer_media == MEDIA_SAFETENSORS;
+    bool is_binary = call->answer_media == MEDIA_SAFETENSORS ||
+                     (call->answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
     return status == ATTN_OK ? reduce_plan(envelope, &work->plan, is_binary, &work->shown, call->err) : status;
 }
 
