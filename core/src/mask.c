@@ -244,3 +244,30 @@ bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_
         return false;
     return mask->bias == NULL || number_at(mask->bias, compute, at(mask->bias_stride, b, h, i, j)) > -(double)INFINITY;
 }
+
+bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t first, size_t count,
+                   uint8_t *allow)
+{
+    const attn_span span = attn_mask_span(mask, b, i);
+    uint8_t any = 0;
+    for (size_t c = 0; c < count; c++)
+        allow[c] = first + c >= span.from && first + c < span.to;
+    if (mask->padding != NULL) {
+        const uint8_t *padding = mask->padding + (ptrdiff_t)b * mask->padding_stride[0];
+        for (size_t c = 0; c < count; c++)
+            allow[c] &= padding[(ptrdiff_t)(first + c) * mask->padding_stride[1]] != 0;
+    }
+    if (mask->attend != NULL) {
+        const uint8_t *attend = mask->attend + at(mask->attend_stride, b, h, i, first);
+        for (size_t c = 0; c < count; c++)
+            allow[c] &= attend[(ptrdiff_t)c * mask->attend_stride[3]] != 0;
+    }
+    if (mask->bias != NULL) {
+        const ptrdiff_t bias = at(mask->bias_stride, b, h, i, first);
+        for (size_t c = 0; c < count; c++)
+            allow[c] &= number_at(mask->bias, compute, bias + (ptrdiff_t)c * mask->bias_stride[3]) > -(double)INFINITY;
+    }
+    for (size_t c = 0; c < count; c++)
+        any |= allow[c];
+    return any != 0;
+}

@@ -129,14 +129,14 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
         f->projections = product_flops(queries, (double)d->d_query, heads * d_k) +
                          product_flops(keys, (double)d->d_key, kv_heads * d_k) +
                          product_flops(keys, (double)d->d_value, kv_heads * d_v);
-    const double pairs = count_pairs(plan);
-    f->attention = heads * pairs * (2 * (d_k + d_v) + 8);
+    plan->pairs = heads * count_pairs(plan);
+    f->attention = plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
     f->rest = queries * (double)d->d_out * 8;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
-    plan->time_flops = (plan->total_flops + heads * pairs * flops_of_a_pair(request, &plan->mask)) *
-                       (plan->compute == ATTN_F64 ? 2 : 1);
+    plan->time_flops =
+        (plan->total_flops + plan->pairs * flops_of_a_pair(request, &plan->mask)) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
 /* Also when the tensors are empty, so that no loop over heads is long without data to justify it. */

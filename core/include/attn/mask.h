@@ -77,4 +77,8 @@ bool attn_mask_has_lookup(const attn_mask *mask);
 /* The whole rule for one position; slow and simple. */
 bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t j);
 
+/* The same for keys first … first + count of one query at once: allow[c] is 1 or 0. Whether there is any 1. */
+bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t first, size_t count,
+                   uint8_t *allow);
+
 #endif

@@ -79,6 +79,8 @@ const attn_kernel JOIN2(attn_kernel, KERNEL) = {
     .partials_f64 = JOIN3(partials_bytes, KERNEL, f64),
     .scratch_f32 = JOIN3(scratch_bytes, KERNEL, f32),
     .scratch_f64 = JOIN3(scratch_bytes, KERNEL, f64),
+    .gradient_f32 = JOIN3(gradient_row, KERNEL, f32),
+    .gradient_f64 = JOIN3(gradient_row, KERNEL, f64),
     .exp_f32 = JOIN3(exp_all, KERNEL, f32),
     .exp_f64 = JOIN3(exp_all, KERNEL, f64),
 };

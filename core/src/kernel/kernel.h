@@ -69,6 +69,23 @@ struct attn_heads_job {
 /* Task t of batch * heads * chunks (or splits), with scratch of scratch_bytes, aligned to ATTN_ALIGNMENT. */
 typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
 
+/*
+ * One row of a tile of the backward pass: arrays of n numbers of the compute type, with room for whole vectors beyond,
+ * whose content there does not matter.
+ */
+struct attn_gradient_row {
+    size_t n;
+    void *x;               /* q·k; becomes the weights as they meet v: after dropout, 0 where hidden */
+    void *g;               /* dO·v; becomes the gradient of scale q·k, 0 where hidden */
+    void *masked;          /* written: the gradient of the masked score; NULL: not wanted */
+    const void *added;     /* to the score after softcap; NULL: nothing */
+    const uint8_t *allow;  /* NULL: all */
+    const uint8_t *keep;   /* dropout's decisions; NULL: all are kept */
+    double scale, softcap; /* softcap 0: none */
+    double lse, delta;     /* of the row */
+    double gain;           /* of what dropout keeps */
+};
+
 struct attn_kernel {
     const char *name;
     attn_attend_task *attend_f32, *attend_f64;
@@ -78,6 +95,8 @@ struct attn_kernel {
     /* Few queries: bytes of job->partials. */
     size_t (*partials_f32)(const struct attn_heads_job *job);
     size_t (*partials_f64)(const struct attn_heads_job *job);
+    void (*gradient_f32)(const struct attn_gradient_row *row);
+    void (*gradient_f64)(const struct attn_gradient_row *row);
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
     void (*exp_f32)(float *x, size_t n);
     void (*exp_f64)(double *x, size_t n);
