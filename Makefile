@@ -13,10 +13,11 @@ VERSION := $(shell cat VERSION)
 SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # Debian's names of what running and testing take, for `make run` and `make test`.
-RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev
+RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
+                libzstd-dev
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
 
-PKGS_SERVER := libmicrohttpd jansson
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)

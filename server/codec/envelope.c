@@ -172,6 +172,17 @@ static void set_defaults(struct envelope *envelope, envelope_kind kind)
 attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
                             struct envelope *envelope, attn_error *err)
 {
+    return envelope_decode_attached(text, length, NULL, 0, kind, arena, envelope, err);
+}
+
+attn_status envelope_decode_attached(const char *text, size_t length, const struct envelope_attachment *attachments,
+                                     size_t count, envelope_kind kind, attn_arena *arena, struct envelope *envelope,
+                                     attn_error *err)
+{
+    if (length == 0 && count > 0) {
+        text = "{}";
+        length = strlen(text);
+    }
     struct skim skim = {.body = text, .body_length = length};
     json_t *tree = NULL;
     set_defaults(envelope, kind);
@@ -190,11 +201,14 @@ attn_status envelope_decode(const char *text, size_t length, envelope_kind kind,
                                                    kind == ENVELOPE_LAYER ? &weights_table : NULL, NULL};
     struct decoder decoder = {.arena = arena,
                               .skim = &skim,
+                              .attachments = attachments,
                               .kind = kind,
                               .compute = &envelope->request.options.compute,
                               .sections = sections,
                               .err = err};
-    status = decode_root(&decoder, tree, envelope);
+    status = attach_all(&decoder, tree, count);
+    if (status == ATTN_OK)
+        status = decode_root(&decoder, tree, envelope);
 done:
     json_decref(tree);
     return status;
