@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "codec/answer_parts.h"
 #include "codec/number_write.h"
 
 enum {
@@ -20,8 +21,7 @@ static bool is_wanted(const attn_plan *plan, int step)
     return plan->want >> step & 1;
 }
 
-/* "name": for the next member of an object. */
-static void begin_member(struct chunks *out, bool *is_first, const char *name)
+void answer_begin_member(struct chunks *out, bool *is_first, const char *name)
 {
     chunks_format(out, "%s\"%s\":", *is_first ? "" : ",", name);
     *is_first = false;
@@ -41,7 +41,7 @@ static void write_bool(struct chunks *out, bool value)
     chunks_text(out, value ? "true" : "false");
 }
 
-static void write_sizes(struct chunks *out, const size_t *sizes, size_t count)
+void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count)
 {
     chunks_text(out, "[");
     for (size_t i = 0; i < count; i++)
@@ -62,31 +62,25 @@ static struct tensor_style style_of(const struct envelope *envelope, int step)
 }
 
 static void write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
-                          const attn_runtime *runtime, struct chunks *out)
+                          const attn_runtime *runtime, bool *is_first, struct chunks *out)
 {
-    bool is_first = true;
-    chunks_text(out, "{");
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted(plan, step))
             continue;
         struct tensor_style style = style_of(envelope, step);
-        begin_member(out, &is_first, attn_step_name((attn_step)step));
+        answer_begin_member(out, is_first, attn_step_name((attn_step)step));
         tensor_write_json(&result->step[step], &style, runtime, out);
     }
-    chunks_text(out, "}");
 }
 
-static void write_shapes(const attn_plan *plan, const attn_result *result, struct chunks *out)
+static void write_shapes(const attn_plan *plan, const attn_result *result, bool *is_first, struct chunks *out)
 {
-    bool is_first = true;
-    chunks_text(out, "{");
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted(plan, step))
             continue;
-        begin_member(out, &is_first, attn_step_name((attn_step)step));
-        write_sizes(out, result->step[step].shape, (size_t)result->step[step].rank);
+        answer_begin_member(out, is_first, attn_step_name((attn_step)step));
+        answer_write_sizes(out, result->step[step].shape, (size_t)result->step[step].rank);
     }
-    chunks_text(out, "}");
 }
 
 /* A number, or a list with one for each batch item when they differ by right. */
@@ -114,12 +108,12 @@ static void write_reach(int64_t reach, struct chunks *out)
 static void write_mask(const attn_masks *masks, const attn_mask *mask, bool *is_first, struct chunks *out)
 {
     if (mask->causal || mask->has_window) {
-        begin_member(out, is_first, "causal_offset");
+        answer_begin_member(out, is_first, "causal_offset");
         write_causal_offset(mask, out);
     }
     if (!mask->has_window)
         return;
-    begin_member(out, is_first, "window");
+    answer_begin_member(out, is_first, "window");
     chunks_text(out, "[");
     write_reach(masks->window_left, out);
     chunks_text(out, ",");
@@ -153,21 +147,21 @@ static void write_selection(const attn_selection *selection, const char *name, b
 {
     if (selection->count == 0)
         return;
-    begin_member(out, is_first, name);
-    write_sizes(out, selection->items, selection->count);
+    answer_begin_member(out, is_first, name);
+    answer_write_sizes(out, selection->items, selection->count);
 }
 
 static void write_layer(const attn_request *request, bool *is_first, struct chunks *out)
 {
     if (!request->is_layer)
         return;
-    begin_member(out, is_first, "layout");
+    answer_begin_member(out, is_first, "layout");
     chunks_text(out, request->weights.layout == ATTN_LAYOUT_OUT_IN ? "\"out_in\"" : "\"in_out\"");
-    begin_member(out, is_first, "residual");
+    answer_begin_member(out, is_first, "residual");
     write_bool(out, request->options.residual);
     if (request->options.norm == ATTN_NORM_NONE)
         return;
-    begin_member(out, is_first, "norm");
+    answer_begin_member(out, is_first, "norm");
     write_norm(&request->options, out);
 }
 
@@ -184,12 +178,12 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
     chunks_json_string(out, attn_kernel_name(runtime->kernel));
     write_mask(&envelope->request.masks, &plan->mask, &is_first, out);
     if (options->softcap > 0) {
-        begin_member(out, &is_first, "softcap");
+        answer_begin_member(out, &is_first, "softcap");
         write_number(out, options->softcap);
     }
     write_layer(&envelope->request, &is_first, out);
     if (envelope->has_dropout) {
-        begin_member(out, &is_first, "dropout");
+        answer_begin_member(out, &is_first, "dropout");
         write_dropout(envelope, out);
     }
     write_selection(&options->heads, "heads", &is_first, out);
@@ -227,29 +221,48 @@ static void write_tokens(const struct envelope *envelope, struct chunks *out)
         return;
     chunks_text(out, ",\"tokens\":{");
     if (envelope->query_tokens.json) {
-        begin_member(out, &is_first, "query");
+        answer_begin_member(out, &is_first, "query");
         chunks_text(out, envelope->query_tokens.json);
     }
     if (envelope->key_tokens.json) {
-        begin_member(out, &is_first, "key");
+        answer_begin_member(out, &is_first, "key");
         chunks_text(out, envelope->key_tokens.json);
     }
     chunks_text(out, "}");
 }
 
-void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
-                       const attn_runtime *runtime, struct chunks *out)
+void answer_write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                          const struct answer_more *more, const attn_runtime *runtime, struct chunks *out)
 {
-    chunks_text(out, "{\"outputs\":");
-    write_outputs(envelope, plan, result, runtime, out);
-    chunks_text(out, ",\"shapes\":");
-    write_shapes(plan, result, out);
+    bool is_first = true;
+    chunks_text(out, "{\"outputs\":{");
+    write_outputs(envelope, plan, result, runtime, &is_first, out);
+    if (more)
+        more->write_outputs(more->context, &is_first, out);
+    is_first = true;
+    chunks_text(out, "},\"shapes\":{");
+    write_shapes(plan, result, &is_first, out);
+    if (more)
+        more->write_shapes(more->context, &is_first, out);
+    chunks_text(out, "}");
+}
+
+void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                        const attn_runtime *runtime, struct chunks *out)
+{
     chunks_text(out, ",\"effective\":");
     write_effective(envelope, plan, runtime, out);
     chunks_text(out, ",\"diagnostics\":");
     write_diagnostics(plan, result, out);
     write_tokens(envelope, out);
     chunks_text(out, "}");
+}
+
+void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                       const attn_runtime *runtime, struct chunks *out)
+{
+    answer_write_outputs(envelope, plan, result, NULL, runtime, out);
+    answer_write_facts(envelope, plan, result, runtime, out);
 }
 
 /* a + count * size, at most SIZE_MAX. */

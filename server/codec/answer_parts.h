@@ -1,0 +1,27 @@
+/*
+ * answer_parts.h: the parts that answers of every kind are made of. Private to the answers.
+ */
+#ifndef CODEC_ANSWER_PARTS_H
+#define CODEC_ANSWER_PARTS_H
+
+#include "codec/answer.h"
+
+/* "name": for the next member of an object. */
+void answer_begin_member(struct chunks *out, bool *is_first, const char *name);
+void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count);
+
+/* What an answer has beside the steps: members within "outputs" and within "shapes". */
+struct answer_more {
+    void (*write_outputs)(const void *context, bool *is_first, struct chunks *out);
+    void (*write_shapes)(const void *context, bool *is_first, struct chunks *out);
+    const void *context;
+};
+
+/* {"outputs": {…}, "shapes": {…} — the steps that plan wants, and more (NULL: nothing). */
+void answer_write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                          const struct answer_more *more, const attn_runtime *runtime, struct chunks *out);
+/* , "effective": {…}, "diagnostics": {…}, "tokens": {…}} — the end of the answer. */
+void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                        const attn_runtime *runtime, struct chunks *out);
+
+#endif
