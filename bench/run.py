@@ -59,6 +59,7 @@ class Case:
             words = ["decode %d,%d,%d/%d,%d" % (self.batch, self.heads, self.q_len, self.kv_len, self.dim)]
         else:
             words = ["%d,%d,%d,%d" % (self.batch, self.heads, self.q_len, self.dim)]
+        words += ["gradients"] if self.kind == "gradients" else []
         words += ["causal"] if self.causal else []
         words += ["window %d" % self.window] if self.window else []
         words += ["maps"] if self.maps else []
@@ -75,7 +76,8 @@ class Case:
 
     def flops(self):
         """Multiplications and additions of the products, hidden pairs left out; exp and divisions are not counted."""
-        attention = 4 * self.batch * self.heads * self.pairs() * self.dim
+        products = 14 if self.kind == "gradients" else 4  # two forward, five backward; two operations for each number
+        attention = products * self.batch * self.heads * self.pairs() * self.dim
         features = self.heads * self.dim
         return attention + (8 * self.batch * self.q_len * features**2 if self.kind == "layer" else 0)
 
@@ -85,6 +87,8 @@ class Case:
         numbers = 2 * self.batch * self.q_len * features
         numbers += self.batch * self.heads * self.q_len * self.kv_len if self.maps else 0
         numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * features
+        numbers += 2 * self.batch * self.kv_len * features + self.batch * self.q_len * features \
+            if self.kind == "gradients" else 0
         return numbers * ELEMENT[self.dtype]
 
 
@@ -96,6 +100,9 @@ def all_cases(threads):
 
     def layer(features, heads, length):
         return Case("layer", "float32", threads, 1, heads, length, length, features // heads, maps=1)
+
+    def gradients(batch, heads, length, dim, dtype="float32", **more):
+        return Case("gradients", dtype, threads, batch, heads, length, length, dim, **more)
 
     def decode(batch, heads, kv_len, dim, dtype="float32"):
         return Case("attention", dtype, threads, batch, heads, 1, kv_len, dim)
@@ -109,6 +116,8 @@ def all_cases(threads):
         attention(1, 8, 128, 64), attention(32, 8, 64, 64),
         decode(1, 8, 4096, 64), decode(1, 32, 4096, 128),
         layer(512, 8, 128), layer(512, 8, 512), layer(768, 12, 128), layer(768, 12, 512),
+        gradients(1, 8, 512, 64), gradients(1, 8, 512, 64, causal=1), gradients(1, 12, 1024, 64),
+        gradients(1, 8, 4096, 64), gradients(1, 8, 512, 64, "float64"),
         attention(1, 8, 512, 64, "float64"), attention(1, 8, 512, 64, "float64", maps=1),
         decode(1, 8, 4096, 64, "float64"),
     ]  # fmt: skip

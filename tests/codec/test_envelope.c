@@ -411,7 +411,7 @@ static const struct refusal refusals[] = {
     /* Not yet */
     {A, INPUTS("\"query\":[[1]],\"past_key\":[[1]]"), ATTN_ERR_FIELD, "/inputs/past_key", "not implemented yet"},
     {A, INPUTS("\"query\":[[1]],\"past_value\":[[1]]"), ATTN_ERR_FIELD, "/inputs/past_value", "not implemented yet"},
-    {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "not implemented yet"},
+    {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "belongs to gradients"},
     {L, WEIGHTS("\"query_norm\":{}"), ATTN_ERR_FIELD, "/weights/query_norm", "not implemented yet"},
     {L, WEIGHTS("\"key_norm\":{}"), ATTN_ERR_FIELD, "/weights/key_norm", "not implemented yet"},
     {A, MASKS("\"documents\":[1]"), ATTN_ERR_FIELD, "/masks/documents", "not implemented yet"},
