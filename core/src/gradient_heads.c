@@ -159,6 +159,17 @@ static void add_bias(const struct gradient_tile *tile)
     }
 }
 
+/* Along the diagonals: key j's number of query i is at q_len - 1 - i + j, as attn_distance_bias_row has it. */
+static void add_distance(const struct gradient_tile *tile, double *to)
+{
+    const struct attn_heads_job *job = &tile->heads->job;
+    for (size_t r = 0; r < tile->rows; r++) {
+        double *row = to + job->q_len - 1 - (tile->row0 + r) + tile->key0;
+        for (size_t c = 0; c < tile->keys; c++)
+            row[c] += attn_number_get(masked_of(tile), job->compute, r * GRADIENT_STRIDE + c);
+    }
+}
+
 /* Whether no two splits of key heads add to the same number of the bias; else it has a pass of its own. */
 static bool bias_is_owned(const struct attn_gradient_heads *heads)
 {
@@ -179,6 +190,17 @@ static void store_keys(const struct gradient_tile *tile, const struct attn_opera
         for (size_t f = 0; f < d; f++)
             attn_number_put(data, compute, at + f, factor * attn_number_get(from, compute, c * d + f));
     }
+}
+
+static size_t diagonals(const struct attn_heads_job *job)
+{
+    return job->q_len + job->kv_len;
+}
+
+static double *distance_part_of(const struct attn_gradient_heads *heads, size_t split, size_t b, size_t h)
+{
+    const struct attn_heads_job *job = &heads->job;
+    return heads->distance_parts + ((split * job->batch + b) * job->heads + h) * diagonals(job);
 }
 
 static char *part_of(const struct attn_gradient_heads *heads, size_t split, size_t b, size_t h, size_t i)
@@ -207,6 +229,8 @@ static bool attend_keys(const struct run *run, struct gradient_tile *tile, size_
                 keep_scores(tile);
             if (keeps_bias)
                 add_bias(tile);
+            if (run->heads->grad_distance != NULL)
+                add_distance(tile, distance_part_of(run->heads, split, tile->b, h));
         }
     store_keys(tile, &run->heads->grad_k, tile->grad_k, job->d_k, job->scale);
     store_keys(tile, &run->heads->grad_v, tile->grad_v, job->d_v, 1);
@@ -227,6 +251,8 @@ static void keys_task(void *argument, size_t index, size_t worker)
     if (heads->parts != NULL)
         memset(part_of(heads, split, b, kv_head * group, 0), 0,
                group * job->q_len * job->d_k * attn_dtype_bytes(job->compute));
+    if (heads->grad_distance != NULL)
+        memset(distance_part_of(heads, split, b, kv_head * group), 0, group * diagonals(job) * sizeof(double));
     for (size_t key0 = split * heads->split_keys; key0 < end; key0 += GRADIENT_KEYS) {
         gradient_tile_set_keys(&tile, b, kv_head, key0);
         if (!attend_keys(run, &tile, split, keeps_bias))
@@ -287,7 +313,13 @@ static void bias_task(void *argument, size_t index, size_t worker)
             }
 }
 
-/* ---- after: dq and the scale ---- */
+/* ---- after: dq, the scale, and what is one vector or number a head ---- */
+
+static bool row_has_keys(const struct attn_gradient_heads *heads, size_t row)
+{
+    const void *lse = heads->lse_keys != NULL ? heads->lse_keys : heads->lse;
+    return attn_number_get(lse, heads->job.compute, row) != -(double)INFINITY;
+}
 
 /* x = scale * the sum of its parts; returns the dot product of the sum and q, the row's gradient of the scale. */
 static double finish_row(const struct attn_gradient_heads *heads, size_t b, size_t h, size_t i)
@@ -295,8 +327,7 @@ static double finish_row(const struct attn_gradient_heads *heads, size_t b, size
     const struct attn_heads_job *job = &heads->job;
     const attn_dtype compute = job->compute;
     const size_t q = operand_at(&job->q, b, h, i), row = (b * job->heads + h) * job->q_len + i;
-    const bool has_keys = attn_number_get(heads->lse, compute, row) > -(double)INFINITY ||
-                          isnan(attn_number_get(heads->lse, compute, row));
+    const bool has_keys = row_has_keys(heads, row);
     const size_t to = heads->grad_q.data == NULL ? 0 : operand_at(&heads->grad_q, b, h, i);
     double product = 0;
     for (size_t f = 0; f < job->d_k; f++) {
@@ -324,6 +355,41 @@ static void finish_task(void *argument, size_t index, size_t worker)
     run->heads->scale_parts[index] = product;
 }
 
+/* The sink has no value, so the gradient of its weight is 0: dS = p (0 - delta). Rows without keys have nothing to
+ * lose. */
+static void finish_sink(const struct attn_gradient_heads *heads, size_t h)
+{
+    const struct attn_heads_job *job = &heads->job;
+    const attn_dtype compute = job->compute;
+    const double logit = attn_number_get(job->sinks->data, compute, h * (size_t)job->sinks->stride[0]);
+    double sum = 0;
+    for (size_t b = 0; b < job->batch; b++)
+        for (size_t i = 0; i < job->q_len; i++) {
+            const size_t row = (b * job->heads + h) * job->q_len + i;
+            if (row_has_keys(heads, row))
+                sum -= exp(logit - attn_number_get(heads->lse, compute, row)) *
+                       attn_number_get(heads->delta, compute, row);
+        }
+    attn_number_put(heads->grad_sinks, compute, h, sum);
+}
+
+static void finish_head_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = &heads->job;
+    if (heads->grad_sinks != NULL)
+        finish_sink(heads, index);
+    for (size_t b = 0; heads->grad_distance != NULL && b < job->batch; b++)
+        for (size_t n = 0; n < diagonals(job); n++) {
+            double sum = 0;
+            for (size_t s = 0; s < heads->splits; s++)
+                sum += distance_part_of(heads, s, b, index)[n];
+            heads->grad_distance[(b * job->heads + index) * diagonals(job) + n] = sum;
+        }
+}
+
 /* ---- the run ---- */
 
 static bool needs_parts(const struct attn_gradient_heads *heads)
@@ -346,6 +412,12 @@ static size_t parts_count(const struct attn_gradient_heads *heads)
     return needs_parts(heads) ? heads->splits * query_rows(&heads->job) * heads->job.d_k : 0;
 }
 
+static size_t distance_count(const struct attn_gradient_heads *heads)
+{
+    const struct attn_heads_job *job = &heads->job;
+    return heads->grad_distance != NULL ? heads->splits * job->batch * job->heads * diagonals(job) : 0;
+}
+
 static size_t finish_tasks(const struct attn_heads_job *job)
 {
     return prepare_tasks_of(job->batch * job->heads, job->q_len);
@@ -365,7 +437,7 @@ size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads)
     choose_splits(&divided);
     const size_t element = attn_dtype_bytes(heads->job.compute);
     return query_rows(&heads->job) * (element + 2) + key_rows(&heads->job) * 2 + parts_count(&divided) * element +
-           finish_tasks(&heads->job) * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT;
+           (finish_tasks(&heads->job) + distance_count(&divided)) * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT;
 }
 
 static bool take_memory(struct run *run, attn_arena *arena)
@@ -381,10 +453,11 @@ static bool take_memory(struct run *run, attn_arena *arena)
     heads->k_is_odd = attn_arena_take(arena, keys, 1);
     heads->v_is_odd = attn_arena_take(arena, keys, 1);
     heads->scale_parts = attn_arena_take(arena, finish_tasks(job), sizeof(double));
+    heads->distance_parts = attn_arena_take(arena, distance_count(heads), sizeof(double));
     heads->parts = needs_parts(heads) ? attn_arena_take(arena, parts_count(heads), element) : NULL;
     return run->scratch != NULL && heads->delta != NULL && heads->q_is_odd != NULL && heads->o_is_odd != NULL &&
            heads->k_is_odd != NULL && heads->v_is_odd != NULL && heads->scale_parts != NULL &&
-           (heads->parts != NULL || !needs_parts(heads));
+           heads->distance_parts != NULL && (heads->parts != NULL || !needs_parts(heads));
 }
 
 /* Tiles that nobody attends to are passed over, so what they would fill is 0 from the start. */
@@ -415,6 +488,8 @@ attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const att
         spread(&run, heads->bias_size[0] * heads->bias_size[1] * bias_key_tasks(heads), bias_task);
     if (needs_parts(heads) && !is_cancelled(&run))
         spread(&run, finish_tasks(job), finish_task);
+    if ((heads->grad_sinks != NULL || heads->grad_distance != NULL) && !is_cancelled(&run))
+        spread(&run, job->heads, finish_head_task);
     if (is_cancelled(&run))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     double scale = 0;

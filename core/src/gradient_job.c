@@ -6,6 +6,7 @@
 #include "gradient_norm.h"
 #include "gradient_projection.h"
 #include "multihead_job.h"
+#include "score_bias.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
                   (int)ATTN_GRADIENT_VALUE == PROJECT_V,
@@ -48,6 +49,12 @@ const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradi
         return w->norm.bias;
     case ATTN_GRADIENT_MASK_BIAS:
         return request->masks.bias;
+    case ATTN_GRADIENT_ALIBI:
+        return request->options.alibi_slopes;
+    case ATTN_GRADIENT_RELATIVE_BIAS:
+        return request->options.relative_bias.table;
+    case ATTN_GRADIENT_SINKS:
+        return request->options.sinks;
     case ATTN_GRADIENT_SCALE:
     case ATTN_GRADIENT_SCORES:
     case ATTN_GRADIENT_COUNT:
@@ -97,6 +104,12 @@ static bool wants_norm(const attn_gradient_plan *plan)
            attn_gradient_is_wanted(plan, ATTN_GRADIENT_NORM_BIAS);
 }
 
+static bool wants_distance(const attn_gradient_plan *plan)
+{
+    return attn_gradient_is_wanted(plan, ATTN_GRADIENT_ALIBI) ||
+           attn_gradient_is_wanted(plan, ATTN_GRADIENT_RELATIVE_BIAS);
+}
+
 static size_t numbers_of_role(const attn_dims *d, int role)
 {
     if (role == PROJECT_Q)
@@ -135,7 +148,8 @@ static void need_roles(const attn_gradient_plan *plan, const attn_request *reque
         needs->heads = needs->heads || needs->role[role];
     }
     needs->heads = needs->heads || attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS) ||
-                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) || wants_distance(plan) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SINKS) ||
                    attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES);
 }
 
@@ -157,6 +171,8 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     needs.grad_projected = drops ? outputs : 0;
     if (request->weights.output.weight != NULL && needs.heads)
         needs.grad_context = tokens * d->heads * d->d_v;
+    needs.distance_bias = attn_distance_bias_count(options, &plan->forward.mask);
+    needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;
     if (pre || post)
         needs.partials = attn_gradient_norm_partials(tokens) * 2 * (pre ? d->d_query : d->d_out);
     return needs;
@@ -188,6 +204,8 @@ struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan
     heads.grad_k.data = needs.role[PROJECT_K] ? mark : NULL;
     heads.grad_v.data = needs.role[PROJECT_V] ? mark : NULL;
     heads.grad_scores = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES) ? mark : NULL;
+    heads.grad_distance = wants_distance(plan) ? mark : NULL;
+    heads.grad_sinks = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SINKS) ? mark : NULL;
     heads.grad_scale = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) ? mark : NULL;
     if (attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS)) {
         heads.grad_bias = mark;
@@ -217,7 +235,8 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
     const struct attn_gradient_heads heads = attn_gradient_describe_heads(plan, request);
     const attn_dims *d = &plan->forward.dims;
     const size_t element = attn_dtype_bytes(plan->forward.compute);
-    size_t numbers = needs.normed + needs.summed + needs.grad_summed + needs.grad_projected + needs.grad_context;
+    size_t numbers = needs.normed + needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
+                     needs.grad_context;
     size_t gradients = 0, steps = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         numbers += needs.grad_role[role] + needs.grad_input[role];
@@ -228,8 +247,8 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
     plan->result_bytes = gradients + steps;
     plan->scratch_bytes = plan->forward.scratch_bytes + attn_gradient_projection_scratch_bytes(plan->forward.compute);
     plan->working_bytes = forward_working_bytes(plan) + numbers * element + 4 * needs.live +
-                          needs.partials * sizeof(double) + (d->heads + d->q_len + d->kv_len) * sizeof(size_t) +
-                          (size_t)TAKES_MAX * 1024;
+                          (needs.partials + needs.grad_distance) * sizeof(double) +
+                          (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
     if (needs.heads) {
         plan->scratch_bytes += attn_gradient_heads_scratch_bytes(&heads);
         plan->working_bytes += attn_gradient_heads_shared_bytes(&heads);

@@ -34,6 +34,8 @@ struct attn_gradient_needs {
     size_t grad_summed, grad_projected, grad_context;
     size_t grad_role[ROLES];  /* where it is not the gradient of an input already */
     size_t grad_input[ROLES]; /* the same */
+    size_t distance_bias;     /* the biases by distance once more */
+    size_t grad_distance;     /* doubles of their gradient */
     size_t live;              /* bytes of flags */
     size_t partials;          /* doubles of a norm */
 };

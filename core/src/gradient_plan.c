@@ -92,6 +92,8 @@ static uint32_t steps_to_keep(const attn_request *request)
                     (uint32_t)1 << ATTN_STEP_LSE | (uint32_t)1 << ATTN_STEP_CONTEXT;
     if (request->weights.output.weight != NULL)
         want |= (uint32_t)1 << ATTN_STEP_PROJECTED;
+    if (request->options.sinks != NULL)
+        want |= (uint32_t)1 << ATTN_STEP_LSE_KEYS;
     if (request->options.residual)
         want |= (uint32_t)1 << ATTN_STEP_RESIDUAL;
     return want;

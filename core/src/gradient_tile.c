@@ -32,7 +32,8 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
 {
     const struct attn_heads_job *job = &heads->job;
     const size_t element = attn_dtype_bytes(job->compute), pairs = GRADIENT_ROWS * GRADIENT_STRIDE;
-    const bool needs_masked = job->softcap > 0 && (heads->grad_scores != NULL || heads->grad_bias != NULL);
+    const bool is_kept = heads->grad_scores != NULL || heads->grad_bias != NULL || heads->grad_distance != NULL;
+    const bool needs_masked = job->softcap > 0 && is_kept;
     size_t used = 0;
     *tile = (struct gradient_tile){.heads = heads, .kernel = kernel};
     tile->x = lend(memory, &used, pairs, element);
@@ -88,17 +89,19 @@ void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head
     tile->v = take_rows(tile, &job->v, kv_head, key0, tile->keys, job->d_v, tile->heads->v_is_odd + flag, tile->v_copy);
 }
 
-/* What the spans of the rows say of the tile: whether they leave any pair, and whether they leave all. */
+/* What the mask says of the tile without looking at pairs: whether any may be allowed, and whether all are. */
 static bool look_at_spans(const struct gradient_tile *tile, bool *leave_all)
 {
+    const attn_mask *mask = tile->heads->job.mask;
+    const size_t end = tile->key0 + tile->keys;
     bool any = false;
-    *leave_all = true;
+    *leave_all = !attn_mask_has_lookup(mask);
     for (size_t r = 0; r < tile->rows; r++) {
-        const attn_span span = attn_mask_span(tile->heads->job.mask, tile->b, tile->row0 + r);
-        any = any || (span.from < tile->key0 + tile->keys && span.to > tile->key0);
-        *leave_all = *leave_all && span.from <= tile->key0 && span.to >= tile->key0 + tile->keys;
+        const attn_span span = attn_mask_span(mask, tile->b, tile->row0 + r);
+        any = any || (span.from < end && span.to > tile->key0);
+        *leave_all = *leave_all && span.from <= tile->key0 && span.to >= end;
     }
-    return any;
+    return any && !attn_mask_hides_tile(mask, tile->b, tile->h, tile->row0, tile->rows, tile->key0, end);
 }
 
 static bool has_odd(const struct gradient_tile *tile)
@@ -112,13 +115,14 @@ static bool set_allowed(struct gradient_tile *tile)
     const struct attn_heads_job *job = &tile->heads->job;
     bool leave_all, any = look_at_spans(tile, &leave_all);
     tile->allow = NULL;
-    if (!any || (leave_all && !attn_mask_has_lookup(job->mask) && !has_odd(tile)))
+    if (!any || (leave_all && !has_odd(tile)))
         return any;
     any = false;
     tile->allow = tile->allow_copy;
     for (size_t r = 0; r < tile->rows; r++) {
-        uint8_t *row = tile->allow_copy + r * GRADIENT_STRIDE;
-        any |= attn_mask_row(job->mask, job->compute, tile->b, tile->h, tile->row0 + r, tile->key0, tile->keys, row);
+        const size_t i = tile->row0 + r;
+        any |= attn_mask_row(job->mask, job->compute, tile->b, tile->h, i, attn_mask_span(job->mask, tile->b, i),
+                             tile->key0, tile->key0 + tile->keys, tile->allow_copy + r * GRADIENT_STRIDE);
     }
     return any;
 }
@@ -219,19 +223,32 @@ static void multiply(const struct gradient_tile *tile, const struct gradient_row
     multiply_odd(tile, a, b, d, y);
 }
 
-/* The bias of one row, side by side; NULL: there is none. */
-static const char *gather_bias(const struct gradient_tile *tile, size_t r)
+/* The biases by distance of one row: side by side as they are; NULL: there are none. */
+static const char *find_distance_bias(const struct gradient_tile *tile, size_t r)
+{
+    const struct attn_distance_bias *distance = &tile->heads->job.distance_bias;
+    if (distance->data == NULL)
+        return NULL;
+    const size_t row = attn_distance_bias_row(distance, tile->b, tile->h, tile->row0 + r);
+    return (const char *)distance->data + (row + tile->key0) * element_of(tile);
+}
+
+/* All that is added to the scores of one row; NULL: nothing. */
+static const char *find_biases(const struct gradient_tile *tile, size_t r)
 {
     const struct attn_heads_job *job = &tile->heads->job;
     const attn_mask *mask = job->mask;
+    const char *distance = find_distance_bias(tile, r);
     if (mask->bias == NULL)
-        return NULL;
+        return distance;
     const ptrdiff_t *stride = mask->bias_stride;
     const ptrdiff_t first = (ptrdiff_t)tile->b * stride[0] + (ptrdiff_t)tile->h * stride[1] +
                             (ptrdiff_t)(tile->row0 + r) * stride[2] + (ptrdiff_t)tile->key0 * stride[3];
-    for (size_t c = 0; c < tile->keys; c++)
-        attn_number_put(tile->added, job->compute, c,
-                        attn_number_get(mask->bias, job->compute, (size_t)(first + (ptrdiff_t)c * stride[3])));
+    for (size_t c = 0; c < tile->keys; c++) {
+        const double bias = attn_number_get(mask->bias, job->compute, (size_t)(first + (ptrdiff_t)c * stride[3]));
+        const double beside = distance == NULL ? 0 : attn_number_get(distance, job->compute, c);
+        attn_number_put(tile->added, job->compute, c, beside + bias);
+    }
     return tile->added;
 }
 
@@ -255,7 +272,7 @@ static void score_row(struct gradient_tile *tile, size_t r)
         .x = tile->x + at,
         .g = tile->g + at,
         .masked = tile->masked == NULL ? NULL : tile->masked + at,
-        .added = gather_bias(tile, r),
+        .added = find_biases(tile, r),
         .allow = tile->allow == NULL ? NULL : tile->allow + r * GRADIENT_STRIDE,
         .keep = decide_dropout(tile, row),
         .scale = job->scale,

@@ -13,6 +13,7 @@ decode_function decode_flags;         /* bool */
 decode_function decode_flags_or_one;
 decode_function decode_counts; /* int64 */
 decode_function decode_counts_or_one;
+decode_function decode_ids; /* int64, one for each token */
 
 /* Whether elements of type from may become dtype at all; node is the dtype of a tensor, or a whole attachment. */
 attn_status check_kind(struct decoder *decoder, const struct node *node, attn_dtype dtype, attn_dtype from);
@@ -28,6 +29,7 @@ attn_status decode_attached(struct decoder *decoder, const struct node *node,
 decode_function decode_inputs;  /* struct envelope */
 decode_function decode_weights; /* attn_weights */
 decode_function decode_masks;   /* attn_masks */
+decode_function decode_blocks;  /* attn_blocks */
 decode_function decode_options; /* struct envelope */
 decode_function decode_tokens;  /* struct envelope: its inputs are decoded, the labels are counted against them */
 

@@ -328,6 +328,13 @@ attn_status decode_counts(struct decoder *decoder, const struct node *node, void
     return decode_any(decoder, node, ATTN_I64, false, to);
 }
 
+attn_status decode_ids(struct decoder *decoder, const struct node *node, void *to)
+{
+    if (!json_is_array(node->json) && !json_is_object(node->json))
+        return node_fail_type(decoder, node, "a list of integers, or lists of them for each batch item");
+    return decode_any(decoder, node, ATTN_I64, false, to);
+}
+
 attn_status decode_counts_or_one(struct decoder *decoder, const struct node *node, void *to)
 {
     return decode_any(decoder, node, ATTN_I64, true, to);

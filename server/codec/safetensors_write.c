@@ -13,8 +13,7 @@ enum {
     ELEMENT_BYTES_MAX = 8,
     LENGTH_BYTES = 8,
     INTEGER_BYTES = 21, /* a 64-bit integer and its comma */
-    ENTRY_BYTES = 64 + (ATTN_MAX_RANK + 2) * INTEGER_BYTES,
-    COPY_ELEMENTS = 1 << 16 /* of a tensor that is not contiguous, at a time */
+    ENTRY_BYTES = 64 + (ATTN_MAX_RANK + 2) * INTEGER_BYTES
 };
 
 const char *safetensors_type_name(attn_dtype dtype)
@@ -81,23 +80,6 @@ static void write_header(const struct safetensors_entry *entries, size_t count, 
         chunks_format(out, "%*s", (int)(SAFETENSORS_ALIGNMENT - rest), "");
 }
 
-static void write_data(const attn_tensor *tensor, struct chunks *out)
-{
-    size_t count = attn_tensor_count(tensor), size = attn_dtype_bytes(tensor->dtype);
-    if (attn_tensor_is_contiguous(tensor)) {
-        chunks_borrow(out, tensor->data, count * size);
-        return;
-    }
-    for (size_t from = 0; from < count; from += COPY_ELEMENTS) {
-        size_t run = count - from < COPY_ELEMENTS ? count - from : COPY_ELEMENTS;
-        char *to = chunks_reserve(out, run * size);
-        if (to == NULL)
-            return;
-        tensor_gather(to, tensor, from, run);
-        chunks_commit(out, run * size);
-    }
-}
-
 void safetensors_write(const struct safetensors_entry *entries, size_t count, const struct safetensors_text *metadata,
                        size_t metadata_count, struct chunks *out)
 {
@@ -111,7 +93,7 @@ void safetensors_write(const struct safetensors_entry *entries, size_t count, co
     for (size_t size = ELEMENT_BYTES_MAX; size > 0; size /= 2) {
         for (size_t i = 0; i < count; i++) {
             if (attn_dtype_bytes(entries[i].tensor.dtype) == size)
-                write_data(&entries[i].tensor, out);
+                tensor_append(&entries[i].tensor, out);
         }
     }
 }

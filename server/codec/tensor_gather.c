@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { COPY_ELEMENTS = 1 << 16 /* of a tensor that is not contiguous, at a time */ };
+
 void tensor_gather(void *to, const attn_tensor *tensor, size_t from, size_t count)
 {
     size_t size = attn_dtype_bytes(tensor->dtype);
@@ -25,5 +27,22 @@ void tensor_gather(void *to, const attn_tensor *tensor, size_t from, size_t coun
         out += run * size;
         from += run;
         count -= run;
+    }
+}
+
+void tensor_append(const attn_tensor *tensor, struct chunks *out)
+{
+    size_t count = attn_tensor_count(tensor), size = attn_dtype_bytes(tensor->dtype);
+    if (attn_tensor_is_contiguous(tensor)) {
+        chunks_borrow(out, tensor->data, count * size);
+        return;
+    }
+    for (size_t from = 0; from < count; from += COPY_ELEMENTS) {
+        size_t run = count - from < COPY_ELEMENTS ? count - from : COPY_ELEMENTS;
+        char *to = chunks_reserve(out, run * size);
+        if (to == NULL)
+            return;
+        tensor_gather(to, tensor, from, run);
+        chunks_commit(out, run * size);
     }
 }

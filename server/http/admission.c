@@ -79,7 +79,9 @@ static bool is_acceptable(struct request *request)
     char names[NAMES_MAX];
     const unsigned offers = request->route->offers;
     request->answer_media = negotiate_choose(&request->fields.accept, offers);
-    if (request->answer_media < MEDIA_COUNT || request->route->is_probe)
+    if (request->answer_media == MEDIA_COUNT && request->route->is_probe)
+        request->answer_media = MEDIA_JSON;
+    if (request->answer_media < MEDIA_COUNT)
         return true;
     reply_refuse(request, PROBLEM_NOT_ACCEPTABLE, "Accept excludes all that this path answers: %s",
                  negotiate_names(offers, names, sizeof names));
@@ -155,9 +157,25 @@ static bool is_type_welcome(struct request *request)
     return request->reply.status == 0;
 }
 
+/* How much of the body is JSON, in the Open Inference Protocol's binary form. */
+static bool is_split_welcome(struct request *request)
+{
+    const char *given = request->fields.json_bytes;
+    uint64_t bytes;
+    if (given == NULL)
+        return true;
+    request->has_json_bytes = text_read_count(given, &bytes) && bytes <= SIZE_MAX;
+    request->json_bytes = request->has_json_bytes ? (size_t)bytes : 0;
+    if (!request->has_json_bytes)
+        reply_refuse(request, PROBLEM_BAD_REQUEST,
+                     "Inference-Header-Content-Length is %.64s; expected a number of bytes", given);
+    return request->has_json_bytes;
+}
+
 static bool is_body_welcome(struct request *request)
 {
-    return are_parameters_welcome(request) && is_length_welcome(request) && is_type_welcome(request);
+    return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
+           is_type_welcome(request);
 }
 
 bool admission_admits(struct request *request, const char *method, const char *version)

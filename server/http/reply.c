@@ -97,9 +97,16 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
         route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
 }
 
-void reply_failure(struct request *request, const attn_error *error)
+void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
-    reply_error(request, outcome_of_status(error->status), error);
+    switch (refusal) {
+    case CALL_FAILED:
+        reply_error(request, outcome_of_status(error->status), error);
+        break;
+    case CALL_NOT_FOUND:
+        reply_error(request, problems[PROBLEM_NOT_FOUND], error);
+        break;
+    }
 }
 
 /* Text always shrinks, pictures never; numbers in binary form may or may not. */
@@ -212,15 +219,19 @@ static void add_vary(struct MHD_Response *response, bool is_negotiated, bool by_
 static void add_fields(struct MHD_Response *response, const struct request *request)
 {
     const struct reply *reply = &request->reply;
-    char seconds[16];
+    char number[24];
     add_field(response, "X-Request-Id", request->id);
     if (reply->content_type != NULL)
         add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    if (reply->json_bytes > 0) {
+        snprintf(number, sizeof number, "%zu", reply->json_bytes);
+        add_field(response, "Inference-Header-Content-Length", number);
+    }
     if (reply->allow[0] != '\0')
         add_field(response, MHD_HTTP_HEADER_ALLOW, reply->allow);
     if (reply->retry_after_s > 0) {
-        snprintf(seconds, sizeof seconds, "%u", reply->retry_after_s);
-        add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+        snprintf(number, sizeof number, "%u", reply->retry_after_s);
+        add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, number);
     }
     if (reply->status == MHD_HTTP_UNSUPPORTED_MEDIA_TYPE && request->fields.content_encoding != NULL)
         add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip");

@@ -11,6 +11,7 @@
 #include "codec/chunks.h"
 #include "codec/coding.h"
 #include "codec/media.h"
+#include "service/call.h"
 #include "text.h"
 
 struct request;
@@ -54,6 +55,7 @@ struct reply {
     unsigned retry_after_s; /* 0: none */
     enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */
     bool is_negotiated;
+    size_t json_bytes;   /* not 0: the body is JSON of that length and bytes behind it */
     uint64_t sent_bytes; /* of the body, for the log */
 };
 
@@ -67,7 +69,7 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 void reply_refuse(struct request *request, enum reply_problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
-void reply_failure(struct request *request, const attn_error *error);
+void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
 /* Compresses reply.chunks if Accept-Encoding asks for it and it is worth the while. False without memory. */
 ATTN_MUST_CHECK bool reply_compress(struct request *request, enum media media);
 /* Lays reply.chunks out for sending: done by the thread that wrote them. False without memory. */

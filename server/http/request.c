@@ -155,7 +155,7 @@ static void fail(struct request *request, attn_status status, const char *messag
     attn_error error = {.status = status};
     (void)attn_fail(&error, status, NULL, "%s", message);
     attn_arena_release(request->arena, request->before_body);
-    reply_failure(request, &error);
+    reply_failure(request, &error, CALL_FAILED);
 }
 
 static bool prepare_body(struct request *request)
@@ -301,10 +301,12 @@ static void refuse_late(struct request *request)
 }
 
 /* After the service: compressed and laid out, still by this thread. */
-static bool finish_answer(struct request *request)
+static bool finish_answer(struct request *request, const struct call *call)
 {
     const double since = request_now_ms();
-    const bool is_ok = reply_compress(request, request->answer_media) && reply_lay_out(request);
+    request->reply.content_type = media_name(call->answer_media);
+    request->reply.json_bytes = call->answer_json_bytes;
+    const bool is_ok = reply_compress(request, call->answer_media) && reply_lay_out(request);
     request->clock.times.write_ms += request_now_ms() - since;
     return is_ok;
 }
@@ -320,6 +322,8 @@ static void compute(struct request *request)
         .body_bytes = request->body_bytes,
         .body_media = request->body_media,
         .answer_media = request->answer_media,
+        .has_json_bytes = request->has_json_bytes,
+        .json_bytes = request->json_bytes,
         .names = request->names,
         .parameters = request->parameters,
         .parameter_count = request->parameter_count,
@@ -336,8 +340,8 @@ static void compute(struct request *request)
         refuse_late(request);
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
-        reply_failure(request, &error);
-    } else if (!finish_answer(request)) {
+        reply_failure(request, &error, call.refusal);
+    } else if (!finish_answer(request, &call)) {
         fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
     }
 }

@@ -50,7 +50,9 @@ struct request {
     struct text_span names[ROUTE_NAMES_MAX]; /* within the target: what stands for "{…}" of the route */
     enum coding body_coding;
     enum media answer_media, body_media; /* as Accept and Content-Type have it, within what the route has */
-    struct call_parameter *parameters;   /* of the query, in the arena */
+    bool has_json_bytes;                 /* Inference-Header-Content-Length */
+    size_t json_bytes;
+    struct call_parameter *parameters; /* of the query, in the arena */
     size_t parameter_count;
     char *body; /* with a Content-Length; else the pieces are joined here by the job */
     struct chunks pieces;

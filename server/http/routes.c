@@ -12,6 +12,7 @@
 #include "http/request.h"
 #include "service/attend.h"
 #include "service/gradients.h"
+#include "service/infer.h"
 
 static void answer_index(struct request *request)
 {
@@ -35,12 +36,64 @@ static void answer_version(struct request *request)
     health_write_version(&request->server->setup.facts, reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
 }
 
+/* ---- the Open Inference Protocol ---- */
+
+static void answer_v2(struct request *request)
+{
+    infer_write_server(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+static void answer_v2_live(struct request *request)
+{
+    infer_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+static void answer_v2_ready(struct request *request)
+{
+    const bool is_ready = !atomic_load(&request->server->is_draining);
+    infer_write_ready(is_ready,
+                      reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
+}
+
+static void answer_v2_models(struct request *request)
+{
+    infer_write_models(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+static void answer_of_model(struct request *request, void (*write)(struct text_span model, struct chunks *out))
+{
+    const struct text_span model = request->names[0], version = request->names[1], any = {NULL, 0};
+    if (infer_has_model(model, version.length > 0 ? version : any))
+        write(model, reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+    else
+        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no model \"%.*s\"%s%.*s here; /v2/models lists them",
+                     (int)(model.length < 64 ? model.length : 64), model.at, version.length > 0 ? " of version " : "",
+                     (int)(version.length < 32 ? version.length : 32), version.at);
+}
+
+static void answer_model(struct request *request)
+{
+    answer_of_model(request, infer_write_metadata);
+}
+
+static void answer_model_ready(struct request *request)
+{
+    answer_of_model(request, infer_write_model_ready);
+}
+
+static void answer_model_config(struct request *request)
+{
+    answer_of_model(request, infer_write_config);
+}
+
+/* ---- the table ---- */
+
 static void answer_openapi(struct request *request)
 {
     reply_constant(request, MEDIA_JSON, openapi_text());
 }
 
-enum { JSON = MEDIA_BIT(MEDIA_JSON) };
+enum { JSON = MEDIA_BIT(MEDIA_JSON), BINARY = MEDIA_BIT(MEDIA_BINARY) };
 
 static const struct route routes[] = {
     {"/v1/attention", "POST", JSON, .service = attend_attention, .reads = JSON},
@@ -51,6 +104,21 @@ static const struct route routes[] = {
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},
     {"/openapi.json", "GET", JSON, .answer = answer_openapi},
+    {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
+    {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
+    {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true},
+    {"/v2/health/ready", "GET", JSON, .answer = answer_v2_ready, .is_probe = true},
+    {"/v2/models", "GET", JSON, .answer = answer_v2_models, .is_probe = true},
+    {"/v2/models/{model}", "GET", JSON, .answer = answer_model, .is_probe = true},
+    {"/v2/models/{model}/ready", "GET", JSON, .answer = answer_model_ready, .is_probe = true},
+    {"/v2/models/{model}/config", "GET", JSON, .answer = answer_model_config, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}", "GET", JSON, .answer = answer_model, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .answer = answer_model_ready, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .answer = answer_model_config, .is_probe = true},
+    {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
+     .is_probe = true},
+    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
     {"/", "GET", JSON, .answer = answer_index, .is_probe = true},
 };
 
@@ -122,7 +190,8 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 
 /* A path that ends in a slash stands for everything below it as well. */
 static const char *const planned[] = {
-    "/v1/layers", "/v1/layers/", "/v2", "/v2/", "/metrics", "/docs",
+    "/v1/layers",       "/v1/layers/", "/v2/repository/", "/v2/models/attention/stats",
+    "/v2/models/stats", "/metrics",    "/docs",
 };
 
 bool route_is_planned(struct text_span path)

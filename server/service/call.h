@@ -30,17 +30,27 @@ struct call_parameter {
     const char *name, *value;
 };
 
+/* Why a service refuses when it is not the request's own fault, beyond what attn_status can tell. */
+enum call_refusal {
+    CALL_FAILED, /* err->status tells */
+    CALL_NOT_FOUND,
+};
+
 struct call {
     const char *body; /* may be NULL when body_bytes is 0 */
     size_t body_bytes;
-    enum media body_media, answer_media; /* Content-Type, and what Accept chose among what the route offers */
+    enum media body_media, answer_media; /* Content-Type, and what Accept chose of what the route offers; written too */
+    bool has_json_bytes;                 /* Inference-Header-Content-Length was given */
+    size_t json_bytes;                   /* and how much of the body it says is JSON */
     const struct text_span *names;       /* raw, what stands in the path for each "{…}" of the route */
     const struct call_parameter *parameters;
     size_t parameter_count;
     struct call_limits limits;
     const attn_runtime *runtime;
     struct chunks *out;
-    struct call_times times; /* written */
+    struct call_times times;   /* written */
+    enum call_refusal refusal; /* written, with a failure */
+    size_t answer_json_bytes;  /* written: not 0 when the answer is JSON of that length with bytes behind it */
     attn_error *err;
 };
 

@@ -180,6 +180,19 @@ static attn_gradient_request ask(test_scene *scene)
                                    .grad_output = scene_normal(scene, 1, output->rank, output->shape)};
 }
 
+/* Biases by distance, and sinks. */
+static void add_to_scores(test_scene *scene, size_t heads, size_t turn)
+{
+    attn_options *options = &scene->request.options;
+    options->alibi = turn % 11 == 4;
+    if (turn % 6 == 1)
+        options->alibi_slopes = scene_normal(scene, 0.2, SHAPE(heads));
+    if (turn % 4 == 3)
+        options->relative_bias = (attn_relative_bias){scene_normal(scene, 1, SHAPE(8, heads)), turn % 8 == 3, 20};
+    if (turn % 5 > 2)
+        options->sinks = scene_normal(scene, 1, SHAPE(heads));
+}
+
 /* Every kind with every size; masks and options take turns. */
 static void make_case(struct case_of *made, attn_dtype type, size_t kind, size_t size, size_t turn)
 {
@@ -203,6 +216,7 @@ static void make_case(struct case_of *made, attn_dtype type, size_t kind, size_t
         options->dropout_attention = true;
         options->dropout_residual = made->scene.request.is_layer;
     }
+    add_to_scores(&made->scene, n.heads, turn);
     made->wanted = ask(&made->scene);
 }
 
@@ -294,9 +308,10 @@ static double loss(const attn_gradient_request *wanted)
  */
 static const double STEP = 6.0554544523933429e-06, TOLERANCE = 1e-7;
 
-static double difference(const attn_gradient_request *wanted, attn_tensor *subject, size_t at)
+/* reach: by what x is multiplied before it is added to a score. */
+static double difference(const attn_gradient_request *wanted, attn_tensor *subject, size_t at, double reach)
 {
-    const double x = tensor_get(subject, at), h = STEP * (fabs(x) > 1 ? fabs(x) : 1);
+    const double x = tensor_get(subject, at), h = STEP * (fabs(x) > 1 ? fabs(x) : 1) / reach;
     tensor_set(subject, at, x + h);
     const double above = loss(wanted);
     tensor_set(subject, at, x - h);
@@ -307,8 +322,8 @@ static double difference(const attn_gradient_request *wanted, attn_tensor *subje
 
 static void expect_near(double got, double expected, double size, const char *name, const char *of, size_t at)
 {
-    ck_assert_msg(fabs(got - expected) <= TOLERANCE * (1 + size), "%s: %s[%zu] is %.12g, differences say %.12g", name,
-                  of, at, got, expected);
+    ck_assert_msg(fabs(got - expected) <= TOLERANCE * size, "%s: %s[%zu] is %.12g, differences say %.12g", name, of, at,
+                  got, expected);
 }
 
 /* Up to LOOKS elements of each tensor, spread over it. */
@@ -319,6 +334,8 @@ static void expect_tensor(struct case_of *made, const gradient_run *run, attn_gr
     attn_tensor *subject = (attn_tensor *)(uintptr_t)attn_gradient_subject(&made->scene.request, g);
     const attn_tensor *gradient = &run->result.gradient[g];
     const size_t count = attn_tensor_count(subject), looks = count < LOOKS ? count : LOOKS;
+    const attn_dims *d = &run->plan.forward.dims;
+    const double reach = g == ATTN_GRADIENT_ALIBI ? (double)(d->q_len + d->kv_len) : 1;
     ck_assert_uint_eq(count, attn_tensor_count(gradient));
     for (size_t look = 0; look < looks; look++) {
         const size_t at = looks == count ? look : look * 7919 % count;
@@ -327,7 +344,8 @@ static void expect_tensor(struct case_of *made, const gradient_run *run, attn_gr
             ck_assert_msg(got == 0, "%s: %s[%zu] is %g where the bias hides", made->name, attn_gradient_name(g), at,
                           got);
         else
-            expect_near(got, difference(&made->wanted, subject, at), fabs(got), made->name, attn_gradient_name(g), at);
+            expect_near(got, difference(&made->wanted, subject, at, reach), reach + fabs(got), made->name,
+                        attn_gradient_name(g), at);
     }
 }
 
@@ -342,7 +360,7 @@ static void expect_scale(struct case_of *made, const gradient_run *run)
     options->scale = scale - STEP;
     const double below = loss(&made->wanted);
     *options = before;
-    expect_near(got, (above - below) / (2 * STEP), fabs(got), made->name, "options.scale", 0);
+    expect_near(got, (above - below) / (2 * STEP), 1 + fabs(got), made->name, "options.scale", 0);
 }
 
 START_TEST(gradients_are_what_central_differences_say)
@@ -374,6 +392,7 @@ START_TEST(gradients_are_right_under_every_mask)
     options->dropout = mask % 3 == 0 ? 0.3 : 0;
     options->dropout_attention = true;
     snprintf(made.name, sizeof made.name, "mask %s", mask_case_at(mask)->name);
+    add_to_scores(&made.scene, n->heads, (size_t)_i);
     made.wanted = ask(&made.scene);
     made.wanted.of = all_of(&made.wanted);
     gradient_run run = run_serial(&made.wanted, NULL);
@@ -387,11 +406,12 @@ END_TEST
 
 /* ---- algebra ---- */
 
-/* p (dP - delta) adds up to delta - delta over a row; without dropout the weights of a row sum to 1 on their own. */
+/* p (dP - delta) adds up to delta - delta over a row whose weights sum to 1: without sinks. */
 START_TEST(the_gradient_of_a_row_of_scores_sums_to_nothing_and_hidden_scores_have_none)
 {
     struct case_of made;
     for (size_t number = 0; case_at(&made, number % 2 ? ATTN_F64 : ATTN_F32, number); number++) {
+        made.scene.request.options.sinks = NULL;
         made.wanted.of = OF(SCORES);
         gradient_run run = run_serial(&made.wanted, NULL);
         const attn_tensor *scores = &run.result.gradient[ATTN_GRADIENT_SCORES];
@@ -728,6 +748,9 @@ static attn_request widened(test_scene *scene)
     wide.inputs.key = widen(scene, wide.inputs.key);
     wide.inputs.value = widen(scene, wide.inputs.value);
     wide.masks.bias = widen(scene, wide.masks.bias);
+    wide.options.alibi_slopes = widen(scene, wide.options.alibi_slopes);
+    wide.options.relative_bias.table = widen(scene, wide.options.relative_bias.table);
+    wide.options.sinks = widen(scene, wide.options.sinks);
     attn_linear *const linears[] = {&wide.weights.query, &wide.weights.key,    &wide.weights.value,
                                     &wide.weights.qkv,   &wide.weights.output, &wide.weights.norm};
     for (size_t l = 0; l < sizeof linears / sizeof *linears; l++)

@@ -2,7 +2,8 @@
  * gradient.h: how the output of attention, or of a whole layer, changes with everything it was computed from.
  *
  * Given dO, the gradient of some number L with respect to the output, a run gives the gradients of L with respect to
- * the inputs, weights, bias mask and scale. For one head, with P the weights and S the masked scores:
+ * the inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases and sinks. For one head, with P the
+ * weights and S the masked scores:
  *
  *     dV = P^T dO        dP = dO V^T        dS = P * (dP - delta)        delta_i = sum_d dO_id O_id
  *     dQ = scale dX K    dK = scale dX^T Q  dX = dS * (1 - tanh^2(x / c)) under a softcap c, else dS
@@ -47,7 +48,10 @@
     X(ATTN_GRADIENT_NORM_BIAS, "weights.norm.bias")                                                                    \
     X(ATTN_GRADIENT_MASK_BIAS, "masks.bias") /* summed over the dimensions that are broadcast */                       \
     X(ATTN_GRADIENT_SCALE, "options.scale")  /* a single number */                                                     \
-    X(ATTN_GRADIENT_SCORES, "grad_scores")   /* map: of the masked scores, dS */
+    X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of slopes that were given */                                           \
+    X(ATTN_GRADIENT_RELATIVE_BIAS, "options.relative_bias.table")                                                      \
+    X(ATTN_GRADIENT_SINKS, "options.sinks")                                                                            \
+    X(ATTN_GRADIENT_SCORES, "grad_scores") /* map: of the masked scores, dS */
 
 typedef enum {
 #define ATTN_GRADIENT_ENUM(code, name) code,
