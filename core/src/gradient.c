@@ -1,16 +1,15 @@
 /* gradient.c: runs a plan for gradients: the forward pass, then back through norm, projections and heads. */
 #include "attn/gradient.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "dropout.h"
+#include "gradient_distance.h"
 #include "gradient_job.h"
 #include "gradient_norm.h"
 #include "gradient_projection.h"
 #include "multihead_job.h"
 #include "number.h"
-#include "score_bias.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 
@@ -423,65 +422,29 @@ static attn_status describe_heads(struct run *run, struct attn_gradient_heads *h
     return ATTN_OK;
 }
 
-static void distance_bias_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct attn_gradient_heads *heads = argument;
-    attn_distance_bias_fill(heads->distance_options, heads->job.mask, index,
-                            (void *)(uintptr_t)heads->job.distance_bias.data);
-}
-
 /* The biases by distance once more, and room for their gradient. */
 static attn_status take_distance(struct run *run, struct attn_gradient_heads *heads)
 {
-    const attn_options *options = &run->request.options;
-    const attn_mask *mask = &run->plan->forward.mask;
     char *data;
     attn_status status = take(run, run->needs.distance_bias, &data);
     if (status != ATTN_OK || data == NULL)
         return status;
-    heads->distance_options = options;
-    heads->job.distance_bias = attn_distance_bias_view(options, mask, data);
-    run->runtime->run(run->runtime->context, attn_distance_bias_vectors(options, mask), distance_bias_task, heads);
+    heads->job.distance_bias =
+        attn_gradient_fill_distance(&run->request.options, &run->plan->forward.mask, data, run->runtime);
     if (run->needs.grad_distance == 0)
         return ATTN_OK;
     heads->grad_distance = attn_arena_take(run->arena, run->needs.grad_distance, sizeof *heads->grad_distance);
     return heads->grad_distance == NULL ? no_memory(run, "the gradient of biases by distance") : ATTN_OK;
 }
 
-/* From the gradient of every distance to that of a slope or a table: the numbers of one head. */
-static void collect_distances(struct run *run, const double *grad, size_t h)
+static void finish_heads(struct run *run, const struct attn_gradient_heads *heads, double scale)
 {
-    const attn_options *options = &run->request.options;
-    const attn_mask *mask = &run->plan->forward.mask;
-    const attn_relative_bias *relative = &options->relative_bias;
     const attn_tensor *gradient = run->result->gradient;
-    const attn_dtype compute = run->plan->forward.compute;
-    double slope = 0;
-    for (size_t b = 0; b < mask->batch; b++)
-        for (size_t n = 0; n < mask->q_len + mask->kv_len; n++) {
-            const int64_t distance = 1 - (int64_t)mask->q_len - attn_mask_offset(mask, b) + (int64_t)n;
-            const double own = grad[(b * mask->heads + h) * (mask->q_len + mask->kv_len) + n];
-            slope -= own * fabs((double)distance);
-            if (own != 0 && is_wanted(run, ATTN_GRADIENT_RELATIVE_BIAS))
-                attn_number_add(gradient[ATTN_GRADIENT_RELATIVE_BIAS].data, compute,
-                                attn_relative_bucket(distance, relative->table->shape[0], relative->bidirectional,
-                                                     relative->max_distance) *
-                                        mask->heads +
-                                    h,
-                                own);
-        }
-    if (is_wanted(run, ATTN_GRADIENT_ALIBI))
-        attn_number_put(gradient[ATTN_GRADIENT_ALIBI].data, compute, h, slope);
-}
-
-static void finish_distance(struct run *run, const struct attn_gradient_heads *heads)
-{
-    if (is_wanted(run, ATTN_GRADIENT_RELATIVE_BIAS))
-        memset(run->result->gradient[ATTN_GRADIENT_RELATIVE_BIAS].data, 0,
-               run->plan->gradient_bytes[ATTN_GRADIENT_RELATIVE_BIAS]);
-    for (size_t h = 0; h < heads->job.heads && heads->grad_distance != NULL; h++)
-        collect_distances(run, heads->grad_distance, h);
+    if (is_wanted(run, ATTN_GRADIENT_SCALE))
+        attn_number_put(gradient[ATTN_GRADIENT_SCALE].data, run->plan->forward.compute, 0, scale);
+    if (heads->grad_distance != NULL)
+        attn_gradient_of_distances(&run->request.options, &run->plan->forward.mask, heads->grad_distance,
+                                   gradient[ATTN_GRADIENT_ALIBI].data, gradient[ATTN_GRADIENT_RELATIVE_BIAS].data);
 }
 
 static attn_status go_through_heads(struct run *run)
@@ -497,9 +460,7 @@ static attn_status go_through_heads(struct run *run)
     if (status == ATTN_OK)
         status = attn_gradient_heads_run(&heads, run->runtime, run->arena, run->err);
     if (status == ATTN_OK)
-        finish_distance(run, &heads);
-    if (status == ATTN_OK && is_wanted(run, ATTN_GRADIENT_SCALE))
-        attn_number_put(run->result->gradient[ATTN_GRADIENT_SCALE].data, run->plan->forward.compute, 0, scale);
+        finish_heads(run, &heads, scale);
     return status;
 }
 

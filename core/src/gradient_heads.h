@@ -22,10 +22,9 @@ struct attn_gradient_heads {
     size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
     double *grad_distance; /* (batch, heads, q_len + kv_len): of biases by distance, as score_bias.h has them, but one
                               vector for every item; NULL: not wanted */
-    const attn_options *distance_options; /* what fills the biases by distance */
-    void *grad_sinks;                     /* (heads), of the compute type; NULL: not wanted */
-    const void *lse_keys; /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
-    double *grad_scale;   /* NULL: not wanted */
+    void *grad_sinks;      /* (heads), of the compute type; NULL: not wanted */
+    const void *lse_keys;  /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
+    double *grad_scale;    /* NULL: not wanted */
     /* Filled in by attn_gradient_heads_run. */
     void *delta;                                        /* (batch, heads, q_len) */
     uint8_t *q_is_odd, *k_is_odd, *v_is_odd, *o_is_odd; /* rows that hold a number that is not finite */
