@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "codec/envelope.h"
+#include "codec/font_set.h"
 #include "config.h"
 #include "http/daemon.h"
 #include "signals.h"
@@ -103,7 +104,15 @@ static void drain(struct http_server *server, const struct config *config, const
     log_say(log, LOG_INFO, "stopped");
 }
 
-static int serve(const struct config *config, const attn_kernel *kernel)
+static void say_fonts(const struct log *log, const struct font_set *fonts)
+{
+    for (size_t i = 0; i < fonts->count; i++)
+        log_say(log, LOG_DEBUG, "labels of pictures: %s", fonts->file[i].path);
+    if (fonts->count == 0)
+        log_say(log, LOG_DEBUG, "labels of pictures: no font was found, a built-in one for ASCII is used");
+}
+
+static int serve(const struct config *config, const attn_kernel *kernel, const struct font_set *fonts)
 {
     const struct log log = {STDERR_FILENO, config->log_format, config->log_level};
     char message[256];
@@ -122,6 +131,7 @@ static int serve(const struct config *config, const attn_kernel *kernel)
         return EXIT_FAILURE;
     }
     say_started(&log, config, server, kernel);
+    say_fonts(&log, fonts);
     allow_descriptors(config->connections, &log);
     while (!signals_wait(-1))
         continue;
@@ -160,6 +170,11 @@ int main(int argc, char **argv)
     const attn_kernel *kernel = choose_kernel(config.kernel);
     if (kernel == NULL)
         return EXIT_FAILURE;
+    struct font_set fonts;
+    if (!font_set_open(&fonts, config.fonts, message, sizeof message)) {
+        fprintf(stderr, "attnd: %s\n", message);
+        return EXIT_FAILURE;
+    }
     if (!signals_take()) {
         perror("attnd: signals");
         return EXIT_FAILURE;
@@ -167,5 +182,7 @@ int main(int argc, char **argv)
     return_large_blocks();
     attn_blas_prepare();
     envelope_prepare();
-    return serve(&config, kernel);
+    int outcome = serve(&config, kernel, &fonts);
+    font_set_close(&fonts);
+    return outcome;
 }

@@ -10,6 +10,7 @@
 #include "gradient_projection.h"
 #include "multihead_job.h"
 #include "number.h"
+#include "qk.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 
@@ -401,8 +402,8 @@ static attn_status describe_heads(struct run *run, struct attn_gradient_heads *h
     const attn_options *options = &run->request.options;
     const attn_tensor *gradient = run->result->gradient;
     *heads = attn_gradient_describe_heads(run->plan, &run->request);
-    heads->job.q = operand_of(step(run, ATTN_STEP_Q));
-    heads->job.k = operand_of(step(run, ATTN_STEP_K));
+    heads->job.q = operand_of(step(run, ATTN_STEP_Q_ROTATED));
+    heads->job.k = operand_of(step(run, ATTN_STEP_K_ROTATED));
     heads->job.v = operand_of(step(run, ATTN_STEP_V));
     heads->job.context = operand_of(step(run, ATTN_STEP_CONTEXT));
     heads->lse = step(run, ATTN_STEP_LSE)->data;
@@ -459,6 +460,9 @@ static attn_status go_through_heads(struct run *run)
         status = take_distance(run, &heads);
     if (status == ATTN_OK)
         status = attn_gradient_heads_run(&heads, run->runtime, run->arena, run->err);
+    if (status == ATTN_OK)
+        status = attn_qk_turn_back(&run->plan->forward, &run->request, run->runtime, run->arena, &heads.grad_q,
+                                   &heads.grad_k, run->err);
     if (status == ATTN_OK)
         finish_heads(run, &heads, scale);
     return status;

@@ -6,6 +6,7 @@
 #include "gradient_norm.h"
 #include "gradient_projection.h"
 #include "multihead_job.h"
+#include "qk.h"
 #include "score_bias.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
@@ -218,14 +219,13 @@ struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan
 
 enum { TAKES_MAX = 64 }; /* blocks that the backward pass takes from the arena, at the most */
 
-/* What the forward pass takes beyond the steps that the caller wants. q, k and v are views, which take nothing. */
+/* What the forward pass takes beyond the steps that the caller wants. */
 static size_t forward_working_bytes(const attn_gradient_plan *plan)
 {
     const attn_plan *forward = &plan->forward;
-    const uint32_t views = (uint32_t)1 << ATTN_STEP_Q | (uint32_t)1 << ATTN_STEP_K | (uint32_t)1 << ATTN_STEP_V;
     size_t bytes = attn_plan_bytes(forward, 0);
     for (int step = 0; step < ATTN_STEP_COUNT; step++)
-        bytes -= (views | plan->want) >> step & 1 ? forward->step_bytes[step] : 0;
+        bytes -= plan->want >> step & 1 ? forward->step_bytes[step] : 0;
     return bytes;
 }
 
@@ -252,5 +252,7 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
     if (needs.heads) {
         plan->scratch_bytes += attn_gradient_heads_scratch_bytes(&heads);
         plan->working_bytes += attn_gradient_heads_shared_bytes(&heads);
+        plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
+        plan->working_bytes += attn_qk_bytes(&plan->forward, request);
     }
 }

@@ -83,13 +83,30 @@ static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor 
     return ATTN_OK;
 }
 
+static attn_status check_supported(const attn_request *request, attn_error *err)
+{
+    const struct {
+        bool is_given;
+        const char *field;
+    } others[] = {
+        {request->inputs.past_key != NULL, "/inputs/past_key"},
+        {request->options.qk_norm != ATTN_NORM_NONE, "/options/qk_norm"},
+        {request->options.mechanism.type != ATTN_SOFTMAX, "/options/mechanism"},
+        {request->weights.gate.weight != NULL, "/weights/gate"},
+    };
+    for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+        if (others[o].is_given)
+            return attn_fail(err, ATTN_ERR_FIELD, others[o].field, "%s has no gradient here yet",
+                             strrchr(others[o].field, '/') + 1);
+    return ATTN_OK;
+}
+
 /* ---- shapes and weights ---- */
 
 /* What the backward pass reads of the forward pass, beside what the caller wants of it. */
 static uint32_t steps_to_keep(const attn_request *request)
 {
-    uint32_t want = (uint32_t)1 << ATTN_STEP_Q | (uint32_t)1 << ATTN_STEP_K | (uint32_t)1 << ATTN_STEP_V |
-                    (uint32_t)1 << ATTN_STEP_LSE | (uint32_t)1 << ATTN_STEP_CONTEXT;
+    uint32_t want = (uint32_t)1 << ATTN_STEP_LSE | (uint32_t)1 << ATTN_STEP_CONTEXT;
     if (request->weights.output.weight != NULL)
         want |= (uint32_t)1 << ATTN_STEP_PROJECTED;
     if (request->options.sinks != NULL)
@@ -158,7 +175,9 @@ attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_g
     attn_request forward = *request->request;
     *plan = (attn_gradient_plan){.want = forward.options.want};
     forward.options.want |= steps_to_keep(&forward);
-    attn_status status = attn_plan_make(&forward, &plan->forward, err);
+    attn_status status = check_supported(&forward, err);
+    if (status == ATTN_OK)
+        status = attn_plan_make(&forward, &plan->forward, err);
     if (status == ATTN_OK)
         status = check_wanted(&forward, request->of, err);
     if (status == ATTN_OK)

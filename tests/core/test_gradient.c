@@ -217,6 +217,8 @@ static void make_case(struct case_of *made, attn_dtype type, size_t kind, size_t
         options->dropout_residual = made->scene.request.is_layer;
     }
     add_to_scores(&made->scene, n.heads, turn);
+    if (turn % 2 == 0 && n.d_k > 1)
+        options->rope = (attn_rope){.layout = (attn_rope_layout)(1 + turn / 2 % 3), .dim = n.d_k / 2 * 2};
     made->wanted = ask(&made->scene);
 }
 
@@ -905,6 +907,33 @@ START_TEST(what_cannot_be_differentiated_is_refused)
 }
 END_TEST
 
+/* Their backward pass is not written: a wrong gradient would be worse than none. */
+START_TEST(what_has_no_gradient_yet_is_refused_by_name)
+{
+    struct case_of made;
+    ck_assert(case_at(&made, ATTN_F32, 3 + KINDS)); /* a layer across */
+    attn_request *request = &made.scene.request;
+    const attn_request plain = *request;
+    request->options.mechanism.type = ATTN_LINEAR;
+    request->options.sinks = NULL;
+    request->options.softcap = 0;
+    request->options.alibi_slopes = request->options.relative_bias.table = NULL;
+    request->options.alibi = false;
+    request->options.dropout = 0;
+    request->masks = (attn_masks){0};
+    expect_gradient_refusal(&made.wanted, ATTN_ERR_FIELD, "/options/mechanism", "has no gradient here yet");
+    *request = plain;
+    request->options.qk_norm = ATTN_NORM_RMS;
+    request->options.qk_norm_eps = 1e-5;
+    expect_gradient_refusal(&made.wanted, ATTN_ERR_FIELD, "/options/qk_norm", "has no gradient here yet");
+    *request = plain;
+    request->weights.gate.weight = scene_normal(&made.scene, 1, SHAPE(5, 4));
+    expect_gradient_refusal(&made.wanted, ATTN_ERR_FIELD, "/weights/gate", "has no gradient here yet");
+    *request = plain;
+    release_case(&made);
+}
+END_TEST
+
 START_TEST(names_lead_to_their_gradients_and_back)
 {
     for (int g = 0; g < ATTN_GRADIENT_COUNT; g++)
@@ -957,9 +986,9 @@ START_TEST(a_batch_of_two_is_two_single_requests)
     const attn_inputs in = made.scene.request.inputs;
     const attn_tensor *grad = made.wanted.grad_output;
     for (size_t b = 0; b < 2; b++) {
-        made.scene.request.inputs =
-            (attn_inputs){scene_item(&made.scene, in.query, b), scene_item(&made.scene, in.key, b),
-                          scene_item(&made.scene, in.value, b)};
+        made.scene.request.inputs = (attn_inputs){.query = scene_item(&made.scene, in.query, b),
+                                                  .key = scene_item(&made.scene, in.key, b),
+                                                  .value = scene_item(&made.scene, in.value, b)};
         attn_gradient_request one = {&made.scene.request, scene_item(&made.scene, grad, b), 0};
         gradient_run single = run_serial(&one, NULL);
         for (int g = ATTN_GRADIENT_QUERY; g <= ATTN_GRADIENT_VALUE; g++)
@@ -996,6 +1025,7 @@ int main(void)
         an_arena_too_small_is_a_clean_refusal,
         without_maps_no_memory_grows_with_queries_times_keys,
         what_cannot_be_differentiated_is_refused,
+        what_has_no_gradient_yet_is_refused_by_name,
         names_lead_to_their_gradients_and_back,
         a_run_cancelled_midway_says_so_or_has_finished,
         a_batch_of_two_is_two_single_requests,

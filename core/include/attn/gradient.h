@@ -87,7 +87,8 @@ typedef struct {
 /*
  * Checks the whole request and fills *plan, as attn_plan_make does and with its errors; allocates nothing. Also
  *   ATTN_ERR_FIELD   grad_output is missing or of another type ("/inputs/grad_output"); a wanted gradient is of
- *                    something that was not given ("/options/return")
+ *                    something that was not given ("/options/return"); or there is past_key, qk_norm, a gate or a
+ *                    mechanism other than softmax, which have no gradient here yet (their own paths)
  *   ATTN_ERR_SHAPE   grad_output has not the shape of the output
  */
 ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,
