@@ -49,7 +49,7 @@ static void allow_descriptors(uint64_t connections, const struct log *log)
 }
 
 static struct http_setup setup_of(const struct config *config, const struct log *log, struct executor *executor,
-                                  attn_budget *budget, const attn_kernel *kernel)
+                                  attn_budget *budget, const attn_kernel *kernel, const struct font_set *fonts)
 {
     return (struct http_setup){
         .host = config->listen_host,
@@ -67,6 +67,7 @@ static struct http_setup setup_of(const struct config *config, const struct log 
                    .memory_bytes = config->max_memory_bytes,
                    .flops = config->max_flops},
         .executor = executor,
+        .fonts = fonts,
         .log = log,
         .facts = {.kernel = attn_kernel_name(kernel),
                   .io_threads = config->io_threads,
@@ -122,7 +123,7 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
         return EXIT_FAILURE;
     }
     attn_budget *budget = attn_budget_create(config->memory_bytes);
-    const struct http_setup setup = setup_of(config, &log, executor, budget, kernel);
+    const struct http_setup setup = setup_of(config, &log, executor, budget, kernel, fonts);
     struct http_server *server = budget == NULL ? NULL : http_daemon_start(&setup, message, sizeof message);
     if (server == NULL) {
         fprintf(stderr, "attnd: %s\n", budget == NULL ? "no memory" : message);

@@ -133,8 +133,8 @@ static attn_status fail_twice(const struct parameter *parameter, attn_error *err
     return attn_fail(err, ATTN_ERR_FIELD, field, "%s comes twice; expected once", parameter->name);
 }
 
-attn_status picture_options_read(const struct picture_parameter *parameters, size_t count,
-                                 struct picture_options *options, attn_error *err)
+attn_status picture_options_read(const struct text_pair *parameters, size_t count, struct picture_options *options,
+                                 attn_error *err)
 {
     bool is_given[KNOWN] = {false};
     *options = picture_options_default();

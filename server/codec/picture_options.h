@@ -12,6 +12,7 @@
 
 #include "attn/status.h"
 #include "codec/colormap.h"
+#include "text.h"
 
 #define PICTURE_ALL SIZE_MAX
 enum { PICTURE_SCALE_MAX = 4 };
@@ -20,11 +21,6 @@ struct picture_options {
     size_t head, batch; /* as the request counts them; PICTURE_ALL */
     colormap colormap;
     int scale; /* 0: the default of the format */
-};
-
-/* One parameter, decoded: neither has percent signs left that stand for something. */
-struct picture_parameter {
-    const char *name, *value;
 };
 
 struct picture_options picture_options_default(void);
@@ -36,7 +32,7 @@ bool picture_options_has(const char *name);
  *   ATTN_ERR_VALUE  a value that is not one of the above
  * field is the name behind a question mark ("?head"); the message says what was expected and what came.
  */
-ATTN_MUST_CHECK attn_status picture_options_read(const struct picture_parameter *parameters, size_t count,
+ATTN_MUST_CHECK attn_status picture_options_read(const struct text_pair *parameters, size_t count,
                                                  struct picture_options *options, attn_error *err);
 
 #endif

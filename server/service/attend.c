@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "codec/answer.h"
+#include "service/rendering.h"
+
+#include "codec/reduce.h"
 
 double attend_now_ms(void)
 {
@@ -65,8 +67,7 @@ attn_status attend_check_limits(struct call *call, const struct attend_weight *w
     const struct call_limits *limits = &call->limits;
     if (weight->answer_bytes > limits->result_bytes)
         return fail_result(weight, limits->result_bytes, call->err);
-    double memory =
-        (double)attn_arena_bytes(call->out->arena) + (double)weight->run_bytes + (double)weight->answer_bytes;
+    double memory = (double)attn_arena_bytes(call->out->arena) + weight->run_bytes + (double)weight->answer_bytes;
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (weight->time_flops > limits->flops)
@@ -74,13 +75,16 @@ attn_status attend_check_limits(struct call *call, const struct attend_weight *w
     return ATTN_OK;
 }
 
-static attn_status check_limits(struct call *call, const attn_plan *plan, size_t answer_bytes)
+static attn_status check_limits(struct call *call, const struct attend_work *work, size_t answer_bytes)
 {
-    const attn_step largest = largest_step(plan);
+    const attn_plan *shown = &work->shown;
+    const attn_step largest = largest_step(shown);
+    const size_t threads = call->runtime->threads;
     const struct attend_weight weight = {
         .answer_bytes = answer_bytes,
-        .run_bytes = attn_plan_bytes(plan, call->runtime->threads),
-        .time_flops = plan->time_flops,
+        .run_bytes =
+            (double)attn_plan_bytes(&work->plan, threads) + (double)reduce_bytes(&work->envelope, shown, threads),
+        .time_flops = work->plan.time_flops,
         .largest = attn_step_name(largest),
         .largest_is_map = attn_step_is_map(largest) || largest == ATTN_STEP_ATTENTION_MEAN,
     };
@@ -129,44 +133,55 @@ attn_status attend_check_tokens(struct call *call, const struct envelope *envelo
 
 attn_status attend_plan(struct call *call, struct attend_work *work)
 {
-    attn_status status = attn_plan_make(&work->envelope.request, &work->plan, call->err);
-    return status == ATTN_OK ? attend_check_tokens(call, &work->envelope, &work->plan.dims) : status;
+    const struct envelope *envelope = &work->envelope;
+    attn_status status = attn_plan_make(&envelope->request, &work->plan, call->err);
+    if (status == ATTN_OK)
+        status = attend_check_tokens(call, envelope, &work->plan.dims);
+    bool is_binary = envelope->form == TENSOR_FORM_BASE64 || call->answer_media == MEDIA_SAFETENSORS;
+    return status == ATTN_OK ? reduce_plan(envelope, &work->plan, is_binary, &work->shown, call->err) : status;
 }
 
 attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes, double since_ms)
 {
-    attn_status status = check_limits(call, &work->plan, answer_bytes);
+    attn_status status = check_limits(call, work, answer_bytes);
     call->times.parse_ms = attend_lap_ms(&since_ms);
     if (status == ATTN_OK)
         status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
                                call->err);
+    if (status == ATTN_OK)
+        status = reduce_result(&work->envelope, &work->plan, &work->shown, call->runtime, call->out->arena,
+                               &work->result, call->err);
     call->times.compute_ms = attend_lap_ms(&since_ms);
     return status;
 }
 
 /* ---- the two endpoints ---- */
 
-static attn_status write_answer(struct call *call, const struct attend_work *work)
+static attn_status decode(const struct call *call, envelope_kind kind, struct envelope *envelope)
 {
-    double since = attend_now_ms();
-    answer_write_json(&work->envelope, &work->plan, &work->result, call->runtime, call->out);
-    call->times.write_ms = attend_lap_ms(&since);
-    return call->out->is_ok ? ATTN_OK
-                            : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+    if (call->body_media == MEDIA_SAFETENSORS)
+        return envelope_decode_safetensors(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
+    return envelope_decode(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
 }
 
 static attn_status attend(struct call *call, envelope_kind kind)
 {
     struct attend_work work;
+    struct rendering rendering;
     const double since = attend_now_ms();
-    attn_status status =
-        envelope_decode(call->body, call->body_bytes, kind, call->out->arena, &work.envelope, call->err);
+    attn_status status = rendering_begin(call, &rendering);
+    if (status == ATTN_OK)
+        status = decode(call, kind, &work.envelope);
+    if (status == ATTN_OK)
+        status = rendering_prepare(call, &rendering, &work);
     if (status == ATTN_OK)
         status = attend_plan(call, &work);
     if (status == ATTN_OK)
-        status = attend_run(call, &work, answer_bytes_bound(&work.envelope, &work.plan), since);
+        status = rendering_weigh(call, &rendering, &work);
     if (status == ATTN_OK)
-        status = write_answer(call, &work);
+        status = attend_run(call, &work, rendering.bytes, since);
+    if (status == ATTN_OK)
+        status = rendering_write(call, &rendering, &work);
     return attend_explain(call, status);
 }
 

@@ -14,8 +14,8 @@ service_function attend_attention, attend_layer;
 /* A decoded request and what became of it. */
 struct attend_work {
     struct envelope envelope;
-    attn_plan plan;
-    attn_result result;
+    attn_plan plan, shown; /* what is computed; what is shown of it (reduce.h) */
+    attn_result result;    /* reduced as shown */
 };
 
 /* The middle of every service that computes, in two halves. First: plans work->envelope. */
@@ -29,8 +29,8 @@ double attend_lap_ms(double *since);
 
 /* What limits look at, of any computation. */
 struct attend_weight {
-    size_t answer_bytes, run_bytes;
-    double time_flops;
+    size_t answer_bytes;
+    double run_bytes, time_flops;
     const char *largest; /* what takes the most of the answer, by its name in options.return */
     bool largest_is_map; /* so that some of it can be selected */
 };

@@ -11,12 +11,28 @@ struct work {
     attn_gradient_result result;
 };
 
+/* What makes maps smaller knows the maps of a forward pass only. */
+static attn_status check_reduction(struct call *call, const struct envelope *envelope)
+{
+    const struct envelope_reduction *reduction = &envelope->reduction;
+    const char *field = reduction->has_pool                    ? "/options/pool"
+                        : reduction->top_k > 0                 ? "/options/top_k"
+                        : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
+                        : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
+                                                               : NULL;
+    if (field == NULL)
+        return ATTN_OK;
+    return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
+}
+
 static attn_status decode(struct call *call, envelope_kind kind, struct work *work)
 {
     const struct envelope *envelope = &work->envelope;
     attn_status status =
         envelope_decode(call->body, call->body_bytes, kind, call->out->arena, &work->envelope, call->err);
     work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
+    if (status == ATTN_OK)
+        status = check_reduction(call, envelope);
     if (status == ATTN_OK)
         status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
     return status == ATTN_OK ? attend_check_tokens(call, envelope, &work->plan.forward.dims) : status;
@@ -45,7 +61,7 @@ static attn_status check_limits(struct call *call, const struct work *work)
 {
     struct attend_weight weight = {
         .answer_bytes = answer_gradients_bytes_bound(&work->envelope, &work->plan),
-        .run_bytes = attn_gradient_plan_bytes(&work->plan, call->runtime->threads),
+        .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->runtime->threads),
         .time_flops = work->plan.time_flops,
     };
     name_largest(&work->plan, &weight);

@@ -20,8 +20,7 @@ static void expect(attn_status got, attn_status wanted, const char *field, const
 START_TEST(parameters_are_read)
 {
     struct picture_options options;
-    static const struct picture_parameter all[] = {
-        {"head", "2"}, {"batch", "0"}, {"colormap", "cividis"}, {"scale", "3"}};
+    static const struct text_pair all[] = {{"head", "2"}, {"batch", "0"}, {"colormap", "cividis"}, {"scale", "3"}};
     ck_assert_int_eq(picture_options_read(all, 4, &options, &error), ATTN_OK);
     ck_assert_uint_eq(options.head, 2);
     ck_assert_uint_eq(options.batch, 0);
@@ -29,7 +28,7 @@ START_TEST(parameters_are_read)
     ck_assert_int_eq(options.scale, 3);
     ck_assert_int_eq(picture_options_read(NULL, 0, &options, &error), ATTN_OK);
     ck_assert_uint_eq(options.head, PICTURE_ALL);
-    static const struct picture_parameter every[] = {{"head", "all"}};
+    static const struct text_pair every[] = {{"head", "all"}};
     ck_assert_int_eq(picture_options_read(every, 1, &options, &error), ATTN_OK);
     ck_assert_uint_eq(options.head, PICTURE_ALL);
     ck_assert(picture_options_has("scale") && !picture_options_has("width"));
@@ -37,7 +36,7 @@ START_TEST(parameters_are_read)
 END_TEST
 
 struct refused_parameter {
-    struct picture_parameter parameter;
+    struct text_pair parameter;
     attn_status status;
     const char *field, *message;
 };
@@ -62,7 +61,7 @@ START_TEST(wrong_parameters_are_refused_by_name)
     for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++)
         expect(picture_options_read(&REFUSED[i].parameter, 1, &options, &error), REFUSED[i].status, REFUSED[i].field,
                REFUSED[i].message);
-    static const struct picture_parameter twice[] = {{"head", "1"}, {"head", "1"}};
+    static const struct text_pair twice[] = {{"head", "1"}, {"head", "1"}};
     expect(picture_options_read(twice, 2, &options, &error), ATTN_ERR_FIELD, "?head", "head comes twice");
 }
 END_TEST
