@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    LINEAR_KEYS = 256, /* of a block whose sums are taken together: part of the result's bits */
-    LINEAR_ROWS = 64,  /* queries of a task */
+    LINEAR_KEYS = 256,   /* of a block whose sums are taken together: part of the result's bits */
+    LINEAR_QUERIES = 64, /* queries of a task */
     TAKES_MAX = 12,
 };
 
@@ -453,20 +453,20 @@ static void attend_row(const struct run *run, struct row *row)
 
 static size_t row_blocks(size_t q_len)
 {
-    return (q_len + LINEAR_ROWS - 1) / LINEAR_ROWS;
+    return (q_len + LINEAR_QUERIES - 1) / LINEAR_QUERIES;
 }
 
 static void query_task(void *argument, size_t index, size_t worker)
 {
     const struct run *run = argument;
     const struct attn_heads_job *job = run->job;
-    const size_t across = row_blocks(job->q_len), head = index / across, first = index % across * LINEAR_ROWS;
+    const size_t across = row_blocks(job->q_len), head = index / across, first = index % across * LINEAR_QUERIES;
     struct row row = {.b = head / job->heads, .h = head % job->heads, .at = SIZE_MAX};
     row.kv_head = row.b * job->kv_heads + row.h / (job->heads / job->kv_heads);
     row.phi = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
     row.out = row.phi + run->m;
     row.sums = row.out + run->width;
-    for (row.i = first; row.i < job->q_len && row.i < first + LINEAR_ROWS && !is_cancelled(run); row.i++)
+    for (row.i = first; row.i < job->q_len && row.i < first + LINEAR_QUERIES && !is_cancelled(run); row.i++)
         attend_row(run, &row);
 }
 

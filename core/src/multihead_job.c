@@ -2,6 +2,7 @@
 #include "multihead_job.h"
 
 #include "linear.h"
+#include "products.h"
 #include "projection.h"
 #include "qk.h"
 
@@ -15,7 +16,7 @@ size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
     size_t slots = dims->d_gate == 0 ? 1 : 1 + attn_projection_of(&request->weights, dims, PROJECT_GATE).slices;
     for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
         slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
-    return slots * dims->batch;
+    return slots;
 }
 
 /* The mean is over all heads: the weights map serves it unless heads were selected. */
@@ -82,8 +83,10 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
     const size_t scratch = is_linear ? attn_linear_scratch_bytes(plan, request) : attn_heads_scratch_bytes(&job);
     const size_t shared = is_linear ? attn_linear_shared_bytes(plan, request) : attn_heads_shared_bytes(&job);
     plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
+    if (request->is_layer)
+        plan->scratch_bytes += attn_products_scratch_bytes(plan->compute);
     plan->working_bytes = numbers * element + shared + attn_qk_bytes(plan, request) +
-                          attn_product_slots(request, d) * sizeof(struct product) +
+                          attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }
 

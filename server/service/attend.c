@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "service/rendering.h"
-
 #include "codec/reduce.h"
+#include "codec/stream.h"
+#include "service/rendering.h"
 
 double attend_now_ms(void)
 {
@@ -67,7 +67,9 @@ attn_status attend_check_limits(struct call *call, const struct attend_weight *w
     const struct call_limits *limits = &call->limits;
     if (weight->answer_bytes > limits->result_bytes)
         return fail_result(weight, limits->result_bytes, call->err);
-    double memory = (double)attn_arena_bytes(call->out->arena) + weight->run_bytes + (double)weight->answer_bytes;
+    const bool is_streamed = call->out->may_defer && weight->answer_bytes > STREAM_BYTES_MAX;
+    double memory = (double)attn_arena_bytes(call->out->arena) + weight->run_bytes +
+                    (double)(is_streamed ? STREAM_BYTES_MAX : weight->answer_bytes);
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (weight->time_flops > limits->flops)
@@ -143,6 +145,8 @@ attn_status attend_plan(struct call *call, struct attend_work *work)
 
 attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes, double since_ms)
 {
+    call->out->may_defer =
+        call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->answer_media == MEDIA_JSON;
     attn_status status = check_limits(call, work, answer_bytes);
     call->times.parse_ms = attend_lap_ms(&since_ms);
     if (status == ATTN_OK)

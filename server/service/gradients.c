@@ -72,6 +72,7 @@ static attn_status differentiate(struct call *call, envelope_kind kind)
 {
     struct work work;
     double since = attend_now_ms();
+    call->out->may_defer = false; /* what the answer reads of the request is gone when this returns */
     attn_status status = decode(call, kind, &work);
     if (status == ATTN_OK)
         status = check_limits(call, &work);
