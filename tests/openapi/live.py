@@ -233,7 +233,8 @@ def cases(document):
     """(operation, name, request as it is sent)"""
     posts = {operation.path: operation for operation in document.operations() if operation.method == "POST"}
     for path in sorted((TESTS / "cases").glob("*/*/request.json")):
-        yield posts[f"/v1/{path.parent.parent.name}"], path.parent.relative_to(TESTS), path.read_bytes()
+        endpoint = path.parent.parent.name.replace("-gradients", "/gradients")
+        yield posts["/v1/" + endpoint], path.parent.relative_to(TESTS), path.read_bytes()
 
 
 def check_refusals(document, servers):
