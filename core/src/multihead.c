@@ -3,18 +3,14 @@
 
 #include <string.h>
 
-#include "blas.h"
 #include "dropout.h"
 #include "heads.h"
 #include "multihead_job.h"
 #include "norm.h"
+#include "products.h"
 #include "projection.h"
 
 enum {
-    /* Blocks of a product: by shape alone, never across batch items, so that nothing else changes a row's last bits. */
-    PRODUCT_ROWS = 128,
-    PRODUCT_COLUMNS = 256,
-    PRODUCT_INNER = 4096, /* so that a task takes milliseconds, and cancelling is noticed */
     /* Rows of tokens that one task normalises or adds. */
     TOKEN_ROWS = 64,
 };
@@ -31,8 +27,9 @@ struct run {
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
     char *context;               /* of the heads, in the layout of context_operand */
     char *projected, *summed, *output;
-    struct product *products;
+    struct attn_product *products;
     size_t product_count;
+    char *product_scratch;
     struct attn_heads_job job;
     char *mean_source;
 };
@@ -69,65 +66,17 @@ static size_t blocks(size_t n, size_t size)
     return (n + size - 1) / size;
 }
 
-/* ---- products ---- */
-
-static size_t product_tasks(const struct product *product)
-{
-    return blocks(product->rows, PRODUCT_ROWS) * blocks(product->columns, PRODUCT_COLUMNS);
-}
-
-/* The product that task index belongs to: the last one whose first task is not beyond it. */
-static const struct product *find_product(const struct run *run, size_t index)
-{
-    size_t low = 0, high = run->product_count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (run->products[middle].first_task <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &run->products[low];
-}
-
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* One block of rows and columns. The bias, or 0, goes in first, and the product is added to it. */
-static void product_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct run *run = argument;
-    const struct product *p = find_product(run, index);
-    const size_t element = run->element, block = index - p->first_task, across = blocks(p->columns, PRODUCT_COLUMNS);
-    const size_t row = block / across * PRODUCT_ROWS, column = block % across * PRODUCT_COLUMNS;
-    const size_t rows = smaller(p->rows - row, PRODUCT_ROWS), columns = smaller(p->columns - column, PRODUCT_COLUMNS);
-    const attn_layout layout = run->request->weights.layout;
-    char *y = p->y + (row * p->y_stride + column) * element;
-    for (size_t r = 0; r < rows; r++)
-        if (p->bias != NULL)
-            memcpy(y + r * p->y_stride * element, p->bias + column * element, columns * element);
-        else
-            memset(y + r * p->y_stride * element, 0, columns * element);
-    const char *w = p->w + column * (layout == ATTN_LAYOUT_IN_OUT ? 1 : p->w_stride) * element;
-    const char *x = p->x + row * p->x_stride * element;
-    const size_t w_inner_step = layout == ATTN_LAYOUT_IN_OUT ? p->w_stride : 1;
-    for (size_t inner = 0; inner < p->inner && !is_cancelled(run); inner += PRODUCT_INNER)
-        attn_blas_multiply_add(run->plan->compute, rows, columns, smaller(p->inner - inner, PRODUCT_INNER),
-                               x + inner * element, p->x_stride, w + inner * w_inner_step * element, p->w_stride,
-                               layout, y, p->y_stride);
-}
+/* ---- products ---- */
 
 static void run_products(struct run *run)
 {
-    size_t tasks = 0;
-    for (size_t p = 0; p < run->product_count; p++) {
-        run->products[p].first_task = tasks;
-        tasks += product_tasks(&run->products[p]);
-    }
-    spread(run, tasks, product_task);
+    attn_products_run(run->products, run->product_count, run->plan->compute, run->request->weights.layout, run->runtime,
+                      run->product_scratch);
 }
 
 static const char *bias_data(const attn_linear *linear)
@@ -135,25 +84,24 @@ static const char *bias_data(const attn_linear *linear)
     return linear->bias == NULL ? NULL : linear->bias->data;
 }
 
-/* The slices of one projection for every batch item: tokens (batch, len, inner) to y (batch, len, width). */
+/* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
 static void add_projection(struct run *run, const attn_projection *projection, const char *x, size_t len, char *y)
 {
     const size_t element = run->element, width = projection->slices * projection->columns;
     const char *weight = projection->linear->weight->data, *bias = bias_data(projection->linear);
-    for (size_t b = 0; b < run->plan->dims.batch; b++)
-        for (size_t s = 0; s < projection->slices; s++)
-            run->products[run->product_count++] = (struct product){
-                .x = x + b * len * projection->inner * element,
-                .w = weight + (projection->first + s * projection->step) * element,
-                .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
-                .y = y + (b * len * width + s * projection->columns) * element,
-                .rows = len,
-                .columns = projection->columns,
-                .inner = projection->inner,
-                .x_stride = projection->inner,
-                .w_stride = projection->w_stride,
-                .y_stride = width,
-            };
+    for (size_t s = 0; s < projection->slices; s++)
+        run->products[run->product_count++] = (struct attn_product){
+            .x = x,
+            .w = weight + (projection->first + s * projection->step) * element,
+            .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
+            .y = y + s * projection->columns * element,
+            .batch = run->plan->dims.batch,
+            .rows = len,
+            .columns = projection->columns,
+            .inner = projection->inner,
+            .w_stride = projection->w_stride,
+            .y_stride = width,
+        };
 }
 
 /* ---- before the heads ---- */
@@ -191,7 +139,12 @@ static attn_status take_products(struct run *run)
 {
     run->products =
         attn_arena_take(run->arena, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
-    return run->products == NULL ? no_memory(run, "the projections") : ATTN_OK;
+    if (run->request->is_layer)
+        run->product_scratch =
+            attn_arena_take(run->arena, run->runtime->threads, attn_products_scratch_bytes(run->plan->compute));
+    if (run->products == NULL || (run->request->is_layer && run->product_scratch == NULL))
+        return no_memory(run, "the projections");
+    return ATTN_OK;
 }
 
 static struct attn_operand tokens_operand(const void *data, size_t heads, size_t len, size_t d)

@@ -1,6 +1,7 @@
 /* multihead_job.c: what a run will do and take, as far as plan and run must agree on it. */
 #include "multihead_job.h"
 
+#include "products.h"
 #include "projection.h"
 
 bool attn_is_pre_normed(const attn_options *options)
@@ -13,7 +14,7 @@ size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
     size_t slots = 1;
     for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
         slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
-    return slots * dims->batch;
+    return slots;
 }
 
 /* The mean is over all heads: the weights map serves it unless heads were selected. */
@@ -75,7 +76,9 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
         job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
     plan->scratch_bytes = attn_heads_scratch_bytes(&job);
+    if (request->is_layer)
+        plan->scratch_bytes += attn_products_scratch_bytes(plan->compute);
     plan->working_bytes = numbers * element + attn_heads_shared_bytes(&job) +
-                          attn_product_slots(request, d) * sizeof(struct product) +
+                          attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }

@@ -11,16 +11,8 @@ static inline bool attn_wants(const attn_options *options, attn_step step)
     return (options->want >> step & 1) != 0;
 }
 
-/* y = x W + b for the rows of one batch item. */
-struct product {
-    const char *x, *w, *bias;
-    char *y;
-    size_t rows, columns, inner, x_stride, w_stride, y_stride;
-    size_t first_task;
-};
-
 bool attn_is_pre_normed(const attn_options *options);
-/* Products of a layer at a time: for every batch item, the slices of three projections, or of the output projection. */
+/* Products of a layer at a time: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
 /* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);

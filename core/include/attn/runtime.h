@@ -51,8 +51,9 @@ attn_runtime attn_runtime_serial(const attn_kernel *kernel);
 /*
  * A fixed set of threads that runs jobs, and lets a running job spread itself over those that are idle. A queued job is
  * preferred to helping one that runs: many small requests take a thread each, a lone big one takes them all. A pool of
- * as many threads as the process may use processors binds each to one, so that a woken thread starts at once. NULL when
- * threads is 0 or the system has no more. All calls are safe from any thread.
+ * as many threads as the process may use processors binds each to one, so that a woken thread starts at once, and
+ * keeps it awake for some microseconds after its work. NULL when threads is 0 or the system has no more. All calls are
+ * safe from any thread.
  */
 attn_pool *attn_pool_create(size_t threads);
 /* Runs every job that was submitted, then ends the threads. No submit may follow. NULL is fine. */

@@ -265,6 +265,8 @@ static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
     FN(finish_rows)(&task, 0, job->q_len);
 }
 
+#include "kernel/linear.inc.h"
+
 #undef PANEL
 #undef PANELS
 #undef TILE_STRIDE

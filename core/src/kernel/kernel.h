@@ -19,6 +19,11 @@ enum {
     SPLIT_KEYS = 4 * TILE_KEYS,      /* keys of a task for few queries: part of the result's bits too */
     CHUNK_ROWS_MAX = 22 * TILE_ROWS, /* query rows of a task: keys are packed once for all of them */
     PACK_BYTES = 1 << 20,            /* of packed keys at a time, and of packed values */
+    LINEAR_INNER = 256,   /* features of a projection that are summed in a row: part of the result's bits as well */
+    LINEAR_COLUMNS = 128, /* of a block of a projection, at the most */
+    LINEAR_ROWS = 264,    /* the same */
+    LINEAR_GROUP = 24,    /* a multiple of the rows of every register tile */
+    LINEAR_SCRATCH = 32 * LINEAR_INNER + LINEAR_ROWS * (LINEAR_INNER + 16), /* numbers: a panel of weights, and rows */
 };
 
 /* The maps that a kernel can fill while it goes. */
@@ -47,7 +52,7 @@ struct attn_heads_job {
     double scale, softcap; /* softcap 0: none */
     struct attn_distance_bias distance_bias;
     const attn_tensor *sinks; /* (heads); NULL: none */
-    double dropout;        /* p; 0: none */
+    double dropout;           /* p; 0: none */
     uint64_t dropout_seed;
     struct attn_map map[MAP_COUNT];
     /* Position among the kept, or SIZE_MAX; NULL: all are kept, in order. Kept counts are those of the maps. */
@@ -56,8 +61,8 @@ struct attn_heads_job {
     /* For scores and scaled: which keys any query of the head sees, and which queries see any. (batch, heads, …) */
     const uint8_t *key_is_seen, *query_sees;
     void *lse, *lse_keys, *entropy, *sink; /* (batch, heads, q_len); NULL: not wanted */
-    uint8_t *row_is_empty; /* (batch, heads, q_len), written */
-    double *task_max_abs;  /* one per task, written: the largest finite |scaled score| that the mask let through */
+    uint8_t *row_is_empty;                 /* (batch, heads, q_len), written */
+    double *task_max_abs; /* one per task, written: the largest finite |scaled score| that the mask let through */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* tasks of a head */
     /* Few queries: a task is all query rows and SPLIT_KEYS keys, and what it found waits in partials for the merge. */
@@ -72,6 +77,25 @@ struct attn_heads_job {
 /* Task t of batch * heads * chunks (or splits), with scratch of scratch_bytes, aligned to ATTN_ALIGNMENT. */
 typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
 
+/*
+ * A block of y = x W + b, of the kernel's type: x (rows, inner), y (rows, columns), b (columns) or NULL; at most
+ * LINEAR_ROWS by LINEAR_COLUMNS. Strides of rows in elements; of columns of W where the layout is out_in.
+ */
+struct attn_linear_block {
+    const void *x, *w, *bias;
+    void *y;
+    size_t rows, columns, inner;
+    size_t x_stride, w_stride, y_stride;
+    attn_layout layout;
+};
+
+/*
+ * Features first … first + LINEAR_INNER of a block, first a multiple of that. To be called for each run of them in
+ * order: the first writes y, the others add to it, the last adds b as well. A number of y is the same bits in whatever
+ * block. scratch has LINEAR_SCRATCH numbers, aligned to ATTN_ALIGNMENT.
+ */
+typedef void attn_multiply(const struct attn_linear_block *block, size_t first, void *scratch);
+
 struct attn_kernel {
     const char *name;
     attn_attend_task *attend_f32, *attend_f64;
@@ -81,6 +105,8 @@ struct attn_kernel {
     /* Few queries: bytes of job->partials. */
     size_t (*partials_f32)(const struct attn_heads_job *job);
     size_t (*partials_f64)(const struct attn_heads_job *job);
+    attn_multiply *multiply_f32, *multiply_f64;
+    bool multiplies_faster; /* than the BLAS on the same CPU */
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
     void (*exp_f32)(float *x, size_t n);
     void (*exp_f64)(double *x, size_t n);
