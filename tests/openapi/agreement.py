@@ -35,6 +35,16 @@ def check_media(document):
                 yield f"{operation} {what} {sorted(served)}, documented are {sorted(documented[what])}"
 
 
+def check_parameters(document):
+    """A path that takes parameters of pictures has them all, and no other path has any."""
+    known = set(re.findall(r'^    \{"(\w+)", "', sources.read("server/codec/picture_options.c"), re.MULTILINE))
+    for route in sources.routes():
+        names = {parameter["name"] for parameter in document.parameters(route.path, route.method)
+                 if parameter["in"] == "query"}
+        if names != (known if route.takes_parameters else set()):
+            yield f"{route.method} {route.path}: {sorted(names)} are its parameters in the document"
+
+
 def check_blocks(document):
     """The matrix, and the patterns by their names; each has a table of members of its own."""
     known = sources.decoders()["decode_pattern"].words | {"matrix"}
@@ -170,5 +180,5 @@ def check_settings(document):
             yield f"--{flag} is {known.get(flag)} by default, the document says {default}"
 
 
-CHECKS = (check_routes, check_media, check_members, check_blocks, check_inference, check_words, check_version,
-          check_settings)
+CHECKS = (check_routes, check_media, check_parameters, check_members, check_blocks, check_inference, check_words,
+          check_version, check_settings)

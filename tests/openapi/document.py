@@ -53,6 +53,12 @@ class Document:
                   map(self.resolve, self.root["paths"][path].get("parameters", ()))}
         return re.sub(r"\{(\w+)\}", lambda name: values[name.group(1)], path)
 
+    def parameters(self, path, method):
+        """Those of the path, and those of the method; none of a method that is not there."""
+        item = self.root["paths"].get(path, {})
+        mine = item.get(method.lower(), {}).get("parameters", [])
+        return [self.resolve(parameter) for parameter in [*item.get("parameters", []), *mine]]
+
     @staticmethod
     def is_open_inference(path):
         return path == "/v2" or path.startswith("/v2/")

@@ -24,6 +24,7 @@ class Route:
         reads = re.search(r"\.reads = ([A-Z_| ]+)", rest)
         self.offers = media_of(offers, sets)
         self.reads = media_of(reads.group(1), sets) if reads else set()
+        self.takes_parameters = ".takes_parameters = true" in rest
 
 
 def routes():
