@@ -12,6 +12,8 @@ static const size_t largest_count = (size_t)1 << 32; /* elements of any tensor: 
 
 static bool is_measurable(const bench_case *c)
 {
+    if (c->variant == VARIANT_GROUPED && (c->is_layer || c->heads % BENCH_GROUP != 0))
+        return false;
     const size_t sizes[] = {c->threads, c->batch, c->heads, c->q_len, c->kv_len, c->dim};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] == 0 || sizes[i] > LARGEST_DIMENSION)
@@ -28,7 +30,7 @@ static bool is_measurable(const bench_case *c)
 
 static bool read_variant(bench_case *c, const char *word)
 {
-    static const char *const words[] = {"", "alibi", "sinks", "documents"};
+    static const char *const words[] = {"", "alibi", "sinks", "documents", "grouped", "rope"};
     for (size_t v = 0; v < sizeof words / sizeof *words; v++)
         if (strcmp(word, words[v]) == 0) {
             c->variant = (bench_variant)v;
@@ -56,6 +58,11 @@ bool bench_case_read(bench_case *c, const char *text)
 
 /* ---- data ---- */
 
+size_t bench_kv_heads(const bench_case *c)
+{
+    return c->variant == VARIANT_GROUPED ? c->heads / BENCH_GROUP : c->heads;
+}
+
 static attn_tensor shape_of(const bench_case *c, int rank, const size_t *shape)
 {
     return attn_tensor_view(NULL, c->dtype, rank, shape);
@@ -73,7 +80,8 @@ attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream)
         return shape_of(c, 2, (size_t[]){features, features});
     if (c->is_layer)
         return shape_of(c, 3, (size_t[]){c->batch, c->q_len, features});
-    return shape_of(c, 4, (size_t[]){c->batch, c->heads, stream == STREAM_Q ? c->q_len : c->kv_len, c->dim});
+    return stream == STREAM_Q ? shape_of(c, 4, (size_t[]){c->batch, c->heads, c->q_len, c->dim})
+                              : shape_of(c, 4, (size_t[]){c->batch, bench_kv_heads(c), c->kv_len, c->dim});
 }
 
 static double value_at(bench_stream stream, size_t n)

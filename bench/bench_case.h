@@ -28,7 +28,14 @@ typedef enum {
     STREAM_COUNT
 } bench_stream;
 
-typedef enum { VARIANT_NONE, VARIANT_ALIBI, VARIANT_SINKS, VARIANT_DOCUMENTS } bench_variant;
+typedef enum {
+    VARIANT_NONE,
+    VARIANT_ALIBI,
+    VARIANT_SINKS,
+    VARIANT_DOCUMENTS,
+    VARIANT_GROUPED,
+    VARIANT_ROPE
+} bench_variant;
 
 typedef struct {
     bool is_layer;
@@ -37,15 +44,19 @@ typedef struct {
     bool is_causal;
     size_t window; /* each query sees itself and window - 1 keys before; 0: no window */
     bool with_maps;
-    bench_variant variant; /* ALiBi with its own slopes; sinks of bench_sink_of; documents of bench_document_of */
+    /*
+     * ALiBi with its own slopes; sinks of bench_sink_of; documents of bench_document_of; BENCH_GROUP query heads to a
+     * key head; queries and keys turned by their positions, as halves
+     */
+    bench_variant variant;
 } bench_case;
 
-enum { BENCH_DOCUMENTS = 8 };
+enum { BENCH_DOCUMENTS = 8, BENCH_GROUP = 4 };
 
 /*
  * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer", "float64"; flags are 0 or
- * 1), and behind it, perhaps, "alibi", "sinks" or "documents", into *c; false when the text is not that, or a dimension
- * is 0 or absurd.
+ * 1), and behind it, perhaps, the name of a variant in lower case, into *c; false when the text is not that, or a
+ * dimension is 0 or absurd.
  */
 bool bench_case_read(bench_case *c, const char *text);
 
@@ -53,6 +64,7 @@ bool bench_case_read(bench_case *c, const char *text);
 attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream);
 /* The streams there are: 0 … last; a layer has no separate k and v. */
 bool bench_stream_is_used(const bench_case *c, bench_stream stream);
+size_t bench_kv_heads(const bench_case *c);
 /* A tensor with its numbers in fresh memory, to be freed by its data; data NULL without memory. */
 attn_tensor bench_stream_make(const bench_case *c, bench_stream stream);
 

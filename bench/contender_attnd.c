@@ -34,6 +34,8 @@ static attn_request make_request(const bench_case *c, const attn_tensor *stream)
     request.masks.window_left = (int64_t)c->window - 1;
     request.masks.window_right = ATTN_WINDOW_OPEN;
     request.options.want = 1U << ATTN_STEP_OUTPUT;
+    if (c->variant == VARIANT_ROPE)
+        request.options.rope.layout = ATTN_ROPE_HALF;
     if (c->with_maps)
         request.options.want |= 1U << ATTN_STEP_ATTENTION;
     return request;

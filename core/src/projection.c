@@ -49,7 +49,7 @@ static attn_projection fused_grouped(const attn_weights *weights, const attn_dim
 
 attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role)
 {
-    if (weights->qkv.weight != NULL)
+    if (weights->qkv.weight != NULL && role != PROJECT_GATE)
         return weights->qkv_order == ATTN_QKV_STACKED ? fused_stacked(weights, dims, role)
                                                       : fused_grouped(weights, dims, role);
     switch (role) {
@@ -57,6 +57,8 @@ attn_projection attn_projection_of(const attn_weights *weights, const attn_dims 
         return separate(&weights->query, weights->layout, dims->heads, dims->d_query, dims->d_k);
     case PROJECT_K:
         return separate(&weights->key, weights->layout, dims->kv_heads, dims->d_key, dims->d_k);
+    case PROJECT_GATE:
+        return separate(&weights->gate, weights->layout, dims->heads, dims->d_query, dims->d_gate);
     case PROJECT_V:
         break;
     }

@@ -189,13 +189,73 @@ static void write_dropout(const struct envelope *envelope, struct chunks *out)
     chunks_text(out, "}");
 }
 
+static const char *norm_name(attn_norm_type type)
+{
+    static const char *const names[] = {
+        [ATTN_NORM_NONE] = "none", [ATTN_NORM_LAYER] = "layer", [ATTN_NORM_RMS] = "rms", [ATTN_NORM_L2] = "l2"};
+    return names[type];
+}
+
 static void write_norm(const attn_options *options, struct chunks *out)
 {
-    chunks_format(out,
-                  "{\"type\":\"%s\",\"position\":\"%s\",\"eps\":", options->norm == ATTN_NORM_RMS ? "rms" : "layer",
+    chunks_format(out, "{\"type\":\"%s\",\"position\":\"%s\",\"eps\":", norm_name(options->norm),
                   options->norm_position == ATTN_NORM_PRE ? "pre" : "post");
     answer_write_number(out, options->norm_eps);
     chunks_text(out, "}");
+}
+
+static void write_rope(const attn_rope *rope, const attn_plan *plan, struct chunks *out)
+{
+    static const char *const layouts[] = {[ATTN_ROPE_NONE] = "none",
+                                          [ATTN_ROPE_HALF] = "half",
+                                          [ATTN_ROPE_INTERLEAVED] = "interleaved",
+                                          [ATTN_ROPE_INTERLEAVED_TO_HALF] = "interleaved_to_half"};
+    chunks_format(out, "{\"layout\":\"%s\",\"dim\":%zu", layouts[rope->layout], plan->rope_dim);
+    if (!rope->query.cos || !rope->key.cos) {
+        chunks_text(out, ",\"theta\":");
+        answer_write_number(out, rope->theta > 0 ? rope->theta : ATTN_ROPE_THETA);
+        chunks_format(out, ",\"scaling\":\"%s\"", attn_rope_type_name(rope->scaling.type));
+    }
+    chunks_text(out, "}");
+}
+
+static void write_mechanism(const attn_mechanism *mechanism, const attn_plan *plan, struct chunks *out)
+{
+    static const char *const names[] = {
+        [ATTN_SOFTMAX] = "softmax", [ATTN_LINEAR] = "linear", [ATTN_PERFORMER] = "performer"};
+    if (mechanism->type == ATTN_SOFTMAX) {
+        chunks_text(out, "\"softmax\"");
+        return;
+    }
+    chunks_format(out, "{\"type\":\"%s\",\"eps\":", names[mechanism->type]);
+    answer_write_number(out, mechanism->eps);
+    if (mechanism->type == ATTN_PERFORMER)
+        chunks_format(out, ",\"features\":%zu,\"seed\":%llu", attn_mechanism_features(mechanism, plan->dims.d_k),
+                      (unsigned long long)mechanism->seed);
+    else
+        chunks_format(out, ",\"feature_map\":\"%s\",\"normalize\":%s", mechanism->is_identity ? "identity" : "elu",
+                      mechanism->is_unnormalised ? "false" : "true");
+    chunks_text(out, "}");
+}
+
+/* What is done to queries and keys before they meet. */
+static void write_queries_and_keys(const attn_options *options, const attn_plan *plan, bool *is_first,
+                                   struct chunks *out)
+{
+    if (options->qk_norm != ATTN_NORM_NONE) {
+        begin_member(out, is_first, "qk_norm");
+        chunks_format(out, "{\"type\":\"%s\",\"eps\":", norm_name(options->qk_norm));
+        answer_write_number(out, options->qk_norm_eps);
+        chunks_text(out, "}");
+    }
+    if (options->rope.layout != ATTN_ROPE_NONE) {
+        begin_member(out, is_first, "rope");
+        write_rope(&options->rope, plan, out);
+    }
+    if (plan->dims.past_len > 0) {
+        begin_member(out, is_first, "past_len");
+        chunks_format(out, "%zu", plan->dims.past_len);
+    }
 }
 
 static void write_selection(const attn_selection *selection, const char *name, bool *is_first, struct chunks *out)
@@ -251,7 +311,9 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
 {
     const attn_options *options = &envelope->request.options;
     bool is_first = false;
-    chunks_text(out, "{\"mechanism\":\"softmax\",\"scale\":");
+    chunks_text(out, "{\"mechanism\":");
+    write_mechanism(&options->mechanism, plan, out);
+    chunks_text(out, ",\"scale\":");
     answer_write_number(out, plan->scale);
     chunks_format(out, ",\"num_heads\":%zu,\"kv_num_heads\":%zu,\"compute\":\"%s\",\"kernel\":", plan->dims.heads,
                   plan->dims.kv_heads, attn_dtype_name(plan->compute));
@@ -262,6 +324,7 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
         begin_member(out, &is_first, "softcap");
         answer_write_number(out, options->softcap);
     }
+    write_queries_and_keys(options, plan, &is_first, out);
     write_layer(&envelope->request, &is_first, out);
     if (envelope->has_dropout) {
         begin_member(out, &is_first, "dropout");

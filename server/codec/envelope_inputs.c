@@ -11,8 +11,8 @@ static const struct member inputs_members[] = {
     {"query", decode_tensor, offsetof(attn_inputs, query), MEMBER_ALWAYS},
     {"key", decode_tensor, offsetof(attn_inputs, key), MEMBER_ALWAYS},
     {"value", decode_tensor, offsetof(attn_inputs, value), MEMBER_ALWAYS},
-    {.name = "past_key", .scope = MEMBER_LATER},
-    {.name = "past_value", .scope = MEMBER_LATER},
+    {"past_key", decode_tensor, offsetof(attn_inputs, past_key), MEMBER_ALWAYS},
+    {"past_value", decode_tensor, offsetof(attn_inputs, past_value), MEMBER_ALWAYS},
     {.name = "grad_output", .scope = MEMBER_LATER},
 };
 
@@ -97,8 +97,9 @@ static const struct member weights_members[] = {
     {"output", decode_linear, offsetof(attn_weights, output), MEMBER_ALWAYS},
     {"norm", decode_affine, offsetof(attn_weights, norm), MEMBER_ALWAYS},
     {"layout", decode_layout, offsetof(attn_weights, layout), MEMBER_ALWAYS},
-    {.name = "query_norm", .scope = MEMBER_LATER},
-    {.name = "key_norm", .scope = MEMBER_LATER},
+    {"query_norm", decode_affine, offsetof(attn_weights, query_norm), MEMBER_ALWAYS},
+    {"key_norm", decode_affine, offsetof(attn_weights, key_norm), MEMBER_ALWAYS},
+    {"gate", decode_linear, offsetof(attn_weights, gate), MEMBER_ALWAYS},
 };
 
 const struct member_table weights_table = {"weights", weights_members, COUNT(weights_members)};

@@ -12,6 +12,8 @@
 
 enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
 
+static const double DEFAULT_QK_NORM_EPS = 1e-5, DEFAULT_L2_EPS = 1e-12;
+
 /* size_t */
 static attn_status decode_head_count(struct decoder *decoder, const struct node *node, void *to)
 {
@@ -74,6 +76,33 @@ static attn_status decode_norm(struct decoder *decoder, const struct node *node,
     return decode_members(decoder, node, members, COUNT(members), options);
 }
 
+/* attn_norm_type */
+static attn_status decode_qk_norm_type(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"rms", "layer", "l2"};
+    static const attn_norm_type types[] = {ATTN_NORM_RMS, ATTN_NORM_LAYER, ATTN_NORM_L2};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(attn_norm_type *)to = types[index];
+    return status;
+}
+
+/* attn_options: qk_norm, qk_norm_eps */
+static attn_status decode_qk_norm(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"type", decode_qk_norm_type, offsetof(attn_options, qk_norm), MEMBER_ALWAYS},
+        {"eps", decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
+    };
+    attn_options *options = to;
+    options->qk_norm = ATTN_NORM_RMS;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), options);
+    if (options->qk_norm_eps == 0)
+        options->qk_norm_eps = options->qk_norm == ATTN_NORM_L2 ? DEFAULT_L2_EPS : DEFAULT_QK_NORM_EPS;
+    return status;
+}
+
 /* attn_options: alibi, alibi_slopes */
 static attn_status decode_alibi(struct decoder *decoder, const struct node *node, void *to)
 {
@@ -119,16 +148,6 @@ static attn_status decode_probability(struct decoder *decoder, const struct node
         return node_fail_value(decoder, node, wanted);
     *(double *)to = value;
     return ATTN_OK;
-}
-
-/* uint64_t */
-static attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
-{
-    int64_t seed;
-    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
-    if (status == ATTN_OK)
-        *(uint64_t *)to = (uint64_t)seed;
-    return status;
 }
 
 /* attn_options: dropout_attention, dropout_residual */
@@ -183,28 +202,12 @@ static attn_status decode_compute(struct decoder *decoder, const struct node *no
     return status;
 }
 
-/* Only softmax for now, which needs no note. */
-static attn_status decode_mechanism(struct decoder *decoder, const struct node *node, void *to)
-{
-    static const char *const words[] = {"softmax", "linear", "performer"};
-    (void)to;
-    size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
-    if (status == ATTN_OK && index > 0)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "\"%s\" is not implemented yet", words[index]);
-    return status;
-}
-
 static attn_status decode_step(struct decoder *decoder, const struct node *node, uint32_t *want)
 {
     static const char *const words[] = {
 #define STEP_NAME(code, name) name,
         ATTN_STEP_LIST(STEP_NAME)
 #undef STEP_NAME
-            "q_rotated",
-        "k_rotated",
-        "present_key",
-        "present_value",
     };
     static const attn_step last = ATTN_STEP_COUNT;
     if (!json_is_string(node->json))
@@ -345,11 +348,13 @@ static const struct member options_members[] = {
     {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"softcap", decode_positive, OPTION(softcap), MEMBER_ALWAYS},
     {"residual", decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
+    {"rope", decode_rope, OPTION(rope), MEMBER_ALWAYS},
+    {"qk_norm", decode_qk_norm, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
     {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
     {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
-    {"mechanism", decode_mechanism, 0, MEMBER_ALWAYS},
+    {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
     {"return", decode_return, OPTION(want), MEMBER_ALWAYS},
     {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
     {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
@@ -360,11 +365,9 @@ static const struct member options_members[] = {
     {"top_k", decode_top_k, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
     {"dtype", decode_map_dtype, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
     {"view", decode_view, 0, MEMBER_ALWAYS},
-    {.name = "rope", .scope = MEMBER_LATER},
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
-    {.name = "qk_norm", .scope = MEMBER_LATER},
     {.name = "profile", .scope = MEMBER_LATER},
 };
 

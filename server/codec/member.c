@@ -386,3 +386,12 @@ attn_status decode_word(struct decoder *decoder, const struct node *node, const 
     }
     return node_fail_value(decoder, node, wanted);
 }
+
+attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
+{
+    int64_t seed;
+    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
+    if (status == ATTN_OK)
+        *(uint64_t *)to = (uint64_t)seed;
+    return status;
+}

@@ -96,6 +96,7 @@ attn_status decode_list(struct decoder *decoder, const struct node *node, const 
 
 decode_function decode_bool;     /* bool */
 decode_function decode_positive; /* double, finite and above 0 */
+decode_function decode_seed;     /* uint64_t */
 attn_status decode_number(struct decoder *decoder, const struct node *node, const char *wanted, double *value);
 /* An integer from low to high. */
 attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "service/rendering.h"
-
 #include "codec/reduce.h"
+#include "codec/stream.h"
+#include "service/rendering.h"
 
 double attend_now_ms(void)
 {
@@ -72,8 +72,10 @@ static attn_status check_limits(const struct call *call, const struct attend_wor
     size_t threads = call->runtime->threads;
     if (result_bytes > limits->result_bytes)
         return fail_result(&work->shown, result_bytes, limits->result_bytes, call->err);
+    const bool is_streamed = call->out->may_defer && result_bytes > STREAM_BYTES_MAX;
     double memory = (double)attn_arena_bytes(call->out->arena) + (double)attn_plan_bytes(plan, threads) +
-                    reduce_bytes(&work->envelope, &work->shown, threads) + (double)result_bytes;
+                    reduce_bytes(&work->envelope, &work->shown, threads) +
+                    (double)(is_streamed ? STREAM_BYTES_MAX : result_bytes);
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (plan->time_flops > limits->flops)
@@ -127,6 +129,8 @@ attn_status attend_plan(struct call *call, struct attend_work *work)
 
 attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes, double since_ms)
 {
+    call->out->may_defer =
+        call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->answer_media == MEDIA_JSON;
     attn_status status = check_limits(call, work, answer_bytes);
     call->times.parse_ms = lap_ms(&since_ms);
     if (status == ATTN_OK)

@@ -145,6 +145,7 @@ attn_status infer_run(struct call *call)
     if (status != ATTN_OK)
         return attend_explain(call, status);
     work.envelope = request.envelope;
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = attend_plan(call, &work);
     if (status == ATTN_OK)
         status = attend_run(call, &work, oip_bytes_bound(&request, &work.plan), since);

@@ -15,6 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
+import turning  # noqa: E402
 from tensors import Tensor  # noqa: E402
 
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
@@ -26,6 +27,7 @@ def answer(endpoint, request):
     options, weights = request.get("options", {}), request.get("weights", {})
     x = Inputs(request["inputs"])
     steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
+    turning.turn(steps, request["inputs"], weights, options)
     attend(steps, request.get("masks", {}), options)
     finish(steps, x, weights, options, endpoint == "multi-head-attention")
     wanted = options.get("return", ["output", "attention"])
@@ -38,7 +40,7 @@ class Inputs:
     """query, key and value with a batch: (batch, len, dim) or (batch, heads, len, dim)."""
 
     def __init__(self, given):
-        tensors = {name: Tensor.from_json(value) for name, value in given.items()}
+        tensors = {name: Tensor.from_json(given[name]) for name in ("query", "key", "value") if name in given}
         self.rank = len(tensors["query"].shape)
         self.has_key, self.has_value = "key" in tensors, "value" in tensors
         self.query = self._with_batch(tensors["query"])
@@ -82,6 +84,15 @@ class Layer:
         return tensor.shape[0] if tensor and len(tensor.shape) == 3 else 0
 
     def steps(self):
+        steps = self._projected()
+        if "gate" in self.weights:
+            query = self.x.query
+            if self.norm and self.is_pre:
+                query = normalise(query, self.norm, self.weights.get("norm", {}))
+            steps["gate"] = project(query, self.weights["gate"], self.is_out_in)
+        return steps
+
+    def _projected(self):
         query, key, value = self.x.query, self.x.key, self.x.value
         if self.norm and self.is_pre:
             normed = normalise(query, self.norm, self.weights.get("norm", {}))
@@ -313,13 +324,17 @@ def slopes(heads):
 
 def attend(steps, masks, options):
     """Fills in everything from the scores to the context. Masked scores are -infinity."""
-    q, k, v = steps["q"], steps["k"], steps["v"]
+    q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
     batch, heads, q_len, d_k = q.shape
     kv_len, group = k.shape[2], heads // k.shape[1]
     shape = (batch, heads, q_len, kv_len)
     mask = Mask(masks, shape)
     scale = options.get("scale", 1 / math.sqrt(d_k))
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
+    mechanism = options.get("mechanism", "softmax")
+    if mechanism != "softmax":
+        attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], d_k))
+        return
     q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
     flat = {name: [] for name in (*MAPS, *LINES, "context")}
     position = PositionBias(options, heads)
@@ -342,6 +357,31 @@ def attend(steps, masks, options):
     for name in LINES:
         steps[name] = Tensor(shape[:3], flat[name])
     steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
+
+
+def attend_by_features(steps, mask, features):
+    """The equivalent weights of a feature map, and the context."""
+    q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
+    (batch, heads, q_len, d_k), (kv_heads, kv_len), d_v = q.shape, k.shape[1:3], v.shape[3]
+    weights, context, allowed, steps["rows_without_keys"] = [], [], [], []
+    for b in range(batch):
+        for h in range(heads):
+            first = (b * kv_heads + h // (heads // kv_heads)) * kv_len
+            keys, values = k.rows(d_k)[first:first + kv_len], v.rows(d_v)[first:first + kv_len]
+            rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
+            top = features.key_max(keys, [any(row[j] for row in rows) for j in range(kv_len)])
+            for i, may in enumerate(rows):
+                row = [0.0] * kv_len
+                if any(may):
+                    row = features.weights(q.rows(d_k)[(b * heads + h) * q_len + i], keys, may, top)
+                else:
+                    steps["rows_without_keys"].append((b, h, i))
+                weights += row
+                allowed += may
+                context += [math.fsum(w * value[c] for w, value in zip(row, values)) for c in range(d_v)]
+    steps["attention"] = Tensor((batch, heads, q_len, kv_len), weights)
+    steps["mask"] = Tensor((batch, heads, q_len, kv_len), allowed)
+    steps["context"] = Tensor((batch, heads, q_len, d_v), context)
 
 
 def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
@@ -388,13 +428,15 @@ def finish(steps, x, weights, options, is_layer):
     else:
         finish_layer(steps, x, weights, options)
     if x.rank == 2:
-        for name in ("concat", "projected", "residual", "output"):
+        for name in ("concat", "gated", "projected", "residual", "output"):
             if name in steps:
                 steps[name] = steps[name].reshape(*steps[name].shape[1:])
 
 
 def finish_layer(steps, x, weights, options):
     output = steps["concat"]
+    if "gate" in steps:
+        output = steps["gated"] = turning.gated(output, steps["gate"])
     if "output" in weights:
         output = output_project(output, weights["output"], weights.get("layout") == "out_in")
     steps["projected"] = output

@@ -398,7 +398,7 @@ static const struct refusal refusals[] = {
     {A, "{" Q ",\"dropout\":{}}", ATTN_ERR_FIELD, "/dropout", "it belongs into options"},
     {L, OPTIONS("\"qkv\":{}"), ATTN_ERR_FIELD, "/options/qkv", "it belongs into weights"},
     {A, OPTIONS("\"qkv\":{}"), ATTN_ERR_FIELD, "/options/qkv", "unknown member; known here"},
-    {A, OPTIONS("\"rope_\":{}"), ATTN_ERR_FIELD, "/options/rope_", "unknown member; known here"},
+    {A, OPTIONS("\"rope_\":{}"), ATTN_ERR_FIELD, "/options/rope_", "did you mean \"rope\"?"},
     /* Booleans are no numbers */
     {A, INPUTS("\"query\":[[1,true]]"), ATTN_ERR_FIELD, "/inputs/query/0/1", "expected a number, received true"},
     {A, INPUTS("\"query\":{\"shape\":[true],\"data\":[1]}"), ATTN_ERR_FIELD, "/inputs/query/shape/0", "received true"},
@@ -467,16 +467,8 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"attend\":2"), ATTN_ERR_VALUE, "/masks/attend", "true, false, 0 or 1, received 2"},
     {A, MASKS("\"bias\":1e300"), ATTN_ERR_VALUE, "/masks/bias", "range of the compute type"},
     /* Not yet */
-    {A, INPUTS("\"query\":[[1]],\"past_key\":[[1]]"), ATTN_ERR_FIELD, "/inputs/past_key", "not implemented yet"},
-    {A, INPUTS("\"query\":[[1]],\"past_value\":[[1]]"), ATTN_ERR_FIELD, "/inputs/past_value", "not implemented yet"},
     {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "not implemented yet"},
-    {L, WEIGHTS("\"query_norm\":{}"), ATTN_ERR_FIELD, "/weights/query_norm", "not implemented yet"},
-    {L, WEIGHTS("\"key_norm\":{}"), ATTN_ERR_FIELD, "/weights/key_norm", "not implemented yet"},
-    {A, OPTIONS("\"rope\":{}"), ATTN_ERR_FIELD, "/options/rope", "not implemented yet"},
-    {A, OPTIONS("\"qk_norm\":{}"), ATTN_ERR_FIELD, "/options/qk_norm", "not implemented yet"},
     {A, OPTIONS("\"profile\":\"onnx\""), ATTN_ERR_FIELD, "/options/profile", "not implemented yet"},
-    {A, OPTIONS("\"mechanism\":\"linear\""), ATTN_ERR_FIELD, "/options/mechanism", "not implemented yet"},
-    {A, OPTIONS("\"return\":[\"present_key\"]"), ATTN_ERR_FIELD, "/options/return/0", "not implemented yet"},
     /* Inputs and weights */
     {A, INPUTS("\"query\":[[1]],\"keys\":[[1]]"), ATTN_ERR_FIELD, "/inputs/keys", "did you mean \"key\"?"},
     {L, WEIGHTS("\"query\":[[1]]"), ATTN_ERR_FIELD, "/weights/query", "must be an object"},
