@@ -7,8 +7,6 @@ from document import BINARY
 
 REQUESTS = {"AttentionRequest": "MEMBER_ALWAYS", "LayerRequest": "MEMBER_OF_LAYERS"}
 TENSOR_DECODERS = re.compile(r"^decode_(tensor|flags|counts|ids)(_or_one)?$")
-# Words that are known but refused as not implemented yet.
-REFUSED_WORDS = {"decode_mechanism": {"linear", "performer"}}
 
 
 def check_routes(document):
@@ -92,7 +90,10 @@ def compare(document, decoders, function, schema, pointer, scopes):
     if decoder is None:
         return
     if decoder.words is not None:
-        yield from compare_words(document, decoder.words - REFUSED_WORDS.get(function, set()), schema, pointer)
+        yield from compare_words(document, decoder.words, schema, pointer)
+    if len(decoder.variants) > 1:
+        yield from compare_variants(document, decoder.variants, schema, pointer)
+        return
     if decoder.members is None:
         return
     objects = [found for found in object_schemas(document, schema) if not is_form_of_tensor(found)]
@@ -107,6 +108,15 @@ def compare(document, decoders, function, schema, pointer, scopes):
     yield from (f"{pointer}/{name} is documented and not decoded" for name in properties.keys() - known.keys())
     for name in known.keys() & properties.keys():
         yield from compare(document, decoders, known[name], properties[name], f"{pointer}/{name}", scopes)
+
+
+def compare_variants(document, known, schema, pointer):
+    """Objects that differ by their type, which is the name of their table in the sources, too."""
+    documented = {form["properties"]["type"]["const"]: set(form["properties"])
+                  for form in object_schemas(document, schema)}
+    for name in known.keys() | documented.keys():
+        if known.get(name) != documented.get(name):
+            yield f"{pointer}, {name}: decoded are {known.get(name)}, documented {documented.get(name)}"
 
 
 def is_form_of_tensor(schema):

@@ -57,6 +57,7 @@ class Decoder:
         named = re.search(r"\b\w+_members\b(?=, COUNT)", body)
         text = table.group(2) if table else tables.get(named.group(0)) if named else None
         self.members = entries(text) if text else None
+        self.variants = {name: {member for member, _, _ in entries(rows)} for name, rows in TABLE.findall(body)}
         self.words = set(re.findall(r'"(\w+)"', words.group(1))) if words else None
 
 
