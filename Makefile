@@ -69,7 +69,12 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
+# Pages are bundled and compressed while building; the files named here embed what comes of it.
+DOCS := $(BUILD)/server/docs
+DOCS_SRC := $(wildcard server/docs/*.js server/docs/*.css server/docs/*.html)
+CPPFLAGS_server/http/docs.c := -DDOCS_FOLDER=\"$(DOCS)\"
+CPPFLAGS_server/http/openapi.c := -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
+cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
@@ -115,7 +120,15 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
-$(BUILD)/server/http/openapi.o: server/openapi.json
+$(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
+$(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
+
+$(BUILD)/server/openapi.json.gz: server/openapi.json
+	$(Q)mkdir -p $(@D)
+	$(Q)gzip -9nc $< > $@
+
+$(DOCS)/page.html.gz: $(DOCS_SRC) scripts/bundle_page.sh scripts/bundle_modules.awk
+	$(Q)scripts/bundle_page.sh server/docs $(DOCS)
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

@@ -1,0 +1,34 @@
+/*
+ * embedded.h: files that are part of the program, plain and gzipped, as answers.
+ *
+ * From C files rather than from one in assembly: the compiler then says for itself that the stack is not executable.
+ */
+#ifndef HTTP_EMBEDDED_H
+#define HTTP_EMBEDDED_H
+
+#include "codec/media.h"
+#include "http/reply.h"
+
+/* The file as name_begin to name_end, where a NUL follows. */
+#define EMBEDDED_FILE(name, path)                                                                                      \
+    __asm__(".pushsection .rodata\n" #name "_begin:\n"                                                                 \
+            ".incbin \"" path "\"\n" #name "_end:\n"                                                                   \
+            ".byte 0\n"                                                                                                \
+            ".popsection\n");                                                                                          \
+    extern const char name##_begin[] __attribute__((visibility("hidden")));                                            \
+    extern const char name##_end[] __attribute__((visibility("hidden")))
+
+#define EMBEDDED_TEXT(name) ((struct text_span){name##_begin, (size_t)(name##_end - name##_begin)})
+
+/* One coding of a file. */
+struct embedded {
+    struct text_span text;
+    const struct reply_field *fields; /* as of a reply; NULL: none */
+    const char *tag;                  /* the entity tag among them; NULL: none */
+};
+
+/* The form that Accept-Encoding likes better, or 304 when If-None-Match names it. */
+void embedded_answer(struct request *request, enum media media, const struct embedded *plain,
+                     const struct embedded *gzip);
+
+#endif
