@@ -13,16 +13,16 @@ function oneLine(value) {
   return `{${Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${oneLine(item)}`).join(", ")}}`;
 }
 
-/** JSON with short lists and objects on one line each. */
-export function pretty(value, depth = 0) {
+/** JSON with short lists and objects on one line each; before is what stands on the line already. */
+export function pretty(value, depth = 0, before = 0) {
   if (typeof value !== "object" || value === null) return oneLine(value);
   if (JSON.stringify(value).length < 2 * WIDTH) {
     const flat = oneLine(value);
-    if (flat.length + 2 * depth <= WIDTH) return flat;
+    if (flat.length + 2 * depth + before <= WIDTH) return flat;
   }
   const pad = "  ".repeat(depth + 1);
   const items = Array.isArray(value) ? value.map((item) => pad + pretty(item, depth + 1))
-    : Object.entries(value).map(([name, item]) => `${pad}${JSON.stringify(name)}: ${pretty(item, depth + 1)}`);
+    : Object.entries(value).map(([name, item]) => `${pad}${JSON.stringify(name)}: ${pretty(item, depth + 1, name.length + 4)}`);
   const [open, close] = Array.isArray(value) ? "[]" : "{}";
   return `${open}\n${items.join(",\n")}\n${"  ".repeat(depth)}${close}`;
 }

@@ -3,7 +3,7 @@
  */
 import { attemptView, bytesOf, contentView } from "./attempt.js";
 import { h, inline, prose } from "./dom.js";
-import { resolve, schemaView, setDocument } from "./schema.js";
+import { kind, resolve, schemaView, setDocument } from "./schema.js";
 
 const METHODS = ["get", "head", "post", "put", "delete", "options"];
 const plain = (method) => method === "head" || method === "options";
@@ -49,8 +49,7 @@ function narrow(groups, wanted) {
 function parameterTable(parameters) {
   return parameters.length > 0 && [h("h2", {}, "Parameters"), h("ul.members", {}, parameters.map((parameter) => {
     const schema = resolve(parameter.schema);
-    const words = schema.enum ? schema.enum.join(" | ") : schema.type || "";
-    return h("li", {}, h("div.member", {}, h("code", {}, parameter.name), h("span.type", {}, `${parameter.in}, ${words}`), parameter.required && h("span.need", {}, "required"),
+    return h("li", {}, h("div.member", {}, h("code", {}, parameter.name), h("span.type", {}, `${parameter.in}, ${kind(schema)}`), parameter.required && h("span.need", {}, "required"),
       "default" in schema && h("span.type", {}, `default ${schema.default}`)), h("p", {}, inline(parameter.description || "")));
   }))];
 }
@@ -59,7 +58,7 @@ function bodyView(operation) {
   if (!operation.requestBody) return null;
   const body = resolve(operation.requestBody);
   return [h("h2", {}, "Body"), h("p.text", {}, inline(body.description || "")), Object.entries(body.content).map(([media, content]) => [
-    h("p", {}, h("code", {}, media)), content.schema && schemaView(content.schema)])];
+    h("p.media", {}, h("code", {}, media)), content.schema && schemaView(content.schema)])];
 }
 
 function exampleView(media, [name, example]) {
@@ -69,7 +68,7 @@ function exampleView(media, [name, example]) {
 }
 
 function mediaView([media, content]) {
-  return h("div", {}, h("p", {}, h("code", {}, media)),
+  return h("div", {}, h("p.media", {}, h("code", {}, media)),
     content.schema && later("Schema", () => schemaView(content.schema)), Object.entries(content.examples || {}).map((example) => exampleView(media, example)));
 }
 

@@ -23,13 +23,14 @@ export function resolve(node) {
 const nameOf = (node) => (node.$ref && node.$ref.startsWith("#/components/schemas/") && node.$ref.split("/").length === 4 ? node.$ref.split("/").pop() : null);
 const alternatives = (schema) => schema.oneOf || schema.anyOf;
 
-/** The kind of a value in a few words. */
-function kind(node) {
+/** The kind of a value in a few words; what may contain itself has a name. */
+export function kind(node) {
   const schema = resolve(node);
+  if (nameOf(node) && (alternatives(schema) || schema.items)) return nameOf(node);
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((item) => JSON.stringify(item)).join(" | ");
-  if (alternatives(schema)) return nameOf(node) || alternatives(schema).map(kind).join(" | ");
-  if (schema.type === "array" && schema.items) return `${nameOf(schema.items) || kind(schema.items)}[]`;
+  if (alternatives(schema)) return alternatives(schema).map(kind).join(" | ");
+  if (schema.items) return `list of ${kind(schema.items)}`;
   return nameOf(node) || [].concat(schema.type || "any").join(" | ");
 }
 
