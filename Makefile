@@ -66,7 +66,11 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(if $(filter core/% bench/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
+# The page is bundled while building, and page.c embeds what comes of it.
+PAGE := $(BUILD)/server/web
+PAGE_SRC := $(wildcard server/web/*.js server/web/*.css server/web/*.html)
+CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
+cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% bench/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
@@ -113,6 +117,10 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json
+$(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
+
+$(PAGE)/page.html.gz: $(PAGE_SRC) scripts/bundle_page.sh scripts/bundle_modules.awk
+	$(Q)scripts/bundle_page.sh server/web $(PAGE)
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

@@ -55,6 +55,9 @@ void negotiate_add(struct negotiation *negotiation, const char *accept)
             improve(&negotiation->json, is_any ? 1 : is_application ? 2 : 3, quality);
         if (is_any || is_application || text_equal_fold(range, "application/problem+json"))
             improve(&negotiation->problem, is_any ? 1 : is_application ? 2 : 3, quality);
+        const bool is_text = text_equal_fold(range, "text/*");
+        if (is_any || is_text || text_equal_fold(range, "text/html"))
+            improve(&negotiation->html, is_any ? 1 : is_text ? 2 : 3, quality);
     }
 }
 
@@ -69,6 +72,13 @@ bool negotiate_prefers_problem(const struct negotiation *negotiation)
     const struct media_wish *json = &negotiation->json, *problem = &negotiation->problem;
     return problem->precision == 3 && problem->quality > 0 &&
            (problem->quality > json->quality || (problem->quality == json->quality && json->precision < 3));
+}
+
+bool negotiate_prefers_html(const struct negotiation *negotiation)
+{
+    const struct media_wish *json = &negotiation->json, *html = &negotiation->html;
+    return html->quality > 0 &&
+           (html->quality > json->quality || (html->quality == json->quality && html->precision > json->precision));
 }
 
 static bool is_utf8_name(struct text_span name)

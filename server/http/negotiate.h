@@ -15,7 +15,7 @@ struct media_wish {
 /* All that the Accept lines of one request say about what we can send. Begins as zero bytes. */
 struct negotiation {
     bool is_given;
-    struct media_wish json, problem;
+    struct media_wish json, problem, html;
 };
 
 /* Takes one Accept line in; there may be several. Elements that make no sense are passed over. */
@@ -24,6 +24,9 @@ void negotiate_add(struct negotiation *negotiation, const char *accept);
 bool negotiate_takes_json(const struct negotiation *negotiation);
 /* Whether errors should go out as application/problem+json. */
 bool negotiate_prefers_problem(const struct negotiation *negotiation);
+
+/* Whether Accept would rather have text/html than JSON, as browsers say; one that takes anything would not. */
+bool negotiate_prefers_html(const struct negotiation *negotiation);
 
 /* Whether a body of this Content-Type is JSON in UTF-8; NULL (no such field) is taken for it. */
 bool negotiate_is_json(const char *content_type);

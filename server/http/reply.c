@@ -180,6 +180,8 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
     add_field(response, "X-Request-Id", request->id);
     if (reply->content_type != NULL)
         add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
+        add_field(response, field->name, field->value);
     if (reply->allow[0] != '\0')
         add_field(response, MHD_HTTP_HEADER_ALLOW, reply->allow);
     if (reply->retry_after_s > 0) {

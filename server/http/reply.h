@@ -39,6 +39,10 @@ enum reply_problem {
 
 enum { REPLY_ALLOW_MAX = 64 };
 
+struct reply_field {
+    const char *name, *value;
+};
+
 /* Status 0: not decided yet. */
 struct reply {
     unsigned status;
@@ -48,6 +52,7 @@ struct reply {
     struct MHD_IoVec *pieces; /* chunks as the library wants them */
     unsigned piece_count;
     char allow[REPLY_ALLOW_MAX]; /* "" : none */
+    const struct reply_field *fields; /* further ones, up to a name of NULL; NULL: none */
     bool is_preflight;
     unsigned retry_after_s; /* 0: none */
     uint64_t sent_bytes;    /* of the body, for the log */

@@ -8,13 +8,9 @@
 #include <string.h>
 
 #include "http/openapi.h"
+#include "http/page.h"
 #include "http/reply.h"
 #include "http/request.h"
-
-static void answer_index(struct request *request)
-{
-    health_write_index(reply_begin_json(request, MHD_HTTP_OK));
-}
 
 static void answer_live(struct request *request)
 {
@@ -45,7 +41,7 @@ static const struct route routes[] = {
     {"/readyz", "GET", answer_ready, 0, true},
     {"/version", "GET", answer_version, 0, false},
     {"/openapi.json", "GET", answer_openapi, 0, false},
-    {"/", "GET", answer_index, 0, true},
+    {"/", "GET", page_answer, 0, true},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
