@@ -40,7 +40,8 @@ export function createHeader(app) {
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
   const element = h("header.bar", {}, h("h1", {}, "attnd"), presets, h("span.pair", {}, undo, redo), h("span.gap"),
-    h("button", { type: "button", onclick: app.share }, t("share")), copies, exports, language, theme);
+    h("button", { type: "button", onclick: app.share }, t("share")), copies, exports,
+    h("span.pair.choices", {}, language, theme));
   return {
     element,
     update(state) {

@@ -76,9 +76,9 @@ function createApp(store) {
   // ---- what buttons do ------------------------------------------------------------------------------------------------
 
   app.openCase = (given) => {
-    const { palette, range } = store.state.view;
+    const { palette } = store.state.view;
     store.edit(given);
-    store.look({ ...USUAL_VIEW, palette, range });
+    store.look({ ...USUAL_VIEW, palette, ...given.view });
   };
   app.openPreset = (id) => app.openCase(presetCase(id));
   app.openStep = (step) => store.look({ step });
@@ -208,7 +208,7 @@ function createApp(store) {
     const header = createHeader(app), panel = createPanel(app), strip = createStrip(app), heads = createHeads(app);
     const cell = createCell(app), checks = createChecks(app);
     parts = [header, panel, strip, heads, app.stage, cell, checks];
-    const main = h("main", {}, panel.element, h("div.work", {}, strip.element, app.stage.element,
+    const main = h("main", {}, strip.element, panel.element, h("div.work", {}, app.stage.element,
       h("div.rail", {}, heads.element, cell.element, checks.element)));
     for (const old of document.body.querySelectorAll("header, main, .notice, .spoken")) old.remove();
     document.body.prepend(header.element, notice, main, spoken);
@@ -238,13 +238,13 @@ function computeOn(store, app) {
       const answer = await compute(given, mine.signal);
       if (mine.signal.aborted) return;
       const { view } = store.state, [batch, heads] = answer.outputs.attention?.shape ?? [1, 1];
-      store.set({ answer, shown: given, isBusy: false, check: checkRun({ given, answer }),
+      store.set({ answer, shown: given, isBusy: false, isRefused: false, check: checkRun({ given, answer }),
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) } });
       app.notify("");
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
-      store.set({ isBusy: false });
-      const where = problem.pointer ? [h("code", {}, problem.pointer), " "] : [];
+      store.set({ isBusy: false, isRefused: true });
+      const where = problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
       app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
     } finally {
       clearTimeout(slow);
@@ -298,7 +298,7 @@ async function firstState() {
 
 async function start() {
   const { given, view } = await firstState();
-  const store = new Store({ given, shown: given, answer: null, check: null, kept: null, isBusy: false, view });
+  const store = new Store({ given, shown: given, answer: null, check: null, kept: null, isBusy: false, isRefused: false, view });
   const app = createApp(store);
   app.build();
   computeOn(store, app);

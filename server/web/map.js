@@ -328,12 +328,14 @@ export class MapView {
   #drawMark() {
     const { view, hovered, focus, origin } = this;
     const context = sizeCanvas(this.mark, this.size.width, this.size.height);
+    context.save();
     context.translate(origin.x, origin.y);
     context.beginPath();
     context.rect(-2, -2, view.plotWidth + 4, view.plotHeight + 4);
     context.clip();
     if (hovered) this.#frame(context, hovered, this.colours.ink, 1.5);
     this.#frame(context, focus, this.colours.accent, 2.5);
+    context.restore();
     const { left, top } = view.placeOf(focus.row, focus.col), { style } = this.cell;
     style.left = origin.x + Math.max(0, Math.min(left, view.plotWidth)) + "px";
     style.top = origin.y + Math.max(0, Math.min(top, view.plotHeight)) + "px";
@@ -464,5 +466,5 @@ export class MapView {
 export function cellText(value) {
   const size = Math.abs(value);
   if (size < 10) return value.toFixed(2).replace("-", "−");
-  return short(value, size < 1000 ? 3 : 2);
+  return size < 1000 ? value.toPrecision(3).replace("-", "−") : short(value, 2);
 }

@@ -4,6 +4,7 @@
 import { choice, field, h } from "./dom.js";
 import { LAYER, layerOfText } from "./presets.js";
 import { getIn } from "./store.js";
+import { tensorFrom } from "./tensor.js";
 
 const OPTION = (name) => ["options", name];
 
@@ -104,6 +105,8 @@ function textFields(app) {
     if (shown === tokens || document.activeElement === text) return;
     shown = tokens;
     text.value = list && list.length <= 64 ? list.join(" ") : "";
+    heads.value = String(given.request.options?.num_heads ?? 1);
+    width.value = String(tensorFrom(given.request.inputs.query).shape.at(-1));
   };
   return { element, update };
 }

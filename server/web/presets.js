@@ -1,7 +1,7 @@
 /**
  * presets.js: requests to begin with, each one a whole request of the HTTP interface.
  *
- * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object}} Case
+ * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object}} Case
  */
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
@@ -131,10 +131,13 @@ const MAKERS = {
   scripts: [LAYER, scripts], bare: [BARE, bare], twelve: [LAYER, twelve], large: [BARE, large],
 };
 
+/** Where a weight is small because there are many. */
+const VIEWS = { twelve: { range: "max" }, large: { range: "log" } };
+
 export const PRESETS = Object.keys(MAKERS);
 
 /** @returns {Case} */
 export function presetCase(id) {
   const [endpoint, make] = MAKERS[id];
-  return { id, endpoint, request: make() };
+  return { id, endpoint, request: make(), view: VIEWS[id] ?? {} };
 }

@@ -51,7 +51,10 @@ export async function stateOfHash(hash) {
 
 /** @param {object} content as hashOf and pageWith write it */
 export function stateOf({ preset, endpoint, request, view }) {
-  if (preset && PRESETS.includes(preset)) return { given: presetCase(preset), view: viewFromShared(view) };
+  if (preset && PRESETS.includes(preset)) {
+    const given = presetCase(preset);
+    return { given, view: viewFromShared({ ...given.view, ...view }) };
+  }
   if (typeof request !== "object" || request === null) return null;
   return { given: { id: "", endpoint, request }, view: viewFromShared(view) };
 }

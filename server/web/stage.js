@@ -101,7 +101,7 @@ export function createStage(app) {
     const lines = Array.from({ length: rows }, (_, i) => h("tr", {}, h("th", { scope: "row" }, name(rowLabels, rowPrefix, fromRow + i)),
       Array.from({ length: cols }, (__, j) => isHidden(fromRow + i, fromCol + j)
         ? h("td.hidden-cell", { title: t("masked") }, "–")
-        : h("td", {}, short(matrix.data[(fromRow + i) * matrix.cols + fromCol + j], 4)))));
+        : h("td", {}, short(matrix.data[(fromRow + i) * matrix.cols + fromCol + j], 3)))));
     const window = t("table.window", { from: fromRow, to: fromRow + rows - 1, first: fromCol, last: fromCol + cols - 1 });
     table.replaceChildren(h("table", {}, h("caption", {}, `${sheet.title}; ${window}`), h("thead", {}, head), h("tbody", {}, lines)));
   }
@@ -109,6 +109,7 @@ export function createStage(app) {
   function update(state) {
     const sheet = state.answer ? sheetOf(state) : null;
     element.classList.toggle("busy", state.isBusy);
+    element.classList.toggle("stale", state.isRefused);
     if (!sheet) return;
     const { view } = state, isMap = sheet.step.cols === "key";
     const tab = view.tab === "links" && !isMap ? "map" : view.tab;
@@ -118,6 +119,7 @@ export function createStage(app) {
     table.hidden = tab !== "table";
     tabs.update(tab, isMap);
     compare.update(state);
+    legend.element.hidden = tab === "links";
     legend.update(sheet);
     mapTools.update(state, tab === "map", isMap);
     linkTools.update(state, tab === "links");

@@ -7,9 +7,10 @@
  * @typedef {object} State
  * @property {import("./presets.js").Case} given what is to be computed
  * @property {import("./api.js").Answer | null} answer of shown, which given has moved on from while computing
+ * @property {ReturnType<typeof import("./checks.js").checkRun> | null} check of the answer
  * @property {import("./presets.js").Case} shown
- * @property {{message: string, pointer: string} | null} refusal
  * @property {boolean} isBusy
+ * @property {boolean} isRefused what is shown is not what given asks for
  * @property {{given: object, answer: object} | null} kept run A of a comparison
  * @property {object} view
  */

@@ -23,17 +23,18 @@ export function createStrip(app) {
 
   function make(steps) {
     buttons.clear();
-    let group = "";
-    list.replaceChildren(...steps.map((one) => {
-      const canvas = h("canvas", { "aria-hidden": "true" });
-      const shape = h("small", {});
-      const button = h("button", { type: "button", onclick: () => app.openStep(one.id) }, h("span.thumb", {}, canvas),
-        h("span.name", {}, one.label), shape);
-      buttons.set(one.id, { button, canvas, shape });
-      const isFirst = one.group !== group;
-      group = one.group;
-      return h(isFirst ? "li.first" : "li", isFirst ? { "data-group": app.t("group." + group) } : {}, button);
-    }));
+    const groups = new Map();
+    for (const one of steps) groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
+    list.replaceChildren(...Array.from(groups, ([group, members]) =>
+      h("li", {}, h("span", {}, app.t("group." + group)), h("div", {}, members.map(makeButton)))));
+  }
+
+  function makeButton(one) {
+    const canvas = h("canvas", { "aria-hidden": "true" }), shape = h("small", {});
+    const button = h("button", { type: "button", onclick: () => app.openStep(one.id) }, h("span.thumb", {}, canvas),
+      h("span.name", {}, one.label), shape);
+    buttons.set(one.id, { button, canvas, shape });
+    return button;
   }
 
   function update({ answer, shown, view }) {
