@@ -83,7 +83,7 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases openapi examples readme vectors fuzz bench bench-peers headers layers tidy format \
+.PHONY: all run test deps check cases openapi examples readme vectors test-page fuzz bench bench-peers headers layers tidy format \
         format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -169,6 +169,9 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+
+test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
+	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
 
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)

@@ -6,7 +6,7 @@
  * @typedef {{outputs: Record<string, Tensor>, effective: object, diagnostics: object, isLocal: boolean,
  *            elapsed: number, timing: string, skipped: string[]}} Answer
  */
-import { bytesOfBase64, countOf, numbersOfBytes, tensorFrom } from "./tensor.js";
+import { countOf, numbersOfBytes, tensorFrom } from "./tensor.js";
 import { modelOf } from "./reference.js";
 import { LAYER } from "./presets.js";
 
@@ -21,8 +21,9 @@ export class Refusal extends Error {
 
 export const hasServer = () => location.protocol !== "file:";
 
-/** From this many cells of a map on, numbers travel in binary and only what is looked at is asked for. */
-export const LARGE = 1 << 18;
+/** From this many cells of all maps on numbers travel as base64, and from this many on in a binary answer. */
+const PACKED = 1 << 14;
+const LARGE = 1 << 18;
 
 const shapeOf = (json) => {
   const shape = [];
@@ -59,7 +60,7 @@ export function requestToSend(given, leftOut = []) {
   const { request } = given;
   const options = { ...request.options };
   if (!options.return) options.return = stepsOf(given).filter((name) => !leftOut.includes(name));
-  if (mapCells(given) >= LARGE) options.format = "base64";
+  if (mapCells(given) >= PACKED) options.format = "base64";
   return { ...request, options };
 }
 
@@ -165,6 +166,3 @@ export async function serverLinks() {
     return {};
   }
 }
-
-/** The bytes of a base64 tensor, for those who only pass them on. */
-export const rawBytes = (json) => bytesOfBase64(json.base64);

@@ -254,11 +254,12 @@ function computeOn(store, app) {
   store.listen((state) => {
     app.update(state);
     if (state.given === asked) return;
-    const isFirst = asked === null;
     asked = state.given;
     clearTimeout(timer);
-    timer = setTimeout(() => run(asked), isFirst ? 0 : DEBOUNCE_MS);
+    timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
+  asked = store.state.given;
+  run(asked);
 }
 
 /** A file may be dropped anywhere. */
@@ -300,11 +301,10 @@ async function start() {
   const { given, view } = await firstState();
   const store = new Store({ given, shown: given, answer: null, check: null, kept: null, isBusy: false, isRefused: false, view });
   const app = createApp(store);
+  computeOn(store, app); // the server works while the page is built
   app.build();
-  computeOn(store, app);
   takeDrops(app);
   takeKeys(store);
-  store.set({});
   window.addEventListener("hashchange", async () => {
     const found = await stateOfHash(location.hash).catch(() => null);
     if (!found) return;

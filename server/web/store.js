@@ -21,7 +21,7 @@ export const USUAL_VIEW = {
   linkMode: "top", linkTop: 3, linkThreshold: 0.1, compare: "now", paint: false,
 };
 
-/** A copy of value in which the place at path holds item; undefined removes it. */
+/** A copy of value in which the place at path holds item; undefined removes it, and objects that nothing is left in. */
 export function setIn(value, path, item) {
   if (path.length === 0) return item;
   const [name, ...rest] = path;
@@ -29,7 +29,7 @@ export function setIn(value, path, item) {
   const inner = setIn(value?.[name] ?? {}, rest, item);
   if (inner !== undefined) return { ...value, [name]: inner };
   const { [name]: _, ...others } = value ?? {};
-  return others;
+  return Object.keys(others).length > 0 ? others : undefined;
 }
 
 export const getIn = (value, path) => path.reduce((inner, name) => inner?.[name], value);
@@ -75,7 +75,7 @@ export class Store {
 
   editRequest(path, item, stroke) {
     const { given } = this.state;
-    this.edit({ ...given, request: setIn(given.request, path, item) }, stroke);
+    this.edit({ ...given, id: "", request: setIn(given.request, path, item) }, stroke);
   }
 
   undo() {
