@@ -13,10 +13,11 @@ VERSION := $(shell cat VERSION)
 SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # Debian's names of what running and testing take, for `make run` and `make test`.
-RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev
+RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
+                libzstd-dev
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
 
-PKGS_SERVER := libmicrohttpd jansson
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
@@ -83,7 +84,7 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases openapi examples readme vectors test-page fuzz bench bench-peers headers layers tidy format \
+.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz bench bench-peers headers layers tidy format \
         format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -97,7 +98,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory -k check cases openapi examples readme vectors
+	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples readme vectors
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -149,14 +150,17 @@ bench: $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, 
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
-# BLAS gets one thread because check forks; instrumented code gets more time.
+# BLAS gets one thread because check forks; busy machines and instrumented code get more time.
 check: $(TEST_BIN) ## build and run the unit tests
 	$(Q)failed=; for t in $(TEST_BIN); do \
-	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(filter release,$(MODE)),,CK_TIMEOUT_MULTIPLIER=20) $$t || failed="$$failed $$t"; \
+	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=$(if $(filter release,$(MODE)),5,20) $$t || failed="$$failed $$t"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
+
+protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
+	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
 
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd

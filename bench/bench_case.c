@@ -22,16 +22,29 @@ static bool is_measurable(const bench_case *c)
     return attn_shape_count(4, maps.shape, &count) && count <= largest_count &&
            attn_shape_count(output.rank, output.shape, &count) && count <= largest_count &&
            attn_shape_count(4, keys, &count) && count <= largest_count && (!c->is_layer || c->q_len == c->kv_len) &&
-           ((!c->is_causal && c->window == 0) || c->q_len <= c->kv_len);
+           ((!c->is_causal && c->window == 0) || c->q_len <= c->kv_len) &&
+           (c->variant != VARIANT_DOCUMENTS || c->q_len == c->kv_len);
+}
+
+static bool read_variant(bench_case *c, const char *word)
+{
+    static const char *const words[] = {"", "alibi", "sinks", "documents"};
+    for (size_t v = 0; v < sizeof words / sizeof *words; v++)
+        if (strcmp(word, words[v]) == 0) {
+            c->variant = (bench_variant)v;
+            return true;
+        }
+    return false;
 }
 
 bool bench_case_read(bench_case *c, const char *text)
 {
-    char kind[16], dtype[16];
+    char kind[16], dtype[16], variant[16] = "";
     unsigned causal, maps;
     *c = (bench_case){0};
-    if (sscanf(text, "%15s %15s %zu %zu %zu %zu %zu %zu %u %zu %u", kind, dtype, &c->threads, &c->batch, &c->heads,
-               &c->q_len, &c->kv_len, &c->dim, &causal, &c->window, &maps) != 11)
+    if (sscanf(text, "%15s %15s %zu %zu %zu %zu %zu %zu %u %zu %u %15s", kind, dtype, &c->threads, &c->batch, &c->heads,
+               &c->q_len, &c->kv_len, &c->dim, &causal, &c->window, &maps, variant) < 11 ||
+        !read_variant(c, variant))
         return false;
     c->is_layer = strcmp(kind, "layer") == 0;
     c->dtype = attn_dtype_from_name(dtype);
@@ -104,11 +117,27 @@ attn_tensor bench_maps_shape(const bench_case *c)
     return shape_of(c, 4, (size_t[]){c->batch, c->heads, c->q_len, c->kv_len});
 }
 
+double bench_sink_of(size_t h)
+{
+    return 0.5 * (double)h;
+}
+
+size_t bench_document_of(size_t n, size_t len)
+{
+    return n * BENCH_DOCUMENTS / len;
+}
+
 void bench_keys_of(const bench_case *c, size_t i, size_t *from, size_t *to)
 {
     const size_t end = i + 1 + c->kv_len - c->q_len; /* bottom right: the last query sees every key */
     *to = c->is_causal ? end : c->kv_len;
     *from = c->window != 0 && end > c->window ? end - c->window : 0;
+    if (c->variant != VARIANT_DOCUMENTS)
+        return;
+    while (bench_document_of(*from, c->kv_len) < bench_document_of(i, c->kv_len))
+        (*from)++;
+    while (bench_document_of(*to - 1, c->kv_len) > bench_document_of(i, c->kv_len))
+        (*to)--;
 }
 
 static double element_at(const attn_tensor *tensor, size_t flat)

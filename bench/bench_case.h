@@ -28,6 +28,8 @@ typedef enum {
     STREAM_COUNT
 } bench_stream;
 
+typedef enum { VARIANT_NONE, VARIANT_ALIBI, VARIANT_SINKS, VARIANT_DOCUMENTS } bench_variant;
+
 typedef struct {
     bool is_layer;
     attn_dtype dtype;
@@ -35,11 +37,15 @@ typedef struct {
     bool is_causal;
     size_t window; /* each query sees itself and window - 1 keys before; 0: no window */
     bool with_maps;
+    bench_variant variant; /* ALiBi with its own slopes; sinks of bench_sink_of; documents of bench_document_of */
 } bench_case;
 
+enum { BENCH_DOCUMENTS = 8 };
+
 /*
- * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer", "float64"; flags are 0 or 1)
- * into *c; false when the text is not that, or a dimension is 0 or absurd.
+ * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer", "float64"; flags are 0 or
+ * 1), and behind it, perhaps, "alibi", "sinks" or "documents", into *c; false when the text is not that, or a dimension
+ * is 0 or absurd.
  */
 bool bench_case_read(bench_case *c, const char *text);
 
@@ -54,6 +60,9 @@ attn_tensor bench_stream_make(const bench_case *c, bench_stream stream);
 attn_tensor bench_output_shape(const bench_case *c);
 attn_tensor bench_maps_shape(const bench_case *c);
 
+/* The sink of a head; the document of position n of len, in runs of one length. */
+double bench_sink_of(size_t h);
+size_t bench_document_of(size_t n, size_t len);
 /* Keys [from, to) that query i attends to. */
 void bench_keys_of(const bench_case *c, size_t i, size_t *from, size_t *to);
 

@@ -7,6 +7,7 @@
 
 struct attnd {
     attn_tensor stream[STREAM_COUNT];
+    attn_tensor sinks, documents; /* where the case has them */
     attn_request request;
     attn_pool *pool;
     attn_runtime runtime;
@@ -38,6 +39,32 @@ static attn_request make_request(const bench_case *c, const attn_tensor *stream)
     return request;
 }
 
+/* What a variant has beside the streams, in memory of its own. */
+static bool add_variant(const bench_case *c, struct attnd *attnd)
+{
+    attn_request *request = &attnd->request;
+    const size_t heads[] = {c->heads}, len[] = {c->kv_len};
+    request->options.alibi = c->variant == VARIANT_ALIBI;
+    if (c->variant == VARIANT_SINKS) {
+        attnd->sinks = attn_tensor_view(calloc(c->heads, sizeof(double)), c->dtype, 1, heads);
+        for (size_t h = 0; attnd->sinks.data != NULL && h < c->heads; h++)
+            if (c->dtype == ATTN_F32)
+                ((float *)attnd->sinks.data)[h] = (float)bench_sink_of(h);
+            else
+                ((double *)attnd->sinks.data)[h] = bench_sink_of(h);
+        request->options.sinks = &attnd->sinks;
+        return attnd->sinks.data != NULL;
+    }
+    if (c->variant == VARIANT_DOCUMENTS) {
+        attnd->documents = attn_tensor_view(calloc(c->kv_len, sizeof(int64_t)), ATTN_I64, 1, len);
+        for (size_t j = 0; attnd->documents.data != NULL && j < c->kv_len; j++)
+            ((int64_t *)attnd->documents.data)[j] = (int64_t)bench_document_of(j, c->kv_len);
+        request->masks.documents_query = request->masks.documents_key = &attnd->documents;
+        return attnd->documents.data != NULL;
+    }
+    return true;
+}
+
 static void release(void *state)
 {
     struct attnd *attnd = state;
@@ -47,6 +74,8 @@ static void release(void *state)
     attn_pool_destroy(attnd->pool);
     for (int s = 0; s < STREAM_COUNT; s++)
         free(attnd->stream[s].data);
+    free(attnd->sinks.data);
+    free(attnd->documents.data);
     free(attnd);
 }
 
@@ -76,7 +105,10 @@ static void *prepare(const bench_case *c)
     }
     attnd->runtime = attn_pool_runtime(attnd->pool, NULL);
     attnd->request = make_request(c, attnd->stream);
-    return attnd;
+    if (add_variant(c, attnd))
+        return attnd;
+    release(attnd);
+    return NULL;
 }
 
 static bool run(void *state)

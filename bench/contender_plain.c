@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "attn/position_bias.h"
 #include "contender.h"
 
 /* A matrix inside an array: where, and how far from row to row. */
@@ -51,13 +52,19 @@ static void multiply(attn_dtype dtype, size_t rows, size_t columns, size_t inner
         cblas_dgemm(CblasRowMajor, CblasNoTrans, way, m, n, k, gain, x.data, ldx, y.data, ldy, 0, z.data, ldz);
 }
 
-/* x[from .. to) becomes its softmax, what is outside 0. */
+/*
+ * x[from .. to) becomes its softmax with a sink (-infinity: none), what is outside 0. slope |p - j| is taken off first:
+ * ALiBi.
+ */
 #define DEFINE_SOFTMAX_ROW(name, real, exponential)                                                                    \
-    static void name(real *x, size_t count, size_t from, size_t to)                                                    \
+    static void name(real *x, size_t count, size_t from, size_t to, real slope, real p, real sink)                     \
     {                                                                                                                  \
-        real max = x[from], sum = 0;                                                                                   \
+        for (size_t j = from; slope != 0 && j < to; j++)                                                               \
+            x[j] -= slope * (p > (real)j ? p - (real)j : (real)j - p);                                                 \
+        real max = x[from] > sink ? x[from] : sink, sum;                                                               \
         for (size_t j = from; j < to; j++)                                                                             \
             max = x[j] > max ? x[j] : max;                                                                             \
+        sum = exponential(sink - max);                                                                                 \
         for (size_t j = from; j < to; j++)                                                                             \
             sum += x[j] = exponential(x[j] - max);                                                                     \
         for (size_t j = 0; j < count; j++)                                                                             \
@@ -66,15 +73,18 @@ static void multiply(attn_dtype dtype, size_t rows, size_t columns, size_t inner
 DEFINE_SOFTMAX_ROW(softmax_row_f32, float, expf)
 DEFINE_SOFTMAX_ROW(softmax_row_f64, double, exp)
 
-static void softmax_rows(const bench_case *c, void *scores)
+static void softmax_rows(const bench_case *c, size_t h, void *scores)
 {
+    const double slope = c->variant == VARIANT_ALIBI ? attn_alibi_slope(c->heads, h) : 0;
+    const double sink = c->variant == VARIANT_SINKS ? bench_sink_of(h) : -(double)INFINITY;
     for (size_t i = 0; i < c->q_len; i++) {
         size_t from, to;
+        const double p = (double)(i + c->kv_len) - (double)c->q_len;
         bench_keys_of(c, i, &from, &to);
         if (c->dtype == ATTN_F32)
-            softmax_row_f32((float *)scores + i * c->kv_len, c->kv_len, from, to);
+            softmax_row_f32((float *)scores + i * c->kv_len, c->kv_len, from, to, (float)slope, (float)p, (float)sink);
         else
-            softmax_row_f64((double *)scores + i * c->kv_len, c->kv_len, from, to);
+            softmax_row_f64((double *)scores + i * c->kv_len, c->kv_len, from, to, slope, p, sink);
     }
 }
 
@@ -100,7 +110,7 @@ static void attend_head(struct plain *plain, void *q, void *k, void *v, void *ou
     const struct matrix scores = {at(plain, plain->maps, map * c->q_len * c->kv_len), c->kv_len};
     multiply(c->dtype, c->q_len, c->kv_len, c->dim, 1 / sqrt((double)c->dim), head_of(plain, q, c->q_len, b, h),
              head_of(plain, k, c->kv_len, b, h), true, scores);
-    softmax_rows(c, scores.data);
+    softmax_rows(c, h, scores.data);
     multiply(c->dtype, c->q_len, c->dim, c->kv_len, 1, scores, head_of(plain, v, c->kv_len, b, h), false,
              head_of(plain, out, c->q_len, b, h));
 }

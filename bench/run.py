@@ -30,6 +30,7 @@ ELEMENT = {"float32": 4, "float64": 8}
 # digits of a float, so that peers are only held to those.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-11}
 PEER_TOLERANCE = 1e-4
+DOCUMENTS = 8  # of the variant of that name: runs of one length, which lengths must be multiples of
 ANSWER_S = 120  # for one line
 PAUSE_S = 0.03  # before a contender's turn: threads of the one before may still spin, waiting for work
 TURN_MS = 60  # a turn repeats a short case for about so long
@@ -46,11 +47,13 @@ class Failure(Exception):
 class Case:
     """One computation: its name, its line for the contenders, and how much work it is."""
 
-    def __init__(self, kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal=0, window=0, maps=0):
+    def __init__(self, kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal=0, window=0, maps=0,
+                 variant=""):
         self.kind, self.dtype, self.threads = kind, dtype, threads
         self.batch, self.heads, self.q_len, self.kv_len, self.dim = batch, heads, q_len, kv_len, dim
-        self.causal, self.window, self.maps = causal, window, maps
-        self.line = " ".join(map(str, [kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal, window, maps]))
+        self.causal, self.window, self.maps, self.variant = causal, window, maps, variant
+        numbers = [kind, dtype, threads, batch, heads, q_len, kv_len, dim, causal, window, maps, variant]
+        self.line = " ".join(map(str, numbers)).strip()
 
     def name(self):
         if self.kind == "layer":
@@ -61,6 +64,7 @@ class Case:
             words = ["%d,%d,%d,%d" % (self.batch, self.heads, self.q_len, self.dim)]
         words += ["causal"] if self.causal else []
         words += ["window %d" % self.window] if self.window else []
+        words += [self.variant] if self.variant else []
         words += ["maps"] if self.maps else []
         return " ".join(words + (["f64"] if self.dtype == "float64" else []))
 
@@ -70,7 +74,11 @@ class Case:
         for i in range(self.q_len):
             end = i + 1 + self.kv_len - self.q_len
             start = max(0, end - self.window) if self.window else 0
-            total += (end if self.causal else self.kv_len) - start
+            stop = end if self.causal else self.kv_len
+            if self.variant == "documents":
+                each = self.kv_len // DOCUMENTS
+                start, stop = max(start, i // each * each), min(stop, (i // each + 1) * each)
+            total += stop - start
         return total
 
     def flops(self):
@@ -97,14 +105,17 @@ def all_cases(threads):
     def layer(features, heads, length):
         return Case("layer", "float32", threads, 1, heads, length, length, features // heads, maps=1)
 
-    def decode(batch, heads, kv_len, dim, dtype="float32"):
-        return Case("attention", dtype, threads, batch, heads, 1, kv_len, dim)
+    def decode(batch, heads, kv_len, dim, dtype="float32", **more):
+        return Case("attention", dtype, threads, batch, heads, 1, kv_len, dim, **more)
 
     return [
         attention(1, 8, 512, 64), attention(1, 8, 512, 64, causal=1), attention(1, 8, 512, 64, maps=1),
         attention(1, 8, 512, 64, causal=1, maps=1),
         attention(1, 12, 1024, 64), attention(1, 12, 1024, 64, causal=1), attention(1, 12, 1024, 64, maps=1),
         attention(1, 8, 4096, 64), attention(1, 8, 4096, 64, causal=1), attention(1, 8, 4096, 64, causal=1, window=256),
+        attention(1, 8, 512, 64, variant="alibi"), attention(1, 8, 4096, 64, causal=1, variant="alibi"),
+        attention(1, 8, 512, 64, variant="sinks"), attention(1, 8, 4096, 64, variant="documents"),
+        attention(1, 8, 4096, 64, causal=1, variant="documents"), decode(1, 8, 4096, 64, variant="alibi"),
         attention(1, 8, 512, 32), attention(1, 8, 512, 96), attention(1, 8, 512, 128),
         attention(1, 8, 128, 64), attention(32, 8, 64, 64),
         decode(1, 8, 4096, 64), decode(1, 32, 4096, 128),

@@ -42,6 +42,8 @@ floor=$(find server -maxdepth 1 -name '*.[ch]' ! -name 'main.c')
         $(sources core server/codec server/service) $main $floor
     forbid "jansson.h lives in server/codec" "${include}jansson\.h" \
         $(sources core server/http server/service) $main $floor
+    forbid "zlib.h and zstd.h live in server/codec" "${include}(zlib|zstd|zstd_errors)\.h" \
+        $(sources core server/http server/service) $main $floor
     forbid "cblas.h lives in core/src/blas.c" "${include}(cblas|openblas_config)\.h" \
         $(sources core server | grep -v '^core/src/blas\.c$')
     forbid "json_t does not leave the codec" "\bjson_t\b" $(sources server/http server/service)

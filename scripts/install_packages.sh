@@ -11,6 +11,8 @@ is_there() {
     libmicrohttpd-dev) has_library libmicrohttpd ;;
     libjansson-dev) has_library jansson ;;
     libopenblas-dev) has_library openblas ;;
+    zlib1g-dev) has_library zlib ;;
+    libzstd-dev) has_library libzstd ;;
     check) has_library check ;;
     python3 | curl | buildah | lcov | clang | clang-tidy | clang-format | chromium | npm) command -v "$1" >/dev/null ;;
     nodejs) command -v node >/dev/null ;;

@@ -65,7 +65,6 @@ static struct http_setup setup_of(const struct config *config, const struct log 
         .limits = {.result_bytes = config->max_result_bytes,
                    .memory_bytes = config->max_memory_bytes,
                    .flops = config->max_flops},
-        .attend = attend_run,
         .executor = executor,
         .log = log,
         .facts = {.kernel = attn_kernel_name(kernel),

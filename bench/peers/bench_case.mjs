@@ -5,6 +5,7 @@ export const STREAM = { q: 0, k: 1, v: 2, wq: 3, wk: 4, wv: 5, wo: 6 };
 
 export function readCase(text) {
   const [kind, dtype, ...numbers] = text.trim().split(/\s+/);
+  if (numbers.length > 9) throw new Error('unsupported variant');
   const [threads, batch, heads, qLen, kvLen, dim, causal, window, maps] = numbers.map(Number);
   return { isLayer: kind === 'layer', dtype, threads, batch, heads, qLen, kvLen, dim, features: heads * dim,
            isCausal: causal !== 0, window, withMaps: maps !== 0 };

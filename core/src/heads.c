@@ -110,10 +110,14 @@ static void find_seen_by_query(const struct attn_heads_job *job, size_t b, size_
         *sees = span.from < span.to;
         return;
     }
+    uint8_t allow[TILE_KEYS];
     *sees = 0;
-    for (size_t j = span.from; j < span.to; j++)
-        if (!(seen[j] && *sees) && attn_mask_allows(job->mask, job->compute, b, h, i, j))
-            seen[j] = *sees = 1;
+    for (size_t from = span.from; from < span.to; from += TILE_KEYS) {
+        const size_t to = span.to - from < TILE_KEYS ? span.to : from + TILE_KEYS;
+        *sees |= attn_mask_row(job->mask, job->compute, b, h, i, span, from, to, allow);
+        for (size_t j = from; j < to; j++)
+            seen[j] |= allow[j - from];
+    }
 }
 
 /* Which keys of one head some query sees, and which queries see some key. */

@@ -312,6 +312,27 @@ static bool context_is_by_heads(const attn_plan *plan)
     return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);
 }
 
+static void distance_bias_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    attn_distance_bias_fill(&run->request->options, &run->plan->mask, index,
+                            (void *)(uintptr_t)run->job.distance_bias.data);
+}
+
+static attn_status make_distance_bias(struct run *run)
+{
+    const attn_options *options = &run->request->options;
+    if (!attn_has_distance_bias(options))
+        return ATTN_OK;
+    char *data = take(run, attn_distance_bias_count(options, &run->plan->mask));
+    if (data == NULL)
+        return no_memory(run, "the biases by distance");
+    run->job.distance_bias = attn_distance_bias_view(options, &run->plan->mask, data);
+    spread(run, attn_distance_bias_vectors(options, &run->plan->mask), distance_bias_task);
+    return ATTN_OK;
+}
+
 static attn_status prepare_job(struct run *run)
 {
     const attn_dims *d = &run->plan->dims;
@@ -325,7 +346,13 @@ static attn_status prepare_job(struct run *run)
     if (status == ATTN_OK)
         status = take_rows(run, ATTN_STEP_LSE, &run->job.lse);
     if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_LSE_KEYS, &run->job.lse_keys);
+    if (status == ATTN_OK)
         status = take_rows(run, ATTN_STEP_ENTROPY, &run->job.entropy);
+    if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_SINK, &run->job.sink);
+    if (status == ATTN_OK)
+        status = make_distance_bias(run);
     if (status == ATTN_OK)
         status = invert(run, &options->heads, d->heads, &run->job.head_slot);
     if (status == ATTN_OK)
@@ -468,6 +495,10 @@ static void mask_task(void *argument, size_t index, size_t worker)
     const size_t h = selected(&options->heads, index / queries % plan->selected_heads);
     const size_t i = selected(&options->queries, index % queries);
     uint8_t *row = (uint8_t *)run->result->step[ATTN_STEP_MASK].data + index * keys;
+    if (options->keys.items == NULL) {
+        attn_mask_row(&plan->mask, plan->compute, b, h, i, attn_mask_span(&plan->mask, b, i), 0, keys, row);
+        return;
+    }
     for (size_t j = 0; j < keys; j++)
         row[j] = attn_mask_allows(&plan->mask, plan->compute, b, h, i, selected(&options->keys, j));
 }

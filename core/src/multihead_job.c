@@ -45,6 +45,7 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
         .mask = &plan->mask,
         .scale = plan->scale,
         .softcap = options->softcap,
+        .sinks = options->sinks,
         .dropout = options->dropout_attention ? options->dropout : 0,
         .dropout_seed = options->dropout_seed,
         .kept_heads = plan->selected_heads,
@@ -66,6 +67,7 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
         numbers += d->batch * d->q_len * d->d_query;
     if (attn_needs_mean_source(request))
         numbers += attn_mean_source_count(plan);
+    numbers += attn_distance_bias_count(&request->options, &plan->mask);
     struct attn_heads_job job = attn_describe_job(plan, request);
     const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
                                ATTN_STEP_DROPPED};

@@ -88,6 +88,8 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
     if (attn_wants(options, ATTN_STEP_DROPPED) && !(options->dropout > 0 && options->dropout_attention))
         return attn_fail(err, ATTN_ERR_FIELD, field,
                          "\"dropped\" needs options.dropout on attention with p above 0, and training: true");
+    if (attn_wants(options, ATTN_STEP_SINK) && options->sinks == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "\"sink\" needs options.sinks");
     return ATTN_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "dims.h"
 #include "multihead_job.h"
 #include "options.h"
+#include "score_bias.h"
 
 static const char *const step_names[] = {
 #define STEP_NAME(code, name) name,
@@ -56,7 +57,9 @@ static void shape_steps(attn_plan *plan)
         if (attn_step_is_map((attn_step)step))
             set_shape(plan, (attn_step)step, step == ATTN_STEP_MASK ? ATTN_BOOL : t, 4, map);
     set_shape(plan, ATTN_STEP_LSE, t, 3, context);
+    set_shape(plan, ATTN_STEP_LSE_KEYS, t, 3, context);
     set_shape(plan, ATTN_STEP_ENTROPY, t, 3, context);
+    set_shape(plan, ATTN_STEP_SINK, t, 3, context);
     set_shape(plan, ATTN_STEP_CONTEXT, t, 4, context);
     set_shape(plan, ATTN_STEP_CONCAT, t, 3 - skip, concat + skip);
     set_shape(plan, ATTN_STEP_PROJECTED, t, 3 - skip, tokens + skip);
@@ -90,18 +93,6 @@ static attn_status weigh_results(attn_plan *plan, attn_error *err)
     return ATTN_OK;
 }
 
-/* Pairs of a query and a key that the spans leave, over the batch, for one head. */
-static double count_pairs(const attn_plan *plan)
-{
-    double pairs = 0;
-    for (size_t b = 0; b < plan->dims.batch; b++)
-        for (size_t i = 0; i < plan->dims.q_len; i++) {
-            attn_span span = attn_mask_span(&plan->mask, b, i);
-            pairs += (double)(span.to - span.from);
-        }
-    return pairs;
-}
-
 static double product_flops(double rows, double inner, double columns)
 {
     return 2 * rows * inner * columns;
@@ -111,7 +102,8 @@ static double product_flops(double rows, double inner, double columns)
 static double flops_of_a_pair(const attn_request *request, const attn_mask *mask)
 {
     const attn_options *options = &request->options;
-    double flops = 100 + (options->softcap > 0 ? 100 : 0) + (attn_mask_has_lookup(mask) ? 200 : 0);
+    double flops = 100 + (options->softcap > 0 ? 100 : 0) + (attn_mask_has_lookup(mask) ? 200 : 0) +
+                   (attn_has_distance_bias(options) ? 30 : 0);
     if (options->dropout > 0)
         flops += 400;
     if (attn_wants(options, ATTN_STEP_SCORES) || attn_wants(options, ATTN_STEP_SCALED))
@@ -129,14 +121,14 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
         f->projections = product_flops(queries, (double)d->d_query, heads * d_k) +
                          product_flops(keys, (double)d->d_key, kv_heads * d_k) +
                          product_flops(keys, (double)d->d_value, kv_heads * d_v);
-    const double pairs = count_pairs(plan);
-    f->attention = heads * pairs * (2 * (d_k + d_v) + 8);
+    const double pairs = attn_mask_pairs(&plan->mask);
+    f->attention = pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
     f->rest = queries * (double)d->d_out * 8;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
-    plan->time_flops = (plan->total_flops + heads * pairs * flops_of_a_pair(request, &plan->mask)) *
-                       (plan->compute == ATTN_F64 ? 2 : 1);
+    plan->time_flops =
+        (plan->total_flops + pairs * flops_of_a_pair(request, &plan->mask)) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
 /* Also when the tensors are empty, so that no loop over heads is long without data to justify it. */
@@ -178,6 +170,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     if (status == ATTN_OK)
         status = attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, options->compute,
                                    &plan->mask, err);
+    if (status == ATTN_OK)
+        status = attn_score_bias_check(options, d->heads, &plan->mask, err);
     if (status == ATTN_OK)
         status = weigh_results(plan, err);
     if (status != ATTN_OK)

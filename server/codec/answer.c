@@ -36,6 +36,16 @@ static void write_number(struct chunks *out, double value)
         chunks_text(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
 }
 
+/* A number of the compute type, which has its own shortest text. */
+static void write_computed(struct chunks *out, attn_dtype compute, double value)
+{
+    char text[NUMBER_TEXT_MAX];
+    if (compute == ATTN_F32 && isfinite(value))
+        chunks_bytes(out, text, (size_t)(number_write_f32(text, (float)value) - text));
+    else
+        write_number(out, value);
+}
+
 static void write_bool(struct chunks *out, bool value)
 {
     chunks_text(out, value ? "true" : "false");
@@ -111,9 +121,10 @@ static void write_reach(int64_t reach, struct chunks *out)
 }
 
 /* The window as the request has it: resolved, an open side is a number far beyond any length. */
-static void write_mask(const attn_masks *masks, const attn_mask *mask, bool *is_first, struct chunks *out)
+static void write_mask(const attn_masks *masks, const attn_mask *mask, bool has_distance, bool *is_first,
+                       struct chunks *out)
 {
-    if (mask->causal || mask->has_window) {
+    if (attn_mask_has_positions(mask) || has_distance) {
         begin_member(out, is_first, "causal_offset");
         write_causal_offset(mask, out);
     }
@@ -125,6 +136,31 @@ static void write_mask(const attn_masks *masks, const attn_mask *mask, bool *is_
     chunks_text(out, ",");
     write_reach(masks->window_right, out);
     chunks_text(out, "]");
+}
+
+static bool has_distance_bias(const attn_options *options)
+{
+    return options->alibi || options->alibi_slopes || options->relative_bias.table;
+}
+
+/* Slopes that were given are known to who gave them. */
+static void write_distance_bias(const attn_options *options, size_t heads, bool *is_first, struct chunks *out)
+{
+    const attn_relative_bias *relative = &options->relative_bias;
+    if (options->alibi && !options->alibi_slopes) {
+        begin_member(out, is_first, "alibi");
+        for (size_t h = 0; h < heads; h++) {
+            chunks_text(out, h == 0 ? "[" : ",");
+            write_computed(out, options->compute, attn_alibi_slope(heads, h));
+        }
+        chunks_text(out, "]");
+    }
+    if (relative->table) {
+        begin_member(out, is_first, "relative_bias");
+        chunks_format(out, "{\"num_buckets\":%zu,\"bidirectional\":%s,\"max_distance\":%lld}",
+                      relative->table->shape[0], relative->bidirectional ? "true" : "false",
+                      (long long)relative->max_distance);
+    }
 }
 
 static void write_dropout(const struct envelope *envelope, struct chunks *out)
@@ -182,7 +218,8 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
     chunks_format(out, ",\"num_heads\":%zu,\"kv_num_heads\":%zu,\"compute\":\"%s\",\"kernel\":", plan->dims.heads,
                   plan->dims.kv_heads, attn_dtype_name(plan->compute));
     chunks_json_string(out, attn_kernel_name(runtime->kernel));
-    write_mask(&envelope->request.masks, &plan->mask, &is_first, out);
+    write_mask(&envelope->request.masks, &plan->mask, has_distance_bias(options), &is_first, out);
+    write_distance_bias(options, plan->dims.heads, &is_first, out);
     if (options->softcap > 0) {
         begin_member(out, &is_first, "softcap");
         write_number(out, options->softcap);
@@ -196,16 +233,6 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
     write_selection(&options->queries, "queries", &is_first, out);
     write_selection(&options->keys, "keys", &is_first, out);
     chunks_text(out, "}");
-}
-
-/* A number of the compute type, which has its own shortest text. */
-static void write_computed(struct chunks *out, attn_dtype compute, double value)
-{
-    char text[NUMBER_TEXT_MAX];
-    if (compute == ATTN_F32 && isfinite(value))
-        chunks_bytes(out, text, (size_t)(number_write_f32(text, (float)value) - text));
-    else
-        write_number(out, value);
 }
 
 static void write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out)
@@ -278,6 +305,7 @@ size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan
         bound = add_product(bound, 1, tensor_write_bound(&plan->step[step], &style));
     }
     bound = add_product(bound, ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
+    bound = add_product(bound, options->alibi ? plan->dims.heads : 0, NUMBER_TEXT_MAX);
     bound = add_product(bound, options->heads.count, INTEGER_BYTES);
     bound = add_product(bound, options->queries.count, INTEGER_BYTES);
     bound = add_product(bound, options->keys.count, INTEGER_BYTES);

@@ -26,6 +26,15 @@ static struct chunk *new_chunk(attn_arena *arena, size_t capacity)
     return chunk;
 }
 
+static void link_chunk(struct chunks *chunks, struct chunk *chunk)
+{
+    if (chunks->last == NULL)
+        chunks->first = chunk;
+    else
+        chunks->last->next = chunk;
+    chunks->last = chunk;
+}
+
 /* Twice the last one, header included, within bounds; what is wanted when that is more, or when memory is short. */
 static struct chunk *add_chunk(struct chunks *chunks, size_t want)
 {
@@ -37,13 +46,8 @@ static struct chunk *add_chunk(struct chunks *chunks, size_t want)
     struct chunk *chunk = usual > want ? new_chunk(chunks->arena, usual) : NULL;
     if (chunk == NULL)
         chunk = new_chunk(chunks->arena, want);
-    if (chunk == NULL)
-        return NULL;
-    if (chunks->last == NULL)
-        chunks->first = chunk;
-    else
-        chunks->last->next = chunk;
-    chunks->last = chunk;
+    if (chunk != NULL)
+        link_chunk(chunks, chunk);
     return chunk;
 }
 
@@ -78,6 +82,35 @@ void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length)
 void chunks_text(struct chunks *chunks, const char *text)
 {
     chunks_bytes(chunks, text, strlen(text));
+}
+
+void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length)
+{
+    struct chunk *chunk = NULL;
+    if (chunks->is_ok && length > 0) {
+        chunk = new_chunk(chunks->arena, 0);
+        chunks->is_ok = chunk != NULL;
+    }
+    if (chunk == NULL)
+        return;
+    chunk->data = (char *)(uintptr_t)bytes; /* full from the beginning, so never written */
+    chunk->length = chunk->capacity = length;
+    link_chunk(chunks, chunk);
+    chunks->total_bytes += length;
+}
+
+char *chunks_join(const struct chunks *chunks)
+{
+    char *text = chunks->is_ok ? attn_arena_take(chunks->arena, chunks->total_bytes + 1, 1) : NULL;
+    if (text == NULL)
+        return NULL;
+    char *to = text;
+    for (const struct chunk *chunk = chunks->first; chunk != NULL; chunk = chunk->next) {
+        memcpy(to, chunk->data, chunk->length);
+        to += chunk->length;
+    }
+    *to = '\0';
+    return text;
 }
 
 void chunks_format(struct chunks *chunks, const char *format, ...)

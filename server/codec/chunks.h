@@ -26,6 +26,10 @@ char *chunks_reserve(struct chunks *chunks, size_t want);
 /* The first used bytes of the last reservation are content now. */
 void chunks_commit(struct chunks *chunks, size_t used);
 void chunks_text(struct chunks *chunks, const char *text);
+/* Appends bytes without copying them: they must stay as they are, as long as the chunks are used. */
+void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length);
+/* All of it as one terminated text in the arena; NULL without memory. */
+char *chunks_join(const struct chunks *chunks);
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length);
 void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* text as a JSON string with quotes: escapes controls, quote, backslash; the bytes must be UTF-8 (else U+FFFD). */

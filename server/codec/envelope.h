@@ -43,6 +43,26 @@ void envelope_prepare(void);
 ATTN_MUST_CHECK attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
                                             struct envelope *envelope, attn_error *err);
 
-enum { ENVELOPE_TEXT_MAX = 1 << 20, ENVELOPE_DEPTH_MAX = 32 };
+/* A tensor of a request that stands beside its JSON text, as bytes. */
+struct envelope_attachment {
+    const char *path;   /* "inputs.query", "weights.query.weight", "masks.attend": members joined by dots; UTF-8 */
+    attn_tensor tensor; /* contiguous, little-endian, of any type; data may be unaligned */
+};
+
+/*
+ * The same for a request whose tensors come, in part or all, as bytes: each attachment takes the place that its path
+ * names, by the same tables and checks, and its pointer in errors is that of the member ("/inputs/query"). text may be
+ * empty when there are attachments. A tensor of the type that is needed, aligned to its elements, is used where it lies
+ * and must outlive arena; any other is converted into arena by attn_convert, which loses nothing silently.
+ *   ATTN_ERR_FIELD     also: a member given both ways, an unknown path, bytes where no tensor is meant
+ *   ATTN_ERR_VALUE     also: a number that the needed type cannot hold, bool other than 0 and 1
+ *   ATTN_ERR_TOO_LARGE also: more than ENVELOPE_ATTACHMENTS_MAX attachments
+ */
+ATTN_MUST_CHECK attn_status envelope_decode_attached(const char *text, size_t length,
+                                                     const struct envelope_attachment *attachments, size_t count,
+                                                     envelope_kind kind, attn_arena *arena, struct envelope *envelope,
+                                                     attn_error *err);
+
+enum { ENVELOPE_TEXT_MAX = 1 << 20, ENVELOPE_DEPTH_MAX = 32, ENVELOPE_ATTACHMENTS_MAX = 256 };
 
 #endif

@@ -93,6 +93,24 @@ static attn_status decode_sliding_window(struct decoder *decoder, const struct n
     return status;
 }
 
+/* attn_masks: ids for queries and keys alike, or {query, key} */
+static attn_status decode_documents(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"query", decode_ids, offsetof(attn_masks, documents_query), MEMBER_ALWAYS},
+        {"key", decode_ids, offsetof(attn_masks, documents_key), MEMBER_ALWAYS},
+    };
+    attn_masks *masks = to;
+    bool is_tensor = json_object_get(node->json, "shape") || !json_is_object(node->json);
+    attn_status status = is_tensor ? decode_ids(decoder, node, &masks->documents_query)
+                                   : decode_members(decoder, node, members, COUNT(members), masks);
+    if (is_tensor)
+        masks->documents_key = masks->documents_query;
+    if (status == ATTN_OK && (!masks->documents_query || !masks->documents_key))
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\"", masks->documents_query ? "key" : "query");
+    return status;
+}
+
 static const struct member masks_members[] = {
     {"causal", decode_causal, 0, MEMBER_ALWAYS},
     {"attend", decode_flags_or_one, offsetof(attn_masks, attend), MEMBER_ALWAYS},
@@ -102,8 +120,8 @@ static const struct member masks_members[] = {
     {"query_lengths", decode_counts, offsetof(attn_masks, query_lengths), MEMBER_ALWAYS},
     {"window", decode_window, 0, MEMBER_ALWAYS},
     {"sliding_window", decode_sliding_window, 0, MEMBER_ALWAYS},
-    {.name = "documents", .scope = MEMBER_LATER},
-    {.name = "blocks", .scope = MEMBER_LATER},
+    {"documents", decode_documents, 0, MEMBER_ALWAYS},
+    {"blocks", decode_blocks, offsetof(attn_masks, blocks), MEMBER_ALWAYS},
 };
 
 const struct member_table masks_table = {"masks", masks_members, COUNT(masks_members)};

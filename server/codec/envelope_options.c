@@ -74,6 +74,39 @@ static attn_status decode_norm(struct decoder *decoder, const struct node *node,
     return decode_members(decoder, node, members, COUNT(members), options);
 }
 
+/* attn_options: alibi, alibi_slopes */
+static attn_status decode_alibi(struct decoder *decoder, const struct node *node, void *to)
+{
+    attn_options *options = to;
+    if (json_is_boolean(node->json))
+        return decode_bool(decoder, node, &options->alibi);
+    if (!json_is_array(node->json) && !json_is_object(node->json))
+        return node_fail_type(decoder, node, "true, false, or a list of slopes, one for each head");
+    return decode_tensor(decoder, node, &options->alibi_slopes);
+}
+
+/* int64_t */
+static attn_status decode_max_distance(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_integer(decoder, node, 1, INT64_MAX, to);
+}
+
+/* attn_relative_bias, as T5 has it by default */
+static attn_status decode_relative_bias(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"table", decode_tensor, offsetof(attn_relative_bias, table), MEMBER_ALWAYS},
+        {"bidirectional", decode_bool, offsetof(attn_relative_bias, bidirectional), MEMBER_ALWAYS},
+        {"max_distance", decode_max_distance, offsetof(attn_relative_bias, max_distance), MEMBER_ALWAYS},
+    };
+    attn_relative_bias *relative = to;
+    *relative = (attn_relative_bias){.bidirectional = true, .max_distance = 128};
+    attn_status status = decode_members(decoder, node, members, COUNT(members), relative);
+    if (status == ATTN_OK && !relative->table)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"table\"");
+    return status;
+}
+
 /* double from 0 to 1 */
 static attn_status decode_probability(struct decoder *decoder, const struct node *node, void *to)
 {
@@ -170,7 +203,6 @@ static attn_status decode_step(struct decoder *decoder, const struct node *node,
 #undef STEP_NAME
             "q_rotated",
         "k_rotated",
-        "sink",
         "present_key",
         "present_value",
     };
@@ -325,9 +357,9 @@ static const struct member options_members[] = {
     {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},
     {"digits", decode_digits, offsetof(struct envelope, digits), MEMBER_ALWAYS},
     {.name = "rope", .scope = MEMBER_LATER},
-    {.name = "alibi", .scope = MEMBER_LATER},
-    {.name = "relative_bias", .scope = MEMBER_LATER},
-    {.name = "sinks", .scope = MEMBER_LATER},
+    {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
+    {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
+    {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
     {.name = "qk_norm", .scope = MEMBER_LATER},
     {.name = "pool", .scope = MEMBER_LATER},
     {.name = "top_k", .scope = MEMBER_LATER},

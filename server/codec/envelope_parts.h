@@ -13,10 +13,23 @@ decode_function decode_flags;         /* bool */
 decode_function decode_flags_or_one;
 decode_function decode_counts; /* int64 */
 decode_function decode_counts_or_one;
+decode_function decode_ids; /* int64, one for each token */
+
+/* Whether elements of type from may become dtype at all; node is the dtype of a tensor, or a whole attachment. */
+attn_status check_kind(struct decoder *decoder, const struct node *node, attn_dtype dtype, attn_dtype from);
+/* Whether bytes that claim to be bool are all 0 or 1. */
+attn_status check_flags(struct decoder *decoder, const struct node *node, const uint8_t *flags, size_t count);
+
+/* envelope_attached.c: a marker for each attachment put into the tree of the request, whose root is an object. */
+attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count);
+/* An attachment as a tensor of dtype, in place when that can be. */
+attn_status decode_attached(struct decoder *decoder, const struct node *node,
+                            const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor);
 
 decode_function decode_inputs;  /* attn_inputs */
 decode_function decode_weights; /* attn_weights */
 decode_function decode_masks;   /* attn_masks */
+decode_function decode_blocks;  /* attn_blocks */
 decode_function decode_options; /* struct envelope */
 decode_function decode_tokens;  /* struct envelope: its inputs are decoded, the labels are counted against them */
 

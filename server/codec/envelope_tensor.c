@@ -126,6 +126,16 @@ static bool is_float(attn_dtype dtype)
     return dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_F16 || dtype == ATTN_BF16;
 }
 
+attn_status check_kind(struct decoder *decoder, const struct node *node, attn_dtype dtype, attn_dtype from)
+{
+    if (is_float(dtype) || !is_float(from))
+        return ATTN_OK;
+    const char *wanted = dtype == ATTN_BOOL ? "bool or an integer type" : "an integer type";
+    if (json_is_string(node->json))
+        return node_fail_value(decoder, node, wanted);
+    return node_fail(decoder, node, ATTN_ERR_VALUE, "must be of %s, received %s", wanted, attn_dtype_name(from));
+}
+
 /* Before any memory is taken: a shape may claim more than the text holds. */
 static attn_status check_length(struct decoder *decoder, const struct node *node, size_t bytes)
 {
@@ -148,7 +158,7 @@ static attn_status decode_bytes(struct decoder *decoder, const struct node *node
     return ATTN_OK;
 }
 
-static attn_status check_flags(struct decoder *decoder, const struct node *node, const uint8_t *flags, size_t count)
+attn_status check_flags(struct decoder *decoder, const struct node *node, const uint8_t *flags, size_t count)
 {
     uint8_t all = 0;
     for (size_t i = 0; i < count; i++)
@@ -193,9 +203,9 @@ static attn_status decode_binary(struct decoder *decoder, const struct node *par
     if (status != ATTN_OK)
         return status;
     struct node dtype_node = node_member(parent, "dtype");
-    if (!is_float(dtype) && is_float(from))
-        return node_fail_value(decoder, &dtype_node,
-                               dtype == ATTN_BOOL ? "bool or an integer type" : "an integer type");
+    status = check_kind(decoder, &dtype_node, dtype, from);
+    if (status != ATTN_OK)
+        return status;
     if (count > SIZE_MAX / sizeof(double))
         return node_fail(decoder, parent, ATTN_ERR_TOO_LARGE, "has more elements than memory can hold");
     status = check_length(decoder, &node, count * attn_dtype_bytes(from));
@@ -261,8 +271,11 @@ static attn_status decode_form(struct decoder *decoder, const struct node *node,
                                attn_tensor *tensor)
 {
     const struct tensor_text *lifted = lifted_array(decoder, node);
+    const struct envelope_attachment *attached = node_attached(decoder, node);
     if (lifted)
         return scan_lifted(decoder, node, lifted, dtype, tensor);
+    if (attached)
+        return decode_attached(decoder, node, attached, dtype, tensor);
     if (json_object_get(node->json, "data"))
         return decode_flat(decoder, node, dtype, tensor);
     if (json_object_get(node->json, "base64"))
@@ -312,6 +325,13 @@ attn_status decode_flags_or_one(struct decoder *decoder, const struct node *node
 
 attn_status decode_counts(struct decoder *decoder, const struct node *node, void *to)
 {
+    return decode_any(decoder, node, ATTN_I64, false, to);
+}
+
+attn_status decode_ids(struct decoder *decoder, const struct node *node, void *to)
+{
+    if (!json_is_array(node->json) && !json_is_object(node->json))
+        return node_fail_type(decoder, node, "a list of integers, or lists of them for each batch item");
     return decode_any(decoder, node, ATTN_I64, false, to);
 }
 

@@ -62,12 +62,26 @@ struct node node_element(const struct node *parent, size_t index)
         .parent = parent, .index = index, .json = json_array_get(parent->json, index), .is_plain = parent->is_plain};
 }
 
+/* The number in a marker; false when the value is none. */
+static bool read_marker(const struct node *node, size_t *number)
+{
+    const json_t *place = json_array_get(node->json, 0);
+    if (node->is_plain || json_array_size(node->json) != 1 || !json_is_integer(place))
+        return false;
+    *number = (size_t)json_integer_value(place);
+    return true;
+}
+
 const struct tensor_text *node_lifted(const struct decoder *decoder, const struct node *node)
 {
-    if (node->is_plain || json_array_size(node->json) != 1)
-        return NULL;
-    const json_t *place = json_array_get(node->json, 0);
-    return json_is_integer(place) ? &decoder->skim->lifted[json_integer_value(place)] : NULL;
+    size_t number;
+    return read_marker(node, &number) && number < decoder->skim->lifted_count ? &decoder->skim->lifted[number] : NULL;
+}
+
+const struct envelope_attachment *node_attached(const struct decoder *decoder, const struct node *node)
+{
+    size_t number, first = decoder->skim->lifted_count;
+    return read_marker(node, &number) && number >= first ? &decoder->attachments[number - first] : NULL;
 }
 
 static bool is_lifted_string(const struct tensor_text *lifted)
@@ -77,7 +91,7 @@ static bool is_lifted_string(const struct tensor_text *lifted)
 
 bool node_is_array(const struct decoder *decoder, const struct node *node)
 {
-    return json_is_array(node->json) && !is_lifted_string(node_lifted(decoder, node));
+    return json_is_array(node->json) && !is_lifted_string(node_lifted(decoder, node)) && !node_attached(decoder, node);
 }
 
 bool node_string(const struct decoder *decoder, const struct node *node, const char **text, size_t *length)
@@ -120,7 +134,10 @@ static size_t write_real(double value, char *to)
     return (size_t)(end - to);
 }
 
-/* A short simple value as it is: then true, and to is JSON. Else the name of its type: "object", "array", "string". */
+/*
+ * A short simple value as it is: then true, and to is JSON. Else the name of its type: "object", "array", "string",
+ * "binary tensor".
+ */
 static bool received_text(const struct decoder *decoder, const struct node *node, char *to, size_t size)
 {
     static const char *const names[] = {"object", "array", "string", "number", "number", "true", "false", "null"};
@@ -134,7 +151,10 @@ static bool received_text(const struct decoder *decoder, const struct node *node
     if (is_value)
         to[written] = '\0';
     else
-        snprintf(to, size, "%s", is_string ? "string" : names[json_typeof(node->json)]);
+        snprintf(to, size, "%s",
+                 is_string                      ? "string"
+                 : node_attached(decoder, node) ? "binary tensor"
+                                                : names[json_typeof(node->json)]);
     return is_value;
 }
 

@@ -28,6 +28,7 @@ struct member_table {
 struct decoder {
     attn_arena *arena;
     const struct skim *skim;
+    const struct envelope_attachment *attachments; /* their markers are numbered on from those of skim */
     envelope_kind kind;
     const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
     const struct member_table *const *sections; /* up to NULL: where a member may belong that is unknown where it is */
@@ -70,6 +71,8 @@ struct node node_element(const struct node *parent, size_t index);
 
 /* The piece of the body that a marker in the envelope stands for; NULL when the value is no marker. */
 const struct tensor_text *node_lifted(const struct decoder *decoder, const struct node *node);
+/* The attachment that it stands for instead, likewise. */
+const struct envelope_attachment *node_attached(const struct decoder *decoder, const struct node *node);
 bool node_is_array(const struct decoder *decoder, const struct node *node);
 /* The value of a string, lifted or not; false when it is none. Not terminated; may hold a NUL if it was escaped. */
 bool node_string(const struct decoder *decoder, const struct node *node, const char **text, size_t *length);

@@ -13,6 +13,7 @@
 
 #include "codec/base64.h"
 #include "codec/number_write.h"
+#include "codec/tensor_gather.h"
 
 enum {
     BLOCK = 252,               /* elements gathered at a time; a multiple of 3, for base64 */
@@ -44,30 +45,6 @@ static size_t element_bytes_max(attn_dtype dtype, const struct tensor_style *sty
     /* "-0.0000" or "-." with "e-308" go around the digits; an integer without exponent has up to 16. */
     size_t digits = style->digits > 0 ? (size_t)style->digits : dtype == ATTN_F32 ? 9 : 17;
     return digits < 10 ? 17 : digits + 7;
-}
-
-/* Copies elements [from, from + count) of the row-major order together. */
-static void gather(void *to, const attn_tensor *tensor, size_t from, size_t count)
-{
-    size_t size = attn_dtype_bytes(tensor->dtype);
-    size_t columns = tensor->rank == 0 ? 1 : tensor->shape[tensor->rank - 1];
-    ptrdiff_t step = tensor->rank == 0 ? 1 : tensor->stride[tensor->rank - 1];
-    char *out = to;
-    while (count > 0) {
-        size_t column = from % columns, row = from / columns;
-        size_t run = columns - column < count ? columns - column : count;
-        ptrdiff_t offset = (ptrdiff_t)column * step;
-        for (int d = tensor->rank - 1; d-- > 0; row /= tensor->shape[d])
-            offset += (ptrdiff_t)(row % tensor->shape[d]) * tensor->stride[d];
-        const char *at = (const char *)tensor->data + offset * (ptrdiff_t)size;
-        if (step == 1)
-            memcpy(out, at, run * size);
-        for (size_t i = 0; step != 1 && i < run; i++)
-            memcpy(out + i * size, at + (ptrdiff_t)i * step * (ptrdiff_t)size, size);
-        out += run * size;
-        from += run;
-        count -= run;
-    }
 }
 
 static char *put(char *to, const char *text)
@@ -168,7 +145,7 @@ static char *put_block(char *to, const struct writer *writer, size_t from, size_
 {
     union block block;
     if (!writer->is_hollow)
-        gather(&block, &writer->elements, from, count);
+        tensor_gather(&block, &writer->elements, from, count);
     size_t columns = writer->inner_levels > 0 ? writer->elements.shape[writer->elements.rank - 1] : writer->count;
     size_t column = from % columns;
     for (size_t i = 0; i < count;) {
@@ -362,7 +339,7 @@ static void encode_piece(void *argument, size_t index, size_t worker)
     for (size_t from = index * PIECE; from < end; from += BLOCK) {
         union block block;
         size_t count = end - from < BLOCK ? end - from : BLOCK;
-        gather(&block, stretch->tensor, stretch->first + from, count);
+        tensor_gather(&block, stretch->tensor, stretch->first + from, count);
         make_portable(&block, stretch->tensor->dtype, count);
         base64_encode(stretch->to + base64_encoded_length(from * size), &block, count * size);
     }

@@ -11,6 +11,8 @@
 /* Of fields and first line together: what proxies allow, and well below what the library has room for. */
 enum { HEADER_MAX = 32 << 10 };
 
+enum { NAMES_MAX = 256, PARAMETERS_MAX = 16 };
+
 static bool is_id(const char *text)
 {
     const size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
@@ -67,16 +69,22 @@ static bool find_route(struct request *request)
         refuse_path(request);
     else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
         reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
-    else if ((request->route = route_find(request->parts.path, request->method)) == NULL)
+    else if ((request->route = route_find(request->parts.path, request->method, request->names)) == NULL)
         reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, methods);
     return request->route != NULL;
 }
 
 static bool is_acceptable(struct request *request)
 {
-    if (request->route->is_probe || negotiate_takes_json(&request->fields.accept))
+    char names[NAMES_MAX];
+    const unsigned offers = request->route->offers;
+    request->answer_media = negotiate_choose(&request->fields.accept, offers);
+    if (request->answer_media == MEDIA_COUNT && request->route->is_probe)
+        request->answer_media = MEDIA_JSON;
+    if (request->answer_media < MEDIA_COUNT)
         return true;
-    reply_refuse(request, PROBLEM_NOT_ACCEPTABLE, "this path answers application/json, which Accept excludes");
+    reply_refuse(request, PROBLEM_NOT_ACCEPTABLE, "Accept excludes all that this path answers: %s",
+                 negotiate_names(offers, names, sizeof names));
     return false;
 }
 
@@ -89,14 +97,36 @@ static bool is_expectation_known(struct request *request)
     return false;
 }
 
-static bool is_query_empty(struct request *request)
+/* The parameter as two terminated texts in the arena; false: the reply refuses it. */
+static bool read_parameter(struct request *request, struct text_span name, struct text_span value)
 {
-    char name[64];
-    target_parameter(&request->parts, name, sizeof name);
-    if (name[0] == '\0')
-        return true;
-    reply_refuse(request, PROBLEM_PARAMETER, "query parameter \"%s\" is not known; options belong into the body", name);
-    return false;
+    char *texts = attn_arena_take(request->arena, 1, name.length + value.length + 2);
+    if (texts == NULL)
+        reply_refuse(request, PROBLEM_BUSY, "no memory for the query of this request");
+    else if (!target_decode(name, texts) || !target_decode(value, texts + name.length + 1))
+        reply_refuse(request, PROBLEM_PARAMETER, "query parameter \"%.*s\" is not percent-encoded text",
+                     name.length < 64 ? (int)name.length : 64, name.at);
+    else
+        request->parameters[request->parameter_count++] = (struct call_parameter){texts, texts + name.length + 1};
+    return request->reply.status == 0;
+}
+
+static bool are_parameters_welcome(struct request *request)
+{
+    struct text_span query = request->parts.query, name, value;
+    if (query.length > 0)
+        request->parameters = attn_arena_take(request->arena, PARAMETERS_MAX, sizeof *request->parameters);
+    while (request->reply.status == 0 && target_next_parameter(&query, &name, &value)) {
+        if (!request->route->takes_parameters)
+            reply_refuse(request, PROBLEM_PARAMETER,
+                         "query parameter \"%.*s\" is not known; options belong into the body",
+                         name.length < 64 ? (int)name.length : 64, name.at);
+        else if (request->parameters == NULL || request->parameter_count == PARAMETERS_MAX)
+            reply_refuse(request, PROBLEM_PARAMETER, "the query has more than %d parameters", PARAMETERS_MAX);
+        else
+            (void)read_parameter(request, name, value);
+    }
+    return request->reply.status == 0;
 }
 
 static bool is_length_welcome(struct request *request)
@@ -113,21 +143,39 @@ static bool is_length_welcome(struct request *request)
 
 static bool is_type_welcome(struct request *request)
 {
+    char names[NAMES_MAX];
     const struct guard_fields *fields = &request->fields;
-    if (fields->content_encoding != NULL && !text_equal_fold(text_span_of(fields->content_encoding), "identity"))
-        reply_refuse(request, PROBLEM_ENCODING, "Content-Encoding %.64s is not supported; send the body as it is",
+    if (!negotiate_body_coding(fields->content_encoding, &request->body_coding))
+        reply_refuse(request, PROBLEM_ENCODING,
+                     "Content-Encoding %.64s is not supported; send the body as it is, or in gzip or zstd",
                      fields->content_encoding);
-    else if (!negotiate_is_json(fields->content_type))
+    else if ((request->body_media = negotiate_body(fields->content_type, request->route->reads)) == MEDIA_COUNT)
         reply_refuse(request, PROBLEM_MEDIA_TYPE,
-                     "Content-Type is %.96s; expected application/json in UTF-8 (curl: -H 'Content-Type: "
-                     "application/json')",
-                     fields->content_type);
+                     "Content-Type is %.96s; expected %s, text in UTF-8 (curl: -H 'Content-Type: application/json')",
+                     fields->content_type == NULL ? "missing" : fields->content_type,
+                     negotiate_names(request->route->reads, names, sizeof names));
     return request->reply.status == 0;
+}
+
+/* How much of the body is JSON, in the Open Inference Protocol's binary form. */
+static bool is_split_welcome(struct request *request)
+{
+    const char *given = request->fields.json_bytes;
+    uint64_t bytes;
+    if (given == NULL)
+        return true;
+    request->has_json_bytes = text_read_count(given, &bytes) && bytes <= SIZE_MAX;
+    request->json_bytes = request->has_json_bytes ? (size_t)bytes : 0;
+    if (!request->has_json_bytes)
+        reply_refuse(request, PROBLEM_BAD_REQUEST,
+                     "Inference-Header-Content-Length is %.64s; expected a number of bytes", given);
+    return request->has_json_bytes;
 }
 
 static bool is_body_welcome(struct request *request)
 {
-    return is_query_empty(request) && is_length_welcome(request) && is_type_welcome(request);
+    return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
+           is_type_welcome(request);
 }
 
 bool admission_admits(struct request *request, const char *method, const char *version)

@@ -20,12 +20,14 @@ const char *cors_allowed_origin(const char *setting, const char *origin)
     return NULL;
 }
 
-/* An answer that depends on Origin says so, or a cache would hand one page the permission of another. */
+bool cors_varies(const char *setting)
+{
+    return strcmp(setting, "*") != 0 && strcmp(setting, "none") != 0;
+}
+
 void cors_add_fields(struct MHD_Response *response, const char *setting, const char *origin, const char *methods)
 {
     const char *allowed = cors_allowed_origin(setting, origin);
-    if (strcmp(setting, "*") != 0 && strcmp(setting, "none") != 0)
-        MHD_add_response_header(response, "Vary", "Origin");
     if (allowed == NULL)
         return;
     MHD_add_response_header(response, "Access-Control-Allow-Origin", allowed);
@@ -36,6 +38,6 @@ void cors_add_fields(struct MHD_Response *response, const char *setting, const c
     }
     MHD_add_response_header(response, "Access-Control-Allow-Methods", methods);
     MHD_add_response_header(response, "Access-Control-Allow-Headers",
-                            "Accept, Content-Type, If-Match, If-None-Match, X-Request-Id");
+                            "Accept, Content-Encoding, Content-Type, If-Match, If-None-Match, X-Request-Id");
     MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
 }

@@ -7,28 +7,23 @@
 #define HTTP_DAEMON_H
 
 #include "log.h"
-#include "service/attend.h"
+#include "service/call.h"
 #include "service/executor.h"
 #include "service/health.h"
 
 struct http_server;
-
-/* What answers a POST: attend_run, or what a test puts in its place. Runs in a compute thread. */
-typedef attn_status http_attend(envelope_kind kind, const char *body, size_t body_bytes,
-                                const struct attend_limits *limits, const attn_runtime *runtime, struct chunks *out,
-                                struct attend_times *times, attn_error *err);
 
 /* All pointers are borrowed until http_daemon_stop. */
 struct http_setup {
     const char *host, *port; /* host "": every address; port "0": a free one */
     const char *cors_origin; /* "*", "none", or a list separated by commas */
     unsigned io_threads, connections, idle_timeout_s, receive_timeout_s;
-    unsigned deadline_s;         /* from the end of a body to its answer */
-    attn_budget *budget;         /* of all requests together */
-    bool cancels_on_half_close;  /* a client that closed its sending half is taken for gone */
-    size_t max_body_bytes;       /* below limits.memory_bytes */
-    struct attend_limits limits; /* memory_bytes is the ceiling of a request's arena */
-    http_attend *attend;
+    unsigned deadline_s;        /* from the end of a body to its answer */
+    attn_budget *budget;        /* of all requests together */
+    bool cancels_on_half_close; /* a client that closed its sending half is taken for gone */
+    size_t max_body_bytes;      /* below limits.memory_bytes */
+    struct call_limits limits;  /* memory_bytes is the ceiling of a request's arena */
+    service_function *instead;  /* what a test puts in the place of every service; else NULL */
     struct executor *executor;
     const struct log *log;
     struct health_facts facts; /* http_library is filled in by the server */

@@ -64,8 +64,10 @@ static const struct kept_field kept_fields[] = {
     {"Expect", offsetof(struct guard_fields, expect)},
     {"Content-Type", offsetof(struct guard_fields, content_type)},
     {"Content-Encoding", offsetof(struct guard_fields, content_encoding)},
+    {"Accept-Encoding", offsetof(struct guard_fields, accept_encoding)},
     {"Origin", offsetof(struct guard_fields, origin)},
     {"X-Request-Id", offsetof(struct guard_fields, request_id)},
+    {"Inference-Header-Content-Length", offsetof(struct guard_fields, json_bytes)},
     {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
 };
 

@@ -4,7 +4,9 @@
 #include "http/negotiate.h"
 
 #include <ctype.h>
-#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 #include "text.h"
 
@@ -40,6 +42,17 @@ static void improve(struct media_wish *wish, int precision, int quality)
         *wish = (struct media_wish){precision, quality};
 }
 
+/* How precisely a range such as "image/" + "*" names the media type; 0: not at all. */
+static int precision_of(struct text_span range, const char *name)
+{
+    const size_t type = strcspn(name, "/") + 1;
+    if (text_equal(range, "*/*"))
+        return 1;
+    if (range.length == type + 1 && range.at[type] == '*' && strncasecmp(range.at, name, type) == 0)
+        return 2;
+    return text_equal_fold(range, name) ? 3 : 0;
+}
+
 void negotiate_add(struct negotiation *negotiation, const char *accept)
 {
     struct text_span rest = text_span_of(accept), element, range;
@@ -48,37 +61,83 @@ void negotiate_add(struct negotiation *negotiation, const char *accept)
             continue;
         negotiation->is_given = true;
         const int quality = quality_of(element);
-        if (quality < 0)
-            continue;
-        const bool is_any = text_equal(range, "*/*"), is_application = text_equal_fold(range, "application/*");
-        if (is_any || is_application || text_equal_fold(range, "application/json"))
-            improve(&negotiation->json, is_any ? 1 : is_application ? 2 : 3, quality);
-        if (is_any || is_application || text_equal_fold(range, "application/problem+json"))
-            improve(&negotiation->problem, is_any ? 1 : is_application ? 2 : 3, quality);
-        const bool is_text = text_equal_fold(range, "text/*");
-        if (is_any || is_text || text_equal_fold(range, "text/html"))
-            improve(&negotiation->html, is_any ? 1 : is_text ? 2 : 3, quality);
+        for (int media = 0; media < MEDIA_COUNT && quality >= 0; media++) {
+            const int precision = precision_of(range, media_name((enum media)media));
+            if (precision > 0)
+                improve(&negotiation->wish[media], precision, quality);
+        }
     }
 }
 
-bool negotiate_takes_json(const struct negotiation *negotiation)
+static bool is_better(struct media_wish a, struct media_wish b)
 {
-    const struct media_wish *problem = &negotiation->problem;
-    return !negotiation->is_given || negotiation->json.quality > 0 || (problem->precision == 3 && problem->quality > 0);
+    return a.quality > b.quality || (a.quality == b.quality && a.precision > b.precision);
+}
+
+enum media negotiate_choose(const struct negotiation *negotiation, unsigned offered)
+{
+    const struct media_wish any = {1, 1000}, problem = negotiation->wish[MEDIA_PROBLEM];
+    struct media_wish best = {0, 0};
+    enum media chosen = MEDIA_COUNT;
+    for (int media = 0; media < MEDIA_COUNT; media++) {
+        if (!(offered & MEDIA_BIT(media)))
+            continue;
+        struct media_wish wish = negotiation->is_given ? negotiation->wish[media] : any;
+        if (media == MEDIA_JSON && wish.quality == 0 && problem.precision == 3)
+            wish = problem;
+        if (wish.quality > 0 && is_better(wish, best)) {
+            best = wish;
+            chosen = (enum media)media;
+        }
+    }
+    return chosen;
 }
 
 bool negotiate_prefers_problem(const struct negotiation *negotiation)
 {
-    const struct media_wish *json = &negotiation->json, *problem = &negotiation->problem;
+    const struct media_wish *json = &negotiation->wish[MEDIA_JSON], *problem = &negotiation->wish[MEDIA_PROBLEM];
     return problem->precision == 3 && problem->quality > 0 &&
            (problem->quality > json->quality || (problem->quality == json->quality && json->precision < 3));
 }
 
-bool negotiate_prefers_html(const struct negotiation *negotiation)
+/* "x-gzip" is gzip's name of old (RFC 9110, section 8.4.1.3). */
+static bool names_coding(struct text_span name, enum coding coding)
 {
-    const struct media_wish *json = &negotiation->json, *html = &negotiation->html;
-    return html->quality > 0 &&
-           (html->quality > json->quality || (html->quality == json->quality && html->precision > json->precision));
+    return text_equal_fold(name, coding_name(coding)) || (coding == CODING_GZIP && text_equal_fold(name, "x-gzip"));
+}
+
+enum coding negotiate_coding(const char *accept_encoding, unsigned offered)
+{
+    struct media_wish wish[CODING_COUNT + 1] = {[CODING_IDENTITY] = {1, 1}}, best = {0, 0};
+    struct text_span rest = text_span_of(accept_encoding == NULL ? "" : accept_encoding), element, name;
+    while (text_next(&rest, ',', &element)) {
+        if (!text_next(&element, ';', &name))
+            continue;
+        const int quality = quality_of(element);
+        for (int coding = 0; coding <= CODING_COUNT && quality >= 0; coding++)
+            if (text_equal(name, "*") || names_coding(name, (enum coding)coding))
+                improve(&wish[coding], text_equal(name, "*") ? 1 : 3, quality);
+    }
+    enum coding chosen = CODING_IDENTITY;
+    for (int coding = 0; coding <= CODING_COUNT; coding++)
+        if (((offered | CODING_BIT(CODING_IDENTITY)) & CODING_BIT(coding)) && wish[coding].quality > best.quality) {
+            best = wish[coding];
+            chosen = (enum coding)coding;
+        }
+    return chosen;
+}
+
+bool negotiate_body_coding(const char *content_encoding, enum coding *coding)
+{
+    *coding = CODING_IDENTITY;
+    if (content_encoding == NULL)
+        return true;
+    for (int known = 0; known <= CODING_COUNT; known++)
+        if (names_coding(text_trim(text_span_of(content_encoding)), (enum coding)known)) {
+            *coding = (enum coding)known;
+            return true;
+        }
+    return false;
 }
 
 static bool is_utf8_name(struct text_span name)
@@ -88,18 +147,39 @@ static bool is_utf8_name(struct text_span name)
     return text_equal_fold(name, "utf-8") || text_equal_fold(name, "utf8");
 }
 
-bool negotiate_is_json(const char *content_type)
+static bool is_utf8(struct text_span parameters)
 {
-    if (content_type == NULL)
-        return true;
     static const char charset[] = "charset=";
     const size_t length = sizeof charset - 1;
-    struct text_span rest = text_span_of(content_type), piece;
-    if (!text_next(&rest, ';', &piece) || !text_equal_fold(piece, "application/json"))
-        return false;
-    while (text_next(&rest, ';', &piece))
+    struct text_span piece;
+    while (text_next(&parameters, ';', &piece))
         if (piece.length > length && text_equal_fold((struct text_span){piece.at, length}, charset) &&
             !is_utf8_name((struct text_span){piece.at + length, piece.length - length}))
             return false;
     return true;
+}
+
+enum media negotiate_body(const char *content_type, unsigned read)
+{
+    struct text_span rest, name;
+    if (content_type == NULL)
+        return read & MEDIA_BIT(MEDIA_JSON) ? MEDIA_JSON : MEDIA_COUNT;
+    rest = text_span_of(content_type);
+    if (!text_next(&rest, ';', &name))
+        return MEDIA_COUNT;
+    for (int media = 0; media < MEDIA_COUNT; media++)
+        if ((read & MEDIA_BIT(media)) && text_equal_fold(name, media_name((enum media)media)) && is_utf8(rest))
+            return (enum media)media;
+    return MEDIA_COUNT;
+}
+
+const char *negotiate_names(unsigned set, char *text, size_t size)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (int media = 0; media < MEDIA_COUNT && length < size; media++)
+        if (set & MEDIA_BIT(media))
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "",
+                                       media_name((enum media)media));
+    return text;
 }

@@ -5,6 +5,10 @@
 #define HTTP_NEGOTIATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "codec/coding.h"
+#include "codec/media.h"
 
 /* The best word that Accept has for one media type. */
 struct media_wish {
@@ -15,20 +19,34 @@ struct media_wish {
 /* All that the Accept lines of one request say about what we can send. Begins as zero bytes. */
 struct negotiation {
     bool is_given;
-    struct media_wish json, problem, html;
+    struct media_wish wish[MEDIA_COUNT];
 };
 
 /* Takes one Accept line in; there may be several. Elements that make no sense are passed over. */
 void negotiate_add(struct negotiation *negotiation, const char *accept);
-/* Naming application/problem+json will do: it is JSON, and an answer that is no error has one type only. */
-bool negotiate_takes_json(const struct negotiation *negotiation);
+/*
+ * The media type of those offered (a set of MEDIA_BIT) that Accept likes best: by quality, then by how precisely it is
+ * named, then in our own order. MEDIA_COUNT when it allows none. Naming application/problem+json allows JSON: an
+ * answer that is no error has one JSON type only.
+ */
+enum media negotiate_choose(const struct negotiation *negotiation, unsigned offered);
 /* Whether errors should go out as application/problem+json. */
 bool negotiate_prefers_problem(const struct negotiation *negotiation);
 
-/* Whether Accept would rather have text/html than JSON, as browsers say; one that takes anything would not. */
-bool negotiate_prefers_html(const struct negotiation *negotiation);
+/*
+ * The content coding of those offered (a set of CODING_BIT) that Accept-Encoding likes best; when it likes none, or is
+ * NULL (no such field): CODING_IDENTITY.
+ */
+enum coding negotiate_coding(const char *accept_encoding, unsigned offered);
+/* The coding that Content-Encoding names; NULL: CODING_IDENTITY. False when it is none of ours, or several. */
+bool negotiate_body_coding(const char *content_encoding, enum coding *coding);
 
-/* Whether a body of this Content-Type is JSON in UTF-8; NULL (no such field) is taken for it. */
-bool negotiate_is_json(const char *content_type);
+/*
+ * The media type among those read (a set of MEDIA_BIT) that a Content-Type names; NULL (no such field) is taken for
+ * JSON. MEDIA_COUNT when it is another, or text that is not UTF-8.
+ */
+enum media negotiate_body(const char *content_type, unsigned read);
+/* Writes the names of a set as a list: "application/json, text/csv". Returns text. */
+const char *negotiate_names(unsigned set, char *text, size_t size);
 
 #endif

@@ -38,67 +38,33 @@ EMBEDDED page_policy[];
 EMBEDDED page_plain_tag[];
 EMBEDDED page_gzip_tag[];
 
-/* What both share: a cache must not hand HTML to a program, nor gzip to who cannot read it. */
-#define VARIES {"Vary", "Accept, Accept-Encoding"}
-
 #define GUARDED                                                                                                        \
-    VARIES, {"Cache-Control", "no-cache"}, {"Content-Security-Policy", page_policy},                                   \
-        {"X-Content-Type-Options", "nosniff"}, {"X-Frame-Options", "DENY"}, {"Referrer-Policy", "no-referrer"},        \
-        {"Cross-Origin-Opener-Policy", "same-origin"}
+    {"Cache-Control", "no-cache"}, {"Content-Security-Policy", page_policy}, {"X-Content-Type-Options", "nosniff"},    \
+        {"X-Frame-Options", "DENY"}, {"Referrer-Policy", "no-referrer"},                                               \
+    {                                                                                                                  \
+        "Cross-Origin-Opener-Policy", "same-origin"                                                                    \
+    }
 
-static const struct reply_field index_fields[] = {VARIES, {NULL, NULL}};
 static const struct reply_field plain_fields[] = {GUARDED, {"ETag", page_plain_tag}, {NULL, NULL}};
-static const struct reply_field gzip_fields[] = {
-    GUARDED, {"ETag", page_gzip_tag}, {"Content-Encoding", "gzip"}, {NULL, NULL}};
+static const struct reply_field gzip_fields[] = {GUARDED, {"ETag", page_gzip_tag}, {NULL, NULL}};
 
-struct visit {
-    bool takes_gzip, refuses_gzip; /* by name, or by "*;q=0" */
-    bool has_page;                 /* If-None-Match names what we would send */
-    const char *tag;
+struct known_page {
+    const char *tag; /* of what we would send */
+    bool is_known;   /* If-None-Match names it */
 };
 
-static bool is_zero_quality(struct text_span parameters)
-{
-    struct text_span parameter;
-    while (text_next(&parameters, ';', &parameter))
-        if (parameter.length > 2 && parameter.at[1] == '=' && (parameter.at[0] | 0x20) == 'q')
-            return strspn(parameter.at + 2, "0.") >= parameter.length - 2;
-    return false;
-}
-
-static void read_encodings(struct visit *visit, const char *value)
-{
-    struct text_span rest = text_span_of(value), element, name;
-    while (text_next(&rest, ',', &element)) {
-        if (!text_next(&element, ';', &name))
-            continue;
-        const bool is_gzip = text_equal_fold(name, "gzip") || text_equal_fold(name, "x-gzip");
-        if (is_gzip && is_zero_quality(element))
-            visit->refuses_gzip = true;
-        else if (is_gzip || (text_equal(name, "*") && !is_zero_quality(element)))
-            visit->takes_gzip = true;
-    }
-}
-
 /* Weak comparison (RFC 9110, section 13.1.2). */
-static void read_tags(struct visit *visit, const char *value)
+static void read_tags(struct known_page *known, const char *value)
 {
     struct text_span rest = text_span_of(value), tag;
     while (text_next(&rest, ',', &tag)) {
         if (tag.length > 2 && strncmp(tag.at, "W/", 2) == 0)
             tag = (struct text_span){tag.at + 2, tag.length - 2};
-        visit->has_page |= text_equal(tag, "*") || text_equal(tag, visit->tag);
+        known->is_known |= text_equal(tag, "*") || text_equal(tag, known->tag);
     }
 }
 
-static enum MHD_Result read_encoding_field(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    (void)kind;
-    if (value != NULL && text_equal_fold(text_span_of(name), "Accept-Encoding"))
-        read_encodings(cls, value);
-    return MHD_YES;
-}
-
+/* The field may stand there several times. */
 static enum MHD_Result read_tag_field(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     (void)kind;
@@ -107,19 +73,19 @@ static enum MHD_Result read_tag_field(void *cls, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-static void answer_page(struct request *request)
+static void answer_html(struct request *request)
 {
-    struct visit visit = {0};
-    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, read_encoding_field, &visit);
-    const bool is_gzip = visit.takes_gzip && !visit.refuses_gzip;
-    visit.tag = is_gzip ? page_gzip_tag : page_plain_tag;
-    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, read_tag_field, &visit);
-
     const struct text_span plain = {page_plain_begin, (size_t)(page_plain_end - page_plain_begin)};
     const struct text_span gzip = {page_gzip_begin, (size_t)(page_gzip_end - page_gzip_begin)};
-    reply_constant(request, "text/html; charset=utf-8", is_gzip ? gzip : plain);
+    const enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_BIT(CODING_GZIP));
+    const bool is_gzip = coding == CODING_GZIP;
+    struct known_page known = {is_gzip ? page_gzip_tag : page_plain_tag, false};
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, read_tag_field, &known);
+
+    reply_constant(request, MEDIA_HTML, is_gzip ? gzip : plain);
+    request->reply.coding = coding;
     request->reply.fields = is_gzip ? gzip_fields : plain_fields;
-    if (visit.has_page) {
+    if (known.is_known) {
         request->reply.status = MHD_HTTP_NOT_MODIFIED;
         request->reply.content_type = NULL;
     }
@@ -127,10 +93,9 @@ static void answer_page(struct request *request)
 
 void page_answer(struct request *request)
 {
-    if (negotiate_prefers_html(&request->fields.accept)) {
-        answer_page(request);
-        return;
-    }
-    health_write_index(reply_begin_json(request, MHD_HTTP_OK));
-    request->reply.fields = index_fields;
+    if (request->answer_media == MEDIA_HTML)
+        answer_html(request);
+    else
+        health_write_index(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+    request->reply.is_negotiated = true;
 }

@@ -12,8 +12,6 @@
 #include "http/cors.h"
 #include "http/request.h"
 
-static const char json_type[] = "application/json", problem_type[] = "application/problem+json";
-
 /* Sent when there is no memory to write anything better. */
 static const char no_memory_text[] =
     "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
@@ -54,30 +52,26 @@ static const struct outcome problems[] = {
 #undef REPLY_PROBLEM_ROW
 };
 
-static void begin(struct request *request, unsigned status, const char *content_type)
+struct chunks *reply_begin(struct request *request, unsigned status, enum media media)
 {
     request->reply = (struct reply){
         .status = status,
-        .content_type = content_type,
+        .content_type = media_name(media),
+        .coding = CODING_IDENTITY,
         .chunks = chunks_begin(request->arena),
     };
-}
-
-struct chunks *reply_begin_json(struct request *request, unsigned status)
-{
-    begin(request, status, json_type);
     return &request->reply.chunks;
 }
 
-void reply_constant(struct request *request, const char *content_type, struct text_span text)
+void reply_constant(struct request *request, enum media media, struct text_span text)
 {
-    begin(request, MHD_HTTP_OK, content_type);
+    reply_begin(request, MHD_HTTP_OK, media);
     request->reply.constant = text;
 }
 
 void reply_options(struct request *request, const char *allow, bool is_preflight)
 {
-    begin(request, MHD_HTTP_NO_CONTENT, NULL);
+    request->reply = (struct reply){.status = MHD_HTTP_NO_CONTENT, .coding = CODING_IDENTITY};
     request->reply.is_preflight = is_preflight;
     snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
 }
@@ -85,7 +79,7 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 static void reply_error(struct request *request, struct outcome outcome, const attn_error *error)
 {
     const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
-    begin(request, outcome.status, as_problem ? problem_type : json_type);
+    reply_begin(request, outcome.status, as_problem ? MEDIA_PROBLEM : MEDIA_JSON);
     answer_write_error(error, outcome.type, outcome.title, (int)outcome.status, request->id, &request->reply.chunks);
     if (outcome.status == MHD_HTTP_SERVICE_UNAVAILABLE)
         request->reply.retry_after_s = executor_retry_after_s(request->server->setup.executor);
@@ -103,9 +97,45 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
         route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
 }
 
-void reply_failure(struct request *request, const attn_error *error)
+void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
-    reply_error(request, outcome_of_status(error->status), error);
+    switch (refusal) {
+    case CALL_FAILED:
+        reply_error(request, outcome_of_status(error->status), error);
+        break;
+    case CALL_NOT_FOUND:
+        reply_error(request, problems[PROBLEM_NOT_FOUND], error);
+        break;
+    }
+}
+
+/* Text always shrinks, pictures never; numbers in binary form may or may not. */
+static bool is_worth_compressing(struct request *request, enum media media)
+{
+    const struct chunks *chunks = &request->reply.chunks;
+    if (chunks->total_bytes < CODING_WORTH_BYTES || media == MEDIA_PNG)
+        return false;
+    if (media != MEDIA_SAFETENSORS && media != MEDIA_BINARY)
+        return true;
+    return coding_is_worth(chunks->last->data, chunks->last->length, request->arena);
+}
+
+bool reply_compress(struct request *request, enum media media)
+{
+    struct reply *reply = &request->reply;
+    const enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
+    reply->is_negotiated = true;
+    if (coding == CODING_IDENTITY || !is_worth_compressing(request, media))
+        return reply->chunks.is_ok;
+    struct compressor *compressor = compressor_begin(coding, request->arena);
+    struct chunks compressed = chunks_begin(request->arena);
+    if (compressor == NULL)
+        return false;
+    for (const struct chunk *chunk = reply->chunks.first; chunk != NULL; chunk = chunk->next)
+        compressor_take(compressor, chunk->data, chunk->length, chunk->next == NULL, &compressed);
+    reply->coding = coding;
+    reply->chunks = compressed;
+    return compressed.is_ok;
 }
 
 bool reply_lay_out(struct request *request)
@@ -140,7 +170,10 @@ static struct MHD_Response *response_of_pieces(struct request *request)
         reply->sent_bytes = reply->chunks.total_bytes;
         return MHD_create_response_from_iovec(reply->pieces, reply->piece_count, NULL, NULL);
     }
-    *reply = (struct reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE, .content_type = json_type, .retry_after_s = 1};
+    *reply = (struct reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                            .content_type = media_name(MEDIA_JSON),
+                            .coding = CODING_IDENTITY,
+                            .retry_after_s = 1};
     reply->sent_bytes = sizeof no_memory_text - 1;
     return response_of_text(text_span_of(no_memory_text));
 }
@@ -173,23 +206,40 @@ static void add_timing(struct MHD_Response *response, const struct request_clock
     add_field(response, "Server-Timing", text);
 }
 
+/* In one field: a second one is more than some caches read. */
+static void add_vary(struct MHD_Response *response, bool is_negotiated, bool by_origin)
+{
+    if (is_negotiated)
+        add_field(response, MHD_HTTP_HEADER_VARY,
+                  by_origin ? "Accept, Accept-Encoding, Origin" : "Accept, Accept-Encoding");
+    else if (by_origin)
+        add_field(response, MHD_HTTP_HEADER_VARY, "Origin");
+}
+
 static void add_fields(struct MHD_Response *response, const struct request *request)
 {
     const struct reply *reply = &request->reply;
-    char seconds[16];
+    char number[24];
     add_field(response, "X-Request-Id", request->id);
     if (reply->content_type != NULL)
         add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
         add_field(response, field->name, field->value);
+    if (reply->json_bytes > 0) {
+        snprintf(number, sizeof number, "%zu", reply->json_bytes);
+        add_field(response, "Inference-Header-Content-Length", number);
+    }
     if (reply->allow[0] != '\0')
         add_field(response, MHD_HTTP_HEADER_ALLOW, reply->allow);
     if (reply->retry_after_s > 0) {
-        snprintf(seconds, sizeof seconds, "%u", reply->retry_after_s);
-        add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+        snprintf(number, sizeof number, "%u", reply->retry_after_s);
+        add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, number);
     }
     if (reply->status == MHD_HTTP_UNSUPPORTED_MEDIA_TYPE && request->fields.content_encoding != NULL)
-        add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "identity");
+        add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip");
+    if (reply->coding != CODING_IDENTITY)
+        add_field(response, MHD_HTTP_HEADER_CONTENT_ENCODING, coding_name(reply->coding));
+    add_vary(response, reply->is_negotiated, cors_varies(request->server->setup.cors_origin));
     if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0)
         add_field(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     add_timing(response, &request->clock);
@@ -215,7 +265,7 @@ enum MHD_Result reply_without_memory(struct MHD_Connection *connection)
     struct MHD_Response *response = response_of_text(text_span_of(no_memory_text));
     if (response == NULL)
         return MHD_NO;
-    add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, json_type);
+    add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, media_name(MEDIA_JSON));
     add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     add_field(response, MHD_HTTP_HEADER_CONNECTION, "close");
     const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SERVICE_UNAVAILABLE, response);

@@ -9,6 +9,9 @@
 #include <microhttpd.h>
 
 #include "codec/chunks.h"
+#include "codec/coding.h"
+#include "codec/media.h"
+#include "service/call.h"
 #include "text.h"
 
 struct request;
@@ -51,24 +54,29 @@ struct reply {
     struct chunks chunks;
     struct MHD_IoVec *pieces; /* chunks as the library wants them */
     unsigned piece_count;
-    char allow[REPLY_ALLOW_MAX]; /* "" : none */
+    char allow[REPLY_ALLOW_MAX];      /* "" : none */
     const struct reply_field *fields; /* further ones, up to a name of NULL; NULL: none */
     bool is_preflight;
     unsigned retry_after_s; /* 0: none */
-    uint64_t sent_bytes;    /* of the body, for the log */
+    enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */
+    bool is_negotiated;
+    size_t json_bytes;   /* not 0: the body is JSON of that length and bytes behind it */
+    uint64_t sent_bytes; /* of the body, for the log */
 };
 
-/* The reply is JSON in request->reply.chunks, to be written by the caller. */
-struct chunks *reply_begin_json(struct request *request, unsigned status);
+/* The reply is of that media type, in request->reply.chunks, to be written by the caller. */
+struct chunks *reply_begin(struct request *request, unsigned status, enum media media);
 /* The reply is a text that lives as long as the program. */
-void reply_constant(struct request *request, const char *content_type, struct text_span text);
+void reply_constant(struct request *request, enum media media, struct text_span text);
 /* 204 with Allow; is_preflight adds the answers to a CORS preflight. */
 void reply_options(struct request *request, const char *allow, bool is_preflight);
 /* The reply is a refusal of our own. */
 void reply_refuse(struct request *request, enum reply_problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
-void reply_failure(struct request *request, const attn_error *error);
+void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
+/* Compresses reply.chunks if Accept-Encoding asks for it and it is worth the while. False without memory. */
+ATTN_MUST_CHECK bool reply_compress(struct request *request, enum media media);
 /* Lays reply.chunks out for sending: done by the thread that wrote them. False without memory. */
 ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
 /* Hands the reply to the library. */

@@ -155,7 +155,7 @@ static void fail(struct request *request, attn_status status, const char *messag
     attn_error error = {.status = status};
     (void)attn_fail(&error, status, NULL, "%s", message);
     attn_arena_release(request->arena, request->before_body);
-    reply_failure(request, &error);
+    reply_failure(request, &error, CALL_FAILED);
 }
 
 static bool prepare_body(struct request *request)
@@ -200,6 +200,7 @@ static enum MHD_Result take_header(struct request *request, const char *method, 
         request->route->answer(request);
         return answer_header(request);
     }
+    request->before_body = attn_arena_mark_here(request->arena);
     if (!prepare_body(request))
         return answer_header(request);
     request->phase = REQUEST_BODY;
@@ -279,6 +280,18 @@ static const char *whole_body(struct request *request)
     return body;
 }
 
+/* The body as the service reads it: in one run, and expanded. */
+static attn_status read_body(struct request *request, struct call *call)
+{
+    call->body = whole_body(request);
+    if (call->body == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the body of this request");
+    if (request->body_coding == CODING_IDENTITY)
+        return ATTN_OK;
+    return coding_expand(request->body_coding, call->body, call->body_bytes, request->server->setup.max_body_bytes,
+                         request->arena, &call->body, &call->body_bytes, call->err);
+}
+
 static void refuse_late(struct request *request)
 {
     attn_arena_release(request->arena, request->before_body);
@@ -287,27 +300,48 @@ static void refuse_late(struct request *request)
                  request->server->setup.deadline_s);
 }
 
+/* After the service: compressed and laid out, still by this thread. */
+static bool finish_answer(struct request *request, const struct call *call)
+{
+    const double since = request_now_ms();
+    request->reply.content_type = media_name(call->answer_media);
+    request->reply.json_bytes = call->answer_json_bytes;
+    const bool is_ok = reply_compress(request, call->answer_media) && reply_lay_out(request);
+    request->clock.times.write_ms += request_now_ms() - since;
+    return is_ok;
+}
+
 static void compute(struct request *request)
 {
     const struct http_setup *setup = &request->server->setup;
     attn_runtime runtime = executor_runtime(setup->executor);
     runtime.is_cancelled = job_is_cancelled;
     runtime.cancel_context = request;
-    const char *body = whole_body(request);
-    if (body == NULL) {
-        fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
-        return;
-    }
     attn_error error = {.status = ATTN_OK};
-    struct chunks *out = reply_begin_json(request, MHD_HTTP_OK);
-    const attn_status status = setup->attend(request->route->kind, body, request->body_bytes, &setup->limits, &runtime,
-                                             out, &request->clock.times, &error);
+    struct call call = {
+        .body_bytes = request->body_bytes,
+        .body_media = request->body_media,
+        .answer_media = request->answer_media,
+        .has_json_bytes = request->has_json_bytes,
+        .json_bytes = request->json_bytes,
+        .names = request->names,
+        .parameters = request->parameters,
+        .parameter_count = request->parameter_count,
+        .limits = setup->limits,
+        .runtime = &runtime,
+        .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
+        .err = &error,
+    };
+    attn_status status = read_body(request, &call);
+    if (status == ATTN_OK)
+        status = (setup->instead != NULL ? setup->instead : request->route->service)(&call);
+    request->clock.times = call.times;
     if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
         refuse_late(request);
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
-        reply_failure(request, &error);
-    } else if (!reply_lay_out(request)) {
+        reply_failure(request, &error, call.refusal);
+    } else if (!finish_answer(request, &call)) {
         fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
     }
 }

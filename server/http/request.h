@@ -27,7 +27,7 @@ struct request_clock {
     double begun, received;
     double queue_ms;
     bool is_computed;
-    struct attend_times times;
+    struct call_times times;
 };
 
 struct request {
@@ -47,6 +47,13 @@ struct request {
     struct target parts;
     struct guard_fields fields; /* values belong to the connection, which outlives us */
     const struct route *route;
+    struct text_span names[ROUTE_NAMES_MAX]; /* within the target: what stands for "{…}" of the route */
+    enum coding body_coding;
+    enum media answer_media, body_media; /* as Accept and Content-Type have it, within what the route has */
+    bool has_json_bytes;                 /* Inference-Header-Content-Length */
+    size_t json_bytes;
+    struct call_parameter *parameters; /* of the query, in the arena */
+    size_t parameter_count;
     char *body; /* with a Content-Length; else the pieces are joined here by the job */
     struct chunks pieces;
     uint64_t body_bytes;

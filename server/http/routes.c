@@ -11,37 +11,108 @@
 #include "http/page.h"
 #include "http/reply.h"
 #include "http/request.h"
+#include "service/attend.h"
+#include "service/infer.h"
 
 static void answer_live(struct request *request)
 {
-    health_write_live(reply_begin_json(request, MHD_HTTP_OK));
+    health_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
 }
 
 static void answer_ready(struct request *request)
 {
     const bool is_draining = atomic_load(&request->server->is_draining);
     const unsigned status = is_draining ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK;
-    health_write_ready(is_draining, reply_begin_json(request, status));
+    health_write_ready(is_draining, reply_begin(request, status, MEDIA_JSON));
 }
 
 static void answer_version(struct request *request)
 {
-    health_write_version(&request->server->setup.facts, reply_begin_json(request, MHD_HTTP_OK));
+    health_write_version(&request->server->setup.facts, reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
 }
+
+/* ---- the Open Inference Protocol ---- */
+
+static void answer_v2(struct request *request)
+{
+    infer_write_server(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+static void answer_v2_live(struct request *request)
+{
+    infer_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+static void answer_v2_ready(struct request *request)
+{
+    const bool is_ready = !atomic_load(&request->server->is_draining);
+    infer_write_ready(is_ready,
+                      reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
+}
+
+static void answer_v2_models(struct request *request)
+{
+    infer_write_models(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+static void answer_of_model(struct request *request, void (*write)(struct text_span model, struct chunks *out))
+{
+    const struct text_span model = request->names[0], version = request->names[1], any = {NULL, 0};
+    if (infer_has_model(model, version.length > 0 ? version : any))
+        write(model, reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+    else
+        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no model \"%.*s\"%s%.*s here; /v2/models lists them",
+                     (int)(model.length < 64 ? model.length : 64), model.at, version.length > 0 ? " of version " : "",
+                     (int)(version.length < 32 ? version.length : 32), version.at);
+}
+
+static void answer_model(struct request *request)
+{
+    answer_of_model(request, infer_write_metadata);
+}
+
+static void answer_model_ready(struct request *request)
+{
+    answer_of_model(request, infer_write_model_ready);
+}
+
+static void answer_model_config(struct request *request)
+{
+    answer_of_model(request, infer_write_config);
+}
+
+/* ---- the table ---- */
 
 static void answer_openapi(struct request *request)
 {
-    reply_constant(request, "application/json", openapi_text());
+    reply_constant(request, MEDIA_JSON, openapi_text());
 }
 
+enum { JSON = MEDIA_BIT(MEDIA_JSON), HTML = MEDIA_BIT(MEDIA_HTML), BINARY = MEDIA_BIT(MEDIA_BINARY) };
+
 static const struct route routes[] = {
-    {"/v1/attention", "POST", NULL, ENVELOPE_ATTENTION, false},
-    {"/v1/multi-head-attention", "POST", NULL, ENVELOPE_LAYER, false},
-    {"/livez", "GET", answer_live, 0, true},
-    {"/readyz", "GET", answer_ready, 0, true},
-    {"/version", "GET", answer_version, 0, false},
-    {"/openapi.json", "GET", answer_openapi, 0, false},
-    {"/", "GET", page_answer, 0, true},
+    {"/v1/attention", "POST", JSON, .service = attend_attention, .reads = JSON},
+    {"/v1/multi-head-attention", "POST", JSON, .service = attend_layer, .reads = JSON},
+    {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
+    {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
+    {"/version", "GET", JSON, .answer = answer_version},
+    {"/openapi.json", "GET", JSON, .answer = answer_openapi},
+    {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
+    {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
+    {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true},
+    {"/v2/health/ready", "GET", JSON, .answer = answer_v2_ready, .is_probe = true},
+    {"/v2/models", "GET", JSON, .answer = answer_v2_models, .is_probe = true},
+    {"/v2/models/{model}", "GET", JSON, .answer = answer_model, .is_probe = true},
+    {"/v2/models/{model}/ready", "GET", JSON, .answer = answer_model_ready, .is_probe = true},
+    {"/v2/models/{model}/config", "GET", JSON, .answer = answer_model_config, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}", "GET", JSON, .answer = answer_model, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .answer = answer_model_ready, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .answer = answer_model_config, .is_probe = true},
+    {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
+     .is_probe = true},
+    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
+    {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
@@ -51,26 +122,62 @@ static bool is_method(const struct route *route, const char *method)
     return strcmp(route->method, method) == 0 || (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-const struct route *route_find(struct text_span path, const char *method)
+/* Up to the next slash or the end. */
+static size_t segment_length(const char *at, const char *end)
 {
-    for (size_t i = 0; i < ROUTES; i++)
-        if (text_equal(path, routes[i].path) && is_method(&routes[i], method))
-            return &routes[i];
+    const char *slash = memchr(at, '/', (size_t)(end - at));
+    return (size_t)((slash != NULL ? slash : end) - at);
+}
+
+/* Whether the path fits the pattern; then names holds what stands for its "{…}". */
+static bool fits(struct text_span path, const char *pattern, struct text_span names[ROUTE_NAMES_MAX])
+{
+    const char *at = path.at, *end = path.at + path.length;
+    size_t named = 0;
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern != '{') {
+            if (at == end || *at++ != *pattern)
+                return false;
+            continue;
+        }
+        names[named] = (struct text_span){at, segment_length(at, end)};
+        if (names[named].length == 0)
+            return false;
+        at += names[named++].length;
+        pattern = strchr(pattern, '}');
+    }
+    return at == end;
+}
+
+const struct route *route_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX])
+{
+    for (size_t i = 0; i < ROUTES; i++) {
+        struct text_span found[ROUTE_NAMES_MAX] = {{"", 0}, {"", 0}};
+        if (!is_method(&routes[i], method) || !fits(path, routes[i].path, found))
+            continue;
+        memcpy(names, found, sizeof found);
+        return &routes[i];
+    }
     return NULL;
 }
 
 const char *route_methods(struct text_span path, char *text, size_t size)
 {
-    bool has_get = false, has_post = false;
-    for (size_t i = 0; i < ROUTES; i++)
-        if (text_equal(path, "*") || text_equal(path, routes[i].path)) {
-            has_get |= strcmp(routes[i].method, "GET") == 0;
-            has_post |= strcmp(routes[i].method, "POST") == 0;
-        }
-    if (has_get || has_post)
-        snprintf(text, size, "%s%sOPTIONS", has_get ? "GET, HEAD, " : "", has_post ? "POST, " : "");
-    else
-        snprintf(text, size, "%s", "");
+    static const char *const methods[][2] = {
+        {"GET", "GET, HEAD, "}, {"POST", "POST, "}, {"PUT", "PUT, "}, {"DELETE", "DELETE, "}};
+    struct text_span names[ROUTE_NAMES_MAX];
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
+        bool has = false;
+        for (size_t i = 0; i < ROUTES; i++)
+            has |= strcmp(routes[i].method, methods[m][0]) == 0 &&
+                   (text_equal(path, "*") || fits(path, routes[i].path, names));
+        if (has && length < size)
+            length += (size_t)snprintf(text + length, size - length, "%s", methods[m][1]);
+    }
+    if (length > 0 && length < size)
+        snprintf(text + length, size - length, "OPTIONS");
     return text;
 }
 
@@ -80,8 +187,9 @@ static const char *const planned[] = {
     "/v1/multi-head-attention/gradients",
     "/v1/layers",
     "/v1/layers/",
-    "/v2",
-    "/v2/",
+    "/v2/repository/",
+    "/v2/models/attention/stats",
+    "/v2/models/stats",
     "/metrics",
     "/docs",
 };

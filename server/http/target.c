@@ -6,7 +6,6 @@
  */
 #include "http/target.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static bool has_forbidden_byte(const char *raw)
@@ -44,13 +43,42 @@ const char *target_read(const char *raw, struct target *target)
     return NULL;
 }
 
-void target_parameter(const struct target *target, char *name, size_t size)
+bool target_next_parameter(struct text_span *query, struct text_span *name, struct text_span *value)
 {
-    struct text_span rest = target->query, piece = {"", 0};
-    while (piece.length == 0 && text_next(&rest, '&', &piece))
-        continue;
-    size_t length = 0;
-    while (length < piece.length && piece.at[length] != '=')
-        length++;
-    snprintf(name, size, "%.*s", (int)length, piece.at);
+    struct text_span piece;
+    do {
+        if (!text_next(query, '&', &piece))
+            return false;
+    } while (piece.length == 0);
+    const char *sign = memchr(piece.at, '=', piece.length);
+    const size_t length = sign != NULL ? (size_t)(sign - piece.at) : piece.length;
+    *name = (struct text_span){piece.at, length};
+    *value = sign != NULL ? (struct text_span){sign + 1, piece.length - length - 1} : (struct text_span){"", 0};
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *found = c != '\0' ? strchr(digits, c | 0x20) : NULL;
+    return found != NULL ? (int)(found - digits) : -1;
+}
+
+bool target_decode(struct text_span encoded, char *to)
+{
+    for (size_t i = 0; i < encoded.length; i++) {
+        int byte = encoded.at[i] == '+' ? ' ' : (unsigned char)encoded.at[i];
+        if (byte == '%') {
+            if (i + 2 >= encoded.length)
+                return false;
+            const int high = hex_digit(encoded.at[i + 1]), low = hex_digit(encoded.at[i + 2]);
+            byte = high < 0 || low < 0 ? 0 : high * 16 + low;
+            i += 2;
+        }
+        if (byte < ' ' || byte == 0x7f)
+            return false;
+        *to++ = (char)byte;
+    }
+    *to = '\0';
+    return true;
 }

@@ -17,7 +17,12 @@ struct target {
  * may hold (controls, spaces, anything beyond ASCII).
  */
 const char *target_read(const char *raw, struct target *target);
-/* The name of the first parameter of the query, cut to what fits; an empty text when there is none. */
-void target_parameter(const struct target *target, char *name, size_t size);
+/*
+ * Takes the next "name=value" off the front of *query (at first target.query), both still percent-encoded; false when
+ * nothing is left. Empty ones are passed over.
+ */
+bool target_next_parameter(struct text_span *query, struct text_span *name, struct text_span *value);
+/* Decodes %XX and + into to, which has room for encoded.length + 1 bytes. False: not valid, or a NUL or control. */
+bool target_decode(struct text_span encoded, char *to);
 
 #endif

@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "attn/multihead.h"
 #include "codec/answer.h"
 
-static double now_ms(void)
+double attend_now_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -16,7 +15,7 @@ static double now_ms(void)
 
 static double lap_ms(double *since)
 {
-    double now = now_ms(), passed = now - *since;
+    double now = attend_now_ms(), passed = now - *since;
     *since = now;
     return passed;
 }
@@ -64,19 +63,17 @@ static attn_status fail_flops(double flops, double limit, attn_error *err)
 }
 
 /* Sums of sizes that may be huge: a double cannot wrap. */
-static attn_status check_limits(const struct envelope *envelope, const attn_plan *plan,
-                                const struct attend_limits *limits, const attn_runtime *runtime,
-                                const attn_arena *arena, attn_error *err)
+static attn_status check_limits(const struct call *call, const attn_plan *plan, size_t result_bytes)
 {
-    size_t result_bytes = answer_bytes_bound(envelope, plan);
+    const struct call_limits *limits = &call->limits;
     if (result_bytes > limits->result_bytes)
-        return fail_result(plan, result_bytes, limits->result_bytes, err);
-    double memory =
-        (double)attn_arena_bytes(arena) + (double)attn_plan_bytes(plan, runtime->threads) + (double)result_bytes;
+        return fail_result(plan, result_bytes, limits->result_bytes, call->err);
+    double memory = (double)attn_arena_bytes(call->out->arena) + (double)attn_plan_bytes(plan, call->runtime->threads) +
+                    (double)result_bytes;
     if (memory > (double)limits->memory_bytes)
-        return fail_memory((size_t)memory, limits->memory_bytes, err);
+        return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (plan->time_flops > limits->flops)
-        return fail_flops(plan->time_flops, limits->flops, err);
+        return fail_flops(plan->time_flops, limits->flops, call->err);
     return ATTN_OK;
 }
 
@@ -97,52 +94,75 @@ static attn_status check_tokens(const struct envelope_tokens *tokens, const char
     return attn_expect(err, expected, received);
 }
 
-static attn_status plan_request(const struct envelope *envelope, attn_plan *plan, attn_error *err)
-{
-    attn_status status = attn_plan_make(&envelope->request, plan, err);
-    const attn_dims *dims = &plan->dims;
-    if (status == ATTN_OK)
-        status = check_tokens(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, err);
-    if (status == ATTN_OK)
-        status = check_tokens(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, err);
-    return status;
-}
-
 /* Memory that the arena's own ceiling refused is asked for in vain again: the request is too large, not the server
  * full. */
-static attn_status explain_memory(const attn_arena *arena, attn_status status, attn_error *err)
+attn_status attend_explain(struct call *call, attn_status status)
 {
+    const attn_arena *arena = call->out->arena;
     if (status != ATTN_ERR_NO_MEMORY || !attn_arena_hit_limit(arena))
         return status;
     return attn_fail(
-        err, ATTN_ERR_TOO_LARGE, "/inputs",
+        call->err, ATTN_ERR_TOO_LARGE, "/inputs",
         "the request takes more memory than this server's limit for one, %zu bytes: send fewer batch items "
         "or shorter sequences at a time, or ask for fewer steps",
         attn_arena_limit_bytes(arena));
 }
 
-attn_status attend_run(envelope_kind kind, const char *body, size_t body_bytes, const struct attend_limits *limits,
-                       const attn_runtime *runtime, struct chunks *out, struct attend_times *times, attn_error *err)
+attn_status attend_plan(struct call *call, struct attend_work *work)
 {
-    struct envelope envelope;
-    attn_plan plan;
-    attn_result result;
-    double since = now_ms();
-    *times = (struct attend_times){0};
-    attn_status status = envelope_decode(body, body_bytes, kind, out->arena, &envelope, err);
+    const struct envelope *envelope = &work->envelope;
+    attn_status status = attn_plan_make(&envelope->request, &work->plan, call->err);
+    const attn_dims *dims = &work->plan.dims;
     if (status == ATTN_OK)
-        status = plan_request(&envelope, &plan, err);
+        status = check_tokens(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
     if (status == ATTN_OK)
-        status = check_limits(&envelope, &plan, limits, runtime, out->arena, err);
-    times->parse_ms = lap_ms(&since);
+        status = check_tokens(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, call->err);
+    return status;
+}
+
+attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes, double since_ms)
+{
+    attn_status status = check_limits(call, &work->plan, answer_bytes);
+    call->times.parse_ms = lap_ms(&since_ms);
     if (status == ATTN_OK)
-        status = attn_plan_run(&plan, &envelope.request, runtime, out->arena, &result, err);
-    times->compute_ms = lap_ms(&since);
-    if (status == ATTN_OK) {
-        answer_write_json(&envelope, &plan, &result, runtime, out);
-        times->write_ms = lap_ms(&since);
-        if (!out->is_ok)
-            status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
-    }
-    return explain_memory(out->arena, status, err);
+        status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
+                               call->err);
+    call->times.compute_ms = lap_ms(&since_ms);
+    return status;
+}
+
+/* ---- the two endpoints ---- */
+
+static attn_status write_answer(struct call *call, const struct attend_work *work)
+{
+    double since = attend_now_ms();
+    answer_write_json(&work->envelope, &work->plan, &work->result, call->runtime, call->out);
+    call->times.write_ms = lap_ms(&since);
+    return call->out->is_ok ? ATTN_OK
+                            : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+}
+
+static attn_status attend(struct call *call, envelope_kind kind)
+{
+    struct attend_work work;
+    const double since = attend_now_ms();
+    attn_status status =
+        envelope_decode(call->body, call->body_bytes, kind, call->out->arena, &work.envelope, call->err);
+    if (status == ATTN_OK)
+        status = attend_plan(call, &work);
+    if (status == ATTN_OK)
+        status = attend_run(call, &work, answer_bytes_bound(&work.envelope, &work.plan), since);
+    if (status == ATTN_OK)
+        status = write_answer(call, &work);
+    return attend_explain(call, status);
+}
+
+attn_status attend_attention(struct call *call)
+{
+    return attend(call, ENVELOPE_ATTENTION);
+}
+
+attn_status attend_layer(struct call *call)
+{
+    return attend(call, ENVELOPE_LAYER);
 }

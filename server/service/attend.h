@@ -1,33 +1,31 @@
 /*
- * attend.h: POST /v1/attention and POST /v1/multi-head-attention: body text in, answer text out.
+ * attend.h: POST /v1/attention and POST /v1/multi-head-attention: decode, plan, weigh, compute, write.
  */
 #ifndef SERVICE_ATTEND_H
 #define SERVICE_ATTEND_H
 
-#include "attn/arena.h"
-#include "attn/runtime.h"
-#include "codec/chunks.h"
+#include "attn/multihead.h"
 #include "codec/envelope.h"
+#include "service/call.h"
 
-/* What a request may take; decided on the plan, before anything runs. */
-struct attend_limits {
-    size_t result_bytes; /* of the answer's text */
-    size_t memory_bytes; /* of the arena, the body included */
-    double flops;
+/* See envelope.h, plan.h and multihead.h for failures; ATTN_ERR_TOO_LARGE names the limit and what to ask instead. */
+service_function attend_attention, attend_layer;
+
+/* A decoded request and what became of it. */
+struct attend_work {
+    struct envelope envelope;
+    attn_plan plan;
+    attn_result result;
 };
 
-/* Where the time went, in milliseconds. */
-struct attend_times {
-    double parse_ms, compute_ms, write_ms;
-};
-
-/*
- * Decodes body, plans, checks the limits, computes and appends the answer to out. Runs in a compute thread; all memory
- * comes from out->arena. On failure out holds nothing, and *err says why (see envelope.h, plan.h, multihead.h);
- * ATTN_ERR_TOO_LARGE names the limit and what to ask instead.
- */
-ATTN_MUST_CHECK attn_status attend_run(envelope_kind kind, const char *body, size_t body_bytes,
-                                       const struct attend_limits *limits, const attn_runtime *runtime,
-                                       struct chunks *out, struct attend_times *times, attn_error *err);
+/* The middle of every service that computes, in two halves. First: plans work->envelope. */
+ATTN_MUST_CHECK attn_status attend_plan(struct call *call, struct attend_work *work);
+/* Then: checks the limits, knowing how large the answer may become, and runs. since_ms: when decoding began. */
+ATTN_MUST_CHECK attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes,
+                                       double since_ms);
+/* Milliseconds of the monotonic clock. */
+double attend_now_ms(void);
+/* After a failure: one for which the request's own ceiling is to blame says so. Returns the status to give on. */
+attn_status attend_explain(struct call *call, attn_status status);
 
 #endif

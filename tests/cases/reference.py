@@ -18,6 +18,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 from tensors import Tensor  # noqa: E402
 
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
+LINES = ("lse", "lse_keys", "entropy", "sink")
 
 
 def answer(endpoint, request):
@@ -168,6 +169,14 @@ class Mask:
     def __init__(self, masks, shape):
         self.masks, self.shape = masks, shape
         self.tensors = {name: Tensor.from_json(masks[name]) for name in ("attend", "bias", "padding") if name in masks}
+        documents = masks.get("documents")
+        if documents is not None:
+            both = documents if isinstance(documents, dict) and "query" in documents else {"query": documents,
+                                                                                           "key": documents}
+            self.documents = [Tensor.from_json(both[side]) for side in ("query", "key")]
+        self.blocks = masks.get("blocks")
+        if self.blocks and "attend" in self.blocks:
+            self.tensors["blocks"] = Tensor.from_json(self.blocks["attend"])
         if "padding" in self.tensors and len(self.tensors["padding"].shape) == 1:
             self.tensors["padding"] = self.tensors["padding"].reshape(1, self.shape[3])
 
@@ -198,8 +207,52 @@ class Mask:
     def bias(self, *index):
         return self.look_up("bias", *index) if "bias" in self.tensors else 0.0
 
+    def in_one_document(self, b, i, j):
+        if "documents" not in self.masks:
+            return True
+        of_i, of_j = (x.rows(x.shape[-1])[b if len(x.shape) > 1 and x.shape[0] > 1 else 0] for x in self.documents)
+        return of_i[i] == of_j[j]
+
+    def blocks_allow(self, b, h, i, j):
+        """A matrix counts queries from 0; patterns count positions, in blocks of size."""
+        rule, position = self.blocks, i + self.offset(b)
+        if "attend" in rule:
+            sizes = rule["size"] if isinstance(rule["size"], list) else [rule["size"]] * 2
+            return self.look_up("blocks", b, h, i // sizes[0], j // sizes[1])
+        if rule["pattern"] == "prefix":
+            lengths = rule["length"]
+            return j <= position or j < (lengths[b if len(lengths) > 1 else 0] if isinstance(lengths, list) else lengths)
+        size = rule.get("size", 64 if rule["pattern"] == "bigbird" else 1)
+        apart, count = position // size - j // size, -(-self.shape[3] // size)
+        if rule["pattern"] == "chunked":
+            return apart == 0
+        if rule["pattern"] == "strided":
+            return abs(apart) <= rule.get("window", rule["stride"] - 1) or apart % rule["stride"] == 0
+        tokens = rule.get("global_tokens", [])
+        if position in tokens or j in tokens or abs(apart) <= rule.get("window", 1):
+            return True
+        edge = rule.get("global_blocks", 1) if rule["pattern"] == "bigbird" else 0
+        edges = set(range(edge)) | set(range(count - edge, count))
+        if rule["pattern"] == "longformer":
+            return False
+        return (position // size in edges or j // size in edges or
+                j // size in self.drawn(rule, h, position // size, count, edges))
+
+    @staticmethod
+    def drawn(rule, h, block, count, edges):
+        """The blocks that bigbird draws among those that are neither near nor at an edge."""
+        left = [n for n in range(count) if n not in edges and abs(n - block) > rule.get("window", 1)]
+        draws, chosen = min(rule.get("random_blocks", 3), len(left)), []
+        for n, last in enumerate(range(len(left) - draws, len(left))):
+            word = philox(rule.get("seed", 0), 256 * block + n, h)
+            index = word * (last + 1) >> 32
+            chosen.append(last if index in chosen else index)
+        return {left[index] for index in chosen}
+
     def allows(self, b, h, i, j):
         masks, position = self.masks, i + self.offset(b)
+        if not self.in_one_document(b, i, j) or self.blocks and not self.blocks_allow(b, h, i, j):
+            return False
         left, right = self.window()
         padding = self.tensors.get("padding")
         return not (masks.get("causal") and j > position
@@ -212,6 +265,52 @@ class Mask:
                     or self.bias(b, h, i, j) == -math.inf)
 
 
+def philox(seed, counter, stream):
+    """The first word of a block of Philox4x32-10 (Salmon et al., 2011)."""
+    key = [seed & 0xFFFFFFFF, seed >> 32]
+    x = [counter & 0xFFFFFFFF, counter >> 32 & 0xFFFFFFFF, stream & 0xFFFFFFFF, stream >> 32]
+    for _ in range(10):
+        low, high = x[0] * 0xD2511F53, x[2] * 0xCD9E8D57
+        x = [high >> 32 ^ x[1] ^ key[0], high & 0xFFFFFFFF, low >> 32 ^ x[3] ^ key[1], low & 0xFFFFFFFF]
+        key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return x[0]
+
+
+class PositionBias:
+    """What the distance of key and query adds to a score: ALiBi, and T5's relative bias."""
+
+    def __init__(self, options, heads):
+        alibi, relative = options.get("alibi"), options.get("relative_bias")
+        self.slopes = slopes(heads) if alibi is True else Tensor.from_json(alibi).data if alibi else None
+        self.relative = relative
+        self.table = Tensor.from_json(relative["table"]) if relative else None
+
+    def at(self, h, distance):
+        """distance: position of the key less that of the query."""
+        bias = -self.slopes[h] * abs(distance) if self.slopes else 0.0
+        if self.relative:
+            bias += self.table.data[self.bucket(distance) * self.table.shape[1] + h]
+        return bias
+
+    def bucket(self, distance):
+        count, first, away = self.table.shape[0], 0, max(-distance, 0)
+        if self.relative.get("bidirectional", True):
+            count, away = count // 2, abs(distance)
+            first = count if distance > 0 else 0
+        exact, longest = count // 2, self.relative.get("max_distance", 128)
+        if away < exact:
+            return first + away
+        grown = math.log(away / exact) / math.log(longest / exact) * (count - exact)
+        return first + min(exact + int(grown + 1e-6), count - 1)
+
+
+def slopes(heads):
+    """Press, Smith and Lewis (2022): a geometric series, and every other one of the next for what is left."""
+    power = 2 ** (heads.bit_length() - 1)
+    series = [2 ** (-8 * (h + 1) / power) for h in range(power)]
+    return series + [2 ** (-4 * (2 * h + 1) / power) for h in range(heads - power)]
+
+
 def attend(steps, masks, options):
     """Fills in everything from the scores to the context. Masked scores are -infinity."""
     q, k, v = steps["q"], steps["k"], steps["v"]
@@ -222,7 +321,9 @@ def attend(steps, masks, options):
     scale = options.get("scale", 1 / math.sqrt(d_k))
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
     q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
-    flat = {name: [] for name in (*MAPS, "lse", "entropy", "context")}
+    flat = {name: [] for name in (*MAPS, *LINES, "context")}
+    position = PositionBias(options, heads)
+    sinks = Tensor.from_json(options["sinks"]).data if "sinks" in options else [-math.inf] * heads
     steps["rows_without_keys"] = []
     for b in range(batch):
         for h in range(heads):
@@ -232,30 +333,32 @@ def attend(steps, masks, options):
             seen = [any(row[j] for row in rows) for j in range(kv_len)]
             for i, allowed in enumerate(rows):
                 one = q_rows[(b * heads + h) * q_len + i]
-                biases = [mask.bias(b, h, i, j) for j in range(kv_len)]
-                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, scaling)
+                biases = [position.at(h, j - i - mask.offset(b)) + mask.bias(b, h, i, j) for j in range(kv_len)]
+                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, (*scaling, sinks[h]))
                 if not any(allowed):
                     steps["rows_without_keys"].append((b, h, i))
     for name in MAPS:
         steps[name] = Tensor(shape, flat[name])
-    for name in ("lse", "entropy"):
+    for name in LINES:
         steps[name] = Tensor(shape[:3], flat[name])
     steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
 
 
 def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
     """One query. A key that nobody may attend to is never read, and neither is a query without keys."""
-    scale, cap = scaling
+    scale, cap, sink = scaling
     scores = [dot(query, key) if is_seen and any(allowed) else -math.inf for key, is_seen in zip(keys, seen)]
     scaled = [score * scale if score > -math.inf else score for score in scores]
     if cap:
         scaled = [cap * math.tanh(score / cap) if score > -math.inf else score for score in scaled]
     masked = [score + bias if may else -math.inf for score, bias, may in zip(scaled, biases, allowed)]
-    weights, lse = softmax(masked)
+    weights, lse, sink_weight = softmax(masked, sink)
     for name, row in zip(MAPS, (scores, scaled, masked, weights, weights, allowed)):
         flat[name] += row
     flat["lse"].append(lse)
-    flat["entropy"].append(-math.fsum(w * math.log(w) for w in weights if w > 0))
+    flat["lse_keys"].append(softmax(masked, -math.inf)[1])
+    flat["entropy"].append(-math.fsum(w * math.log(w) for w in (*weights, sink_weight) if w > 0))
+    flat["sink"].append(sink_weight)
     flat["context"] += [math.fsum(w * value[c] for w, value in zip(weights, values) if w > 0)
                         for c in range(d_v)]
 
@@ -264,14 +367,14 @@ def dot(a, b):
     return math.fsum(x * y for x, y in zip(a, b))
 
 
-def softmax(row):
-    """Weights, and the log of the sum of exponentials; all zero and -infinity for a row without keys."""
-    top = max(row, default=-math.inf)
+def softmax(row, sink):
+    """Weights, log of the sum of exponentials, and weight of the sink; a row without keys and sink has none of it."""
+    top = max((*row, sink))
     if top == -math.inf:
-        return [0.0] * len(row), -math.inf
+        return [0.0] * len(row), -math.inf, 0.0
     exps = [math.exp(item - top) for item in row]
-    total = math.fsum(exps)
-    return [item / total for item in exps], top + math.log(total)
+    total = math.fsum((*exps, math.exp(sink - top)))
+    return [item / total for item in exps], top + math.log(total), math.exp(sink - top) / total
 
 
 def finish(steps, x, weights, options, is_layer):

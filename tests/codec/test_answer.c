@@ -192,6 +192,25 @@ START_TEST(effective_has_what_the_request_set)
 }
 END_TEST
 
+START_TEST(slopes_that_the_core_chose_are_told)
+{
+    attn_options *options = &envelope.request.options;
+    float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    attn_tensor table = attn_tensor_view(numbers, ATTN_F32, 2, (size_t[]){4, 2});
+    options->alibi = true;
+    options->relative_bias = (attn_relative_bias){.table = &table, .max_distance = 20};
+    json_t *tree = answer_tree();
+    assert_at(tree, "effective/alibi", "[0.0625,0.00390625]");
+    assert_at(tree, "effective/relative_bias", "{\"num_buckets\":4,\"bidirectional\":false,\"max_distance\":20}");
+    assert_at(tree, "effective/causal_offset", "0");
+    json_decref(tree);
+    options->alibi_slopes = &table;
+    tree = answer_tree();
+    assert_at(tree, "effective/alibi", NULL);
+    json_decref(tree);
+}
+END_TEST
+
 START_TEST(offsets_that_differ_by_batch_item_are_a_list)
 {
     static const int64_t offsets[] = {1, -2};
@@ -333,6 +352,7 @@ int main(void)
     tcase_add_test(tests, a_masked_score_is_null_and_nothing_else_is);
     tcase_add_test(tests, effective_tells_what_was_used);
     tcase_add_test(tests, effective_has_what_the_request_set);
+    tcase_add_test(tests, slopes_that_the_core_chose_are_told);
     tcase_add_test(tests, offsets_that_differ_by_batch_item_are_a_list);
     tcase_add_test(tests, diagnostics_list_rows_without_keys);
     tcase_add_test(tests, tokens_are_echoed);

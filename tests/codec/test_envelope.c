@@ -125,6 +125,69 @@ START_TEST(masks_are_decoded)
 }
 END_TEST
 
+#define Q             "\"inputs\":{\"query\":[[1]]}"
+#define A             ENVELOPE_ATTENTION
+#define L             ENVELOPE_LAYER
+#define OPTIONS(text) "{" Q ",\"options\":{" text "}}"
+#define MASKS(text)   "{" Q ",\"masks\":{" text "}}"
+
+START_TEST(documents_are_decoded)
+{
+    const attn_masks *masks = &envelope.request.masks;
+    accept("{\"inputs\":{\"query\":[[1],[2]]},\"masks\":{\"documents\":[7,-8]}}");
+    ck_assert_ptr_eq(masks->documents_query, masks->documents_key);
+    ck_assert_mem_eq(masks->documents_key->data, ((int64_t[]){7, -8}), 2 * sizeof(int64_t));
+    accept("{\"inputs\":{\"query\":[[1],[2]]},\"masks\":{\"documents\":{\"shape\":[1,2],\"data\":[3,4]}}}");
+    ck_assert_int_eq(masks->documents_query->rank, 2);
+    accept("{\"inputs\":{\"query\":[[1]]},\"masks\":{\"documents\":{\"query\":[5],\"key\":{\"shape\":[1],"
+           "\"dtype\":\"uint8\",\"base64\":\"Bg==\"}}}}");
+    ck_assert_int_eq(*(const int64_t *)masks->documents_query->data, 5);
+    ck_assert_int_eq(*(const int64_t *)masks->documents_key->data, 6);
+}
+END_TEST
+
+START_TEST(blocks_are_decoded_with_the_defaults_of_their_pattern)
+{
+    const attn_blocks *blocks = &envelope.request.masks.blocks;
+    accept(MASKS("\"blocks\":{\"size\":[2,3],\"attend\":[[true,false]]}"));
+    ck_assert(blocks->kind == ATTN_BLOCKS_MATRIX && blocks->size == 2 && blocks->kv_size == 3);
+    ck_assert_mem_eq(blocks->attend->data, "\1\0", 2);
+    accept(MASKS("\"blocks\":{\"attend\":[[1]],\"size\":64}"));
+    ck_assert(blocks->size == 64 && blocks->kv_size == 64);
+    accept(MASKS("\"blocks\":{\"pattern\":\"strided\",\"stride\":4}"));
+    ck_assert(blocks->kind == ATTN_BLOCKS_STRIDED && blocks->size == 1 && blocks->window == 3 && blocks->stride == 4);
+    accept(MASKS("\"blocks\":{\"pattern\":\"strided\",\"stride\":4,\"window\":0}"));
+    ck_assert_uint_eq(blocks->window, 0);
+    accept(MASKS("\"blocks\":{\"pattern\":\"longformer\",\"window\":2,\"global_tokens\":[0,5]}"));
+    ck_assert(blocks->kind == ATTN_BLOCKS_LONGFORMER && blocks->size == 1 && blocks->window == 2);
+    ck_assert_mem_eq(blocks->global_tokens->data, ((int64_t[]){0, 5}), 2 * sizeof(int64_t));
+    accept(MASKS("\"blocks\":{\"pattern\":\"bigbird\"}"));
+    ck_assert(blocks->kind == ATTN_BLOCKS_BIGBIRD && blocks->size == 64 && blocks->window == 1 && blocks->seed == 0 &&
+              blocks->global_blocks == 1 && blocks->random_blocks == 3 && !blocks->global_tokens);
+    accept(MASKS("\"blocks\":{\"pattern\":\"chunked\",\"size\":8}"));
+    ck_assert(blocks->kind == ATTN_BLOCKS_CHUNKED && blocks->size == 8);
+    accept(MASKS("\"blocks\":{\"pattern\":\"prefix\",\"length\":1}"));
+    ck_assert(blocks->kind == ATTN_BLOCKS_PREFIX && blocks->prefix->rank == 0);
+}
+END_TEST
+
+START_TEST(biases_and_sinks_are_decoded)
+{
+    const attn_options *options = &envelope.request.options;
+    accept(OPTIONS("\"alibi\":true,\"sinks\":[0.5]"));
+    ck_assert(options->alibi && !options->alibi_slopes);
+    assert_floats(options->sinks, (float[]){0.5f}, 1);
+    accept(OPTIONS("\"alibi\":[0.25]"));
+    ck_assert(!options->alibi);
+    assert_floats(options->alibi_slopes, (float[]){0.25f}, 1);
+    accept(OPTIONS("\"relative_bias\":{\"table\":[[1],[2]]}"));
+    ck_assert(options->relative_bias.bidirectional && options->relative_bias.max_distance == 128);
+    assert_floats(options->relative_bias.table, (float[]){1, 2}, 2);
+    accept(OPTIONS("\"relative_bias\":{\"table\":[[1]],\"bidirectional\":false,\"max_distance\":20}"));
+    ck_assert(!options->relative_bias.bidirectional && options->relative_bias.max_distance == 20);
+}
+END_TEST
+
 START_TEST(single_values_broadcast_and_causal_is_a_word_too)
 {
     accept("{\"inputs\":{\"query\":[[1]]},\"masks\":{\"causal\":true,\"attend\":true,\"bias\":-1.5}}");
@@ -292,11 +355,6 @@ struct refusal {
     const char *pointer, *fragment;
 };
 
-#define Q             "\"inputs\":{\"query\":[[1]]}"
-#define A             ENVELOPE_ATTENTION
-#define L             ENVELOPE_LAYER
-#define OPTIONS(text) "{" Q ",\"options\":{" text "}}"
-#define MASKS(text)   "{" Q ",\"masks\":{" text "}}"
 #define INPUTS(text)  "{\"inputs\":{" text "}}"
 #define WEIGHTS(text) "{" Q ",\"weights\":{" text "}}"
 #define TOKENS(text)  "{" Q ",\"tokens\":{" text "}}"
@@ -414,19 +472,13 @@ static const struct refusal refusals[] = {
     {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "not implemented yet"},
     {L, WEIGHTS("\"query_norm\":{}"), ATTN_ERR_FIELD, "/weights/query_norm", "not implemented yet"},
     {L, WEIGHTS("\"key_norm\":{}"), ATTN_ERR_FIELD, "/weights/key_norm", "not implemented yet"},
-    {A, MASKS("\"documents\":[1]"), ATTN_ERR_FIELD, "/masks/documents", "not implemented yet"},
-    {A, MASKS("\"blocks\":{}"), ATTN_ERR_FIELD, "/masks/blocks", "not implemented yet"},
     {A, OPTIONS("\"rope\":{}"), ATTN_ERR_FIELD, "/options/rope", "not implemented yet"},
-    {A, OPTIONS("\"alibi\":true"), ATTN_ERR_FIELD, "/options/alibi", "not implemented yet"},
-    {A, OPTIONS("\"relative_bias\":{}"), ATTN_ERR_FIELD, "/options/relative_bias", "not implemented yet"},
-    {A, OPTIONS("\"sinks\":[1]"), ATTN_ERR_FIELD, "/options/sinks", "not implemented yet"},
     {A, OPTIONS("\"qk_norm\":{}"), ATTN_ERR_FIELD, "/options/qk_norm", "not implemented yet"},
     {A, OPTIONS("\"pool\":{}"), ATTN_ERR_FIELD, "/options/pool", "not implemented yet"},
     {A, OPTIONS("\"top_k\":1"), ATTN_ERR_FIELD, "/options/top_k", "not implemented yet"},
     {A, OPTIONS("\"profile\":\"onnx\""), ATTN_ERR_FIELD, "/options/profile", "not implemented yet"},
     {A, OPTIONS("\"view\":\"rows\""), ATTN_ERR_FIELD, "/options/view", "not implemented yet"},
     {A, OPTIONS("\"mechanism\":\"linear\""), ATTN_ERR_FIELD, "/options/mechanism", "not implemented yet"},
-    {A, OPTIONS("\"return\":[\"output\",\"sink\"]"), ATTN_ERR_FIELD, "/options/return/1", "not implemented yet"},
     {A, OPTIONS("\"return\":[\"present_key\"]"), ATTN_ERR_FIELD, "/options/return/0", "not implemented yet"},
     /* Inputs and weights */
     {A, INPUTS("\"query\":[[1]],\"keys\":[[1]]"), ATTN_ERR_FIELD, "/inputs/keys", "did you mean \"key\"?"},
@@ -456,7 +508,49 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"sliding_window\":\"1\""), ATTN_ERR_FIELD, "/masks/sliding_window", "integer"},
     {A, MASKS("\"key_lengths\":3"), ATTN_ERR_FIELD, "/masks/key_lengths",
      "must be a list with one integer for each batch item, received 3"},
+    {A, MASKS("\"documents\":1"), ATTN_ERR_FIELD, "/masks/documents", "a list of integers"},
+    {A, MASKS("\"documents\":[\"a\"]"), ATTN_ERR_FIELD, "/masks/documents", "holds strings"},
+    {A, MASKS("\"documents\":[0.5]"), ATTN_ERR_VALUE, "/masks/documents/0", "integer"},
+    {A, MASKS("\"documents\":{\"key\":[1]}"), ATTN_ERR_FIELD, "/masks/documents", "has no \"query\""},
+    {A, MASKS("\"documents\":{\"query\":[1]}"), ATTN_ERR_FIELD, "/masks/documents", "has no \"key\""},
+    {A, MASKS("\"documents\":{\"query\":[1],\"keys\":[1]}"), ATTN_ERR_FIELD, "/masks/documents/keys", "\"key\"?"},
+    {A, MASKS("\"blocks\":[[true]]"), ATTN_ERR_FIELD, "/masks/blocks", "an object"},
+    {A, MASKS("\"blocks\":{}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"size\": give size and attend, or a pattern"},
+    {A, MASKS("\"blocks\":{\"size\":2}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"attend\""},
+    {A, MASKS("\"blocks\":{\"size\":0,\"attend\":[[true]]}"), ATTN_ERR_VALUE, "/masks/blocks/size",
+     "from 1 to 1073741824, received 0"},
+    {A, MASKS("\"blocks\":{\"size\":[1],\"attend\":[[true]]}"), ATTN_ERR_VALUE, "/masks/blocks/size",
+     "[q_size, kv_size]"},
+    {A, MASKS("\"blocks\":{\"size\":[1,0],\"attend\":[[true]]}"), ATTN_ERR_VALUE, "/masks/blocks/size/1", "from 1"},
+    {A, MASKS("\"blocks\":{\"size\":\"1\",\"attend\":[[true]]}"), ATTN_ERR_FIELD, "/masks/blocks/size", "an integer"},
+    {A, MASKS("\"blocks\":{\"size\":1,\"attend\":true}"), ATTN_ERR_FIELD, "/masks/blocks/attend", "a tensor"},
+    {A, MASKS("\"blocks\":{\"pattern\":\"star\"}"), ATTN_ERR_VALUE, "/masks/blocks/pattern", "\"bigbird\""},
+    {A, MASKS("\"blocks\":{\"pattern\":1}"), ATTN_ERR_FIELD, "/masks/blocks/pattern", "\"strided\""},
+    {A, MASKS("\"blocks\":{\"pattern\":\"strided\"}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"stride\""},
+    {A, MASKS("\"blocks\":{\"pattern\":\"strided\",\"stride\":0}"), ATTN_ERR_VALUE, "/masks/blocks/stride", "from 1"},
+    {A, MASKS("\"blocks\":{\"pattern\":\"longformer\"}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"window\""},
+    {A, MASKS("\"blocks\":{\"pattern\":\"longformer\",\"window\":-1}"), ATTN_ERR_VALUE, "/masks/blocks/window",
+     "from 0"},
+    {A, MASKS("\"blocks\":{\"pattern\":\"longformer\",\"window\":1,\"seed\":1}"), ATTN_ERR_FIELD, "/masks/blocks/seed",
+     "known here: pattern, size, window, global_tokens"},
+    {A, MASKS("\"blocks\":{\"pattern\":\"bigbird\",\"random_blocks\":257}"), ATTN_ERR_VALUE,
+     "/masks/blocks/random_blocks", "from 0 to 256"},
+    {A, MASKS("\"blocks\":{\"pattern\":\"bigbird\",\"seed\":-1}"), ATTN_ERR_VALUE, "/masks/blocks/seed", "at least 0"},
+    {A, MASKS("\"blocks\":{\"pattern\":\"chunked\"}"), ATTN_ERR_FIELD, "/masks/blocks",
+     "has no \"size\", which pattern"},
+    {A, MASKS("\"blocks\":{\"pattern\":\"prefix\"}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"length\""},
+    {A, MASKS("\"blocks\":{\"pattern\":\"prefix\",\"length\":true}"), ATTN_ERR_FIELD, "/masks/blocks/length",
+     "an integer"},
     /* Options */
+    {A, OPTIONS("\"alibi\":1"), ATTN_ERR_FIELD, "/options/alibi", "true, false, or a list of slopes"},
+    {A, OPTIONS("\"alibi\":[true]"), ATTN_ERR_FIELD, "/options/alibi/0", "a number"},
+    {A, OPTIONS("\"relative_bias\":{}"), ATTN_ERR_FIELD, "/options/relative_bias", "has no \"table\""},
+    {A, OPTIONS("\"relative_bias\":[[1]]"), ATTN_ERR_FIELD, "/options/relative_bias", "an object"},
+    {A, OPTIONS("\"relative_bias\":{\"table\":[[1]],\"max_distance\":0}"), ATTN_ERR_VALUE,
+     "/options/relative_bias/max_distance", "at least 1"},
+    {A, OPTIONS("\"relative_bias\":{\"table\":[[1]],\"bidirectional\":1}"), ATTN_ERR_FIELD,
+     "/options/relative_bias/bidirectional", "true or false"},
+    {A, OPTIONS("\"sinks\":1"), ATTN_ERR_FIELD, "/options/sinks", "a tensor"},
     {A, OPTIONS("\"num_heads\":0"), ATTN_ERR_VALUE, "/options/num_heads", "from 1 to 4096, received 0"},
     {A, OPTIONS("\"num_heads\":4097"), ATTN_ERR_VALUE, "/options/num_heads", "from 1 to 4096"},
     {A, OPTIONS("\"num_heads\":2.5"), ATTN_ERR_VALUE, "/options/num_heads",
@@ -748,6 +842,9 @@ int main(void)
     tcase_add_test(tests, a_layer_has_weights);
     tcase_add_test(tests, fused_weights_have_an_order);
     tcase_add_test(tests, masks_are_decoded);
+    tcase_add_test(tests, documents_are_decoded);
+    tcase_add_test(tests, blocks_are_decoded_with_the_defaults_of_their_pattern);
+    tcase_add_test(tests, biases_and_sinks_are_decoded);
     tcase_add_test(tests, single_values_broadcast_and_causal_is_a_word_too);
     tcase_add_test(tests, of_two_windows_the_smaller_reach_wins);
     tcase_add_test(tests, options_are_decoded);

@@ -46,9 +46,11 @@ static test_scene varied_scene(size_t variant)
         scene.request.options.dropout_residual = scene.request.is_layer;
     }
     mask_case_at(variant % masks)->apply(&scene, n);
+    if (variant % 3 != 1)
+        scene_biases(&scene, n, (unsigned)(11 * variant) % 32);
     return scene;
 }
-enum { VARIANTS = 58 };
+enum { VARIANTS = 84 };
 
 START_TEST(asking_for_more_does_not_change_the_output)
 {

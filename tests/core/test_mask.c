@@ -59,8 +59,12 @@ END_TEST
 static void expect_span(const test_scene *scene, const scene_size *n, const char *name)
 {
     attn_masks plain = scene->request.masks;
-    plain.attend = plain.bias = plain.padding = NULL;
     attn_mask mask = resolved(scene, n);
+    plain.attend = plain.bias = plain.padding = NULL;
+    if (!mask.documents_are_sorted)
+        plain.documents_query = plain.documents_key = NULL;
+    if (plain.blocks.kind < ATTN_BLOCKS_CHUNKED)
+        plain.blocks.kind = ATTN_BLOCKS_NONE;
     for (size_t b = 0; b < n->batch; b++)
         for (size_t i = 0; i < n->q_len; i++) {
             attn_span span = attn_mask_span(&mask, b, i);
@@ -71,7 +75,7 @@ static void expect_span(const test_scene *scene, const scene_size *n, const char
         }
 }
 
-START_TEST(span_is_what_causal_window_and_lengths_leave)
+START_TEST(span_is_what_the_masks_that_are_runs_leave)
 {
     for (size_t s = 0; s < SIZES; s++)
         for (size_t c = 0; mask_case_at(c) != NULL; c++) {
@@ -83,7 +87,7 @@ START_TEST(span_is_what_causal_window_and_lengths_leave)
 }
 END_TEST
 
-START_TEST(lookup_is_needed_for_attend_padding_and_bias_alone)
+START_TEST(lookup_is_needed_for_masks_that_are_no_runs_alone)
 {
     const scene_size n = {.batch = 2, .heads = 2, .q_len = 3, .kv_len = 4};
     for (size_t c = 0; mask_case_at(c) != NULL; c++) {
@@ -92,7 +96,9 @@ START_TEST(lookup_is_needed_for_attend_padding_and_bias_alone)
         const attn_masks *masks = &scene.request.masks;
         attn_mask mask = resolved(&scene, &n);
         ck_assert_msg(attn_mask_has_lookup(&mask) ==
-                          (masks->attend != NULL || masks->padding != NULL || masks->bias != NULL),
+                          (masks->attend != NULL || masks->padding != NULL || masks->bias != NULL ||
+                           (masks->documents_key != NULL && !mask.documents_are_sorted) ||
+                           (masks->blocks.kind > ATTN_BLOCKS_NONE && masks->blocks.kind < ATTN_BLOCKS_CHUNKED)),
                       "%s", mask_case_at(c)->name);
         scene_destroy(&scene);
     }
@@ -267,12 +273,96 @@ START_TEST(a_negative_window_is_refused)
 }
 END_TEST
 
+/* ---- documents and blocks ---- */
+
+static const scene_size four_by_six = {.batch = 2, .heads = 3, .q_len = 4, .kv_len = 6};
+
+static void refuse(const attn_masks *masks, attn_status status, const char *field, const char *fragment)
+{
+    const scene_size *n = &four_by_six;
+    attn_mask mask;
+    attn_error err = {0};
+    attn_status got = attn_mask_resolve(masks, n->batch, n->heads, n->q_len, n->kv_len, ATTN_F32, &mask, &err);
+    ck_assert_msg(got == status, "%s: %s", field, err.message);
+    ck_assert_str_eq(err.field, field);
+    ck_assert_msg(strstr(err.message, fragment) != NULL, "%s: %s", field, err.message);
+}
+
+START_TEST(documents_that_do_not_fit_are_refused)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_tensor *four = scene_integers(&scene, NULL, SHAPE(4)), *six = scene_integers(&scene, NULL, SHAPE(2, 6));
+    refuse(&(attn_masks){.documents_query = four}, ATTN_ERR_FIELD, "/masks/documents", "of key too");
+    refuse(&(attn_masks){.documents_key = six}, ATTN_ERR_FIELD, "/masks/documents", "of query too");
+    refuse(&(attn_masks){.documents_query = four, .documents_key = four}, ATTN_ERR_SHAPE, "/masks/documents",
+           "4 queries and 6 keys: give {\"query\", \"key\"}");
+    refuse(&(attn_masks){.documents_query = six, .documents_key = four}, ATTN_ERR_SHAPE, "/masks/documents/query",
+           "[2,6], which does not fit [2,4]");
+    refuse(&(attn_masks){.documents_query = four, .documents_key = scene_integers(&scene, NULL, SHAPE(3, 6))},
+           ATTN_ERR_SHAPE, "/masks/documents/key", "[3,6]");
+    refuse(&(attn_masks){.documents_query = four, .documents_key = scene_normal(&scene, 1, SHAPE(6))}, ATTN_ERR_FIELD,
+           "/masks/documents/key", "int64");
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(blocks_that_do_not_fit_are_refused)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_masks masks = {.blocks = {.kind = ATTN_BLOCKS_MATRIX, .size = 2, .kv_size = 3}};
+    attn_blocks *blocks = &masks.blocks;
+    refuse(&masks, ATTN_ERR_FIELD, "/masks/blocks/attend", "needs attend");
+    blocks->attend = scene_coins(&scene, 1, SHAPE(2, 3));
+    refuse(&masks, ATTN_ERR_SHAPE, "/masks/blocks/attend", "[2,3], which does not fit [2,3,2,2]");
+    blocks->attend = scene_coins(&scene, 1, SHAPE(2, 2, 2));
+    refuse(&masks, ATTN_ERR_SHAPE, "/masks/blocks/attend", "[2,2,2]");
+    blocks->attend = scene_normal(&scene, 1, SHAPE(2, 2));
+    refuse(&masks, ATTN_ERR_FIELD, "/masks/blocks/attend", "bool");
+    blocks->size = 0;
+    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/size", "from 1");
+    *blocks = (attn_blocks){.kind = ATTN_BLOCKS_STRIDED, .size = 1};
+    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/stride", "from 1");
+    *blocks = (attn_blocks){.kind = ATTN_BLOCKS_LONGFORMER, .size = 1, .window = (size_t)ATTN_BLOCK_MAX + 1};
+    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/window", "from 0");
+    *blocks = (attn_blocks){.kind = ATTN_BLOCKS_BIGBIRD, .size = 1, .random_blocks = ATTN_BLOCKS_RANDOM_MAX + 1};
+    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/random_blocks", "from 0 to 256");
+    *blocks = (attn_blocks){.kind = ATTN_BLOCKS_PREFIX};
+    refuse(&masks, ATTN_ERR_FIELD, "/masks/blocks/length", "needs length");
+    blocks->prefix = scene_integers(&scene, (const int64_t[]){7}, 0, NULL);
+    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/length", "from 0 to 6");
+    scene_destroy(&scene);
+}
+END_TEST
+
+START_TEST(global_tokens_that_are_no_ascending_keys_are_refused)
+{
+    static const char *const field = "/masks/blocks/global_tokens";
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_masks masks = {.blocks = {.kind = ATTN_BLOCKS_LONGFORMER, .size = 1}};
+    attn_blocks *blocks = &masks.blocks;
+    blocks->global_tokens = scene_integers(&scene, (const int64_t[]){0, 6}, SHAPE(2));
+    refuse(&masks, ATTN_ERR_VALUE, field, "has 6; keys are numbered 0 to 5");
+    blocks->global_tokens = scene_integers(&scene, (const int64_t[]){-1}, SHAPE(1));
+    refuse(&masks, ATTN_ERR_VALUE, field, "has -1");
+    blocks->global_tokens = scene_integers(&scene, (const int64_t[]){3, 3}, SHAPE(2));
+    refuse(&masks, ATTN_ERR_VALUE, field, "must ascend");
+    blocks->global_tokens = scene_integers(&scene, (const int64_t[]){3}, SHAPE(1, 1));
+    refuse(&masks, ATTN_ERR_SHAPE, field, "flat list");
+    blocks->global_tokens = scene_normal(&scene, 1, SHAPE(1));
+    refuse(&masks, ATTN_ERR_FIELD, field, "int64");
+    scene_destroy(&scene);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
         every_mask_allows_what_its_rule_says,
-        span_is_what_causal_window_and_lengths_leave,
-        lookup_is_needed_for_attend_padding_and_bias_alone,
+        span_is_what_the_masks_that_are_runs_leave,
+        lookup_is_needed_for_masks_that_are_no_runs_alone,
+        documents_that_do_not_fit_are_refused,
+        blocks_that_do_not_fit_are_refused,
+        global_tokens_that_are_no_ascending_keys_are_refused,
         offset_is_the_alignment_plus_what_is_given,
         extreme_offsets_and_windows_do_not_wrap,
         masks_that_do_not_broadcast_are_refused,

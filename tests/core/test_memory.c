@@ -33,6 +33,7 @@ static test_scene varied_scene(size_t variant)
         options->dropout_residual = scene.request.is_layer;
     }
     mask_case_at(variant)->apply(&scene, n);
+    scene_biases(&scene, n, (unsigned)(5 * variant) % 32);
     uint32_t every = scene_every_step(&scene.request);
     const uint32_t wants[] = {every, WANT(OUTPUT), WANT(OUTPUT) | WANT(ATTENTION_MEAN), every & ~WANT(ATTENTION)};
     options->want = wants[variant / 3 % 4];

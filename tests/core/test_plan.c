@@ -178,6 +178,31 @@ START_TEST(hidden_tiles_cost_no_operations)
 }
 END_TEST
 
+START_TEST(documents_and_blocks_cost_what_they_leave)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    scene_attention(&scene, &(scene_size){2, 4, 4, 100, 100, 8, 8});
+    attn_plan whole = planned(&scene.request);
+    attn_tensor *ids = scene_integers(&scene, NULL, SHAPE(100));
+    for (size_t at = 0; at < 100; at++)
+        tensor_set(ids, at, (double)(at / 25));
+    scene.request.masks.documents_query = scene.request.masks.documents_key = ids;
+    attn_plan documents = planned(&scene.request);
+    ck_assert_double_eq(documents.flops.attention, whole.flops.attention / 4);
+    attn_tensor *matrix = scene_coins(&scene, 0, SHAPE(10, 10));
+    tensor_set(matrix, 7, 1);
+    scene.request.masks =
+        (attn_masks){.blocks = {.kind = ATTN_BLOCKS_MATRIX, .size = 10, .kv_size = 10, .attend = matrix}};
+    attn_plan blocks = planned(&scene.request);
+    ck_assert_double_eq(blocks.flops.attention, whole.flops.attention / 100);
+    scene.request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_BIGBIRD, .size = 5, .window = 1, .random_blocks = 1};
+    attn_plan bigbird = planned(&scene.request);
+    ck_assert_double_le(bigbird.flops.attention, whole.flops.attention / 5);
+    ck_assert_double_gt(bigbird.flops.attention, whole.flops.attention / 10);
+    scene_destroy(&scene);
+}
+END_TEST
+
 /* ---- refusals: inputs ---- */
 
 START_TEST(a_missing_query_is_refused)
@@ -615,6 +640,8 @@ START_TEST(steps_that_do_not_happen_cannot_be_wanted)
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "residual");
     scene.request.options.want = WANT(DROPPED);
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "dropped");
+    scene.request.options.want = WANT(SINK);
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "options.sinks");
     scene_destroy(&scene);
 }
 END_TEST
@@ -676,6 +703,7 @@ int main(void)
         the_plan_tells_the_shape_of_every_step,
         result_bytes_count_what_is_wanted,
         hidden_tiles_cost_no_operations,
+        documents_and_blocks_cost_what_they_leave,
         a_missing_query_is_refused,
         inputs_of_a_wrong_rank_are_refused,
         inputs_of_another_type_are_refused,

@@ -7,6 +7,7 @@ import math
 
 EPS = {"float32": 2.0 ** -23, "float64": 2.0 ** -51}
 TINY = {"float32": 1e-37, "float64": 1e-300}
+LINES = ("lse", "lse_keys", "entropy", "sink")
 
 
 class Array:
@@ -133,7 +134,7 @@ class Reference:
     def attend(self, q, k, v, dropped):
         spec = self.spec
         maps = {name: ([], []) for name in ("scores", "scaled", "masked", "attention", "dropped")}
-        lines = {name: ([], []) for name in ("lse", "entropy", "context")}
+        lines = {name: ([], []) for name in (*LINES, "context")}
         allowed_map, at = [], 0
         group = spec.heads // spec.kv_heads
         for b in range(spec.batch):
@@ -149,7 +150,7 @@ class Reference:
         for name, (values, errors) in maps.items():
             self.steps[name] = Array(shape, values, errors)
         self.steps["mask"] = Array(shape, allowed_map)
-        self.steps["lse"], self.steps["entropy"] = (Array(shape[:3], *lines[name]) for name in ("lse", "entropy"))
+        self.steps.update((name, Array(shape[:3], *lines[name])) for name in LINES)
         self.steps["context"] = Array((*shape[:3], v.shape[3]), *lines["context"])
         self.steps["attention_mean"] = self.mean_over_heads(self.steps["attention"])
 
@@ -162,10 +163,16 @@ class Reference:
             shown = seen[j] and some
             scores.append(self.dot(*query, *k.row(b, g, j)) if shown else (-math.inf, 0.0))
             scaled.append(self.rescale(*scores[j]) if shown else (-math.inf, 0.0))
-            masked.append(self.shift(*scaled[j], spec.bias_at(b, h, i, j)) if allowed[j] else (-math.inf, 0.0))
+            masked.append(self.bias(*scaled[j], b, h, i, j) if allowed[j] else (-math.inf, 0.0))
         self.max_abs_score = max([self.max_abs_score] + [abs(scaled[j][0]) for j in keys if allowed[j]])
-        weights, lse, entropy = self.softmax(masked, allowed) if some else ([(0.0, 0.0)] * len(keys), (-math.inf, 0.0),
-                                                                            (0.0, 0.0))
+        nothing = (-math.inf, 0.0)
+        sink = spec.sinks[h] if spec.sinks else None
+        weights, numbers = [(0.0, 0.0)] * len(keys), {"lse": nothing, "lse_keys": nothing, "entropy": (0.0, 0.0),
+                                                      "sink": (0.0, 0.0)}
+        if some or sink is not None:
+            weights, numbers = self.softmax_with(masked, allowed, sink)
+        if some:
+            numbers["lse_keys"] = self.softmax_with(masked, allowed, None)[1]["lse"]
         kept = weights
         if spec.drops_weights():
             gain = 1 / (1 - spec.dropout["p"]) if spec.dropout["p"] < 1 else 0.0
@@ -175,8 +182,8 @@ class Reference:
         for name, pairs in zip(maps, (scores, scaled, masked, weights, kept)):
             maps[name][0].extend(pair[0] for pair in pairs)
             maps[name][1].extend(pair[1] for pair in pairs)
-        lines["lse"][0].append(lse[0]), lines["lse"][1].append(lse[1])
-        lines["entropy"][0].append(entropy[0]), lines["entropy"][1].append(entropy[1])
+        for name, (value, error) in numbers.items():
+            lines[name][0].append(value), lines[name][1].append(error)
         use = [j for j in keys if allowed[j]]
         rows = {j: v.row(b, g, j) for j in use}
         for f in range(v.shape[3]):
@@ -192,6 +199,20 @@ class Reference:
             return score, error
         capped = cap * math.tanh(score / cap)
         return capped, error + 8 * self.eps * abs(capped) + self.tiny
+
+    def bias(self, score, error, b, h, i, j):
+        """The bias of the position, rounded to the compute type, then masks.bias."""
+        position = self.spec.position_bias(b, h, i, j)
+        score, error = self.shift(score, error + self.eps * abs(position), position)
+        return self.shift(score, error, self.spec.bias_at(b, h, i, j))
+
+    def softmax_with(self, masked, allowed, sink):
+        """A sink is one more key, of which only the weight and its part of the sums are kept."""
+        if sink is None:
+            pairs, lse, entropy = self.softmax(masked, allowed)
+            return pairs, {"lse": lse, "lse_keys": lse, "entropy": entropy, "sink": (0.0, 0.0)}
+        pairs, lse, entropy = self.softmax([*masked, (sink, 0.0)], [*allowed, True])
+        return pairs[:-1], {"lse": lse, "lse_keys": (-math.inf, 0.0), "entropy": entropy, "sink": pairs[-1]}
 
     def shift(self, score, error, bias):
         return score + bias, error + self.eps * (abs(score) + abs(bias)) + self.tiny

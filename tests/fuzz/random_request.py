@@ -12,8 +12,8 @@ from exact import Array
 
 PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
-STEPS = ("q", "k", "v", "scores", "scaled", "masked", "attention", "dropped", "lse", "entropy", "context", "concat",
-         "projected", "residual", "output", "attention_mean", "mask")
+STEPS = ("q", "k", "v", "scores", "scaled", "masked", "attention", "dropped", "lse", "lse_keys", "entropy", "sink",
+         "context", "concat", "projected", "residual", "output", "attention_mean", "mask")
 
 
 class Layer:
@@ -31,6 +31,7 @@ class Spec:
         self.softcap, self.dropout, self.training = None, None, False
         self.causal, self.window, self.sliding, self.attend, self.bias = None, None, None, None, None
         self.padding, self.key_lengths, self.query_lengths = None, None, None
+        self.documents, self.blocks, self.slopes, self.relative, self.sinks = None, None, None, None, None
 
     def drops_weights(self):
         return bool(self.training and self.dropout and self.dropout["p"] > 0 and "attention" in self.dropout["where"])
@@ -57,11 +58,79 @@ class Spec:
                 (self.padding is None or bool(self.padding[b * self.kv_len + j])) and
                 (self.key_lengths is None or j < self.key_lengths[b if len(self.key_lengths) > 1 else 0]) and
                 (self.query_lengths is None or i < self.query_lengths[b if len(self.query_lengths) > 1 else 0]) and
+                (self.documents is None or self.document(0, b, i) == self.document(1, b, j)) and
+                (self.blocks is None or self.blocks_allow(b, h, i, j, position)) and
                 (self.attend is None or bool(broadcast(self.attend, b, h, i, j))) and
                 self.bias_at(b, h, i, j) > -math.inf)
 
+    def document(self, side, b, at):
+        ids = self.documents[side]
+        return ids[b][at] if isinstance(ids[0], list) else ids[at]
+
+    def blocks_allow(self, b, h, i, j, position):
+        rule = self.blocks
+        if "attend" in rule:
+            return bool(broadcast(rule["attend"], b, h, i // rule["size"][0], j // rule["size"][1]))
+        if rule["pattern"] == "prefix":
+            return j <= position or j < rule["length"][b if len(rule["length"]) > 1 else 0]
+        block, other = position // rule["size"], j // rule["size"]
+        if rule["pattern"] == "chunked":
+            return block == other
+        if abs(block - other) <= rule["window"]:
+            return True
+        if rule["pattern"] == "strided":
+            return (block - other) % rule["stride"] == 0
+        return (position in rule["global_tokens"] or j in rule["global_tokens"] or
+                rule["pattern"] == "bigbird" and other in self.bigbird_blocks(h, block))
+
+    def bigbird_blocks(self, h, block):
+        """What a block of queries sees beside those around it: the edges, or all from an edge, and what it draws."""
+        rule = self.blocks
+        count = -(-self.kv_len // rule["size"])
+        edges = set(range(min(rule["global_blocks"], count))) | \
+            set(range(max(0, count - rule["global_blocks"]), count))
+        if block in edges:
+            return set(range(count))
+        left = [n for n in range(count) if n not in edges and abs(n - block) > rule["window"]]
+        draws, chosen = min(rule["random_blocks"], len(left)), []
+        for n, last in enumerate(range(len(left) - draws, len(left))):
+            index = philox(rule["seed"], 256 * block + n, h) * (last + 1) >> 32
+            chosen.append(last if index in chosen else index)
+        return edges | {left[index] for index in chosen}
+
+    def position_bias(self, b, h, i, j):
+        """ALiBi and the relative bias: of the distance of the key from the query's position."""
+        distance = j - i - self.offset(b)
+        bias = -self.slopes[h] * abs(distance) if self.slopes else 0.0
+        if self.relative:
+            bias += self.relative["table"][self.bucket(distance) * self.heads + h]
+        return bias
+
+    def bucket(self, distance):
+        relative = self.relative
+        count = relative["buckets"] // 2 if relative["bidirectional"] else relative["buckets"]
+        first = count if relative["bidirectional"] and distance > 0 else 0
+        away = abs(distance) if relative["bidirectional"] else max(-distance, 0)
+        exact = count // 2
+        if away < exact:
+            return first + away
+        grown = math.log(away / exact) / math.log(relative["max_distance"] / exact) * (count - exact)
+        return first + min(count - 1, exact + int(grown + 1e-6))
+
     def bias_at(self, b, h, i, j):
         return 0.0 if self.bias is None else broadcast(self.bias, b, h, i, j)
+
+
+def philox(seed, counter, stream):
+    """Word 0 of Philox4x32-10."""
+    low, high = 0xFFFFFFFF, 32
+    a, b, c, d = counter & low, counter >> high & low, stream & low, stream >> high & low
+    k, m = seed & low, seed >> high
+    for _ in range(10):
+        p, q = a * 0xD2511F53, c * 0xCD9E8D57
+        a, b, c, d = q >> high ^ b ^ k, q & low, p >> high ^ d ^ m, p & low
+        k, m = k + 0x9E3779B9 & low, m + 0xBB67AE85 & low
+    return a
 
 
 def broadcast(tensor, *index):
@@ -356,6 +425,61 @@ class Builder:
             masks["window"] = spec.window = reach
         if self.chance(0.15):
             masks["sliding_window"] = spec.sliding = self.pick(1, 2, 3, 7, 2 ** 63 - 1)
+        if self.chance(0.15):
+            self.choose_documents()
+        if self.chance(0.2):
+            self.choose_blocks()
+
+    def choose_documents(self):
+        spec = self.spec
+
+        def ids(length):
+            rows = [sorted(self.random.choices(range(-1, 3), k=length)) for _ in range(spec.batch)]
+            if self.chance(0.4):
+                rows = [self.random.sample(row, len(row)) for row in rows]
+            return rows[0] if self.chance(0.4) else rows
+
+        if spec.q_len == spec.kv_len and self.chance(0.5):
+            one = ids(spec.q_len)
+            self.masks["documents"], spec.documents = one, [one, one]
+            return
+        spec.documents = [ids(spec.q_len), ids(spec.kv_len)]
+        self.masks["documents"] = dict(zip(("query", "key"), spec.documents))
+
+    def choose_blocks(self):
+        spec = self.spec
+        kind = self.pick("matrix", "matrix", "strided", "longformer", "bigbird", "chunked", "prefix")
+        if kind == "matrix":
+            self.choose_matrix()
+            return
+        sent, rule = {"pattern": kind}, {"size": 64 if kind == "bigbird" else 1, "window": 1, "global_tokens": [],
+                                         "global_blocks": 1, "random_blocks": 3, "seed": 0, "pattern": kind}
+        choices = {"size": (1, 2, 3, 64), "window": (0, 1, 2, 40), "stride": (1, 2, 5, 30), "seed": (0, 9, 2 ** 40),
+                   "global_tokens": (sorted(self.random.sample(range(spec.kv_len), self.random.randint(
+                       0, min(3, spec.kv_len)))),), "global_blocks": (0, 1, 2), "random_blocks": (0, 1, 5)}
+        needed = {"strided": ("stride",), "longformer": ("window",), "bigbird": (), "chunked": ("size",), "prefix": ()}
+        known = {"strided": ("size", "stride", "window"), "longformer": ("size", "window", "global_tokens"),
+                 "bigbird": ("size", "window", "seed", "global_tokens", "global_blocks", "random_blocks"),
+                 "chunked": ("size",), "prefix": ()}
+        for name in known[kind]:
+            if name in needed[kind] or self.chance(0.6):
+                sent[name] = self.pick(*choices[name])
+        rule.update(sent)
+        if kind == "strided" and "window" not in sent:
+            rule["window"] = rule["stride"] - 1
+        if kind == "prefix":
+            rule["length"] = self.per_item(0, spec.kv_len)
+            sent["length"] = rule["length"]
+        self.masks["blocks"], spec.blocks = sent, rule
+
+    def choose_matrix(self):
+        spec = self.spec
+        size = [self.pick(1, 2, 3, 17), self.pick(1, 2, 4, 64)]
+        shape = (spec.batch if self.chance(0.5) else 1, spec.heads if self.chance(0.5) else 1,
+                 -(-spec.q_len // size[0]), -(-spec.kv_len // size[1]))[self.pick(0, 0, 1, 2):]
+        text, values = self.flags(shape, self.pick(0.3, 0.7))
+        self.masks["blocks"] = {"size": size[0] if size[0] == size[1] else size, "attend": text}
+        spec.blocks = {"size": size, "attend": (shape, values)}
 
     def choose_causal(self):
         spec = self.spec
@@ -377,6 +501,7 @@ class Builder:
             spec.scale = 1.0 if options["scale"] == "none" else float(options["scale"])
         if self.chance(0.2):
             options["softcap"] = spec.softcap = self.pick(0.5, 3, 50.0)
+        self.choose_biases()
         if spec.is_layer:
             self.choose_layer_options()
         if self.chance(0.2):
@@ -387,6 +512,22 @@ class Builder:
             options["format"] = self.pick("nested", "flat", "base64")
         if self.chance(0.3):
             options["digits"] = self.random.randint(1, 17)
+
+    def choose_biases(self):
+        spec, options = self.spec, self.options
+        if self.chance(0.15):
+            options["alibi"], spec.slopes = True, alibi_slopes(spec.heads)
+            if self.chance(0.5):
+                options["alibi"], spec.slopes = self.tensor((spec.heads,), 0.3)
+        if self.chance(0.15):
+            sent = {name: value for name, value in (("bidirectional", self.pick(True, False)),
+                                                    ("max_distance", self.pick(20, 1000))) if self.chance(0.7)}
+            buckets = self.pick(4, 6, 9, 32)
+            sent["table"], table = self.tensor((buckets, spec.heads))
+            options["relative_bias"] = sent
+            spec.relative = {"bidirectional": True, "max_distance": 128, **sent, "buckets": buckets, "table": table}
+        if self.chance(0.2):
+            options["sinks"], spec.sinks = self.tensor((spec.heads,), 2.0)
 
     def choose_layer_options(self):
         spec, options = self.spec, self.options
@@ -430,7 +571,7 @@ class Builder:
         spec = self.spec
         possible = [step for step in STEPS
                     if (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
-                    (step != "dropped" or spec.drops_weights())]
+                    (step != "dropped" or spec.drops_weights()) and (step != "sink" or spec.sinks)]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
         self.wanted = possible if self.chance(0.5) else some
         if spec.drops_weights() and "dropped" not in self.wanted:
@@ -457,7 +598,8 @@ class Builder:
         """NaN where the mask hides a key from every query of every head: it may reach nothing."""
         spec = self.spec
         self.has_nan = False
-        if self.form == "self" or not (spec.padding or spec.key_lengths) or self.chance(0.3):
+        if self.form == "self" or not (spec.padding or spec.key_lengths or spec.documents or spec.blocks) or \
+                self.chance(0.3):
             return
         hidden = [(b, j) for b in range(spec.batch) for j in range(spec.kv_len)
                   if not any(spec.allows(b, h, i, j) for h in range(spec.heads) for i in range(spec.q_len))]
@@ -475,6 +617,13 @@ class Builder:
         if self.has_nan:
             self.wanted = [step for step in self.wanted if step not in ("k", "v")] or ["output"]
             self.options["return"] = self.wanted
+
+
+def alibi_slopes(heads):
+    """A geometric series for a power of two; what is left takes every other one of the next power's."""
+    power = 1 << heads.bit_length() - 1
+    return [2.0 ** (-8 * (h + 1) / power) if h < power else 2.0 ** (-4 * (2 * (h - power) + 1) / power)
+            for h in range(heads)]
 
 
 def nested(shape, values):

@@ -286,18 +286,11 @@ START_TEST(silence_is_cut_off_in_time)
 }
 END_TEST
 
-static attn_status hungry(envelope_kind kind, const char *body, size_t body_bytes, const struct attend_limits *limits,
-                          const attn_runtime *runtime, struct chunks *out, struct attend_times *times, attn_error *err)
+static attn_status hungry(struct call *call)
 {
-    (void)kind;
-    (void)body;
-    (void)body_bytes;
-    (void)limits;
-    (void)runtime;
-    (void)times;
-    while (attn_arena_take(out->arena, 1, 4096) != NULL)
+    while (attn_arena_take(call->out->arena, 1, 4096) != NULL)
         continue;
-    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "the arena is full");
+    return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "the arena is full");
 }
 
 START_TEST(a_full_arena_is_a_503_that_still_says_why)
@@ -313,20 +306,12 @@ START_TEST(a_full_arena_is_a_503_that_still_says_why)
 }
 END_TEST
 
-static attn_status until_cancelled(envelope_kind kind, const char *body, size_t body_bytes,
-                                   const struct attend_limits *limits, const attn_runtime *runtime, struct chunks *out,
-                                   struct attend_times *times, attn_error *err)
+static attn_status until_cancelled(struct call *call)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    (void)kind;
-    (void)body;
-    (void)body_bytes;
-    (void)limits;
-    (void)out;
-    (void)times;
-    while (!runtime->is_cancelled(runtime->cancel_context))
+    while (!call->runtime->is_cancelled(call->runtime->cancel_context))
         nanosleep(&pause, NULL);
-    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+    return attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
 }
 
 START_TEST(a_deadline_stops_the_work_and_is_told)
@@ -342,17 +327,9 @@ START_TEST(a_deadline_stops_the_work_and_is_told)
 }
 END_TEST
 
-static attn_status each_failure(envelope_kind kind, const char *body, size_t body_bytes,
-                                const struct attend_limits *limits, const attn_runtime *runtime, struct chunks *out,
-                                struct attend_times *times, attn_error *err)
+static attn_status each_failure(struct call *call)
 {
-    (void)kind;
-    (void)body_bytes;
-    (void)limits;
-    (void)runtime;
-    (void)times;
-    (void)out;
-    return attn_fail(err, (attn_status)(body[0] - '0'), "/inputs/key", "as asked");
+    return attn_fail(call->err, (attn_status)(call->body[0] - '0'), "/inputs/key", "as asked");
 }
 
 START_TEST(failures_become_the_status_of_whose_fault_they_are)

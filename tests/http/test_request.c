@@ -272,9 +272,31 @@ START_TEST(a_body_needs_a_length_a_type_and_no_encoding)
                  "Content-Type: Application/JSON; charset=\"UTF-8\"\r\nContent-Length: 2\r\n\r\n{}",
                  200, "{}");
     check_answer("POST /v1/attention HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}", 200, "{}");
-    check_answer(POST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 415, "gzip");
+    check_answer(POST "Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", 415, "gzip or zstd");
+    check_answer(POST "Content-Encoding: gzip, gzip\r\nContent-Length: 2\r\n\r\n{}", 415, "gzip");
+    check_answer(POST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 400, "not valid gzip");
     check_answer(POST "Content-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}", 200, "{}");
     check_answer("POST /v1/attention?pretty=1 HTTP/1.1\r\n" HOST JSON "Content-Length: 2\r\n\r\n{}", 400, "pretty");
+}
+END_TEST
+
+START_TEST(answers_are_compressed_when_asked_and_worth_it)
+{
+    enum { LARGE = 5000 };
+    static char request[LARGE + 200], small[] = POST "Accept-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}";
+    int used = snprintf(request, sizeof request, POST "Accept-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", LARGE);
+    memset(request + used, 'a', LARGE);
+    struct http_answer answer = http_ask(stage.port, request);
+    ck_assert_int_eq(answer.status, 200);
+    ck_assert_str_eq(http_field(&answer, "Content-Encoding"), "gzip");
+    ck_assert_ptr_nonnull(strstr(http_field(&answer, "Vary"), "Accept-Encoding"));
+    ck_assert_uint_lt(answer.body_bytes, 100);
+    ck_assert_int_eq(memcmp(answer.body, "\x1f\x8b", 2), 0);
+    http_free(&answer);
+    answer = http_ask(stage.port, small);
+    ck_assert_ptr_null(http_field(&answer, "Content-Encoding"));
+    ck_assert_str_eq(answer.body, "{}");
+    http_free(&answer);
 }
 END_TEST
 
@@ -480,6 +502,7 @@ static TCase *request_tests(void)
     tcase_add_test(tests, a_wrong_method_is_told_the_right_ones);
     tcase_add_test(tests, accept_is_honoured);
     tcase_add_test(tests, a_body_needs_a_length_a_type_and_no_encoding);
+    tcase_add_test(tests, answers_are_compressed_when_asked_and_worth_it);
     tcase_add_test(tests, a_body_over_the_limit_is_refused_before_it_is_read);
     tcase_add_test(tests, a_chunked_body_over_the_limit_is_refused_at_its_end);
     tcase_add_test(tests, a_chunked_body_without_end_is_cut_off);

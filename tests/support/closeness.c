@@ -77,7 +77,10 @@ static double mean_bound(const test_run *run, const naive_result *n, size_t at)
 static double row_bound(const test_run *run, const naive_result *naive, attn_step step, size_t row)
 {
     double u = unit_roundoff(run->plan.compute), peak = naive->peak[row];
-    if (step == ATTN_STEP_LSE) /* max + log(sum): two numbers of up to peak + log(kv_len), added */
+    if (step == ATTN_STEP_SINK)
+        return softmax_bound(u, peak) * naive->step[step][row] + smallest(run->plan.compute);
+    if (step == ATTN_STEP_LSE ||
+        step == ATTN_STEP_LSE_KEYS) /* max + log(sum): two numbers of up to peak + log(kv_len), added */
         return 8 * u * (1 + peak + log((double)naive->kv_len + 1));
     /* sum_j p_j ln p_j, where a relative error e of p_j moves the sum by e p_j (|ln p_j| + 1) */
     return softmax_bound(u, peak) * (1 + peak + log((double)naive->kv_len + 1));
@@ -99,7 +102,9 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
     case ATTN_STEP_MASK:
         return map_bound(run, naive, step, at);
     case ATTN_STEP_LSE:
+    case ATTN_STEP_LSE_KEYS:
     case ATTN_STEP_ENTROPY:
+    case ATTN_STEP_SINK:
         return row_bound(run, naive, step, at);
     case ATTN_STEP_CONTEXT:
         return context_bound(run, naive, at);

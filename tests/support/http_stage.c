@@ -16,7 +16,7 @@
 static atomic_bool is_released;
 static atomic_size_t begun;
 
-struct http_stage http_stage_of(http_attend *attend)
+struct http_stage http_stage_of(service_function *service)
 {
     return (struct http_stage){
         .log = {.fd = 2, .format = LOG_TEXT, .level = LOG_OFF},
@@ -31,7 +31,7 @@ struct http_stage http_stage_of(http_attend *attend)
                   .cancels_on_half_close = true,
                   .max_body_bytes = 1 << 20,
                   .limits = {.result_bytes = 16 << 20, .memory_bytes = 32 << 20, .flops = 1e12},
-                  .attend = attend,
+                  .instead = service,
                   .facts = {.kernel = "portable", .io_threads = 2, .compute_threads = 2}},
         .compute_threads = 2,
         .queue = 8,
@@ -56,31 +56,23 @@ void http_stage_stop(struct http_stage *stage)
     executor_destroy(stage->executor);
 }
 
-attn_status http_stage_echo(envelope_kind kind, const char *body, size_t body_bytes, const struct attend_limits *limits,
-                            const attn_runtime *runtime, struct chunks *out, struct attend_times *times,
-                            attn_error *err)
+attn_status http_stage_echo(struct call *call)
 {
-    (void)kind;
-    (void)limits;
-    (void)runtime;
-    (void)times;
     /* In several chunks, as real answers are. */
-    for (size_t i = 0; i < body_bytes; i += 1000)
-        chunks_bytes(out, body + i, body_bytes - i < 1000 ? body_bytes - i : 1000);
-    return out->is_ok ? ATTN_OK : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to echo");
+    for (size_t i = 0; i < call->body_bytes; i += 1000)
+        chunks_bytes(call->out, call->body + i, call->body_bytes - i < 1000 ? call->body_bytes - i : 1000);
+    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory to echo");
 }
 
-attn_status http_stage_wait(envelope_kind kind, const char *body, size_t body_bytes, const struct attend_limits *limits,
-                            const attn_runtime *runtime, struct chunks *out, struct attend_times *times,
-                            attn_error *err)
+attn_status http_stage_wait(struct call *call)
 {
     begun++;
     while (!is_released) {
-        if (runtime->is_cancelled(runtime->cancel_context))
-            return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "the computation was ended");
+        if (call->runtime->is_cancelled(call->runtime->cancel_context))
+            return attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "the computation was ended");
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
-    return http_stage_echo(kind, body, body_bytes, limits, runtime, out, times, err);
+    return http_stage_echo(call);
 }
 
 void http_stage_release(void)

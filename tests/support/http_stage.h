@@ -16,13 +16,13 @@ struct http_stage {
 };
 
 /* Small limits, port 0, no log: to be changed before the start. */
-struct http_stage http_stage_of(http_attend *attend);
+struct http_stage http_stage_of(service_function *service);
 /* Aborts the test when the server does not start. */
 void http_stage_start(struct http_stage *stage);
 void http_stage_stop(struct http_stage *stage);
 
 /* Services: the body back; and the same once http_stage_release was called (a job that takes long). */
-http_attend http_stage_echo, http_stage_wait;
+service_function http_stage_echo, http_stage_wait;
 void http_stage_release(void);
 /* Jobs of http_stage_wait that have begun. */
 size_t http_stage_begun(void);

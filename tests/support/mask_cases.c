@@ -190,6 +190,133 @@ static void bias_per_query_strided(test_scene *scene, const scene_size *n)
     scene->request.masks.bias = scene_strided(scene, scene_normal(scene, 1, SHAPE(n->batch, 1, n->q_len, 1)));
 }
 
+/* Documents of growing length, one after the other: the keys of each are a run. */
+static attn_tensor *ascending_ids(test_scene *scene, size_t batch, size_t len)
+{
+    attn_tensor *ids = scene_integers(scene, NULL, SHAPE(batch, len));
+    for (size_t at = 0; at < batch * len; at++)
+        tensor_set(ids, at, floor(sqrt((double)(at % len + 3 * (at / len)))));
+    return ids;
+}
+
+static void documents(test_scene *scene, const scene_size *n)
+{
+    scene->request.masks.documents_query = ascending_ids(scene, n->batch, n->q_len);
+    scene->request.masks.documents_key = ascending_ids(scene, n->batch, n->kv_len);
+}
+
+/* Long runs in no order, as packing leaves them, the same for every item: tiles of which nothing matches. */
+static void documents_in_any_order(test_scene *scene, const scene_size *n)
+{
+    attn_tensor *query = scene_integers(scene, NULL, SHAPE(n->q_len)),
+                *key = scene_integers(scene, NULL, SHAPE(n->kv_len));
+    for (size_t i = 0; i < n->q_len; i++)
+        tensor_set(query, i, (double)(i / 101 % 3));
+    for (size_t j = 0; j < n->kv_len; j++)
+        tensor_set(key, j, (double)(2 - j / 157 % 3));
+    scene->request.masks.documents_query = query;
+    scene->request.masks.documents_key = key;
+}
+
+static attn_tensor *random_ids(test_scene *scene, size_t batch, size_t len)
+{
+    attn_tensor *ids = scene_integers(scene, NULL, SHAPE(batch, len));
+    for (size_t at = 0; at < batch * len; at++)
+        tensor_set(ids, at, (double)random_below(&scene->random, 3) - 1);
+    return ids;
+}
+
+static void documents_mixed(test_scene *scene, const scene_size *n)
+{
+    scene->request.masks.documents_query = random_ids(scene, n->batch, n->q_len);
+    scene->request.masks.documents_key = random_ids(scene, n->batch, n->kv_len);
+}
+
+static void matrix_of(test_scene *scene, const scene_size *n, size_t size, size_t kv_size, double share, bool is_whole)
+{
+    const size_t rows = (n->q_len + size - 1) / size, columns = (n->kv_len + kv_size - 1) / kv_size;
+    attn_tensor *attend = is_whole ? scene_coins(scene, share, SHAPE(n->batch, n->heads, rows, columns))
+                                   : scene_coins(scene, share, SHAPE(rows, columns));
+    scene->request.masks.blocks =
+        (attn_blocks){.kind = ATTN_BLOCKS_MATRIX, .size = size, .kv_size = kv_size, .attend = attend};
+}
+
+static void blocks_matrix(test_scene *scene, const scene_size *n)
+{
+    matrix_of(scene, n, 2, 3, 0.5, true);
+}
+
+static void blocks_of_tiles(test_scene *scene, const scene_size *n)
+{
+    matrix_of(scene, n, 50, 64, 0.2, false);
+}
+
+static void blocks_strided(test_scene *scene, const scene_size *n)
+{
+    (void)n;
+    scene->request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_STRIDED, .size = 1, .window = 2, .stride = 5};
+}
+
+static void blocks_strided_wide(test_scene *scene, const scene_size *n)
+{
+    causal(scene, n);
+    scene->request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_STRIDED, .size = 3, .window = 0, .stride = 40};
+}
+
+static attn_tensor *global_tokens(test_scene *scene, const scene_size *n)
+{
+    const size_t count = n->kv_len / 4;
+    attn_tensor *tokens = scene_integers(scene, NULL, SHAPE(count));
+    for (size_t t = 0; t < count; t++)
+        tensor_set(tokens, t, (double)(t * t % 4 + 4 * t));
+    return tokens;
+}
+
+static void blocks_longformer(test_scene *scene, const scene_size *n)
+{
+    scene->request.masks.blocks =
+        (attn_blocks){.kind = ATTN_BLOCKS_LONGFORMER, .size = 1, .window = 1, .global_tokens = global_tokens(scene, n)};
+}
+
+/* Few enough tokens for tiles that nobody sees. */
+static void blocks_longformer_sparse(test_scene *scene, const scene_size *n)
+{
+    attn_tensor *tokens = scene_integers(scene, NULL, SHAPE(1));
+    tensor_set(tokens, 0, (double)(n->kv_len / 2));
+    scene->request.masks.blocks = (attn_blocks){
+        .kind = ATTN_BLOCKS_LONGFORMER, .size = 2, .window = 3, .global_tokens = n->kv_len > 0 ? tokens : NULL};
+}
+
+static void blocks_bigbird(test_scene *scene, const scene_size *n)
+{
+    (void)n;
+    scene->request.masks.blocks = (attn_blocks){
+        .kind = ATTN_BLOCKS_BIGBIRD, .size = 2, .window = 1, .global_blocks = 1, .random_blocks = 2, .seed = 7};
+}
+
+/* Queries that stand before and behind all keys. */
+static void blocks_bigbird_moved(test_scene *scene, const scene_size *n)
+{
+    causal_per_item(scene, n);
+    scene->request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_BIGBIRD,
+                                                .size = 3,
+                                                .window = 0,
+                                                .random_blocks = 1,
+                                                .global_tokens = global_tokens(scene, n)};
+}
+
+static void blocks_chunked(test_scene *scene, const scene_size *n)
+{
+    (void)n;
+    scene->request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_CHUNKED, .size = 3};
+}
+
+static void blocks_prefix(test_scene *scene, const scene_size *n)
+{
+    scene->request.masks.blocks =
+        (attn_blocks){.kind = ATTN_BLOCKS_PREFIX, .prefix = random_lengths(scene, n->batch, n->kv_len)};
+}
+
 static void composed(test_scene *scene, const scene_size *n)
 {
     sliding(scene, n);
@@ -198,6 +325,8 @@ static void composed(test_scene *scene, const scene_size *n)
     scene->request.masks.query_lengths = random_lengths(scene, n->batch, n->q_len);
     scene->request.masks.attend = scene_coins(scene, 0.8, SHAPE(n->heads, n->q_len, n->kv_len));
     scene->request.masks.bias = bias_with_holes(scene, SHAPE(n->batch, 1, n->q_len, n->kv_len));
+    documents_mixed(scene, n);
+    matrix_of(scene, n, 3, 2, 0.9, true);
 }
 
 static const mask_case cases[] = {
@@ -229,6 +358,19 @@ static const mask_case cases[] = {
     {"bias with -inf", bias_that_hides},
     {"bias (h, 1, kv) with -inf", bias_that_hides_keys},
     {"bias (b, 1, q, 1) strided", bias_per_query_strided},
+    {"documents ascending", documents},
+    {"documents in any order", documents_in_any_order},
+    {"documents mixed", documents_mixed},
+    {"blocks (b, h)", blocks_matrix},
+    {"blocks of 50 x 64", blocks_of_tiles},
+    {"strided", blocks_strided},
+    {"strided, wide and causal", blocks_strided_wide},
+    {"longformer", blocks_longformer},
+    {"longformer, one token", blocks_longformer_sparse},
+    {"bigbird", blocks_bigbird},
+    {"bigbird, moved", blocks_bigbird_moved},
+    {"chunked", blocks_chunked},
+    {"prefix", blocks_prefix},
     {"all composed", composed},
 };
 

@@ -4,8 +4,9 @@
  *
  *     out = softmax(q k^T / sqrt(d_k)) v        and all that plan.h lists around it
  *
- * It shares the structs of the public headers with the core and no line of code: it finds dimensions, decides masks
- * and reads strided tensors by itself. It expects a valid request and aborts without memory.
+ * It shares the structs of the public headers with the core and no line of code but the generator of dropout.h: it
+ * finds dimensions, decides masks and reads strided tensors by itself. It expects a valid request and aborts without
+ * memory.
  */
 #ifndef TESTS_NAIVE_ATTENTION_H
 #define TESTS_NAIVE_ATTENTION_H
@@ -26,8 +27,8 @@ typedef struct {
      */
     double *terms[ATTN_STEP_COUNT];
     /*
-     * (batch, heads, q_len): the largest scale * sum |q k| + |bias| of the keys that were let through. It bounds the
-     * scores of the row, and their rounding errors are in proportion to it.
+     * (batch, heads, q_len): the largest scale * sum |q k| + |bias| of the keys that were let through, and the sink. It
+     * bounds the scores of the row, and their rounding errors are in proportion to it.
      */
     double *peak;
     size_t rows_without_keys;
@@ -43,6 +44,9 @@ void naive_release(naive_result *result);
 
 /* Whether masks let query i of head h in item b attend to key j; a bias of -infinity does not. */
 bool naive_allows(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b, size_t h, size_t i, size_t j);
+
+/* What ALiBi and the relative bias of options add for a distance (key - query, in positions). */
+double naive_position_bias(const attn_options *options, double distance, size_t heads, size_t h);
 
 /*
  * to[0 .. features) = the normalisation of from, with the gain and shift of norm (each optional). terms, if not NULL,

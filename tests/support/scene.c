@@ -195,6 +195,20 @@ void scene_layer(test_scene *scene, const scene_size *n, size_t d_model)
     request->weights.output = make_linear(scene, n->heads * n->d_v, d_model);
 }
 
+void scene_biases(test_scene *scene, const scene_size *n, unsigned variant)
+{
+    attn_options *options = &scene->request.options;
+    options->alibi = (variant & 1) != 0;
+    if (variant & 2)
+        options->alibi_slopes = scene_normal(scene, 0.1, SHAPE(n->heads));
+    if (variant & 12)
+        options->relative_bias = (attn_relative_bias){.table = scene_normal(scene, 1, SHAPE(10, n->heads)),
+                                                      .bidirectional = (variant & 4) != 0,
+                                                      .max_distance = 40};
+    if (variant & 16)
+        options->sinks = scene_normal(scene, 2, SHAPE(n->heads));
+}
+
 uint32_t scene_every_step(const attn_request *request)
 {
     uint32_t all = (UINT32_C(1) << ATTN_STEP_COUNT) - 1;
@@ -204,6 +218,8 @@ uint32_t scene_every_step(const attn_request *request)
         all &= ~(UINT32_C(1) << ATTN_STEP_RESIDUAL);
     if (!(request->options.dropout > 0 && request->options.dropout_attention))
         all &= ~(UINT32_C(1) << ATTN_STEP_DROPPED);
+    if (request->options.sinks == NULL)
+        all &= ~(UINT32_C(1) << ATTN_STEP_SINK);
     return all;
 }
 

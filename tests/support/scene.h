@@ -60,6 +60,10 @@ void scene_attention(test_scene *scene, const scene_size *size);
 /* A layer: query (b, q_len, d_model), key (b, kv_len, d_model), all four projections with biases. */
 void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 
+/* Adds, by the bits of variant: 1 ALiBi, 2 slopes of its own, 4 a relative bias in both directions or (8) one, 16
+ * sinks. */
+void scene_biases(test_scene *scene, const scene_size *size, unsigned variant);
+
 /* All steps that the request can give: no projected without its weight, no residual or dropped without the option. */
 uint32_t scene_every_step(const attn_request *request);
 

@@ -7,17 +7,14 @@ from tensors import Tensor
 
 # Vectors of which nothing can be asked for, by the start of their names; the longest that fits counts.
 NEEDS = {
-    "alibi_": "options.alibi",
     "hf_deepseek": "options.rope, a low-rank key and value (no field)",
     "hf_gated_delta_rule": "update rule gated_delta (no field)",
     "hf_llama4": "a scale for every query (no field)",
-    "hf_longformer": "projections of their own for global tokens (no field)",
     "hf_olmo2": "options.rope, options.qk_norm",
     "hf_qwen3": "options.rope, options.qk_norm",
     "hf_qwen3_next": "options.rope, options.qk_norm, an output gate (no field)",
     "hf_swinv2": "options.qk_norm",
     "linear_attention": "options.mechanism",
-    "mask_hf_chunked": "masks.documents",
     "mha_add_bias_kv": "a key and value of the layer's own (no field)",
     "performer": "options.mechanism",
     "rope_": "options.rope",
@@ -69,6 +66,8 @@ def flex(case):
         request["masks"]["window"] = attributes["window"]
     elif name.endswith("causal"):
         request["masks"]["causal"] = True
+    elif "prefix_len" in attributes:
+        request["masks"]["blocks"] = {"pattern": "prefix", "length": attributes["prefix_len"]}
     elif "materialized_mask" in given:
         request["masks"]["attend"] = send(given["materialized_mask"])
     if "softcap" in attributes:
@@ -176,16 +175,103 @@ def layernorm(case):
 
 
 def t5(case):
-    """With the bias as PyTorch made it from the table, until attnd makes it."""
+    """
+    Once with attnd's own relative bias, and once with the bias that PyTorch made of the table. What transformers calls
+    position_bias is the score of a query of zeros, with finfo.min or -infinity where the mask hides.
+    """
     given, attributes = case.inputs, case.attributes
     weights = {"layout": "out_in"}
     for name in ("query", "key", "value", "output"):
         weights[name] = {"weight": send(given[f"{name[0]}.weight"])}
-    request = {"inputs": {"query": send(given["hidden_states"])}, "weights": weights,
-               "masks": {"bias": send(case.outputs["position_bias_plus_mask"])},
-               "options": {"num_heads": attributes["num_heads"], "scale": "none"}}
-    case.ask(LAYER, request, output="attn_output", attention="attn_weights")
-    case.needs.append("options.relative_bias")
+    relative = {"table": send(given["relative_attention_bias.weight"]), "max_distance": attributes["max_distance"],
+                "bidirectional": attributes["bidirectional"]}
+    options = {"num_heads": attributes["num_heads"], "scale": "none"}
+    request = {"inputs": {"query": send(given["hidden_states"])}, "weights": weights}
+    made = {"bias": send(given["mask"])}
+    case.ask(LAYER, {**request, "masks": made, "options": {**options, "relative_bias": relative}},
+             output="attn_output", attention="attn_weights")
+    torch_made = {"bias": send(case.outputs["position_bias_plus_mask"])}
+    case.ask(LAYER, {**request, "masks": torch_made, "options": dict(options)}, output="attn_output",
+             attention="attn_weights")
+    zeros = Tensor.filled(given["hidden_states"].shape, 0.0)
+    batch, heads, q_len, kv_len = case.outputs["position_bias_plus_mask"].shape
+    size = batch * heads * q_len * kv_len
+    case.ask(LAYER, {"inputs": {"query": send(zeros)}, "weights": weights, "masks": made,
+                     "options": {**options, "relative_bias": relative}},
+             masked=("position_bias_plus_mask",
+                     lambda answer: Tensor((batch, heads, q_len, kv_len), answer.data[:size])))
+
+
+def alibi(case):
+    """
+    The score of a query of zeros at the last position is -slope (last - j): what MPT adds. BLOOM adds slope j, which is
+    that and a number more, the same for the whole row. MPT orders the slopes of 12 and 20 heads otherwise: they are sent.
+    """
+    expected = case.outputs["alibi"]
+    heads, _, length = expected.shape
+    is_bloom = "bloom" in case.vector["name"]
+    slopes = True if is_bloom else [row[-1] - row[-2] for row in expected.rows(length)]
+    request = {"inputs": {"query": send(Tensor.filled((1, heads, 1, 1), 0.0)),
+                          "key": send(Tensor.filled((1, heads, length, 1), 0.0))}, "options": {"alibi": slopes}}
+
+    def as_bloom(answer):
+        rows = answer.rows(length)
+        return Tensor(expected.shape, [item - row[0] if is_bloom else item for row in rows for item in row])
+
+    case.ask(ATTENTION, {**request, "options": dict(request["options"])}, masked=("alibi", as_bloom))
+    if "slopes" in case.outputs:
+        case.ask(ATTENTION, request, masked=("slopes", lambda answer: Tensor(
+            (heads,), [row[1] - row[0] for row in answer.rows(length)])))
+
+
+def longformer(case):
+    """
+    Global tokens have projections of their own in transformers: a second request. Each request checks its own rows of
+    the output; the other rows are taken from the vector. Weights come as the global key and the window around a query.
+    """
+    given, attributes = case.inputs, case.attributes
+    reach, tokens, heads = attributes["one_sided_window"], attributes["global_tokens"], attributes["num_heads"]
+    hidden = given["hidden_states"]
+    length, width = hidden.shape[1:]
+    real = [index not in attributes["padding_tokens"] for index in range(length)]
+    masks = {"padding": [real], "query_lengths": [sum(real)]}
+
+    def projections(suffix):
+        return {"layout": "out_in", **{part: {"weight": send(given[f"{part}{suffix}.weight"]),
+                                              "bias": send(given[f"{part}{suffix}.bias"])}
+                                       for part in ("query", "key", "value")}}
+
+    def rows_from(answer, chosen):
+        expected = case.outputs["output"].rows(width)
+        rows = [mine if (i in tokens) == chosen else theirs
+                for i, (mine, theirs) in enumerate(zip(answer.rows(width), expected))]
+        return Tensor(hidden.shape, [item for row in rows for item in row])
+
+    def as_windows(answer):
+        data = []
+        for i in range(length):
+            for h in range(heads):
+                row = answer.data[(h * length + i) * length:][:length]
+                window = [row[j] if 0 <= j < length and j not in tokens else 0.0 for j in range(i - reach, i + reach + 1)]
+                data += [0.0] * (len(tokens) + len(window)) if i in tokens else [row[j] for j in tokens] + window
+        return Tensor(case.outputs["local_attn_probs"].shape, data)
+
+    local = {**masks, "blocks": {"pattern": "longformer", "window": reach, "global_tokens": tokens}}
+    case.ask(LAYER, {"inputs": {"query": send(hidden)}, "weights": projections(""), "masks": local,
+                     "options": {"num_heads": heads}},
+             output=("output", lambda answer: rows_from(answer, False)), attention=("local_attn_probs", as_windows))
+    case.ask(LAYER, {"inputs": {"query": send(hidden)}, "weights": projections("_global"), "masks": masks,
+                     "options": {"num_heads": heads, "queries": [[index, index] for index in tokens]}},
+             output=("output", lambda answer: rows_from(answer, True)), attention="global_attn_probs")
+
+
+def mask_chunked(case):
+    """The mask itself is the answer: causal within chunks of positions."""
+    batch, _, q_len, kv_len = case.outputs["mask"].shape
+    request = {"inputs": {"query": send(Tensor.filled((batch, q_len, 1), 0.0)),
+                          "key": send(Tensor.filled((batch, kv_len, 1), 0.0))},
+               "masks": {"causal": True, "blocks": {"pattern": "chunked", "size": case.attributes["chunk_size"]}}}
+    case.ask(ATTENTION, request, mask="mask")
 
 
 def mask_sliding_bidirectional(case):
@@ -200,4 +286,5 @@ def mask_sliding_bidirectional(case):
 
 TRANSLATIONS = {"sdpa_": sdpa, "flex_": flex, "mha_": mha, "block_pre_norm": block_pre_norm,
                 "encoder_layer_": encoder_layer, "layernorm_": layernorm, "hf_t5_": t5,
-                "mask_hf_sliding3_bidirectional": mask_sliding_bidirectional}
+                "mask_hf_sliding3_bidirectional": mask_sliding_bidirectional, "mask_hf_chunked": mask_chunked,
+                "alibi_": alibi, "hf_longformer": longformer}

@@ -10,8 +10,11 @@
  *     padding         padding[b][j] != 0
  *     attend          attend[b][h][i][j] != 0
  *     bias            bias[b][h][i][j] > -infinity; the finite ones are added to the scaled score
+ *     documents       documents_query[b][i] == documents_key[b][j]
+ *     blocks          see attn_blocks
  *
- * The first four leave one run of keys to every query, which costs nothing to know; the others are looked up.
+ * Causal, window, lengths, chunks, prefixes, and documents whose keys stand in ascending order leave one run of keys to
+ * every query, which costs nothing to know; the others are looked up.
  */
 #ifndef ATTN_MASK_H
 #define ATTN_MASK_H
@@ -21,6 +24,47 @@
 typedef enum { ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT } attn_align;
 
 #define ATTN_WINDOW_OPEN INT64_MAX
+
+typedef enum {
+    ATTN_BLOCKS_NONE,
+    ATTN_BLOCKS_MATRIX,
+    ATTN_BLOCKS_STRIDED,
+    ATTN_BLOCKS_LONGFORMER,
+    ATTN_BLOCKS_BIGBIRD,
+    ATTN_BLOCKS_CHUNKED,
+    ATTN_BLOCKS_PREFIX
+} attn_blocks_kind;
+
+/*
+ * Block-sparse attention. Nothing of size q_len * kv_len is made of it, and what it hides is skipped.
+ *
+ * A matrix counts both sides from 0: query i and key j belong to attend[i / q_size][j / kv_size]. The patterns count in
+ * positions, like causal: key j stands at j, query i at p = i + offset[b]; with P = floor(p / size), J = floor(j /
+ * size)
+ *
+ *     strided      |P - J| <= window, or P - J a multiple of stride      Child et al., "Sparse Transformers" (2019)
+ *     longformer   |P - J| <= window, or p or j among global_tokens      Beltagy et al., "Longformer" (2020)
+ *     bigbird      |P - J| <= window, or p or j among global_tokens or in the first or last global_blocks blocks of the
+ *                  keys, or J one of random_blocks drawn for the head and P among those that are left
+ *                                                                        Zaheer et al., "Big Bird" (2020)
+ *     chunked      P == J
+ *     prefix       j < prefix[b] or j <= p: causal behind a prefix that all see. Beside masks.causal it changes nothing
+ *
+ * The draws of bigbird are the same for the same seed, whatever the batch and the threads: draw t of head h and block P
+ * is word 0 of Philox4x32-10 (key seed, counter (256 P + t, h)), by Floyd's algorithm for samples without repetition.
+ */
+typedef struct {
+    attn_blocks_kind kind;
+    size_t size, kv_size;      /* tokens of a block, 1 to ATTN_BLOCK_MAX; kv_size belongs to the matrix alone */
+    const attn_tensor *attend; /* bool or uint8, (q_blocks, kv_blocks) = lengths / sizes rounded up; heads and batch may
+                                  stand in front, each whole or 1 */
+    size_t window, stride, global_blocks, random_blocks; /* to ATTN_BLOCK_MAX; random to ATTN_BLOCKS_RANDOM_MAX */
+    const attn_tensor *global_tokens;                    /* int64, (n), ascending, from 0 to kv_len - 1; NULL: none */
+    const attn_tensor *prefix;                           /* int64, (), (1) or (batch), 0 to kv_len */
+    uint64_t seed;
+} attn_blocks;
+
+enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 256 };
 
 /* The masks as a caller gives them. A NULL tensor is a mask that is not there; zero-initialised there is none. */
 typedef struct {
@@ -35,6 +79,9 @@ typedef struct {
     const attn_tensor *query_lengths; /* int64, (batch) */
     bool has_window;
     int64_t window_left, window_right; /* inclusive; ATTN_WINDOW_OPEN = no limit */
+    const attn_tensor *documents_query,
+        *documents_key; /* int64, (q_len), (kv_len) or with batch in front; or neither */
+    attn_blocks blocks;
 } attn_masks;
 
 /* Masks resolved against the dimensions of one computation: made by attn_mask_resolve, read by everything after. */
@@ -53,6 +100,12 @@ typedef struct {
     ptrdiff_t attend_stride[4]; /* b, h, i, j */
     const void *bias;
     ptrdiff_t bias_stride[4];
+    const int64_t *documents_query, *documents_key;               /* NULL: none */
+    ptrdiff_t documents_query_stride[2], documents_key_stride[2]; /* b, position */
+    bool documents_are_sorted;                                    /* the keys': then those of one document are a run */
+    attn_blocks blocks;
+    size_t q_blocks, kv_blocks;
+    ptrdiff_t blocks_stride[4]; /* of the matrix: b, h, block of queries, block of keys */
 } attn_mask;
 
 /* A run of keys [from, to); empty when from == to. */
@@ -70,10 +123,22 @@ ATTN_MUST_CHECK attn_status attn_mask_resolve(const attn_masks *masks, size_t ba
 
 /* How far below the diagonal item b starts: key j stands at position j, query i at i + offset. */
 int64_t attn_mask_offset(const attn_mask *mask, size_t b);
-/* The keys that causal, window and lengths leave to query i of item b: others are never allowed, these may be. */
+/* Whether query positions mean anything to the mask: causal, window or a pattern of blocks. */
+bool attn_mask_has_positions(const attn_mask *mask);
+/* The one run of keys that may be left to query i of item b: others are never allowed, these may be. */
 attn_span attn_mask_span(const attn_mask *mask, size_t b, size_t i);
-/* Whether anything beyond the span decides (attend, padding or bias). */
+/* Whether anything beyond the span decides (attend, padding, bias, unsorted documents, blocks that are no run). */
 bool attn_mask_has_lookup(const attn_mask *mask);
+/*
+ * allow[n] = whether query i may attend to key from + n, for from <= key < to; returns whether it may to any. span is
+ * what attn_mask_span says of the query.
+ */
+bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, attn_span span, size_t from,
+                   size_t to, uint8_t *allow);
+/* True only if none of queries i … i + rows may attend to any of keys from … to; cheaper than asking for each row. */
+bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
+/* Pairs of a query and a key, over batch and heads, that spans and blocks leave; at most so many are allowed. */
+double attn_mask_pairs(const attn_mask *mask);
 /* The whole rule for one position; slow and simple. */
 bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t j);
 

@@ -9,25 +9,28 @@
 #define ATTN_PLAN_H
 
 #include "attn/mask.h"
+#include "attn/position_bias.h"
 #include "attn/tensor.h"
 
 /* Everything that can be asked back, in the order in which it is computed: code, name. */
 #define ATTN_STEP_LIST(X)                                                                                              \
-    X(ATTN_STEP_Q, "q")                           /* (batch, heads, q_len, d_k) after projection */                    \
-    X(ATTN_STEP_K, "k")                           /* (batch, kv_heads, kv_len, d_k) */                                 \
-    X(ATTN_STEP_V, "v")                           /* (batch, kv_heads, kv_len, d_v) */                                 \
-    X(ATTN_STEP_SCORES, "scores")                 /* map: q k^T, unscaled */                                           \
-    X(ATTN_STEP_SCALED, "scaled")                 /* map: after scale and softcap */                                   \
-    X(ATTN_STEP_MASKED, "masked")                 /* map: after bias and mask */                                       \
-    X(ATTN_STEP_ATTENTION, "attention")           /* map: after softmax, before dropout */                             \
-    X(ATTN_STEP_DROPPED, "dropped")               /* map: after dropout */                                             \
-    X(ATTN_STEP_LSE, "lse")                       /* (batch, heads, q_len): log of the sum of exp of masked scores */  \
-    X(ATTN_STEP_ENTROPY, "entropy")               /* (batch, heads, q_len): -sum p ln p, in nats */                    \
-    X(ATTN_STEP_CONTEXT, "context")               /* (batch, heads, q_len, d_v): attention v */                        \
-    X(ATTN_STEP_CONCAT, "concat")                 /* (batch, q_len, heads * d_v) */                                    \
-    X(ATTN_STEP_PROJECTED, "projected")           /* (batch, q_len, d_out): after the output projection */             \
-    X(ATTN_STEP_RESIDUAL, "residual")             /* (batch, q_len, d_out): query + projected */                       \
-    X(ATTN_STEP_OUTPUT, "output")                 /* the result, with the rank of query */                             \
+    X(ATTN_STEP_Q, "q")                 /* (batch, heads, q_len, d_k) after projection */                              \
+    X(ATTN_STEP_K, "k")                 /* (batch, kv_heads, kv_len, d_k) */                                           \
+    X(ATTN_STEP_V, "v")                 /* (batch, kv_heads, kv_len, d_v) */                                           \
+    X(ATTN_STEP_SCORES, "scores")       /* map: q k^T, unscaled */                                                     \
+    X(ATTN_STEP_SCALED, "scaled")       /* map: after scale and softcap */                                             \
+    X(ATTN_STEP_MASKED, "masked")       /* map: after bias and mask */                                                 \
+    X(ATTN_STEP_ATTENTION, "attention") /* map: after softmax, before dropout */                                       \
+    X(ATTN_STEP_DROPPED, "dropped")     /* map: after dropout */                                                       \
+    X(ATTN_STEP_LSE, "lse")             /* (batch, heads, q_len): log of the sum of exp of masked and sink */          \
+    X(ATTN_STEP_LSE_KEYS, "lse_keys")   /* (batch, heads, q_len): the same over the keys alone */                      \
+    X(ATTN_STEP_ENTROPY, "entropy")     /* (batch, heads, q_len): -sum p ln p in nats, the sink included */            \
+    X(ATTN_STEP_SINK, "sink")           /* (batch, heads, q_len): the weight of the sink */                            \
+    X(ATTN_STEP_CONTEXT, "context")     /* (batch, heads, q_len, d_v): attention v */                                  \
+    X(ATTN_STEP_CONCAT, "concat")       /* (batch, q_len, heads * d_v) */                                              \
+    X(ATTN_STEP_PROJECTED, "projected") /* (batch, q_len, d_out): after the output projection */                       \
+    X(ATTN_STEP_RESIDUAL, "residual")   /* (batch, q_len, d_out): query + projected */                                 \
+    X(ATTN_STEP_OUTPUT, "output")       /* the result, with the rank of query */                                       \
     X(ATTN_STEP_ATTENTION_MEAN, "attention_mean") /* (batch, q_len, kv_len): mean over the heads */                    \
     X(ATTN_STEP_MASK, "mask")                     /* map of bool: what was allowed */
 
@@ -93,8 +96,16 @@ typedef struct {
     size_t kv_num_heads; /* 0: the same */
     bool has_scale;      /* false: 1 / sqrt(d_k) */
     double scale;
-    double softcap; /* c in c tanh(s / c); 0: none */
-    bool residual;  /* output = query + projected (the query before any pre-norm) */
+    double softcap;                   /* c in c tanh(s / c); 0: none */
+    bool alibi;                       /* with alibi_slopes NULL: those of attn_alibi_slope */
+    const attn_tensor *alibi_slopes;  /* (heads), finite, of the compute type */
+    attn_relative_bias relative_bias; /* table NULL: none */
+    /*
+     * (heads), finite, of the compute type: logits that join the denominator of every row and nothing else. The weights
+     * of a row then sum to 1 - sink; one without keys has sink 1, lse the logit and lse_keys -infinity. NULL: none.
+     */
+    const attn_tensor *sinks;
+    bool residual; /* output = query + projected (the query before any pre-norm) */
     attn_norm_type norm;
     attn_norm_position
         norm_position; /* post: after the residual; pre: on query (and key, value where they default to it) */
@@ -145,7 +156,8 @@ typedef struct {
 } attn_plan;
 
 /*
- * Checks the whole request and fills *plan. Allocates nothing, reads masks and lengths but no other numbers; O(masks).
+ * Checks the whole request and fills *plan. Allocates nothing, reads masks and lengths, slopes, sinks and the table of
+ * relative_bias, but no other numbers; O(masks).
  * Errors name the member of the request ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
  *   ATTN_ERR_FIELD   a member is missing, or not allowed beside another
  *   ATTN_ERR_SHAPE   dimensions disagree; expected and received hold the shapes

@@ -103,25 +103,70 @@ static void FN(finish_map_row)(const task_t *task, int which, size_t row, REAL m
     }
 }
 
+/* What a row's weights are taken against: p = alpha e^(x - m) / sum = e^(x - top) / sum. */
+typedef struct {
+    REAL top, alpha, sum, sink; /* sink: its term of the sum, 0 without one */
+    REAL logit;
+} FN(closing);
+
+/* A sink is one more term of the sum, and the sum is brought to the larger of its logit and the keys' maximum. */
+static FN(closing) FN(close_row)(const task_t *task, size_t row)
+{
+    const attn_tensor *sinks = task->job->sinks;
+    const REAL m = task->m[row], l = task->l[row];
+    if (sinks == NULL)
+        return (FN(closing)){.top = m == -(REAL)INFINITY ? 0 : m, .alpha = 1, .sum = l};
+    const REAL logit = ((const REAL *)sinks->data)[(ptrdiff_t)task->h * sinks->stride[0]];
+    FN(closing) end = {.top = m > logit ? m : logit, .logit = logit};
+    end.alpha = m == end.top ? 1 : FN(exp_one)(m - end.top);
+    end.sink = FN(exp_one)(logit - end.top);
+    end.sum = end.alpha * l + end.sink;
+    return end;
+}
+
+/* -sum p ln p = ln sum - (sum of (x - top) e^(x - top)) / sum, over the keys and the sink. */
+static REAL FN(entropy_of)(const task_t *task, size_t row, const FN(closing) *end)
+{
+    REAL moment = task->entropy_sum[row];
+    if (task->job->sinks != NULL) {
+        const REAL moved = end->alpha == 1 ? 0 : (task->m[row] - end->top) * task->l[row];
+        moment = (end->alpha == 0 ? 0 : end->alpha * (moment + moved)) + (end->logit - end->top) * end->sink;
+    }
+    return (REAL)log((double)end->sum) - moment / end->sum;
+}
+
+/* The numbers of a row. Without keys and without a sink there is nothing to take a logarithm of. */
+static void FN(keep_numbers)(const task_t *task, size_t row, size_t at, bool sees, const FN(closing) *end)
+{
+    const struct attn_heads_job *job = task->job;
+    const bool has_sum = sees || job->sinks != NULL;
+    const REAL m = task->m[row] == -(REAL)INFINITY ? 0 : task->m[row];
+    if (job->lse != NULL)
+        ((REAL *)job->lse)[at] = has_sum ? end->top + (REAL)log((double)end->sum) : -(REAL)INFINITY;
+    if (job->lse_keys != NULL)
+        ((REAL *)job->lse_keys)[at] = sees ? m + (REAL)log((double)task->l[row]) : -(REAL)INFINITY;
+    if (job->entropy != NULL)
+        ((REAL *)job->entropy)[at] = has_sum ? FN(entropy_of)(task, row, end) : 0;
+    if (job->sink != NULL)
+        ((REAL *)job->sink)[at] = end->sink / end->sum;
+}
+
 static void FN(finish_row)(const task_t *task, size_t row)
 {
     const struct attn_heads_job *job = task->job;
     const size_t i = task->first_row + row, at = (task->b * job->heads + task->h) * job->q_len + i;
     const bool sees = task->row_sees_key[row] != 0;
-    const REAL m = task->m[row] == -(REAL)INFINITY ? 0 : task->m[row], l = task->l[row];
+    const FN(closing) end = FN(close_row)(task, row);
     const REAL *o = task->o + row * task->v_columns;
     REAL *to = (REAL *)(uintptr_t)FN(head)(&job->context, task->b, task->h) + (ptrdiff_t)i * job->context.row_stride;
     for (size_t d = 0; d < job->d_v; d++)
-        to[d] = sees ? o[d] / l : 0;
+        to[d] = sees ? end.alpha * o[d] / end.sum : 0;
     job->row_is_empty[at] = !sees;
-    if (job->lse != NULL)
-        ((REAL *)job->lse)[at] = sees ? m + (REAL)log((double)l) : -(REAL)INFINITY;
-    if (job->entropy != NULL)
-        ((REAL *)job->entropy)[at] = sees ? (REAL)log((double)l) - task->entropy_sum[row] / l : 0;
+    FN(keep_numbers)(task, row, at, sees, &end);
     if (sees && task->block_max != NULL) {
-        FN(finish_map_row)(task, MAP_ATTENTION, row, m, l);
-        FN(finish_map_row)(task, MAP_MEAN_SOURCE, row, m, l);
-        FN(finish_map_row)(task, MAP_DROPPED, row, m, l);
+        FN(finish_map_row)(task, MAP_ATTENTION, row, end.top, end.sum);
+        FN(finish_map_row)(task, MAP_MEAN_SOURCE, row, end.top, end.sum);
+        FN(finish_map_row)(task, MAP_DROPPED, row, end.top, end.sum);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "attn/mask.h"
 #include "attn/plan.h"
 #include "attn/runtime.h"
+#include "score_bias.h"
 
 enum {
     TILE_ROWS = 48,  /* query rows of a tile: a multiple of the rows of every register tile */
@@ -44,6 +45,8 @@ struct attn_heads_job {
     struct attn_operand context; /* written: (batch, heads, q_len, d_v) */
     const attn_mask *mask;
     double scale, softcap; /* softcap 0: none */
+    struct attn_distance_bias distance_bias;
+    const attn_tensor *sinks; /* (heads); NULL: none */
     double dropout;        /* p; 0: none */
     uint64_t dropout_seed;
     struct attn_map map[MAP_COUNT];
@@ -52,7 +55,7 @@ struct attn_heads_job {
     size_t kept_heads, kept_queries, kept_keys;
     /* For scores and scaled: which keys any query of the head sees, and which queries see any. (batch, heads, …) */
     const uint8_t *key_is_seen, *query_sees;
-    void *lse, *entropy;   /* (batch, heads, q_len); NULL: not wanted */
+    void *lse, *lse_keys, *entropy, *sink; /* (batch, heads, q_len); NULL: not wanted */
     uint8_t *row_is_empty; /* (batch, heads, q_len), written */
     double *task_max_abs;  /* one per task, written: the largest finite |scaled score| that the mask let through */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */

@@ -1,39 +1,16 @@
 /*
- * rows.inc.h: what happens to one row of scaled scores: softcap, bias, mask, softmax, dropout, and what is kept of each for
+ * rows.inc.h: what happens to one row of scaled scores: softcap, mask, biases, softmax, dropout, and what is kept of each for
  * the caller. Part of attend.inc.h.
  */
 /* ---- the mask of a tile ---- */
 
 static bool FN(allow_row)(task_t *task, const tile_t *tile, size_t r)
 {
-    const attn_mask *mask = task->job->mask;
-    const size_t b = task->b, i = task->first_row + tile->row0 + r;
-    uint8_t *allow = task->allow + r * TILE_KEYS, any = 0;
-    const attn_span span = task->span[r];
-    const uint8_t *padding = mask->padding == NULL ? NULL : mask->padding + (ptrdiff_t)b * mask->padding_stride[0];
-    const uint8_t *attend = mask->attend;
-    const REAL *bias = mask->bias;
-    if (attend != NULL)
-        attend += (ptrdiff_t)b * mask->attend_stride[0] + (ptrdiff_t)task->h * mask->attend_stride[1] +
-                  (ptrdiff_t)i * mask->attend_stride[2];
-    if (bias != NULL)
-        bias += (ptrdiff_t)b * mask->bias_stride[0] + (ptrdiff_t)task->h * mask->bias_stride[1] +
-                (ptrdiff_t)i * mask->bias_stride[2];
-    for (size_t c = tile->from; c < tile->to; c++)
-        allow[c] = tile->key0 + c >= span.from && tile->key0 + c < span.to;
-    size_t end = tile->to < tile->keys ? tile->to : tile->keys;
-    if (padding != NULL)
-        for (size_t c = tile->from; c < end; c++)
-            allow[c] &= padding[(ptrdiff_t)(tile->key0 + c) * mask->padding_stride[1]] != 0;
-    if (attend != NULL)
-        for (size_t c = tile->from; c < end; c++)
-            allow[c] &= attend[(ptrdiff_t)(tile->key0 + c) * mask->attend_stride[3]] != 0;
-    if (bias != NULL)
-        for (size_t c = tile->from; c < end; c++)
-            allow[c] &= bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]] > -(REAL)INFINITY;
-    for (size_t c = tile->from; c < tile->to; c++)
-        any |= allow[c];
-    return any != 0;
+    const size_t i = task->first_row + tile->row0 + r, end = FN(least)(tile->to, tile->keys);
+    uint8_t *allow = task->allow + r * TILE_KEYS;
+    memset(allow + end, 0, tile->to - end);
+    return attn_mask_row(task->job->mask, task->job->compute, task->b, task->h, i, task->span[r],
+                         tile->key0 + tile->from, tile->key0 + end, allow + tile->from);
 }
 
 /* The columns that the spans of rows first … end reach, in whole panels; empty when there are none. */
@@ -61,6 +38,21 @@ static void FN(set_reaches)(task_t *task, const tile_t *tile)
         task->reach[r / REGISTER_ROWS] =
             task->job->few_rows ? (attn_span){tile->from, tile->to}
                                 : FN(reach_of_rows)(task, tile, r, FN(least)(r + REGISTER_ROWS, tile->rows));
+}
+
+/* A group's reach without the panels at either end that none of its rows sees: they hold zeros and add nothing. */
+static void FN(narrow_reaches)(task_t *task, const tile_t *tile)
+{
+    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
+        const uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
+        attn_span *reach = &task->reach[r / REGISTER_ROWS];
+        while (reach->from < reach->to && !seen[reach->from / PANEL])
+            reach->from += PANEL;
+        while (reach->from < reach->to && !seen[reach->to / PANEL - 1])
+            reach->to -= PANEL;
+        if (reach->from >= reach->to)
+            *reach = (attn_span){0, 0};
+    }
 }
 
 /* Which panels are worth computing: by the spans, or by every row's allow where there is one. */
@@ -99,13 +91,17 @@ static bool FN(any_allowed)(task_t *task, tile_t *tile)
     tile->from = reach.from;
     tile->to = reach.to;
     FN(set_reaches)(task, tile);
-    if (!attn_mask_has_lookup(task->job->mask)) {
+    const attn_mask *mask = task->job->mask;
+    if (!attn_mask_has_lookup(mask)) {
         for (size_t r = 0; r < tile->rows; r++)
             if (task->span[r].from < tile->key0 + tile->keys && task->span[r].to > tile->key0)
                 task->row_sees_key[tile->row0 + r] = 1;
         FN(find_seen_panels)(task, tile);
         return true;
     }
+    if (attn_mask_hides_tile(mask, task->b, task->h, task->first_row + tile->row0, tile->rows,
+                             tile->key0 + tile->from, tile->key0 + FN(least)(tile->to, tile->keys)))
+        return false;
     bool any = false;
     for (size_t r = 0; r < tile->rows; r++)
         if (FN(allow_row)(task, tile, r)) {
@@ -113,15 +109,16 @@ static bool FN(any_allowed)(task_t *task, tile_t *tile)
             any = true;
         }
     FN(find_seen_panels)(task, tile);
+    if (!task->job->few_rows)
+        FN(narrow_reaches)(task, tile);
     return any;
 }
 
-/* Adds the bias, and puts -infinity where the row may not attend. */
+/* Puts -infinity where the row may not attend. */
 static void FN(mask_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
 {
-    const attn_mask *mask = task->job->mask;
     const REAL hidden = -(REAL)INFINITY;
-    if (!attn_mask_has_lookup(mask)) {
+    if (!attn_mask_has_lookup(task->job->mask)) {
         attn_span span = task->span[r];
         size_t f = span.from > tile->key0 ? span.from - tile->key0 : 0;
         size_t t = span.to > tile->key0 ? span.to - tile->key0 : 0;
@@ -130,13 +127,6 @@ static void FN(mask_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
         for (size_t c = t > tile->from ? t : tile->from; c < tile->to; c++)
             x[c] = hidden;
         return;
-    }
-    if (mask->bias != NULL) {
-        size_t i = task->first_row + tile->row0 + r, end = tile->to < tile->keys ? tile->to : tile->keys;
-        const REAL *bias = (const REAL *)mask->bias + (ptrdiff_t)task->b * mask->bias_stride[0] +
-                           (ptrdiff_t)task->h * mask->bias_stride[1] + (ptrdiff_t)i * mask->bias_stride[2];
-        for (size_t c = tile->from; c < end; c++)
-            x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
     }
     const uint8_t *allow = task->allow + r * TILE_KEYS;
     for (size_t c = tile->from; c < tile->to; c += LANES)
@@ -237,15 +227,31 @@ static REAL FN(largest)(const REAL *x, size_t n, REAL *max_abs)
     return FN(largest_lane)(m);
 }
 
-/* The largest |x| of a tile row before its bias, where the row may attend. */
-static void FN(note_largest_allowed)(const task_t *task, const tile_t *tile, size_t r, const REAL *x, REAL *max_abs)
+/* x += bias; returns the largest sum, and takes the largest finite |x| from before it into *max_abs. */
+static REAL FN(add_and_measure)(REAL *x, const REAL *bias, size_t n, REAL *max_abs)
 {
-    const uint8_t *allow = task->allow + r * TILE_KEYS;
-    for (size_t c = tile->from; c < tile->to; c++) {
-        REAL size = x[c] < 0 ? -x[c] : x[c];
-        if (allow[c] && size > *max_abs && size < (REAL)INFINITY)
-            *max_abs = size;
+    vec m = FN(splat)(-(REAL)INFINITY), a = FN(splat)(*max_abs);
+    const vec infinity = FN(splat)((REAL)INFINITY);
+    for (size_t c = 0; c < n; c += LANES) {
+        vec y = FN(load)(x + c), size = FN(absolute)(y);
+        a = FN(larger)((vec)((ivec)size & (size < infinity)), a);
+        y += FN(load)(bias + c);
+        m = FN(larger)(y, m);
+        FN(store)(x + c, y);
     }
+    *max_abs = FN(largest_lane)(a);
+    return FN(largest_lane)(m);
+}
+
+/* Adds masks.bias. Where the mask hides a key the sum stays -infinity. */
+static void FN(add_mask_bias)(const task_t *task, const tile_t *tile, size_t r, REAL *x)
+{
+    const attn_mask *mask = task->job->mask;
+    const size_t i = task->first_row + tile->row0 + r, end = FN(least)(tile->to, tile->keys);
+    const REAL *bias = (const REAL *)mask->bias + (ptrdiff_t)task->b * mask->bias_stride[0] +
+                       (ptrdiff_t)task->h * mask->bias_stride[1] + (ptrdiff_t)i * mask->bias_stride[2];
+    for (size_t c = tile->from; c < end; c++)
+        x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
 }
 
 /* x = exp(x - m); returns the sum. */
@@ -301,13 +307,13 @@ static bool FN(is_plain_row)(const task_t *task, const tile_t *tile, size_t r)
 {
     const struct attn_heads_job *job = task->job;
     return !job->few_rows && job->softcap == 0 && !attn_mask_has_lookup(job->mask) &&
-           task->span[r].from <= tile->key0 + tile->from && task->span[r].to >= tile->key0 + tile->to;
+           job->distance_bias.data == NULL && task->span[r].from <= tile->key0 + tile->from && task->span[r].to >= tile->key0 + tile->to;
 }
 
-/* Masks the row; returns its largest score, and takes the largest |score| into *max_abs. */
+/* Masks the row and adds its biases; returns its largest score, and takes the largest |score| before them into *max_abs. */
 static REAL FN(mask_and_measure)(task_t *task, const tile_t *tile, size_t r, REAL *max_abs)
 {
-    REAL *x = task->s + r * TILE_STRIDE, with_bias = 0;
+    REAL *x = task->s + r * TILE_STRIDE, largest;
     const size_t n = tile->to - tile->from;
     if (FN(is_plain_row)(task, tile, r)) {
         REAL high = FN(largest_lane)(FN(load)(task->high + r * LANES));
@@ -319,11 +325,22 @@ static REAL FN(mask_and_measure)(task_t *task, const tile_t *tile, size_t r, REA
         }
         return FN(largest)(x + tile->from, n, max_abs);
     }
-    const bool has_bias = task->job->mask->bias != NULL;
-    if (has_bias)
-        FN(note_largest_allowed)(task, tile, r, x, max_abs);
     FN(mask_row)(task, tile, r, x);
-    return FN(largest)(x + tile->from, n, has_bias ? &with_bias : max_abs);
+    const struct attn_distance_bias *distance = &task->job->distance_bias;
+    if (distance->data != NULL) {
+        const size_t i = task->first_row + tile->row0 + r;
+        const REAL *bias = (const REAL *)distance->data + attn_distance_bias_row(distance, task->b, task->h, i) +
+                           tile->key0 + tile->from;
+        largest = FN(add_and_measure)(x + tile->from, bias, n, max_abs);
+    } else {
+        largest = FN(largest)(x + tile->from, n, max_abs);
+    }
+    if (task->job->mask->bias != NULL) {
+        REAL with_bias = 0;
+        FN(add_mask_bias)(task, tile, r, x);
+        largest = FN(largest)(x + tile->from, n, &with_bias);
+    }
+    return largest;
 }
 
 /* Row r of the tile from scaled scores to unnormalised weights, and the row's running maximum and sums. */

@@ -1,0 +1,316 @@
+/* blocks.c: block-sparse masks: which runs of keys a block of queries sees. */
+#include "blocks.h"
+
+#include <string.h>
+
+#include "dropout.h"
+
+/* ---- checks ---- */
+
+static attn_status check_number(size_t value, size_t least, size_t most, const char *name, attn_error *err)
+{
+    char field[48] = "/masks/blocks/";
+    strcat(field, name);
+    if (value >= least && value <= most)
+        return ATTN_OK;
+    return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", name, value, least, most);
+}
+
+static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len, attn_error *err)
+{
+    const char *field = "/masks/blocks/global_tokens";
+    if (tokens == NULL)
+        return ATTN_OK;
+    if (tokens->dtype != ATTN_I64)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "global_tokens must be int64, got %s",
+                         attn_dtype_name(tokens->dtype));
+    if (tokens->rank != 1 || !attn_tensor_is_contiguous(tokens))
+        return attn_fail(err, ATTN_ERR_SHAPE, field, "global_tokens is a flat list of positions");
+    const int64_t *token = tokens->data;
+    for (size_t n = 0; n < tokens->shape[0]; n++) {
+        if (token[n] < 0 || (uint64_t)token[n] >= kv_len)
+            return attn_fail(err, ATTN_ERR_VALUE, field, "global_tokens has %lld; keys are numbered 0 to %zu",
+                             (long long)token[n], kv_len == 0 ? 0 : kv_len - 1);
+        if (n > 0 && token[n - 1] >= token[n])
+            return attn_fail(err, ATTN_ERR_VALUE, field, "global_tokens must ascend, but %lld comes before %lld",
+                             (long long)token[n - 1], (long long)token[n]);
+    }
+    return ATTN_OK;
+}
+
+attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, attn_error *err)
+{
+    const attn_blocks_kind kind = blocks->kind;
+    attn_status status = ATTN_OK;
+    if (kind != ATTN_BLOCKS_NONE && kind != ATTN_BLOCKS_PREFIX)
+        status = check_number(blocks->size, 1, ATTN_BLOCK_MAX, "size", err);
+    if (status == ATTN_OK && kind == ATTN_BLOCKS_MATRIX)
+        status = check_number(blocks->kv_size, 1, ATTN_BLOCK_MAX, "size", err);
+    if (status == ATTN_OK)
+        status = check_number(blocks->window, 0, ATTN_BLOCK_MAX, "window", err);
+    if (status == ATTN_OK && kind == ATTN_BLOCKS_STRIDED)
+        status = check_number(blocks->stride, 1, ATTN_BLOCK_MAX, "stride", err);
+    if (status == ATTN_OK)
+        status = check_number(blocks->global_blocks, 0, ATTN_BLOCK_MAX, "global_blocks", err);
+    if (status == ATTN_OK)
+        status = check_number(blocks->random_blocks, 0, ATTN_BLOCKS_RANDOM_MAX, "random_blocks", err);
+    return status == ATTN_OK ? check_global_tokens(blocks->global_tokens, mask->kv_len, err) : status;
+}
+
+/* ---- one query ---- */
+
+/* floor(a / b), b above 0. */
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t prefix_of(const attn_mask *mask, size_t b)
+{
+    const attn_tensor *prefix = mask->blocks.prefix;
+    const bool is_one = prefix->rank == 0 || prefix->shape[0] == 1;
+    return ((const int64_t *)prefix->data)[is_one ? 0 : (ptrdiff_t)b * prefix->stride[0]];
+}
+
+void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *from, int64_t *to)
+{
+    const int64_t size = (int64_t)mask->blocks.size;
+    if (mask->blocks.kind == ATTN_BLOCKS_CHUNKED) {
+        const int64_t first = floor_divide(p, size) * size;
+        *from = larger(*from, first);
+        *to = smaller(*to, first + size);
+    } else if (mask->blocks.kind == ATTN_BLOCKS_PREFIX) {
+        *to = smaller(*to, larger(p + 1, prefix_of(mask, b)));
+    }
+}
+
+bool attn_blocks_have_lookup(const attn_mask *mask)
+{
+    switch (mask->blocks.kind) {
+    case ATTN_BLOCKS_NONE:
+    case ATTN_BLOCKS_CHUNKED:
+    case ATTN_BLOCKS_PREFIX:
+        return false;
+    case ATTN_BLOCKS_MATRIX:
+    case ATTN_BLOCKS_STRIDED:
+    case ATTN_BLOCKS_LONGFORMER:
+    case ATTN_BLOCKS_BIGBIRD:
+        return true;
+    }
+    return false;
+}
+
+static size_t global_token_count(const attn_blocks *blocks)
+{
+    return blocks->global_tokens == NULL ? 0 : blocks->global_tokens->shape[0];
+}
+
+/* How many global tokens stand before position. */
+static size_t global_tokens_before(const attn_blocks *blocks, int64_t position)
+{
+    size_t low = 0, high = global_token_count(blocks);
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (((const int64_t *)blocks->global_tokens->data)[middle] < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What a query attends to: everything, or some runs of blocks and single keys beside them. */
+struct view {
+    int64_t block;        /* of the query */
+    int64_t from, to;     /* blocks around it */
+    int64_t edge, blocks; /* the first edge blocks and the last, of all blocks of keys */
+};
+
+static struct view view_of(const attn_mask *mask, int64_t p)
+{
+    const attn_blocks *blocks = &mask->blocks;
+    const int64_t block = floor_divide(p, (int64_t)blocks->size), window = (int64_t)blocks->window;
+    const int64_t all = (int64_t)mask->kv_blocks;
+    return (struct view){.block = block,
+                         .from = smaller(larger(block - window, 0), all),
+                         .to = smaller(larger(block + window + 1, 0), all),
+                         .edge = smaller((int64_t)blocks->global_blocks, all),
+                         .blocks = all};
+}
+
+static bool sees_all(const attn_blocks *blocks, const struct view *view, int64_t p)
+{
+    if (view->edge > 0 && (view->block < view->edge || view->block >= view->blocks - view->edge))
+        return true;
+    return global_tokens_before(blocks, p + 1) > global_tokens_before(blocks, p);
+}
+
+/* Blocks that neither window nor edges hold stand in up to two gaps between them; gap n is [from[n], to[n]). */
+struct gaps {
+    int64_t from[2], to[2];
+};
+
+static struct gaps gaps_of(const struct view *view)
+{
+    const int64_t low = view->edge, high = larger(view->blocks - view->edge, low);
+    const int64_t from = smaller(larger(view->from, low), high), to = smaller(larger(view->to, low), high);
+    return (struct gaps){.from = {low, to}, .to = {from, high}};
+}
+
+/* Robert Floyd's sample: t runs up, and a number that was drawn before is replaced by t itself. */
+static size_t draw_blocks(const attn_mask *mask, size_t h, const struct view *view, int64_t *drawn)
+{
+    const struct gaps gaps = gaps_of(view);
+    const int64_t first = gaps.to[0] - gaps.from[0], all = first + gaps.to[1] - gaps.from[1];
+    const int64_t count = smaller((int64_t)mask->blocks.random_blocks, all);
+    for (int64_t n = 0; n < count; n++) {
+        uint32_t word[4];
+        const int64_t t = all - count + n;
+        attn_philox(mask->blocks.seed, h, (uint64_t)view->block * 256 + (uint64_t)n, word);
+        drawn[n] = (int64_t)((uint64_t)word[0] * ((uint64_t)t + 1) >> 32);
+        for (int64_t before = 0; before < n; before++)
+            if (drawn[before] == drawn[n])
+                drawn[n] = t;
+    }
+    for (int64_t n = 0; n < count; n++)
+        drawn[n] += drawn[n] < first ? gaps.from[0] : gaps.from[1] - first;
+    return (size_t)count;
+}
+
+/* Blocks first … end, as far as they lie in keys from … to. */
+static void allow_blocks(int64_t first, int64_t end, size_t size, size_t from, size_t to, uint8_t *allow)
+{
+    const int64_t low = larger(first * (int64_t)size, (int64_t)from), high = smaller(end * (int64_t)size, (int64_t)to);
+    if (low < high)
+        memset(allow + (low - (int64_t)from), 1, (size_t)(high - low));
+}
+
+static void allow_global_tokens(const attn_blocks *blocks, size_t from, size_t to, uint8_t *allow)
+{
+    const size_t end = global_tokens_before(blocks, (int64_t)to);
+    for (size_t n = global_tokens_before(blocks, (int64_t)from); n < end; n++)
+        allow[((const int64_t *)blocks->global_tokens->data)[n] - (int64_t)from] = 1;
+}
+
+/* The first block at or behind block number from whose distance to the query's is a multiple of the stride. */
+static int64_t next_strided(const attn_mask *mask, const struct view *view, int64_t from)
+{
+    const int64_t stride = (int64_t)mask->blocks.stride, beyond = (from - view->block) % stride;
+    return beyond == 0 ? from : from + (beyond < 0 ? -beyond : stride - beyond);
+}
+
+static void matrix_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t from, size_t to, uint8_t *allow)
+{
+    const attn_blocks *blocks = &mask->blocks;
+    const uint8_t *row = (const uint8_t *)blocks->attend->data + (ptrdiff_t)b * mask->blocks_stride[0] +
+                         (ptrdiff_t)h * mask->blocks_stride[1] + (ptrdiff_t)(i / blocks->size) * mask->blocks_stride[2];
+    for (size_t key = from; key < to;) {
+        const size_t block = key / blocks->kv_size,
+                     end = (block + 1) * blocks->kv_size < to ? (block + 1) * blocks->kv_size : to;
+        memset(allow + (key - from), row[(ptrdiff_t)block * mask->blocks_stride[3]] != 0, end - key);
+        key = end;
+    }
+}
+
+void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t from, size_t to, uint8_t *allow)
+{
+    const attn_blocks *blocks = &mask->blocks;
+    if (blocks->kind == ATTN_BLOCKS_MATRIX) {
+        matrix_row(mask, b, h, i, from, to, allow);
+        return;
+    }
+    const int64_t p = (int64_t)i + attn_mask_offset(mask, b);
+    const struct view view = view_of(mask, p);
+    memset(allow, sees_all(blocks, &view, p), to - from);
+    allow_blocks(view.from, view.to, blocks->size, from, to, allow);
+    allow_blocks(0, view.edge, blocks->size, from, to, allow);
+    allow_blocks(view.blocks - view.edge, view.blocks, blocks->size, from, to, allow);
+    allow_global_tokens(blocks, from, to, allow);
+    if (blocks->kind == ATTN_BLOCKS_STRIDED)
+        for (int64_t block = next_strided(mask, &view, (int64_t)(from / blocks->size));
+             block * (int64_t)blocks->size < (int64_t)to; block += (int64_t)blocks->stride)
+            allow_blocks(block, block + 1, blocks->size, from, to, allow);
+    int64_t drawn[ATTN_BLOCKS_RANDOM_MAX];
+    const size_t draws = blocks->random_blocks == 0 ? 0 : draw_blocks(mask, h, &view, drawn);
+    for (size_t n = 0; n < draws; n++)
+        allow_blocks(drawn[n], drawn[n] + 1, blocks->size, from, to, allow);
+}
+
+/* ---- tiles and sums ---- */
+
+/* One query of each block stands for it, and the queries that see all are looked for by themselves. */
+bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to)
+{
+    const attn_blocks *blocks = &mask->blocks;
+    const bool is_matrix = blocks->kind == ATTN_BLOCKS_MATRIX;
+    const int64_t offset = is_matrix ? 0 : attn_mask_offset(mask, b), p = (int64_t)i + offset;
+    enum { KEYS_MAX = 1024 };
+    uint8_t allow[KEYS_MAX];
+    if (to - from > KEYS_MAX)
+        return false;
+    if (!is_matrix && global_tokens_before(blocks, p + (int64_t)rows) > global_tokens_before(blocks, p))
+        return false;
+    for (int64_t row = 0; row < (int64_t)rows;) {
+        attn_blocks_row(mask, b, h, i + (size_t)row, from, to, allow);
+        if (memchr(allow, 1, to - from) != NULL)
+            return false;
+        row = (floor_divide(p + row, (int64_t)blocks->size) + 1) * (int64_t)blocks->size - p;
+    }
+    return true;
+}
+
+static double matrix_pairs(const attn_mask *mask)
+{
+    const attn_blocks *blocks = &mask->blocks;
+    const ptrdiff_t *stride = mask->blocks_stride;
+    const size_t items = stride[0] == 0 ? 1 : mask->batch, heads = stride[1] == 0 ? 1 : mask->heads;
+    double pairs = 0;
+    if (mask->batch == 0)
+        return 0;
+    for (size_t b = 0; b < items; b++)
+        for (size_t h = 0; h < heads; h++)
+            for (size_t row = 0; row < mask->q_blocks; row++)
+                for (size_t column = 0; column < mask->kv_blocks; column++) {
+                    const ptrdiff_t at = (ptrdiff_t)b * stride[0] + (ptrdiff_t)h * stride[1] +
+                                         (ptrdiff_t)row * stride[2] + (ptrdiff_t)column * stride[3];
+                    if (((const uint8_t *)blocks->attend->data)[at] != 0)
+                        pairs += (double)blocks->size * (double)blocks->kv_size;
+                }
+    return pairs * (double)(mask->batch / items) * (double)(mask->heads / heads);
+}
+
+/* Keys of a query that does not see all: the pieces, as if they never overlapped. */
+static double pattern_keys(const attn_mask *mask, const struct view *view)
+{
+    const attn_blocks *blocks = &mask->blocks;
+    double seen = (double)(view->to - view->from) + 2 * (double)view->edge + (double)blocks->random_blocks;
+    if (blocks->kind == ATTN_BLOCKS_STRIDED)
+        seen += (double)(view->blocks / (int64_t)blocks->stride + 1);
+    return seen * (double)blocks->size + (double)global_token_count(blocks);
+}
+
+double attn_blocks_pairs(const attn_mask *mask)
+{
+    if (mask->blocks.kind == ATTN_BLOCKS_MATRIX)
+        return matrix_pairs(mask);
+    double pairs = 0;
+    for (size_t b = 0; b < mask->batch; b++)
+        for (size_t i = 0; i < mask->q_len; i++) {
+            const int64_t p = (int64_t)i + attn_mask_offset(mask, b);
+            const struct view view = view_of(mask, p);
+            const attn_span span = attn_mask_span(mask, b, i);
+            const double all = (double)(span.to - span.from), keys = pattern_keys(mask, &view);
+            pairs += keys >= all || sees_all(&mask->blocks, &view, p) ? all : keys;
+        }
+    return pairs * (double)mask->heads;
+}

@@ -1,0 +1,27 @@
+/*
+ * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). Part of mask.c, which alone asks.
+ */
+#ifndef ATTN_BLOCKS_H
+#define ATTN_BLOCKS_H
+
+#include "attn/mask.h"
+
+/* Checks masks->blocks but for shapes of tensors, which mask.c resolves, and the list of global tokens. */
+ATTN_MUST_CHECK attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, attn_error *err);
+
+/* Chunks and prefixes: narrows the run from … to of a query at position p of item b. */
+void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *from, int64_t *to);
+
+/* Whether the blocks are no run, so that they are looked up. */
+bool attn_blocks_have_lookup(const attn_mask *mask);
+
+/* allow[n] = whether the blocks let query i attend to key from + n, for from <= key < to. Only with lookup. */
+void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t from, size_t to, uint8_t *allow);
+
+/* True only if the blocks hide keys from … to from all of queries i … i + rows. Only with lookup. */
+bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
+
+/* Pairs that blocks with lookup leave at most, over batch and heads. */
+double attn_blocks_pairs(const attn_mask *mask);
+
+#endif

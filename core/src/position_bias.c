@@ -1,0 +1,34 @@
+/* position_bias.c: slopes of ALiBi and buckets of T5. */
+#include "attn/position_bias.h"
+
+#include <math.h>
+
+double attn_alibi_slope(size_t heads, size_t h)
+{
+    size_t power = 1;
+    while (power <= heads / 2)
+        power *= 2;
+    if (h < power)
+        return exp2(-8.0 * (double)(h + 1) / (double)power);
+    return exp2(-4.0 * (double)(2 * (h - power) + 1) / (double)power);
+}
+
+size_t attn_relative_bucket(int64_t distance, size_t buckets, bool bidirectional, int64_t max_distance)
+{
+    size_t first = 0;
+    int64_t away = distance < 0 ? -distance : 0;
+    if (bidirectional) {
+        buckets /= 2;
+        first = distance > 0 ? buckets : 0;
+        away = distance < 0 ? -distance : distance;
+    }
+    const int64_t exact = (int64_t)(buckets / 2);
+    if (away < exact)
+        return first + (size_t)away;
+    if (away >= max_distance)
+        return first + buckets - 1;
+    const float range = (float)log((double)max_distance / (double)exact);
+    const float grown = logf((float)away / (float)exact) / range * (float)((int64_t)buckets - exact);
+    const size_t bucket = (size_t)exact + (size_t)grown;
+    return first + (bucket < buckets ? bucket : buckets - 1);
+}

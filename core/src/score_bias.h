@@ -1,0 +1,51 @@
+/*
+ * score_bias.h: what is added to a scaled score, row by row, as data: biases by distance (ALiBi, relative), and
+ * masks.bias.
+ *
+ * A bias by distance is the same along every diagonal, so one number a diagonal is enough: for every head (and batch
+ * item, when items have offsets of their own) a vector of q_len + kv_len - 1, of which the row of a query is a
+ * contiguous slice. The tile kernel adds that slice; attn_bias_row is the same for everything that is not in a hurry.
+ * Whether a query may attend to a key at all is attn_mask_row's to say (mask.h).
+ */
+#ifndef ATTN_SCORE_BIAS_H
+#define ATTN_SCORE_BIAS_H
+
+#include "attn/plan.h"
+
+/* Vectors by distance; data NULL: there is no such bias. */
+struct attn_distance_bias {
+    const void *data;                /* of the compute type */
+    size_t item_stride, head_stride; /* in elements; item_stride 0: one for all items */
+    size_t q_len;
+};
+
+/* Elements that may be read behind the last vector, so that the kernel adds whole registers. */
+enum { DISTANCE_BIAS_SLACK = 64 };
+
+bool attn_has_distance_bias(const attn_options *options);
+/* Elements that attn_distance_bias_fill writes, the slack included; 0 when there is no such bias. */
+size_t attn_distance_bias_count(const attn_options *options, const attn_mask *mask);
+/* How the vectors lie in data, which has room for so many. */
+struct attn_distance_bias attn_distance_bias_view(const attn_options *options, const attn_mask *mask, void *data);
+/* Fills in the vector of one head: index counts them, below the number that attn_distance_bias_vectors gives. */
+size_t attn_distance_bias_vectors(const attn_options *options, const attn_mask *mask);
+void attn_distance_bias_fill(const attn_options *options, const attn_mask *mask, size_t index, void *data);
+
+/* Where the slice of query i starts: key j's number is at [attn_distance_bias_row + j] of data. */
+static inline size_t attn_distance_bias_row(const struct attn_distance_bias *bias, size_t b, size_t h, size_t i)
+{
+    return b * bias->item_stride + h * bias->head_stride + bias->q_len - 1 - i;
+}
+
+/*
+ * to[n] = all that is added to the scaled score of query i and key from + n, for from <= key < to_key: -infinity where
+ * masks.bias is. Keys that the mask hides get a number too.
+ */
+void attn_bias_row(const struct attn_distance_bias *distance, const attn_mask *mask, attn_dtype compute, size_t b,
+                   size_t h, size_t i, size_t from, size_t to_key, double *to);
+
+/* Checks alibi, relative_bias and sinks against the heads and the mask. */
+ATTN_MUST_CHECK attn_status attn_score_bias_check(const attn_options *options, size_t heads, const attn_mask *mask,
+                                                  attn_error *err);
+
+#endif

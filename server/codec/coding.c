@@ -1,0 +1,290 @@
+/*
+ * coding.c: the content codings of bodies and answers: gzip and zstd.
+ */
+#define ZLIB_CONST               /* what it reads is const */
+#define ZSTD_STATIC_LINKING_ONLY /* contexts with memory of our own */
+
+#include "codec/coding.h"
+
+#include <limits.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+enum {
+    GZIP_WINDOW = 15 + 16,    /* the largest, in gzip's frame */
+    GZIP_LEVEL = 1,           /* on JSON of floats level 4 takes twice the time to save 8 % */
+    ZSTD_LEVEL = 1,           /* levels 2 and 3 save nothing there */
+    ZSTD_WINDOW_LOG_MAX = 23, /* what RFC 8878 asks every decoder to take; a client cannot ask for more memory */
+    GZIP_RATIO_MAX = 1032,    /* deflate expands by no more */
+    FIRST_GUESS = 64 << 10,   /* bytes of text, when the body does not say */
+    OUT_PIECE = 16 << 10,     /* of a compressed answer, at a time */
+    SAMPLE_BYTES = 16 << 10,
+};
+
+static const char *const names[] = {
+#define CODING_NAME(code, name) name,
+    CODING_LIST(CODING_NAME)
+#undef CODING_NAME
+        "identity"};
+
+const char *coding_name(enum coding coding)
+{
+    return names[coding];
+}
+
+/* ---- memory: all from the arena, given back with it ---- */
+
+static void *take_zlib(void *arena, unsigned count, unsigned size)
+{
+    return attn_arena_take(arena, count, size);
+}
+
+static void leave_zlib(void *arena, void *block)
+{
+    (void)arena;
+    (void)block;
+}
+
+static void *take_zstd(void *arena, size_t size)
+{
+    return attn_arena_take(arena, 1, size);
+}
+
+static ZSTD_customMem zstd_memory(attn_arena *arena)
+{
+    return (ZSTD_customMem){.customAlloc = take_zstd, .customFree = leave_zlib, .opaque = arena};
+}
+
+/* ---- expanding ---- */
+
+/* Text that grows: where it does not fit it moves to a run twice as long. */
+struct growing {
+    attn_arena *arena;
+    char *data;
+    size_t used, room, limit; /* one byte over what is allowed: only then it is too much */
+};
+
+static bool grow(struct growing *text)
+{
+    size_t room = text->room < text->limit / 2 ? text->room * 2 : text->limit;
+    char *data = attn_arena_take(text->arena, 1, room);
+    if (data == NULL)
+        return false;
+    memcpy(data, text->data, text->used);
+    text->data = data;
+    text->room = room;
+    return true;
+}
+
+static attn_status fail_damaged(enum coding coding, attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the body is not valid %s, as Content-Encoding says it is",
+                     coding_name(coding));
+}
+
+static attn_status fail_memory(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to expand the body");
+}
+
+static attn_status fail_length(const struct growing *text, attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the expanded body has more than %zu bytes, which is the limit",
+                     text->limit - 1);
+}
+
+/* Room for at least one more byte; what is over the limit is refused. */
+static attn_status make_room(struct growing *text, attn_error *err)
+{
+    if (text->used < text->room)
+        return ATTN_OK;
+    if (text->room == text->limit)
+        return fail_length(text, err);
+    return grow(text) ? ATTN_OK : fail_memory(err);
+}
+
+static unsigned narrow(size_t n)
+{
+    return n < UINT_MAX ? (unsigned)n : UINT_MAX;
+}
+
+/* One member after the other, until the body is used up. */
+static attn_status expand_gzip(const char *body, size_t body_bytes, struct growing *text, attn_error *err)
+{
+    z_stream stream = {.zalloc = take_zlib, .zfree = leave_zlib, .opaque = text->arena};
+    if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+        return fail_memory(err);
+    size_t at = 0;
+    int outcome = Z_OK;
+    attn_status status = ATTN_OK;
+    while (status == ATTN_OK && (outcome != Z_STREAM_END || at < body_bytes)) {
+        if (outcome == Z_STREAM_END && inflateReset(&stream) != Z_OK)
+            return fail_damaged(CODING_GZIP, err);
+        status = make_room(text, err);
+        if (status != ATTN_OK)
+            break;
+        const unsigned given = narrow(body_bytes - at), room = narrow(text->room - text->used);
+        stream.next_in = (const Bytef *)(body + at);
+        stream.avail_in = given;
+        stream.next_out = (Bytef *)(text->data + text->used);
+        stream.avail_out = room;
+        outcome = inflate(&stream, Z_NO_FLUSH);
+        at += given - stream.avail_in;
+        text->used += room - stream.avail_out;
+        const bool is_stuck = at == body_bytes && stream.avail_out > 0 && outcome != Z_STREAM_END;
+        if (outcome == Z_MEM_ERROR)
+            status = fail_memory(err);
+        else if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) || is_stuck)
+            status = fail_damaged(CODING_GZIP, err);
+    }
+    return status;
+}
+
+static attn_status expand_zstd(const char *body, size_t body_bytes, struct growing *text, attn_error *err)
+{
+    ZSTD_DCtx *context = ZSTD_createDCtx_advanced(zstd_memory(text->arena));
+    if (context == NULL)
+        return fail_memory(err);
+    (void)ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
+    ZSTD_inBuffer in = {body, body_bytes, 0};
+    size_t wanted = 1; /* 0: a frame is whole */
+    attn_status status = ATTN_OK;
+    while (status == ATTN_OK && (wanted != 0 || in.pos < in.size)) {
+        status = make_room(text, err);
+        if (status != ATTN_OK)
+            break;
+        ZSTD_outBuffer out = {text->data, text->room, text->used};
+        wanted = ZSTD_decompressStream(context, &out, &in);
+        text->used = out.pos;
+        if (ZSTD_isError(wanted))
+            status = ZSTD_getErrorCode(wanted) == ZSTD_error_memory_allocation ? fail_memory(err)
+                                                                               : fail_damaged(CODING_ZSTD, err);
+        else if (wanted != 0 && in.pos == in.size && out.pos < out.size)
+            status = fail_damaged(CODING_ZSTD, err);
+    }
+    return status;
+}
+
+/* What the body says of its text's length, as far as it can be true; one byte more, to see that nothing follows. */
+static size_t guess_length(enum coding coding, const char *body, size_t body_bytes)
+{
+    const unsigned char *end = (const unsigned char *)body + body_bytes;
+    if (coding == CODING_ZSTD) {
+        const unsigned long long said = ZSTD_getFrameContentSize(body, body_bytes);
+        return said == ZSTD_CONTENTSIZE_UNKNOWN || said == ZSTD_CONTENTSIZE_ERROR ? FIRST_GUESS : (size_t)said + 1;
+    }
+    if (body_bytes < 4)
+        return FIRST_GUESS;
+    const size_t said = (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
+    return said <= body_bytes * GZIP_RATIO_MAX ? said + 1 : FIRST_GUESS;
+}
+
+attn_status coding_expand(enum coding coding, const char *body, size_t body_bytes, size_t limit_bytes,
+                          attn_arena *arena, const char **text, size_t *text_bytes, attn_error *err)
+{
+    if (body_bytes == 0)
+        return fail_damaged(coding, err);
+    struct growing growing = {.arena = arena, .limit = limit_bytes + 1};
+    const size_t guess = guess_length(coding, body, body_bytes);
+    growing.room = guess < growing.limit ? guess : growing.limit;
+    growing.data = attn_arena_take(arena, 1, growing.room);
+    if (growing.data == NULL)
+        return fail_memory(err);
+    attn_status status = coding == CODING_ZSTD ? expand_zstd(body, body_bytes, &growing, err)
+                                               : expand_gzip(body, body_bytes, &growing, err);
+    *text = growing.data;
+    *text_bytes = growing.used;
+    return status == ATTN_OK && growing.used > limit_bytes ? fail_length(&growing, err) : status;
+}
+
+/* ---- compressing ---- */
+
+struct compressor {
+    enum coding coding;
+    z_stream gzip;
+    ZSTD_CCtx *zstd;
+};
+
+struct compressor *compressor_begin(enum coding coding, attn_arena *arena)
+{
+    struct compressor *compressor = attn_arena_take_zeroed(arena, 1, sizeof *compressor);
+    if (compressor == NULL)
+        return NULL;
+    compressor->coding = coding;
+    if (coding == CODING_GZIP) {
+        compressor->gzip = (z_stream){.zalloc = take_zlib, .zfree = leave_zlib, .opaque = arena};
+        return deflateInit2(&compressor->gzip, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK
+                   ? compressor
+                   : NULL;
+    }
+    compressor->zstd = ZSTD_createCCtx_advanced(zstd_memory(arena));
+    if (compressor->zstd == NULL)
+        return NULL;
+    (void)ZSTD_CCtx_setParameter(compressor->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+    return compressor;
+}
+
+/* Compresses into one piece of out; true when there is more to come. */
+static bool deflate_piece(z_stream *stream, bool is_last, struct chunks *out)
+{
+    char *piece = chunks_reserve(out, OUT_PIECE);
+    if (piece == NULL)
+        return false;
+    stream->next_out = (Bytef *)piece;
+    stream->avail_out = OUT_PIECE;
+    const int outcome = deflate(stream, is_last ? Z_FINISH : Z_NO_FLUSH);
+    chunks_commit(out, OUT_PIECE - stream->avail_out);
+    return is_last ? outcome != Z_STREAM_END : stream->avail_out == 0;
+}
+
+static bool zstd_piece(ZSTD_CCtx *context, ZSTD_inBuffer *in, bool is_last, struct chunks *out)
+{
+    char *piece = chunks_reserve(out, OUT_PIECE);
+    if (piece == NULL)
+        return false;
+    ZSTD_outBuffer to = {piece, OUT_PIECE, 0};
+    const size_t left = ZSTD_compressStream2(context, &to, in, is_last ? ZSTD_e_end : ZSTD_e_continue);
+    if (ZSTD_isError(left)) { /* it takes its memory at the first call, and nothing else can go wrong */
+        out->is_ok = false;
+        return false;
+    }
+    chunks_commit(out, to.pos);
+    return is_last ? left > 0 : in->pos < in->size;
+}
+
+void compressor_take(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out)
+{
+    if (compressor->coding == CODING_ZSTD) {
+        ZSTD_inBuffer in = {data, length, 0};
+        while (zstd_piece(compressor->zstd, &in, is_last, out))
+            continue;
+        return;
+    }
+    z_stream *stream = &compressor->gzip;
+    size_t given = 0;
+    do {
+        const unsigned step = narrow(length - given);
+        stream->next_in = (const Bytef *)(data + given);
+        stream->avail_in = step;
+        given += step;
+        while (deflate_piece(stream, is_last && given == length, out))
+            continue;
+    } while (given < length);
+}
+
+bool coding_is_worth(const char *sample, size_t length, attn_arena *arena)
+{
+    attn_arena_mark mark = attn_arena_mark_here(arena);
+    const size_t taken = length < SAMPLE_BYTES ? length : SAMPLE_BYTES;
+    struct chunks out = chunks_begin(arena);
+    struct compressor *compressor = compressor_begin(CODING_ZSTD, arena);
+    bool is_worth = false;
+    if (compressor != NULL) {
+        compressor_take(compressor, sample, taken, true, &out);
+        is_worth = out.is_ok && out.total_bytes < taken - taken / 10;
+    }
+    attn_arena_release(arena, mark);
+    return is_worth;
+}

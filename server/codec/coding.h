@@ -1,0 +1,55 @@
+/*
+ * coding.h: the content codings of bodies and answers: gzip (RFC 1952) and zstd (RFC 8878).
+ *
+ * The only file beside coding.c that knows zlib and zstd: a body is expanded under a ceiling, an answer is compressed
+ * piece by piece as it is written.
+ */
+#ifndef CODEC_CODING_H
+#define CODEC_CODING_H
+
+#include "attn/arena.h"
+#include "codec/chunks.h"
+
+/* In the order in which we choose when a client likes several as much. */
+#define CODING_LIST(X)                                                                                                 \
+    X(CODING_ZSTD, "zstd")                                                                                             \
+    X(CODING_GZIP, "gzip")
+
+enum coding {
+#define CODING_ENUM(code, name) code,
+    CODING_LIST(CODING_ENUM)
+#undef CODING_ENUM
+        CODING_COUNT,
+    CODING_IDENTITY = CODING_COUNT
+};
+
+/* A set of codings. */
+#define CODING_BIT(coding) (1u << (coding))
+#define CODING_ALL         (CODING_BIT(CODING_COUNT) - 1)
+
+/* "gzip"; "identity" for CODING_IDENTITY. */
+const char *coding_name(enum coding coding);
+
+/*
+ * Expands body[0 .. body_bytes) to *text[0 .. *text_bytes) in arena; several members or frames follow one another.
+ *   ATTN_ERR_SYNTAX     not of that coding, damaged, or cut off
+ *   ATTN_ERR_TOO_LARGE  more than limit_bytes come out; no more than that is ever written
+ *   ATTN_ERR_NO_MEMORY
+ */
+ATTN_MUST_CHECK attn_status coding_expand(enum coding coding, const char *body, size_t body_bytes, size_t limit_bytes,
+                                          attn_arena *arena, const char **text, size_t *text_bytes, attn_error *err);
+
+/* Compresses one answer; its memory is in an arena, so that nothing needs to be freed. */
+struct compressor;
+
+/* NULL without memory. */
+struct compressor *compressor_begin(enum coding coding, attn_arena *arena);
+/* Appends what data compresses to, as far as it is ready; is_last ends the stream. out->is_ok tells of memory. */
+void compressor_take(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out);
+
+enum { CODING_WORTH_BYTES = 1024 }; /* answers below are sent as they are */
+
+/* Whether a sample of the answer shrinks by at least a tenth: random weights in binary form do not. */
+bool coding_is_worth(const char *sample, size_t length, attn_arena *arena);
+
+#endif

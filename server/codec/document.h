@@ -1,0 +1,25 @@
+/*
+ * document.h: the JSON body of a request, skimmed and parsed. Private to what decodes requests: json_t is at home here.
+ */
+#ifndef CODEC_DOCUMENT_H
+#define CODEC_DOCUMENT_H
+
+#include <jansson.h>
+
+#include "codec/skim.h"
+
+struct document {
+    struct skim skim; /* in the arena */
+    json_t *tree;     /* released by document_close */
+};
+
+/*
+ * Reads text[0 .. length), which must outlive the document; *document is to be closed whatever the outcome.
+ * ATTN_ERR_SYNTAX with line and column, ATTN_ERR_FIELD for a member given twice, ATTN_ERR_VALUE for a number that no
+ * one can hold, ATTN_ERR_TOO_LARGE when what is not a tensor is over ENVELOPE_TEXT_MAX, ATTN_ERR_NO_MEMORY.
+ */
+ATTN_MUST_CHECK attn_status document_read(const char *text, size_t length, attn_arena *arena, struct document *document,
+                                          attn_error *err);
+void document_close(struct document *document);
+
+#endif

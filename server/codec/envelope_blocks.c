@@ -1,0 +1,171 @@
+/*
+ * envelope_blocks.c: "masks.blocks" of a request: a matrix of blocks, or a pattern by its name.
+ */
+#include <stddef.h>
+
+#include "codec/envelope_parts.h"
+
+#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+
+static attn_status decode_up_to_block_max(struct decoder *decoder, const struct node *node, int64_t least, size_t *to)
+{
+    int64_t value = 0;
+    attn_status status = decode_integer(decoder, node, least, ATTN_BLOCK_MAX, &value);
+    if (status == ATTN_OK)
+        *to = (size_t)value;
+    return status;
+}
+
+/* size_t, from 1 */
+static attn_status decode_size(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_up_to_block_max(decoder, node, 1, to);
+}
+
+/* size_t, from 0 */
+static attn_status decode_blocks_count(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_up_to_block_max(decoder, node, 0, to);
+}
+
+/* attn_blocks: size and kv_size, from one number or from [q_size, kv_size] */
+static attn_status decode_sizes(struct decoder *decoder, const struct node *node, void *to)
+{
+    const char *wanted = "an integer of at least 1, or a list [q_size, kv_size] of two";
+    attn_blocks *blocks = to;
+    struct node list;
+    if (json_is_number(node->json)) {
+        attn_status status = decode_size(decoder, node, &blocks->size);
+        blocks->kv_size = blocks->size;
+        return status;
+    }
+    attn_status status = decode_list(decoder, node, wanted, &list);
+    if (status != ATTN_OK)
+        return status;
+    struct node q_size = node_element(&list, 0), kv_size = node_element(&list, 1);
+    if (json_array_size(list.json) != 2)
+        status = node_fail_value(decoder, node, wanted);
+    if (status == ATTN_OK)
+        status = decode_size(decoder, &q_size, &blocks->size);
+    if (status == ATTN_OK)
+        status = decode_size(decoder, &kv_size, &blocks->kv_size);
+    json_decref(list.json);
+    return status;
+}
+
+/* size_t */
+static attn_status decode_random_blocks(struct decoder *decoder, const struct node *node, void *to)
+{
+    int64_t count = 0;
+    attn_status status = decode_integer(decoder, node, 0, ATTN_BLOCKS_RANDOM_MAX, &count);
+    if (status == ATTN_OK)
+        *(size_t *)to = (size_t)count;
+    return status;
+}
+
+/* uint64_t */
+static attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
+{
+    int64_t seed = 0;
+    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
+    if (status == ATTN_OK)
+        *(uint64_t *)to = (uint64_t)seed;
+    return status;
+}
+
+/* The name chose the table that it stands in. */
+static attn_status decode_nothing(struct decoder *decoder, const struct node *node, void *to)
+{
+    (void)decoder;
+    (void)node;
+    (void)to;
+    return ATTN_OK;
+}
+
+#define AT(field) offsetof(attn_blocks, field)
+static const struct member matrix_members[] = {
+    {"size", decode_sizes, 0, MEMBER_ALWAYS},
+    {"attend", decode_flags, AT(attend), MEMBER_ALWAYS},
+};
+static const struct member strided_members[] = {
+    {"pattern", decode_nothing, 0, MEMBER_ALWAYS},
+    {"size", decode_size, AT(size), MEMBER_ALWAYS},
+    {"stride", decode_size, AT(stride), MEMBER_ALWAYS},
+    {"window", decode_blocks_count, AT(window), MEMBER_ALWAYS},
+};
+static const struct member longformer_members[] = {
+    {"pattern", decode_nothing, 0, MEMBER_ALWAYS},
+    {"size", decode_size, AT(size), MEMBER_ALWAYS},
+    {"window", decode_blocks_count, AT(window), MEMBER_ALWAYS},
+    {"global_tokens", decode_ids, AT(global_tokens), MEMBER_ALWAYS},
+};
+static const struct member bigbird_members[] = {
+    {"pattern", decode_nothing, 0, MEMBER_ALWAYS},
+    {"size", decode_size, AT(size), MEMBER_ALWAYS},
+    {"window", decode_blocks_count, AT(window), MEMBER_ALWAYS},
+    {"global_tokens", decode_ids, AT(global_tokens), MEMBER_ALWAYS},
+    {"global_blocks", decode_blocks_count, AT(global_blocks), MEMBER_ALWAYS},
+    {"random_blocks", decode_random_blocks, AT(random_blocks), MEMBER_ALWAYS},
+    {"seed", decode_seed, AT(seed), MEMBER_ALWAYS},
+};
+static const struct member chunked_members[] = {
+    {"pattern", decode_nothing, 0, MEMBER_ALWAYS},
+    {"size", decode_size, AT(size), MEMBER_ALWAYS},
+};
+static const struct member prefix_members[] = {
+    {"pattern", decode_nothing, 0, MEMBER_ALWAYS},
+    {"length", decode_counts_or_one, AT(prefix), MEMBER_ALWAYS},
+};
+
+/* In the order of words[]; what is not given stays as it is here. */
+static const struct pattern {
+    attn_blocks defaults;
+    const struct member *members;
+    size_t count;
+    const char *needed;
+} patterns[] = {
+    {{.kind = ATTN_BLOCKS_STRIDED, .size = 1, .window = SIZE_MAX}, strided_members, COUNT(strided_members), "stride"},
+    {{.kind = ATTN_BLOCKS_LONGFORMER, .size = 1}, longformer_members, COUNT(longformer_members), "window"},
+    {{.kind = ATTN_BLOCKS_BIGBIRD, .size = 64, .window = 1, .global_blocks = 1, .random_blocks = 3},
+     bigbird_members,
+     COUNT(bigbird_members),
+     NULL},
+    {{.kind = ATTN_BLOCKS_CHUNKED}, chunked_members, COUNT(chunked_members), "size"},
+    {{.kind = ATTN_BLOCKS_PREFIX}, prefix_members, COUNT(prefix_members), "length"},
+};
+
+static attn_status decode_pattern(struct decoder *decoder, const struct node *node, attn_blocks *blocks)
+{
+    static const char *const words[] = {"strided", "longformer", "bigbird", "chunked", "prefix"};
+    struct node name = node_member(node, "pattern");
+    size_t index = 0;
+    attn_status status = decode_word(decoder, &name, words, COUNT(words), &index);
+    if (status != ATTN_OK)
+        return status;
+    const struct pattern *pattern = &patterns[index];
+    *blocks = pattern->defaults;
+    status = decode_members(decoder, node, pattern->members, pattern->count, blocks);
+    if (status == ATTN_OK && pattern->needed && !json_object_get(node->json, pattern->needed))
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\", which pattern \"%s\" needs", pattern->needed,
+                         words[index]);
+    if (blocks->window == SIZE_MAX)
+        blocks->window = blocks->stride - 1;
+    return status;
+}
+
+static attn_status decode_matrix(struct decoder *decoder, const struct node *node, attn_blocks *blocks)
+{
+    *blocks = (attn_blocks){.kind = ATTN_BLOCKS_MATRIX};
+    attn_status status = decode_members(decoder, node, matrix_members, COUNT(matrix_members), blocks);
+    for (size_t m = 0; status == ATTN_OK && m < COUNT(matrix_members); m++)
+        if (!json_object_get(node->json, matrix_members[m].name))
+            return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\": give size and attend, or a pattern",
+                             matrix_members[m].name);
+    return status;
+}
+
+attn_status decode_blocks(struct decoder *decoder, const struct node *node, void *to)
+{
+    return json_object_get(node->json, "pattern") ? decode_pattern(decoder, node, to)
+                                                  : decode_matrix(decoder, node, to);
+}

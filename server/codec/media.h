@@ -1,0 +1,31 @@
+/*
+ * media.h: the media types that bodies and answers have.
+ */
+#ifndef CODEC_MEDIA_H
+#define CODEC_MEDIA_H
+
+/* In the order in which we choose when a client leaves it to us. */
+#define MEDIA_LIST(X)                                                                                                  \
+    X(MEDIA_JSON, "application/json")                                                                                  \
+    X(MEDIA_SAFETENSORS, "application/vnd.attnd.safetensors")                                                          \
+    X(MEDIA_CSV, "text/csv")                                                                                           \
+    X(MEDIA_PNG, "image/png")                                                                                          \
+    X(MEDIA_SVG, "image/svg+xml")                                                                                      \
+    X(MEDIA_BINARY, "application/octet-stream")                                                                        \
+    X(MEDIA_HTML, "text/html")                                                                                         \
+    X(MEDIA_TEXT, "text/plain")                                                                                        \
+    X(MEDIA_PROBLEM, "application/problem+json")
+
+enum media {
+#define MEDIA_ENUM(code, name) code,
+    MEDIA_LIST(MEDIA_ENUM)
+#undef MEDIA_ENUM
+        MEDIA_COUNT
+};
+
+/* A set of media types. */
+#define MEDIA_BIT(media) (1u << (media))
+
+const char *media_name(enum media media);
+
+#endif

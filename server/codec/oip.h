@@ -1,0 +1,55 @@
+/*
+ * oip.h: requests for inference in the Open Inference Protocol (version 2, as KServe and Triton speak it), in and out.
+ *
+ * https://github.com/kserve/open-inference-protocol, and Triton's binary tensor data extension: the body is JSON, or
+ * JSON of a length that a header field tells and behind it the bytes of the tensors that say binary_data_size, in the
+ * order of the inputs. A request becomes the same envelope that our own JSON becomes:
+ *
+ *   inputs      QUERY, KEY, VALUE -> inputs.query, key, value;   ATTEND, BIAS -> masks.attend, bias
+ *   outputs     OUTPUT, ATTENTION, and every other step by its name in capitals; none named: OUTPUT and ATTENTION
+ *   parameters  options by their names ("num_heads"), and the masks "causal", "sliding_window", "window"; a string that
+ *               holds a JSON object or list stands for it, since most clients send plain values only
+ *
+ * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They become the compute type, which is float64
+ * when QUERY is FP64 and no parameter says otherwise; what would lose something is refused.
+ */
+#ifndef CODEC_OIP_H
+#define CODEC_OIP_H
+
+#include "attn/multihead.h"
+#include "codec/envelope.h"
+
+#define OIP_ALL_JSON SIZE_MAX
+
+struct oip_output {
+    attn_step step;
+    bool is_binary;
+};
+
+struct oip_request {
+    struct envelope envelope;
+    const char *id;                             /* NULL: none */
+    struct oip_output outputs[ATTN_STEP_COUNT]; /* in the order asked for */
+    size_t output_count;
+};
+
+/*
+ * Decodes body[0 .. bytes), of which json_bytes are JSON (OIP_ALL_JSON: all of it). Everything lives in arena; the body
+ * must outlive it. Errors name inputs by their names and parameters by "/parameters/…"; statuses as envelope_decode's.
+ */
+ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, attn_arena *arena,
+                                       struct oip_request *request, attn_error *err);
+
+/* Puts an error that a plan or limit found into the words of this protocol: "/options/x" is "/parameters/x". */
+void oip_translate(attn_error *err);
+
+/*
+ * Appends the answer. *json_bytes becomes the length of its JSON part, padded to a multiple of 64 so that the first
+ * tensor is aligned, or OIP_ALL_JSON when no output is binary. Without memory out->is_ok becomes false.
+ */
+void oip_write(const struct oip_request *request, const char *model, const char *version, const attn_plan *plan,
+               const attn_result *result, const attn_runtime *runtime, size_t *json_bytes, struct chunks *out);
+/* At most so many bytes come out. */
+size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan);
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * oip_write.c: a result as the answer of the Open Inference Protocol.
+ */
+#include <ctype.h>
+
+#include "codec/oip.h"
+#include "codec/tensor_gather.h"
+#include "codec/tensor_write.h"
+
+enum {
+    JSON_ALIGNMENT = 64, /* of the first byte behind the JSON part */
+    FRAME_BYTES = 1024,  /* of the answer without its tensors, id and names of the model */
+    OUTPUT_BYTES = 256,  /* name, shape, datatype and parameters of one output */
+};
+
+static const char *datatype_of(attn_dtype dtype)
+{
+    switch (dtype) {
+    case ATTN_F32:
+        return "FP32";
+    case ATTN_F64:
+        return "FP64";
+    case ATTN_F16:
+        return "FP16";
+    case ATTN_BF16:
+        return "BF16";
+    case ATTN_I64:
+        return "INT64";
+    case ATTN_I32:
+        return "INT32";
+    case ATTN_U8:
+        return "UINT8";
+    case ATTN_BOOL:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+    return "BOOL";
+}
+
+static void write_upper(const char *name, struct chunks *out)
+{
+    char text[OUTPUT_BYTES / 4];
+    size_t length = 0;
+    for (; name[length] != '\0' && length < sizeof text; length++)
+        text[length] = (char)toupper((unsigned char)name[length]);
+    chunks_bytes(out, text, length);
+}
+
+static void write_shape(const attn_tensor *tensor, struct chunks *out)
+{
+    for (int axis = 0; axis < tensor->rank; axis++)
+        chunks_format(out, "%s%zu", axis > 0 ? "," : "", tensor->shape[axis]);
+}
+
+static size_t bytes_of(const attn_tensor *tensor)
+{
+    return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
+}
+
+/* Row-major in one list, as most clients expect; what is not contiguous goes nested, which they must take too. */
+static void write_json_data(const attn_tensor *tensor, const attn_runtime *runtime, struct chunks *out)
+{
+    const size_t count = attn_tensor_count(tensor);
+    attn_tensor flat =
+        attn_tensor_is_contiguous(tensor) ? attn_tensor_view(tensor->data, tensor->dtype, 1, &count) : *tensor;
+    tensor_write_json(&flat, &(struct tensor_style){.form = TENSOR_FORM_NESTED}, runtime, out);
+}
+
+static void write_output(const struct oip_output *output, const attn_tensor *tensor, const attn_runtime *runtime,
+                         struct chunks *out)
+{
+    chunks_text(out, "{\"name\":\"");
+    write_upper(attn_step_name(output->step), out);
+    chunks_format(out, "\",\"datatype\":\"%s\",\"shape\":[", datatype_of(tensor->dtype));
+    write_shape(tensor, out);
+    if (output->is_binary) {
+        chunks_format(out, "],\"parameters\":{\"binary_data_size\":%zu}}", bytes_of(tensor));
+        return;
+    }
+    chunks_text(out, "],\"data\":");
+    write_json_data(tensor, runtime, out);
+    chunks_text(out, "}");
+}
+
+void oip_write(const struct oip_request *request, const char *model, const char *version, const attn_plan *plan,
+               const attn_result *result, const attn_runtime *runtime, size_t *json_bytes, struct chunks *out)
+{
+    bool has_binary = false;
+    (void)plan;
+    chunks_text(out, "{\"model_name\":");
+    chunks_json_string(out, model);
+    chunks_text(out, ",\"model_version\":");
+    chunks_json_string(out, version);
+    if (request->id) {
+        chunks_text(out, ",\"id\":");
+        chunks_json_string(out, request->id);
+    }
+    chunks_text(out, ",\"outputs\":[");
+    for (size_t i = 0; i < request->output_count; i++) {
+        const struct oip_output *output = &request->outputs[i];
+        chunks_text(out, i > 0 ? "," : "");
+        write_output(output, &result->step[output->step], runtime, out);
+        has_binary = has_binary || output->is_binary;
+    }
+    chunks_text(out, "]}");
+    *json_bytes = OIP_ALL_JSON;
+    if (!has_binary)
+        return;
+    const size_t rest = out->total_bytes % JSON_ALIGNMENT;
+    if (rest > 0)
+        chunks_format(out, "%*s", (int)(JSON_ALIGNMENT - rest), "");
+    *json_bytes = out->total_bytes;
+    for (size_t i = 0; i < request->output_count; i++)
+        if (request->outputs[i].is_binary)
+            tensor_append(&result->step[request->outputs[i].step], out);
+}
+
+size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan)
+{
+    size_t bound = FRAME_BYTES;
+    for (size_t i = 0; i < request->output_count; i++) {
+        const attn_tensor *tensor = &plan->step[request->outputs[i].step];
+        const struct tensor_style style = {.form = TENSOR_FORM_NESTED};
+        const size_t own = request->outputs[i].is_binary ? plan->step_bytes[request->outputs[i].step]
+                                                         : tensor_write_bound(tensor, &style);
+        if (__builtin_add_overflow(bound, OUTPUT_BYTES, &bound) || __builtin_add_overflow(bound, own, &bound))
+            return SIZE_MAX;
+    }
+    return bound;
+}

@@ -1,0 +1,287 @@
+/*
+ * safetensors.c: reads the header of a safetensors file into a table of views.
+ */
+#include "codec/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/json_tree.h"
+#include "codec/safetensors_types.h"
+
+enum { LENGTH_BYTES = 8 };
+
+static const char METADATA[] = "__metadata__";
+
+/* What the functions that read the header share. */
+struct reader {
+    attn_arena *arena;
+    const char *data; /* behind the header */
+    size_t data_bytes;
+    struct safetensors *file;
+    attn_error *err;
+};
+
+static attn_status fail_memory(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the safetensors header");
+}
+
+static attn_status fail_tensor(attn_error *err, const char *name, const char *what)
+{
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: tensor \"%.100s\" %s", name, what);
+}
+
+static const struct safetensors_type *find_type(const char *name)
+{
+    for (size_t i = 0; i < SAFETENSORS_TYPE_COUNT; i++) {
+        if (strcmp(SAFETENSORS_TYPES[i].name, name) == 0)
+            return &SAFETENSORS_TYPES[i];
+    }
+    return NULL;
+}
+
+/* An integer of at least 0. */
+static bool read_size(const json_t *json, size_t *size)
+{
+    if (!json_is_integer(json) || json_integer_value(json) < 0)
+        return false;
+    *size = (size_t)json_integer_value(json);
+    return true;
+}
+
+static attn_status read_shape(const struct reader *reader, const json_t *json, struct safetensors_tensor *tensor)
+{
+    if (!json_is_array(json))
+        return fail_tensor(reader->err, tensor->name, "has no list as its shape");
+    tensor->rank = json_array_size(json);
+    size_t *shape = attn_arena_take(reader->arena, tensor->rank, sizeof *shape);
+    if (shape == NULL)
+        return fail_memory(reader->err);
+    for (size_t i = 0; i < tensor->rank; i++) {
+        if (!read_size(json_array_get(json, i), &shape[i]))
+            return fail_tensor(reader->err, tensor->name, "has a shape that is no list of integers of at least 0");
+    }
+    tensor->shape = shape;
+    return ATTN_OK;
+}
+
+/* How many bytes the shape takes; false when that is no whole number, or more than can be counted. */
+static bool count_bytes(const struct safetensors_tensor *tensor, size_t element_bits, size_t *bytes)
+{
+    size_t bits = 1;
+    for (size_t i = 0; i < tensor->rank; i++) {
+        if (__builtin_mul_overflow(bits, tensor->shape[i], &bits))
+            return false;
+    }
+    bool fits = !__builtin_mul_overflow(bits, element_bits, &bits);
+    *bytes = bits / 8;
+    return fits && bits % 8 == 0;
+}
+
+static attn_status read_offsets(const struct reader *reader, const json_t *json, size_t element_bits,
+                                struct safetensors_tensor *tensor)
+{
+    size_t from, to, bytes;
+    if (json_array_size(json) != 2 || !read_size(json_array_get(json, 0), &from) ||
+        !read_size(json_array_get(json, 1), &to))
+        return fail_tensor(reader->err, tensor->name, "has data_offsets that are no list [from, to] of integers");
+    if (from > to || to > reader->data_bytes)
+        return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
+                         "not safetensors: tensor \"%.100s\" has the data_offsets [%zu,%zu]; the data has %zu bytes",
+                         tensor->name, from, to, reader->data_bytes);
+    if (!count_bytes(tensor, element_bits, &bytes))
+        return fail_tensor(reader->err, tensor->name, "has a shape whose bytes cannot be counted");
+    if (bytes != to - from)
+        return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
+                         "not safetensors: tensor \"%.100s\" has %zu bytes of data, its dtype and shape ask for %zu",
+                         tensor->name, to - from, bytes);
+    tensor->data = reader->data + from;
+    tensor->bytes = bytes;
+    return ATTN_OK;
+}
+
+static attn_status read_tensor(const struct reader *reader, const char *name, const json_t *json,
+                               struct safetensors_tensor *tensor)
+{
+    *tensor = (struct safetensors_tensor){.name = attn_arena_copy_text(reader->arena, name, strlen(name))};
+    if (tensor->name == NULL)
+        return fail_memory(reader->err);
+    const char *type_name = json_string_value(json_object_get(json, "dtype"));
+    if (type_name == NULL)
+        return fail_tensor(reader->err, name, "is no object with dtype, shape and data_offsets");
+    const struct safetensors_type *type = find_type(type_name);
+    if (type == NULL || json_string_length(json_object_get(json, "dtype")) != strlen(type_name))
+        return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
+                         "not safetensors: tensor \"%.100s\" has the unknown dtype \"%.40s\"", name, type_name);
+    tensor->type = type->name;
+    tensor->dtype = type->dtype;
+    attn_status status = read_shape(reader, json_object_get(json, "shape"), tensor);
+    if (status != ATTN_OK)
+        return status;
+    return read_offsets(reader, json_object_get(json, "data_offsets"), type->bits, tensor);
+}
+
+static attn_status read_metadata(const struct reader *reader, json_t *json)
+{
+    struct safetensors *file = reader->file;
+    const char *name;
+    json_t *value;
+    if (json_is_null(json))
+        return ATTN_OK;
+    if (!json_is_object(json))
+        return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL, "not safetensors: %s is no object of strings", METADATA);
+    file->metadata = attn_arena_take(reader->arena, json_object_size(json), sizeof *file->metadata);
+    if (file->metadata == NULL)
+        return fail_memory(reader->err);
+    json_object_foreach(json, name, value)
+    {
+        struct safetensors_text *text = &file->metadata[file->metadata_count++];
+        if (!json_is_string(value))
+            return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
+                             "not safetensors: \"%.100s\" in %s is no string; write numbers and objects as text", name,
+                             METADATA);
+        text->length = json_string_length(value);
+        text->name = attn_arena_copy_text(reader->arena, name, strlen(name));
+        text->value = attn_arena_copy_text(reader->arena, json_string_value(value), text->length);
+        if (text->name == NULL || text->value == NULL)
+            return fail_memory(reader->err);
+    }
+    return ATTN_OK;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct safetensors_tensor *a = left, *b = right;
+    if (a->data != b->data)
+        return a->data < b->data ? -1 : 1;
+    return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+/* Whether the tensors cover the data without hole or overlap; sorts them. */
+static attn_status check_cover(const struct reader *reader)
+{
+    struct safetensors *file = reader->file;
+    const char *end = reader->data;
+    if (file->tensor_count > 0)
+        qsort(file->tensors, file->tensor_count, sizeof *file->tensors, compare_places);
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        const struct safetensors_tensor *tensor = &file->tensors[i];
+        if (tensor->data != end)
+            return fail_tensor(reader->err, tensor->name,
+                               tensor->data < end ? "overlaps another one" : "has unused bytes before it");
+        end += tensor->bytes;
+    }
+    size_t used = (size_t)(end - reader->data);
+    if (used != reader->data_bytes)
+        return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL,
+                         "not safetensors: the last tensor ends at byte %zu of the data, which has %zu", used,
+                         reader->data_bytes);
+    return ATTN_OK;
+}
+
+static attn_status read_header(const struct reader *reader, json_t *tree)
+{
+    struct safetensors *file = reader->file;
+    const char *name;
+    json_t *value;
+    attn_status status = ATTN_OK;
+    if (!json_is_object(tree))
+        return attn_fail(reader->err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header is no JSON object");
+    file->tensors = attn_arena_take(reader->arena, json_object_size(tree), sizeof *file->tensors);
+    if (file->tensors == NULL)
+        return fail_memory(reader->err);
+    json_object_foreach(tree, name, value)
+    {
+        if (strcmp(name, METADATA) == 0)
+            status = read_metadata(reader, value);
+        else
+            status = read_tensor(reader, name, value, &file->tensors[file->tensor_count++]);
+        if (status != ATTN_OK)
+            return status;
+    }
+    return check_cover(reader);
+}
+
+/* The length of the header, checked against what there is. */
+static attn_status read_length(const unsigned char *body, size_t bytes, size_t *length, attn_error *err)
+{
+    if (bytes < LENGTH_BYTES)
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
+                         "not safetensors: it has %zu bytes, and begins with the length of its header in 8", bytes);
+    uint64_t claimed = 0;
+    for (int i = LENGTH_BYTES; i-- > 0;)
+        claimed = claimed << 8 | body[i];
+    if (claimed > bytes - LENGTH_BYTES)
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
+                         "not safetensors: it claims a header of %llu bytes, and has %zu behind that number",
+                         (unsigned long long)claimed, bytes - LENGTH_BYTES);
+    if (claimed > SAFETENSORS_HEADER_MAX)
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the safetensors header has %llu bytes, the limit is %d",
+                         (unsigned long long)claimed, SAFETENSORS_HEADER_MAX);
+    *length = (size_t)claimed;
+    return ATTN_OK;
+}
+
+static attn_status fail_json(const json_error_t *error, attn_error *err)
+{
+    if (json_tree_is_starved())
+        return fail_memory(err);
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header is not JSON: %s", error->text);
+}
+
+attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, struct safetensors *file,
+                             attn_error *err)
+{
+    json_error_t error;
+    size_t length = 0;
+    *file = (struct safetensors){0};
+    attn_status status = read_length(body, bytes, &length, err);
+    if (status != ATTN_OK)
+        return status;
+    const char *header = (const char *)body + LENGTH_BYTES;
+    if (length > 0 && memchr(header, '\0', length) != NULL) /* behind a number, jansson would not see it */
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header holds a NUL byte");
+    json_t *tree = json_tree_load(header, length, &error);
+    if (tree == NULL)
+        return fail_json(&error, err);
+    const struct reader reader = {arena, header + length, bytes - LENGTH_BYTES - length, file, err};
+    status = read_header(&reader, tree);
+    json_decref(tree);
+    return status;
+}
+
+const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name)
+{
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        if (strcmp(file->tensors[i].name, name) == 0)
+            return &file->tensors[i];
+    }
+    return NULL;
+}
+
+const struct safetensors_text *safetensors_find_text(const struct safetensors *file, const char *name)
+{
+    for (size_t i = 0; i < file->metadata_count; i++) {
+        if (strcmp(file->metadata[i].name, name) == 0)
+            return &file->metadata[i];
+    }
+    return NULL;
+}
+
+attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tensor *view, attn_error *err)
+{
+    if (tensor->dtype == ATTN_DTYPE_COUNT)
+        return attn_fail(
+            err, ATTN_ERR_VALUE, NULL,
+            "tensor \"%.100s\" has dtype %s, which is not computed with; use F64, F32, F16, BF16, I64, I32, "
+            "U8 or BOOL",
+            tensor->name, tensor->type);
+    if (tensor->rank > ATTN_MAX_RANK)
+        return attn_fail(err, ATTN_ERR_SHAPE, NULL, "tensor \"%.100s\" has %zu dimensions; at most %d are possible",
+                         tensor->name, tensor->rank, ATTN_MAX_RANK);
+    /* Views have one type of pointer for what is read and what is written; this one is read. */
+    void *data = (void *)(uintptr_t)tensor->data;
+    *view = attn_tensor_view(data, tensor->dtype, (int)tensor->rank, tensor->shape);
+    return ATTN_OK;
+}

@@ -1,0 +1,90 @@
+/*
+ * safetensors.h: files of named tensors, in and out.
+ *
+ *     8 bytes    N, the length of the header, little-endian
+ *     N bytes    JSON: {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, …, "__metadata__": {…}}
+ *     the rest   the data: little-endian, row-major, every byte belonging to exactly one tensor
+ *
+ * https://github.com/huggingface/safetensors, section "Format". The reader accepts what the format's own reader does,
+ * with the limits below, and trusts nothing: lengths, offsets and shapes are checked against each other before any view
+ * is made. Data may lie at any address, so a view may be unaligned.
+ */
+#ifndef CODEC_SAFETENSORS_H
+#define CODEC_SAFETENSORS_H
+
+#include "attn/tensor.h"
+#include "codec/chunks.h"
+
+enum {
+    SAFETENSORS_HEADER_MAX = 1 << 20, /* bytes */
+    SAFETENSORS_ALIGNMENT = 64        /* of the data in files that we write */
+};
+
+struct safetensors_tensor {
+    const char *name; /* UTF-8, different from all others */
+    const char *type; /* as the file has it: "F32", "F8_E4M3"; static storage */
+    attn_dtype dtype; /* ATTN_DTYPE_COUNT: a type that only the format knows */
+    size_t rank;      /* any */
+    const size_t *shape;
+    const char *data; /* in the body */
+    size_t bytes;
+};
+
+/* One string of __metadata__. */
+struct safetensors_text {
+    const char *name, *value; /* terminated; a value may hold NUL besides */
+    size_t length;            /* of the value */
+};
+
+/* Plain data: the tables and names live in the arena, the data in the body. */
+struct safetensors {
+    struct safetensors_tensor *tensors; /* in the order of their data */
+    size_t tensor_count;
+    struct safetensors_text *metadata; /* in the order of the file */
+    size_t metadata_count;
+};
+
+/*
+ * Reads the header of body[0 .. bytes), which must outlive *file.
+ *   ATTN_ERR_SYNTAX    it is not safetensors; the message says what is wrong, with which tensor
+ *   ATTN_ERR_TOO_LARGE the header is longer than SAFETENSORS_HEADER_MAX
+ *   ATTN_ERR_NO_MEMORY
+ */
+ATTN_MUST_CHECK attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena,
+                                             struct safetensors *file, attn_error *err);
+
+/* NULL when the file has none of that name. */
+const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);
+const struct safetensors_text *safetensors_find_text(const struct safetensors *file, const char *name);
+
+/*
+ * The tensor as a view of the body, possibly unaligned: to be read, never written.
+ *   ATTN_ERR_VALUE a type that attnd does not compute with; ATTN_ERR_SHAPE more than ATTN_MAX_RANK dimensions.
+ * The message begins with the tensor's name; field stays empty.
+ */
+ATTN_MUST_CHECK attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tensor *view,
+                                             attn_error *err);
+
+/* A tensor to write, of any strides. */
+struct safetensors_entry {
+    const char *name; /* UTF-8 */
+    attn_tensor tensor;
+};
+
+/*
+ * Appends a whole file to out. The header is padded with spaces so that data starts at a multiple of
+ * SAFETENSORS_ALIGNMENT; data goes by falling size of element, otherwise in the order given, so that every tensor is
+ * aligned to its elements. Contiguous tensors are not copied: out refers to them, and they must live as long as it.
+ * Names must differ. Without memory out->is_ok becomes false.
+ */
+void safetensors_write(const struct safetensors_entry *entries, size_t count, const struct safetensors_text *metadata,
+                       size_t metadata_count, struct chunks *out);
+
+/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. Data of entries is not read. */
+size_t safetensors_write_bound(const struct safetensors_entry *entries, size_t count,
+                               const struct safetensors_text *metadata, size_t metadata_count);
+
+/* "F32"; static storage. */
+const char *safetensors_type_name(attn_dtype dtype);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * tensor_gather.h: elements of a tensor of any strides, copied together.
+ */
+#ifndef CODEC_TENSOR_GATHER_H
+#define CODEC_TENSOR_GATHER_H
+
+#include "attn/tensor.h"
+#include "codec/chunks.h"
+
+/* Elements [from, from + count) of the row-major order to to, one behind the other. No dimension may be 0. */
+void tensor_gather(void *to, const attn_tensor *tensor, size_t from, size_t count);
+
+/*
+ * Appends all elements to out, as they are in memory: little-endian. A contiguous tensor is not copied: out refers to
+ * it, and it must live as long. Without memory out->is_ok becomes false.
+ */
+void tensor_append(const attn_tensor *tensor, struct chunks *out);
+
+#endif

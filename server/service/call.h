@@ -1,0 +1,59 @@
+/*
+ * call.h: one request as a service sees it, whatever the protocol that brought it: body in, answer out.
+ *
+ * A service is a function of this form. It runs in a compute thread, takes all memory from out->arena, and either
+ * appends the whole answer to out, or returns a failure with *err filled in and out worthless.
+ */
+#ifndef SERVICE_CALL_H
+#define SERVICE_CALL_H
+
+#include "attn/arena.h"
+#include "attn/runtime.h"
+#include "codec/chunks.h"
+#include "codec/media.h"
+#include "text.h"
+
+/* What a request may take; decided on the plan, before anything runs. */
+struct call_limits {
+    size_t result_bytes; /* of the answer as it is sent */
+    size_t memory_bytes; /* of the arena, the body included */
+    double flops;
+};
+
+/* Where the time went, in milliseconds. */
+struct call_times {
+    double parse_ms, compute_ms, write_ms;
+};
+
+/* "?name=value", percent-decoded; both are terminated texts. */
+struct call_parameter {
+    const char *name, *value;
+};
+
+/* Why a service refuses when it is not the request's own fault, beyond what attn_status can tell. */
+enum call_refusal {
+    CALL_FAILED, /* err->status tells */
+    CALL_NOT_FOUND,
+};
+
+struct call {
+    const char *body; /* may be NULL when body_bytes is 0 */
+    size_t body_bytes;
+    enum media body_media, answer_media; /* Content-Type, and what Accept chose of what the route offers; written too */
+    bool has_json_bytes;                 /* Inference-Header-Content-Length was given */
+    size_t json_bytes;                   /* and how much of the body it says is JSON */
+    const struct text_span *names;       /* raw, what stands in the path for each "{…}" of the route */
+    const struct call_parameter *parameters;
+    size_t parameter_count;
+    struct call_limits limits;
+    const attn_runtime *runtime;
+    struct chunks *out;
+    struct call_times times;   /* written */
+    enum call_refusal refusal; /* written, with a failure */
+    size_t answer_json_bytes;  /* written: not 0 when the answer is JSON of that length with bytes behind it */
+    attn_error *err;
+};
+
+typedef attn_status service_function(struct call *call);
+
+#endif

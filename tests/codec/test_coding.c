@@ -1,0 +1,208 @@
+/* test_coding.c: gzip and zstd there and back, bodies that lie, and memory that ends. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "codec/coding.h"
+
+enum { TEXT_BYTES = 300000, ROOM = 64 << 20 };
+
+/* Text that shrinks, but not to nothing. */
+static char *make_text(size_t length)
+{
+    char *text = malloc(length);
+    ck_assert_ptr_nonnull(text);
+    uint32_t state = 1;
+    for (size_t i = 0; i < length; i++) {
+        state = state * 1664525u + 1013904223u;
+        text[i] = (char)('0' + (state >> 24) % 10);
+    }
+    return text;
+}
+
+/* All of chunks in one run, from malloc. */
+static char *join(const struct chunks *chunks)
+{
+    char *all = malloc(chunks->total_bytes + 1);
+    size_t used = 0;
+    ck_assert_ptr_nonnull(all);
+    for (const struct chunk *chunk = chunks->first; chunk != NULL; chunk = chunk->next) {
+        memcpy(all + used, chunk->data, chunk->length);
+        used += chunk->length;
+    }
+    ck_assert_uint_eq(used, chunks->total_bytes);
+    return all;
+}
+
+static struct chunks compress(enum coding coding, const char *text, size_t length, size_t step, attn_arena *arena)
+{
+    struct chunks out = chunks_begin(arena);
+    struct compressor *compressor = compressor_begin(coding, arena);
+    ck_assert_ptr_nonnull(compressor);
+    for (size_t at = 0; at < length; at += step)
+        compressor_take(compressor, text + at, length - at < step ? length - at : step, at + step >= length, &out);
+    ck_assert(out.is_ok);
+    return out;
+}
+
+START_TEST(text_comes_back_whatever_the_pieces)
+{
+    static const size_t steps[] = {1000, 65536, TEXT_BYTES};
+    char *text = make_text(TEXT_BYTES);
+    for (int coding = 0; coding < CODING_COUNT; coding++)
+        for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
+            attn_arena *arena = attn_arena_create(ROOM);
+            struct chunks small = compress((enum coding)coding, text, TEXT_BYTES, steps[s], arena);
+            ck_assert_uint_lt(small.total_bytes, TEXT_BYTES * 6 / 10);
+            char *body = join(&small);
+            const char *back;
+            size_t back_bytes;
+            attn_error err = {0};
+            ck_assert_int_eq(coding_expand((enum coding)coding, body, small.total_bytes, TEXT_BYTES, arena, &back,
+                                           &back_bytes, &err),
+                             ATTN_OK);
+            ck_assert_uint_eq(back_bytes, TEXT_BYTES);
+            ck_assert_int_eq(memcmp(back, text, TEXT_BYTES), 0);
+            free(body);
+            attn_arena_destroy(arena);
+        }
+    free(text);
+}
+END_TEST
+
+START_TEST(members_and_frames_follow_one_another)
+{
+    char *text = make_text(5000);
+    for (int coding = 0; coding < CODING_COUNT; coding++) {
+        attn_arena *arena = attn_arena_create(ROOM);
+        struct chunks small = compress((enum coding)coding, text, 5000, 5000, arena);
+        char *once = join(&small), *twice = malloc(2 * small.total_bytes);
+        memcpy(twice, once, small.total_bytes);
+        memcpy(twice + small.total_bytes, once, small.total_bytes);
+        const char *back;
+        size_t back_bytes;
+        attn_error err = {0};
+        ck_assert_int_eq(
+            coding_expand((enum coding)coding, twice, 2 * small.total_bytes, 10000, arena, &back, &back_bytes, &err),
+            ATTN_OK);
+        ck_assert_uint_eq(back_bytes, 10000);
+        ck_assert_int_eq(memcmp(back + 5000, text, 5000), 0);
+        free(once);
+        free(twice);
+        attn_arena_destroy(arena);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(one_byte_over_the_limit_is_too_much)
+{
+    char *text = make_text(TEXT_BYTES);
+    for (int coding = 0; coding < CODING_COUNT; coding++) {
+        attn_arena *arena = attn_arena_create(ROOM);
+        struct chunks small = compress((enum coding)coding, text, TEXT_BYTES, TEXT_BYTES, arena);
+        char *body = join(&small);
+        const char *back;
+        size_t back_bytes, before = attn_arena_bytes(arena);
+        attn_error err = {0};
+        ck_assert_int_eq(coding_expand((enum coding)coding, body, small.total_bytes, TEXT_BYTES - 1, arena, &back,
+                                       &back_bytes, &err),
+                         ATTN_ERR_TOO_LARGE);
+        ck_assert_ptr_nonnull(strstr(err.message, "299999 bytes"));
+        ck_assert_uint_lt(attn_arena_bytes(arena) - before, 4 * TEXT_BYTES + (1 << 20));
+        free(body);
+        attn_arena_destroy(arena);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(every_cut_and_every_flipped_byte_is_noticed)
+{
+    char *text = make_text(500);
+    for (int coding = 0; coding < CODING_COUNT; coding++) {
+        attn_arena *arena = attn_arena_create(ROOM);
+        struct chunks small = compress((enum coding)coding, text, 500, 500, arena);
+        char *body = join(&small);
+        const char *back;
+        size_t back_bytes;
+        for (size_t length = 0; length < small.total_bytes; length++) {
+            attn_arena_mark mark = attn_arena_mark_here(arena);
+            attn_error err = {0};
+            ck_assert_int_eq(
+                coding_expand((enum coding)coding, body, length, TEXT_BYTES, arena, &back, &back_bytes, &err),
+                ATTN_ERR_SYNTAX);
+            attn_arena_release(arena, mark);
+        }
+        for (size_t i = 0; i < small.total_bytes; i++) { /* whatever comes out, it ends and stays within bounds */
+            attn_arena_mark mark = attn_arena_mark_here(arena);
+            attn_error err = {0};
+            body[i] = (char)(body[i] ^ 0x55);
+            attn_status status = coding_expand((enum coding)coding, body, small.total_bytes, TEXT_BYTES, arena, &back,
+                                               &back_bytes, &err);
+            ck_assert(status == ATTN_ERR_SYNTAX || (status == ATTN_OK && back_bytes <= TEXT_BYTES));
+            body[i] = (char)(body[i] ^ 0x55);
+            attn_arena_release(arena, mark);
+        }
+        free(body);
+        attn_arena_destroy(arena);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(memory_that_ends_is_told)
+{
+    char *text = make_text(20000);
+    for (int coding = 0; coding < CODING_COUNT; coding++) {
+        attn_arena *plenty = attn_arena_create(ROOM);
+        struct chunks small = compress((enum coding)coding, text, 20000, 20000, plenty);
+        char *body = join(&small);
+        bool has_succeeded = false;
+        for (size_t room = 4096; !has_succeeded && room < 8 << 20; room += 4096) {
+            attn_arena *arena = attn_arena_create(room);
+            attn_error err = {0};
+            const char *back;
+            size_t back_bytes;
+            attn_status status =
+                coding_expand((enum coding)coding, body, small.total_bytes, 20000, arena, &back, &back_bytes, &err);
+            ck_assert(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY);
+            has_succeeded = status == ATTN_OK;
+            attn_arena_destroy(arena);
+        }
+        ck_assert(has_succeeded);
+        free(body);
+        attn_arena_destroy(plenty);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(a_sample_tells_whether_it_is_worth_it)
+{
+    attn_arena *arena = attn_arena_create(ROOM);
+    char *text = make_text(20000);
+    ck_assert(coding_is_worth(text, 20000, arena));
+    uint32_t state = 7;
+    for (size_t i = 0; i < 20000; i++) {
+        state = state * 1664525u + 1013904223u;
+        text[i] = (char)(state >> 24);
+    }
+    ck_assert(!coding_is_worth(text, 20000, arena));
+    free(text);
+    attn_arena_destroy(arena);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {
+        text_comes_back_whatever_the_pieces,
+        members_and_frames_follow_one_another,
+        one_byte_over_the_limit_is_too_much,
+        every_cut_and_every_flipped_byte_is_noticed,
+        memory_that_ends_is_told,
+        a_sample_tells_whether_it_is_worth_it,
+    };
+    return check_main("coding", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,69 @@
+/*
+ * test_position_bias.c: tests core/src/position_bias.c against published numbers.
+ */
+#include "attn/position_bias.h"
+
+#include <math.h>
+
+#include "check_main.h"
+
+/* Press et al., section 3: for 8 heads 1/2, 1/4 … 1/256; for 16 the square roots stand between them. */
+START_TEST(slopes_of_a_power_of_two_are_a_geometric_series)
+{
+    for (size_t h = 0; h < 8; h++)
+        ck_assert_double_eq(attn_alibi_slope(8, h), pow(2, -1.0 - (double)h));
+    for (size_t h = 0; h < 16; h++)
+        ck_assert_double_eq_tol(attn_alibi_slope(16, h), pow(2, -0.5 - 0.5 * (double)h), 1e-15);
+    ck_assert_double_eq(attn_alibi_slope(1, 0), 1.0 / 256);
+}
+END_TEST
+
+START_TEST(slopes_of_other_counts_borrow_every_other_one_of_the_next_power)
+{
+    for (size_t h = 0; h < 8; h++)
+        ck_assert_double_eq(attn_alibi_slope(12, h), attn_alibi_slope(8, h));
+    for (size_t h = 8; h < 12; h++)
+        ck_assert_double_eq(attn_alibi_slope(12, h), attn_alibi_slope(16, 2 * (h - 8)));
+    ck_assert_double_eq(attn_alibi_slope(3, 2), attn_alibi_slope(4, 0));
+    for (size_t h = 0; h < 15; h++)
+        ck_assert_double_eq(attn_alibi_slope(15, h),
+                            h < 8 ? attn_alibi_slope(8, h) : attn_alibi_slope(16, 2 * (h - 8)));
+}
+END_TEST
+
+/* Where each of T5's 16 buckets of a direction begins, with 32 in all and distances up to 128. */
+START_TEST(buckets_of_t5_begin_where_they_should)
+{
+    static const int64_t begins[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91};
+    for (size_t bucket = 0; bucket < 16; bucket++) {
+        const int64_t begin = begins[bucket], end = bucket < 15 ? begins[bucket + 1] : 5000;
+        for (int64_t distance = begin; distance < end; distance++) {
+            ck_assert_uint_eq(attn_relative_bucket(-distance, 32, true, 128), bucket);
+            ck_assert_uint_eq(attn_relative_bucket(-distance, 16, false, 128), bucket);
+            ck_assert_uint_eq(attn_relative_bucket(distance, 16, false, 128), 0);
+            if (distance > 0)
+                ck_assert_uint_eq(attn_relative_bucket(distance, 32, true, 128), 16 + bucket);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_distance_beyond_all_reason_has_the_last_bucket)
+{
+    ck_assert_uint_eq(attn_relative_bucket((int64_t)1 << 41, 32, true, 128), 31);
+    ck_assert_uint_eq(attn_relative_bucket(-((int64_t)1 << 41), 32, true, 128), 15);
+    ck_assert_uint_eq(attn_relative_bucket(-((int64_t)1 << 41), 2, false, INT64_MAX), 1);
+    ck_assert_uint_eq(attn_relative_bucket(-1, 4, true, 2), 1);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {
+        slopes_of_a_power_of_two_are_a_geometric_series,
+        slopes_of_other_counts_borrow_every_other_one_of_the_next_power,
+        buckets_of_t5_begin_where_they_should,
+        a_distance_beyond_all_reason_has_the_last_bucket,
+    };
+    return check_main("position_bias", tests, sizeof tests / sizeof *tests);
+}
