@@ -14,10 +14,10 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
-                libzstd-dev
+                libzstd-dev libpng-dev libfreetype-dev fonts-dejavu-core fonts-wqy-microhei
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
 
-PKGS_SERVER := libmicrohttpd jansson zlib libzstd
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
@@ -84,8 +84,8 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz bench bench-peers headers layers tidy format \
-        format-check coverage install clean help FORCE
+.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz bench bench-peers headers \
+        layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -158,6 +158,7 @@ check: $(TEST_BIN) ## build and run the unit tests
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/formats/run.py --attnd $(BUILD)/attnd
 
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd

@@ -2,7 +2,8 @@
 # check_layers.sh: the rules about includes, as greps. Prints what breaks one, and fails then.
 #
 #   main -> http -> service -> codec -> core; server/config, log and text include none of the rooms
-#   microhttpd.h only in server/http, jansson.h only in server/codec, cblas.h only in core/src/blas.c
+#   microhttpd.h only in server/http; jansson.h, png.h and FreeType only in server/codec; cblas.h only in
+#   core/src/blas.c
 #   no two sources share a name, main.c aside
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -41,6 +42,8 @@ floor=$(find server -maxdepth 1 -name '*.[ch]' ! -name 'main.c')
     forbid "microhttpd.h lives in server/http" "${include}microhttpd\.h" \
         $(sources core server/codec server/service) $main $floor
     forbid "jansson.h lives in server/codec" "${include}jansson\.h" \
+        $(sources core server/http server/service) $main $floor
+    forbid "png.h and FreeType live in server/codec" "${include}(png\.h|ft2build\.h|freetype)" \
         $(sources core server/http server/service) $main $floor
     forbid "zlib.h and zstd.h live in server/codec" "${include}(zlib|zstd|zstd_errors)\.h" \
         $(sources core server/http server/service) $main $floor

@@ -13,6 +13,8 @@ is_there() {
     libopenblas-dev) has_library openblas ;;
     zlib1g-dev) has_library zlib ;;
     libzstd-dev) has_library libzstd ;;
+    libpng-dev) has_library libpng ;;
+    libfreetype-dev) has_library freetype2 ;;
     check) has_library check ;;
     python3 | curl | buildah | lcov | clang | clang-tidy | clang-format | chromium | npm) command -v "$1" >/dev/null ;;
     nodejs) command -v node >/dev/null ;;

@@ -68,6 +68,9 @@ static const struct setting settings[] = {
     {"log-level", LEVEL, AT(log_level), "info", 0, 0, "debug, info, warn, error or off"},
     {"kernel", TEXT, AT(kernel), "auto", 0, 0,
      "instruction set to compute with; auto = the best this processor has; an unknown name lists them"},
+    {"fonts", TEXT, AT(fonts), "auto", 0, 0,
+     "font files for the labels of pictures, separated by commas; a character is looked for in each in turn; auto = "
+     "DejaVu Sans and WenQuanYi Micro Hei where they are installed"},
 };
 
 enum { SETTINGS = sizeof settings / sizeof settings[0], VARIABLE_MAX = 64 };

@@ -21,6 +21,7 @@ struct config {
     char listen_port[8];
     const char *cors_origin;
     const char *kernel; /* "auto" = the best */
+    const char *fonts;  /* of labels in pictures: files, separated by commas; "auto" = the known places */
     uint64_t io_threads, compute_threads, queue, connections;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
     double max_flops;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "codec/envelope.h"
+#include "codec/font_set.h"
 #include "config.h"
 #include "http/daemon.h"
 #include "signals.h"
@@ -48,7 +49,7 @@ static void allow_descriptors(uint64_t connections, const struct log *log)
 }
 
 static struct http_setup setup_of(const struct config *config, const struct log *log, struct executor *executor,
-                                  attn_budget *budget, const attn_kernel *kernel)
+                                  attn_budget *budget, const attn_kernel *kernel, const struct font_set *fonts)
 {
     return (struct http_setup){
         .host = config->listen_host,
@@ -66,6 +67,7 @@ static struct http_setup setup_of(const struct config *config, const struct log 
                    .memory_bytes = config->max_memory_bytes,
                    .flops = config->max_flops},
         .executor = executor,
+        .fonts = fonts,
         .log = log,
         .facts = {.kernel = attn_kernel_name(kernel),
                   .io_threads = config->io_threads,
@@ -103,7 +105,15 @@ static void drain(struct http_server *server, const struct config *config, const
     log_say(log, LOG_INFO, "stopped");
 }
 
-static int serve(const struct config *config, const attn_kernel *kernel)
+static void say_fonts(const struct log *log, const struct font_set *fonts)
+{
+    for (size_t i = 0; i < fonts->count; i++)
+        log_say(log, LOG_DEBUG, "labels of pictures: %s", fonts->file[i].path);
+    if (fonts->count == 0)
+        log_say(log, LOG_DEBUG, "labels of pictures: no font was found, a built-in one for ASCII is used");
+}
+
+static int serve(const struct config *config, const attn_kernel *kernel, const struct font_set *fonts)
 {
     const struct log log = {STDERR_FILENO, config->log_format, config->log_level};
     char message[256];
@@ -113,7 +123,7 @@ static int serve(const struct config *config, const attn_kernel *kernel)
         return EXIT_FAILURE;
     }
     attn_budget *budget = attn_budget_create(config->memory_bytes);
-    const struct http_setup setup = setup_of(config, &log, executor, budget, kernel);
+    const struct http_setup setup = setup_of(config, &log, executor, budget, kernel, fonts);
     struct http_server *server = budget == NULL ? NULL : http_daemon_start(&setup, message, sizeof message);
     if (server == NULL) {
         fprintf(stderr, "attnd: %s\n", budget == NULL ? "no memory" : message);
@@ -122,6 +132,7 @@ static int serve(const struct config *config, const attn_kernel *kernel)
         return EXIT_FAILURE;
     }
     say_started(&log, config, server, kernel);
+    say_fonts(&log, fonts);
     allow_descriptors(config->connections, &log);
     while (!signals_wait(-1))
         continue;
@@ -160,6 +171,11 @@ int main(int argc, char **argv)
     const attn_kernel *kernel = choose_kernel(config.kernel);
     if (kernel == NULL)
         return EXIT_FAILURE;
+    struct font_set fonts;
+    if (!font_set_open(&fonts, config.fonts, message, sizeof message)) {
+        fprintf(stderr, "attnd: %s\n", message);
+        return EXIT_FAILURE;
+    }
     if (!signals_take()) {
         perror("attnd: signals");
         return EXIT_FAILURE;
@@ -167,5 +183,7 @@ int main(int argc, char **argv)
     return_large_blocks();
     attn_blas_prepare();
     envelope_prepare();
-    return serve(&config, kernel);
+    int outcome = serve(&config, kernel, &fonts);
+    font_set_close(&fonts);
+    return outcome;
 }

@@ -14,6 +14,11 @@ struct text_span {
     size_t length;
 };
 
+/* A name and its value, both terminated. */
+struct text_pair {
+    const char *name, *value;
+};
+
 struct text_span text_span_of(const char *text);
 /* Without the spaces and tabs at both ends. */
 struct text_span text_trim(struct text_span span);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "codec/answer_parts.h"
+#include "codec/bound.h"
 #include "codec/number_write.h"
 
 enum {
@@ -27,7 +29,7 @@ static void begin_member(struct chunks *out, bool *is_first, const char *name)
     *is_first = false;
 }
 
-static void write_number(struct chunks *out, double value)
+void answer_write_number(struct chunks *out, double value)
 {
     char text[NUMBER_TEXT_MAX];
     if (isfinite(value))
@@ -43,7 +45,7 @@ static void write_computed(struct chunks *out, attn_dtype compute, double value)
     if (compute == ATTN_F32 && isfinite(value))
         chunks_bytes(out, text, (size_t)(number_write_f32(text, (float)value) - text));
     else
-        write_number(out, value);
+        answer_write_number(out, value);
 }
 
 static void write_bool(struct chunks *out, bool value)
@@ -65,6 +67,11 @@ static bool is_score(int step)
     return step == ATTN_STEP_SCORES || step == ATTN_STEP_SCALED || step == ATTN_STEP_MASKED;
 }
 
+static bool is_top_k(const struct envelope *envelope, int step)
+{
+    return envelope->reduction.top_k > 0 && step == ATTN_STEP_ATTENTION;
+}
+
 static struct tensor_style style_of(const struct envelope *envelope, int step)
 {
     return (struct tensor_style){
@@ -81,7 +88,13 @@ static void write_outputs(const struct envelope *envelope, const attn_plan *plan
             continue;
         struct tensor_style style = style_of(envelope, step);
         begin_member(out, &is_first, attn_step_name((attn_step)step));
+        if (is_top_k(envelope, step)) {
+            chunks_text(out, "{\"indices\":");
+            tensor_write_json(&envelope->reduction.top_indices, &style, runtime, out);
+            chunks_text(out, ",\"weights\":");
+        }
         tensor_write_json(&result->step[step], &style, runtime, out);
+        chunks_text(out, is_top_k(envelope, step) ? "}" : "");
     }
     chunks_text(out, "}");
 }
@@ -168,7 +181,7 @@ static void write_dropout(const struct envelope *envelope, struct chunks *out)
     const attn_options *options = &envelope->request.options;
     bool both = options->dropout_attention && options->dropout_residual;
     chunks_text(out, "{\"p\":");
-    write_number(out, envelope->dropout_p);
+    answer_write_number(out, envelope->dropout_p);
     chunks_format(out, ",\"seed\":%llu,\"where\":[%s%s%s],\"active\":", (unsigned long long)options->dropout_seed,
                   options->dropout_attention ? "\"attention\"" : "", both ? "," : "",
                   options->dropout_residual ? "\"residual\"" : "");
@@ -181,7 +194,7 @@ static void write_norm(const attn_options *options, struct chunks *out)
     chunks_format(out,
                   "{\"type\":\"%s\",\"position\":\"%s\",\"eps\":", options->norm == ATTN_NORM_RMS ? "rms" : "layer",
                   options->norm_position == ATTN_NORM_PRE ? "pre" : "post");
-    write_number(out, options->norm_eps);
+    answer_write_number(out, options->norm_eps);
     chunks_text(out, "}");
 }
 
@@ -191,6 +204,31 @@ static void write_selection(const attn_selection *selection, const char *name, b
         return;
     begin_member(out, is_first, name);
     write_sizes(out, selection->items, selection->count);
+}
+
+/* As many as were asked for, if there are so many. */
+static size_t pooled_length(size_t wanted, size_t length)
+{
+    return wanted > 0 && wanted < length ? wanted : length;
+}
+
+static void write_reduction(const struct envelope_reduction *reduction, const attn_plan *plan, bool *is_first,
+                            struct chunks *out)
+{
+    if (reduction->has_pool) {
+        begin_member(out, is_first, "pool");
+        chunks_format(out, "{\"rows\":%zu,\"cols\":%zu,\"op\":\"%s\"}",
+                      pooled_length(reduction->pool_rows, plan->selected_queries),
+                      pooled_length(reduction->pool_cols, plan->selected_keys), reduction->pool_mean ? "mean" : "max");
+    }
+    if (reduction->top_k > 0) {
+        begin_member(out, is_first, "top_k");
+        chunks_format(out, "%zu", reduction->top_k);
+    }
+    if (reduction->dtype != ATTN_DTYPE_COUNT) {
+        begin_member(out, is_first, "dtype");
+        chunks_format(out, "\"%s\"", attn_dtype_name(reduction->dtype));
+    }
 }
 
 static void write_layer(const attn_request *request, bool *is_first, struct chunks *out)
@@ -208,13 +246,13 @@ static void write_layer(const attn_request *request, bool *is_first, struct chun
 }
 
 /* What the computation really used, defaults included. */
-static void write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
+void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
                             struct chunks *out)
 {
     const attn_options *options = &envelope->request.options;
     bool is_first = false;
     chunks_text(out, "{\"mechanism\":\"softmax\",\"scale\":");
-    write_number(out, plan->scale);
+    answer_write_number(out, plan->scale);
     chunks_format(out, ",\"num_heads\":%zu,\"kv_num_heads\":%zu,\"compute\":\"%s\",\"kernel\":", plan->dims.heads,
                   plan->dims.kv_heads, attn_dtype_name(plan->compute));
     chunks_json_string(out, attn_kernel_name(runtime->kernel));
@@ -222,7 +260,7 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
     write_distance_bias(options, plan->dims.heads, &is_first, out);
     if (options->softcap > 0) {
         begin_member(out, &is_first, "softcap");
-        write_number(out, options->softcap);
+        answer_write_number(out, options->softcap);
     }
     write_layer(&envelope->request, &is_first, out);
     if (envelope->has_dropout) {
@@ -232,10 +270,11 @@ static void write_effective(const struct envelope *envelope, const attn_plan *pl
     write_selection(&options->heads, "heads", &is_first, out);
     write_selection(&options->queries, "queries", &is_first, out);
     write_selection(&options->keys, "keys", &is_first, out);
+    write_reduction(&envelope->reduction, plan, &is_first, out);
     chunks_text(out, "}");
 }
 
-static void write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out)
+void answer_write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out)
 {
     chunks_text(out, "{\"rows_without_keys\":[");
     for (size_t i = 0; i < result->empty_rows_listed; i++) {
@@ -247,12 +286,15 @@ static void write_diagnostics(const attn_plan *plan, const attn_result *result, 
     chunks_text(out, "}");
 }
 
-static void write_tokens(const struct envelope *envelope, struct chunks *out)
+bool answer_has_tokens(const struct envelope *envelope)
+{
+    return envelope->query_tokens.json || envelope->key_tokens.json;
+}
+
+void answer_write_tokens(const struct envelope *envelope, struct chunks *out)
 {
     bool is_first = true;
-    if (!envelope->query_tokens.json && !envelope->key_tokens.json)
-        return;
-    chunks_text(out, ",\"tokens\":{");
+    chunks_text(out, "{");
     if (envelope->query_tokens.json) {
         begin_member(out, &is_first, "query");
         chunks_text(out, envelope->query_tokens.json);
@@ -272,20 +314,14 @@ void answer_write_json(const struct envelope *envelope, const attn_plan *plan, c
     chunks_text(out, ",\"shapes\":");
     write_shapes(plan, result, out);
     chunks_text(out, ",\"effective\":");
-    write_effective(envelope, plan, runtime, out);
+    answer_write_effective(envelope, plan, runtime, out);
     chunks_text(out, ",\"diagnostics\":");
-    write_diagnostics(plan, result, out);
-    write_tokens(envelope, out);
+    answer_write_diagnostics(plan, result, out);
+    if (answer_has_tokens(envelope)) {
+        chunks_text(out, ",\"tokens\":");
+        answer_write_tokens(envelope, out);
+    }
     chunks_text(out, "}");
-}
-
-/* a + count * size, at most SIZE_MAX. */
-static size_t add_product(size_t a, size_t count, size_t size)
-{
-    size_t product, sum;
-    if (__builtin_mul_overflow(count, size, &product) || __builtin_add_overflow(a, product, &sum))
-        return SIZE_MAX;
-    return sum;
 }
 
 static size_t text_length(const char *text)
@@ -293,22 +329,32 @@ static size_t text_length(const char *text)
     return text ? strlen(text) : 0;
 }
 
-size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan)
+size_t answer_facts_bound(const struct envelope *envelope, const attn_plan *plan)
 {
     const attn_options *options = &envelope->request.options;
-    size_t bound = add_product(FRAME_BYTES, plan->dims.batch, INTEGER_BYTES);
+    size_t bound = bound_add(FRAME_BYTES, plan->dims.batch, INTEGER_BYTES);
+    bound = bound_add(bound, ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
+    bound = bound_add(bound, options->alibi ? plan->dims.heads : 0, NUMBER_TEXT_MAX);
+    bound = bound_add(bound, options->heads.count, INTEGER_BYTES);
+    bound = bound_add(bound, options->queries.count, INTEGER_BYTES);
+    bound = bound_add(bound, options->keys.count, INTEGER_BYTES);
+    bound = bound_add(bound, 1, text_length(envelope->query_tokens.json));
+    return bound_add(bound, 1, text_length(envelope->key_tokens.json));
+}
+
+size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan)
+{
+    size_t bound = answer_facts_bound(envelope, plan);
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted(plan, step))
             continue;
         struct tensor_style style = style_of(envelope, step);
-        bound = add_product(bound, 1, SHAPE_BYTES);
-        bound = add_product(bound, 1, tensor_write_bound(&plan->step[step], &style));
+        bound = bound_add(bound, 1, SHAPE_BYTES);
+        bound = bound_add(bound, 1, tensor_write_bound(&plan->step[step], &style));
+        attn_tensor indices = plan->step[step];
+        indices.dtype = ATTN_I64;
+        if (is_top_k(envelope, step))
+            bound = bound_add(bound, 1, tensor_write_bound(&indices, &style));
     }
-    bound = add_product(bound, ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
-    bound = add_product(bound, options->alibi ? plan->dims.heads : 0, NUMBER_TEXT_MAX);
-    bound = add_product(bound, options->heads.count, INTEGER_BYTES);
-    bound = add_product(bound, options->queries.count, INTEGER_BYTES);
-    bound = add_product(bound, options->keys.count, INTEGER_BYTES);
-    bound = add_product(bound, 1, text_length(envelope->query_tokens.json));
-    return add_product(bound, 1, text_length(envelope->key_tokens.json));
+    return bound;
 }

@@ -40,7 +40,7 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
 
 static void set_defaults(struct envelope *envelope, envelope_kind kind)
 {
-    *envelope = (struct envelope){.form = TENSOR_FORM_NESTED};
+    *envelope = (struct envelope){.form = TENSOR_FORM_NESTED, .reduction.dtype = ATTN_DTYPE_COUNT};
     envelope->request.is_layer = kind == ENVELOPE_LAYER;
     attn_options *options = &envelope->request.options;
     options->compute = ATTN_F32;

@@ -21,15 +21,40 @@ struct envelope_tokens {
     size_t count;     /* labels in each list */
 };
 
+typedef enum {
+    ENVELOPE_VIEW_NONE,
+    ENVELOPE_VIEW_BERTVIZ,
+    ENVELOPE_VIEW_CIRCUITSVIS,
+    ENVELOPE_VIEW_INSPECTUS,
+    ENVELOPE_VIEW_ROWS
+} envelope_view;
+
+/* What is shown instead of whole maps; reduce.h does it. */
+struct envelope_reduction {
+    bool has_pool, pool_mean;    /* pool_mean: the mean rather than the maximum */
+    size_t pool_rows, pool_cols; /* 0: as many as there are */
+    size_t top_k;                /* 0: whole rows of weights */
+    attn_dtype dtype;            /* of the maps as bytes; ATTN_DTYPE_COUNT: as computed */
+    attn_tensor top_indices;     /* written by reduce_result */
+};
+
 struct envelope {
     attn_request request; /* its tensors and selections live in the arena */
     tensor_form form;
     int digits;
+    struct envelope_reduction reduction;
+    envelope_view view;
     struct envelope_tokens query_tokens, key_tokens;
     bool training;    /* options.training */
     bool has_dropout; /* options.dropout was given, be it active or not */
     double dropout_p; /* as given; request.options.dropout is 0 unless training */
 };
+
+/* The i-th of what a selection leaves. */
+static inline size_t envelope_selected(const attn_selection *selection, size_t i)
+{
+    return selection->count > 0 ? selection->items[i] : i;
+}
 
 /* Once per process, before the first envelope_decode of any thread. */
 void envelope_prepare(void);
@@ -62,6 +87,13 @@ ATTN_MUST_CHECK attn_status envelope_decode_attached(const char *text, size_t le
                                                      const struct envelope_attachment *attachments, size_t count,
                                                      envelope_kind kind, attn_arena *arena, struct envelope *envelope,
                                                      attn_error *err);
+
+/*
+ * The same for a safetensors file: its tensors are the attachments, the string "request" of its metadata, which may
+ * be absent, is the text. The metadata "format", which others write, is passed over; any other is refused.
+ */
+ATTN_MUST_CHECK attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind,
+                                                        attn_arena *arena, struct envelope *envelope, attn_error *err);
 
 enum { ENVELOPE_TEXT_MAX = 1 << 20, ENVELOPE_DEPTH_MAX = 32, ENVELOPE_ATTACHMENTS_MAX = 256 };
 

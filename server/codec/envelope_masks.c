@@ -93,21 +93,28 @@ static attn_status decode_sliding_window(struct decoder *decoder, const struct n
     return status;
 }
 
-/* attn_masks: ids for queries and keys alike, or {query, key} */
-static attn_status decode_documents(struct decoder *decoder, const struct node *node, void *to)
+/* attn_masks: ids of each side */
+static attn_status decode_document_sides(struct decoder *decoder, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"query", decode_ids, offsetof(attn_masks, documents_query), MEMBER_ALWAYS},
         {"key", decode_ids, offsetof(attn_masks, documents_key), MEMBER_ALWAYS},
     };
-    attn_masks *masks = to;
-    bool is_tensor = json_object_get(node->json, "shape") || !json_is_object(node->json);
-    attn_status status = is_tensor ? decode_ids(decoder, node, &masks->documents_query)
-                                   : decode_members(decoder, node, members, COUNT(members), masks);
-    if (is_tensor)
-        masks->documents_key = masks->documents_query;
+    const attn_masks *masks = to;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), to);
     if (status == ATTN_OK && (!masks->documents_query || !masks->documents_key))
         return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\"", masks->documents_query ? "key" : "query");
+    return status;
+}
+
+/* attn_masks: ids for queries and keys alike, or {query, key} */
+static attn_status decode_documents(struct decoder *decoder, const struct node *node, void *to)
+{
+    attn_masks *masks = to;
+    if (json_is_object(node->json) && !json_object_get(node->json, "shape"))
+        return decode_document_sides(decoder, node, masks);
+    attn_status status = decode_ids(decoder, node, &masks->documents_query);
+    masks->documents_key = masks->documents_query;
     return status;
 }
 

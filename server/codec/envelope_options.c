@@ -356,15 +356,16 @@ static const struct member options_members[] = {
     {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
     {"format", decode_format, offsetof(struct envelope, form), MEMBER_ALWAYS},
     {"digits", decode_digits, offsetof(struct envelope, digits), MEMBER_ALWAYS},
+    {"pool", decode_pool, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
+    {"top_k", decode_top_k, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
+    {"dtype", decode_map_dtype, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
+    {"view", decode_view, 0, MEMBER_ALWAYS},
     {.name = "rope", .scope = MEMBER_LATER},
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
     {.name = "qk_norm", .scope = MEMBER_LATER},
-    {.name = "pool", .scope = MEMBER_LATER},
-    {.name = "top_k", .scope = MEMBER_LATER},
     {.name = "profile", .scope = MEMBER_LATER},
-    {.name = "view", .scope = MEMBER_LATER},
 };
 
 const struct member_table options_table = {"options", options_members, COUNT(options_members)};
@@ -375,5 +376,5 @@ attn_status decode_options(struct decoder *decoder, const struct node *node, voi
     attn_status status = decode_members(decoder, node, options_members, COUNT(options_members), envelope);
     if (envelope->training)
         envelope->request.options.dropout = envelope->dropout_p;
-    return status;
+    return status == ATTN_OK ? check_shown(decoder, node, envelope) : status;
 }

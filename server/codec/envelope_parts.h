@@ -33,6 +33,14 @@ decode_function decode_blocks;  /* attn_blocks */
 decode_function decode_options; /* struct envelope */
 decode_function decode_tokens;  /* struct envelope: its inputs are decoded, the labels are counted against them */
 
+/* envelope_shown.c: struct envelope_reduction, except where another type is told. */
+decode_function decode_pool;
+decode_function decode_top_k;
+decode_function decode_map_dtype;
+decode_function decode_view; /* struct envelope */
+/* Whether what is shown can be, of what is computed; node is the options. */
+attn_status check_shown(struct decoder *decoder, const struct node *node, struct envelope *envelope);
+
 extern const struct member_table inputs_table, weights_table, masks_table, options_table;
 
 #endif

@@ -234,7 +234,9 @@ static attn_status fail_unknown(struct decoder *decoder, const struct node *node
         append(known, sizeof known, &used, "%s%s", used > 0 ? ", " : "", members[i].name);
         nearest_consider(node->name, members[i].name, &nearest, &distance);
     }
-    const char *home = find_home(decoder, node->name);
+    bool is_in_section =
+        !node->parent->parent || !node->parent->parent->parent; /* deeper, a name means something else */
+    const char *home = is_in_section ? find_home(decoder, node->name) : NULL;
     if (nearest)
         return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",
                          nearest, known);

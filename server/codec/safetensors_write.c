@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "codec/bound.h"
 #include "codec/safetensors.h"
 #include "codec/safetensors_types.h"
 #include "codec/tensor_gather.h"
@@ -98,19 +99,10 @@ void safetensors_write(const struct safetensors_entry *entries, size_t count, co
     }
 }
 
-/* a + count * size, at most SIZE_MAX. */
-static size_t add_product(size_t a, size_t count, size_t size)
-{
-    size_t product, sum;
-    if (__builtin_mul_overflow(count, size, &product) || __builtin_add_overflow(a, product, &sum))
-        return SIZE_MAX;
-    return sum;
-}
-
 /* A character takes up to 6 bytes as an escape. */
 static size_t add_string(size_t bound, const char *text)
 {
-    return add_product(bound, 6, strlen(text));
+    return bound_add(bound, 6, strlen(text));
 }
 
 size_t safetensors_write_bound(const struct safetensors_entry *entries, size_t count,
@@ -118,12 +110,12 @@ size_t safetensors_write_bound(const struct safetensors_entry *entries, size_t c
 {
     size_t bound = LENGTH_BYTES + SAFETENSORS_ALIGNMENT + sizeof "{\"__metadata__\":{},}";
     for (size_t i = 0; i < metadata_count; i++) {
-        bound = add_product(bound, 1, sizeof "\"\":\"\",");
+        bound = bound_add(bound, 1, sizeof "\"\":\"\",");
         bound = add_string(add_string(bound, metadata[i].name), metadata[i].value);
     }
     for (size_t i = 0; i < count; i++) {
-        bound = add_string(add_product(bound, 1, ENTRY_BYTES), entries[i].name);
-        bound = add_product(bound, attn_tensor_count(&entries[i].tensor), attn_dtype_bytes(entries[i].tensor.dtype));
+        bound = add_string(bound_add(bound, 1, ENTRY_BYTES), entries[i].name);
+        bound = bound_add(bound, attn_tensor_count(&entries[i].tensor), attn_dtype_bytes(entries[i].tensor.dtype));
     }
     return bound;
 }

@@ -107,7 +107,7 @@ static bool read_parameter(struct request *request, struct text_span name, struc
         reply_refuse(request, PROBLEM_PARAMETER, "query parameter \"%.*s\" is not percent-encoded text",
                      name.length < 64 ? (int)name.length : 64, name.at);
     else
-        request->parameters[request->parameter_count++] = (struct call_parameter){texts, texts + name.length + 1};
+        request->parameters[request->parameter_count++] = (struct text_pair){texts, texts + name.length + 1};
     return request->reply.status == 0;
 }
 

@@ -25,6 +25,7 @@ struct http_setup {
     struct call_limits limits;  /* memory_bytes is the ceiling of a request's arena */
     service_function *instead;  /* what a test puts in the place of every service; else NULL */
     struct executor *executor;
+    const struct font_set *fonts;
     const struct log *log;
     struct health_facts facts; /* http_library is filled in by the server */
 };

@@ -329,6 +329,7 @@ static void compute(struct request *request)
         .parameter_count = request->parameter_count,
         .limits = setup->limits,
         .runtime = &runtime,
+        .fonts = setup->fonts,
         .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
         .err = &error,
     };

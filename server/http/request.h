@@ -52,7 +52,7 @@ struct request {
     enum media answer_media, body_media; /* as Accept and Content-Type have it, within what the route has */
     bool has_json_bytes;                 /* Inference-Header-Content-Length */
     size_t json_bytes;
-    struct call_parameter *parameters; /* of the query, in the arena */
+    struct text_pair *parameters; /* of the query, in the arena */
     size_t parameter_count;
     char *body; /* with a Content-Length; else the pieces are joined here by the job */
     struct chunks pieces;

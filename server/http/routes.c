@@ -88,11 +88,17 @@ static void answer_openapi(struct request *request)
     reply_constant(request, MEDIA_JSON, openapi_text());
 }
 
-enum { JSON = MEDIA_BIT(MEDIA_JSON), HTML = MEDIA_BIT(MEDIA_HTML), BINARY = MEDIA_BIT(MEDIA_BINARY) };
+enum {
+    JSON = MEDIA_BIT(MEDIA_JSON),
+    HTML = MEDIA_BIT(MEDIA_HTML),
+    BINARY = MEDIA_BIT(MEDIA_BINARY),
+    TENSORS = JSON | MEDIA_BIT(MEDIA_SAFETENSORS),
+    RESULTS = TENSORS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
+};
 
 static const struct route routes[] = {
-    {"/v1/attention", "POST", JSON, .service = attend_attention, .reads = JSON},
-    {"/v1/multi-head-attention", "POST", JSON, .service = attend_layer, .reads = JSON},
+    {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true},
+    {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "codec/answer.h"
+#include "service/rendering.h"
+
+#include "codec/reduce.h"
 
 double attend_now_ms(void)
 {
@@ -63,13 +65,15 @@ static attn_status fail_flops(double flops, double limit, attn_error *err)
 }
 
 /* Sums of sizes that may be huge: a double cannot wrap. */
-static attn_status check_limits(const struct call *call, const attn_plan *plan, size_t result_bytes)
+static attn_status check_limits(const struct call *call, const struct attend_work *work, size_t result_bytes)
 {
     const struct call_limits *limits = &call->limits;
+    const attn_plan *plan = &work->plan;
+    size_t threads = call->runtime->threads;
     if (result_bytes > limits->result_bytes)
-        return fail_result(plan, result_bytes, limits->result_bytes, call->err);
-    double memory = (double)attn_arena_bytes(call->out->arena) + (double)attn_plan_bytes(plan, call->runtime->threads) +
-                    (double)result_bytes;
+        return fail_result(&work->shown, result_bytes, limits->result_bytes, call->err);
+    double memory = (double)attn_arena_bytes(call->out->arena) + (double)attn_plan_bytes(plan, threads) +
+                    reduce_bytes(&work->envelope, &work->shown, threads) + (double)result_bytes;
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (plan->time_flops > limits->flops)
@@ -117,43 +121,51 @@ attn_status attend_plan(struct call *call, struct attend_work *work)
         status = check_tokens(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
     if (status == ATTN_OK)
         status = check_tokens(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, call->err);
-    return status;
+    bool is_binary = envelope->form == TENSOR_FORM_BASE64 || call->answer_media == MEDIA_SAFETENSORS;
+    return status == ATTN_OK ? reduce_plan(envelope, &work->plan, is_binary, &work->shown, call->err) : status;
 }
 
 attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes, double since_ms)
 {
-    attn_status status = check_limits(call, &work->plan, answer_bytes);
+    attn_status status = check_limits(call, work, answer_bytes);
     call->times.parse_ms = lap_ms(&since_ms);
     if (status == ATTN_OK)
         status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
                                call->err);
+    if (status == ATTN_OK)
+        status = reduce_result(&work->envelope, &work->plan, &work->shown, call->runtime, call->out->arena,
+                               &work->result, call->err);
     call->times.compute_ms = lap_ms(&since_ms);
     return status;
 }
 
 /* ---- the two endpoints ---- */
 
-static attn_status write_answer(struct call *call, const struct attend_work *work)
+static attn_status decode(const struct call *call, envelope_kind kind, struct envelope *envelope)
 {
-    double since = attend_now_ms();
-    answer_write_json(&work->envelope, &work->plan, &work->result, call->runtime, call->out);
-    call->times.write_ms = lap_ms(&since);
-    return call->out->is_ok ? ATTN_OK
-                            : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+    if (call->body_media == MEDIA_SAFETENSORS)
+        return envelope_decode_safetensors(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
+    return envelope_decode(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
 }
 
 static attn_status attend(struct call *call, envelope_kind kind)
 {
     struct attend_work work;
+    struct rendering rendering;
     const double since = attend_now_ms();
-    attn_status status =
-        envelope_decode(call->body, call->body_bytes, kind, call->out->arena, &work.envelope, call->err);
+    attn_status status = rendering_begin(call, &rendering);
+    if (status == ATTN_OK)
+        status = decode(call, kind, &work.envelope);
+    if (status == ATTN_OK)
+        status = rendering_prepare(call, &rendering, &work);
     if (status == ATTN_OK)
         status = attend_plan(call, &work);
     if (status == ATTN_OK)
-        status = attend_run(call, &work, answer_bytes_bound(&work.envelope, &work.plan), since);
+        status = rendering_weigh(call, &rendering, &work);
     if (status == ATTN_OK)
-        status = write_answer(call, &work);
+        status = attend_run(call, &work, rendering.bytes, since);
+    if (status == ATTN_OK)
+        status = rendering_write(call, &rendering, &work);
     return attend_explain(call, status);
 }
 

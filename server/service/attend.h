@@ -14,8 +14,8 @@ service_function attend_attention, attend_layer;
 /* A decoded request and what became of it. */
 struct attend_work {
     struct envelope envelope;
-    attn_plan plan;
-    attn_result result;
+    attn_plan plan, shown; /* what is computed; what is shown of it (reduce.h) */
+    attn_result result;    /* reduced as shown */
 };
 
 /* The middle of every service that computes, in two halves. First: plans work->envelope. */

@@ -10,6 +10,7 @@
 #include "attn/arena.h"
 #include "attn/runtime.h"
 #include "codec/chunks.h"
+#include "codec/font_set.h"
 #include "codec/media.h"
 #include "text.h"
 
@@ -25,11 +26,6 @@ struct call_times {
     double parse_ms, compute_ms, write_ms;
 };
 
-/* "?name=value", percent-decoded; both are terminated texts. */
-struct call_parameter {
-    const char *name, *value;
-};
-
 /* Why a service refuses when it is not the request's own fault, beyond what attn_status can tell. */
 enum call_refusal {
     CALL_FAILED, /* err->status tells */
@@ -43,10 +39,11 @@ struct call {
     bool has_json_bytes;                 /* Inference-Header-Content-Length was given */
     size_t json_bytes;                   /* and how much of the body it says is JSON */
     const struct text_span *names;       /* raw, what stands in the path for each "{…}" of the route */
-    const struct call_parameter *parameters;
+    const struct text_pair *parameters;  /* "?name=value", percent-decoded */
     size_t parameter_count;
     struct call_limits limits;
     const attn_runtime *runtime;
+    const struct font_set *fonts; /* of pictures */
     struct chunks *out;
     struct call_times times;   /* written */
     enum call_refusal refusal; /* written, with a failure */

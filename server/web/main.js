@@ -20,6 +20,7 @@ import { createStage } from "./stage.js";
 import { isEditable, stepsIn, tensorIn } from "./steps.js";
 import { Store, USUAL_VIEW } from "./store.js";
 import { createHeads, createStrip } from "./strip.js";
+import { matrixOf } from "./tensor.js";
 import { languageFrom, textsOf } from "./texts.js";
 
 /** Edits that come faster than this are computed together. */
@@ -63,13 +64,19 @@ function createApp(store) {
     return steps.find(({ id }) => id === view.step) ?? steps.find(({ id }) => id === "attention") ?? steps[0];
   };
 
-  /** Whether a mask hides a key from a query, as the request says; cells are asked for by the thousand. */
+  /**
+   * Whether a mask hides a key from a query: by what the server says of it, else by the request. Cells are asked for by
+   * the thousand.
+   */
   app.hiddenIn = (head) => {
     const { shown, view, answer } = store.state;
-    const [, , qLen, kvLen] = answer.outputs.attention?.shape ?? answer.outputs.scores?.shape ?? [1, 1, 1, 1];
-    if (masks?.of !== shown.request) masks = { of: shown.request, rule: new Masks(shown.request.masks ?? {}, qLen, kvLen), by: new Map() };
+    const { mask, attention, scores } = answer.outputs, [, , qLen, kvLen] = (mask ?? attention ?? scores)?.shape ?? [1, 1, 1, 1];
+    if (masks?.of !== answer) masks = { of: answer, rule: new Masks(shown.request.masks ?? {}, qLen, kvLen), by: new Map() };
     const { rule, by } = masks, key = `${view.batch}/${head}`;
-    if (!by.has(key)) by.set(key, (i, j) => rule.hiddenBy(view.batch, head, i, j) !== null);
+    if (!by.has(key)) {
+      const said = mask && matrixOf(mask, view.batch, head).data;
+      by.set(key, said ? (i, j) => said[i * kvLen + j] === 0 : (i, j) => rule.hiddenBy(view.batch, head, i, j) !== null);
+    }
     return by.get(key);
   };
 

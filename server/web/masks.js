@@ -42,7 +42,7 @@ export class Masks {
       const isOne = Array.isArray(documents) || documents.shape;
       this.documents = [tensorFrom(isOne ? documents : documents.query), tensorFrom(isOne ? documents : documents.key)];
     }
-    if (masks.blocks) this.blocks = { size: masks.blocks.size, attend: tensorFrom(masks.blocks.attend) };
+    if (masks.blocks?.attend) this.tensors.blocks = tensorFrom(masks.blocks.attend);
   }
 
   offset(b) {
@@ -78,10 +78,26 @@ export class Masks {
       const [query, key] = this.documents;
       if (lookUp(query, [0, 0, b, i]) !== lookUp(key, [0, 0, b, j])) return "documents";
     }
-    if (this.blocks) {
-      const { size, attend: blocks } = this.blocks;
-      if (!lookUp(blocks, [b, h, Math.floor(i / size), Math.floor(j / size)])) return "blocks";
+    return this.masks.blocks && !this.#blocksAllow(b, h, i, j) ? "blocks" : null;
+  }
+
+  /** A matrix counts queries from 0; patterns count positions, in blocks of size. What bigbird draws is not known here. */
+  #blocksAllow(b, h, i, j) {
+    const rule = this.masks.blocks, position = i + this.offset(b);
+    if (rule.attend) {
+      const [rows, cols] = Array.isArray(rule.size) ? rule.size : [rule.size, rule.size];
+      return lookUp(this.tensors.blocks, [b, h, Math.floor(i / rows), Math.floor(j / cols)]);
     }
-    return null;
+    const size = rule.size ?? 1, apart = Math.floor(position / size) - Math.floor(j / size);
+    switch (rule.pattern) {
+      case "prefix": return j <= position || j < (Array.isArray(rule.length) ? rule.length[Math.min(b, rule.length.length - 1)] : rule.length);
+      case "chunked": return apart === 0;
+      case "strided": return Math.abs(apart) <= (rule.window ?? rule.stride - 1) || apart % rule.stride === 0;
+      case "longformer": {
+        const tokens = rule.global_tokens ?? [];
+        return tokens.includes(position) || tokens.includes(j) || Math.abs(apart) <= (rule.window ?? 1);
+      }
+      default: return true;
+    }
   }
 }

@@ -17,10 +17,11 @@
  */
 import { tensorFrom, zeros } from "./tensor.js";
 import { Masks } from "./masks.js";
+import { PositionBias } from "./positions.js";
 import { affineFrom, fusedColumns, joinHeads, linearFrom, normalise, pickColumns, project, splitHeads } from "./linear.js";
 
 const KNOWN_OPTIONS = ["num_heads", "kv_num_heads", "scale", "softcap", "residual", "norm", "dropout", "training",
-  "compute", "return", "heads", "queries", "keys", "format", "digits", "rope", "sinks", "alibi", "pool", "view"];
+  "compute", "return", "format", "digits", "rope", "sinks", "alibi", "relative_bias"];
 const KNOWN_ROPE = ["layout", "theta", "dim", "positions"];
 
 /** Members that change the numbers in a way this page has no equation for. */
@@ -30,6 +31,7 @@ function unknownMembers(request) {
     && !(name === "mechanism" && options.mechanism === "softmax"));
   for (const name of Object.keys(options.rope ?? {})) if (!KNOWN_ROPE.includes(name)) names.push("rope." + name);
   if (options.dropout?.where?.includes("residual") && options.training) names.push("dropout.where");
+  if (request.masks?.blocks?.pattern === "bigbird") names.push("blocks.pattern");
   for (const name of Object.keys(request.inputs)) if (name.startsWith("past_")) names.push(name);
   for (const name of ["query_norm", "key_norm"]) if (request.weights?.[name]) names.push(name);
   return names;
@@ -108,14 +110,6 @@ function rotate(x, rope, offset) {
   return out;
 }
 
-/** The slopes of ALiBi for any number of heads (Press et al., 2022). */
-function alibiSlopes(alibi, heads) {
-  if (Array.isArray(alibi)) return alibi;
-  const powers = 2 ** Math.floor(Math.log2(heads));
-  const series = (n) => Array.from({ length: n }, (_, i) => 2 ** (-8 * (i + 1) / n));
-  return [...series(powers), ...series(2 * powers).filter((_, i) => i % 2 === 0)].slice(0, heads);
-}
-
 /**
  * One query of one head: its scores on the way to weights.
  * @param {Model} model with q and k
@@ -123,7 +117,7 @@ function alibiSlopes(alibi, heads) {
  *            weights: Float64Array, top: number, sum: number, sink: number | undefined, lse: number, entropy: number}}
  */
 export function rowOf(model, b, h, i) {
-  const { heads, kvHeads, qLen, kvLen, dK } = model.size, { scale, softcap, slopes, sinks, masks } = model;
+  const { heads, kvHeads, qLen, kvLen, dK } = model.size, { scale, softcap, sinks, masks, positions } = model;
   const q = (model.steps.q_rotated ?? model.steps.q).data, k = (model.steps.k_rotated ?? model.steps.k).data;
   const from = ((b * heads + h) * qLen + i) * dK, kv = (b * kvHeads + Math.floor(h / (heads / kvHeads))) * kvLen;
   const row = { sink: sinks?.[h] };
@@ -133,7 +127,7 @@ export function rowOf(model, b, h, i) {
     for (let c = 0, at = (kv + j) * dK; c < dK; c++) score += q[from + c] * k[at + c];
     row.scores[j] = score;
     row.scaled[j] = softcap ? softcap * Math.tanh(score * scale / softcap) : score * scale;
-    row.added[j] = masks.bias(b, h, i, j) + (slopes ? -slopes[h] * Math.abs(i + kvLen - qLen - j) : 0);
+    row.added[j] = masks.bias(b, h, i, j) + positions.bias(h, j - i - masks.offset(b));
     row.masked[j] = masks.hiddenBy(b, h, i, j) === null ? row.scaled[j] + row.added[j] : -Infinity;
   }
   return softmaxRow(row);
@@ -143,14 +137,16 @@ export function rowOf(model, b, h, i) {
 function softmaxRow(row) {
   const { masked, weights, sink } = row;
   const most = masked.reduce((a, b) => Math.max(a, b), -Infinity);
-  if (most === -Infinity) return { ...row, top: most, sum: 0, lse: -Infinity, entropy: 0 };
   const top = Math.max(most, sink ?? -Infinity);
+  if (top === -Infinity) return { ...row, top, sum: 0, lse: top, entropy: 0 };
   let sum = sink === undefined ? 0 : Math.exp(sink - top), entropy = 0;
   for (let j = 0; j < masked.length; j++) sum += Math.exp(masked[j] - top);
   for (let j = 0; j < masked.length; j++) {
     weights[j] = Math.exp(masked[j] - top) / sum;
     if (weights[j] > 0) entropy -= weights[j] * Math.log(weights[j]);
   }
+  const lost = sink === undefined ? 0 : Math.exp(sink - top) / sum;
+  if (lost > 0) entropy -= lost * Math.log(lost);
   return { ...row, top, sum, lse: top + Math.log(sum), entropy };
 }
 
@@ -234,7 +230,7 @@ export function modelOf(request, isLayer, given, isSparse = false) {
   }
   model.softcap = options.softcap;
   model.sinks = options.sinks && Array.from(tensorFrom(options.sinks).data);
-  model.slopes = options.alibi ? alibiSlopes(options.alibi, model.size.heads) : null;
+  model.positions = new PositionBias(options, model.size.heads);
   if (isSparse) return model;
   attend(model);
   drop(model, options, given);

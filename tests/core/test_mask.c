@@ -325,7 +325,7 @@ START_TEST(blocks_that_do_not_fit_are_refused)
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_LONGFORMER, .size = 1, .window = (size_t)ATTN_BLOCK_MAX + 1};
     refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/window", "from 0");
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_BIGBIRD, .size = 1, .random_blocks = ATTN_BLOCKS_RANDOM_MAX + 1};
-    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/random_blocks", "from 0 to 256");
+    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/random_blocks", "from 0 to 64");
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_PREFIX};
     refuse(&masks, ATTN_ERR_FIELD, "/masks/blocks/length", "needs length");
     blocks->prefix = scene_integers(&scene, (const int64_t[]){7}, 0, NULL);

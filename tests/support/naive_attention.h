@@ -4,14 +4,14 @@
  *
  *     out = softmax(q k^T / sqrt(d_k)) v        and all that plan.h lists around it
  *
- * It shares the structs of the public headers with the core and no line of code but the generator of dropout.h: it
+ * It shares the structs of the public headers with the core and no line of code: it
  * finds dimensions, decides masks and reads strided tensors by itself. It expects a valid request and aborts without
  * memory.
  */
 #ifndef TESTS_NAIVE_ATTENTION_H
 #define TESTS_NAIVE_ATTENTION_H
 
-#include "attn/plan.h"
+#include "naive_masks.h"
 
 /*
  * Every step whole and row-major in the shape that plan.h gives it, the output as (batch, q_len, d_out) whatever the
@@ -41,12 +41,6 @@ typedef struct {
  */
 naive_result naive_attention(const attn_request *request, const uint8_t *keep);
 void naive_release(naive_result *result);
-
-/* Whether masks let query i of head h in item b attend to key j; a bias of -infinity does not. */
-bool naive_allows(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b, size_t h, size_t i, size_t j);
-
-/* What ALiBi and the relative bias of options add for a distance (key - query, in positions). */
-double naive_position_bias(const attn_options *options, double distance, size_t heads, size_t h);
 
 /*
  * to[0 .. features) = the normalisation of from, with the gain and shift of norm (each optional). terms, if not NULL,

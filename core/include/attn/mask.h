@@ -64,7 +64,7 @@ typedef struct {
     uint64_t seed;
 } attn_blocks;
 
-enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 256 };
+enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 64 };
 
 /* The masks as a caller gives them. A NULL tensor is a mask that is not there; zero-initialised there is none. */
 typedef struct {

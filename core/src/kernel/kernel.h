@@ -47,7 +47,7 @@ struct attn_heads_job {
     double scale, softcap; /* softcap 0: none */
     struct attn_distance_bias distance_bias;
     const attn_tensor *sinks; /* (heads); NULL: none */
-    double dropout;        /* p; 0: none */
+    double dropout;           /* p; 0: none */
     uint64_t dropout_seed;
     struct attn_map map[MAP_COUNT];
     /* Position among the kept, or SIZE_MAX; NULL: all are kept, in order. Kept counts are those of the maps. */
@@ -56,8 +56,8 @@ struct attn_heads_job {
     /* For scores and scaled: which keys any query of the head sees, and which queries see any. (batch, heads, …) */
     const uint8_t *key_is_seen, *query_sees;
     void *lse, *lse_keys, *entropy, *sink; /* (batch, heads, q_len); NULL: not wanted */
-    uint8_t *row_is_empty; /* (batch, heads, q_len), written */
-    double *task_max_abs;  /* one per task, written: the largest finite |scaled score| that the mask let through */
+    uint8_t *row_is_empty;                 /* (batch, heads, q_len), written */
+    double *task_max_abs; /* one per task, written: the largest finite |scaled score| that the mask let through */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* tasks of a head */
     /* Few queries: a task is all query rows and SPLIT_KEYS keys, and what it found waits in partials for the merge. */

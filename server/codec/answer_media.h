@@ -1,0 +1,40 @@
+/*
+ * answer_media.h: a result as an answer of any media type but pictures: JSON, or a view of options.view, safetensors,
+ * CSV.
+ *
+ *   safetensors  Every output is a tensor with the name of its step; of top_k there are attention.indices and
+ *                attention.weights. __metadata__ has "effective", "diagnostics" and "tokens", as JSON text.
+ *   CSV          RFC 4180 with a header line. One output that is a matrix (its leading dimensions are 1) is written as
+ *                one: column labels in the first line, row labels in the first column. Anything else is one line a
+ *                number: step,batch,head,query,key,feature,value; what a step has no such dimension for is empty.
+ *                Maps have query_token and key_token beside, when the request has tokens. Rows and columns that are
+ *                pooled are numbered. A masked score is empty. A label that a spreadsheet would take for a formula
+ *                (it begins with = + - @, a tab or a carriage return) gets an apostrophe before it.
+ *   bertviz, circuitsvis, inspectus   what these programs read; one batch item
+ *   rows         a list of objects, one for each cell of the attention map, as Vega-Lite loads it
+ */
+#ifndef CODEC_ANSWER_MEDIA_H
+#define CODEC_ANSWER_MEDIA_H
+
+#include "codec/answer.h"
+#include "codec/media.h"
+
+/* What an answer is made from. */
+struct answer {
+    const struct envelope *envelope;
+    const attn_plan *plan, *shown; /* see reduce.h */
+    const attn_result *result;     /* NULL before anything ran: for checks and bounds */
+};
+
+/*
+ * Whether the request can be answered so, before anything runs.
+ *   ATTN_ERR_FIELD a view in another type than JSON
+ *   ATTN_ERR_SHAPE a view that cannot show these dimensions
+ */
+ATTN_MUST_CHECK attn_status answer_check(const struct answer *answer, enum media media, attn_error *err);
+/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. */
+size_t answer_bound(const struct answer *answer, enum media media);
+/* Appends the answer. Without memory out->is_ok becomes false. out may refer to data of the result. */
+void answer_write(const struct answer *answer, enum media media, const attn_runtime *runtime, struct chunks *out);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * answer_picture.c: a result as a picture of its attention maps.
+ */
+#include "codec/answer_picture.h"
+
+#include "codec/labels.h"
+
+static attn_status fail_form(const char *field, attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_FIELD, field,
+                     "%s has no meaning for a picture, which fits its maps to its pixels itself: leave it out",
+                     field + 1);
+}
+
+attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)
+{
+    const struct envelope_reduction *reduction = &envelope->reduction;
+    if (envelope->view != ENVELOPE_VIEW_NONE)
+        return fail_form("/options/view", err);
+    if (reduction->has_pool)
+        return fail_form("/options/pool", err);
+    if (reduction->top_k > 0)
+        return fail_form("/options/top_k", err);
+    if (reduction->dtype != ATTN_DTYPE_COUNT)
+        return fail_form("/options/dtype", err);
+    envelope->request.options.want = (uint32_t)1 << ATTN_STEP_ATTENTION | (uint32_t)1 << ATTN_STEP_MASK;
+    return ATTN_OK;
+}
+
+static attn_status make_axis(const struct envelope_tokens *tokens, const attn_selection *selection, attn_arena *arena,
+                             struct picture_axis *axis, attn_error *err)
+{
+    struct labels labels;
+    attn_status status = labels_read(tokens, arena, &labels, err);
+    if (status == ATTN_OK)
+        *axis = (struct picture_axis){.labels = labels.texts,
+                                      .count = labels.count,
+                                      .is_per_item = labels.is_per_item,
+                                      .numbers = selection->count > 0 ? selection->items : NULL};
+    return status;
+}
+
+attn_status answer_picture_make(const struct answer *answer, const struct picture_options *options, attn_arena *arena,
+                                struct picture *picture, attn_error *err)
+{
+    const struct envelope *envelope = answer->envelope;
+    const attn_options *selected = &envelope->request.options;
+    const attn_tensor *steps = answer->result ? answer->result->step : answer->plan->step;
+    *picture = (struct picture){.weights = &steps[ATTN_STEP_ATTENTION],
+                                .allowed = &steps[ATTN_STEP_MASK],
+                                .head_numbers = selected->heads.count > 0 ? selected->heads.items : NULL,
+                                .options = *options};
+    attn_status status = make_axis(&envelope->query_tokens, &selected->queries, arena, &picture->queries, err);
+    return status == ATTN_OK ? make_axis(&envelope->key_tokens, &selected->keys, arena, &picture->keys, err) : status;
+}

@@ -1,0 +1,23 @@
+/*
+ * answer_picture.h: a result as a picture of its attention maps: what picture.h needs, from request and result.
+ */
+#ifndef CODEC_ANSWER_PICTURE_H
+#define CODEC_ANSWER_PICTURE_H
+
+#include "codec/answer_media.h"
+#include "codec/picture.h"
+
+/*
+ * Before planning: the picture needs the weights and what the mask allowed, whatever options.return says.
+ * ATTN_ERR_FIELD when the options ask for another form of the maps (pool, top_k, dtype, view).
+ */
+ATTN_MUST_CHECK attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err);
+
+/*
+ * The picture of answer, whose plan is made; its result may still be missing. Labels come from the request's tokens,
+ * numbers of heads, rows and columns from its selections. ATTN_ERR_NO_MEMORY.
+ */
+ATTN_MUST_CHECK attn_status answer_picture_make(const struct answer *answer, const struct picture_options *options,
+                                                attn_arena *arena, struct picture *picture, attn_error *err);
+
+#endif

@@ -1,0 +1,308 @@
+/*
+ * answer_view.c: the attention map in the form that a front-end reads.
+ *
+ *   bertviz      https://github.com/jessevig/bertviz: the parameters of its head and model views
+ *   circuitsvis  https://github.com/TransformerLensOrg/CircuitsVis: those of AttentionPatterns
+ *   inspectus    https://github.com/labmlai/inspectus: those of its attention chart
+ */
+#include <math.h>
+#include <string.h>
+
+#include "codec/answer_formats.h"
+#include "codec/answer_parts.h"
+#include "codec/base64.h"
+#include "codec/bound.h"
+#include "codec/labels.h"
+#include "codec/number_write.h"
+#include "codec/tensor_gather.h"
+
+enum { FRAME_BYTES = 4096, INTEGER_BYTES = 21, BASE64_BLOCK = 3 << 10 /* elements; a multiple of 3 */ };
+
+static const char *const names[] = {"", "bertviz", "circuitsvis", "inspectus", "rows"};
+
+struct view {
+    const struct answer *answer;
+    const attn_tensor *attention; /* (batch, heads, queries, keys) */
+    const attn_selection *heads, *queries, *keys;
+    struct labels query_labels, key_labels;
+    const attn_runtime *runtime;
+    struct chunks *out;
+};
+
+/* ---- which maps a view can show ---- */
+
+static bool is_same(const attn_selection *a, const attn_selection *b)
+{
+    return a->count == b->count && (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
+}
+
+static attn_status check_square(const struct answer *answer, attn_error *err)
+{
+    const attn_dims *dims = &answer->plan->dims;
+    const attn_options *options = &answer->envelope->request.options;
+    if (dims->q_len != dims->kv_len)
+        return attn_fail(err, ATTN_ERR_SHAPE, "/options/view",
+                         "circuitsvis has one list of tokens for queries and keys, and there are %zu queries and %zu "
+                         "keys: use another view",
+                         dims->q_len, dims->kv_len);
+    if (!is_same(&options->queries, &options->keys))
+        return attn_fail(err, ATTN_ERR_SHAPE, "/options/view",
+                         "circuitsvis has one list of tokens for queries and keys: select the same of both by "
+                         "options.queries and options.keys");
+    return ATTN_OK;
+}
+
+attn_status answer_check_view(const struct answer *answer, attn_error *err)
+{
+    envelope_view view = answer->envelope->view;
+    if (view == ENVELOPE_VIEW_ROWS)
+        return ATTN_OK;
+    if (answer->plan->dims.batch > 1)
+        return attn_fail(err, ATTN_ERR_SHAPE, "/options/view",
+                         "%s shows one batch item, and there are %zu: send one at a time, or use the view \"rows\"",
+                         names[view], answer->plan->dims.batch);
+    return view == ENVELOPE_VIEW_CIRCUITSVIS ? check_square(answer, err) : ATTN_OK;
+}
+
+/* ---- parts that several views have ---- */
+
+/* Labels of the first batch item; positions as text where there are none. */
+static void write_labels(struct chunks *out, const struct labels *labels, const attn_selection *selection, size_t count)
+{
+    chunks_text(out, "[");
+    for (size_t i = 0; i < count; i++) {
+        size_t position = envelope_selected(selection, i);
+        chunks_text(out, i > 0 ? "," : "");
+        if (labels->texts != NULL)
+            chunks_json_string(out, labels_at(labels, 0, position));
+        else
+            chunks_format(out, "\"%zu\"", position);
+    }
+    chunks_text(out, "]");
+}
+
+static void write_query_labels(const struct view *view)
+{
+    write_labels(view->out, &view->query_labels, view->queries, view->attention->shape[2]);
+}
+
+static void write_key_labels(const struct view *view)
+{
+    write_labels(view->out, &view->key_labels, view->keys, view->attention->shape[3]);
+}
+
+static void write_tensor(const struct view *view, const attn_tensor *tensor)
+{
+    const struct tensor_style style = {.form = TENSOR_FORM_NESTED, .digits = view->answer->envelope->digits};
+    tensor_write_json(tensor, &style, view->runtime, view->out);
+}
+
+/* The map of one batch item without its leading dimensions. */
+static attn_tensor inner_map(const attn_tensor *attention, int rank, ptrdiff_t offset)
+{
+    attn_tensor inner = *attention;
+    inner.rank = rank;
+    inner.data = (char *)attention->data + offset * (ptrdiff_t)attn_dtype_bytes(attention->dtype);
+    for (int d = 0; d < rank; d++) {
+        inner.shape[d] = attention->shape[ATTN_MAX_RANK - rank + d];
+        inner.stride[d] = attention->stride[ATTN_MAX_RANK - rank + d];
+    }
+    return inner;
+}
+
+/* ---- the views ---- */
+
+static void write_head_numbers(const struct view *view, const char *name, const attn_selection *selection)
+{
+    static const attn_selection all = {NULL, 0};
+    chunks_format(view->out, ",\"%s\":[", name);
+    for (size_t h = 0; h < view->attention->shape[1]; h++)
+        chunks_format(view->out, "%s%zu", h > 0 ? "," : "", envelope_selected(selection ? selection : &all, h));
+    chunks_text(view->out, "]");
+}
+
+/* heads are places in attn, include_heads the heads' own numbers. */
+static void write_bertviz(const struct view *view)
+{
+    struct chunks *out = view->out;
+    chunks_text(out, "{\"attention\":[{\"name\":null,\"attn\":");
+    write_tensor(view, view->attention); /* the one batch item stands for the one layer */
+    chunks_text(out, ",\"left_text\":");
+    write_query_labels(view);
+    chunks_text(out, ",\"right_text\":");
+    write_key_labels(view);
+    chunks_text(out, "}],\"default_filter\":\"0\",\"layer\":0");
+    write_head_numbers(view, "heads", NULL);
+    chunks_text(out, ",\"include_layers\":[0]");
+    write_head_numbers(view, "include_heads", view->heads);
+    chunks_format(out, ",\"total_heads\":%zu,\"display_mode\":\"dark\"}", view->answer->plan->dims.heads);
+}
+
+static void write_circuitsvis(const struct view *view)
+{
+    const attn_tensor heads = inner_map(view->attention, 3, 0);
+    chunks_text(view->out, "{\"tokens\":");
+    write_query_labels(view);
+    chunks_text(view->out, ",\"attention\":");
+    write_tensor(view, &heads);
+    chunks_text(view->out, "}");
+}
+
+/* The map of one head as float32, little-endian. */
+static void write_float32(struct chunks *out, const attn_tensor *map)
+{
+    size_t total = attn_tensor_count(map);
+    for (size_t from = 0; from < total; from += BASE64_BLOCK) {
+        double gathered[BASE64_BLOCK];
+        float numbers[BASE64_BLOCK];
+        size_t count = total - from < BASE64_BLOCK ? total - from : BASE64_BLOCK;
+        char *to = chunks_reserve(out, base64_encoded_length(count * sizeof *numbers));
+        if (to == NULL)
+            return;
+        tensor_gather(gathered, map, from, count);
+        const attn_status status = attn_convert(numbers, ATTN_F32, gathered, map->dtype, count, NULL);
+        out->is_ok = out->is_ok && status == ATTN_OK; /* weights fit */
+        base64_encode(to, numbers, count * sizeof *numbers);
+        chunks_commit(out, base64_encoded_length(count * sizeof *numbers));
+    }
+}
+
+static void write_inspectus(const struct view *view)
+{
+    struct chunks *out = view->out;
+    const attn_tensor *attention = view->attention;
+    chunks_text(out, "{\"attention\":[");
+    for (size_t h = 0; h < attention->shape[1] && out->is_ok; h++) {
+        const attn_tensor map = inner_map(attention, 2, (ptrdiff_t)h * attention->stride[1]);
+        chunks_format(out, "%s{\"values\":\"", h > 0 ? "," : "");
+        write_float32(out, &map);
+        chunks_format(out, "\",\"info\":{\"layer\":0,\"head\":%zu},\"shape\":[%zu,%zu]}",
+                      envelope_selected(view->heads, h), map.shape[0], map.shape[1]);
+    }
+    chunks_text(out, "],\"src_tokens\":");
+    write_query_labels(view);
+    chunks_text(out, ",\"tgt_tokens\":");
+    write_key_labels(view);
+    chunks_text(out, ",\"chart_types\":[\"attention_matrix\",\"query_token_heatmap\",\"key_token_heatmap\","
+                     "\"dimension_heatmap\"],\"dimensions\":[{\"name\":\"layer\"},{\"name\":\"head\"}]}");
+}
+
+static void write_weight(const struct view *view, ptrdiff_t at)
+{
+    const attn_tensor *attention = view->attention;
+    int digits = view->answer->envelope->digits;
+    char text[NUMBER_TEXT_MAX];
+    bool is_single = attention->dtype == ATTN_F32;
+    double value = is_single ? (double)((const float *)attention->data)[at] : ((const double *)attention->data)[at];
+    if (!isfinite(value)) {
+        answer_write_number(view->out, value);
+        return;
+    }
+    char *end = digits > 0  ? number_write_digits(text, value, digits)
+                : is_single ? number_write_f32(text, (float)value)
+                            : number_write_f64(text, value);
+    chunks_bytes(view->out, text, (size_t)(end - text));
+}
+
+static void write_token(const struct view *view, const char *name, const struct labels *labels, size_t b, size_t i)
+{
+    if (labels->texts == NULL)
+        return;
+    chunks_format(view->out, ",\"%s\":", name);
+    chunks_json_string(view->out, labels_at(labels, b, i));
+}
+
+/* at: batch item, and places of head, query and key in the map. */
+static void write_cell(const struct view *view, const size_t at[4])
+{
+    const attn_plan *plan = view->answer->plan;
+    const ptrdiff_t *stride = view->attention->stride;
+    size_t h = envelope_selected(view->heads, at[1]), i = envelope_selected(view->queries, at[2]);
+    size_t j = envelope_selected(view->keys, at[3]);
+    ptrdiff_t place = 0;
+    for (int d = 0; d < 4; d++)
+        place += (ptrdiff_t)at[d] * stride[d];
+    chunks_format(view->out, "{\"batch\":%zu,\"head\":%zu,\"query\":%zu,\"key\":%zu", at[0], h, i, j);
+    write_token(view, "query_token", &view->query_labels, at[0], i);
+    write_token(view, "key_token", &view->key_labels, at[0], j);
+    chunks_text(view->out, ",\"weight\":");
+    write_weight(view, place);
+    chunks_format(view->out, ",\"allowed\":%s}",
+                  attn_mask_allows(&plan->mask, plan->compute, at[0], h, i, j) ? "true" : "false");
+}
+
+static void write_rows(const struct view *view)
+{
+    const size_t *shape = view->attention->shape;
+    size_t count = attn_tensor_count(view->attention);
+    chunks_text(view->out, "[");
+    for (size_t n = 0; n < count && view->out->is_ok; n++) {
+        const size_t at[4] = {n / shape[3] / shape[2] / shape[1], n / shape[3] / shape[2] % shape[1],
+                              n / shape[3] % shape[2], n % shape[3]};
+        chunks_text(view->out, n > 0 ? ",\n" : "");
+        write_cell(view, at);
+    }
+    chunks_text(view->out, "]");
+}
+
+void answer_write_view(const struct answer *answer, const attn_runtime *runtime, struct chunks *out)
+{
+    const struct envelope *envelope = answer->envelope;
+    const attn_options *options = &envelope->request.options;
+    struct view view = {.answer = answer,
+                        .attention = &answer->result->step[ATTN_STEP_ATTENTION],
+                        .heads = &options->heads,
+                        .queries = &options->queries,
+                        .keys = &options->keys,
+                        .runtime = runtime,
+                        .out = out};
+    if (labels_read(&envelope->query_tokens, out->arena, &view.query_labels, NULL) != ATTN_OK ||
+        labels_read(&envelope->key_tokens, out->arena, &view.key_labels, NULL) != ATTN_OK) {
+        out->is_ok = false;
+        return;
+    }
+    if (envelope->view == ENVELOPE_VIEW_BERTVIZ)
+        write_bertviz(&view);
+    else if (envelope->view == ENVELOPE_VIEW_CIRCUITSVIS)
+        write_circuitsvis(&view);
+    else if (envelope->view == ENVELOPE_VIEW_INSPECTUS)
+        write_inspectus(&view);
+    else
+        write_rows(&view);
+}
+
+/* ---- how long it becomes ---- */
+
+static size_t text_length(const char *text)
+{
+    return text != NULL ? strlen(text) : 0;
+}
+
+/* A character that JSON had as \b is \u0008 here: three times as long. */
+static size_t rows_bound(const struct answer *answer, const attn_tensor *attention)
+{
+    const attn_dims *dims = &answer->plan->dims;
+    size_t labels =
+        3 * (labels_longest(&answer->envelope->query_tokens) + labels_longest(&answer->envelope->key_tokens));
+    size_t numbers =
+        bound_digits(dims->batch) + bound_digits(dims->heads) + bound_digits(dims->q_len) + bound_digits(dims->kv_len);
+    size_t names_bytes = sizeof "{\"batch\":,\"head\":,\"query\":,\"key\":,\"query_token\":\"\",\"key_token\":\"\","
+                                "\"weight\":,\"allowed\":false},\n";
+    return bound_add(FRAME_BYTES, attn_tensor_count(attention), names_bytes + numbers + labels + NUMBER_TEXT_MAX);
+}
+
+size_t answer_view_bound(const struct answer *answer)
+{
+    const struct envelope *envelope = answer->envelope;
+    const attn_tensor *attention = &answer->shown->step[ATTN_STEP_ATTENTION];
+    const struct tensor_style style = {.form = TENSOR_FORM_NESTED, .digits = envelope->digits};
+    if (envelope->view == ENVELOPE_VIEW_ROWS)
+        return rows_bound(answer, attention);
+    size_t bound = bound_add(FRAME_BYTES, attention->shape[1], 128);
+    bound = bound_add(bound, attention->shape[2] + attention->shape[3], INTEGER_BYTES + 2);
+    bound = bound_add(bound, 3, text_length(envelope->query_tokens.json));
+    bound = bound_add(bound, 3, text_length(envelope->key_tokens.json));
+    if (envelope->view == ENVELOPE_VIEW_INSPECTUS)
+        return bound_add(bound, attn_tensor_count(attention), 6); /* 4 bytes as base64 */
+    return bound_add(bound, 1, tensor_write_bound(attention, &style));
+}

@@ -1,0 +1,17 @@
+/*
+ * dot_font.h: a font of 5 by 7 dots for ASCII: what is drawn with when no font file has a character.
+ */
+#ifndef CODEC_DOT_FONT_H
+#define CODEC_DOT_FONT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DOT_FONT_WIDTH = 5, DOT_FONT_HEIGHT = 7 };
+
+/* Whether the character has dots of its own. */
+bool dot_font_has(uint32_t character);
+/* Whether the dot in column x (from the left) and row y (from the top) is set; the character has dots. */
+bool dot_font_at(uint32_t character, int x, int y);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * envelope_safetensors.c: a request as a safetensors file.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/envelope.h"
+#include "codec/safetensors.h"
+
+static attn_status check_metadata(const struct safetensors *file, attn_error *err)
+{
+    for (size_t i = 0; i < file->metadata_count; i++) {
+        const char *name = file->metadata[i].name;
+        if (strcmp(name, "request") != 0 && strcmp(name, "format") != 0)
+            return attn_fail(err, ATTN_ERR_FIELD, NULL,
+                             "the safetensors __metadata__ has an unknown member \"%.100s\": options, masks and tokens "
+                             "go into \"request\", as JSON",
+                             name);
+    }
+    return ATTN_OK;
+}
+
+/* The name as a pointer: "inputs.query" is "/inputs/query". */
+static void name_field(const char *name, attn_error *err)
+{
+    if (err == NULL)
+        return;
+    snprintf(err->field, sizeof err->field, "/%s", name);
+    for (char *dot = strchr(err->field, '.'); dot != NULL; dot = strchr(dot, '.'))
+        *dot = '/';
+}
+
+static attn_status attach_tensors(const struct safetensors *file, struct envelope_attachment *attachments,
+                                  attn_error *err)
+{
+    for (size_t i = 0; i < file->tensor_count; i++) {
+        const struct safetensors_tensor *tensor = &file->tensors[i];
+        attachments[i].path = tensor->name;
+        attn_status status = safetensors_view(tensor, &attachments[i].tensor, err);
+        if (status != ATTN_OK) {
+            name_field(tensor->name, err);
+            return status;
+        }
+    }
+    return ATTN_OK;
+}
+
+/* A line and a column alone would be looked for in the file. */
+static void name_text(attn_error *err)
+{
+    char message[sizeof err->message];
+    snprintf(message, sizeof message, "__metadata__.request: %.300s", err->message);
+    memcpy(err->message, message, sizeof message);
+}
+
+attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind, attn_arena *arena,
+                                        struct envelope *envelope, attn_error *err)
+{
+    struct safetensors file;
+    attn_status status = safetensors_read(body, bytes, arena, &file, err);
+    if (status == ATTN_OK)
+        status = check_metadata(&file, err);
+    if (status != ATTN_OK)
+        return status;
+    struct envelope_attachment *attachments = attn_arena_take(arena, file.tensor_count, sizeof *attachments);
+    if (attachments == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
+    status = attach_tensors(&file, attachments, err);
+    if (status != ATTN_OK)
+        return status;
+    const struct safetensors_text *request = safetensors_find_text(&file, "request");
+    if (request == NULL && file.tensor_count == 0)
+        return attn_fail(err, ATTN_ERR_FIELD, NULL, "the safetensors file has no tensor; expected inputs.query");
+    status = envelope_decode_attached(request != NULL ? request->value : "", request != NULL ? request->length : 0,
+                                      attachments, file.tensor_count, kind, arena, envelope, err);
+    if (status == ATTN_ERR_SYNTAX && err != NULL)
+        name_text(err);
+    return status;
+}

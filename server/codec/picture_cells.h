@@ -1,0 +1,33 @@
+/*
+ * picture_cells.h: one head of a map as the cells of a panel.
+ */
+#ifndef CODEC_PICTURE_CELLS_H
+#define CODEC_PICTURE_CELLS_H
+
+#include "codec/picture_layout.h"
+
+typedef enum { CELL_MASKED, CELL_NUMBER, CELL_NAN } cell_kind;
+
+/* rows * columns of a layout. A pooled cell is its largest number; NaN if any is, and masked if all are. */
+struct picture_cells {
+    double *value;
+    uint8_t *kind; /* a cell_kind each */
+};
+
+/* What colours run from and to, and what else is in the picture. */
+struct picture_range {
+    double low, high;
+    bool has_masked, has_nan;
+};
+
+/* False without memory. */
+bool picture_cells_take(struct picture_cells *cells, const struct picture_layout *layout, attn_arena *arena);
+void picture_cells_read(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
+                        struct picture_cells *cells);
+/* From 0 on: what has been seen so far, and with these cells too. */
+void picture_range_add(struct picture_range *range, const struct picture_layout *layout,
+                       const struct picture_cells *cells);
+/* Makes low < high of whatever has been added. */
+void picture_range_finish(struct picture_range *range);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * png_write.c: PNG by libpng. It reports errors by longjmp, so nothing here owns anything that a jump could lose: all
+ * memory is the arena's.
+ */
+#include "codec/png_write.h"
+
+#include <png.h>
+#include <stdint.h>
+
+static png_voidp take_memory(png_structp png, png_alloc_size_t bytes)
+{
+    return blocks_take(png_get_mem_ptr(png), bytes);
+}
+
+static void give_memory(png_structp png, png_voidp block)
+{
+    blocks_give(png_get_mem_ptr(png), block);
+}
+
+struct destination {
+    png_sink *sink;
+    void *context;
+};
+
+static void write_bytes(png_structp png, png_bytep bytes, size_t length)
+{
+    const struct destination *to = png_get_io_ptr(png);
+    if (!to->sink(to->context, bytes, length))
+        png_error(png, "refused");
+}
+
+static void flush_nothing(png_structp png)
+{
+    (void)png;
+}
+
+/* Not libpng's own, which print. */
+_Noreturn static void fail(png_structp png, png_const_charp message)
+{
+    (void)message;
+    png_longjmp(png, 1);
+}
+
+static void warn_nobody(png_structp png, png_const_charp message)
+{
+    (void)png;
+    (void)message;
+}
+
+/* False when libpng jumped out. No variable of it changes between setjmp and the jump. */
+static bool write_image(png_structp png, png_infop info, const uint8_t *pixels, size_t width, size_t height, int scale)
+{
+    enum { DOTS_PER_METRE = 3780, LEVEL = 6 };
+    if (setjmp(png_jmpbuf(png)) != 0)
+        return false;
+    png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_sRGB(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
+    if (scale > 0)
+        png_set_pHYs(png, info, (png_uint_32)(DOTS_PER_METRE * scale), (png_uint_32)(DOTS_PER_METRE * scale),
+                     PNG_RESOLUTION_METER);
+    /* Flat areas repeat best as they are. */
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
+    png_set_compression_level(png, LEVEL);
+    png_write_info(png, info);
+    for (size_t y = 0; y < height; y++)
+        png_write_row(png, pixels + y * width * 3);
+    png_write_end(png, info);
+    return true;
+}
+
+bool png_write_rgb(const uint8_t *pixels, size_t width, size_t height, int scale, struct blocks *blocks, png_sink *sink,
+                   void *context)
+{
+    struct destination to = {sink, context};
+    png_structp png =
+        png_create_write_struct_2(PNG_LIBPNG_VER_STRING, NULL, fail, warn_nobody, blocks, take_memory, give_memory);
+    png_infop info = png == NULL ? NULL : png_create_info_struct(png);
+    bool is_written = false;
+    if (info != NULL) {
+        png_set_write_fn(png, &to, write_bytes, flush_nothing);
+        is_written = write_image(png, info, pixels, width, height, scale);
+    }
+    png_destroy_write_struct(&png, &info);
+    return is_written;
+}
+
+size_t png_bytes_bound(size_t width, size_t height)
+{
+    /* Stored blocks of deflate add 5 bytes to 16 KiB at worst; libpng cuts the stream into chunks of 8 KiB, 12 bytes
+     * more each. */
+    size_t raw = (width * 3 + 1) * height;
+    return raw + raw / 256 + 1024;
+}

@@ -1,0 +1,25 @@
+/*
+ * png_write.h: rows of pixels as a PNG file (ISO/IEC 15948), by libpng.
+ */
+#ifndef CODEC_PNG_WRITE_H
+#define CODEC_PNG_WRITE_H
+
+#include <stdint.h>
+
+#include "codec/blocks.h"
+
+/* Takes the next bytes of the file; false ends the writing. */
+typedef bool png_sink(void *context, const void *bytes, size_t length);
+
+/*
+ * Gives width * height pixels of three bytes, rows without gaps, as an RGB image to sink; libpng's memory comes from
+ * blocks. scale is written as the density: 96 dots an inch times it; 0: none is. False without memory, and when sink
+ * says so.
+ */
+bool png_write_rgb(const uint8_t *pixels, size_t width, size_t height, int scale, struct blocks *blocks, png_sink *sink,
+                   void *context);
+/* At most so many bytes come out; and so many are taken from the arena meanwhile. */
+size_t png_bytes_bound(size_t width, size_t height);
+enum { PNG_WRITE_MEMORY_BYTES = 1 << 20 };
+
+#endif

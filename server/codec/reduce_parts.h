@@ -1,0 +1,49 @@
+/*
+ * reduce_parts.h: the reductions, a file each. Private to reduce*.c.
+ */
+#ifndef CODEC_REDUCE_PARTS_H
+#define CODEC_REDUCE_PARTS_H
+
+#include "attn/arena.h"
+#include "codec/reduce.h"
+
+/* A map on its way: which rows and columns of the whole its own are. */
+struct reduce_map {
+    const attn_plan *plan;
+    attn_selection heads, queries, keys; /* what is left; count 0: all */
+    attn_step step;
+    attn_tensor from, to; /* to has memory */
+};
+
+static inline bool reduce_is_cancelled(const attn_runtime *runtime)
+{
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+/* An element of a map, which is float32, float64 or bool. */
+static inline double reduce_load(const attn_tensor *tensor, ptrdiff_t at)
+{
+    if (tensor->dtype == ATTN_F32)
+        return (double)((const float *)tensor->data)[at];
+    return tensor->dtype == ATTN_F64 ? ((const double *)tensor->data)[at] : ((const uint8_t *)tensor->data)[at];
+}
+
+static inline void reduce_store(const attn_tensor *tensor, ptrdiff_t at, double value)
+{
+    if (tensor->dtype == ATTN_F32)
+        ((float *)tensor->data)[at] = (float)value;
+    else if (tensor->dtype == ATTN_F64)
+        ((double *)tensor->data)[at] = value;
+    else
+        ((uint8_t *)tensor->data)[at] = value != 0;
+}
+
+/* Each fills map->to; work stops early when the runtime asks for it. */
+void reduce_pool(const struct reduce_map *map, bool is_mean, const attn_runtime *runtime);
+/* indices: int64 of the shape of map->to. */
+attn_status reduce_top_k(const struct reduce_map *map, const attn_tensor *indices, const attn_runtime *runtime,
+                         attn_arena *arena, attn_error *err);
+/* False when to cannot hold a number of from. */
+bool reduce_convert(const attn_tensor *from, const attn_tensor *to, const attn_runtime *runtime);
+
+#endif

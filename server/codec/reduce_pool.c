@@ -1,0 +1,126 @@
+/*
+ * reduce_pool.c: maps with fewer rows and columns, each cell the maximum or the mean of those it stands for.
+ */
+#include <math.h>
+
+#include "codec/reduce_parts.h"
+
+struct pooling {
+    const struct reduce_map *map;
+    bool is_mean, has_lookup;
+    double hidden; /* the value of a cell that stands for hidden ones only */
+    const attn_runtime *runtime;
+};
+
+/* The map as (batch, heads, rows, columns): attention_mean has no heads. */
+static attn_tensor with_heads(const attn_tensor *map)
+{
+    if (map->rank == 4)
+        return *map;
+    attn_tensor tensor = *map;
+    tensor.rank = 4;
+    for (int d = 3; d > 1; d--) {
+        tensor.shape[d] = map->shape[d - 1];
+        tensor.stride[d] = map->stride[d - 1];
+    }
+    tensor.shape[1] = 1;
+    tensor.stride[1] = 0;
+    return tensor;
+}
+
+/* What attn_mask_span does not decide; the key is within it. */
+static bool is_allowed(const struct pooling *pooling, size_t b, size_t h, size_t i, size_t j)
+{
+    const attn_plan *plan = pooling->map->plan;
+    if (!pooling->has_lookup)
+        return true;
+    if (pooling->map->step != ATTN_STEP_ATTENTION_MEAN)
+        return attn_mask_allows(&plan->mask, plan->compute, b, h, i, j);
+    for (h = 0; h < plan->dims.heads; h++) {
+        if (attn_mask_allows(&plan->mask, plan->compute, b, h, i, j))
+            return true;
+    }
+    return false;
+}
+
+/* The sum or the maximum of what was met so far. */
+struct gathered {
+    double value;
+    size_t count;
+};
+
+static void gather_value(struct gathered *gathered, double value, bool is_mean)
+{
+    if (is_mean)
+        gathered->value += value;
+    else if (gathered->count == 0 || isnan(value) || value > gathered->value) /* once NaN, nothing is larger */
+        gathered->value = value;
+    gathered->count++;
+}
+
+/* Cells [from, to) of one row of the whole map, at row. */
+static void gather_run(const struct pooling *pooling, const attn_tensor *from, const size_t place[3], ptrdiff_t row,
+                       size_t first, size_t end, struct gathered *gathered)
+{
+    const struct reduce_map *map = pooling->map;
+    size_t b = place[0], h = place[1], i = place[2];
+    attn_span span = attn_mask_span(&map->plan->mask, b, i);
+    for (size_t n = first; n < end; n++) {
+        size_t j = envelope_selected(&map->keys, n);
+        if (j < span.from || j >= span.to || !is_allowed(pooling, b, h, i, j))
+            continue;
+        gather_value(gathered, reduce_load(from, row + (ptrdiff_t)n * from->stride[3]), pooling->is_mean);
+    }
+}
+
+/* Where the index-th of parts begins in length. The product fits: both are dimensions of maps in memory. */
+static size_t part_start(size_t index, size_t parts, size_t length)
+{
+    return index * length / parts;
+}
+
+static double pool_cell(const struct pooling *pooling, const attn_tensor *from, const attn_tensor *to,
+                        const size_t at[4])
+{
+    const struct reduce_map *map = pooling->map;
+    size_t rows_end = part_start(at[2] + 1, to->shape[2], from->shape[2]);
+    size_t first = part_start(at[3], to->shape[3], from->shape[3]);
+    size_t end = part_start(at[3] + 1, to->shape[3], from->shape[3]);
+    struct gathered gathered = {0};
+    for (size_t r = part_start(at[2], to->shape[2], from->shape[2]); r < rows_end; r++) {
+        const size_t place[3] = {at[0], envelope_selected(&map->heads, at[1]), envelope_selected(&map->queries, r)};
+        ptrdiff_t row =
+            (ptrdiff_t)at[0] * from->stride[0] + (ptrdiff_t)at[1] * from->stride[1] + (ptrdiff_t)r * from->stride[2];
+        gather_run(pooling, from, place, row, first, end, &gathered);
+    }
+    if (gathered.count == 0)
+        return pooling->hidden;
+    return pooling->is_mean ? gathered.value / (double)gathered.count : gathered.value;
+}
+
+static void pool_row(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct pooling *pooling = argument;
+    if (reduce_is_cancelled(pooling->runtime))
+        return;
+    const attn_tensor from = with_heads(&pooling->map->from), to = with_heads(&pooling->map->to);
+    size_t heads = to.shape[1], rows = to.shape[2], cols = to.shape[3];
+    for (size_t c = 0; c < cols; c++) {
+        const size_t at[4] = {index / rows / heads, index / rows % heads, index % rows, c};
+        reduce_store(&to, (ptrdiff_t)(index * cols + c), pool_cell(pooling, &from, &to, at));
+    }
+}
+
+void reduce_pool(const struct reduce_map *map, bool is_mean, const attn_runtime *runtime)
+{
+    bool is_score = map->step >= ATTN_STEP_SCORES && map->step <= ATTN_STEP_MASKED;
+    struct pooling pooling = {.map = map,
+                              .is_mean = is_mean,
+                              .has_lookup = attn_mask_has_lookup(&map->plan->mask),
+                              .hidden = is_score ? -(double)INFINITY : 0,
+                              .runtime = runtime};
+    size_t cols = map->to.shape[map->to.rank - 1], count = attn_tensor_count(&map->to);
+    if (count > 0)
+        runtime->run(runtime->context, count / cols, pool_row, &pooling);
+}

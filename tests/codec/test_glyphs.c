@@ -1,0 +1,199 @@
+/*
+ * test_glyphs.c: tests server/codec/glyphs.c, label.c and font_set.c: which scripts there are, and what text becomes.
+ */
+#include "codec/glyphs.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static attn_arena *arena;
+static struct font_set fonts;
+
+static void set_up(void)
+{
+    char message[256];
+    arena = attn_arena_create((size_t)256 << 20);
+    ck_assert_msg(font_set_open(&fonts, "auto", message, sizeof message), "%s", message);
+    ck_assert_uint_eq(fonts.count, 2);
+}
+
+static void tear_down(void)
+{
+    attn_arena_destroy(arena);
+    font_set_close(&fonts);
+}
+
+static const char *const words[] = {"okula",
+                                    "gidiyorum",
+                                    "\xC3\xA7ok",
+                                    "\xC4\x9F\xC3\xBCne\xC5\x9F",
+                                    "\xC4\xB0yi",
+                                    "\xC4\xB1l\xC4\xB1k",
+                                    "\xD0\xBC\xD0\xB8\xD1\x80",
+                                    "\xD1\x91\xD0\xB6",
+                                    "\xE4\xBB\x8A\xE5\xA4\xA9",
+                                    "\xE5\xA4\xA9\xE6\xB0\x94",
+                                    "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E",
+                                    "\xED\x95\x9C\xEA\xB5\xAD",
+                                    "e\xCC\x81"};
+
+enum { WORDS = sizeof words / sizeof words[0] };
+
+/* The line of a word, by the fonts; the ink stays in the arena. */
+static struct glyph_line line_of(const char *word, const struct font_set *set)
+{
+    struct blocks blocks = blocks_begin(arena);
+    struct glyphs *glyphs = glyphs_open(set, &blocks);
+    struct label label;
+    label_clean(&label, word);
+    struct glyph_line line = glyphs_line(glyphs, &label, 22);
+    glyphs_close(glyphs);
+    return line;
+}
+
+static bool same_line(struct glyph_line a, struct glyph_line b)
+{
+    return a.width == b.width && memcmp(a.ink, b.ink, (size_t)a.width * (size_t)a.height) == 0;
+}
+
+START_TEST(every_script_has_glyphs_and_no_two_words_look_alike)
+{
+    struct glyph_line line[WORDS];
+    for (int i = 0; i < WORDS; i++) {
+        line[i] = line_of(words[i], &fonts);
+        ck_assert_ptr_nonnull(line[i].ink);
+        for (int j = 0; j < i; j++)
+            ck_assert_msg(!same_line(line[i], line[j]), "%s looks like %s", words[i], words[j]);
+    }
+}
+END_TEST
+
+/* A character that no font had would be in dots or a box with the fonts too. */
+START_TEST(the_fonts_have_every_character)
+{
+    static const struct font_set none = {0};
+    for (int i = 0; i < WORDS; i++)
+        for (const char *at = words[i]; *at != '\0';) {
+            char character[8] = {0};
+            const char *next = at;
+            (void)label_next_character(&next);
+            memcpy(character, at, (size_t)(next - at));
+            ck_assert_msg(!same_line(line_of(character, &fonts), line_of(character, &none)), "%s", character);
+            at = next;
+        }
+}
+END_TEST
+
+struct clean_case {
+    const char *text, *shown;
+};
+
+static const struct clean_case CLEAN_CASES[] = {
+    {"", ""},
+    {"Ben", "Ben"},
+    {"\n", "\xE2\x86\xB5"},
+    {" ", "\xE2\x90\xA3"},
+    {" the", " the"},
+    {"a\x01"
+     "b\x7F",
+     "a\xE2\x90\x81"
+     "b\xE2\x90\xA1"},
+    {"\xC2\x85", "\xEF\xBF\xBD"},
+    {"\x80\xFF", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+    {"\xC0\xAF", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+    {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
+    {"\xF4\x90\x80\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
+    {"\xEF\xBF\xBF", "\xEF\xBF\xBD"},
+    {"a\xE2\x80\xAE"
+     "b\xE2\x80\x8B",
+     "ab"},
+    {"\xF0\x9F\x98\x80\xE4", "\xF0\x9F\x98\x80\xEF\xBF\xBD"},
+    {"123456789 123456789 123456789 123456789 12345678", "123456789 123456789 123456789 123456789 12345678"},
+    {"123456789 123456789 123456789 123456789 123456789",
+     "123456789 123456789 123456789 123456789 1234567\xE2\x80\xA6"},
+};
+
+START_TEST(labels_are_cleaned)
+{
+    for (size_t i = 0; i < sizeof CLEAN_CASES / sizeof CLEAN_CASES[0]; i++) {
+        struct label label;
+        label_clean(&label, CLEAN_CASES[i].text);
+        ck_assert_str_eq(label.text, CLEAN_CASES[i].shown);
+    }
+}
+END_TEST
+
+START_TEST(a_long_label_is_cut_to_its_width)
+{
+    struct blocks blocks = blocks_begin(arena);
+    struct glyphs *glyphs = glyphs_open(&fonts, &blocks);
+    for (int width = 24; width < 400; width += 7) {
+        struct label label;
+        label_clean(&label, "internationalization of everything that there is");
+        glyphs_fit(glyphs, &label, 22, width);
+        ck_assert_int_le(glyphs_width(glyphs, &label, 22), width);
+        ck_assert_str_eq(label.text + strlen(label.text) - 3, "\xE2\x80\xA6");
+    }
+    glyphs_close(glyphs);
+}
+END_TEST
+
+START_TEST(without_fonts_ascii_is_in_dots_and_the_rest_in_boxes)
+{
+    static const struct font_set none = {0};
+    ck_assert(!same_line(line_of("a", &none), line_of("b", &none)));
+    ck_assert(!same_line(line_of("\xE4\xBB\x8A", &none), line_of("\xE5\xA4\xA9", &none)));
+}
+END_TEST
+
+START_TEST(an_accent_is_centred_over_its_letter)
+{
+    struct glyph_line composed = line_of("\xC3\xA9", &fonts), apart = line_of("e\xCC\x81", &fonts);
+    ck_assert_int_eq(composed.width, apart.width);
+    int differ = 0;
+    for (int i = 0; i < composed.width * composed.height; i++)
+        differ += abs(composed.ink[i] - apart.ink[i]) > 128;
+    ck_assert_int_lt(differ, 12); /* the accents are drawn a fraction of a pixel apart */
+}
+END_TEST
+
+START_TEST(fonts_that_are_none_are_refused_by_name)
+{
+    struct font_set set;
+    char message[256];
+    ck_assert(!font_set_open(&set, "auto,/does/not/exist.ttf", message, sizeof message));
+    ck_assert_str_eq(message, "font /does/not/exist.ttf: No such file or directory");
+    ck_assert(!font_set_open(&set, "/proc/self/exe", message, sizeof message));
+    ck_assert_ptr_nonnull(strstr(message, "font /proc/self/exe: not a font"));
+    ck_assert(!font_set_open(&set, "/", message, sizeof message));
+    ck_assert(font_set_open(&set, fonts.file[1].path, message, sizeof message));
+    ck_assert_uint_eq(set.count, 1);
+    font_set_close(&set);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        every_script_has_glyphs_and_no_two_words_look_alike,
+        the_fonts_have_every_character,
+        labels_are_cleaned,
+        a_long_label_is_cut_to_its_width,
+        without_fonts_ascii_is_in_dots_and_the_rest_in_boxes,
+        an_accent_is_centred_over_its_letter,
+        fonts_that_are_none_are_refused_by_name,
+    };
+    Suite *suite = suite_create("glyphs");
+    TCase *tcase = tcase_create("glyphs");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_set_timeout(tcase, 60); /* instrumented builds are slow */
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+        tcase_add_test(tcase, tests[i]);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,86 @@
+/*
+ * test_picture_options.c: tests server/codec/picture_options.c.
+ */
+#include "codec/picture_options.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static attn_error error;
+
+static void expect(attn_status got, attn_status wanted, const char *field, const char *fragment)
+{
+    ck_assert_int_eq(got, wanted);
+    ck_assert_int_eq(error.status, wanted);
+    ck_assert_str_eq(error.field, field);
+    ck_assert_msg(strstr(error.message, fragment) != NULL, "\"%s\" is not in \"%s\"", fragment, error.message);
+}
+
+START_TEST(parameters_are_read)
+{
+    struct picture_options options;
+    static const struct text_pair all[] = {{"head", "2"}, {"batch", "0"}, {"colormap", "cividis"}, {"scale", "3"}};
+    ck_assert_int_eq(picture_options_read(all, 4, &options, &error), ATTN_OK);
+    ck_assert_uint_eq(options.head, 2);
+    ck_assert_uint_eq(options.batch, 0);
+    ck_assert_int_eq(options.colormap, COLORMAP_CIVIDIS);
+    ck_assert_int_eq(options.scale, 3);
+    ck_assert_int_eq(picture_options_read(NULL, 0, &options, &error), ATTN_OK);
+    ck_assert_uint_eq(options.head, PICTURE_ALL);
+    static const struct text_pair every[] = {{"head", "all"}};
+    ck_assert_int_eq(picture_options_read(every, 1, &options, &error), ATTN_OK);
+    ck_assert_uint_eq(options.head, PICTURE_ALL);
+    ck_assert(picture_options_has("scale") && !picture_options_has("width"));
+}
+END_TEST
+
+struct refused_parameter {
+    struct text_pair parameter;
+    attn_status status;
+    const char *field, *message;
+};
+
+static const struct refused_parameter REFUSED[] = {
+    {{"head", "-1"}, ATTN_ERR_VALUE, "?head", "head is \"-1\"; expected the number of a head, from 0, or all"},
+    {{"head", ""}, ATTN_ERR_VALUE, "?head", "head is \"\"; expected"},
+    {{"head", "1234567890"}, ATTN_ERR_VALUE, "?head", "expected the number of a head"},
+    {{"batch", "1.5"}, ATTN_ERR_VALUE, "?batch", "batch is \"1.5\"; expected the number of a batch item"},
+    {{"colormap", "jet\"\n"},
+     ATTN_ERR_VALUE,
+     "?colormap",
+     "colormap is \"jet\\\"\xE2\x86\xB5\"; expected viridis, cividis or grey"},
+    {{"scale", "5"}, ATTN_ERR_VALUE, "?scale", "scale is \"5\"; expected a whole number of pixels from 1 to 4"},
+    {{"scale", "0"}, ATTN_ERR_VALUE, "?scale", "expected a whole number"},
+    {{"heads", "2"}, ATTN_ERR_FIELD, "", "\"heads\" is not a parameter of a picture; there are head, batch, colormap"},
+};
+
+START_TEST(wrong_parameters_are_refused_by_name)
+{
+    struct picture_options options;
+    for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++)
+        expect(picture_options_read(&REFUSED[i].parameter, 1, &options, &error), REFUSED[i].status, REFUSED[i].field,
+               REFUSED[i].message);
+    static const struct text_pair twice[] = {{"head", "1"}, {"head", "1"}};
+    expect(picture_options_read(twice, 2, &options, &error), ATTN_ERR_FIELD, "?head", "head comes twice");
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        parameters_are_read,
+        wrong_parameters_are_refused_by_name,
+    };
+    Suite *suite = suite_create("picture_options");
+    TCase *tcase = tcase_create("picture_options");
+    tcase_set_timeout(tcase, 60); /* instrumented builds are slow */
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+        tcase_add_test(tcase, tests[i]);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

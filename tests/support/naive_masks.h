@@ -1,0 +1,21 @@
+/*
+ * naive_masks.h: what may attend to what, and what is added to a score, decided once more for naive_attention.h.
+ *
+ * It shares the structs of the public headers with the core and no line of code but the generator of dropout.h, which
+ * has known answers of its own.
+ */
+#ifndef TESTS_NAIVE_MASKS_H
+#define TESTS_NAIVE_MASKS_H
+
+#include "attn/plan.h"
+
+/* Whether masks let query i of head h in item b attend to key j; a bias of -infinity does not. */
+bool naive_allows(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b, size_t h, size_t i, size_t j);
+
+/* What ALiBi and the relative bias of options add for a distance (key - query, in positions). */
+double naive_position_bias(const attn_options *options, double distance, size_t heads, size_t h);
+
+/* How far a query stands from its own number: query i of item b has position i + offset. */
+double naive_offset(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b);
+
+#endif
