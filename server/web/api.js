@@ -21,9 +21,8 @@ export class Refusal extends Error {
 
 export const hasServer = () => location.protocol !== "file:";
 
-/** From this many cells of all maps on numbers travel as base64, and from this many on in a binary answer. */
-const PACKED = 1 << 14;
-const LARGE = 1 << 18;
+/** From this many cells of all maps on the numbers of an answer travel as they are, not as text. */
+const BINARY = 1 << 14;
 
 const shapeOf = (json) => {
   const shape = [];
@@ -60,7 +59,6 @@ export function requestToSend(given, leftOut = []) {
   const { request } = given;
   const options = { ...request.options };
   if (!options.return) options.return = stepsOf(given).filter((name) => !leftOut.includes(name));
-  if (mapCells(given) >= PACKED) options.format = "base64";
   return { ...request, options };
 }
 
@@ -107,7 +105,7 @@ function tensorsOf(outputs, shapes = {}) {
 }
 
 async function post(given, body, signal) {
-  const accept = mapCells(given) >= LARGE ? SAFETENSORS + ", application/json;q=0.5" : "application/json";
+  const accept = mapCells(given) >= BINARY ? SAFETENSORS + ", application/json;q=0.5" : "application/json";
   const response = await fetch("v1/" + given.endpoint, { method: "POST", signal, body: JSON.stringify(body),
     headers: { "Content-Type": "application/json", Accept: accept } });
   if (response.ok) return response;
