@@ -70,8 +70,10 @@ FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
 # Pages are bundled and compressed while building; the files named here embed what comes of it.
+PAGE := $(BUILD)/server/web
 DOCS := $(BUILD)/server/docs
-DOCS_SRC := $(wildcard server/docs/*.js server/docs/*.css server/docs/*.html)
+sources_of_page = $(wildcard server/$(1)/*.js server/$(1)/*.css server/$(1)/*.html)
+CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
 CPPFLAGS_server/http/docs.c := -DDOCS_FOLDER=\"$(DOCS)\"
 CPPFLAGS_server/http/openapi.c := -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
 cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
@@ -87,8 +89,8 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors fuzz numbers bench bench-json bench-peers \
-        headers layers tidy format format-check coverage install clean help FORCE
+.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz numbers bench bench-json \
+        bench-peers headers layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -121,13 +123,17 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
+$(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
 $(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 
 $(BUILD)/server/openapi.json.gz: server/openapi.json
 	$(Q)mkdir -p $(@D)
 	$(Q)gzip -9nc $< > $@
 
-$(DOCS)/page.html.gz: $(DOCS_SRC) scripts/bundle_page.sh scripts/bundle_modules.awk
+$(PAGE)/page.html.gz: $(call sources_of_page,web) scripts/bundle_page.sh scripts/bundle_modules.awk
+	$(Q)scripts/bundle_page.sh server/web $(PAGE)
+
+$(DOCS)/page.html.gz: $(call sources_of_page,docs) scripts/bundle_page.sh scripts/bundle_modules.awk
 	$(Q)scripts/bundle_page.sh server/docs $(DOCS)
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
@@ -165,7 +171,7 @@ bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, th
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)
 
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
-	$(Q)python3 bench/json.py --program $<
+	$(Q)python3 bench/json_text.py --program $<
 
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
@@ -194,6 +200,9 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+
+test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
+	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
 
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)

@@ -9,16 +9,12 @@
 
 #include "http/docs.h"
 #include "http/openapi.h"
+#include "http/page.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
 #include "service/gradients.h"
 #include "service/infer.h"
-
-static void answer_index(struct request *request)
-{
-    health_write_index(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
 
 static void answer_live(struct request *request)
 {
@@ -122,7 +118,7 @@ static const struct route routes[] = {
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
      .is_probe = true},
     {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
-    {"/", "GET", JSON, .answer = answer_index, .is_probe = true},
+    {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };

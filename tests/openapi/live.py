@@ -216,9 +216,10 @@ def check_served_text(document, servers):
 def check_gzip(document, servers):
     """What is part of the program comes gzipped to those who take that, and is the same."""
     client = servers.client("idle")
-    for path in ("/openapi.json", "/docs"):
-        plain = client.get(path)
-        packed = client.send("GET", path, None, {"Accept-Encoding": "gzip"})
+    for path in ("/openapi.json", "/docs", "/"):
+        accept = {"Accept": "text/html, application/json;q=0.5"}
+        plain = client.send("GET", path, None, accept)
+        packed = client.send("GET", path, None, {**accept, "Accept-Encoding": "gzip"})
         if packed.headers["Content-Encoding"] != "gzip" or gzip.decompress(packed.body) != plain.body:
             yield f"GET {path} differs when it is gzipped"
         yield from judge_fields(document, document.operation(path, "GET").response(200), packed)
