@@ -50,12 +50,21 @@ class Servers:
 
     def _busy(self):
         """One compute thread, no queue, and a request that comes again and again."""
-        environment = {"ATTND_COMPUTE_THREADS": "1", "ATTND_QUEUE": "0"}
+        return self._occupied({"ATTND_QUEUE": "0"}, [8192])
+
+    def _late(self):
+        """One compute thread, the shortest deadline, and requests in the queue that take longer."""
+        return self._occupied({"ATTND_DEADLINE": "1"}, [1 << 16] * 3)
+
+    def _occupied(self, environment, lengths):
+        """A server with one compute thread, and for each length a client that asks again and again."""
+        environment = {"ATTND_COMPUTE_THREADS": "1", **environment}
         server = self.stack.enter_context(Server(self.program, environment=environment))
         is_over = threading.Event()
-        thread = threading.Thread(target=keep_busy, args=(server.client(), is_over))
-        thread.start()
-        self.stack.callback(thread.join)
+        for length in lengths:
+            thread = threading.Thread(target=keep_busy, args=(server.client(), length, is_over))
+            thread.start()
+            self.stack.callback(thread.join)
         self.stack.callback(is_over.set)
         return server.client()
 
@@ -68,8 +77,7 @@ class Servers:
         return server.client()
 
 
-def keep_busy(client, is_over):
-    length = 8192
+def keep_busy(client, length, is_over):
     query = {"shape": [length, 1], "dtype": "bool", "base64": base64.b64encode(bytes(length)).decode()}
     request = {"inputs": {"query": query}, "options": {"return": ["lse"]}}
     while not is_over.is_set():
