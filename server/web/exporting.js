@@ -72,14 +72,14 @@ const shellQuoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
 export const urlOf = (given) => new URL("v1/" + given.endpoint, location.href).href;
 
 /** @param {import("./presets.js").Case} given */
-export function curlOf(given) {
+export function curlOf(given, head) {
   return `curl -s ${shellQuoted(urlOf(given))} -H 'Content-Type: application/json' -d `
-    + shellQuoted(JSON.stringify(requestToSend(given)));
+    + shellQuoted(JSON.stringify(requestToSend(given, head)));
 }
 
 /** Python's standard library only. A raw string has no way to hold three of its own quotes, and JSON no need for them. */
-export function pythonOf(given) {
-  const json = JSON.stringify(requestToSend(given)).replace(/'/g, "\\u0027");
+export function pythonOf(given, head) {
+  const json = JSON.stringify(requestToSend(given, head)).replace(/'/g, "\\u0027");
   return ["import json", "import urllib.request", "", `request = json.loads(r'''${json}''')`,
     `call = urllib.request.Request(${JSON.stringify(urlOf(given))}, json.dumps(request).encode(),`,
     "                              {\"Content-Type\": \"application/json\"})",

@@ -151,9 +151,9 @@ function createApp(store) {
       area.select();
     }
   };
-  app.copyCurl = () => copy(curlOf(store.state.given));
-  app.copyPython = () => copy(pythonOf(store.state.given));
-  app.copyJson = () => copy(JSON.stringify(requestToSend(store.state.given)));
+  app.copyCurl = () => copy(curlOf(store.state.given, store.state.view.head));
+  app.copyPython = () => copy(pythonOf(store.state.given, store.state.view.head));
+  app.copyJson = () => copy(JSON.stringify(requestToSend(store.state.given, store.state.view.head)));
 
   app.share = async () => {
     const hash = await hashOf(store.state);
@@ -235,16 +235,21 @@ function createApp(store) {
 
 /** Whatever changes the request has it computed; an answer that was overtaken is dropped. */
 function computeOn(store, app) {
+  const wish = ({ given, view }) => ({ given, head: view.head });
   let asked = null, timer = 0, running = null;
 
-  async function run(given) {
+  /** Of a large request only one head is here: looking at another one asks for it. */
+  const isNew = ({ given, view, answer }) =>
+    given !== asked.given || (answer?.onlyHead !== undefined && view.head !== asked.head);
+
+  async function run({ given, head }) {
     running?.abort();
     const mine = running = new AbortController();
     const slow = setTimeout(() => store.set({ isBusy: true }), BUSY_AFTER_MS);
     try {
-      const answer = await compute(given, mine.signal);
+      const answer = await compute(given, head, mine.signal);
       if (mine.signal.aborted) return;
-      const { view } = store.state, [batch, heads] = answer.outputs.attention?.shape ?? [1, 1];
+      const { view } = store.state, [batch, heads] = (answer.thumbs ?? answer.outputs.attention)?.shape ?? [1, 1];
       store.set({ answer, shown: given, isBusy: false, isRefused: false, check: checkRun({ given, answer }),
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) } });
       app.notify("");
@@ -260,12 +265,12 @@ function computeOn(store, app) {
 
   store.listen((state) => {
     app.update(state);
-    if (state.given === asked) return;
-    asked = state.given;
+    if (!isNew(state)) return;
+    asked = wish(state);
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
-  asked = store.state.given;
+  asked = wish(store.state);
   run(asked);
 }
 

@@ -6,7 +6,8 @@
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
 
-export const LAYER = "multi-head-attention", BARE = "attention";
+export const LAYER = "multi-head-attention";
+export const BARE = "attention";
 
 /** A layer over the tokens of a text, with seeded numbers. */
 export function layerOfText({ text, width = 16, heads = 4, seed = 7, masks = {}, options = {} }) {

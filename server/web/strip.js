@@ -87,7 +87,7 @@ export function createHeads(app) {
   }
 
   function update({ answer, view }) {
-    const tensor = answer?.outputs.attention;
+    const tensor = answer?.thumbs ?? answer?.outputs.attention;
     element.hidden = !tensor;
     if (!tensor) return;
     const count = Math.min(tensor.shape[1], HEADS_SHOWN);
@@ -104,7 +104,7 @@ export function createHeads(app) {
       button.setAttribute("aria-label", `${t("head")} ${head}`);
       caption.textContent = value === undefined ? String(head) : `${head} · ${short(value, 2)}`;
       canvas.style.aspectRatio = `${Math.min(3, Math.max(1 / 3, maps[head].cols / maps[head].rows))}`;
-      drawThumb(canvas, maps[head], scale, 64, app.hiddenIn(head));
+      drawThumb(canvas, maps[head], scale, 64, answer.thumbs ? undefined : app.hiddenIn(head));
     });
   }
   return { element, update };

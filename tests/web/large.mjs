@@ -58,6 +58,26 @@ export const cases = {
     await page.finish();
     return `frames p50 ${at(gaps, 0.5)} ms, p95 ${at(gaps, 0.95)} ms; ${nodes} nodes`;
   },
+  async "large: of many heads one is fetched, the others are the server's thumbnails"(stage) {
+    const page = await openPage(stage), length = 1024, heads = 6, asked = [];
+    const query = Array.from({ length }, (_, i) => Array.from({ length: 2 * heads }, (__, c) => Math.round(300 * Math.sin(i / (9 + c) + c)) / 100));
+    page.on("request", (request) => { if (request.url().includes("/v1/")) asked.push(request.postDataJSON().options); });
+    await page.getByLabel(/A request, an answer/).evaluate((area, text) => { area.value = text; },
+      JSON.stringify({ inputs: { query }, options: { num_heads: heads } }));
+    await page.getByRole("button", { name: "Use it" }).click();
+    await page.waitForFunction(() => document.querySelectorAll(".heads button").length === 6, null, { timeout: 60000 });
+    await page.locator(".heads button").nth(4).click();
+    await page.waitForFunction(() => document.querySelector(".stage h2").textContent === "softmax · head 4 · 1024 × 1024");
+    await page.waitForTimeout(1000);
+    await settled(page);
+    assert.deepEqual(asked.map(({ heads: only, pool }) => (only ? only[0] : pool.op)).sort(), [0, 4, "max", "max"]);
+    assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+    const shown = await page.locator(".readout b").textContent();
+    const [q0, ...others] = query.map((row) => row.slice(8, 10)), dot = (a) => (a[0] * q0[0] + a[1] * q0[1]) / Math.SQRT2;
+    const weight = Math.exp(dot(q0)) / [q0, ...others].reduce((sum, row) => sum + Math.exp(dot(row)), 0);
+    assert.ok(Math.abs(Number(shown) - weight) < 1e-5 * weight, `${shown} instead of ${weight}`);
+    await page.finish();
+  },
   async "large: times of the first picture, of hovering and of an edit"(stage) {
     const page = await openPage(stage), first = [];
     for (let n = 0; n < 5; n++) {

@@ -57,7 +57,7 @@ export async function openPage(stage, options = {}, path = "/") {
     if (!isOwn) wrong.push("asked " + request.url());
   });
   await page.goto(path.includes(":") ? path : stage.url + path);
-  await settled(page);
+  await settled(page).catch((problem) => { throw new Error([problem.message, ...wrong].join("\n")); });
   page.finish = async () => {
     wrong.push(...(await page.evaluate(() => window.violations)));
     await context.close();
@@ -69,7 +69,7 @@ export async function openPage(stage, options = {}, path = "/") {
 /** Until something is shown and nothing is being computed any more. */
 export async function settled(page) {
   await page.waitForFunction(() => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage.busy"), null,
-    { timeout: 60000 });
+    { timeout: 20000 });
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
