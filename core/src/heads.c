@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MERGE_ALONE_MAX = 1 << 15 }; /* numbers that the calling thread merges alone */
+
 struct run {
     struct attn_heads_job *job;
     attn_attend_task *attend, *merge;
@@ -148,6 +150,18 @@ static void merge_task(void *argument, size_t index, size_t worker)
     run->merge(run->job, index, NULL);
 }
 
+/* Where there is little to merge, waking other threads would take longer. */
+static void merge_all(struct run *run, const attn_runtime *runtime, size_t heads)
+{
+    const struct attn_heads_job *job = run->job;
+    if (heads * job->q_len * job->splits * job->d_v > MERGE_ALONE_MAX) {
+        runtime->run(runtime->context, heads, merge_task, run);
+        return;
+    }
+    for (size_t head = 0; head < heads; head++)
+        merge_task(run, head, 0);
+}
+
 static attn_status take_memory(struct run *run, const attn_runtime *runtime, attn_arena *arena)
 {
     struct attn_heads_job *job = run->job;
@@ -166,12 +180,9 @@ static attn_status take_memory(struct run *run, const attn_runtime *runtime, att
     return run->key_is_seen == NULL || run->query_sees == NULL ? ATTN_ERR_NO_MEMORY : ATTN_OK;
 }
 
-static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
+attn_status attn_heads_list_empty(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
 {
-    size_t rows = job->batch * job->heads * job->q_len, tasks = tasks_of(job);
-    for (size_t t = 0; t < tasks; t++)
-        if (job->task_max_abs[t] > result->max_abs_score)
-            result->max_abs_score = job->task_max_abs[t];
+    size_t rows = job->batch * job->heads * job->q_len;
     for (size_t row = 0; row < rows; row++)
         result->rows_without_keys += job->row_is_empty[row];
     size_t listed =
@@ -185,6 +196,15 @@ static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, a
                 .b = row / job->q_len / job->heads, .h = row / job->q_len % job->heads, .i = row % job->q_len};
     result->empty_rows = list;
     return ATTN_OK;
+}
+
+static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
+{
+    size_t tasks = tasks_of(job);
+    for (size_t t = 0; t < tasks; t++)
+        if (job->task_max_abs[t] > result->max_abs_score)
+            result->max_abs_score = job->task_max_abs[t];
+    return attn_heads_list_empty(job, arena, result);
 }
 
 attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
@@ -210,7 +230,7 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     if (runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     if (job->few_rows && job->q_len > 0)
-        runtime->run(runtime->context, heads, merge_task, &run);
+        merge_all(&run, runtime, heads);
     status = gather(job, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }

@@ -1,20 +1,19 @@
-/* multihead.c: runs a plan: norm, projections, heads, output projection, residual, norm. */
+/* multihead.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm. */
 #include "attn/multihead.h"
 
 #include <string.h>
 
-#include "blas.h"
 #include "dropout.h"
+#include "gate.h"
 #include "heads.h"
+#include "linear.h"
 #include "multihead_job.h"
 #include "norm.h"
+#include "products.h"
 #include "projection.h"
+#include "qk.h"
 
 enum {
-    /* Blocks of a product: by shape alone, never across batch items, so that nothing else changes a row's last bits. */
-    PRODUCT_ROWS = 128,
-    PRODUCT_COLUMNS = 256,
-    PRODUCT_INNER = 4096, /* so that a task takes milliseconds, and cancelling is noticed */
     /* Rows of tokens that one task normalises or adds. */
     TOKEN_ROWS = 64,
 };
@@ -29,10 +28,13 @@ struct run {
     size_t element; /* bytes of one number */
     /* token-wise buffers: (batch, len, features) */
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
+    struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
     char *context;               /* of the heads, in the layout of context_operand */
+    char *gate, *gated;          /* gated is context without a gate */
     char *projected, *summed, *output;
-    struct product *products;
+    struct attn_product *products;
     size_t product_count;
+    char *product_scratch;
     struct attn_heads_job job;
     char *mean_source;
 };
@@ -69,65 +71,17 @@ static size_t blocks(size_t n, size_t size)
     return (n + size - 1) / size;
 }
 
-/* ---- products ---- */
-
-static size_t product_tasks(const struct product *product)
-{
-    return blocks(product->rows, PRODUCT_ROWS) * blocks(product->columns, PRODUCT_COLUMNS);
-}
-
-/* The product that task index belongs to: the last one whose first task is not beyond it. */
-static const struct product *find_product(const struct run *run, size_t index)
-{
-    size_t low = 0, high = run->product_count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (run->products[middle].first_task <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &run->products[low];
-}
-
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* One block of rows and columns. The bias, or 0, goes in first, and the product is added to it. */
-static void product_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct run *run = argument;
-    const struct product *p = find_product(run, index);
-    const size_t element = run->element, block = index - p->first_task, across = blocks(p->columns, PRODUCT_COLUMNS);
-    const size_t row = block / across * PRODUCT_ROWS, column = block % across * PRODUCT_COLUMNS;
-    const size_t rows = smaller(p->rows - row, PRODUCT_ROWS), columns = smaller(p->columns - column, PRODUCT_COLUMNS);
-    const attn_layout layout = run->request->weights.layout;
-    char *y = p->y + (row * p->y_stride + column) * element;
-    for (size_t r = 0; r < rows; r++)
-        if (p->bias != NULL)
-            memcpy(y + r * p->y_stride * element, p->bias + column * element, columns * element);
-        else
-            memset(y + r * p->y_stride * element, 0, columns * element);
-    const char *w = p->w + column * (layout == ATTN_LAYOUT_IN_OUT ? 1 : p->w_stride) * element;
-    const char *x = p->x + row * p->x_stride * element;
-    const size_t w_inner_step = layout == ATTN_LAYOUT_IN_OUT ? p->w_stride : 1;
-    for (size_t inner = 0; inner < p->inner && !is_cancelled(run); inner += PRODUCT_INNER)
-        attn_blas_multiply_add(run->plan->compute, rows, columns, smaller(p->inner - inner, PRODUCT_INNER),
-                               x + inner * element, p->x_stride, w + inner * w_inner_step * element, p->w_stride,
-                               layout, y, p->y_stride);
-}
+/* ---- products ---- */
 
 static void run_products(struct run *run)
 {
-    size_t tasks = 0;
-    for (size_t p = 0; p < run->product_count; p++) {
-        run->products[p].first_task = tasks;
-        tasks += product_tasks(&run->products[p]);
-    }
-    spread(run, tasks, product_task);
+    attn_products_run(run->products, run->product_count, run->plan->compute, run->request->weights.layout, run->runtime,
+                      run->product_scratch);
 }
 
 static const char *bias_data(const attn_linear *linear)
@@ -135,25 +89,24 @@ static const char *bias_data(const attn_linear *linear)
     return linear->bias == NULL ? NULL : linear->bias->data;
 }
 
-/* The slices of one projection for every batch item: tokens (batch, len, inner) to y (batch, len, width). */
+/* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
 static void add_projection(struct run *run, const attn_projection *projection, const char *x, size_t len, char *y)
 {
     const size_t element = run->element, width = projection->slices * projection->columns;
     const char *weight = projection->linear->weight->data, *bias = bias_data(projection->linear);
-    for (size_t b = 0; b < run->plan->dims.batch; b++)
-        for (size_t s = 0; s < projection->slices; s++)
-            run->products[run->product_count++] = (struct product){
-                .x = x + b * len * projection->inner * element,
-                .w = weight + (projection->first + s * projection->step) * element,
-                .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
-                .y = y + (b * len * width + s * projection->columns) * element,
-                .rows = len,
-                .columns = projection->columns,
-                .inner = projection->inner,
-                .x_stride = projection->inner,
-                .w_stride = projection->w_stride,
-                .y_stride = width,
-            };
+    for (size_t s = 0; s < projection->slices; s++)
+        run->products[run->product_count++] = (struct attn_product){
+            .x = x,
+            .w = weight + (projection->first + s * projection->step) * element,
+            .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
+            .y = y + s * projection->columns * element,
+            .batch = run->plan->dims.batch,
+            .rows = len,
+            .columns = projection->columns,
+            .inner = projection->inner,
+            .w_stride = projection->w_stride,
+            .y_stride = width,
+        };
 }
 
 /* ---- before the heads ---- */
@@ -191,7 +144,12 @@ static attn_status take_products(struct run *run)
 {
     run->products =
         attn_arena_take(run->arena, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
-    return run->products == NULL ? no_memory(run, "the projections") : ATTN_OK;
+    if (run->request->is_layer)
+        run->product_scratch =
+            attn_arena_take(run->arena, run->runtime->threads, attn_products_scratch_bytes(run->plan->compute));
+    if (run->products == NULL || (run->request->is_layer && run->product_scratch == NULL))
+        return no_memory(run, "the projections");
+    return ATTN_OK;
 }
 
 static struct attn_operand tokens_operand(const void *data, size_t heads, size_t len, size_t d)
@@ -215,52 +173,53 @@ static attn_status project(struct run *run)
     const attn_dims *d = &run->plan->dims;
     const attn_weights *weights = &run->request->weights;
     char *q = take(run, d->batch * d->q_len * d->heads * d->d_k);
-    char *k = take(run, d->batch * d->kv_len * d->kv_heads * d->d_k);
-    char *v = take(run, d->batch * d->kv_len * d->kv_heads * d->d_v);
-    if (q == NULL || k == NULL || v == NULL)
+    const size_t new_len = attn_new_len(d);
+    char *k = take(run, d->batch * new_len * d->kv_heads * d->d_k);
+    char *v = take(run, d->batch * new_len * d->kv_heads * d->d_v);
+    run->gate = take(run, d->batch * d->q_len * d->heads * d->d_gate);
+    if (q == NULL || k == NULL || v == NULL || run->gate == NULL)
         return no_memory(run, "queries, keys and values");
     attn_projection to_q = attn_projection_of(weights, d, PROJECT_Q), to_k = attn_projection_of(weights, d, PROJECT_K),
                     to_v = attn_projection_of(weights, d, PROJECT_V);
     run->product_count = 0;
     add_projection(run, &to_q, run->x_q, d->q_len, q);
-    add_projection(run, &to_k, run->x_k, d->kv_len, k);
-    add_projection(run, &to_v, run->x_v, d->kv_len, v);
+    add_projection(run, &to_k, run->x_k, new_len, k);
+    add_projection(run, &to_v, run->x_v, new_len, v);
+    if (d->d_gate > 0) {
+        attn_projection to_gate = attn_projection_of(weights, d, PROJECT_GATE);
+        add_projection(run, &to_gate, run->x_q, d->q_len, run->gate);
+    }
     run_products(run);
-    run->job.q = tokens_operand(q, d->heads, d->q_len, d->d_k);
-    run->job.k = tokens_operand(k, d->kv_heads, d->kv_len, d->d_k);
-    run->job.v = tokens_operand(v, d->kv_heads, d->kv_len, d->d_v);
+    run->q = tokens_operand(q, d->heads, d->q_len, d->d_k);
+    run->k = tokens_operand(k, d->kv_heads, new_len, d->d_k);
+    run->v = tokens_operand(v, d->kv_heads, new_len, d->d_v);
     return ATTN_OK;
 }
 
 static attn_status set_operands(struct run *run)
 {
     const attn_dims *d = &run->plan->dims;
-    if (run->request->is_layer)
-        return project(run);
+    attn_status status = ATTN_OK;
     bool by_heads = d->query_rank == 4;
-    run->job.q = (by_heads ? heads_operand : tokens_operand)(run->x_q, d->heads, d->q_len, d->d_k);
-    run->job.k = (by_heads ? heads_operand : tokens_operand)(run->x_k, d->kv_heads, d->kv_len, d->d_k);
-    run->job.v = (by_heads ? heads_operand : tokens_operand)(run->x_v, d->kv_heads, d->kv_len, d->d_v);
-    return ATTN_OK;
+    if (run->request->is_layer) {
+        status = project(run);
+    } else {
+        run->q = (by_heads ? heads_operand : tokens_operand)(run->x_q, d->heads, d->q_len, d->d_k);
+        run->k = (by_heads ? heads_operand : tokens_operand)(run->x_k, d->kv_heads, attn_new_len(d), d->d_k);
+        run->v = (by_heads ? heads_operand : tokens_operand)(run->x_v, d->kv_heads, attn_new_len(d), d->d_v);
+    }
+    run->job.q = run->q;
+    run->job.k = run->k;
+    run->job.v = run->v;
+    return status == ATTN_OK ? attn_qk_run(run->plan, run->request, run->runtime, run->arena, &run->job, run->err)
+                             : status;
 }
 
 /* ---- the heads ---- */
 
-/* position[item] = its place in the selection; SIZE_MAX where it is not selected. */
 static attn_status invert(struct run *run, const attn_selection *selection, size_t dimension, const size_t **slots)
 {
-    *slots = NULL;
-    if (selection->items == NULL)
-        return ATTN_OK;
-    size_t *place = attn_arena_take(run->arena, dimension, sizeof *place);
-    if (place == NULL)
-        return no_memory(run, "the selection");
-    for (size_t i = 0; i < dimension; i++)
-        place[i] = SIZE_MAX;
-    for (size_t s = 0; s < selection->count; s++)
-        place[selection->items[s]] = s;
-    *slots = place;
-    return ATTN_OK;
+    return attn_invert_selection(selection, dimension, run->arena, slots) ? ATTN_OK : no_memory(run, "the selection");
 }
 
 static attn_status take_map(struct run *run, attn_step step, int which)
@@ -362,26 +321,54 @@ static attn_status prepare_job(struct run *run)
     return status;
 }
 
+static attn_status run_heads(struct run *run)
+{
+    if (attn_is_linear(&run->request->options))
+        return attn_linear_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result, run->err);
+    return attn_heads_run(&run->job, run->runtime, run->arena, run->result, run->err);
+}
+
 /* ---- after the heads ---- */
+
+static void gate_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_dims *d = &run->plan->dims;
+    const size_t row = index * TOKEN_ROWS, width = d->heads * d->d_v * run->element;
+    const size_t rows = smaller(d->batch * d->q_len - row, TOKEN_ROWS);
+    attn_gate_rows(run->plan->compute, rows, d->heads, d->d_v, d->d_gate, run->context + row * width,
+                   run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
+}
+
+/* In place unless the context was asked for. */
+static attn_status gate_heads(struct run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    run->gated = run->context;
+    if (d->d_gate == 0)
+        return ATTN_OK;
+    if (wants(run, ATTN_STEP_CONTEXT) || wants(run, ATTN_STEP_CONCAT))
+        run->gated = take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (run->gated == NULL)
+        return no_memory(run, "the output gate");
+    spread(run, blocks(d->batch * d->q_len, TOKEN_ROWS), gate_task);
+    return ATTN_OK;
+}
 
 static attn_status project_output(struct run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_linear *output = &run->request->weights.output;
-    run->projected = run->context;
+    run->projected = run->gated;
     if (output->weight == NULL)
         return ATTN_OK;
     run->projected = take(run, d->batch * d->q_len * d->d_out);
     if (run->projected == NULL)
         return no_memory(run, "the output projection");
-    size_t inner = d->heads * d->d_v;
-    attn_projection projection = {.linear = output,
-                                  .slices = 1,
-                                  .columns = d->d_out,
-                                  .inner = inner,
-                                  .w_stride = run->request->weights.layout == ATTN_LAYOUT_IN_OUT ? d->d_out : inner};
+    attn_projection projection = attn_projection_of_output(&run->request->weights, d);
     run->product_count = 0;
-    add_projection(run, &projection, run->context, d->q_len, run->projected);
+    add_projection(run, &projection, run->gated, d->q_len, run->projected);
     run_products(run);
     return ATTN_OK;
 }
@@ -444,7 +431,7 @@ static attn_status finish(struct run *run)
 {
     const attn_options *options = &run->request->options;
     const size_t rows = run->plan->dims.batch * run->plan->dims.q_len, count = rows * run->plan->dims.d_out;
-    const bool projected_is_kept = wants(run, ATTN_STEP_PROJECTED) || run->projected == run->context;
+    const bool projected_is_kept = wants(run, ATTN_STEP_PROJECTED) || run->projected == run->gated;
     run->summed = run->projected;
     if (changes_sum(options) && projected_is_kept)
         run->summed = take(run, count);
@@ -539,11 +526,16 @@ static attn_tensor operand_view(const struct attn_operand *operand, const attn_t
 static void show_steps(struct run *run)
 {
     attn_tensor *step = run->result->step;
-    step[ATTN_STEP_Q] = operand_view(&run->job.q, &step[ATTN_STEP_Q]);
-    step[ATTN_STEP_K] = operand_view(&run->job.k, &step[ATTN_STEP_K]);
-    step[ATTN_STEP_V] = operand_view(&run->job.v, &step[ATTN_STEP_V]);
+    step[ATTN_STEP_Q] = operand_view(&run->q, &step[ATTN_STEP_Q]);
+    step[ATTN_STEP_K] = operand_view(&run->k, &step[ATTN_STEP_K]);
+    step[ATTN_STEP_V] = operand_view(&run->v, &step[ATTN_STEP_V]);
+    step[ATTN_STEP_Q_ROTATED] = operand_view(&run->job.q, &step[ATTN_STEP_Q_ROTATED]);
+    step[ATTN_STEP_K_ROTATED] = operand_view(&run->job.k, &step[ATTN_STEP_K_ROTATED]);
+    step[ATTN_STEP_PRESENT_KEY] = operand_view(&run->job.k, &step[ATTN_STEP_PRESENT_KEY]);
+    step[ATTN_STEP_PRESENT_VALUE] = operand_view(&run->job.v, &step[ATTN_STEP_PRESENT_VALUE]);
     step[ATTN_STEP_CONTEXT] = operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
     step[ATTN_STEP_CONCAT].data = run->context;
+    step[ATTN_STEP_GATED].data = run->gated;
     step[ATTN_STEP_PROJECTED].data = run->projected;
     step[ATTN_STEP_RESIDUAL].data = run->summed;
     if (run->plan->dims.query_rank == 4)
@@ -573,7 +565,9 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, co
     if (status == ATTN_OK)
         status = prepare_job(&run);
     if (status == ATTN_OK)
-        status = attn_heads_run(&run.job, runtime, arena, result, err);
+        status = run_heads(&run);
+    if (status == ATTN_OK)
+        status = gate_heads(&run);
     if (status == ATTN_OK)
         status = project_output(&run);
     if (status == ATTN_OK)

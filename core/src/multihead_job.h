@@ -11,16 +11,8 @@ static inline bool attn_wants(const attn_options *options, attn_step step)
     return (options->want >> step & 1) != 0;
 }
 
-/* y = x W + b for the rows of one batch item. */
-struct product {
-    const char *x, *w, *bias;
-    char *y;
-    size_t rows, columns, inner, x_stride, w_stride, y_stride;
-    size_t first_task;
-};
-
 bool attn_is_pre_normed(const attn_options *options);
-/* Products of a layer at a time: for every batch item, the slices of three projections, or of the output projection. */
+/* Products of a layer at a time: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
 /* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);
@@ -29,5 +21,9 @@ size_t attn_mean_source_count(const attn_plan *plan);
 struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);
 /* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
+
+/* (*slots)[item] = its place in the selection, SIZE_MAX where it is not selected; NULL when all are. false: no memory.
+ */
+bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots);
 
 #endif

@@ -6,16 +6,20 @@
  * of a region are handed out by an atomic counter, so the lock is taken per helper and not per task. The caller of a
  * region leaves when the last helper has. When it is a thread of the pool it works too, as worker 0, and takes no other
  * work meanwhile, so regions can be nested freely; a caller from outside waits.
+ *
+ * A thread that had work stays awake for a moment before it sleeps: the parts of a computation follow each other within
+ * microseconds, and waking a thread takes tens of them. It yields all the while, and a pool without work sleeps.
  */
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "attn/runtime.h"
 
-enum { POOL_THREADS_MAX = 512, WORD_BITS = 64 };
+enum { POOL_THREADS_MAX = 512, WORD_BITS = 64, AWAKE_NS = 50000 };
 
 struct pool_job {
     struct pool_job *next;
@@ -31,7 +35,8 @@ struct pool_region {
     size_t tasks;
     atomic_size_t next_task;
     uint64_t workers_taken[POOL_THREADS_MAX / WORD_BITS];
-    size_t helpers, helpers_most;
+    atomic_size_t helpers; /* changed under the lock, but looked at without it */
+    size_t helpers_most;
     pthread_cond_t helpers_left;
 };
 
@@ -41,8 +46,10 @@ struct attn_pool {
     struct pool_job *first_job, **last_job_link;
     struct pool_region *regions;
     atomic_size_t jobs_waiting; /* helpers look at it between tasks, without the lock */
+    atomic_uint news; /* changes with every new job and region: threads that stay awake look at it, without the lock */
     size_t idle;
     bool is_ending;
+    bool has_own_processors; /* one for each thread */
     size_t threads;
     pthread_t thread[];
 };
@@ -111,22 +118,55 @@ static void help_region(attn_pool *pool, struct pool_region *region)
         pthread_cond_signal(&region->helpers_left);
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* For a moment, without the lock: until something is new. */
+static void stay_awake(attn_pool *pool)
+{
+    const unsigned seen = atomic_load_explicit(&pool->news, memory_order_relaxed);
+    pthread_mutex_unlock(&pool->lock);
+    const int64_t end = now_ns() + AWAKE_NS;
+    while (atomic_load_explicit(&pool->news, memory_order_relaxed) == seen && now_ns() < end)
+        sched_yield();
+    pthread_mutex_lock(&pool->lock);
+}
+
+/* For a moment: until the helpers of a region without tasks have left. */
+static void await_helpers(const attn_pool *pool, const struct pool_region *region)
+{
+    const int64_t end = now_ns() + AWAKE_NS;
+    while (pool->has_own_processors && atomic_load_explicit(&region->helpers, memory_order_relaxed) > 0 &&
+           now_ns() < end)
+        sched_yield();
+}
+
 /* The pool that this thread belongs to; a caller from outside is not to work beside the threads of all processors. */
 static _Thread_local const attn_pool *own_pool;
 
 static void *pool_thread(void *argument)
 {
     attn_pool *pool = argument;
+    bool had_work = false;
     own_pool = pool;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct pool_region *region = NULL;
         if (pool->first_job != NULL) {
             run_next_job(pool);
+            had_work = true;
         } else if ((region = region_to_help(pool)) != NULL) {
             help_region(pool, region);
+            had_work = true;
         } else if (pool->is_ending) {
             break;
+        } else if (had_work && pool->has_own_processors) {
+            had_work = false;
+            stay_awake(pool);
         } else {
             pool->idle++;
             pthread_cond_wait(&pool->work, &pool->lock);
@@ -168,6 +208,9 @@ static void spread_over_processors(attn_pool *pool)
         CPU_SET(cpu, &own);
         (void)pthread_setaffinity_np(pool->thread[thread++], sizeof own, &own);
     }
+    pthread_mutex_lock(&pool->lock);
+    pool->has_own_processors = true;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 attn_pool *attn_pool_create(size_t threads)
@@ -204,7 +247,7 @@ size_t attn_pool_threads(const attn_pool *pool)
     return pool->threads;
 }
 
-bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument)
+static bool submit_at(attn_pool *pool, bool is_first, void (*job)(void *argument), void *argument)
 {
     struct pool_job *node = malloc(sizeof *node);
     if (node == NULL)
@@ -212,12 +255,26 @@ bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argume
     *node = (struct pool_job){.job = job, .argument = argument};
     pthread_mutex_lock(&pool->lock);
     assert(!pool->is_ending);
-    *pool->last_job_link = node;
-    pool->last_job_link = &node->next;
+    struct pool_job **link = is_first ? &pool->first_job : pool->last_job_link;
+    node->next = *link;
+    *link = node;
+    if (node->next == NULL)
+        pool->last_job_link = &node->next;
     atomic_fetch_add_explicit(&pool->jobs_waiting, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool->news, 1, memory_order_relaxed);
     pthread_cond_signal(&pool->work);
     pthread_mutex_unlock(&pool->lock);
     return true;
+}
+
+bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument)
+{
+    return submit_at(pool, false, job, argument);
+}
+
+bool attn_pool_submit_first(attn_pool *pool, void (*job)(void *argument), void *argument)
+{
+    return submit_at(pool, true, job, argument);
 }
 
 /* Opens the region to helpers and wakes as many idle threads as there are tasks for. */
@@ -229,6 +286,7 @@ static void region_open(attn_pool *pool, struct pool_region *region)
     if (region->next != NULL)
         region->next->link = &region->next;
     pool->regions = region;
+    atomic_fetch_add_explicit(&pool->news, 1, memory_order_relaxed);
     size_t wanted = region->tasks;
     if (wanted > region->helpers_most)
         wanted = region->helpers_most;
@@ -272,6 +330,8 @@ static void pool_run(void *context, size_t tasks, attn_task *task, void *argumen
     size_t index = 0;
     while (is_member && region_take_task(&region, &index))
         task(argument, index, 0);
+    if (is_member)
+        await_helpers(pool, &region);
     region_close(pool, &region);
     pthread_cond_destroy(&region.helpers_left);
 }

@@ -8,7 +8,7 @@
 #ifndef CODEC_GLYPHS_H
 #define CODEC_GLYPHS_H
 
-#include "codec/blocks.h"
+#include "codec/arena_blocks.h"
 #include "codec/font_set.h"
 #include "codec/label.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "codec/blocks.h"
+#include "codec/arena_blocks.h"
 
 /* Takes the next bytes of the file; false ends the writing. */
 typedef bool png_sink(void *context, const void *bytes, size_t length);

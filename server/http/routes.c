@@ -12,6 +12,7 @@
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
+#include "service/gradients.h"
 #include "service/infer.h"
 
 static void answer_live(struct request *request)
@@ -99,6 +100,8 @@ enum {
 static const struct route routes[] = {
     {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true},
     {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true},
+    {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON},
+    {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},
@@ -189,15 +192,8 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 
 /* A path that ends in a slash stands for everything below it as well. */
 static const char *const planned[] = {
-    "/v1/attention/gradients",
-    "/v1/multi-head-attention/gradients",
-    "/v1/layers",
-    "/v1/layers/",
-    "/v2/repository/",
-    "/v2/models/attention/stats",
-    "/v2/models/stats",
-    "/metrics",
-    "/docs",
+    "/v1/layers",       "/v1/layers/", "/v2/repository/", "/v2/models/attention/stats",
+    "/v2/models/stats", "/metrics",    "/docs",
 };
 
 bool route_is_planned(struct text_span path)

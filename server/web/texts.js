@@ -169,7 +169,7 @@ export const TEXTS = {
   "check.steps": ["{n} steps, every number", "{n} adım, her sayı", "шагов: {n}, каждое число"],
   "check.sample": ["8 rows of the map", "haritanın 8 satırı", "8 строк карты"],
   "check.time": ["Computed in", "Hesaplama", "Вычисление"],
-  "check.round": ["Asked and answered in", "Soru ve yanıt", "Запрос и ответ"],
+  "check.round": ["Round trip", "Gidiş dönüş", "Туда и обратно"],
 };
 
 /** @param {string} wanted such as "tr-TR" */

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { tableOf } from "../../server/web/colour.js";
-import { choosePreset, openPage, settled } from "./support.mjs";
+import { choosePreset, focusGrid, openPage, settled } from "./support.mjs";
 
 const DOCS = new URL("../../docs/", import.meta.url).pathname;
 
@@ -63,9 +63,11 @@ export const cases = {
   async "pictures: those of the README"(stage) {
     if (!stage.update) return "kept (--update takes them anew)";
     mkdirSync(DOCS, { recursive: true });
-    for (const [name, preset, scheme, tab] of [["page-map", "causal", "light", "Map"], ["page-links", "cross", "dark", "Links"]]) {
-      const page = await openPage(stage, { colorScheme: scheme, viewport: { width: 1280, height: 900 } });
+    for (const [name, preset, scheme, tab] of [["page-map", "window", "light", "Map"], ["page-links", "causal", "dark", "Links"]]) {
+      const page = await openPage(stage, { colorScheme: scheme, viewport: { width: 1280, height: 960 } });
       await choosePreset(page, preset);
+      await focusGrid(page);
+      for (const key of ["PageDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
       await page.getByRole("tab", { name: tab }).click();
       await settled(page);
       await page.mouse.move(2, 2);

@@ -69,7 +69,7 @@ export async function openPage(stage, options = {}, path = "/") {
 /** Until something is shown and nothing is being computed any more. */
 export async function settled(page) {
   await page.waitForFunction(() => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage.busy"), null,
-    { timeout: 20000 });
+    { timeout: 30000 });
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 

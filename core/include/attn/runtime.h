@@ -51,8 +51,9 @@ attn_runtime attn_runtime_serial(const attn_kernel *kernel);
 /*
  * A fixed set of threads that runs jobs, and lets a running job spread itself over those that are idle. A queued job is
  * preferred to helping one that runs: many small requests take a thread each, a lone big one takes them all. A pool of
- * as many threads as the process may use processors binds each to one, so that a woken thread starts at once. NULL when
- * threads is 0 or the system has no more. All calls are safe from any thread.
+ * as many threads as the process may use processors binds each to one, so that a woken thread starts at once, and
+ * keeps it awake for some microseconds after its work. NULL when threads is 0 or the system has no more. All calls are
+ * safe from any thread.
  */
 attn_pool *attn_pool_create(size_t threads);
 /* Runs every job that was submitted, then ends the threads. No submit may follow. NULL is fine. */
@@ -60,6 +61,8 @@ void attn_pool_destroy(attn_pool *pool);
 size_t attn_pool_threads(const attn_pool *pool);
 /* Queues job(argument) for a thread of the pool; false without memory. The queue has no bound: the caller keeps one. */
 ATTN_MUST_CHECK bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument);
+/* The same, before all that waits: for short jobs that end what was begun. */
+ATTN_MUST_CHECK bool attn_pool_submit_first(attn_pool *pool, void (*job)(void *argument), void *argument);
 /* A runtime that spreads over the pool; usable from a job of the pool and from any other thread. */
 attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel);
 

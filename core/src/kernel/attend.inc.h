@@ -17,6 +17,7 @@
 #include "kernel/task.inc.h"
 #include "kernel/products.inc.h"
 #include "kernel/rows.inc.h"
+#include "kernel/gradient.inc.h"
 
 /* ---- a tile, and the task ---- */
 
@@ -264,6 +265,8 @@ static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
     }
     FN(finish_rows)(&task, 0, job->q_len);
 }
+
+#include "kernel/linear.inc.h"
 
 #undef PANEL
 #undef PANELS

@@ -1,6 +1,7 @@
 /*
  * instantiate.inc.h: one kernel: attend.inc.h in float and in double for the instruction set of the including file, which
- * defines KERNEL (its name), VECTOR_BYTES and REGISTER_ROWS (rows of the register tile).
+ * defines KERNEL (its name), VECTOR_BYTES, REGISTER_ROWS (rows of the register tile) and MULTIPLIES_FASTER (than the
+ * BLAS).
  */
 #include <assert.h>
 #include <math.h>
@@ -79,6 +80,11 @@ const attn_kernel JOIN2(attn_kernel, KERNEL) = {
     .partials_f64 = JOIN3(partials_bytes, KERNEL, f64),
     .scratch_f32 = JOIN3(scratch_bytes, KERNEL, f32),
     .scratch_f64 = JOIN3(scratch_bytes, KERNEL, f64),
+    .gradient_f32 = JOIN3(gradient_row, KERNEL, f32),
+    .gradient_f64 = JOIN3(gradient_row, KERNEL, f64),
+    .multiply_f32 = JOIN3(multiply, KERNEL, f32),
+    .multiply_f64 = JOIN3(multiply, KERNEL, f64),
+    .multiplies_faster = MULTIPLIES_FASTER,
     .exp_f32 = JOIN3(exp_all, KERNEL, f32),
     .exp_f64 = JOIN3(exp_all, KERNEL, f64),
 };

@@ -19,6 +19,11 @@ enum {
     SPLIT_KEYS = 4 * TILE_KEYS,      /* keys of a task for few queries: part of the result's bits too */
     CHUNK_ROWS_MAX = 22 * TILE_ROWS, /* query rows of a task: keys are packed once for all of them */
     PACK_BYTES = 1 << 20,            /* of packed keys at a time, and of packed values */
+    LINEAR_INNER = 256,   /* features of a projection that are summed in a row: part of the result's bits as well */
+    LINEAR_COLUMNS = 128, /* of a block of a projection, at the most */
+    LINEAR_ROWS = 264,    /* the same */
+    LINEAR_GROUP = 24,    /* a multiple of the rows of every register tile */
+    LINEAR_SCRATCH = 32 * LINEAR_INNER + LINEAR_ROWS * (LINEAR_INNER + 16), /* numbers: a panel of weights, and rows */
 };
 
 /* The maps that a kernel can fill while it goes. */
@@ -72,6 +77,42 @@ struct attn_heads_job {
 /* Task t of batch * heads * chunks (or splits), with scratch of scratch_bytes, aligned to ATTN_ALIGNMENT. */
 typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
 
+/*
+ * One row of a tile of the backward pass: arrays of n numbers of the compute type, with room for whole vectors beyond,
+ * whose content there does not matter.
+ */
+struct attn_gradient_row {
+    size_t n;
+    void *x;               /* q·k; becomes the weights as they meet v: after dropout, 0 where hidden */
+    void *g;               /* dO·v; becomes the gradient of scale q·k, 0 where hidden */
+    void *masked;          /* written: the gradient of the masked score; NULL: not wanted */
+    const void *added;     /* to the score after softcap; NULL: nothing */
+    const uint8_t *allow;  /* NULL: all */
+    const uint8_t *keep;   /* dropout's decisions; NULL: all are kept */
+    double scale, softcap; /* softcap 0: none */
+    double lse, delta;     /* of the row */
+    double gain;           /* of what dropout keeps */
+};
+
+/*
+ * A block of y = x W + b, of the kernel's type: x (rows, inner), y (rows, columns), b (columns) or NULL; at most
+ * LINEAR_ROWS by LINEAR_COLUMNS. Strides of rows in elements; of columns of W where the layout is out_in.
+ */
+struct attn_linear_block {
+    const void *x, *w, *bias;
+    void *y;
+    size_t rows, columns, inner;
+    size_t x_stride, w_stride, y_stride;
+    attn_layout layout;
+};
+
+/*
+ * Features first … first + LINEAR_INNER of a block, first a multiple of that. To be called for each run of them in
+ * order: the first writes y, the others add to it, the last adds b as well. A number of y is the same bits in whatever
+ * block. scratch has LINEAR_SCRATCH numbers, aligned to ATTN_ALIGNMENT.
+ */
+typedef void attn_multiply(const struct attn_linear_block *block, size_t first, void *scratch);
+
 struct attn_kernel {
     const char *name;
     attn_attend_task *attend_f32, *attend_f64;
@@ -81,6 +122,10 @@ struct attn_kernel {
     /* Few queries: bytes of job->partials. */
     size_t (*partials_f32)(const struct attn_heads_job *job);
     size_t (*partials_f64)(const struct attn_heads_job *job);
+    void (*gradient_f32)(const struct attn_gradient_row *row);
+    void (*gradient_f64)(const struct attn_gradient_row *row);
+    attn_multiply *multiply_f32, *multiply_f64;
+    bool multiplies_faster; /* than the BLAS on the same CPU */
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
     void (*exp_f32)(float *x, size_t n);
     void (*exp_f64)(double *x, size_t n);

@@ -130,9 +130,10 @@ static void FN(pack_values)(task_t *task, REAL *to, size_t block, size_t key0, s
             column += width;
         }
     }
+    const size_t beyond = FN(round_up)(keys, PANEL) - keys; /* of the last panel of keys; further ones are never read */
     for (size_t column = 0; column < task->v_columns;) {
         size_t width = task->v_columns - column >= PANEL ? PANEL : LANES;
-        memset(to + column * TILE_KEYS + keys * width, 0, (TILE_KEYS - keys) * width * sizeof(REAL));
+        memset(to + column * TILE_KEYS + keys * width, 0, beyond * width * sizeof(REAL));
         column += width;
     }
 }

@@ -211,7 +211,7 @@ static void FN(begin)(task_t *task, const struct attn_heads_job *job, size_t t, 
         task->first_row = part * job->chunk_rows;
         task->rows = FN(least)(job->q_len - task->first_row, job->chunk_rows);
     }
-    size_t rows = job->few_rows ? task->rows : FN(round_up)(task->rows, TILE_ROWS);
+    size_t rows = job->few_rows ? task->rows : FN(round_up)(task->rows, REGISTER_ROWS);
     memset(task->o, 0, rows * task->v_columns * sizeof(REAL));
     memset(task->row_sees_key, 0, rows);
     for (size_t r = 0; r < rows; r++) {

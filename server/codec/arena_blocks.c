@@ -1,8 +1,8 @@
 /*
- * blocks.c: free lists over an arena. Each block has a header that tells its class; the header keeps the alignment of
- * malloc.
+ * arena_blocks.c: free lists over an arena. Each block has a header that tells its class; the header keeps the
+ * alignment of malloc.
  */
-#include "codec/blocks.h"
+#include "codec/arena_blocks.h"
 
 #include <assert.h>
 #include <stdalign.h>

@@ -1,11 +1,11 @@
 /*
- * blocks.h: malloc, realloc and free over an arena, for libraries that free as they go (FreeType, libpng's zlib).
+ * arena_blocks.h: malloc, realloc and free over an arena, for libraries that free as they go (FreeType, libpng's zlib).
  *
  * Sizes are rounded up to a power of two; a freed block serves the next request of its size. All memory goes with the
  * arena. For one thread at a time, like the arena.
  */
-#ifndef CODEC_BLOCKS_H
-#define CODEC_BLOCKS_H
+#ifndef CODEC_ARENA_BLOCKS_H
+#define CODEC_ARENA_BLOCKS_H
 
 #include "attn/arena.h"
 

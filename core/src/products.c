@@ -1,0 +1,169 @@
+/* products.c: the large products of a layer as tasks, each a block of rows and columns. */
+#include "products.h"
+
+#include <string.h>
+
+#include "blas.h"
+#include "kernel/kernel.h"
+
+enum {
+    /* The BLAS rounds a row differently beside other rows: its blocks follow from the shape of one item alone. */
+    BLAS_ROWS = 128,
+    BLAS_COLUMNS = 256,
+    BLAS_INNER = 4096, /* so that a task takes milliseconds, and cancelling is noticed */
+    /* So that every thread gets several tasks, and they end together; few rows are read in longer runs of a weight's
+       row. */
+    KERNEL_COLUMNS = LINEAR_COLUMNS / 2,
+    KERNEL_FEW_ROWS = 48,
+    /* Rows for which transposing the weights costs more than all the rest. */
+    OUT_IN_FEW_ROWS = 2,
+};
+
+struct run {
+    struct attn_product *products;
+    size_t count, element;
+    attn_dtype compute;
+    attn_layout layout;
+    const attn_runtime *runtime;
+    attn_multiply *multiply; /* the kernel's */
+    char *scratch;
+};
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t blocks(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+size_t attn_products_scratch_bytes(attn_dtype compute)
+{
+    return LINEAR_SCRATCH * attn_dtype_bytes(compute);
+}
+
+static bool is_cancelled(const struct run *run)
+{
+    return run->runtime->is_cancelled != NULL && run->runtime->is_cancelled(run->runtime->cancel_context);
+}
+
+/* Element at (row, column) of y, and so on. */
+static char *at(const struct run *run, const char *base, size_t elements)
+{
+    return (char *)(uintptr_t)base + elements * run->element;
+}
+
+static const char *weight_at(const struct run *run, const struct attn_product *p, size_t feature, size_t column)
+{
+    const bool is_in_out = run->layout == ATTN_LAYOUT_IN_OUT;
+    return at(run, p->w, is_in_out ? feature * p->w_stride + column : column * p->w_stride + feature);
+}
+
+/* The bias, or 0, goes in first, and the product is added to it. */
+static void blas_block(const struct run *run, const struct attn_product *p, size_t row, size_t rows, size_t column)
+{
+    const size_t columns = smaller(p->columns - column, p->block_columns);
+    char *y = at(run, p->y, row * p->y_stride + column);
+    for (size_t r = 0; r < rows; r++)
+        if (p->bias != NULL)
+            memcpy(at(run, y, r * p->y_stride), at(run, p->bias, column), columns * run->element);
+        else
+            memset(at(run, y, r * p->y_stride), 0, columns * run->element);
+    for (size_t inner = 0; inner < p->inner && !is_cancelled(run); inner += BLAS_INNER)
+        attn_blas_multiply_add(run->compute, rows, columns, smaller(p->inner - inner, BLAS_INNER),
+                               at(run, p->x, row * p->inner + inner), p->inner, weight_at(run, p, inner, column),
+                               p->w_stride, run->layout, y, p->y_stride);
+}
+
+static void kernel_block(const struct run *run, const struct attn_product *p, size_t row, size_t rows, size_t column,
+                         char *scratch)
+{
+    const struct attn_linear_block block = {
+        .x = at(run, p->x, row * p->inner),
+        .w = weight_at(run, p, 0, column),
+        .bias = p->bias == NULL ? NULL : at(run, p->bias, column),
+        .y = at(run, p->y, row * p->y_stride + column),
+        .rows = rows,
+        .columns = smaller(p->columns - column, p->block_columns),
+        .inner = p->inner,
+        .x_stride = p->inner,
+        .w_stride = p->w_stride,
+        .y_stride = p->y_stride,
+        .layout = run->layout,
+    };
+    for (size_t first = 0; first < p->inner && !is_cancelled(run); first += LINEAR_INNER)
+        run->multiply(&block, first, scratch);
+}
+
+/* ---- tasks ---- */
+
+/* Rows of a block: of all items together for the kernel, in equal parts; of one item for the BLAS. */
+static void divide(const struct run *run, struct attn_product *p)
+{
+    const bool is_transposed = run->layout == ATTN_LAYOUT_OUT_IN;
+    p->by_kernel = run->multiply != NULL && !(is_transposed && p->rows <= OUT_IN_FEW_ROWS);
+    if (p->by_kernel) {
+        const size_t rows = p->batch * p->rows, parts = blocks(rows, LINEAR_ROWS);
+        p->block_rows = parts == 0 ? 1 : blocks(blocks(rows, parts), LINEAR_GROUP) * LINEAR_GROUP;
+        p->row_blocks = blocks(rows, p->block_rows);
+        p->block_columns = rows < KERNEL_FEW_ROWS ? LINEAR_COLUMNS : KERNEL_COLUMNS;
+    } else {
+        p->block_rows = BLAS_ROWS;
+        p->row_blocks = p->batch * blocks(p->rows, BLAS_ROWS);
+        p->block_columns = BLAS_COLUMNS;
+    }
+}
+
+/* The product that task index belongs to: the last one whose first task is not beyond it. */
+static const struct attn_product *find_product(const struct run *run, size_t index)
+{
+    size_t low = 0, high = run->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (run->products[middle].first_task <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &run->products[low];
+}
+
+static void product_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct attn_product *p = find_product(run, index);
+    const size_t part = index - p->first_task, across = blocks(p->columns, p->block_columns);
+    const size_t column = part % across * p->block_columns, row_block = part / across;
+    if (p->by_kernel) {
+        const size_t row = row_block * p->block_rows, rows = smaller(p->batch * p->rows - row, p->block_rows);
+        kernel_block(run, p, row, rows, column, run->scratch + worker * attn_products_scratch_bytes(run->compute));
+    } else {
+        const size_t each = blocks(p->rows, BLAS_ROWS), row = row_block % each * BLAS_ROWS;
+        blas_block(run, p, row_block / each * p->rows + row, smaller(p->rows - row, BLAS_ROWS), column);
+    }
+}
+
+void attn_products_run(struct attn_product *products, size_t count, attn_dtype compute, attn_layout layout,
+                       const attn_runtime *runtime, char *scratch)
+{
+    struct run run = {.products = products,
+                      .count = count,
+                      .element = attn_dtype_bytes(compute),
+                      .compute = compute,
+                      .layout = layout,
+                      .runtime = runtime,
+                      .scratch = scratch};
+    run.multiply = compute == ATTN_F32 ? runtime->kernel->multiply_f32 : runtime->kernel->multiply_f64;
+    if (!runtime->kernel->multiplies_faster)
+        run.multiply = NULL;
+    size_t tasks = 0;
+    for (size_t p = 0; p < count; p++) {
+        divide(&run, &products[p]);
+        products[p].first_task = tasks;
+        tasks += products[p].row_blocks * blocks(products[p].columns, products[p].block_columns);
+    }
+    if (tasks > 0)
+        runtime->run(runtime->context, tasks, product_task, &run);
+}

@@ -1,0 +1,36 @@
+/*
+ * products.h: the large products of a layer, y = x W + b, cut into tasks: by the kernel where its own is the faster
+ * one, by the BLAS elsewhere.
+ */
+#ifndef ATTN_PRODUCTS_H
+#define ATTN_PRODUCTS_H
+
+#include "attn/plan.h"
+#include "attn/runtime.h"
+
+/*
+ * x (batch, rows, inner) and y (batch, rows, y_stride), both without gaps between the items of the batch; the first
+ * columns numbers of each row of y are written. W as attn_layout says, its rows (in_out) or columns (out_in) w_stride
+ * apart; bias of columns numbers, or NULL.
+ */
+struct attn_product {
+    const char *x, *w, *bias;
+    char *y;
+    size_t batch, rows, columns, inner, w_stride, y_stride;
+    /* filled in by attn_products_run */
+    bool by_kernel;
+    size_t block_rows, block_columns, row_blocks, first_task;
+};
+
+/* Scratch bytes of a thread. */
+size_t attn_products_scratch_bytes(attn_dtype compute);
+
+/*
+ * All products, of the type compute and with weights of one layout, spread over the runtime. A row's numbers depend on
+ * rows and on the row itself, not on its neighbours, batch, or threads. scratch lends every thread its bytes. When it
+ * is cancelled, y is left in any state.
+ */
+void attn_products_run(struct attn_product *products, size_t count, attn_dtype compute, attn_layout layout,
+                       const attn_runtime *runtime, char *scratch);
+
+#endif
