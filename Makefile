@@ -68,11 +68,12 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
-# The server sees the core's public headers alone; tests of the core may look inside it.
 # The page is bundled while building, and page.c embeds what comes of it.
 PAGE := $(BUILD)/server/web
 PAGE_SRC := $(wildcard server/web/*.js server/web/*.css server/web/*.html)
 CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
+
+# The server sees the core's public headers alone; tests of the core may look inside it.
 cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
