@@ -161,7 +161,7 @@ bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, th
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)
 
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
-	$(Q)python3 bench/json.py --program $<
+	$(Q)python3 bench/json_text.py --program $<
 
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
