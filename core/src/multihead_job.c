@@ -89,3 +89,17 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }
+
+bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots)
+{
+    *slots = NULL;
+    if (selection->items == NULL)
+        return true;
+    size_t *place = attn_arena_take(arena, dimension, sizeof *place);
+    for (size_t i = 0; place != NULL && i < dimension; i++)
+        place[i] = SIZE_MAX;
+    for (size_t s = 0; place != NULL && s < selection->count; s++)
+        place[selection->items[s]] = s;
+    *slots = place;
+    return place != NULL;
+}
