@@ -407,11 +407,12 @@ static void write_wrapped(int fd, const char *text, int indent)
 
 void config_write_help(int fd)
 {
-    dprintf(fd, "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
-                "       attnd health [ready|live] [--setting value]...\n\n"
-                "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
-                "it\nanswers at all (live), and ends with 0 when it does.\n\n"
-                "A setting is a flag or an environment variable; the flag wins.\n\n");
+    dprintf(fd,
+            "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
+            "       attnd health [ready|live] [--setting value]...\n\n"
+            "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
+            "it\nanswers at all (live), and ends with 0 when it does.\n\n"
+            "A setting is a flag or an environment variable; the flag wins.\n\n");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[VARIABLE_MAX], right[128];
         describe(&settings[i], right, sizeof right);

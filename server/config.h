@@ -40,8 +40,8 @@ typedef enum { CONFIG_RUN, CONFIG_HEALTH, CONFIG_HELP, CONFIG_VERSION, CONFIG_RE
 
 /*
  * Reads the settings into *config. CONFIG_HEALTH: the server with these settings is to be asked for probe_path, rather
- * than started (`attnd health [ready|live] [--setting value]...`). CONFIG_REFUSED: message says which value is wrong and what would be right. argv[0]
- * is skipped; environment ends with NULL.
+ * than started (`attnd health [ready|live] [--setting value]...`). CONFIG_REFUSED: message says which value is wrong
+ * and what would be right. argv[0] is skipped; environment ends with NULL.
  */
 config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                            size_t message_size);
