@@ -2,7 +2,8 @@
 #
 #   MODE=release|sanitize|thread|coverage   what to build      WERROR=1   warnings are errors
 #   V=1                                     show commands      CFLAGS, LDFLAGS, CC … are yours and come last
-#   STATIC=1                                a server that needs no shared library (a libmicrohttpd without TLS is best)
+#   STATIC=1    a server that needs no shared library (its libmicrohttpd must have no TLS)
+#   STATIC=blas a server that has OpenBLAS in it, without the half of it that is for complex numbers
 
 MODE ?= release
 BUILD ?= build/$(MODE)
@@ -28,7 +29,8 @@ CFLAGS_CORE := $(call pkg,--cflags,$(PKGS_CORE))
 CFLAGS_SERVER := $(call pkg,--cflags,$(PKGS_SERVER))
 CFLAGS_TESTS := $(call pkg,--cflags,$(PKGS_TESTS))
 # The Fortran library is for LAPACK, of which we call nothing.
-LIBS_CORE := $(filter-out -lgfortran,$(call pkg,$(PKG_STATIC) --libs,$(PKGS_CORE))) -lm
+LIBS_CORE := $(patsubst -lopenblas,$(if $(STATIC),-l:libopenblas.a,-lopenblas),$(filter-out -lgfortran,\
+             $(call pkg,$(PKG_STATIC) --libs,$(PKGS_CORE)))) -lm
 LIBS_SERVER := $(call pkg,$(PKG_STATIC) --libs,$(PKGS_SERVER))
 LIBS_TESTS := $(call pkg,--libs,$(PKGS_TESTS))
 
@@ -131,7 +133,7 @@ $(SHARED): $(CORE_OBJ) $(BUILD)/libattn.map
 	$(Q)$(LINK) -shared -Wl,-soname,libattn.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/libattn.map $(LDFLAGS) \
 	    $(CORE_OBJ) $(LIBS_CORE) $(LDLIBS) -o $@
 
-# A static program would take in the kernels for complex numbers too, which are half of OpenBLAS.
+# Who links OpenBLAS's archive would take in the kernels for complex numbers too, which are half of OpenBLAS.
 $(BUILD)/unused_kernels.c: scripts/unused_kernels.sh
 	$(Q)mkdir -p $(@D)
 	$(Q)NM='$(NM)' scripts/unused_kernels.sh "$$($(CC) $(filter -L%,$(LIBS_CORE)) -print-file-name=libopenblas.a)" > $@
@@ -139,7 +141,7 @@ $(BUILD)/unused_kernels.c: scripts/unused_kernels.sh
 $(BUILD)/unused_kernels.o: $(BUILD)/unused_kernels.c
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(PKG_STATIC),$(BUILD)/unused_kernels.o) $(BUILD)/libattn.a
+$(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unused_kernels.o) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(if $(PKG_STATIC),-static-pie -Wl$(comma)--gc-sections,-pie) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a

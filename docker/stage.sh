@@ -111,7 +111,8 @@ copy_libraries() {
 }
 
 full() {
-    build /tmp/shared STATIC=0 ''
+    # OpenBLAS alone would be two thirds of the image as a shared library, half of that for complex numbers.
+    build /tmp/shared STATIC=blas ''
     mkdir -p "/image/usr/lib/$triplet"
     ln -s usr/lib /image/lib
     : > /tmp/owners
@@ -120,7 +121,7 @@ full() {
     [ "${loader%/*}" = /lib ] || ln -s usr/lib "/image${loader%/*}"
     cp -L "$(find_library "${loader##*/}")" "/image/usr/lib/${loader##*/}"
     # shellcheck disable=SC2046
-    furnish $(sort -u /tmp/owners)
+    furnish libopenblas-pthread-dev"$suffix" $(sort -u /tmp/owners)
 }
 
 "$1"
