@@ -64,8 +64,10 @@ CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
 SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/codec/*.c)
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
+JSON_BENCH_SRC := bench/json_bench.c
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(BENCH_SRC)
+LONG_SRC := $(wildcard tests/long/*.c)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC) $(JSON_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
            tests/support/*.h bench/*.h))
@@ -73,7 +75,11 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(if $(filter core/% bench/%,$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
+# The page is bundled while building, and page.c embeds what comes of it.
+PAGE := $(BUILD)/server/web
+PAGE_SRC := $(wildcard server/web/*.js server/web/*.css server/web/*.html)
+CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
+cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
@@ -86,8 +92,8 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors fuzz bench bench-peers headers \
-        layers tidy format format-check coverage install clean help FORCE
+.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz numbers bench bench-json \
+        bench-peers headers layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -120,6 +126,10 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json
+$(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
+
+$(PAGE)/page.html.gz: $(PAGE_SRC) scripts/bundle_page.sh scripts/bundle_modules.awk
+	$(Q)scripts/bundle_page.sh server/web $(PAGE)
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -147,11 +157,24 @@ $(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unu
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
+$(BUILD)/tests/long/numbers: $(addprefix $(BUILD)/,tests/long/numbers.o server/codec/number_read.o \
+    server/codec/number_write.o server/codec/powers_of_ten.o)
+	$(Q)$(LINK) $(LDFLAGS) $^ -lm $(LDLIBS) -o $@
+
+numbers: $(BUILD)/tests/long/numbers ## write every float32 and read it back (a minute or two)
+	$(Q)$<
+
 $(BUILD)/bench/core_bench: $(call obj,$(BENCH_SRC)) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@
 
-bench: $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
-	$(Q)python3 bench/run.py --program $< --json build/bench.json $(BENCH)
+$(BUILD)/bench/json_bench: $(call obj,$(JSON_BENCH_SRC)) $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
+	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)
+
+bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
+	$(Q)python3 bench/json_text.py --program $<
 
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
@@ -180,6 +203,9 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+
+test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
+	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
 
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)

@@ -12,6 +12,8 @@ static const size_t largest_count = (size_t)1 << 32; /* elements of any tensor: 
 
 static bool is_measurable(const bench_case *c)
 {
+    if (c->variant == VARIANT_GROUPED && (c->is_layer || c->heads % BENCH_GROUP != 0))
+        return false;
     const size_t sizes[] = {c->threads, c->batch, c->heads, c->q_len, c->kv_len, c->dim};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] == 0 || sizes[i] > LARGEST_DIMENSION)
@@ -28,7 +30,7 @@ static bool is_measurable(const bench_case *c)
 
 static bool read_variant(bench_case *c, const char *word)
 {
-    static const char *const words[] = {"", "alibi", "sinks", "documents"};
+    static const char *const words[] = {"", "alibi", "sinks", "documents", "grouped", "rope"};
     for (size_t v = 0; v < sizeof words / sizeof *words; v++)
         if (strcmp(word, words[v]) == 0) {
             c->variant = (bench_variant)v;
@@ -47,14 +49,20 @@ bool bench_case_read(bench_case *c, const char *text)
         !read_variant(c, variant))
         return false;
     c->is_layer = strcmp(kind, "layer") == 0;
+    c->is_gradients = strcmp(kind, "gradients") == 0;
     c->dtype = attn_dtype_from_name(dtype);
     c->is_causal = causal != 0;
     c->with_maps = maps != 0;
-    return (c->is_layer || strcmp(kind, "attention") == 0) && (c->dtype == ATTN_F32 || c->dtype == ATTN_F64) &&
-           is_measurable(c);
+    return (c->is_layer || c->is_gradients || strcmp(kind, "attention") == 0) &&
+           (c->dtype == ATTN_F32 || c->dtype == ATTN_F64) && is_measurable(c);
 }
 
 /* ---- data ---- */
+
+size_t bench_kv_heads(const bench_case *c)
+{
+    return c->variant == VARIANT_GROUPED ? c->heads / BENCH_GROUP : c->heads;
+}
 
 static attn_tensor shape_of(const bench_case *c, int rank, const size_t *shape)
 {
@@ -63,17 +71,21 @@ static attn_tensor shape_of(const bench_case *c, int rank, const size_t *shape)
 
 bool bench_stream_is_used(const bench_case *c, bench_stream stream)
 {
+    if (stream == STREAM_GRAD_OUTPUT)
+        return c->is_gradients;
     return c->is_layer ? stream == STREAM_Q || stream >= STREAM_W_Q : stream <= STREAM_V;
 }
 
 attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream)
 {
     const size_t features = c->heads * c->dim;
-    if (stream >= STREAM_W_Q)
+    const bool is_of_queries = stream == STREAM_Q || stream == STREAM_GRAD_OUTPUT;
+    if (stream >= STREAM_W_Q && stream <= STREAM_W_O)
         return shape_of(c, 2, (size_t[]){features, features});
     if (c->is_layer)
         return shape_of(c, 3, (size_t[]){c->batch, c->q_len, features});
-    return shape_of(c, 4, (size_t[]){c->batch, c->heads, stream == STREAM_Q ? c->q_len : c->kv_len, c->dim});
+    const size_t heads = is_of_queries ? c->heads : bench_kv_heads(c);
+    return shape_of(c, 4, (size_t[]){c->batch, heads, is_of_queries ? c->q_len : c->kv_len, c->dim});
 }
 
 static double value_at(bench_stream stream, size_t n)
@@ -89,7 +101,7 @@ static double value_at(bench_stream stream, size_t n)
 
 attn_tensor bench_stream_make(const bench_case *c, bench_stream stream)
 {
-    const double gain = stream >= STREAM_W_Q ? 1.0 / 16 : 2;
+    const double gain = stream >= STREAM_W_Q && stream <= STREAM_W_O ? 1.0 / 16 : 2;
     attn_tensor tensor = bench_stream_shape(c, stream);
     const size_t count = attn_tensor_count(&tensor);
     tensor.data = malloc(count * attn_dtype_bytes(c->dtype));

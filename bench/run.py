@@ -30,6 +30,7 @@ ELEMENT = {"float32": 4, "float64": 8}
 # digits of a float, so that peers are only held to those.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-11}
 PEER_TOLERANCE = 1e-4
+GROUP = 4  # query heads to a key head, of variant grouped
 DOCUMENTS = 8  # of the variant of that name: runs of one length, which lengths must be multiples of
 ANSWER_S = 120  # for one line
 PAUSE_S = 0.03  # before a contender's turn: threads of the one before may still spin, waiting for work
@@ -62,6 +63,7 @@ class Case:
             words = ["decode %d,%d,%d/%d,%d" % (self.batch, self.heads, self.q_len, self.kv_len, self.dim)]
         else:
             words = ["%d,%d,%d,%d" % (self.batch, self.heads, self.q_len, self.dim)]
+        words += ["gradients"] if self.kind == "gradients" else []
         words += ["causal"] if self.causal else []
         words += ["window %d" % self.window] if self.window else []
         words += [self.variant] if self.variant else []
@@ -83,7 +85,8 @@ class Case:
 
     def flops(self):
         """Multiplications and additions of the products, hidden pairs left out; exp and divisions are not counted."""
-        attention = 4 * self.batch * self.heads * self.pairs() * self.dim
+        products = 14 if self.kind == "gradients" else 4  # two forward, five backward; two operations for each number
+        attention = products * self.batch * self.heads * self.pairs() * self.dim
         features = self.heads * self.dim
         return attention + (8 * self.batch * self.q_len * features**2 if self.kind == "layer" else 0)
 
@@ -92,7 +95,10 @@ class Case:
         features = self.heads * self.dim
         numbers = 2 * self.batch * self.q_len * features
         numbers += self.batch * self.heads * self.q_len * self.kv_len if self.maps else 0
-        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * features
+        key_features = features // (GROUP if self.variant == "grouped" else 1)
+        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * key_features
+        if self.kind == "gradients":
+            numbers += 2 * self.batch * self.kv_len * features + self.batch * self.q_len * features
         return numbers * ELEMENT[self.dtype]
 
 
@@ -102,8 +108,11 @@ def all_cases(threads):
     def attention(batch, heads, length, dim, dtype="float32", **more):
         return Case("attention", dtype, threads, batch, heads, length, length, dim, **more)
 
-    def layer(features, heads, length):
-        return Case("layer", "float32", threads, 1, heads, length, length, features // heads, maps=1)
+    def layer(features, heads, length, **more):
+        return Case("layer", "float32", threads, 1, heads, length, length, features // heads, maps=1, **more)
+
+    def gradients(batch, heads, length, dim, dtype="float32", **more):
+        return Case("gradients", dtype, threads, batch, heads, length, length, dim, **more)
 
     def decode(batch, heads, kv_len, dim, dtype="float32", **more):
         return Case("attention", dtype, threads, batch, heads, 1, kv_len, dim, **more)
@@ -120,11 +129,16 @@ def all_cases(threads):
         attention(1, 8, 128, 64), attention(32, 8, 64, 64),
         decode(1, 8, 4096, 64), decode(1, 32, 4096, 128),
         layer(512, 8, 128), layer(512, 8, 512), layer(768, 12, 128), layer(768, 12, 512),
+        gradients(1, 8, 512, 64), gradients(1, 8, 512, 64, causal=1), gradients(1, 12, 1024, 64),
+        gradients(1, 8, 4096, 64), gradients(1, 8, 512, 64, "float64"),
         attention(1, 8, 512, 64, "float64"), attention(1, 8, 512, 64, "float64", maps=1),
         decode(1, 8, 4096, 64, "float64"),
+        attention(1, 8, 512, 64, causal=1, variant="grouped"), decode(1, 32, 4096, 128, variant="grouped"),
+        attention(1, 8, 512, 64, causal=1, variant="rope"), layer(512, 8, 512, variant="rope"),
     ]  # fmt: skip
 
 
+UNKNOWN_TO_OTHERS = {"grouped", "rope"}
 QUICK = {"1,8,512,64", "1,8,512,64 maps", "1,8,512,64 causal", "decode 1,8,1/4096,64", "layer d 512 h 8 len 128 maps"}
 
 
@@ -191,6 +205,8 @@ class Contender:
 
     def prepare(self, case):
         """Whether it can do the case at all."""
+        if case.variant in UNKNOWN_TO_OTHERS and self.name != "attnd":
+            return False
         self.start(case.threads)
         word, rest = self.process.ask("prepare " + case.line)
         if word != "ready":

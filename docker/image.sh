@@ -26,22 +26,39 @@ find_tool() {
 }
 
 tool=${TOOL:-$(find_tool)}
+[ -z "${PLATFORMS:-}" ] || [ "$tool" = docker ] || tool=buildah
+
+# build_with COMMAND…: one build of $variant; FLAGS is a list of words on purpose.
+build_with() {
+    # shellcheck disable=SC2086
+    "$@" -f docker/Dockerfile --target "$variant" --build-arg "VERSION=$version" --build-arg "REVISION=$revision" \
+        --build-arg "SOURCE_DATE_EPOCH=$epoch" ${BASE:+--build-arg "BASE=$BASE"} ${FLAGS:-} .
+}
+
+# buildah's --platform would want the base for the target, too; so the stages are told their target, and the result its
+# own processor.
+build_each_with_buildah() {
+    buildah manifest rm "$tag" >/dev/null 2>&1 || true
+    buildah manifest create "$tag" >/dev/null
+    for platform in $(echo "$PLATFORMS" | tr , ' '); do
+        arch=${platform#linux/}
+        build_with buildah build --format docker --timestamp "$epoch" --build-arg "TARGETARCH=$arch" -t "$tag-$arch"
+        container=$(buildah from --pull-never "$tag-$arch")
+        buildah config --arch "$arch" --os linux "$container"
+        buildah commit -q --format docker --timestamp "$epoch" --rm "$container" "$tag-$arch" >/dev/null
+        buildah manifest add --arch "$arch" --os linux "$tag" "$tag-$arch" >/dev/null
+    done
+}
+
 [ $# -gt 0 ] || set -- minimal
 for variant in "$@"; do
     tag=$image:$version
     [ "$variant" = minimal ] || tag=$tag-$variant
-    set -- -f docker/Dockerfile --target "$variant" --build-arg "VERSION=$version" --build-arg "REVISION=$revision" \
-        --build-arg "SOURCE_DATE_EPOCH=$epoch"
-    [ -z "${BASE:-}" ] || set -- "$@" --build-arg "BASE=$BASE"
-    [ -z "${PLATFORMS:-}" ] || set -- "$@" --platform "$PLATFORMS"
     case $tool,${PLATFORMS:-} in
-    docker,*) set -- docker buildx build --load "$@" -t "$tag" ;;
-    *,*,*) "$tool" manifest rm "$tag" >/dev/null 2>&1 || true
-        set -- "$tool" build --format docker --timestamp "$epoch" "$@" --manifest "$tag" ;;
-    *) set -- "$tool" build --format docker --timestamp "$epoch" "$@" -t "$tag" ;;
+    docker,) build_with docker buildx build --load -t "$tag" ;;
+    docker,*) build_with docker buildx build --load --platform "$PLATFORMS" -t "$tag" ;;
+    *,) build_with "$tool" build --format docker --timestamp "$epoch" -t "$tag" ;;
+    *) build_each_with_buildah ;;
     esac
-    # FLAGS is a list of words on purpose.
-    # shellcheck disable=SC2086
-    "$@" ${FLAGS:-} .
     echo "built $tag"
 done

@@ -421,6 +421,66 @@ static attn_status read_output_dims(const attn_request *request, attn_dims *dims
     return check_bias(output->bias, "/weights/output/bias", request->options.compute, 0, out, err);
 }
 
+/* ---- the gate, and the past ---- */
+
+static attn_status read_gate_dims(const attn_request *request, attn_dims *dims, attn_error *err)
+{
+    const attn_linear *gate = &request->weights.gate;
+    size_t features = 0;
+    if (gate->weight == NULL && gate->bias == NULL)
+        return ATTN_OK;
+    if (gate->weight == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "/weights/gate/weight", "weights.gate has a bias but no weight");
+    attn_status status = read_projection(gate, "gate", request, dims->d_query, dims->heads, &features, err);
+    if (status == ATTN_OK && features != 1 && features != dims->d_v)
+        return attn_fail(err, ATTN_ERR_SHAPE, "/weights/gate/weight",
+                         "the weight of gate gives %zu features a head, expected %zu (d_v), or 1", features, dims->d_v);
+    dims->d_gate = features;
+    return status;
+}
+
+/* (batch, kv_heads, past_len, d), or without the batch for a query of rank 2. */
+static attn_status check_past(const attn_tensor *past, const char *field, const attn_request *request,
+                              const attn_dims *dims, size_t past_len, size_t d, attn_error *err)
+{
+    attn_status status = check_tensor(past, field, request->options.compute, err);
+    const size_t wanted[4] = {dims->batch, dims->kv_heads, past_len, d};
+    const int skip = past->rank == 3 && dims->query_rank == 2 ? 1 : 0;
+    bool fits = past->rank == 4 - skip;
+    for (int axis = 0; fits && axis < past->rank; axis++)
+        fits = past->shape[axis] == wanted[axis + skip];
+    if (status != ATTN_OK || fits)
+        return status;
+    char message[160], expected[64];
+    snprintf(message, sizeof message, "%s must be (batch, kv_heads, past_len, d): %zu, %zu, %zu, %zu%s",
+             strrchr(field, '/') + 1, wanted[0], wanted[1], wanted[2], wanted[3],
+             dims->query_rank == 2 ? "; the batch may be left out" : "");
+    attn_shape_text(expected, sizeof expected, 4, wanted);
+    return fail_shapes(err, field, message, expected, past);
+}
+
+static attn_status read_past(const attn_request *request, attn_dims *dims, attn_error *err)
+{
+    const attn_tensor *key = request->inputs.past_key, *value = request->inputs.past_value;
+    if (key == NULL && value == NULL)
+        return ATTN_OK;
+    if (key == NULL || value == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, key == NULL ? "/inputs/past_key" : "/inputs/past_value",
+                         "past_key and past_value go together");
+    if (key->rank < 2)
+        return fail_shapes(err, "/inputs/past_key", "past_key must be (batch, kv_heads, past_len, d)", NULL, key);
+    const size_t past_len = key->shape[key->rank - 2];
+    attn_status status = check_past(key, "/inputs/past_key", request, dims, past_len, dims->d_k, err);
+    if (status == ATTN_OK)
+        status = check_past(value, "/inputs/past_value", request, dims, past_len, dims->d_v, err);
+    if (status == ATTN_OK && (past_len > attn_blas_max() || dims->kv_len > attn_blas_max() - past_len))
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs/past_key", "%zu past keys and %zu new ones are too many",
+                         past_len, dims->kv_len);
+    dims->past_len = past_len;
+    dims->kv_len += past_len;
+    return status;
+}
+
 static attn_status read_layer_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_weights *weights = &request->weights;
@@ -434,6 +494,8 @@ static attn_status read_layer_dims(const attn_request *request, attn_dims *dims,
             weights->qkv.weight != NULL ? read_fused_dims(request, dims, err) : read_separate_dims(request, dims, err);
     if (status == ATTN_OK)
         status = read_output_dims(request, dims, err);
+    if (status == ATTN_OK)
+        status = read_gate_dims(request, dims, err);
     return status;
 }
 
@@ -444,5 +506,7 @@ attn_status attn_dims_read(const attn_request *request, attn_dims *dims, attn_er
         status = read_lengths(request, dims, err);
     if (status == ATTN_OK)
         status = request->is_layer ? read_layer_dims(request, dims, err) : read_attention_dims(request, dims, err);
+    if (status == ATTN_OK)
+        status = read_past(request, dims, err);
     return status;
 }

@@ -180,12 +180,9 @@ static attn_status take_memory(struct run *run, const attn_runtime *runtime, att
     return run->key_is_seen == NULL || run->query_sees == NULL ? ATTN_ERR_NO_MEMORY : ATTN_OK;
 }
 
-static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
+attn_status attn_heads_list_empty(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
 {
-    size_t rows = job->batch * job->heads * job->q_len, tasks = tasks_of(job);
-    for (size_t t = 0; t < tasks; t++)
-        if (job->task_max_abs[t] > result->max_abs_score)
-            result->max_abs_score = job->task_max_abs[t];
+    size_t rows = job->batch * job->heads * job->q_len;
     for (size_t row = 0; row < rows; row++)
         result->rows_without_keys += job->row_is_empty[row];
     size_t listed =
@@ -199,6 +196,15 @@ static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, a
                 .b = row / job->q_len / job->heads, .h = row / job->q_len % job->heads, .i = row % job->q_len};
     result->empty_rows = list;
     return ATTN_OK;
+}
+
+static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
+{
+    size_t tasks = tasks_of(job);
+    for (size_t t = 0; t < tasks; t++)
+        if (job->task_max_abs[t] > result->max_abs_score)
+            result->max_abs_score = job->task_max_abs[t];
+    return attn_heads_list_empty(job, arena, result);
 }
 
 attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,

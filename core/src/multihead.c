@@ -1,14 +1,17 @@
-/* multihead.c: runs a plan: norm, projections, heads, output projection, residual, norm. */
+/* multihead.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm. */
 #include "attn/multihead.h"
 
 #include <string.h>
 
 #include "dropout.h"
+#include "gate.h"
 #include "heads.h"
+#include "linear.h"
 #include "multihead_job.h"
 #include "norm.h"
 #include "products.h"
 #include "projection.h"
+#include "qk.h"
 
 enum {
     /* Rows of tokens that one task normalises or adds. */
@@ -25,7 +28,9 @@ struct run {
     size_t element; /* bytes of one number */
     /* token-wise buffers: (batch, len, features) */
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
+    struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
     char *context;               /* of the heads, in the layout of context_operand */
+    char *gate, *gated;          /* gated is context without a gate */
     char *projected, *summed, *output;
     struct attn_product *products;
     size_t product_count;
@@ -168,52 +173,53 @@ static attn_status project(struct run *run)
     const attn_dims *d = &run->plan->dims;
     const attn_weights *weights = &run->request->weights;
     char *q = take(run, d->batch * d->q_len * d->heads * d->d_k);
-    char *k = take(run, d->batch * d->kv_len * d->kv_heads * d->d_k);
-    char *v = take(run, d->batch * d->kv_len * d->kv_heads * d->d_v);
-    if (q == NULL || k == NULL || v == NULL)
+    const size_t new_len = attn_new_len(d);
+    char *k = take(run, d->batch * new_len * d->kv_heads * d->d_k);
+    char *v = take(run, d->batch * new_len * d->kv_heads * d->d_v);
+    run->gate = take(run, d->batch * d->q_len * d->heads * d->d_gate);
+    if (q == NULL || k == NULL || v == NULL || run->gate == NULL)
         return no_memory(run, "queries, keys and values");
     attn_projection to_q = attn_projection_of(weights, d, PROJECT_Q), to_k = attn_projection_of(weights, d, PROJECT_K),
                     to_v = attn_projection_of(weights, d, PROJECT_V);
     run->product_count = 0;
     add_projection(run, &to_q, run->x_q, d->q_len, q);
-    add_projection(run, &to_k, run->x_k, d->kv_len, k);
-    add_projection(run, &to_v, run->x_v, d->kv_len, v);
+    add_projection(run, &to_k, run->x_k, new_len, k);
+    add_projection(run, &to_v, run->x_v, new_len, v);
+    if (d->d_gate > 0) {
+        attn_projection to_gate = attn_projection_of(weights, d, PROJECT_GATE);
+        add_projection(run, &to_gate, run->x_q, d->q_len, run->gate);
+    }
     run_products(run);
-    run->job.q = tokens_operand(q, d->heads, d->q_len, d->d_k);
-    run->job.k = tokens_operand(k, d->kv_heads, d->kv_len, d->d_k);
-    run->job.v = tokens_operand(v, d->kv_heads, d->kv_len, d->d_v);
+    run->q = tokens_operand(q, d->heads, d->q_len, d->d_k);
+    run->k = tokens_operand(k, d->kv_heads, new_len, d->d_k);
+    run->v = tokens_operand(v, d->kv_heads, new_len, d->d_v);
     return ATTN_OK;
 }
 
 static attn_status set_operands(struct run *run)
 {
     const attn_dims *d = &run->plan->dims;
-    if (run->request->is_layer)
-        return project(run);
+    attn_status status = ATTN_OK;
     bool by_heads = d->query_rank == 4;
-    run->job.q = (by_heads ? heads_operand : tokens_operand)(run->x_q, d->heads, d->q_len, d->d_k);
-    run->job.k = (by_heads ? heads_operand : tokens_operand)(run->x_k, d->kv_heads, d->kv_len, d->d_k);
-    run->job.v = (by_heads ? heads_operand : tokens_operand)(run->x_v, d->kv_heads, d->kv_len, d->d_v);
-    return ATTN_OK;
+    if (run->request->is_layer) {
+        status = project(run);
+    } else {
+        run->q = (by_heads ? heads_operand : tokens_operand)(run->x_q, d->heads, d->q_len, d->d_k);
+        run->k = (by_heads ? heads_operand : tokens_operand)(run->x_k, d->kv_heads, attn_new_len(d), d->d_k);
+        run->v = (by_heads ? heads_operand : tokens_operand)(run->x_v, d->kv_heads, attn_new_len(d), d->d_v);
+    }
+    run->job.q = run->q;
+    run->job.k = run->k;
+    run->job.v = run->v;
+    return status == ATTN_OK ? attn_qk_run(run->plan, run->request, run->runtime, run->arena, &run->job, run->err)
+                             : status;
 }
 
 /* ---- the heads ---- */
 
-/* position[item] = its place in the selection; SIZE_MAX where it is not selected. */
 static attn_status invert(struct run *run, const attn_selection *selection, size_t dimension, const size_t **slots)
 {
-    *slots = NULL;
-    if (selection->items == NULL)
-        return ATTN_OK;
-    size_t *place = attn_arena_take(run->arena, dimension, sizeof *place);
-    if (place == NULL)
-        return no_memory(run, "the selection");
-    for (size_t i = 0; i < dimension; i++)
-        place[i] = SIZE_MAX;
-    for (size_t s = 0; s < selection->count; s++)
-        place[selection->items[s]] = s;
-    *slots = place;
-    return ATTN_OK;
+    return attn_invert_selection(selection, dimension, run->arena, slots) ? ATTN_OK : no_memory(run, "the selection");
 }
 
 static attn_status take_map(struct run *run, attn_step step, int which)
@@ -315,26 +321,54 @@ static attn_status prepare_job(struct run *run)
     return status;
 }
 
+static attn_status run_heads(struct run *run)
+{
+    if (attn_is_linear(&run->request->options))
+        return attn_linear_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result, run->err);
+    return attn_heads_run(&run->job, run->runtime, run->arena, run->result, run->err);
+}
+
 /* ---- after the heads ---- */
+
+static void gate_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_dims *d = &run->plan->dims;
+    const size_t row = index * TOKEN_ROWS, width = d->heads * d->d_v * run->element;
+    const size_t rows = smaller(d->batch * d->q_len - row, TOKEN_ROWS);
+    attn_gate_rows(run->plan->compute, rows, d->heads, d->d_v, d->d_gate, run->context + row * width,
+                   run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
+}
+
+/* In place unless the context was asked for. */
+static attn_status gate_heads(struct run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    run->gated = run->context;
+    if (d->d_gate == 0)
+        return ATTN_OK;
+    if (wants(run, ATTN_STEP_CONTEXT) || wants(run, ATTN_STEP_CONCAT))
+        run->gated = take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (run->gated == NULL)
+        return no_memory(run, "the output gate");
+    spread(run, blocks(d->batch * d->q_len, TOKEN_ROWS), gate_task);
+    return ATTN_OK;
+}
 
 static attn_status project_output(struct run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_linear *output = &run->request->weights.output;
-    run->projected = run->context;
+    run->projected = run->gated;
     if (output->weight == NULL)
         return ATTN_OK;
     run->projected = take(run, d->batch * d->q_len * d->d_out);
     if (run->projected == NULL)
         return no_memory(run, "the output projection");
-    size_t inner = d->heads * d->d_v;
-    attn_projection projection = {.linear = output,
-                                  .slices = 1,
-                                  .columns = d->d_out,
-                                  .inner = inner,
-                                  .w_stride = run->request->weights.layout == ATTN_LAYOUT_IN_OUT ? d->d_out : inner};
+    attn_projection projection = attn_projection_of_output(&run->request->weights, d);
     run->product_count = 0;
-    add_projection(run, &projection, run->context, d->q_len, run->projected);
+    add_projection(run, &projection, run->gated, d->q_len, run->projected);
     run_products(run);
     return ATTN_OK;
 }
@@ -397,7 +431,7 @@ static attn_status finish(struct run *run)
 {
     const attn_options *options = &run->request->options;
     const size_t rows = run->plan->dims.batch * run->plan->dims.q_len, count = rows * run->plan->dims.d_out;
-    const bool projected_is_kept = wants(run, ATTN_STEP_PROJECTED) || run->projected == run->context;
+    const bool projected_is_kept = wants(run, ATTN_STEP_PROJECTED) || run->projected == run->gated;
     run->summed = run->projected;
     if (changes_sum(options) && projected_is_kept)
         run->summed = take(run, count);
@@ -492,11 +526,16 @@ static attn_tensor operand_view(const struct attn_operand *operand, const attn_t
 static void show_steps(struct run *run)
 {
     attn_tensor *step = run->result->step;
-    step[ATTN_STEP_Q] = operand_view(&run->job.q, &step[ATTN_STEP_Q]);
-    step[ATTN_STEP_K] = operand_view(&run->job.k, &step[ATTN_STEP_K]);
-    step[ATTN_STEP_V] = operand_view(&run->job.v, &step[ATTN_STEP_V]);
+    step[ATTN_STEP_Q] = operand_view(&run->q, &step[ATTN_STEP_Q]);
+    step[ATTN_STEP_K] = operand_view(&run->k, &step[ATTN_STEP_K]);
+    step[ATTN_STEP_V] = operand_view(&run->v, &step[ATTN_STEP_V]);
+    step[ATTN_STEP_Q_ROTATED] = operand_view(&run->job.q, &step[ATTN_STEP_Q_ROTATED]);
+    step[ATTN_STEP_K_ROTATED] = operand_view(&run->job.k, &step[ATTN_STEP_K_ROTATED]);
+    step[ATTN_STEP_PRESENT_KEY] = operand_view(&run->job.k, &step[ATTN_STEP_PRESENT_KEY]);
+    step[ATTN_STEP_PRESENT_VALUE] = operand_view(&run->job.v, &step[ATTN_STEP_PRESENT_VALUE]);
     step[ATTN_STEP_CONTEXT] = operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
     step[ATTN_STEP_CONCAT].data = run->context;
+    step[ATTN_STEP_GATED].data = run->gated;
     step[ATTN_STEP_PROJECTED].data = run->projected;
     step[ATTN_STEP_RESIDUAL].data = run->summed;
     if (run->plan->dims.query_rank == 4)
@@ -526,7 +565,9 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, co
     if (status == ATTN_OK)
         status = prepare_job(&run);
     if (status == ATTN_OK)
-        status = attn_heads_run(&run.job, runtime, arena, result, err);
+        status = run_heads(&run);
+    if (status == ATTN_OK)
+        status = gate_heads(&run);
     if (status == ATTN_OK)
         status = project_output(&run);
     if (status == ATTN_OK)

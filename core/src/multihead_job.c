@@ -1,8 +1,10 @@
 /* multihead_job.c: what a run will do and take, as far as plan and run must agree on it. */
 #include "multihead_job.h"
 
+#include "linear.h"
 #include "products.h"
 #include "projection.h"
+#include "qk.h"
 
 bool attn_is_pre_normed(const attn_options *options)
 {
@@ -11,7 +13,7 @@ bool attn_is_pre_normed(const attn_options *options)
 
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
 {
-    size_t slots = 1;
+    size_t slots = dims->d_gate == 0 ? 1 : 1 + attn_projection_of(&request->weights, dims, PROJECT_GATE).slices;
     for (int role = PROJECT_Q; request->is_layer && role <= PROJECT_V; role++)
         slots += attn_projection_of(&request->weights, dims, (attn_role)role).slices;
     return slots;
@@ -57,13 +59,28 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
 
 enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
 
+/* Behind the heads: an array for each stage there is, at the most. The last one is the output, when that is wanted. */
+static size_t token_numbers(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const attn_options *options = &request->options;
+    const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_out;
+    size_t stages = request->weights.output.weight != NULL;
+    stages += options->residual || (options->dropout > 0 && options->dropout_residual);
+    stages += options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
+    size_t numbers = context + stages * out;
+    if (d->d_gate > 0) /* the gate, and its product with concat */
+        numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
+    return attn_wants(options, ATTN_STEP_OUTPUT) ? numbers - (stages > 0 ? out : context) : numbers;
+}
+
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const size_t element = attn_dtype_bytes(plan->compute);
-    size_t numbers = 2 * d->batch * d->q_len * d->heads * d->d_v + 4 * d->batch * d->q_len * d->d_out;
+    size_t numbers = token_numbers(plan, request);
     if (request->is_layer)
-        numbers += d->batch * (d->q_len * d->heads * d->d_k + d->kv_len * d->kv_heads * (d->d_k + d->d_v));
+        numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v));
     if (attn_is_pre_normed(&request->options))
         numbers += d->batch * d->q_len * d->d_query;
     if (attn_needs_mean_source(request))
@@ -75,10 +92,27 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
     for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
         job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
-    plan->scratch_bytes = attn_heads_scratch_bytes(&job);
+    const bool is_linear = attn_is_linear(&request->options);
+    const size_t scratch = is_linear ? attn_linear_scratch_bytes(plan, request) : attn_heads_scratch_bytes(&job);
+    const size_t shared = is_linear ? attn_linear_shared_bytes(plan, request) : attn_heads_shared_bytes(&job);
+    plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
     if (request->is_layer)
         plan->scratch_bytes += attn_products_scratch_bytes(plan->compute);
-    plan->working_bytes = numbers * element + attn_heads_shared_bytes(&job) +
+    plan->working_bytes = numbers * element + shared + attn_qk_bytes(plan, request) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
+}
+
+bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots)
+{
+    *slots = NULL;
+    if (selection->items == NULL)
+        return true;
+    size_t *place = attn_arena_take(arena, dimension, sizeof *place);
+    for (size_t i = 0; place != NULL && i < dimension; i++)
+        place[i] = SIZE_MAX;
+    for (size_t s = 0; place != NULL && s < selection->count; s++)
+        place[selection->items[s]] = s;
+    *slots = place;
+    return place != NULL;
 }

@@ -1,4 +1,4 @@
-/* norm.c: LayerNorm and RMSNorm, row by row. */
+/* norm.c: LayerNorm, RMSNorm and the division by the length, row by row. */
 #include "norm.h"
 
 #include <math.h>
@@ -13,6 +13,14 @@ static struct row_scale measure(attn_norm_type type, double sum, double d)
     return (struct row_scale){.centre = type == ATTN_NORM_LAYER ? sum / d : 0, .factor = 0};
 }
 
+static double factor_of(attn_norm_type type, double squares, double d, double eps)
+{
+    if (type != ATTN_NORM_L2)
+        return 1 / sqrt(squares / d + eps);
+    const double length = sqrt(squares) > eps ? sqrt(squares) : eps;
+    return length > 0 ? 1 / length : 0; /* a row of zeros stays one */
+}
+
 static struct row_scale measure_f32(attn_norm_type type, const float *x, size_t d, double eps)
 {
     double sum = 0, squares = 0;
@@ -21,7 +29,7 @@ static struct row_scale measure_f32(attn_norm_type type, const float *x, size_t 
     struct row_scale scale = measure(type, sum, (double)d);
     for (size_t f = 0; f < d; f++)
         squares += ((double)x[f] - scale.centre) * ((double)x[f] - scale.centre);
-    scale.factor = 1 / sqrt(squares / (double)d + eps);
+    scale.factor = factor_of(type, squares, (double)d, eps);
     return scale;
 }
 
@@ -33,7 +41,7 @@ static struct row_scale measure_f64(attn_norm_type type, const double *x, size_t
     struct row_scale scale = measure(type, sum, (double)d);
     for (size_t f = 0; f < d; f++)
         squares += (x[f] - scale.centre) * (x[f] - scale.centre);
-    scale.factor = 1 / sqrt(squares / (double)d + eps);
+    scale.factor = factor_of(type, squares, (double)d, eps);
     return scale;
 }
 

@@ -3,6 +3,7 @@
  *
  *     LayerNorm(x) = (x - mean) / sqrt(variance + eps) * gain + shift      Ba, Kiros, Hinton, 2016, arXiv:1607.06450
  *     RMSNorm(x)   = x / sqrt(mean of squares + eps) * gain + shift        Zhang, Sennrich, 2019, arXiv:1910.07467
+ *     L2Norm(x)    = x / max(|x|, eps) * gain + shift                      torch.nn.functional.normalize
  */
 #ifndef ATTN_NORM_H
 #define ATTN_NORM_H

@@ -6,7 +6,10 @@
 #include <stdio.h>
 
 #include "dims.h"
+#include "linear.h"
 #include "multihead_job.h"
+#include "qk.h"
+#include "rope_check.h"
 
 /* What is finite in the request must be so in the type that computes; a softcap divides, so it must not become 0. */
 static attn_status check_float32(const attn_options *options, attn_error *err)
@@ -35,6 +38,8 @@ attn_status attn_options_check_numbers(const attn_options *options, attn_error *
         return attn_fail(err, ATTN_ERR_VALUE, "/options/dropout/p", "p must be from 0 to 1");
     if (options->norm != ATTN_NORM_NONE && !(options->norm_eps >= 0 && isfinite(options->norm_eps)))
         return attn_fail(err, ATTN_ERR_VALUE, "/options/norm/eps", "eps must be a finite number, 0 or more");
+    if (options->norm == ATTN_NORM_L2)
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/norm/type", "norm is layer or rms");
     return options->compute == ATTN_F32 ? check_float32(options, err) : ATTN_OK;
 }
 
@@ -65,7 +70,8 @@ static attn_status check_attention_options(const attn_request *request, attn_err
 {
     const attn_weights *w = &request->weights;
     if (attn_linear_is_given(&w->query) || attn_linear_is_given(&w->key) || attn_linear_is_given(&w->value) ||
-        attn_linear_is_given(&w->qkv) || attn_linear_is_given(&w->output) || attn_linear_is_given(&w->norm))
+        attn_linear_is_given(&w->qkv) || attn_linear_is_given(&w->output) || attn_linear_is_given(&w->norm) ||
+        attn_linear_is_given(&w->query_norm) || attn_linear_is_given(&w->key_norm) || attn_linear_is_given(&w->gate))
         return attn_fail(err, ATTN_ERR_FIELD, "/weights", "weights belong to multi-head attention");
     if (request->options.residual)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/residual", "residual belongs to multi-head attention");
@@ -83,6 +89,11 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
     const attn_options *options = &request->options;
     if (attn_wants(options, ATTN_STEP_PROJECTED) && request->weights.output.weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"projected\" needs weights.output");
+    if ((attn_wants(options, ATTN_STEP_Q_ROTATED) || attn_wants(options, ATTN_STEP_K_ROTATED)) &&
+        !attn_qk_is_changed(options))
+        return attn_fail(err, ATTN_ERR_FIELD, field, "\"q_rotated\" and \"k_rotated\" need options.rope or qk_norm");
+    if (attn_wants(options, ATTN_STEP_GATED) && request->weights.gate.weight == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "\"gated\" needs weights.gate");
     if (attn_wants(options, ATTN_STEP_RESIDUAL) && !options->residual)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"residual\" needs options.residual: true");
     if (attn_wants(options, ATTN_STEP_DROPPED) && !(options->dropout > 0 && options->dropout_attention))
@@ -134,6 +145,12 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
     const attn_dims *dims = &plan->dims;
     attn_status status =
         request->is_layer ? check_layer_options(request, dims, err) : check_attention_options(request, err);
+    if (status == ATTN_OK)
+        status = attn_qk_check(request, dims, err);
+    if (status == ATTN_OK)
+        status = attn_rope_check(request, plan, err);
+    if (status == ATTN_OK)
+        status = attn_linear_check(request, dims, err);
     if (status == ATTN_OK)
         status = check_wanted(request, err);
     if (status == ATTN_OK)

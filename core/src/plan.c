@@ -6,8 +6,10 @@
 
 #include "blas.h"
 #include "dims.h"
+#include "linear.h"
 #include "multihead_job.h"
 #include "options.h"
+#include "qk.h"
 #include "score_bias.h"
 
 static const char *const step_names[] = {
@@ -51,8 +53,12 @@ static void shape_steps(attn_plan *plan)
     const size_t context[4] = {d->batch, d->heads, d->q_len, d->d_v};
     const int skip = d->query_rank == 2 ? 1 : 0; /* no batch axis where the query has none */
     set_shape(plan, ATTN_STEP_Q, t, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_k});
-    set_shape(plan, ATTN_STEP_K, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_k});
-    set_shape(plan, ATTN_STEP_V, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_v});
+    set_shape(plan, ATTN_STEP_K, t, 4, (size_t[]){d->batch, d->kv_heads, attn_new_len(d), d->d_k});
+    set_shape(plan, ATTN_STEP_V, t, 4, (size_t[]){d->batch, d->kv_heads, attn_new_len(d), d->d_v});
+    set_shape(plan, ATTN_STEP_Q_ROTATED, t, 4, plan->step[ATTN_STEP_Q].shape);
+    set_shape(plan, ATTN_STEP_K_ROTATED, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_k});
+    set_shape(plan, ATTN_STEP_PRESENT_KEY, t, 4, plan->step[ATTN_STEP_K_ROTATED].shape);
+    set_shape(plan, ATTN_STEP_PRESENT_VALUE, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_v});
     for (int step = 0; step < ATTN_STEP_COUNT; step++)
         if (attn_step_is_map((attn_step)step))
             set_shape(plan, (attn_step)step, step == ATTN_STEP_MASK ? ATTN_BOOL : t, 4, map);
@@ -62,6 +68,7 @@ static void shape_steps(attn_plan *plan)
     set_shape(plan, ATTN_STEP_SINK, t, 3, context);
     set_shape(plan, ATTN_STEP_CONTEXT, t, 4, context);
     set_shape(plan, ATTN_STEP_CONCAT, t, 3 - skip, concat + skip);
+    set_shape(plan, ATTN_STEP_GATED, t, 3 - skip, concat + skip);
     set_shape(plan, ATTN_STEP_PROJECTED, t, 3 - skip, tokens + skip);
     set_shape(plan, ATTN_STEP_RESIDUAL, t, 3 - skip, tokens + skip);
     if (d->query_rank == 4)
@@ -114,21 +121,24 @@ static double flops_of_a_pair(const attn_request *request, const attn_mask *mask
 static void weigh_work(const attn_request *request, attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
-    const double queries = (double)d->batch * (double)d->q_len, keys = (double)d->batch * (double)d->kv_len;
+    const double queries = (double)d->batch * (double)d->q_len, keys = (double)d->batch * (double)attn_new_len(d);
     const double heads = (double)d->heads, kv_heads = (double)d->kv_heads, d_k = (double)d->d_k, d_v = (double)d->d_v;
     attn_flops *f = &plan->flops;
     if (request->is_layer)
         f->projections = product_flops(queries, (double)d->d_query, heads * d_k) +
                          product_flops(keys, (double)d->d_key, kv_heads * d_k) +
-                         product_flops(keys, (double)d->d_value, kv_heads * d_v);
-    const double pairs = attn_mask_pairs(&plan->mask);
-    f->attention = pairs * (2 * (d_k + d_v) + 8);
+                         product_flops(keys, (double)d->d_value, kv_heads * d_v) +
+                         product_flops(queries, (double)d->d_query, heads * (double)d->d_gate);
+    plan->pairs = attn_mask_pairs(&plan->mask);
+    const bool is_linear = attn_is_linear(&request->options);
+    f->attention = is_linear ? attn_linear_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
-    f->rest = queries * (double)d->d_out * 8;
+    f->rest = queries * (double)d->d_out * 8 + attn_qk_flops(plan, request);
+    f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
-    plan->time_flops =
-        (plan->total_flops + pairs * flops_of_a_pair(request, &plan->mask)) * (plan->compute == ATTN_F64 ? 2 : 1);
+    const double of_pairs = is_linear ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
+    plan->time_flops = (plan->total_flops + of_pairs) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
 /* Also when the tensors are empty, so that no loop over heads is long without data to justify it. */
@@ -176,7 +186,9 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
         status = weigh_results(plan, err);
     if (status != ATTN_OK)
         return status;
-    plan->scale = options->has_scale ? options->scale : 1 / sqrt((double)d->d_k);
+    const attn_mechanism *mechanism = &options->mechanism;
+    const bool has_no_scale = mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised;
+    plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)d->d_k);
     weigh_work(request, plan);
     attn_multihead_weigh(plan, request);
     return ATTN_OK;

@@ -49,7 +49,7 @@ static attn_projection fused_grouped(const attn_weights *weights, const attn_dim
 
 attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role)
 {
-    if (weights->qkv.weight != NULL)
+    if (weights->qkv.weight != NULL && role != PROJECT_GATE)
         return weights->qkv_order == ATTN_QKV_STACKED ? fused_stacked(weights, dims, role)
                                                       : fused_grouped(weights, dims, role);
     switch (role) {
@@ -57,8 +57,20 @@ attn_projection attn_projection_of(const attn_weights *weights, const attn_dims 
         return separate(&weights->query, weights->layout, dims->heads, dims->d_query, dims->d_k);
     case PROJECT_K:
         return separate(&weights->key, weights->layout, dims->kv_heads, dims->d_key, dims->d_k);
+    case PROJECT_GATE:
+        return separate(&weights->gate, weights->layout, dims->heads, dims->d_query, dims->d_gate);
     case PROJECT_V:
         break;
     }
     return separate(&weights->value, weights->layout, dims->kv_heads, dims->d_value, dims->d_v);
+}
+
+attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims)
+{
+    const size_t inner = dims->heads * dims->d_v;
+    return (attn_projection){.linear = &weights->output,
+                             .slices = 1,
+                             .columns = dims->d_out,
+                             .inner = inner,
+                             .w_stride = weights->layout == ATTN_LAYOUT_IN_OUT ? dims->d_out : inner};
 }

@@ -1,5 +1,6 @@
 /*
- * projection.h: how the weights of a layer turn tokens into queries, keys and values: which columns of which matrix.
+ * projection.h: how the weights of a layer turn tokens into queries, keys, values and gates: which columns of which
+ * matrix.
  *
  * Separate, per-head and fused weights all become a few slices: columns of a weight matrix that give neighbouring
  * columns of the projected tokens. plan.c checks the shapes, multihead.c multiplies.
@@ -9,7 +10,7 @@
 
 #include "attn/plan.h"
 
-typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V } attn_role;
+typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
 
 /*
  * Slices of a role: slices pieces, of columns columns each; piece s gives columns s * columns … of the projected
@@ -26,5 +27,8 @@ typedef struct {
 
 /* The slices of a role, from weights that the plan has checked against dims. */
 attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role);
+
+/* The output projection, of rank 2 or 3: one slice either way. */
+attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims);
 
 #endif

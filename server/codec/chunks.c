@@ -4,8 +4,8 @@
  */
 #include "codec/chunks.h"
 
+#include <assert.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,11 +35,17 @@ static void link_chunk(struct chunks *chunks, struct chunk *chunk)
     chunks->last = chunk;
 }
 
+static void count_bytes(struct chunks *chunks, size_t bytes)
+{
+    bool is_unknown = chunks->total_bytes == CHUNKS_LENGTH_UNKNOWN || bytes == CHUNKS_LENGTH_UNKNOWN;
+    chunks->total_bytes = is_unknown ? CHUNKS_LENGTH_UNKNOWN : chunks->total_bytes + bytes;
+}
+
 /* Twice the last one, header included, within bounds; what is wanted when that is more, or when memory is short. */
 static struct chunk *add_chunk(struct chunks *chunks, size_t want)
 {
     size_t bytes = CHUNK_BYTES_FIRST;
-    if (chunks->last != NULL)
+    if (chunks->last != NULL && chunks->last->data != NULL)
         bytes = chunks->last->capacity < CHUNK_BYTES_MAX / 2 ? 2 * (chunks->last->capacity + sizeof(struct chunk))
                                                              : CHUNK_BYTES_MAX;
     size_t usual = bytes - sizeof(struct chunk);
@@ -67,7 +73,20 @@ void chunks_commit(struct chunks *chunks, size_t used)
     if (!chunks->is_ok || chunks->last == NULL)
         return;
     chunks->last->length += used;
-    chunks->total_bytes += used;
+    count_bytes(chunks, used);
+}
+
+void chunks_defer(struct chunks *chunks, const struct deferred *deferred)
+{
+    assert(chunks->may_defer);
+    struct chunk *chunk = chunks->is_ok ? attn_arena_take(chunks->arena, 1, sizeof *chunk) : NULL;
+    chunks->is_ok = chunk != NULL;
+    if (chunk == NULL)
+        return;
+    *chunk = (struct chunk){.deferred = deferred};
+    link_chunk(chunks, chunk);
+    chunks->has_deferred = true;
+    count_bytes(chunks, deferred->total_bytes);
 }
 
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length)
@@ -96,11 +115,12 @@ void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length)
     chunk->data = (char *)(uintptr_t)bytes; /* full from the beginning, so never written */
     chunk->length = chunk->capacity = length;
     link_chunk(chunks, chunk);
-    chunks->total_bytes += length;
+    count_bytes(chunks, length);
 }
 
 char *chunks_join(const struct chunks *chunks)
 {
+    assert(!chunks->has_deferred);
     char *text = chunks->is_ok ? attn_arena_take(chunks->arena, chunks->total_bytes + 1, 1) : NULL;
     if (text == NULL)
         return NULL;
@@ -207,7 +227,8 @@ void chunks_append(struct chunks *chunks, struct chunks *tail)
         else
             chunks->last->next = tail->first;
         chunks->last = tail->last;
-        chunks->total_bytes += tail->total_bytes;
+        chunks->has_deferred |= tail->has_deferred;
+        count_bytes(chunks, tail->total_bytes);
     }
     *tail = chunks_begin(tail->arena);
 }

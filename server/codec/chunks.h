@@ -1,23 +1,42 @@
 /*
- * chunks.h: text or bytes that grow in an arena as a list of chunks, ready to be sent in order.
+ * chunks.h: text or bytes that grow in an arena as a list of chunks, ready to be sent in order; large parts may be left
+ * to be written while the answer is sent (stream.h).
  */
 #ifndef CODEC_CHUNKS_H
 #define CODEC_CHUNKS_H
 
+#include <stdint.h>
+
 #include "attn/arena.h"
+
+/*
+ * A part that is not written yet: pieces that any thread may write, in any order, as long as the arena lives. write
+ * stores piece index at to, at most piece_bytes_max bytes, and returns how many.
+ */
+struct deferred {
+    size_t (*write)(const void *context, size_t index, char *to);
+    const void *context;
+    size_t pieces, piece_bytes_max;
+    size_t total_bytes; /* of all pieces; CHUNKS_LENGTH_UNKNOWN when only writing tells */
+};
+
+#define CHUNKS_LENGTH_UNKNOWN SIZE_MAX
 
 struct chunk {
     struct chunk *next;
-    char *data;
+    char *data; /* NULL: deferred stands here */
     size_t length, capacity;
+    const struct deferred *deferred;
 };
 
 /* Everything lives in arena. Once a write failed, all later ones do nothing and is_ok stays false. */
 struct chunks {
     attn_arena *arena;
     struct chunk *first, *last;
-    size_t total_bytes;
+    size_t total_bytes; /* CHUNKS_LENGTH_UNKNOWN once a part of unknown length was deferred */
     bool is_ok;
+    bool may_defer; /* whoever sends these chunks writes what is deferred; set before anything is appended */
+    bool has_deferred;
 };
 
 struct chunks chunks_begin(attn_arena *arena);
@@ -28,12 +47,14 @@ void chunks_commit(struct chunks *chunks, size_t used);
 void chunks_text(struct chunks *chunks, const char *text);
 /* Appends bytes without copying them: they must stay as they are, as long as the chunks are used. */
 void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length);
-/* All of it as one terminated text in the arena; NULL without memory. */
+/* All of it, nothing deferred, as one terminated text in the arena; NULL without memory. */
 char *chunks_join(const struct chunks *chunks);
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length);
 void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* text as a JSON string with quotes: escapes controls, quote, backslash; the bytes must be UTF-8 (else U+FFFD). */
 void chunks_json_string(struct chunks *chunks, const char *text);
+/* The part that follows. deferred and its context live in the arena. Only if may_defer. */
+void chunks_defer(struct chunks *chunks, const struct deferred *deferred);
 /* Moves all chunks of tail behind those of chunks; both must share the arena or outlive it. tail is then empty. */
 void chunks_append(struct chunks *chunks, struct chunks *tail);
 

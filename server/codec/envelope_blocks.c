@@ -63,16 +63,6 @@ static attn_status decode_random_blocks(struct decoder *decoder, const struct no
     return status;
 }
 
-/* uint64_t */
-static attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
-{
-    int64_t seed = 0;
-    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
-    if (status == ATTN_OK)
-        *(uint64_t *)to = (uint64_t)seed;
-    return status;
-}
-
 /* The name chose the table that it stands in. */
 static attn_status decode_nothing(struct decoder *decoder, const struct node *node, void *to)
 {

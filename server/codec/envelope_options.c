@@ -3,14 +3,18 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "attn/gradient.h"
 #include "codec/envelope_parts.h"
 
 #define COUNT(items)  (sizeof(items) / sizeof(items)[0])
 #define OPTION(field) offsetof(struct envelope, request.options.field)
 
 enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
+
+static const double DEFAULT_QK_NORM_EPS = 1e-5, DEFAULT_L2_EPS = 1e-12;
 
 /* size_t */
 static attn_status decode_head_count(struct decoder *decoder, const struct node *node, void *to)
@@ -74,6 +78,33 @@ static attn_status decode_norm(struct decoder *decoder, const struct node *node,
     return decode_members(decoder, node, members, COUNT(members), options);
 }
 
+/* attn_norm_type */
+static attn_status decode_qk_norm_type(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const char *const words[] = {"rms", "layer", "l2"};
+    static const attn_norm_type types[] = {ATTN_NORM_RMS, ATTN_NORM_LAYER, ATTN_NORM_L2};
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *(attn_norm_type *)to = types[index];
+    return status;
+}
+
+/* attn_options: qk_norm, qk_norm_eps */
+static attn_status decode_qk_norm(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"type", decode_qk_norm_type, offsetof(attn_options, qk_norm), MEMBER_ALWAYS},
+        {"eps", decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
+    };
+    attn_options *options = to;
+    options->qk_norm = ATTN_NORM_RMS;
+    attn_status status = decode_members(decoder, node, members, COUNT(members), options);
+    if (options->qk_norm_eps == 0)
+        options->qk_norm_eps = options->qk_norm == ATTN_NORM_L2 ? DEFAULT_L2_EPS : DEFAULT_QK_NORM_EPS;
+    return status;
+}
+
 /* attn_options: alibi, alibi_slopes */
 static attn_status decode_alibi(struct decoder *decoder, const struct node *node, void *to)
 {
@@ -119,16 +150,6 @@ static attn_status decode_probability(struct decoder *decoder, const struct node
         return node_fail_value(decoder, node, wanted);
     *(double *)to = value;
     return ATTN_OK;
-}
-
-/* uint64_t */
-static attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
-{
-    int64_t seed;
-    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
-    if (status == ATTN_OK)
-        *(uint64_t *)to = (uint64_t)seed;
-    return status;
 }
 
 /* attn_options: dropout_attention, dropout_residual */
@@ -183,28 +204,12 @@ static attn_status decode_compute(struct decoder *decoder, const struct node *no
     return status;
 }
 
-/* Only softmax for now, which needs no note. */
-static attn_status decode_mechanism(struct decoder *decoder, const struct node *node, void *to)
-{
-    static const char *const words[] = {"softmax", "linear", "performer"};
-    (void)to;
-    size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
-    if (status == ATTN_OK && index > 0)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "\"%s\" is not implemented yet", words[index]);
-    return status;
-}
-
 static attn_status decode_step(struct decoder *decoder, const struct node *node, uint32_t *want)
 {
     static const char *const words[] = {
 #define STEP_NAME(code, name) name,
         ATTN_STEP_LIST(STEP_NAME)
 #undef STEP_NAME
-            "q_rotated",
-        "k_rotated",
-        "present_key",
-        "present_value",
     };
     static const attn_step last = ATTN_STEP_COUNT;
     if (!json_is_string(node->json))
@@ -220,21 +225,49 @@ static attn_status decode_step(struct decoder *decoder, const struct node *node,
     return decode_word(decoder, node, words, (size_t)last, &(size_t){0});
 }
 
-/* uint32_t: a bit for each step */
+/* On an endpoint for gradients: "query" or "weights.query.weight", with "inputs." in front or without. */
+static attn_gradient gradient_named(const char *name)
+{
+    char path[48];
+    const attn_gradient gradient = attn_gradient_from_name(name);
+    snprintf(path, sizeof path, "inputs.%s", name);
+    return gradient != ATTN_GRADIENT_COUNT ? gradient : attn_gradient_from_name(path);
+}
+
+/* struct envelope: a step that is wanted, or something to differentiate by */
+static attn_status decode_wanted(struct decoder *decoder, const struct node *node, struct envelope *envelope)
+{
+    const char *name = json_string_value(node->json);
+    if (!envelope_is_gradients(decoder->kind) || !name)
+        return decode_step(decoder, node, &envelope->request.options.want);
+    const attn_gradient gradient = gradient_named(name);
+    if (gradient != ATTN_GRADIENT_COUNT) {
+        envelope->of |= (uint32_t)1 << gradient;
+        return ATTN_OK;
+    }
+    if (attn_step_from_name(name) == ATTN_STEP_COUNT)
+        return node_fail_value(decoder, node,
+                               "the path of something to differentiate by, such as \"query\", \"masks.bias\" or "
+                               "\"weights.query.weight\", or the name of a step");
+    return decode_step(decoder, node, &envelope->request.options.want);
+}
+
+/* struct envelope: a bit for each step, and for each gradient */
 static attn_status decode_return(struct decoder *decoder, const struct node *node, void *to)
 {
     struct node list;
     attn_status status = decode_list(decoder, node, "a list of names of steps", &list);
     if (status != ATTN_OK)
         return status;
-    uint32_t want = 0;
+    struct envelope *envelope = to;
+    uint32_t *want = &envelope->request.options.want;
+    *want = 0;
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
         struct node element = node_element(&list, i);
-        status = decode_step(decoder, &element, &want);
+        status = decode_wanted(decoder, &element, envelope);
     }
-    if (status == ATTN_OK && want == 0)
+    if (status == ATTN_OK && *want == 0 && envelope->of == 0)
         status = node_fail(decoder, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
-    *(uint32_t *)to = want;
     json_decref(list.json);
     return status;
 }
@@ -345,12 +378,14 @@ static const struct member options_members[] = {
     {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"softcap", decode_positive, OPTION(softcap), MEMBER_ALWAYS},
     {"residual", decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
+    {"rope", decode_rope, OPTION(rope), MEMBER_ALWAYS},
+    {"qk_norm", decode_qk_norm, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
     {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
     {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
-    {"mechanism", decode_mechanism, 0, MEMBER_ALWAYS},
-    {"return", decode_return, OPTION(want), MEMBER_ALWAYS},
+    {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
+    {"return", decode_return, 0, MEMBER_ALWAYS},
     {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
     {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
     {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
@@ -360,11 +395,9 @@ static const struct member options_members[] = {
     {"top_k", decode_top_k, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
     {"dtype", decode_map_dtype, offsetof(struct envelope, reduction), MEMBER_ALWAYS},
     {"view", decode_view, 0, MEMBER_ALWAYS},
-    {.name = "rope", .scope = MEMBER_LATER},
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
-    {.name = "qk_norm", .scope = MEMBER_LATER},
     {.name = "profile", .scope = MEMBER_LATER},
 };
 

@@ -13,7 +13,8 @@ decode_function decode_flags;         /* bool */
 decode_function decode_flags_or_one;
 decode_function decode_counts; /* int64 */
 decode_function decode_counts_or_one;
-decode_function decode_ids; /* int64, one for each token */
+decode_function decode_reals; /* float64 */
+decode_function decode_ids;   /* int64, one for each token */
 
 /* Whether elements of type from may become dtype at all; node is the dtype of a tensor, or a whole attachment. */
 attn_status check_kind(struct decoder *decoder, const struct node *node, attn_dtype dtype, attn_dtype from);
@@ -26,12 +27,14 @@ attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count);
 attn_status decode_attached(struct decoder *decoder, const struct node *node,
                             const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor);
 
-decode_function decode_inputs;  /* attn_inputs */
-decode_function decode_weights; /* attn_weights */
-decode_function decode_masks;   /* attn_masks */
-decode_function decode_blocks;  /* attn_blocks */
-decode_function decode_options; /* struct envelope */
-decode_function decode_tokens;  /* struct envelope: its inputs are decoded, the labels are counted against them */
+decode_function decode_inputs;    /* struct envelope */
+decode_function decode_weights;   /* attn_weights */
+decode_function decode_masks;     /* attn_masks */
+decode_function decode_blocks;    /* attn_blocks */
+decode_function decode_options;   /* struct envelope */
+decode_function decode_rope;      /* attn_rope */
+decode_function decode_mechanism; /* attn_mechanism */
+decode_function decode_tokens;    /* struct envelope: its inputs are decoded, the labels are counted against them */
 
 /* envelope_shown.c: struct envelope_reduction, except where another type is told. */
 decode_function decode_pool;

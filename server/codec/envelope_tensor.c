@@ -313,6 +313,11 @@ attn_status decode_tensor_or_one(struct decoder *decoder, const struct node *nod
     return decode_any(decoder, node, *decoder->compute, true, to);
 }
 
+attn_status decode_reals(struct decoder *decoder, const struct node *node, void *to)
+{
+    return decode_any(decoder, node, ATTN_F64, false, to);
+}
+
 attn_status decode_flags(struct decoder *decoder, const struct node *node, void *to)
 {
     return decode_any(decoder, node, ATTN_BOOL, false, to);

@@ -112,12 +112,13 @@ static attn_status decode_labels(struct decoder *decoder, const struct node *nod
 
 /* Positions and batch items of an input stand in its last dimension but one and, from rank 3 on, in its first. */
 static attn_status check_labels(struct decoder *decoder, const struct node *parent, const char *name,
-                                const struct envelope_tokens *tokens, const attn_tensor *input)
+                                const struct envelope_tokens *tokens, const attn_tensor *input, const attn_tensor *past)
 {
     if (!tokens->json || input->rank < 2)
         return ATTN_OK;
     struct node node = node_member(parent, name);
-    size_t length = input->shape[input->rank - 2], batch = input->rank > 2 ? input->shape[0] : 1;
+    size_t past_len = past && past->rank > 1 ? past->shape[past->rank - 2] : 0;
+    size_t length = past_len + input->shape[input->rank - 2], batch = input->rank > 2 ? input->shape[0] : 1;
     if (tokens->count != length)
         return node_fail(decoder, &node, ATTN_ERR_SHAPE, "has %zu labels for %zu positions", tokens->count, length);
     if (tokens->batch > 0 && tokens->batch != batch)
@@ -135,10 +136,11 @@ attn_status decode_tokens(struct decoder *decoder, const struct node *node, void
     const attn_inputs *inputs = &envelope->request.inputs;
     attn_status status = decode_members(decoder, node, members, COUNT(members), envelope);
     if (status == ATTN_OK)
-        status = check_labels(decoder, node, "query", &envelope->query_tokens, inputs->query);
+        status = check_labels(decoder, node, "query", &envelope->query_tokens, inputs->query, NULL);
     if (status == ATTN_OK)
-        status = check_labels(decoder, node, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query);
-    if (status == ATTN_OK && !envelope->key_tokens.json && !inputs->key)
+        status = check_labels(decoder, node, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query,
+                              inputs->past_key);
+    if (status == ATTN_OK && !envelope->key_tokens.json && !inputs->key && !inputs->past_key)
         envelope->key_tokens = envelope->query_tokens;
     return status;
 }

@@ -47,7 +47,7 @@ struct node {
 /* Decodes node into *to, whose type the function's comment tells. */
 typedef attn_status decode_function(struct decoder *decoder, const struct node *node, void *to);
 
-enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_LATER };
+enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_OF_GRADIENTS, MEMBER_LATER };
 
 struct member {
     const char *name;
@@ -96,6 +96,7 @@ attn_status decode_list(struct decoder *decoder, const struct node *node, const 
 
 decode_function decode_bool;     /* bool */
 decode_function decode_positive; /* double, finite and above 0 */
+decode_function decode_seed;     /* uint64_t */
 attn_status decode_number(struct decoder *decoder, const struct node *node, const char *wanted, double *value);
 /* An integer from low to high. */
 attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value);

@@ -156,11 +156,15 @@ static int floor_log10(int e, bool three_quarters)
 }
 
 /* The result of a scaling: its integer part, made odd when anything was cut off, so that comparisons stay right. */
+static inline uint64_t odd_when_cut(wide_product product)
+{
+    return (uint64_t)(product >> 64) | ((uint64_t)product > UINT64_C(0x1FFFFFFFF));
+}
+
 static uint64_t scale_f32(const struct power_of_ten *ten, uint64_t value)
 {
     uint64_t rounded_up = ten->high + (ten->low != 0);
-    wide_product product = multiply_wide(rounded_up, value);
-    return (uint64_t)(product >> 64) | ((uint32_t)(product >> 32) > 1);
+    return odd_when_cut(multiply_wide(rounded_up, value));
 }
 
 static uint64_t scale_f64(const struct power_of_ten *ten, uint64_t value)
@@ -195,21 +199,184 @@ static inline struct decimal find_shortest(struct binary value, scale_function *
     return (struct decimal){candidate + (change & (0 - (uint64_t)is_shorter)), k + is_shorter};
 }
 
-char *number_write_f32(char *to, float value)
+/* Zero, the powers of two, where the interval is lopsided, and what is below all normal numbers. */
+static __attribute__((noinline)) char *put_uncommon_f32(char *to, uint32_t bits)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    *to = '-';
-    to += bits >> 31;
     uint32_t exponent = bits >> 23 & 0xFF, fraction = bits & 0x7FFFFF;
-    if (exponent == 0 && fraction == 0) {
-        *to = '0';
-        return to + 1;
-    }
     struct binary binary = {fraction, 1 - 150, false};
     if (exponent != 0)
         binary = (struct binary){fraction | 1u << 23, (int)exponent - 150, fraction == 0 && exponent > 1};
     return put_decimal(to, find_shortest(binary, scale_f32));
+}
+
+/*
+ * The same as find_shortest for the common float32, in one product. Four times the number and half of its interval are
+ * fractions over 2^32; their ends count as exact up to SLACK. The nearest integer always lies inside, and the result is
+ * always at the scale of 10^k, where it has 7 to 9 digits: a shorter one ends in a zero.
+ */
+static inline struct decimal find_shortest_f32(uint32_t exponent, uint32_t fraction)
+{
+    enum { SLACK = 2, POINT = 34 };
+    int e = (int)exponent - 150, k = floor_log10(e, false);
+    const struct power_of_ten *ten = &POWERS_OF_TEN[-k - POWER_OF_TEN_MIN];
+    int shift = e + power_of_ten_log2(-k) + 1;
+    uint64_t rounded_up = ten->high + (ten->low != 0);
+    uint64_t middle = (uint64_t)(multiply_wide(rounded_up, (uint64_t)(fraction | 1u << 23) << (shift + 34)) >> 64);
+    uint64_t half = rounded_up >> (31 - shift);
+    uint64_t slack = (fraction & 1) * SLACK; /* the ends round to even, so away from an odd significand */
+    uint64_t lower = middle - half + slack, upper = middle + half - slack;
+    uint64_t is_odd = middle >> POINT & 1;
+    uint64_t nearest = (middle + (UINT64_C(1) << (POINT - 1)) - SLACK + SLACK * is_odd) >> POINT;
+    uint64_t tens = (middle >> POINT) / 10 * 10;
+    uint64_t tens_inside = lower <= (tens << POINT) + 1, next_inside = upper + 1 >= (tens + 10) << POINT;
+    uint64_t change = tens + 10 * next_inside - nearest;
+    return (struct decimal){nearest + (change & (0 - (tens_inside ^ next_inside))), k};
+}
+
+/* What stands around the digits of a number whose first digit counts 10^exponent. */
+struct layout {
+    char suffix[4];
+    uint8_t suffix_length;
+    uint8_t lead;  /* "0.000" before the first digit */
+    uint8_t point; /* stands behind so many digits after the first */
+    uint8_t gap;   /* 1: there is a point among the digits */
+};
+
+#define SMALL_1(e) [45 - (e)] = {"e-" #e, 3, 0, 0, 1}
+#define SMALL_2(e) [45 - (e)] = {{'e', '-', '0' + (e) / 10, '0' + (e) % 10}, 4, 0, 0, 1}
+#define LEADING(e) [45 - (e)] = {"", 0, 1 + (e), 0, 0}
+#define PLAIN(e)   [45 + (e)] = {"", 0, 0, (e), 1}
+#define SMALL_10(e)                                                                                                    \
+    SMALL_2(e), SMALL_2((e) + 1), SMALL_2((e) + 2), SMALL_2((e) + 3), SMALL_2((e) + 4), SMALL_2((e) + 5),              \
+        SMALL_2((e) + 6), SMALL_2((e) + 7), SMALL_2((e) + 8), SMALL_2((e) + 9)
+
+enum { LAYOUT_EXPONENT_MIN = -45, LAYOUT_EXPONENT_MAX = 7 };
+
+static const struct layout LAYOUTS[LAYOUT_EXPONENT_MAX - LAYOUT_EXPONENT_MIN + 1] = {
+    SMALL_10(36), SMALL_10(26), SMALL_10(16), SMALL_2(10), SMALL_2(11), SMALL_2(12), SMALL_2(13),
+    SMALL_2(14),  SMALL_2(15),  SMALL_1(9),   SMALL_1(8),  SMALL_1(7),  SMALL_1(6),  LEADING(5),
+    LEADING(4),   LEADING(3),   LEADING(2),   LEADING(1),  PLAIN(0),    PLAIN(1),    PLAIN(2),
+    PLAIN(3),     PLAIN(4),     PLAIN(5),     PLAIN(6),    PLAIN(7),
+};
+
+#undef SMALL_1
+#undef SMALL_2
+#undef SMALL_10
+#undef LEADING
+#undef PLAIN
+
+/*
+ * Numbers on their way to text, step by step for all of a block: each step is short enough for the processor to work on
+ * several numbers at once, and the compiler makes vectors of the plain ones.
+ */
+enum { F32_BLOCK = 128 };
+
+struct f32_block {
+    uint32_t nine[F32_BLOCK];   /* the digits, with zeros behind them to make nine */
+    int8_t exponent[F32_BLOCK]; /* of the first one; LAYOUT_NONE: put_uncommon_f32 writes this number */
+    char first[F32_BLOCK];      /* the first digit, */
+    uint16_t fours[F32_BLOCK][2], pairs[F32_BLOCK][4], rest[F32_BLOCK][4]; /* and the other eight ever finer */
+};
+
+enum { LAYOUT_NONE = LAYOUT_EXPONENT_MAX + 1 };
+
+static void find_digits(struct f32_block *block, const uint32_t *bits, size_t count)
+{
+    static const uint32_t to_nine[] = {100, 10, 1};
+    for (size_t i = 0; i < count; i++) {
+        uint32_t exponent = bits[i] >> 23 & 0xFF, fraction = bits[i] & 0x7FFFFF;
+        block->nine[i] = 0;
+        block->exponent[i] = LAYOUT_NONE;
+        if (exponent == 0 || fraction == 0)
+            continue;
+        struct decimal decimal = find_shortest_f32(exponent, fraction);
+        uint32_t digits = (uint32_t)decimal.digits;
+        int more_than_7 = (digits >= 10000000) + (digits >= 100000000);
+        int first_exponent = decimal.exponent + 6 + more_than_7;
+        block->nine[i] = digits * to_nine[more_than_7];
+        block->exponent[i] = (int8_t)(first_exponent <= LAYOUT_EXPONENT_MAX ? first_exponent : LAYOUT_NONE);
+    }
+}
+
+static void split_digits(struct f32_block *block, size_t count)
+{
+    uint16_t *fours = block->fours[0], *pairs = block->pairs[0], *rest = block->rest[0];
+    for (size_t i = 0; i < count; i++) {
+        uint32_t first = block->nine[i] / 100000000, eight = block->nine[i] - first * 100000000;
+        block->first[i] = (char)('0' + first);
+        fours[2 * i] = (uint16_t)(eight / 10000);
+        fours[2 * i + 1] = (uint16_t)(eight - eight / 10000 * 10000);
+    }
+    for (size_t i = 0; i < 2 * count; i++) {
+        uint16_t hundreds = (uint16_t)((uint16_t)(fours[i] * 5243u >> 16) >> 3);
+        pairs[2 * i] = hundreds;
+        pairs[2 * i + 1] = (uint16_t)(fours[i] - hundreds * 100);
+    }
+    for (size_t i = 0; i < 4 * count; i++) {
+        uint16_t tens = (uint16_t)((uint16_t)(pairs[i] * 103) >> 10);
+        rest[i] = (uint16_t)(tens | (uint16_t)((uint16_t)(pairs[i] - tens * 10) << 8));
+    }
+}
+
+/* The four pairs as one word, the first digit lowest. */
+static inline uint64_t join_pairs(const uint16_t pairs[4])
+{
+    return pairs[0] | (uint64_t)pairs[1] << 16 | (uint64_t)pairs[2] << 32 | (uint64_t)pairs[3] << 48;
+}
+
+/* Nothing branches on the number: what varies is written in full, and overwritten. */
+static inline char *put_laid_out(char *to, int exponent, char first, uint64_t rest)
+{
+    const struct layout *layout = &LAYOUTS[exponent - LAYOUT_EXPONENT_MIN];
+    /* Digits behind the first, without the zeros at the end. */
+    size_t count = rest == 0 ? 0 : 8 - (size_t)__builtin_ctzll(__builtin_bswap64(rest)) / 8;
+    rest |= UINT64_C(0x3030303030303030);
+    memcpy(to, "0.000000", 8);
+    to += layout->lead;
+    *to++ = first;
+    store_word(to, rest);
+    to[layout->point] = '.';
+    store_word(to + layout->point + layout->gap, rest >> 8 * layout->point);
+    to += count > layout->point ? count + layout->gap : layout->point;
+    memcpy(to, layout->suffix, sizeof layout->suffix);
+    return to + layout->suffix_length;
+}
+
+static char *put_f32_block(char *to, const uint32_t *bits, size_t count)
+{
+    struct f32_block block;
+    find_digits(&block, bits, count);
+    split_digits(&block, count);
+    for (size_t i = 0; i < count; i++) {
+        *to = ',';
+        to += i > 0;
+        *to = '-';
+        to += bits[i] >> 31;
+        if (bits[i] << 1 == 0)
+            *to++ = '0';
+        else if (block.exponent[i] == LAYOUT_NONE)
+            to = put_uncommon_f32(to, bits[i]);
+        else
+            to = put_laid_out(to, block.exponent[i], block.first[i], join_pairs(block.rest[i]));
+    }
+    return to;
+}
+
+char *number_write_f32_run(char *to, const float *values, size_t count)
+{
+    for (size_t from = 0; from < count; from += F32_BLOCK) {
+        uint32_t bits[F32_BLOCK];
+        size_t length = count - from < F32_BLOCK ? count - from : F32_BLOCK;
+        memcpy(bits, values + from, length * sizeof bits[0]);
+        *to = ',';
+        to = put_f32_block(to + (from > 0), bits, length);
+    }
+    return to;
+}
+
+char *number_write_f32(char *to, float value)
+{
+    return number_write_f32_run(to, &value, 1);
 }
 
 static struct binary split_f64(uint64_t bits)

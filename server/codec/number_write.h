@@ -8,10 +8,14 @@
 #ifndef CODEC_NUMBER_WRITE_H
 #define CODEC_NUMBER_WRITE_H
 
+#include <stddef.h>
+
 enum { NUMBER_TEXT_MAX = 32 }; /* bytes that any of these may write; nothing is terminated */
 
 /* Each writes value (finite) at to and returns the end of the text. */
 char *number_write_f32(char *to, float value);
+/* The same for count values, with commas between them. */
+char *number_write_f32_run(char *to, const float *values, size_t count);
 char *number_write_f64(char *to, double value);
 /* Rounded to digits significant digits (1 … 17), correctly, trailing zeros dropped. */
 char *number_write_digits(char *to, double value, int digits);

@@ -43,6 +43,8 @@ ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t js
 /* Puts an error that a plan or limit found into the words of this protocol: "/options/x" is "/parameters/x". */
 void oip_translate(attn_error *err);
 
+/* Whether bytes follow the JSON of the answer; then out must not defer, since the length of the JSON is sent first. */
+bool oip_has_binary_output(const struct oip_request *request);
 /*
  * Appends the answer. *json_bytes becomes the length of its JSON part, padded to a multiple of 64 so that the first
  * tensor is aligned, or OIP_ALL_JSON when no output is binary. Without memory out->is_ok becomes false.

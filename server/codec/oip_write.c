@@ -1,6 +1,7 @@
 /*
  * oip_write.c: a result as the answer of the Open Inference Protocol.
  */
+#include <assert.h>
 #include <ctype.h>
 
 #include "codec/oip.h"
@@ -82,10 +83,17 @@ static void write_output(const struct oip_output *output, const attn_tensor *ten
     chunks_text(out, "}");
 }
 
+bool oip_has_binary_output(const struct oip_request *request)
+{
+    for (size_t i = 0; i < request->output_count; i++)
+        if (request->outputs[i].is_binary)
+            return true;
+    return false;
+}
+
 void oip_write(const struct oip_request *request, const char *model, const char *version, const attn_plan *plan,
                const attn_result *result, const attn_runtime *runtime, size_t *json_bytes, struct chunks *out)
 {
-    bool has_binary = false;
     (void)plan;
     chunks_text(out, "{\"model_name\":");
     chunks_json_string(out, model);
@@ -100,12 +108,12 @@ void oip_write(const struct oip_request *request, const char *model, const char 
         const struct oip_output *output = &request->outputs[i];
         chunks_text(out, i > 0 ? "," : "");
         write_output(output, &result->step[output->step], runtime, out);
-        has_binary = has_binary || output->is_binary;
     }
     chunks_text(out, "]}");
     *json_bytes = OIP_ALL_JSON;
-    if (!has_binary)
+    if (!oip_has_binary_output(request))
         return;
+    assert(!out->has_deferred); /* the length of the JSON is sent before it */
     const size_t rest = out->total_bytes % JSON_ALIGNMENT;
     if (rest > 0)
         chunks_format(out, "%*s", (int)(JSON_ALIGNMENT - rest), "");

@@ -63,11 +63,32 @@ static char *put_special(char *to, double value, const struct tensor_style *styl
     return put(to, style->null_for_minus_infinity ? "null" : "\"-Infinity\"");
 }
 
-static char *put_f32(char *to, float value, const struct tensor_style *style)
+/* How many of count numbers from the first on are finite. */
+static size_t count_finite(const float *values, size_t count)
 {
-    if (!isfinite(value))
-        return put_special(to, (double)value, style);
-    return style->digits == 0 ? number_write_f32(to, value) : number_write_digits(to, (double)value, style->digits);
+    size_t i = 0;
+    while (i < count && isfinite(values[i]))
+        i++;
+    return i;
+}
+
+/* The shortest texts with commas between them: runs of finite numbers together. */
+static char *put_shortest_f32(char *to, const float *values, size_t count, const struct tensor_style *style)
+{
+    for (size_t i = 0; i < count;) {
+        *to = ',';
+        to += i > 0;
+        size_t finite = count_finite(values + i, count - i);
+        to = finite > 0 ? number_write_f32_run(to, values + i, finite) : put_special(to, (double)values[i], style);
+        i += finite > 0 ? finite : 1;
+    }
+    return to;
+}
+
+static char *put_f32_digits(char *to, float value, const struct tensor_style *style)
+{
+    return isfinite(value) ? number_write_digits(to, (double)value, style->digits)
+                           : put_special(to, (double)value, style);
 }
 
 static char *put_f64(char *to, double value, const struct tensor_style *style)
@@ -113,8 +134,10 @@ static char *put_run(char *to, const struct writer *writer, const union block *b
 {
     if (writer->is_hollow)
         PUT_RUN(put(to, "[]"))
+    else if (writer->elements.dtype == ATTN_F32 && writer->style.digits == 0)
+        to = put_shortest_f32(to, block->f32 + from, end - from, &writer->style);
     else if (writer->elements.dtype == ATTN_F32)
-        PUT_RUN(put_f32(to, block->f32[i], &writer->style))
+        PUT_RUN(put_f32_digits(to, block->f32[i], &writer->style))
     else if (writer->elements.dtype == ATTN_F64)
         PUT_RUN(put_f64(to, block->f64[i], &writer->style))
     else if (writer->elements.dtype == ATTN_I64)
@@ -213,17 +236,22 @@ struct wave {
     char *to[WAVE_PIECES_MAX];
 };
 
+/* The text of at most PIECE elements, with the same room behind it as for one number. Returns its length. */
+static size_t put_piece(char *start, const struct writer *writer, size_t from)
+{
+    size_t end = writer->count - from < PIECE ? writer->count : from + PIECE;
+    char *to = start;
+    for (; from < end; from += BLOCK)
+        to = put_block(to, writer, from, end - from < BLOCK ? end - from : BLOCK);
+    return (size_t)(to - start);
+}
+
 static void format_piece(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     struct wave *wave = argument;
-    size_t from = wave->first + index * PIECE;
-    size_t end = wave->writer->count - from < PIECE ? wave->writer->count : from + PIECE;
-    char *start = wave->scratch + index * wave->piece_bytes;
-    char *to = start;
-    for (; from < end; from += BLOCK)
-        to = put_block(to, wave->writer, from, end - from < BLOCK ? end - from : BLOCK);
-    wave->length[index] = (size_t)(to - start);
+    wave->length[index] =
+        put_piece(wave->scratch + index * wave->piece_bytes, wave->writer, wave->first + index * PIECE);
 }
 
 static void copy_piece(void *argument, size_t index, size_t worker)
@@ -270,6 +298,34 @@ static void write_parallel(const struct writer *writer, const attn_runtime *runt
     }
 }
 
+static size_t write_deferred_piece(const void *context, size_t index, char *to)
+{
+    return put_piece(to, context, index * PIECE);
+}
+
+/* A copy of context in the arena of out, with what is to be written of it later. */
+static void defer(const struct deferred *part, const void *context, size_t context_bytes, struct chunks *out)
+{
+    struct deferred *copy = attn_arena_take(out->arena, 1, sizeof *copy);
+    void *context_copy = attn_arena_take(out->arena, 1, context_bytes);
+    out->is_ok = out->is_ok && copy != NULL && context_copy != NULL;
+    if (!out->is_ok)
+        return;
+    memcpy(context_copy, context, context_bytes);
+    *copy = *part;
+    copy->context = context_copy;
+    chunks_defer(out, copy);
+}
+
+static void defer_arrays(const struct writer *writer, struct chunks *out)
+{
+    defer(&(struct deferred){.write = write_deferred_piece,
+                             .pieces = (writer->count - 1) / PIECE + 1,
+                             .piece_bytes_max = text_bytes_max(writer, PIECE) + NUMBER_TEXT_MAX,
+                             .total_bytes = CHUNKS_LENGTH_UNKNOWN},
+          writer, sizeof *writer, out);
+}
+
 /* The tensor as nested, or else flat, arrays; false when it is hollow with more cells than can be counted. */
 static bool plan_writer(const attn_tensor *tensor, const struct tensor_style *style, struct writer *writer)
 {
@@ -297,7 +353,9 @@ static void write_arrays(const attn_tensor *tensor, const struct tensor_style *s
     bool has_outermost = style->form == TENSOR_FORM_FLAT || writer.elements.rank > 0;
     if (has_outermost)
         chunks_text(out, "[");
-    if (runtime->threads > 1 && writer.count >= PARALLEL_FROM)
+    if (out->may_defer && writer.count >= PARALLEL_FROM)
+        defer_arrays(&writer, out);
+    else if (runtime->threads > 1 && writer.count >= PARALLEL_FROM)
         write_parallel(&writer, runtime, out);
     else
         write_serial(&writer, out);
@@ -329,29 +387,54 @@ static void make_portable(union block *block, attn_dtype dtype, size_t count)
 #endif
 }
 
-/* Every block but the last is whole groups of 3 bytes, so its text starts where the one before it ends. */
+/* Elements [from, end), both within one piece. Every block but the last is whole groups of 3 bytes. */
+static void encode(char *to, const attn_tensor *tensor, size_t from, size_t end)
+{
+    size_t size = attn_dtype_bytes(tensor->dtype);
+    for (; from < end; from += BLOCK) {
+        union block block;
+        size_t count = end - from < BLOCK ? end - from : BLOCK;
+        tensor_gather(&block, tensor, from, count);
+        make_portable(&block, tensor->dtype, count);
+        base64_encode(to, &block, count * size);
+        to += base64_encoded_length(count * size);
+    }
+}
+
+/* Every piece but the last is whole groups of 3 bytes, so its text starts where the one before it ends. */
 static void encode_piece(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct stretch *stretch = argument;
-    size_t size = attn_dtype_bytes(stretch->tensor->dtype);
-    size_t end = stretch->count - index * PIECE < PIECE ? stretch->count : (index + 1) * PIECE;
-    for (size_t from = index * PIECE; from < end; from += BLOCK) {
-        union block block;
-        size_t count = end - from < BLOCK ? end - from : BLOCK;
-        tensor_gather(&block, stretch->tensor, stretch->first + from, count);
-        make_portable(&block, stretch->tensor->dtype, count);
-        base64_encode(stretch->to + base64_encoded_length(from * size), &block, count * size);
-    }
+    size_t from = index * PIECE, end = stretch->count - from < PIECE ? stretch->count : from + PIECE;
+    size_t before = base64_encoded_length(from * attn_dtype_bytes(stretch->tensor->dtype));
+    encode(stretch->to + before, stretch->tensor, stretch->first + from, stretch->first + end);
+}
+
+static size_t encode_deferred_piece(const void *context, size_t index, char *to)
+{
+    const attn_tensor *tensor = context;
+    size_t from = index * PIECE, count = attn_tensor_count(tensor) - from;
+    count = count < PIECE ? count : PIECE;
+    encode(to, tensor, from, from + count);
+    return base64_encoded_length(count * attn_dtype_bytes(tensor->dtype));
 }
 
 static void write_base64(const attn_tensor *tensor, const attn_runtime *runtime, struct chunks *out)
 {
-    size_t total = attn_tensor_count(tensor);
+    size_t total = attn_tensor_count(tensor), size = attn_dtype_bytes(tensor->dtype);
+    if (out->may_defer && total >= PARALLEL_FROM) {
+        defer(&(struct deferred){.write = encode_deferred_piece,
+                                 .pieces = (total - 1) / PIECE + 1,
+                                 .piece_bytes_max = base64_encoded_length(PIECE * size),
+                                 .total_bytes = base64_encoded_length(total * size)},
+              tensor, sizeof *tensor, out);
+        return;
+    }
     for (size_t first = 0; first < total && out->is_ok; first += STRETCH) {
         struct stretch stretch = {.tensor = tensor, .first = first};
         stretch.count = total - first < STRETCH ? total - first : STRETCH;
-        size_t length = base64_encoded_length(stretch.count * attn_dtype_bytes(tensor->dtype));
+        size_t length = base64_encoded_length(stretch.count * size);
         stretch.to = chunks_reserve(out, length);
         if (stretch.to == NULL)
             return;

@@ -11,6 +11,7 @@
 #include "codec/answer.h"
 #include "http/cors.h"
 #include "http/request.h"
+#include "http/sender.h"
 
 /* Sent when there is no memory to write anything better. */
 static const char no_memory_text[] =
@@ -110,22 +111,30 @@ void reply_failure(struct request *request, const attn_error *error, enum call_r
 }
 
 /* Text always shrinks, pictures never; numbers in binary form may or may not. */
-static bool is_worth_compressing(struct request *request, enum media media)
+bool reply_is_worth_compressing(struct request *request, const struct chunk *sample, size_t bytes)
 {
-    const struct chunks *chunks = &request->reply.chunks;
-    if (chunks->total_bytes < CODING_WORTH_BYTES || media == MEDIA_PNG)
+    const enum media media = request->answer_media;
+    if (sample == NULL || bytes < CODING_WORTH_BYTES || media == MEDIA_PNG)
         return false;
     if (media != MEDIA_SAFETENSORS && media != MEDIA_BINARY)
         return true;
-    return coding_is_worth(chunks->last->data, chunks->last->length, request->arena);
+    return coding_is_worth(sample->data, sample->length, request->arena);
 }
 
-bool reply_compress(struct request *request, enum media media)
+bool reply_stream(struct request *request, const attn_runtime *runtime)
+{
+    request->reply.is_negotiated = true;
+    request->reply.sender = sender_begin(request, runtime);
+    return request->reply.sender != NULL;
+}
+
+bool reply_compress(struct request *request)
 {
     struct reply *reply = &request->reply;
-    const enum coding coding = negotiate_coding(request->fields.accept_encoding);
+    const enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
     reply->is_negotiated = true;
-    if (coding == CODING_IDENTITY || !is_worth_compressing(request, media))
+    if (coding == CODING_IDENTITY ||
+        !reply_is_worth_compressing(request, reply->chunks.last, reply->chunks.total_bytes))
         return reply->chunks.is_ok;
     struct compressor *compressor = compressor_begin(coding, request->arena);
     struct chunks compressed = chunks_begin(request->arena);
@@ -183,6 +192,8 @@ static struct MHD_Response *response_create(struct request *request)
     struct reply *reply = &request->reply;
     if (reply->content_type == NULL)
         return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (reply->sender != NULL)
+        return sender_response(reply->sender);
     if (reply->constant.at == NULL)
         return response_of_pieces(request);
     reply->sent_bytes = reply->constant.length;
@@ -195,14 +206,18 @@ static void add_field(struct MHD_Response *response, const char *name, const cha
     (void)MHD_add_response_header(response, name, value);
 }
 
-static void add_timing(struct MHD_Response *response, const struct request_clock *clock)
+/* A streamed answer is still being written when its header goes. */
+static void add_timing(struct MHD_Response *response, const struct request *request)
 {
+    const struct request_clock *clock = &request->clock;
     char text[200];
+    int length;
     if (!clock->is_computed)
         return;
-    snprintf(text, sizeof text, "receive;dur=%.3f, queue;dur=%.3f, parse;dur=%.3f, compute;dur=%.3f, write;dur=%.3f",
-             clock->received - clock->begun, clock->queue_ms, clock->times.parse_ms, clock->times.compute_ms,
-             clock->times.write_ms);
+    length = snprintf(text, sizeof text, "receive;dur=%.3f, queue;dur=%.3f, parse;dur=%.3f, compute;dur=%.3f",
+                      clock->received - clock->begun, clock->queue_ms, clock->times.parse_ms, clock->times.compute_ms);
+    if (request->reply.sender == NULL)
+        snprintf(text + length, sizeof text - (size_t)length, ", write;dur=%.3f", clock->times.write_ms);
     add_field(response, "Server-Timing", text);
 }
 
@@ -223,6 +238,8 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
     add_field(response, "X-Request-Id", request->id);
     if (reply->content_type != NULL)
         add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
+        add_field(response, field->name, field->value);
     if (reply->json_bytes > 0) {
         snprintf(number, sizeof number, "%zu", reply->json_bytes);
         add_field(response, "Inference-Header-Content-Length", number);
@@ -240,7 +257,7 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
     add_vary(response, reply->is_negotiated, cors_varies(request->server->setup.cors_origin));
     if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0)
         add_field(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    add_timing(response, &request->clock);
+    add_timing(response, request);
     cors_add_fields(response, request->server->setup.cors_origin, request->fields.origin,
                     reply->is_preflight ? reply->allow : NULL);
     if (request->closes || atomic_load(&request->server->is_draining))

@@ -8,6 +8,7 @@
 
 #include <microhttpd.h>
 
+#include "attn/runtime.h"
 #include "codec/chunks.h"
 #include "codec/coding.h"
 #include "codec/media.h"
@@ -42,6 +43,10 @@ enum reply_problem {
 
 enum { REPLY_ALLOW_MAX = 64 };
 
+struct reply_field {
+    const char *name, *value;
+};
+
 /* Status 0: not decided yet. */
 struct reply {
     unsigned status;
@@ -50,7 +55,9 @@ struct reply {
     struct chunks chunks;
     struct MHD_IoVec *pieces; /* chunks as the library wants them */
     unsigned piece_count;
-    char allow[REPLY_ALLOW_MAX]; /* "" : none */
+    struct sender *sender;            /* of chunks that are still being written; else NULL */
+    char allow[REPLY_ALLOW_MAX];      /* "" : none */
+    const struct reply_field *fields; /* further ones, up to a name of NULL; NULL: none */
     bool is_preflight;
     unsigned retry_after_s; /* 0: none */
     enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */
@@ -71,7 +78,11 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 /* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
 /* Compresses reply.chunks if Accept-Encoding asks for it and it is worth the while. False without memory. */
-ATTN_MUST_CHECK bool reply_compress(struct request *request, enum media media);
+ATTN_MUST_CHECK bool reply_compress(struct request *request);
+/* Whether an answer of at least so many bytes shrinks, sample being a part of it. */
+bool reply_is_worth_compressing(struct request *request, const struct chunk *sample, size_t bytes);
+/* Begins to write what reply.chunks has deferred, in place of compressing and laying it out. False without memory. */
+ATTN_MUST_CHECK bool reply_stream(struct request *request, const attn_runtime *runtime);
 /* Lays reply.chunks out for sending: done by the thread that wrote them. False without memory. */
 ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
 /* Hands the reply to the library. */

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "http/admission.h"
+#include "http/sender.h"
 #include "http/watch.h"
 
 /*
@@ -103,14 +104,16 @@ static const char *end_name(enum MHD_RequestTerminationCode termination)
     return "aborted";
 }
 
-static void log_clock(struct log_line *line, const struct request_clock *clock)
+static void log_clock(struct log_line *line, const struct request *request)
 {
+    const struct request_clock *clock = &request->clock;
+    const double later_ms = request->reply.sender != NULL ? sender_write_ms(request->reply.sender) : 0;
     if (clock->is_computed) {
         log_ms(line, "receive_ms", clock->received - clock->begun);
         log_ms(line, "queue_ms", clock->queue_ms);
         log_ms(line, "parse_ms", clock->times.parse_ms);
         log_ms(line, "compute_ms", clock->times.compute_ms);
-        log_ms(line, "write_ms", clock->times.write_ms);
+        log_ms(line, "write_ms", clock->times.write_ms + later_ms);
     }
     log_ms(line, "total_ms", request_now_ms() - clock->begun);
 }
@@ -127,21 +130,30 @@ static void log_request(const struct request *request, enum MHD_RequestTerminati
     log_text(&line, "end", end_name(termination));
     log_count(&line, "bytes_in", request->body_bytes);
     log_count(&line, "bytes_out", request->reply.sent_bytes);
-    log_clock(&line, &request->clock);
+    log_clock(&line, request);
     log_end(&line);
 }
 
 void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
                  enum MHD_RequestTerminationCode termination)
 {
-    struct http_server *server = cls;
     struct request *request = *con_cls;
+    (void)cls;
     (void)connection;
     if (request == NULL)
         return;
     *con_cls = NULL;
     watch_remove(request);
     log_request(request, termination);
+    if (request->reply.sender == NULL || !sender_leave(request->reply.sender))
+        request_free(request);
+}
+
+void request_free(struct request *request)
+{
+    struct http_server *server = request->server;
+    if (request->reply.sender != NULL)
+        sender_end(request->reply.sender);
     const bool is_counted = request->is_counted;
     attn_arena_destroy(request->arena); /* and with it the request */
     if (is_counted)
@@ -193,6 +205,7 @@ static enum MHD_Result answer_header(struct request *request)
 static enum MHD_Result take_header(struct request *request, const char *method, const char *version)
 {
     snprintf(request->method, sizeof request->method, "%s", method);
+    request->may_stream = strcmp(version, "HTTP/1.1") == 0;
     count_in(request);
     if (!admission_admits(request, method, version))
         return answer_header(request);
@@ -300,13 +313,18 @@ static void refuse_late(struct request *request)
                  request->server->setup.deadline_s);
 }
 
-/* After the service: compressed and laid out, still by this thread. */
+/* After the service: compressed and laid out, or the first batch of what is streamed, still by this thread. */
 static bool finish_answer(struct request *request, const struct call *call)
 {
     const double since = request_now_ms();
+    bool is_ok;
+    request->answer_media = call->answer_media;
     request->reply.content_type = media_name(call->answer_media);
     request->reply.json_bytes = call->answer_json_bytes;
-    const bool is_ok = reply_compress(request, call->answer_media) && reply_lay_out(request);
+    if (request->reply.chunks.has_deferred)
+        is_ok = reply_stream(request, call->runtime);
+    else
+        is_ok = reply_compress(request) && reply_lay_out(request);
     request->clock.times.write_ms += request_now_ms() - since;
     return is_ok;
 }
@@ -333,6 +351,7 @@ static void compute(struct request *request)
         .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
         .err = &error,
     };
+    call.out->may_defer = request->may_stream;
     attn_status status = read_body(request, &call);
     if (status == ATTN_OK)
         status = (setup->instead != NULL ? setup->instead : request->route->service)(&call);
@@ -365,12 +384,22 @@ static void compute_job(void *argument)
     count_out(server, &server->jobs);
 }
 
+bool request_count_job_in(struct http_server *server)
+{
+    if (!server->is_closed)
+        server->jobs++;
+    return !server->is_closed;
+}
+
+void request_count_job_out(struct http_server *server)
+{
+    count_out(server, &server->jobs);
+}
+
 static bool count_job_in(struct http_server *server)
 {
     pthread_mutex_lock(&server->lock);
-    const bool is_open = !server->is_closed;
-    if (is_open)
-        server->jobs++;
+    const bool is_open = request_count_job_in(server);
     pthread_mutex_unlock(&server->lock);
     return is_open;
 }

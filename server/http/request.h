@@ -57,12 +57,20 @@ struct request {
     char *body; /* with a Content-Length; else the pieces are joined here by the job */
     struct chunks pieces;
     uint64_t body_bytes;
+    bool may_stream; /* HTTP/1.1: an answer that is broken off can be told from a whole one */
     struct reply reply;
     struct request_clock clock;
 };
 
 /* Milliseconds of the monotonic clock. */
 double request_now_ms(void);
+
+/* One more job of this server, with its lock held; false when it takes no more. */
+bool request_count_job_in(struct http_server *server);
+/* A job is back; the server may end from here on. */
+void request_count_job_out(struct http_server *server);
+/* Gives everything back: after request_end, when that left it to a job. */
+void request_free(struct request *request);
 
 /* The three callbacks of the library, in the order of their first call. cls is the http_server. */
 void *request_begin(void *cls, const char *target, struct MHD_Connection *connection);

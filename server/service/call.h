@@ -44,10 +44,10 @@ struct call {
     struct call_limits limits;
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
-    struct chunks *out;
-    struct call_times times;   /* written */
-    enum call_refusal refusal; /* written, with a failure */
-    size_t answer_json_bytes;  /* written: not 0 when the answer is JSON of that length with bytes behind it */
+    struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */
+    struct call_times times;      /* written */
+    enum call_refusal refusal;    /* written, with a failure */
+    size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
     attn_error *err;
 };
 

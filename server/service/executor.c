@@ -24,6 +24,7 @@ struct executor_job {
     struct executor *executor;
     void (*job)(void *argument);
     void *argument;
+    bool is_continuation; /* never waited, and its short time says nothing of what a job takes */
 };
 
 enum { RETRY_AFTER_MAX_S = 120 };
@@ -76,19 +77,20 @@ void executor_destroy(struct executor *executor)
     free(executor);
 }
 
-static void job_starts(struct executor *executor)
+static void job_starts(struct executor *executor, bool is_continuation)
 {
     pthread_mutex_lock(executor->lock);
-    executor->waiting--;
+    executor->waiting -= !is_continuation;
     executor->running++;
     pthread_mutex_unlock(executor->lock);
 }
 
-static void job_ends(struct executor *executor, double took_s)
+static void job_ends(struct executor *executor, bool is_continuation, double took_s)
 {
     pthread_mutex_lock(executor->lock);
     executor->running--;
-    executor->job_s = executor->job_s == 0 ? took_s : executor->job_s + (took_s - executor->job_s) / 8;
+    if (!is_continuation)
+        executor->job_s = executor->job_s == 0 ? took_s : executor->job_s + (took_s - executor->job_s) / 8;
     pthread_mutex_unlock(executor->lock);
 }
 
@@ -96,10 +98,10 @@ static void executor_run_job(void *argument)
 {
     const struct executor_job job = *(struct executor_job *)argument;
     free(argument);
-    job_starts(job.executor);
+    job_starts(job.executor, job.is_continuation);
     const double start_s = now_s();
     job.job(job.argument);
-    job_ends(job.executor, now_s() - start_s);
+    job_ends(job.executor, job.is_continuation, now_s() - start_s);
 }
 
 /* A job that an idle thread is about to take does not wait: what counts is more jobs than threads and queue hold. */
@@ -127,7 +129,7 @@ bool executor_submit(struct executor *executor, void (*job)(void *argument), voi
     struct executor_job *copy = malloc(sizeof *copy);
     if (copy == NULL)
         return false;
-    *copy = (struct executor_job){executor, job, argument};
+    *copy = (struct executor_job){executor, job, argument, false};
     if (!admit(executor)) {
         free(copy);
         return false;
@@ -138,6 +140,18 @@ bool executor_submit(struct executor *executor, void (*job)(void *argument), voi
         return false;
     }
     return true;
+}
+
+bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument)
+{
+    struct executor_job *copy = malloc(sizeof *copy);
+    if (copy == NULL)
+        return false;
+    *copy = (struct executor_job){executor, job, argument, true};
+    if (attn_pool_submit_first(executor->pool, executor_run_job, copy))
+        return true;
+    free(copy);
+    return false;
 }
 
 unsigned executor_retry_after_s(const struct executor *executor)

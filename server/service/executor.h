@@ -17,6 +17,11 @@ struct executor *executor_create(size_t threads, size_t queue_limit, const attn_
 void executor_destroy(struct executor *executor);
 /* False when the queue is full, or without memory: job will not run. */
 ATTN_MUST_CHECK bool executor_submit(struct executor *executor, void (*job)(void *argument), void *argument);
+/*
+ * A short job that goes on with what an accepted one began: before all that waits, never refused for a full queue, and
+ * not counted there (but as running). False without memory: job will not run.
+ */
+ATTN_MUST_CHECK bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument);
 /* Seconds after which a refused client may try again: what waits, times what a job took of late, over the threads. */
 unsigned executor_retry_after_s(const struct executor *executor);
 size_t executor_waiting(const struct executor *executor);

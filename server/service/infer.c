@@ -133,6 +133,20 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
                             : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
 }
 
+/* The protocol says what an output is: whole maps, in its own form. */
+static attn_status check_shown(const struct envelope *envelope, attn_error *err)
+{
+    const struct envelope_reduction *reduction = &envelope->reduction;
+    const char *option = envelope->view != ENVELOPE_VIEW_NONE   ? "/options/view"
+                         : reduction->top_k > 0                 ? "/options/top_k"
+                         : reduction->has_pool                  ? "/options/pool"
+                         : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
+                                                                : NULL;
+    return option == NULL ? ATTN_OK
+                          : attn_fail(err, ATTN_ERR_FIELD, option,
+                                      "%s does not go with this protocol, whose outputs are whole maps", option);
+}
+
 attn_status infer_run(struct call *call)
 {
     struct oip_request request;
@@ -145,7 +159,10 @@ attn_status infer_run(struct call *call)
     if (status != ATTN_OK)
         return attend_explain(call, status);
     work.envelope = request.envelope;
-    status = attend_plan(call, &work);
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
+    status = check_shown(&work.envelope, call->err);
+    if (status == ATTN_OK)
+        status = attend_plan(call, &work);
     if (status == ATTN_OK)
         status = attend_run(call, &work, oip_bytes_bound(&request, &work.plan), since);
     if (status == ATTN_OK)

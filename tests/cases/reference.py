@@ -7,6 +7,7 @@ expected.json for cases whose status is 200 (all of them without a FOLDER), and 
 compute.
 """
 
+import copy
 import json
 import math
 import pathlib
@@ -15,6 +16,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
+import turning  # noqa: E402
 from tensors import Tensor  # noqa: E402
 
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
@@ -26,6 +28,7 @@ def answer(endpoint, request):
     options, weights = request.get("options", {}), request.get("weights", {})
     x = Inputs(request["inputs"])
     steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
+    turning.turn(steps, request["inputs"], weights, options)
     attend(steps, request.get("masks", {}), options)
     finish(steps, x, weights, options, endpoint == "multi-head-attention")
     wanted = options.get("return", ["output", "attention"])
@@ -38,7 +41,7 @@ class Inputs:
     """query, key and value with a batch: (batch, len, dim) or (batch, heads, len, dim)."""
 
     def __init__(self, given):
-        tensors = {name: Tensor.from_json(value) for name, value in given.items()}
+        tensors = {name: Tensor.from_json(given[name]) for name in ("query", "key", "value") if name in given}
         self.rank = len(tensors["query"].shape)
         self.has_key, self.has_value = "key" in tensors, "value" in tensors
         self.query = self._with_batch(tensors["query"])
@@ -82,6 +85,15 @@ class Layer:
         return tensor.shape[0] if tensor and len(tensor.shape) == 3 else 0
 
     def steps(self):
+        steps = self._projected()
+        if "gate" in self.weights:
+            query = self.x.query
+            if self.norm and self.is_pre:
+                query = normalise(query, self.norm, self.weights.get("norm", {}))
+            steps["gate"] = project(query, self.weights["gate"], self.is_out_in)
+        return steps
+
+    def _projected(self):
         query, key, value = self.x.query, self.x.key, self.x.value
         if self.norm and self.is_pre:
             normed = normalise(query, self.norm, self.weights.get("norm", {}))
@@ -313,13 +325,17 @@ def slopes(heads):
 
 def attend(steps, masks, options):
     """Fills in everything from the scores to the context. Masked scores are -infinity."""
-    q, k, v = steps["q"], steps["k"], steps["v"]
+    q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
     batch, heads, q_len, d_k = q.shape
     kv_len, group = k.shape[2], heads // k.shape[1]
     shape = (batch, heads, q_len, kv_len)
     mask = Mask(masks, shape)
     scale = options.get("scale", 1 / math.sqrt(d_k))
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
+    mechanism = options.get("mechanism", "softmax")
+    if mechanism != "softmax":
+        attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], d_k))
+        return
     q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
     flat = {name: [] for name in (*MAPS, *LINES, "context")}
     position = PositionBias(options, heads)
@@ -342,6 +358,31 @@ def attend(steps, masks, options):
     for name in LINES:
         steps[name] = Tensor(shape[:3], flat[name])
     steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
+
+
+def attend_by_features(steps, mask, features):
+    """The equivalent weights of a feature map, and the context."""
+    q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
+    (batch, heads, q_len, d_k), (kv_heads, kv_len), d_v = q.shape, k.shape[1:3], v.shape[3]
+    weights, context, allowed, steps["rows_without_keys"] = [], [], [], []
+    for b in range(batch):
+        for h in range(heads):
+            first = (b * kv_heads + h // (heads // kv_heads)) * kv_len
+            keys, values = k.rows(d_k)[first:first + kv_len], v.rows(d_v)[first:first + kv_len]
+            rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
+            top = features.key_max(keys, [any(row[j] for row in rows) for j in range(kv_len)])
+            for i, may in enumerate(rows):
+                row = [0.0] * kv_len
+                if any(may):
+                    row = features.weights(q.rows(d_k)[(b * heads + h) * q_len + i], keys, may, top)
+                else:
+                    steps["rows_without_keys"].append((b, h, i))
+                weights += row
+                allowed += may
+                context += [math.fsum(w * value[c] for w, value in zip(row, values)) for c in range(d_v)]
+    steps["attention"] = Tensor((batch, heads, q_len, kv_len), weights)
+    steps["mask"] = Tensor((batch, heads, q_len, kv_len), allowed)
+    steps["context"] = Tensor((batch, heads, q_len, d_v), context)
 
 
 def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
@@ -388,13 +429,15 @@ def finish(steps, x, weights, options, is_layer):
     else:
         finish_layer(steps, x, weights, options)
     if x.rank == 2:
-        for name in ("concat", "projected", "residual", "output"):
+        for name in ("concat", "gated", "projected", "residual", "output"):
             if name in steps:
                 steps[name] = steps[name].reshape(*steps[name].shape[1:])
 
 
 def finish_layer(steps, x, weights, options):
     output = steps["concat"]
+    if "gate" in steps:
+        output = steps["gated"] = turning.gated(output, steps["gate"])
     if "output" in weights:
         output = output_project(output, weights["output"], weights.get("layout") == "out_in")
     steps["projected"] = output
@@ -428,6 +471,103 @@ def expanded(selection):
         selection = [selection]
     return [index for item in selection
             for index in (range(item[0], item[1] + 1) if isinstance(item, list) else [item])]
+
+
+STEP = 1e-3
+
+
+def gradients(endpoint, request):
+    """Nested like the request: the gradient of the sum of grad_output * output by each number, by differences alone."""
+    plain = copy.deepcopy(request)
+    grad = Tensor.from_json(plain["inputs"].pop("grad_output"))
+    options = plain.setdefault("options", {})
+    wanted, options["return"] = options.get("return"), ["output"]
+
+    def loss():
+        return dot(answer(endpoint, plain)[0]["output"].data, grad.data)
+
+    names = [name for name in wanted or [] if is_path(name)] or given_paths(plain)
+    found = {}
+    for name in names:
+        path = name.split(".") if "." in name else ["inputs", name]
+        place = plain
+        for part in path[:-1]:
+            place = place[part]
+        before = place.get(path[-1])
+        if path == ["options", "scale"]:
+            value = derivative(loss, place, path[-1], before)
+        else:
+            value = tensor_gradient(loss, place, path[-1], Tensor.from_json(before)).nested()
+        place[path[-1]] = before
+        put(found, path, value)
+    return found
+
+
+def is_path(name):
+    return name in ("query", "key", "value") or "." in name
+
+
+def given_paths(request):
+    paths = ["inputs." + name for name in request["inputs"]]
+    for name, linear in request.get("weights", {}).items():
+        paths += [f"weights.{name}.{part}" for part in ("weight", "bias") if isinstance(linear, dict) and part in linear]
+    paths += ["masks.bias"] if "bias" in request.get("masks", {}) else []
+    return paths + (["options.scale"] if "scale" in request["options"] else [])
+
+
+def tensor_gradient(loss, place, name, tensor):
+    data = []
+    for at, item in enumerate(tensor.data):
+        def moved(value, at=at):
+            return Tensor(tensor.shape, tensor.data[:at] + [value] + tensor.data[at + 1:]).nested()
+        data.append(0.0 if math.isinf(item) else derivative(loss, place, name, item, moved))
+    return Tensor(tensor.shape, data)
+
+
+def derivative(loss, place, name, value, form=float):
+    """Five points: what is left out is of the order STEP^4 = 1e-12."""
+    points = []
+    for steps in (-2, -1, 1, 2):
+        place[name] = form(value + steps * STEP)
+        points.append(loss())
+    return (points[0] - 8 * points[1] + 8 * points[2] - points[3]) / (12 * STEP)
+
+
+def put(found, path, value):
+    for part in path[:-1]:
+        found = found.setdefault(part, {})
+    found[path[-1]] = value
+
+
+def shapes_of(tree):
+    if isinstance(tree, dict):
+        return {name: shapes_of(item) for name, item in tree.items()}
+    return list(Tensor.from_json(tree).shape) if isinstance(tree, list) else []
+
+
+def write_gradients(case):
+    request = json.loads((case / "request.json").read_text())
+    endpoint = case.parent.name.removesuffix("-gradients")
+    found = gradients(endpoint, request)
+    path = case / "expected.json"
+    expected = json.loads(path.read_text()) if path.exists() else {}
+    options = request.get("options", {})
+    steps = [name for name in options.get("return", []) if not is_path(name)]
+    plain = {**request, "inputs": {name: item for name, item in request["inputs"].items() if name != "grad_output"},
+             "options": {**options, "return": steps}}
+    outputs, empty = answer(endpoint, plain)
+    expected["outputs"] = {name: written(name, tensor, options) for name, tensor in outputs.items()}
+    expected["shapes"] = {name: list(tensor.shape) for name, tensor in outputs.items()}
+    expected["gradients"] = round_all(found)
+    expected["shapes"]["gradients"] = shapes_of(found)
+    expected.setdefault("diagnostics", {})["rows_without_keys"] = empty
+    path.write_text(compact(expected) + "\n")
+
+
+def round_all(tree):
+    if isinstance(tree, dict):
+        return {name: round_all(item) for name, item in tree.items()}
+    return [round_all(item) for item in tree] if isinstance(tree, list) else float(f"{tree:.9g}") + 0.0
 
 
 def rounded(tensor, digits):
@@ -472,7 +612,7 @@ def main():
     for case in folders:
         status = case / "status"
         if status.exists() and status.read_text().strip() == "200":
-            write(case)
+            (write_gradients if case.parent.name.endswith("-gradients") else write)(case)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ static test_scene varied_scene(size_t variant)
         scene.request.options.dropout_attention = true;
         scene.request.options.dropout_residual = scene.request.is_layer;
     }
+    if (variant % 3 == 1)
+        scene_turn(&scene, n, variant / 3);
     mask_case_at(variant % masks)->apply(&scene, n);
     if (variant % 3 != 1)
         scene_biases(&scene, n, (unsigned)(11 * variant) % 32);
@@ -191,8 +193,11 @@ static void expect_items_same(test_scene *scene, size_t batch, const char *what)
     test_run run = run_kernel(&whole, NULL, steps);
     for (size_t b = 0; b < batch; b++) {
         attn_request *one = &scene->request;
-        one->inputs = (attn_inputs){item_of(scene, whole.inputs.query, b), item_of(scene, whole.inputs.key, b),
-                                    item_of(scene, whole.inputs.value, b)};
+        one->inputs = (attn_inputs){.query = item_of(scene, whole.inputs.query, b),
+                                    .key = item_of(scene, whole.inputs.key, b),
+                                    .value = item_of(scene, whole.inputs.value, b),
+                                    .past_key = item_of(scene, whole.inputs.past_key, b),
+                                    .past_value = item_of(scene, whole.inputs.past_value, b)};
         one->masks.padding = item_of(scene, whole.masks.padding, b);
         one->masks.key_lengths = item_of(scene, whole.masks.key_lengths, b);
         one->masks.offset = item_of(scene, whole.masks.offset, b);
@@ -229,6 +234,8 @@ START_TEST(a_batch_of_n_is_n_single_requests)
             expect_items_same(&scene, 3, "no mask");
             mask_items(&scene, &batches[s]);
             expect_items_same(&scene, 3, "masks");
+            scene_turn(&scene, &batches[s], 3);
+            expect_items_same(&scene, 3, "norm, rotation, cache");
             scene_destroy(&scene);
         }
 }

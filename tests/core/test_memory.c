@@ -32,6 +32,8 @@ static test_scene varied_scene(size_t variant)
         options->dropout_attention = true;
         options->dropout_residual = scene.request.is_layer;
     }
+    if (variant % 2 == 1)
+        scene_turn(&scene, n, variant / 2);
     mask_case_at(variant)->apply(&scene, n);
     scene_biases(&scene, n, (unsigned)(5 * variant) % 32);
     uint32_t every = scene_every_step(&scene.request);

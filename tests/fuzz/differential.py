@@ -117,7 +117,7 @@ def check_answer(request, answer):
         raise Difference(f"outputs {sorted(outputs)}, asked for {sorted(request.wanted)}")
     dropped = read(outputs["dropped"])[1] if spec.drops_weights() else None
     exact = Reference(spec).run(dropped)
-    request.projected = exact.steps.get("projected", exact.steps["concat"])
+    request.projected = exact.steps.get("projected", exact.steps.get("gated", exact.steps["concat"]))
     for name in request.wanted:
         shape, values = read(outputs[name])
         if spec.compute == "float32" and not request.options.get("digits"):
@@ -156,7 +156,7 @@ def selected(request, name, array):
         return [batch, len(queries), len(keys)], [(b * q_len + i) * kv_len + j
                                                   for b in range(batch) for i in queries for j in keys]
     shape = list(array.shape)
-    if request.spec.rank == 2 and name in ("concat", "projected", "residual", "output"):
+    if request.spec.rank == 2 and name in ("concat", "gated", "projected", "residual", "output"):
         shape = shape[1:]
     return shape, range(len(array.values))
 

@@ -40,9 +40,12 @@ class Reference:
         """dropped: the weights after dropout as the server gave them; which of them are 0 cannot be foretold."""
         q, k, v = self.heads_of_inputs()
         self.steps.update(q=q, k=k, v=v)
+        q, k, v = turned.turn(self, q, k, v)
         self.attend(q, k, v, dropped)
         concat = self.concatenate(self.steps["context"])
         self.steps["concat"] = concat
+        if self.spec.gate is not None:
+            concat = self.steps["gated"] = turned.gate(self, concat, self.linear(self.gate_input, self.spec.gate))
         projected = concat
         if self.spec.output is not None:
             projected = self.steps["projected"] = self.linear(concat, self.spec.output)
@@ -127,6 +130,7 @@ class Reference:
             normed = self.normalise(query)
             key, value = normed if spec.key is spec.query else key, normed if spec.value is spec.query else value
             query = normed
+        self.gate_input = query
         if spec.is_layer:
             query, key, value = (self.linear(x, w) for x, w in zip((query, key, value), spec.projections))
         return self.split(query, spec.heads), self.split(key, spec.kv_heads), self.split(value, spec.kv_heads)
@@ -242,3 +246,6 @@ class Reference:
                 values.append(math.fsum(weights.values[e] for e in each) / heads)
                 errors.append(math.fsum(weights.errors[e] for e in each) / heads + self.eps * values[-1] + self.tiny)
         return Array((batch, q_len, kv_len), values, errors)
+
+
+import turned  # noqa: E402  (which needs Array)

@@ -12,8 +12,9 @@ from exact import Array
 
 PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
-STEPS = ("q", "k", "v", "scores", "scaled", "masked", "attention", "dropped", "lse", "lse_keys", "entropy", "sink",
-         "context", "concat", "projected", "residual", "output", "attention_mean", "mask")
+STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped", "lse", "lse_keys",
+         "entropy", "sink", "context", "concat", "gated", "projected", "residual", "output", "present_key",
+         "present_value", "attention_mean", "mask")
 
 
 class Layer:
@@ -32,6 +33,10 @@ class Spec:
         self.causal, self.window, self.sliding, self.attend, self.bias = None, None, None, None, None
         self.padding, self.key_lengths, self.query_lengths = None, None, None
         self.documents, self.blocks, self.slopes, self.relative, self.sinks = None, None, None, None, None
+        self.rope, self.qk_norm, self.gate, self.past, self.past_len = None, None, None, None, 0
+
+    def turns(self):
+        return bool(self.rope or self.qk_norm)
 
     def drops_weights(self):
         return bool(self.training and self.dropout and self.dropout["p"] > 0 and "attention" in self.dropout["where"])
@@ -235,10 +240,13 @@ class Builder:
         self.form = self.pick("own", "own", "key", *([] if self.longest else ["self"]))
         if self.form == "self":
             spec.kv_len = spec.q_len
+        spec.new_len = spec.kv_len
         if spec.is_layer:
             self.build_layer()
         else:
             self.build_attention()
+        if self.chance(0.15):
+            self.build_past()
         self.choose_masks()
         self.choose_options()
         self.choose_return()
@@ -249,7 +257,7 @@ class Builder:
         if self.chance(0.2):
             self.body["tokens"] = {"query": [f"t{i}\u00e9" for i in range(spec.q_len)]}
         if self.chance(0.1):
-            self.body.setdefault("tokens", {})["key"] = [["k"] * spec.kv_len] * spec.batch
+            self.body.setdefault("tokens", {})["key"] = [["k"] * spec.kv_len] * spec.batch  # of the cache too
         self.path = "/v1/multi-head-attention" if spec.is_layer else "/v1/attention"
 
     def give(self, name, shape, spread=1.0):
@@ -273,13 +281,49 @@ class Builder:
         spec.query = self.give("query", self.shape_of(spec.heads, spec.q_len, spec.d_k))
         spec.key = spec.value = spec.query
         if self.form != "self":
-            spec.key = spec.value = self.give("key", self.shape_of(spec.kv_heads, spec.kv_len, spec.d_k))
+            spec.key = spec.value = self.give("key", self.shape_of(spec.kv_heads, spec.new_len, spec.d_k))
         if self.form == "own":
-            spec.value = self.give("value", self.shape_of(spec.kv_heads, spec.kv_len, spec.d_v))
+            spec.value = self.give("value", self.shape_of(spec.kv_heads, spec.new_len, spec.d_v))
         if spec.rank < 4 and spec.heads > 1 or self.chance(0.2):
             self.options["num_heads"] = spec.heads
         if spec.heads != spec.kv_heads and spec.rank < 4 or self.chance(0.2):
             self.options["kv_num_heads"] = spec.kv_heads
+
+    def build_past(self):
+        """A cache in front of the keys; kv_len grows by it."""
+        spec = self.spec
+        spec.past_len = self.size(4)
+        spec.kv_len += spec.past_len
+        past = []
+        for name, d in (("past_key", spec.d_k), ("past_value", spec.d_v)):
+            shape = (spec.batch, spec.kv_heads, spec.past_len, d)
+            form, values = self.tensor(shape[1:] if spec.rank == 2 and self.chance(0.5) else shape)
+            self.body["inputs"][name] = form
+            past.append(Array(shape, values))
+        spec.past = tuple(past)
+
+    def choose_turn(self):
+        spec, options = self.spec, self.options
+        if self.chance(0.2):
+            norm = {"type": self.pick("rms", "layer", "l2"), "eps": self.pick(1e-5, 1e-3, 1)}
+            options["qk_norm"] = spec.qk_norm = norm
+        if spec.d_k < 2 or self.chance(0.75):
+            return
+        rope = {"layout": self.pick("half", "interleaved", "interleaved_to_half"),
+                "theta": self.pick(10000.0, 500.0, 1e6), "dim": 2 * self.random.randint(1, spec.d_k // 2)}
+        lengths = {"query": spec.q_len, "key": spec.new_len}
+        positions = {side: [spec.past_len + i for i in range(length)] for side, length in lengths.items()}
+        factor = 1.0
+        sent = {name: value for name, value in rope.items() if name == "dim" or self.chance(0.7)}
+        spec.rope = {"layout": "half", "theta": 10000.0, **sent}
+        if self.chance(0.3):
+            factor = self.pick(2.0, 0.5, 7.3)
+            sent["scaling"] = {"rope_type": "linear", "factor": factor}
+        if self.chance(0.3):
+            positions = {side: [self.random.randint(0, 1000) for _ in range(n)] for side, n in lengths.items()}
+            sent["positions"] = positions
+        spec.rope.update(factor=factor, positions=positions)
+        options["rope"] = sent
 
     # ---- a layer ----
 
@@ -295,15 +339,19 @@ class Builder:
         value_width = key_width if fused or self.form != "own" else self.size(self.largest)
         spec.key = spec.value = spec.query
         if self.form != "self":
-            spec.key = spec.value = self.give("key", self.shape_of(1, spec.kv_len, key_width))
+            spec.key = spec.value = self.give("key", self.shape_of(1, spec.new_len, key_width))
         if self.form == "own":
-            spec.value = self.give("value", self.shape_of(1, spec.kv_len, value_width))
+            spec.value = self.give("value", self.shape_of(1, spec.new_len, value_width))
         if fused:
             self.build_fused(width)
         else:
             self.build_separate(width, key_width, value_width)
         if self.chance(0.6):
             self.build_output()
+        if self.chance(0.2):
+            gates = spec.heads * self.pick(1, spec.d_v)
+            spec.gate, self.weights["gate"] = self.draw_layer(width, gates, spec.heads if self.chance(0.3) else 0)
+            self.options["num_heads"], self.options["kv_num_heads"] = spec.heads, spec.kv_heads
 
     def weight_text(self, columns, inner):
         """Columns as a rank-2 weight in the layout."""
@@ -501,6 +549,7 @@ class Builder:
             spec.scale = 1.0 if options["scale"] == "none" else float(options["scale"])
         if self.chance(0.2):
             options["softcap"] = spec.softcap = self.pick(0.5, 3, 50.0)
+        self.choose_turn()
         self.choose_biases()
         if spec.is_layer:
             self.choose_layer_options()
@@ -571,7 +620,8 @@ class Builder:
         spec = self.spec
         possible = [step for step in STEPS
                     if (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
-                    (step != "dropped" or spec.drops_weights()) and (step != "sink" or spec.sinks)]
+                    (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.gate) and
+                    (step != "sink" or spec.sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns())]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
         self.wanted = possible if self.chance(0.5) else some
         if spec.drops_weights() and "dropped" not in self.wanted:
@@ -598,8 +648,8 @@ class Builder:
         """NaN where the mask hides a key from every query of every head: it may reach nothing."""
         spec = self.spec
         self.has_nan = False
-        if self.form == "self" or not (spec.padding or spec.key_lengths or spec.documents or spec.blocks) or \
-                self.chance(0.3):
+        if self.form == "self" or spec.past or self.chance(0.3) or \
+                not (spec.padding or spec.key_lengths or spec.documents or spec.blocks):
             return
         hidden = [(b, j) for b in range(spec.batch) for j in range(spec.kv_len)
                   if not any(spec.allows(b, h, i, j) for h in range(spec.heads) for i in range(spec.q_len))]
@@ -615,7 +665,7 @@ class Builder:
                     else:
                         batch[j] = [self.pick(math.nan, math.inf, -math.inf) for _ in batch[j]]
         if self.has_nan:
-            self.wanted = [step for step in self.wanted if step not in ("k", "v")] or ["output"]
+            self.wanted = [step for step in self.wanted if step not in ("k", "v", "k_rotated", "present_key", "present_value")] or ["output"]
             self.options["return"] = self.wanted
 
 

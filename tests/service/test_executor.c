@@ -70,6 +70,30 @@ START_TEST(one_job_more_than_threads_and_queue_hold_is_refused_at_once)
 }
 END_TEST
 
+START_TEST(what_goes_on_with_a_job_is_never_refused_and_counts_as_running)
+{
+    struct gate gate, first;
+    gate_init(&gate);
+    gate_init(&first);
+    struct executor *executor = executor_create(1, 1, NULL);
+    ck_assert(executor_submit(executor, gate_job, &gate));
+    gate_await_entered(&gate, 1);
+    ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_continue(executor, gate_job, &first));
+    ck_assert_uint_eq(executor_waiting(executor), 1);
+    gate_open(&gate);
+    gate_await_entered(&first, 1);
+    ck_assert_uint_eq(gate.entered, 1); /* the other one still waits */
+    ck_assert_uint_eq(executor_running(executor), 1);
+    ck_assert(!executor_submit(executor, gate_job, &gate));
+    gate_open(&first);
+    executor_destroy(executor);
+    ck_assert_uint_eq(gate.left, 2);
+    ck_assert_uint_eq(first.left, 1);
+}
+END_TEST
+
 START_TEST(without_a_queue_every_thread_still_takes_a_job)
 {
     struct gate gate;
@@ -139,6 +163,7 @@ int main(void)
     TCase *tests = tcase_create("executor");
     tcase_set_timeout(tests, 30);
     tcase_add_test(tests, one_job_more_than_threads_and_queue_hold_is_refused_at_once);
+    tcase_add_test(tests, what_goes_on_with_a_job_is_never_refused_and_counts_as_running);
     tcase_add_test(tests, without_a_queue_every_thread_still_takes_a_job);
     tcase_add_test(tests, advice_to_retry_is_at_least_a_second_and_grows_with_what_waits);
     tcase_add_test(tests, impossible_sizes_make_no_executor);

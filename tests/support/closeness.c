@@ -92,7 +92,11 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
     switch (step) {
     case ATTN_STEP_Q:
     case ATTN_STEP_K:
-    case ATTN_STEP_V: /* terms is 0 when they are given: copies are exact */
+    case ATTN_STEP_V:
+    case ATTN_STEP_Q_ROTATED:
+    case ATTN_STEP_K_ROTATED:
+    case ATTN_STEP_PRESENT_KEY:
+    case ATTN_STEP_PRESENT_VALUE: /* terms is 0 when they are given: copies are exact */
         return 8 * u * naive->terms[step][at];
     case ATTN_STEP_SCORES:
     case ATTN_STEP_SCALED:
@@ -113,6 +117,7 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
     case ATTN_STEP_OUTPUT:
         return context_bound(run, naive, run->plan.dims.query_rank == 4 ? at : context_index(naive, at));
     case ATTN_STEP_CONCAT:
+    case ATTN_STEP_GATED:
     case ATTN_STEP_PROJECTED:
     case ATTN_STEP_RESIDUAL:
         return context_bound(run, naive, context_index(naive, at));
@@ -141,11 +146,16 @@ static void expect_step_close(const test_run *run, const naive_result *naive, at
                     attn_step_name(step), at);
 }
 
-static void expect_steps_close(const test_run *run, const naive_result *naive, uint32_t steps, const char *what)
+static void expect_steps_of_naive(const test_run *run, const naive_result *naive, uint32_t steps, const char *what)
 {
     for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
         if (run->plan.want & steps & (UINT32_C(1) << step))
             expect_step_close(run, naive, step, what);
+}
+
+static void expect_steps_close(const test_run *run, const naive_result *naive, uint32_t steps, const char *what)
+{
+    expect_steps_of_naive(run, naive, steps, what);
     ck_assert_msg(run->result.rows_without_keys == naive->rows_without_keys, "%s: %zu rows without keys, not %zu", what,
                   run->result.rows_without_keys, naive->rows_without_keys);
     expect_near(run->result.max_abs_score, naive->max_abs_score,
@@ -167,9 +177,59 @@ static attn_request inner_attention(const test_run *run, const attn_request *req
     inner.inputs.query = &run->result.step[ATTN_STEP_Q];
     inner.inputs.key = &run->result.step[ATTN_STEP_K];
     inner.inputs.value = &run->result.step[ATTN_STEP_V];
+    inner.inputs.past_key = request->inputs.past_key;
+    inner.inputs.past_value = request->inputs.past_value;
+    inner.weights.query_norm = request->weights.query_norm;
+    inner.weights.key_norm = request->weights.key_norm;
     inner.options.norm = ATTN_NORM_NONE;
     inner.options.residual = false;
     return inner;
+}
+
+static const uint32_t turned_steps =
+    1U << ATTN_STEP_Q_ROTATED | 1U << ATTN_STEP_K_ROTATED | 1U << ATTN_STEP_PRESENT_KEY | 1U << ATTN_STEP_PRESENT_VALUE;
+
+/* Compares what became of q, k and v, then goes on with what the run made of them. */
+static attn_request after_turning(const test_run *run, const attn_request *attention, const char *what)
+{
+    naive_result turned = naive_attention(attention, NULL);
+    expect_steps_of_naive(run, &turned, turned_steps, what);
+    naive_release(&turned);
+    attn_request plain = *attention;
+    const bool changes =
+        attention->options.rope.layout != ATTN_ROPE_NONE || attention->options.qk_norm != ATTN_NORM_NONE;
+    plain.inputs = (attn_inputs){.query = &run->result.step[changes ? ATTN_STEP_Q_ROTATED : ATTN_STEP_Q],
+                                 .key = &run->result.step[ATTN_STEP_PRESENT_KEY],
+                                 .value = &run->result.step[ATTN_STEP_PRESENT_VALUE]};
+    plain.weights = (attn_weights){0};
+    plain.options.rope.layout = ATTN_ROPE_NONE;
+    plain.options.qk_norm = ATTN_NORM_NONE;
+    return plain;
+}
+
+void expect_turned_close(const test_run *run, const attn_request *request, const char *what)
+{
+    attn_request attention = inner_attention(run, request), plain = after_turning(run, &attention, what);
+    naive_result inner = naive_attention(&plain, NULL);
+    const uint32_t other = turned_steps | 1U << ATTN_STEP_Q | 1U << ATTN_STEP_K | 1U << ATTN_STEP_V;
+    expect_steps_close(run, &inner, ~other, what);
+    naive_release(&inner);
+}
+
+/* One sigmoid and one product; the gate itself is a sum, whose error the derivative 1/4 of the sigmoid damps. */
+static void expect_gated_close(const test_run *run, const attn_request *request, const naive_result *whole,
+                               const char *what)
+{
+    const attn_dims *n = &run->plan.dims;
+    const size_t width = n->heads * n->d_v;
+    for (size_t at = 0; at < n->batch * n->q_len * width; at++) {
+        const size_t row = at / width, h = at % width / n->d_v;
+        const double concat = tensor_get(&run->result.step[ATTN_STEP_CONCAT], at);
+        const double gate =
+            naive_gate(request, whole, row / n->q_len, row % n->q_len, h, n->d_gate == 1 ? 0 : at % n->d_v);
+        expect_near(tensor_get(&run->result.step[ATTN_STEP_GATED], at), concat * gate,
+                    64 * unit_roundoff(run->plan.compute) * fabs(concat), what, "gated", at);
+    }
 }
 
 static void read_row(const attn_tensor *tensor, size_t row, size_t count, double *to)
@@ -183,7 +243,7 @@ static void expect_projected_close(const test_run *run, const attn_request *requ
     const attn_dims *n = &run->plan.dims;
     double *row = calloc(n->heads * n->d_v, sizeof *row);
     for (size_t i = 0; i < n->batch * n->q_len; i++) {
-        read_row(&run->result.step[ATTN_STEP_CONCAT], i, n->heads * n->d_v, row);
+        read_row(&run->result.step[n->d_gate > 0 ? ATTN_STEP_GATED : ATTN_STEP_CONCAT], i, n->heads * n->d_v, row);
         for (size_t d = 0; d < n->d_out; d++) {
             double terms, expected = naive_project_output(request, n->heads, n->d_v, row, d, &terms);
             double got = tensor_get(&run->result.step[ATTN_STEP_PROJECTED], i * n->d_out + d);
@@ -238,13 +298,18 @@ static void expect_output_close(const test_run *run, const naive_result *naive, 
 void expect_layer_close(const test_run *run, const attn_request *request, const char *what)
 {
     const uint32_t parts = 1U << ATTN_STEP_Q | 1U << ATTN_STEP_K | 1U << ATTN_STEP_V;
-    const uint32_t after = 1U << ATTN_STEP_PROJECTED | 1U << ATTN_STEP_RESIDUAL | 1U << ATTN_STEP_OUTPUT;
+    const uint32_t after =
+        1U << ATTN_STEP_GATED | 1U << ATTN_STEP_PROJECTED | 1U << ATTN_STEP_RESIDUAL | 1U << ATTN_STEP_OUTPUT;
     const attn_tensor *last = &run->result.step[ATTN_STEP_CONCAT];
     naive_result whole = naive_attention(request, NULL);
     expect_steps_close(run, &whole, parts, what);
-    attn_request attention = inner_attention(run, request);
-    naive_result inner = naive_attention(&attention, NULL);
-    expect_steps_close(run, &inner, ~(parts | after), what);
+    attn_request attention = inner_attention(run, request), plain = after_turning(run, &attention, what);
+    naive_result inner = naive_attention(&plain, NULL);
+    expect_steps_close(run, &inner, ~(parts | after | turned_steps), what);
+    if (run->plan.dims.d_gate > 0) {
+        expect_gated_close(run, request, &whole, what);
+        last = &run->result.step[ATTN_STEP_GATED];
+    }
     if (request->weights.output.weight != NULL) {
         expect_projected_close(run, request, what);
         last = &run->result.step[ATTN_STEP_PROJECTED];

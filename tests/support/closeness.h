@@ -26,4 +26,10 @@ void expect_close(const test_run *run, const naive_result *naive, const char *wh
  */
 void expect_layer_close(const test_run *run, const attn_request *request, const char *what);
 
+/*
+ * A request without a layer that was run for every step: queries and keys with their norm, rotation and cache, then the
+ * rest with equation 1 on what the run made of them.
+ */
+void expect_turned_close(const test_run *run, const attn_request *request, const char *what);
+
 #endif

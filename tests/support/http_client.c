@@ -113,11 +113,52 @@ static bool read_head(struct http_client *client, struct http_answer *answer)
     return true;
 }
 
+/* A line, without its end; NULL when the connection ends before. */
+static char *take_line(struct http_client *client)
+{
+    const char *end;
+    while (client->pending_bytes == 0 || (end = memmem(client->pending, client->pending_bytes, "\r\n", 2)) == NULL)
+        if (!receive(client, SILENCE_MS))
+            return NULL;
+    char *line = take(client, (size_t)(end - client->pending) + 2);
+    line[strlen(line) - 2] = '\0';
+    return line;
+}
+
+/* Appends chunk after chunk to the body of answer; false when there was no last one. */
+static bool read_chunks(struct http_client *client, struct http_answer *answer)
+{
+    for (;;) {
+        char *line = take_line(client);
+        const size_t length = line != NULL ? strtoul(line, NULL, 16) : 0;
+        const bool is_there = line != NULL;
+        free(line);
+        while (is_there && client->pending_bytes < length + 2)
+            if (!receive(client, SILENCE_MS))
+                return false;
+        if (!is_there)
+            return false;
+        char *data = take(client, length + 2);
+        answer->body = realloc(answer->body, answer->body_bytes + length + 1);
+        memcpy(answer->body + answer->body_bytes, data, length);
+        answer->body_bytes += length;
+        answer->body[answer->body_bytes] = '\0';
+        free(data);
+        if (length == 0)
+            return true;
+    }
+}
+
 struct http_answer http_read(struct http_client *client, bool is_head)
 {
     struct http_answer answer = {.status = 0};
     if (client->fd < 0 || !read_head(client, &answer))
         return answer;
+    if (http_field(&answer, "Transfer-Encoding") != NULL && !is_head) {
+        if (read_chunks(client, &answer))
+            sscanf(answer.head, "HTTP/1.%*c %d", &answer.status);
+        return answer;
+    }
     const char *length = http_field(&answer, "Content-Length");
     answer.body_bytes = length != NULL && !is_head ? strtoul(length, NULL, 10) : 0;
     while (client->pending_bytes < answer.body_bytes)

@@ -17,7 +17,8 @@ struct http_client {
 };
 
 struct http_answer {
-    int status;               /* 0: the connection ended, or was silent too long, before a whole answer came */
+    int status;               /* 0: the connection ended, or was silent too long, before a whole answer came; body may
+                                 then hold its beginning, when it came in chunks */
     char head[HTTP_HEAD_MAX]; /* first line and fields */
     char *body;               /* NUL-terminated */
     size_t body_bytes;

@@ -5,6 +5,8 @@
  */
 #include "naive_attention.h"
 
+#include "naive_parts.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +15,6 @@
 
 /* Going from double to more is what this file does on purpose. */
 #pragma GCC diagnostic ignored "-Wdouble-promotion"
-
-static double *numbers(size_t count)
-{
-    double *all = calloc(count + 1, sizeof *all); /* never of size 0 */
-    if (all == NULL)
-        abort();
-    return all;
-}
 
 static double element(const attn_tensor *tensor, ptrdiff_t at)
 {
@@ -113,7 +107,9 @@ static void measure(const attn_request *request, naive_result *r)
     const attn_tensor *output = request->weights.output.weight;
     r->batch = query->rank > 2 ? query->shape[0] : 1;
     r->q_len = query->shape[query->rank - 2];
-    r->kv_len = key->shape[key->rank - 2];
+    const attn_tensor *past = request->inputs.past_key;
+    r->past_len = past != NULL ? past->shape[past->rank - 2] : 0;
+    r->kv_len = r->past_len + key->shape[key->rank - 2];
     r->d_query = query->shape[query->rank - 1];
     r->d_key = key->shape[key->rank - 1];
     r->d_value = value->shape[value->rank - 1];
@@ -124,7 +120,9 @@ static void measure(const attn_request *request, naive_result *r)
         r->d_out = output->shape[output->rank - (in_out ? 1 : 2)];
     }
     r->softcap = request->options.softcap;
-    r->scale = request->options.has_scale ? request->options.scale : 1 / sqrt((double)r->d_k);
+    const attn_mechanism *mechanism = &request->options.mechanism;
+    bool has_no_scale = mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised;
+    r->scale = request->options.has_scale ? request->options.scale : has_no_scale ? 1 : 1 / sqrt((double)r->d_k);
 }
 
 /* ---- norm ---- */
@@ -138,11 +136,13 @@ void naive_norm(attn_norm_type type, double eps, const attn_linear *norm, size_t
         mean += from[f] / (long double)count;
         size += fabs(from[f]) / (double)count;
     }
-    if (type == ATTN_NORM_RMS)
+    if (type != ATTN_NORM_LAYER)
         mean = 0;
     for (size_t f = 0; f < count; f++)
         square += (from[f] - mean) * (from[f] - mean) / count;
     double deviation = (double)sqrtl(square + eps);
+    if (type == ATTN_NORM_L2)
+        deviation = fmax((double)sqrtl(square * count), eps);
     for (size_t f = 0; f < count; f++) {
         double gain = norm->weight != NULL ? naive_read(norm->weight, 0, 0, 0, f) : 1;
         double shift = norm->bias != NULL ? naive_read(norm->bias, 0, 0, 0, f) : 0;
@@ -238,12 +238,12 @@ static void make_part(const attn_request *request, naive_result *r, part which)
     const attn_tensor *input = which == PART_Q   ? in->query
                                : which == PART_K ? input_key(request)
                                                  : input_value(request);
-    size_t heads = which == PART_Q ? r->heads : r->kv_heads, len = which == PART_Q ? r->q_len : r->kv_len;
+    size_t heads = which == PART_Q ? r->heads : r->kv_heads, len = which == PART_Q ? r->q_len : r->kv_len - r->past_len;
     size_t width = which == PART_V ? r->d_v : r->d_k;
-    double *out = numbers(r->batch * heads * len * width), *terms = numbers(r->batch * heads * len * width);
+    double *out = naive_numbers(r->batch * heads * len * width), *terms = naive_numbers(r->batch * heads * len * width);
     token x = {.count = input->shape[input->rank - 1]};
-    x.features = numbers(x.count);
-    x.terms = numbers(x.count);
+    x.features = naive_numbers(x.count);
+    x.terms = naive_numbers(x.count);
     for (size_t b = 0; b < r->batch; b++)
         for (size_t i = 0; i < len; i++) {
             if (input->rank < 4)
@@ -285,9 +285,9 @@ static head head_at(const attn_request *request, naive_result *r, size_t b, size
                   .h = h,
                   .map = own * r->q_len * r->kv_len,
                   .rows = own * r->q_len,
-                  .q = r->step[ATTN_STEP_Q] + own * r->q_len * r->d_k,
-                  .k = r->step[ATTN_STEP_K] + kv_head * r->kv_len * r->d_k,
-                  .v = r->step[ATTN_STEP_V] + kv_head * r->kv_len * r->d_v};
+                  .q = r->step[ATTN_STEP_Q_ROTATED] + own * r->q_len * r->d_k,
+                  .k = r->step[ATTN_STEP_K_ROTATED] + kv_head * r->kv_len * r->d_k,
+                  .v = r->step[ATTN_STEP_PRESENT_VALUE] + kv_head * r->kv_len * r->d_v};
 }
 
 static void head_mask(const head *a)
@@ -406,6 +406,36 @@ static void row_softmax(const head *a, size_t i)
     r->peak[a->rows + i] = fmax(r->peak[a->rows + i], sinks != NULL ? fabs(logit) : 0);
 }
 
+/* The keys that any query head of the same key head may attend to in some row. */
+static void seen_by_group(const head *a, double *seen)
+{
+    const size_t group = a->r->heads / a->r->kv_heads, first = a->h / group * group;
+    for (size_t j = 0; j < a->r->kv_len; j++)
+        for (size_t at = 0; at < group * a->r->q_len; at++)
+            if (naive_allows(&a->request->masks, a->r->q_len, a->r->kv_len, a->b, first + at / a->r->q_len,
+                             at % a->r->q_len, j))
+                seen[j] = 1;
+}
+
+/* Instead of the softmax: weights of a feature map. */
+static void head_features(const head *a)
+{
+    naive_result *r = a->r;
+    double *seen = naive_numbers(r->kv_len);
+    seen_by_group(a, seen);
+    double max = naive_key_max(a->request, r, a->k, seen);
+    for (size_t i = 0; i < r->q_len; i++) {
+        const double *mask = r->step[ATTN_STEP_MASK] + a->map + i * r->kv_len;
+        double *weights = r->step[ATTN_STEP_ATTENTION] + a->map + i * r->kv_len;
+        if (row_has_key(a, i))
+            naive_feature_weights(a->request, r, a->q + i * r->d_k, a->k, mask, max, weights);
+        else
+            r->rows_without_keys++;
+    }
+    r->max_abs_score = 0;
+    free(seen);
+}
+
 static void head_softmax(const head *a)
 {
     naive_result *r = a->r;
@@ -470,6 +500,33 @@ static void concatenate(naive_result *r)
                         r->step[ATTN_STEP_CONTEXT][((b * r->heads + h) * r->q_len + i) * r->d_v + d];
 }
 
+double naive_gate(const attn_request *request, const naive_result *r, size_t b, size_t i, size_t h, size_t d)
+{
+    const attn_linear *gate = &request->weights.gate;
+    const size_t width = columns(request, gate->weight) / r->heads;
+    token x = {.count = r->d_query, .features = naive_numbers(r->d_query), .terms = naive_numbers(r->d_query)};
+    read_token(request, request->inputs.query, true, b, i, &x);
+    long double sum = bias_at(gate->bias, h, width, d);
+    for (size_t f = 0; f < x.count; f++)
+        sum += x.features[f] * weight_at(request, gate->weight, h, width, f, d);
+    free(x.features);
+    free(x.terms);
+    return (double)(1 / (1 + expl(-sum)));
+}
+
+static void make_gated(const attn_request *request, naive_result *r)
+{
+    const size_t width = r->heads * r->d_v, all = r->batch * r->q_len * width;
+    const attn_tensor *gate = request->weights.gate.weight;
+    for (size_t at = 0; at < all; at++) {
+        size_t row = at / width, h = at % width / r->d_v;
+        bool is_of_head = gate != NULL && columns(request, gate) == r->heads;
+        double factor =
+            gate == NULL ? 1 : naive_gate(request, r, row / r->q_len, row % r->q_len, h, is_of_head ? 0 : at % r->d_v);
+        r->step[ATTN_STEP_GATED][at] = r->step[ATTN_STEP_CONCAT][at] * factor;
+    }
+}
+
 double naive_project_output(const attn_request *request, size_t heads, size_t d_v, const double *row, size_t d,
                             double *terms)
 {
@@ -491,7 +548,7 @@ static void make_projected(const attn_request *request, naive_result *r)
     for (size_t row = 0; row < r->batch * r->q_len; row++)
         for (size_t d = 0; d < r->d_out; d++) {
             size_t at = row * r->d_out + d;
-            const double *concat = r->step[ATTN_STEP_CONCAT] + row * r->heads * r->d_v;
+            const double *concat = r->step[ATTN_STEP_GATED] + row * r->heads * r->d_v;
             double *terms = &r->terms[ATTN_STEP_PROJECTED][at];
             r->step[ATTN_STEP_PROJECTED][at] = request->weights.output.weight == NULL
                                                    ? concat[d]
@@ -530,21 +587,22 @@ static void make_room(naive_result *r)
                               ATTN_STEP_ATTENTION, ATTN_STEP_DROPPED, ATTN_STEP_MASK};
     size_t rows = r->batch * r->heads * r->q_len, map = rows * r->kv_len, out = r->batch * r->q_len * r->d_out;
     for (size_t m = 0; m < sizeof maps / sizeof *maps; m++)
-        r->step[maps[m]] = numbers(map);
-    r->terms[ATTN_STEP_SCORES] = numbers(map);
-    r->step[ATTN_STEP_ATTENTION_MEAN] = numbers(r->batch * r->q_len * r->kv_len);
-    r->step[ATTN_STEP_LSE] = numbers(rows);
-    r->step[ATTN_STEP_LSE_KEYS] = numbers(rows);
-    r->step[ATTN_STEP_ENTROPY] = numbers(rows);
-    r->step[ATTN_STEP_SINK] = numbers(rows);
-    r->peak = numbers(rows);
-    r->step[ATTN_STEP_CONTEXT] = numbers(rows * r->d_v);
-    r->terms[ATTN_STEP_CONTEXT] = numbers(rows * r->d_v);
-    r->step[ATTN_STEP_CONCAT] = numbers(rows * r->d_v);
-    r->step[ATTN_STEP_PROJECTED] = numbers(out);
-    r->terms[ATTN_STEP_PROJECTED] = numbers(out);
-    r->step[ATTN_STEP_RESIDUAL] = numbers(out);
-    r->step[ATTN_STEP_OUTPUT] = numbers(out);
+        r->step[maps[m]] = naive_numbers(map);
+    r->terms[ATTN_STEP_SCORES] = naive_numbers(map);
+    r->step[ATTN_STEP_ATTENTION_MEAN] = naive_numbers(r->batch * r->q_len * r->kv_len);
+    r->step[ATTN_STEP_LSE] = naive_numbers(rows);
+    r->step[ATTN_STEP_LSE_KEYS] = naive_numbers(rows);
+    r->step[ATTN_STEP_ENTROPY] = naive_numbers(rows);
+    r->step[ATTN_STEP_SINK] = naive_numbers(rows);
+    r->peak = naive_numbers(rows);
+    r->step[ATTN_STEP_CONTEXT] = naive_numbers(rows * r->d_v);
+    r->terms[ATTN_STEP_CONTEXT] = naive_numbers(rows * r->d_v);
+    r->step[ATTN_STEP_CONCAT] = naive_numbers(rows * r->d_v);
+    r->step[ATTN_STEP_GATED] = naive_numbers(rows * r->d_v);
+    r->step[ATTN_STEP_PROJECTED] = naive_numbers(out);
+    r->terms[ATTN_STEP_PROJECTED] = naive_numbers(out);
+    r->step[ATTN_STEP_RESIDUAL] = naive_numbers(out);
+    r->step[ATTN_STEP_OUTPUT] = naive_numbers(out);
 }
 
 naive_result naive_attention(const attn_request *request, const uint8_t *keep)
@@ -555,17 +613,22 @@ naive_result naive_attention(const attn_request *request, const uint8_t *keep)
     make_part(request, &r, PART_Q);
     make_part(request, &r, PART_K);
     make_part(request, &r, PART_V);
+    naive_turn(request, &r);
     for (size_t b = 0; b < r.batch; b++)
         for (size_t h = 0; h < r.heads; h++) {
             head a = head_at(request, &r, b, h);
             head_mask(&a);
             head_scores(&a);
-            head_softmax(&a);
+            if (request->options.mechanism.type == ATTN_SOFTMAX)
+                head_softmax(&a);
+            else
+                head_features(&a);
             head_drop(&a, keep);
             head_context(&a);
         }
     mean_over_heads(&r);
     concatenate(&r);
+    make_gated(request, &r);
     make_projected(request, &r);
     make_residual(request, &r);
     make_output(request, &r);

@@ -18,12 +18,12 @@
  * rank of query, except (batch, heads, q_len, d_v) for rank 4; selections are ignored.
  */
 typedef struct {
-    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v, d_query, d_key, d_value, d_out;
+    size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v, d_query, d_key, d_value, d_out, past_len;
     double scale, softcap;
     double *step[ATTN_STEP_COUNT]; /* mask holds 0 and 1 */
     /*
-     * For sums (q, k, v, scores, context, projected): the sum of the absolute values of the terms. Rounding errors
-     * are in proportion to it, not to the sum. NULL for the other steps.
+     * For sums (q, k, v, q_rotated, k_rotated, scores, context, projected): the sum of the absolute values of the
+     * terms. Rounding errors are in proportion to it, not to the sum. NULL for the other steps.
      */
     double *terms[ATTN_STEP_COUNT];
     /*
@@ -48,6 +48,9 @@ void naive_release(naive_result *result);
  */
 void naive_norm(attn_norm_type type, double eps, const attn_linear *norm, size_t features, const double *from,
                 double *to, double *terms);
+
+/* Gate d of head h for the token in row i of item b, after the sigmoid; d counts the gates of a head. */
+double naive_gate(const attn_request *request, const naive_result *r, size_t b, size_t i, size_t h, size_t d);
 
 /*
  * Feature d of the output projection of request for one row of concat (heads * d_v numbers); *terms receives the sum of

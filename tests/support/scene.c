@@ -212,6 +212,13 @@ void scene_biases(test_scene *scene, const scene_size *n, unsigned variant)
 uint32_t scene_every_step(const attn_request *request)
 {
     uint32_t all = (UINT32_C(1) << ATTN_STEP_COUNT) - 1;
+    if (request->options.rope.layout == ATTN_ROPE_NONE && request->options.qk_norm == ATTN_NORM_NONE)
+        all &= ~(UINT32_C(1) << ATTN_STEP_Q_ROTATED | UINT32_C(1) << ATTN_STEP_K_ROTATED);
+    if (request->weights.gate.weight == NULL)
+        all &= ~(UINT32_C(1) << ATTN_STEP_GATED);
+    if (request->options.mechanism.type != ATTN_SOFTMAX)
+        all &= ~(UINT32_C(1) << ATTN_STEP_SCORES | UINT32_C(1) << ATTN_STEP_SCALED | UINT32_C(1) << ATTN_STEP_MASKED |
+                 UINT32_C(1) << ATTN_STEP_LSE | UINT32_C(1) << ATTN_STEP_LSE_KEYS | UINT32_C(1) << ATTN_STEP_ENTROPY);
     if (request->weights.output.weight == NULL)
         all &= ~(UINT32_C(1) << ATTN_STEP_PROJECTED);
     if (!request->options.residual)
@@ -221,6 +228,49 @@ uint32_t scene_every_step(const attn_request *request)
     if (request->options.sinks == NULL)
         all &= ~(UINT32_C(1) << ATTN_STEP_SINK);
     return all;
+}
+
+/* The last rows of a tensor (…, len, d) alone. */
+static const attn_tensor *last_rows(test_scene *scene, const attn_tensor *tensor, size_t rows)
+{
+    size_t shape[ATTN_MAX_RANK];
+    memcpy(shape, tensor->shape, sizeof shape);
+    shape[tensor->rank - 2] = rows;
+    return scene_normal(scene, 1, tensor->rank, shape);
+}
+
+void scene_past(test_scene *scene, const scene_size *n, size_t past_len)
+{
+    attn_inputs *in = &scene->request.inputs;
+    const attn_tensor *value = in->value != NULL ? in->value : NULL;
+    in->key = last_rows(scene, in->key != NULL ? in->key : in->query, n->kv_len - past_len);
+    in->value = value != NULL ? last_rows(scene, value, n->kv_len - past_len) : NULL;
+    in->past_key = scene_normal(scene, 1, SHAPE(n->batch, n->kv_heads, past_len, n->d_k));
+    in->past_value = scene_normal(scene, 1, SHAPE(n->batch, n->kv_heads, past_len, n->d_v));
+}
+
+void scene_turn(test_scene *scene, const scene_size *n, size_t variant)
+{
+    attn_request *request = &scene->request;
+    attn_options *options = &request->options;
+    if (n->d_k >= 2 && variant % 3 != 2) {
+        options->rope.layout = (attn_rope_layout)(1 + variant % 3);
+        options->rope.dim = variant % 2 == 0 || n->d_k < 4 ? n->d_k / 2 * 2 : n->d_k / 4 * 2;
+    }
+    options->qk_norm = (attn_norm_type)(variant % 4);
+    options->qk_norm_eps = 1e-5;
+    if (variant % 4 == 3 && n->kv_len > 1)
+        scene_past(scene, n, n->kv_len / 3 + 1);
+    if (!request->is_layer)
+        return;
+    if (options->qk_norm != ATTN_NORM_NONE && variant % 2 == 1) {
+        request->weights.query_norm.weight = scene_normal(scene, 1, SHAPE(n->heads * n->d_k));
+        request->weights.key_norm.weight = scene_normal(scene, 1, SHAPE(n->d_k));
+        request->weights.key_norm.bias = scene_normal(scene, 1, SHAPE(n->d_k));
+    }
+    const size_t d_model = request->inputs.query->shape[2], gates = n->heads * (variant % 2 == 0 ? n->d_v : 1);
+    if (variant % 3 != 1)
+        request->weights.gate = make_linear(scene, d_model, gates);
 }
 
 /* ---- runs ---- */

@@ -60,6 +60,10 @@ void scene_attention(test_scene *scene, const scene_size *size);
 /* A layer: query (b, q_len, d_model), key (b, kv_len, d_model), all four projections with biases. */
 void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 
+/* Takes the first past_len keys and values of a scene of that size from the request into a cache. */
+void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
+/* Norms, rotation, cache and gate of every kind in turn, for a scene of that size. */
+void scene_turn(test_scene *scene, const scene_size *size, size_t variant);
 /* Adds, by the bits of variant: 1 ALiBi, 2 slopes of its own, 4 a relative bias in both directions or (8) one, 16
  * sinks. */
 void scene_biases(test_scene *scene, const scene_size *size, unsigned variant);

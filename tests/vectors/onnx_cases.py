@@ -20,13 +20,8 @@ def translate(vector):
 def attention(case):
     given, attributes = case.inputs, case.attributes
     q, k, v = given["Q"], given["K"], given["V"]
-    rank, past_len = len(q.shape), 0
+    past_len = 0
     heads, kv_heads = attributes.get("q_num_heads"), attributes.get("kv_num_heads")
-    if "past_key" in given:
-        case.needs.append("inputs.past_key")
-        q, k, v = (split_heads(x, n) for x, n in ((q, heads), (k, kv_heads), (v, kv_heads)))
-        past_len = given["past_key"].shape[2]
-        k, v = given["past_key"].concat(k, 2), given["past_value"].concat(v, 2)
     options = {}
     if len(q.shape) == 3:
         options.update(num_heads=heads, kv_num_heads=kv_heads)
@@ -37,15 +32,18 @@ def attention(case):
     if attributes.get("softmax_precision") == FLOAT64:
         options["compute"] = "float64"
     inputs = {"query": send(q), "key": send(k), "value": send(v)}
-    kv_len = k.shape[-2]
+    if "past_key" in given:
+        past_len = given["past_key"].shape[2]
+        inputs.update(past_key=send(given["past_key"]), past_value=send(given["past_value"]))
+    kv_len = k.shape[-2] + past_len
     request = {"inputs": inputs, "masks": masks(given, attributes, q.shape[-2], kv_len, past_len), "options": options}
-    merge = merge_heads if rank == 3 and len(q.shape) == 4 else None
-    wanted = {"output": ("Y", merge)}
+    wanted = {"output": "Y"}
+    wanted.update({name: name for name in ("present_key", "present_value") if name in case.outputs})
     mode = attributes.get("qk_matmul_output_mode", 0)
     if mode in (2, 3):
         wanted[{2: "masked", 3: "attention"}[mode]] = "qk_matmul_output"
     if "qk_matmul_output" not in case.outputs:
-        wanted = {"output": wanted["output"]}
+        wanted = {step: name for step, name in wanted.items() if name != "qk_matmul_output"}
     case.ask(ATTENTION, request, **wanted)
     if "qk_matmul_output" in case.outputs and mode in (0, 1):
         ask_scores(case, inputs, options, mode)
@@ -79,14 +77,6 @@ def masks(given, attributes, q_len, kv_len, past_len):
             raise NotExpressible("an offset for masks.window without causal")
         result["window"] = [left if left >= 0 else None, right if right >= 0 else None]
     return result
-
-
-def split_heads(x, heads):
-    """(batch, len, heads * d) to (batch, heads, len, d); rank 4 as it is."""
-    if len(x.shape) == 4:
-        return x
-    batch, length, width = x.shape
-    return x.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
 
 
 def merge_heads(x):
@@ -123,12 +113,32 @@ def rms_normalization(case):
 
 
 def rotary_embedding(case):
-    raise NotExpressible("options.rope")
+    """The rotated queries of a self-attention, whose output is not asked for."""
+    given, attributes = case.inputs, case.attributes
+    rope = {"layout": "interleaved" if attributes.get("interleaved") else "half",
+            "cos": send(given["cos_cache"]), "sin": send(given["sin_cache"])}
+    if "position_ids" in given:
+        rope["positions"] = send(given["position_ids"])
+    request = {"inputs": {"query": send(given["input"])}, "options": {"rope": rope}}
+    if len(given["input"].shape) == 3:
+        request["options"]["num_heads"] = attributes["num_heads"]
+    merge = merge_heads if len(given["input"].shape) == 3 else None
+    case.ask(ATTENTION, request, q_rotated=("output", merge))
 
 
 def linear_attention(case):
-    rule = case.attributes.get("update_rule", "gated_delta")
-    raise NotExpressible("options.mechanism" if rule == "linear" else f"update rule {rule} (no field)")
+    """S_t = S_(t-1) + k_t v_t, o_t = scale q_t S_t: features as they are, and no denominator."""
+    given, attributes = case.inputs, case.attributes
+    rule = attributes.get("update_rule", "gated_delta")
+    if rule != "linear":
+        raise NotExpressible(f"update rule {rule} (no field)")
+    options = {"num_heads": attributes["q_num_heads"], "kv_num_heads": attributes["kv_num_heads"],
+               "mechanism": {"type": "linear", "feature_map": "identity", "normalize": False}}
+    if "scale" in attributes:
+        options["scale"] = attributes["scale"]
+    inputs = {name: send(given[name]) for name in ("query", "key", "value")}
+    case.ask(ATTENTION, {"inputs": inputs, "masks": {"causal": True}, "options": options}, output="output")
+    case.needs.append("the state of a linear mechanism (no field)")
 
 
 TRANSLATIONS = {"Attention": attention, "Softmax": softmax, "LayerNormalization": layer_normalization,

@@ -7,17 +7,10 @@ from tensors import Tensor
 
 # Vectors of which nothing can be asked for, by the start of their names; the longest that fits counts.
 NEEDS = {
-    "hf_deepseek": "options.rope, a low-rank key and value (no field)",
+    "hf_deepseek": "a low-rank key and value (no field)",
     "hf_gated_delta_rule": "update rule gated_delta (no field)",
     "hf_llama4": "a scale for every query (no field)",
-    "hf_olmo2": "options.rope, options.qk_norm",
-    "hf_qwen3": "options.rope, options.qk_norm",
-    "hf_qwen3_next": "options.rope, options.qk_norm, an output gate (no field)",
-    "hf_swinv2": "options.qk_norm",
-    "linear_attention": "options.mechanism",
     "mha_add_bias_kv": "a key and value of the layer's own (no field)",
-    "performer": "options.mechanism",
-    "rope_": "options.rope",
 }
 
 
@@ -284,7 +277,109 @@ def mask_sliding_bidirectional(case):
     case.ask(ATTENTION, request, mask="mask")
 
 
+def rope(case):
+    """The rotated queries and keys; a rope of the attributes' parameters at the given positions."""
+    given, parameters = case.inputs, dict(case.attributes["rope_parameters"])
+    options = {"layout": "half", "theta": parameters.pop("rope_theta"), "positions": send(given["position_ids"]),
+               "scaling": {**parameters, "max_position_embeddings": case.attributes["max_position_embeddings"]}}
+    ask_rope(case, options)
+    for name in ("inv_freq", "attention_scaling"):
+        case.checked.add(name)  # what cos and sin are made of
+    half, length = case.outputs["cos"].shape[-1] // 2, given["q"].shape[2]
+    unit = Tensor((1, 1, length, 2 * half), ([1.0] * half + [0.0] * half) * length)  # turns into cos, then sin
+
+    def part(first):
+        return lambda answer: Tensor((1, length, half),
+                                     [x for row in answer.rows(2 * half) for x in row[first:first + half]])
+
+    for name, first in (("cos", 0), ("sin", half)):
+        case.outputs[name] = halves(case.outputs[name])
+        case.ask(ATTENTION, {"inputs": {"query": send(unit)}, "options": {"rope": options}},
+                 q_rotated=(name, part(first)))
+
+
+def ask_rope(case, options):
+    given = case.inputs
+    inputs = {"query": send(given["q"]), "key": send(given["k"])}
+    case.ask(ATTENTION, {"inputs": inputs, "options": {"rope": options}}, q_rotated="q_rot", k_rotated="k_rot")
+
+
+def halves(table):
+    """cos or sin of transformers holds every number twice."""
+    half = table.shape[-1] // 2
+    return Tensor((*table.shape[:-1], half), [item for row in table.rows(2 * half) for item in row[:half]])
+
+
+def rope_interleave_to_half(case):
+    given = case.inputs
+    ask_rope(case, {"layout": "interleaved_to_half", "cos": send(halves(given["cos"])),
+                    "sin": send(halves(given["sin"]))})
+
+
+def hf_norms(case):
+    """Attention modules of transformers with norms of queries and keys, and maybe a gate among the queries."""
+    given, attributes = case.inputs, case.attributes
+    heads, kv_heads = attributes["num_attention_heads"], attributes["num_key_value_heads"]
+    weights = {"layout": "out_in"}
+    for name in ("query", "key", "value", "output"):
+        weights[name] = {"weight": send(given[f"{name[0]}_proj.weight"])}
+    is_gated = "next" in case.vector["name"]
+    if is_gated:
+        weights["query"], weights["gate"] = (
+            {"weight": send(part)} for part in alternate_rows(given["q_proj.weight"], attributes["head_dim"]))
+    for name in ("query", "key"):
+        norm = given[f"{name[0]}_norm.weight"]
+        weights[name + "_norm"] = {"weight": send(norm.map(lambda item: item + 1) if is_gated else norm)}
+    request = {"inputs": {"query": send(given["hidden_states"])}, "weights": weights,
+               "masks": {"bias": send(given["attention_mask"])},
+               "options": {"num_heads": heads, "kv_num_heads": kv_heads,
+                           "qk_norm": {"type": "rms", "eps": attributes["rms_norm_eps"]},
+                           "rope": {"cos": send(halves(given["cos"])), "sin": send(halves(given["sin"]))}}}
+    case.ask(LAYER, request, output="attn_output", attention="attn_weights")
+
+
+def alternate_rows(weight, size):
+    """Rows in turns of size: those of the queries of a head, those of its gate."""
+    rows, width = weight.rows(weight.shape[1]), weight.shape[1]
+    for first in (0, size):
+        chosen = [row for at, row in enumerate(rows) if at // size * size % (2 * size) == first]
+        yield Tensor((len(chosen), width), [item for row in chosen for item in row])
+
+
+def swinv2(case):
+    """Cosine similarity, times exp of the logit scale: the scale goes into the gain of the norm of the queries."""
+    given, heads = case.inputs, case.attributes["num_heads"]
+    weights = {"layout": "out_in"}
+    for name in ("query", "key", "value"):
+        weights[name] = {"weight": send(given[name + ".weight"])}
+        if name + ".bias" in given:
+            weights[name]["bias"] = send(given[name + ".bias"])
+    d_k = given["query.weight"].shape[0] // heads
+    scales = [math.exp(min(item, math.log(100))) for item in given["logit_scale"].data[:heads]]
+    weights["query_norm"] = {"weight": [[scale] * d_k for scale in scales]}
+    request = {"inputs": {"query": send(given["hidden_states"])}, "weights": weights,
+               "masks": {"bias": send(given["relative_position_bias_16sigmoid"])},
+               "options": {"num_heads": heads, "scale": "none", "qk_norm": {"type": "l2"}}}
+    case.ask(LAYER, request, output="output", attention="attn_weights")
+
+
+def feature_maps(case):
+    given, attributes = case.inputs, case.attributes
+    mechanism = {"type": "performer" if "projection" in given else "linear", "eps": attributes["eps"]}
+    if "projection" in given:
+        mechanism["projection"] = send(given["projection"])
+    request = {"inputs": {"query": send(given["q"]), "key": send(given["k"]), "value": send(given["v"])},
+               "masks": {"causal": "causal" in case.vector["name"]},
+               "options": {"compute": "float64", "format": "base64", "mechanism": mechanism}}
+    case.ask(ATTENTION, request, output="output", attention="equivalent_weights")
+    for names, need in ((("q_prime", "k_prime"), "the features"), (("final_S", "final_z"), "the final sums")):
+        if any(name in case.outputs for name in names):
+            case.needs.append(need + " of a mechanism (no field)")
+
+
 TRANSLATIONS = {"sdpa_": sdpa, "flex_": flex, "mha_": mha, "block_pre_norm": block_pre_norm,
                 "encoder_layer_": encoder_layer, "layernorm_": layernorm, "hf_t5_": t5,
+                "rope_deepseek": rope_interleave_to_half, "rope_": rope, "hf_olmo2": hf_norms, "hf_qwen3": hf_norms,
+                "hf_swinv2": swinv2, "linear_attention": feature_maps, "performer": feature_maps,
                 "mask_hf_sliding3_bidirectional": mask_sliding_bidirectional, "mask_hf_chunked": mask_chunked,
                 "alibi_": alibi, "hf_longformer": longformer}

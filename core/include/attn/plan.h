@@ -9,28 +9,35 @@
 #define ATTN_PLAN_H
 
 #include "attn/mask.h"
+#include "attn/mechanism.h"
 #include "attn/position_bias.h"
+#include "attn/rope.h"
 #include "attn/tensor.h"
 
 /* Everything that can be asked back, in the order in which it is computed: code, name. */
 #define ATTN_STEP_LIST(X)                                                                                              \
-    X(ATTN_STEP_Q, "q")                 /* (batch, heads, q_len, d_k) after projection */                              \
-    X(ATTN_STEP_K, "k")                 /* (batch, kv_heads, kv_len, d_k) */                                           \
-    X(ATTN_STEP_V, "v")                 /* (batch, kv_heads, kv_len, d_v) */                                           \
-    X(ATTN_STEP_SCORES, "scores")       /* map: q k^T, unscaled */                                                     \
-    X(ATTN_STEP_SCALED, "scaled")       /* map: after scale and softcap */                                             \
-    X(ATTN_STEP_MASKED, "masked")       /* map: after bias and mask */                                                 \
-    X(ATTN_STEP_ATTENTION, "attention") /* map: after softmax, before dropout */                                       \
-    X(ATTN_STEP_DROPPED, "dropped")     /* map: after dropout */                                                       \
-    X(ATTN_STEP_LSE, "lse")             /* (batch, heads, q_len): log of the sum of exp of masked and sink */          \
-    X(ATTN_STEP_LSE_KEYS, "lse_keys")   /* (batch, heads, q_len): the same over the keys alone */                      \
-    X(ATTN_STEP_ENTROPY, "entropy")     /* (batch, heads, q_len): -sum p ln p in nats, the sink included */            \
-    X(ATTN_STEP_SINK, "sink")           /* (batch, heads, q_len): the weight of the sink */                            \
-    X(ATTN_STEP_CONTEXT, "context")     /* (batch, heads, q_len, d_v): attention v */                                  \
-    X(ATTN_STEP_CONCAT, "concat")       /* (batch, q_len, heads * d_v) */                                              \
-    X(ATTN_STEP_PROJECTED, "projected") /* (batch, q_len, d_out): after the output projection */                       \
-    X(ATTN_STEP_RESIDUAL, "residual")   /* (batch, q_len, d_out): query + projected */                                 \
-    X(ATTN_STEP_OUTPUT, "output")       /* the result, with the rank of query */                                       \
+    X(ATTN_STEP_Q, "q")                         /* (batch, heads, q_len, d_k) after projection */                      \
+    X(ATTN_STEP_K, "k")                         /* (batch, kv_heads, kv_len - past_len, d_k) */                        \
+    X(ATTN_STEP_V, "v")                         /* (batch, kv_heads, kv_len - past_len, d_v) */                        \
+    X(ATTN_STEP_Q_ROTATED, "q_rotated")         /* (batch, heads, q_len, d_k) after qk_norm and rope */                \
+    X(ATTN_STEP_K_ROTATED, "k_rotated")         /* (batch, kv_heads, kv_len, d_k) likewise, behind the past keys */    \
+    X(ATTN_STEP_SCORES, "scores")               /* map: q k^T, unscaled */                                             \
+    X(ATTN_STEP_SCALED, "scaled")               /* map: after scale and softcap */                                     \
+    X(ATTN_STEP_MASKED, "masked")               /* map: after bias and mask */                                         \
+    X(ATTN_STEP_ATTENTION, "attention")         /* map: after softmax, before dropout */                               \
+    X(ATTN_STEP_DROPPED, "dropped")             /* map: after dropout */                                               \
+    X(ATTN_STEP_LSE, "lse")                     /* (batch, heads, q_len): log of the sum of exp of masked and sink */  \
+    X(ATTN_STEP_LSE_KEYS, "lse_keys")           /* (batch, heads, q_len): the same over the keys alone */              \
+    X(ATTN_STEP_ENTROPY, "entropy")             /* (batch, heads, q_len): -sum p ln p in nats, the sink included */    \
+    X(ATTN_STEP_SINK, "sink")                   /* (batch, heads, q_len): the weight of the sink */                    \
+    X(ATTN_STEP_CONTEXT, "context")             /* (batch, heads, q_len, d_v): attention v */                          \
+    X(ATTN_STEP_CONCAT, "concat")               /* (batch, q_len, heads * d_v) */                                      \
+    X(ATTN_STEP_GATED, "gated")                 /* (batch, q_len, heads * d_v): concat times the gate */               \
+    X(ATTN_STEP_PROJECTED, "projected")         /* (batch, q_len, d_out): after the output projection */               \
+    X(ATTN_STEP_RESIDUAL, "residual")           /* (batch, q_len, d_out): query + projected */                         \
+    X(ATTN_STEP_OUTPUT, "output")               /* the result, with the rank of query */                               \
+    X(ATTN_STEP_PRESENT_KEY, "present_key")     /* (batch, kv_heads, kv_len, d_k): past_key of the next request */     \
+    X(ATTN_STEP_PRESENT_VALUE, "present_value") /* (batch, kv_heads, kv_len, d_v) */                                   \
     X(ATTN_STEP_ATTENTION_MEAN, "attention_mean") /* (batch, q_len, kv_len): mean over the heads */                    \
     X(ATTN_STEP_MASK, "mask")                     /* map of bool: what was allowed */
 
@@ -51,6 +58,12 @@ typedef struct {
     const attn_tensor *query; /* attention: rank 2, 3, 4; a layer: rank 2, 3 */
     const attn_tensor *key;   /* NULL: query (self-attention) */
     const attn_tensor *value; /* NULL: key */
+    /*
+     * Keys and values that stand before those of this request, both or neither: (batch, kv_heads, past_len, d_k) and
+     * (…, d_v), without batch for a query of rank 2. They are used as they are: normalised and turned already, as
+     * present_key of the request before was. kv_len of all masks and maps is past_len and the new keys together.
+     */
+    const attn_tensor *past_key, *past_value;
 } attn_inputs;
 
 /* y = x W + b; weight NULL: absent. */
@@ -71,14 +84,20 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
  *          per_group: the query heads of a group, its key head, its value head, then the next group
  *   output (heads * d_v, d_out)      or (heads, d_v, d_out)        bias (d_out)
  *   norm   weight (d), bias (d): the gain and shift of the normalisation, each optional
+ *   query_norm, key_norm   likewise of qk_norm. (d_k): of every head; (heads, d_k): of each head its own; (heads *
+ * d_k): the whole projection of a token is one row that is normalised, as in OLMo 2 gate   (d_query, heads * d_v),
+ * (d_query, heads) or (heads, d_query, d_v or 1): concat is multiplied by sigmoid(x W + b), feature by feature or head
+ * by head, before the output projection; x is what the queries are projected from. Qiu et al., "Gated Attention for
+ * Large Language Models", 2025, arXiv:2505.06708
  */
 typedef struct {
-    attn_linear query, key, value, qkv, output, norm;
+    attn_linear query, key, value, qkv, output, norm, query_norm, key_norm, gate;
     attn_qkv_order qkv_order;
     attn_layout layout;
 } attn_weights;
 
-typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS } attn_norm_type;
+/* L2 is x / max(|x|, eps), of qk_norm alone. */
+typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS, ATTN_NORM_L2 } attn_norm_type;
 typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
 
 /*
@@ -110,6 +129,10 @@ typedef struct {
     attn_norm_position
         norm_position; /* post: after the residual; pre: on query (and key, value where they default to it) */
     double norm_eps;
+    attn_norm_type qk_norm; /* of queries and keys, head by head, before rope */
+    double qk_norm_eps;
+    attn_rope rope;
+    attn_mechanism mechanism;
     double dropout; /* p; 0: none. Weights are kept with probability 1 - p and scaled by 1 / (1 - p) */
     bool dropout_attention, dropout_residual; /* where: on the weights; on projected before the residual is added */
     uint64_t dropout_seed;
@@ -128,8 +151,10 @@ typedef struct {
 
 typedef struct {
     size_t batch, heads, kv_heads, q_len, kv_len, d_k, d_v;
+    size_t past_len;                /* of kv_len, how many came as past_key */
     size_t d_query, d_key, d_value; /* features of one token of each input */
     size_t d_out;                   /* of one row of output */
+    size_t d_gate;                  /* gates of a head: d_v, 1, or 0 without a gate */
     int query_rank;
 } attn_dims;
 
@@ -143,6 +168,8 @@ typedef struct {
     attn_dtype compute;
     attn_mask mask;
     double scale;
+    size_t rope_dim;                                        /* features of a head that are turned; 0: none */
+    double rope_length;                                     /* largest position + 1 */
     size_t selected_heads, selected_queries, selected_keys; /* of the maps that are kept */
     uint32_t want;
     attn_tensor step[ATTN_STEP_COUNT]; /* shape and dtype of each wanted step; data NULL */
@@ -150,21 +177,27 @@ typedef struct {
     size_t result_bytes;  /* all wanted steps */
     size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */
     size_t scratch_bytes; /* arena bytes per thread */
+    double pairs;         /* of a query and a key that the spans leave, over batch items and heads */
     attn_flops flops;
     double total_flops;
     double time_flops; /* how many FLOPs of a large product would take as long: softmax and masks at their cost */
 } attn_plan;
 
 /*
- * Checks the whole request and fills *plan. Allocates nothing, reads masks and lengths, slopes, sinks and the table of
- * relative_bias, but no other numbers; O(masks).
- * Errors name the member of the request ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
- *   ATTN_ERR_FIELD   a member is missing, or not allowed beside another
+ * Checks the whole request and fills *plan. Allocates nothing, reads masks, lengths and positions, slopes, sinks and
+ * the table of relative_bias, but no other numbers; O(masks). Errors name the member of the request ("/inputs/key",
+ * "/weights/query/weight", "/options/num_heads"): ATTN_ERR_FIELD   a member is missing, or not allowed beside another
  *   ATTN_ERR_SHAPE   dimensions disagree; expected and received hold the shapes
  *   ATTN_ERR_VALUE   a number outside what is allowed
  *   ATTN_ERR_TOO_LARGE a product of dimensions overflows, or one does not fit the BLAS integer
  */
 ATTN_MUST_CHECK attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err);
+
+/* How many keys came with the request, behind those of the cache. */
+static inline size_t attn_new_len(const attn_dims *dims)
+{
+    return dims->kv_len - dims->past_len;
+}
 
 /* Arena bytes for a run with that many threads, the result included: an arena with this ceiling is enough. */
 size_t attn_plan_bytes(const attn_plan *plan, size_t threads);

@@ -1,0 +1,47 @@
+/*
+ * mechanism.h: how weights come from queries and keys: by softmax, or by feature maps in time linear in the length.
+ *
+ *     softmax    w_ij = exp(scale q_i k_j) / sum_j …                                      attention.h
+ *     linear     w_ij = phi(q_i) phi(k_j) / (sum_j phi(q_i) phi(k_j) + eps),  phi(x) = elu(x) + 1
+ *                Katharopoulos et al., "Transformers are RNNs", 2020, arXiv:2006.16236
+ *     performer  the same with m positive random features that approximate softmax (FAVOR+), eps_d = 0:
+ *                phi(x) = m^(-1/2) (exp(P s - |s|^2 / 2 - c) + eps),  s = sqrt(scale) x
+ *                c is the largest P s, of one query or of all keys of a head that the mask leaves to any query.
+ *                Choromanski et al., "Rethinking Attention with Performers", 2021, arXiv:2009.14794
+ *
+ * out_i = sum_j w_ij v_j over the keys that the mask allows. Where it leaves every query a run of keys from the first
+ * one on (none, causal, lengths, padding), that is a running sum: O(len m d) time and no q_len x kv_len memory; any
+ * other mask is looked up for every pair. The maps "attention" and "attention_mean" are the equivalent weights, which
+ * cost O(q_len kv_len m) when they are asked for. Sums are taken in double for both compute types.
+ */
+#ifndef ATTN_MECHANISM_H
+#define ATTN_MECHANISM_H
+
+#include "attn/tensor.h"
+
+typedef enum { ATTN_SOFTMAX, ATTN_LINEAR, ATTN_PERFORMER } attn_mechanism_type;
+
+enum { ATTN_PERFORMER_FEATURES = 256, ATTN_PERFORMER_FEATURES_MAX = 4096 };
+
+typedef struct {
+    attn_mechanism_type type;
+    double eps;                    /* linear: added to the denominator; performer: to every feature */
+    bool is_identity;              /* linear: phi(x) = x */
+    bool is_unnormalised;          /* linear: out_i = scale sum_j phi(q_i) phi(k_j) v_j, without a denominator */
+    size_t features;               /* performer: m; 0: ATTN_PERFORMER_FEATURES, or what the projection has */
+    uint64_t seed;                 /* performer: of the projection */
+    const attn_tensor *projection; /* performer: P (m, d_k), the compute type; NULL: drawn from the seed */
+} attn_mechanism;
+
+/* m: how many features phi gives for d_k. */
+size_t attn_mechanism_features(const attn_mechanism *mechanism, size_t d_k);
+
+/*
+ * P (features, d_k), row-major: blocks of d_k orthogonal rows, the last one cut off, each row as long as a vector of
+ * d_k independent normal numbers. Philox4x32-10 keyed by the seed gives the words: stream 2 the directions, stream 3
+ * the lengths; Box and Muller make two normal numbers of the two halves of a block; Gram and Schmidt, twice, make a
+ * block orthogonal. work lends d_k numbers.
+ */
+void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);
+
+#endif

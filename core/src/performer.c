@@ -1,0 +1,58 @@
+/* performer.c: the random projection of mechanism performer. */
+#include <math.h>
+
+#include "attn/mechanism.h"
+#include "dropout.h"
+
+enum { STREAM_DIRECTIONS = 2, STREAM_LENGTHS = 3 }; /* of the generator: dropout has 0 and 1 */
+
+/* Independent standard normal numbers, two of each block: Box and Muller, 1958. */
+static void draw_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, double *to)
+{
+    static const double TWO_PI = 6.28318530717958647692;
+    for (size_t n = 0; n < count; n++) {
+        uint32_t word[4];
+        attn_philox(seed, stream, (first + n) / 2, word);
+        const double u = ((double)word[0] + (double)word[1] * 0x1p32 + 1) * 0x1p-64; /* in (0, 1] */
+        const double v = ((double)word[2] + (double)word[3] * 0x1p32) * 0x1p-64;
+        const double radius = sqrt(-2 * log(u));
+        to[n] = radius * ((first + n) % 2 == 0 ? cos(TWO_PI * v) : sin(TWO_PI * v));
+    }
+}
+
+static double dot(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t n = 0; n < count; n++)
+        sum += a[n] * b[n];
+    return sum;
+}
+
+/* row minus its shares along the rows before it, which have length 1; then of length 1 itself. */
+static void make_orthogonal(const double *before, size_t rows, size_t d, double *row)
+{
+    for (int pass = 0; pass < 2; pass++) /* the second removes what rounding left */
+        for (size_t r = 0; r < rows; r++) {
+            const double share = dot(before + r * d, row, d);
+            for (size_t f = 0; f < d; f++)
+                row[f] -= share * before[r * d + f];
+        }
+    const double length = sqrt(dot(row, row, d));
+    for (size_t f = 0; f < d; f++)
+        row[f] = length > 0 ? row[f] / length : 0;
+}
+
+void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, double *work, double *projection)
+{
+    for (size_t r = 0; r < features; r++) {
+        double *row = projection + r * d_k;
+        draw_normals(seed, STREAM_DIRECTIONS, r * d_k, d_k, row);
+        make_orthogonal(projection + r / d_k * d_k * d_k, r % d_k, d_k, row);
+    }
+    for (size_t r = 0; r < features; r++) {
+        draw_normals(seed, STREAM_LENGTHS, r * d_k, d_k, work);
+        const double length = sqrt(dot(work, work, d_k));
+        for (size_t f = 0; f < d_k; f++)
+            projection[r * d_k + f] *= length;
+    }
+}

@@ -1,0 +1,498 @@
+/* qk.c: queries and keys between their projection and the heads: normalised, turned, put behind their cache. */
+#include "qk.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "dims.h"
+#include "norm.h"
+
+enum { TOKENS = 64 /* that a task handles, of all heads */, TAKES_MAX = 10 };
+
+bool attn_qk_is_changed(const attn_options *options)
+{
+    return options->rope.layout != ATTN_ROPE_NONE || options->qk_norm != ATTN_NORM_NONE;
+}
+
+static bool has_past(const attn_request *request)
+{
+    return request->inputs.past_key != NULL;
+}
+
+/* ---- checks ---- */
+
+/* Gain or shift of a norm: (d_k), (heads, d_k) or (heads * d_k). */
+static attn_status check_vector(const attn_request *request, const attn_tensor *vector, const char *field, size_t heads,
+                                size_t d_k, attn_error *err)
+{
+    char shape[64];
+    if (vector == NULL)
+        return ATTN_OK;
+    if (request->options.qk_norm == ATTN_NORM_NONE)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "it needs options.qk_norm to say which normalisation");
+    if (vector->dtype != request->options.compute || !attn_tensor_is_contiguous(vector))
+        return attn_fail(err, ATTN_ERR_FIELD, field, "it must be %s without gaps",
+                         attn_dtype_name(request->options.compute));
+    const bool is_flat = vector->rank == 1 && (vector->shape[0] == d_k || vector->shape[0] == heads * d_k);
+    if (is_flat || (vector->rank == 2 && vector->shape[0] == heads && vector->shape[1] == d_k))
+        return ATTN_OK;
+    attn_shape_text(shape, sizeof shape, vector->rank, vector->shape);
+    return attn_fail(err, ATTN_ERR_SHAPE, field, "it has shape %s, expected [%zu] for every head, [%zu,%zu], or [%zu]",
+                     shape, d_k, heads, d_k, heads * d_k);
+}
+
+static attn_status check_norm(const attn_request *request, const attn_linear *norm, const char *weight,
+                              const char *bias, size_t heads, size_t d_k, attn_error *err)
+{
+    attn_status status = check_vector(request, norm->weight, weight, heads, d_k, err);
+    if (status == ATTN_OK)
+        status = check_vector(request, norm->bias, bias, heads, d_k, err);
+    if (status == ATTN_OK && norm->weight != NULL && norm->bias != NULL &&
+        (norm->weight->rank != norm->bias->rank || norm->weight->shape[0] != norm->bias->shape[0]))
+        return attn_fail(err, ATTN_ERR_SHAPE, bias, "weight and bias of a norm must have the same shape");
+    return status;
+}
+
+attn_status attn_qk_check(const attn_request *request, const attn_dims *dims, attn_error *err)
+{
+    const attn_options *options = &request->options;
+    if (options->qk_norm != ATTN_NORM_NONE && !(options->qk_norm_eps >= 0 && isfinite(options->qk_norm_eps)))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/qk_norm/eps", "eps must be a finite number, 0 or more");
+    attn_status status = check_norm(request, &request->weights.query_norm, "/weights/query_norm/weight",
+                                    "/weights/query_norm/bias", dims->heads, dims->d_k, err);
+    if (status == ATTN_OK)
+        status = check_norm(request, &request->weights.key_norm, "/weights/key_norm/weight", "/weights/key_norm/bias",
+                            dims->kv_heads, dims->d_k, err);
+    return status;
+}
+
+/* ---- the run ---- */
+
+/* Cosines and sines of the tokens of one side. */
+struct table {
+    const char *cos, *sin;
+    size_t batch_step;        /* rows from one batch item to the next; 0: the same for all */
+    const int64_t *positions; /* rows to choose; NULL: row i is that of token i */
+    size_t positions_step;
+};
+
+/* One of q, k and v on its way. */
+struct part {
+    struct attn_operand from; /* new tokens */
+    const char *past;         /* (batch, heads, past_len, d); NULL: none */
+    size_t heads, past_len, len, d;
+    const attn_linear *norm;   /* NULL: not normalised */
+    const struct table *table; /* NULL: not turned */
+    char *to;                  /* (batch, heads, past_len + len, d) */
+    size_t first_task;
+};
+
+struct run {
+    const attn_plan *plan;
+    const attn_request *request;
+    const attn_runtime *runtime;
+    attn_arena *arena;
+    size_t element;
+    struct table query_table, key_table;
+    /* what table_task fills */
+    const double *w;
+    double attention_factor;
+    char *cos, *sin;
+    size_t rows_of_item;
+    const attn_tensor *positions;
+    /* what part_task does */
+    struct part parts[3];
+    size_t part_count;
+    char *scratch;
+    size_t scratch_bytes;
+};
+
+static size_t blocks(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void spread(struct run *run, size_t tasks, attn_task *task)
+{
+    if (tasks > 0)
+        run->runtime->run(run->runtime->context, tasks, task, run);
+}
+
+static bool is_cancelled(const struct run *run)
+{
+    const attn_runtime *runtime = run->runtime;
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+/* ---- tables of cosines and sines ---- */
+
+static const struct table *table_of(const attn_rope_side *side, struct table *table)
+{
+    if (side->cos == NULL)
+        return table;
+    *table = (struct table){.cos = side->cos->data, .sin = side->sin->data};
+    if (side->positions != NULL) {
+        const attn_tensor *p = side->positions;
+        table->positions = p->data;
+        table->positions_step = p->rank == 2 && p->shape[0] > 1 ? p->shape[1] : 0;
+    } else if (side->cos->rank == 3 && side->cos->shape[0] > 1) {
+        table->batch_step = side->cos->shape[1];
+    }
+    return table;
+}
+
+static void table_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const size_t pairs = run->plan->rope_dim / 2, past_len = run->plan->dims.past_len;
+    const size_t all = run->rows_of_item, first = index * TOKENS, last = smaller(first + TOKENS, all);
+    for (size_t row = first; row < last && !is_cancelled(run); row++) {
+        const double position =
+            run->positions == NULL ? (double)(past_len + row) : (double)((const int64_t *)run->positions->data)[row];
+        for (size_t i = 0; i < pairs; i++) {
+            const double angle = position * run->w[i];
+            const double c = cos(angle) * run->attention_factor, s = sin(angle) * run->attention_factor;
+            if (run->plan->compute == ATTN_F32) {
+                ((float *)run->cos)[row * pairs + i] = (float)c;
+                ((float *)run->sin)[row * pairs + i] = (float)s;
+            } else {
+                ((double *)run->cos)[row * pairs + i] = c;
+                ((double *)run->sin)[row * pairs + i] = s;
+            }
+        }
+    }
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Rows of the table that a side needs; the default one serves both sides. */
+static size_t table_rows(const attn_rope_side *side, const attn_dims *dims)
+{
+    if (side->cos != NULL)
+        return 0;
+    return side->positions == NULL ? larger(dims->q_len, attn_new_len(dims)) : attn_tensor_count(side->positions);
+}
+
+static bool make_table(struct run *run, const attn_rope_side *side, struct table *table)
+{
+    const size_t pairs = run->plan->rope_dim / 2, rows = table_rows(side, &run->plan->dims);
+    run->cos = attn_arena_take(run->arena, rows * pairs, run->element);
+    run->sin = attn_arena_take(run->arena, rows * pairs, run->element);
+    if (run->cos == NULL || run->sin == NULL)
+        return false;
+    run->rows_of_item = rows;
+    run->positions = side->positions;
+    spread(run, blocks(rows, TOKENS), table_task);
+    const attn_tensor *p = side->positions;
+    *table = (struct table){.cos = run->cos, .sin = run->sin};
+    table->batch_step = p != NULL && p->rank == 2 && p->shape[0] > 1 ? p->shape[1] : 0;
+    return true;
+}
+
+static attn_status make_tables(struct run *run, attn_error *err)
+{
+    const attn_rope *rope = &run->request->options.rope;
+    double *w = attn_arena_take(run->arena, run->plan->rope_dim / 2, sizeof *w);
+    if (w == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the rotary frequencies");
+    if (rope->query.cos == NULL || rope->key.cos == NULL)
+        run->attention_factor = attn_rope_frequencies(rope, run->plan->rope_dim, run->plan->rope_length, w);
+    run->w = w;
+    const bool shares =
+        rope->query.cos == NULL && rope->key.cos == NULL && rope->query.positions == rope->key.positions;
+    bool is_made = rope->query.cos != NULL || make_table(run, &rope->query, &run->query_table);
+    run->key_table = run->query_table;
+    if (is_made && !shares && rope->key.cos == NULL)
+        is_made = make_table(run, &rope->key, &run->key_table);
+    table_of(&rope->query, &run->query_table);
+    table_of(&rope->key, &run->key_table);
+    return is_made ? ATTN_OK : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the rotary angles");
+}
+
+/* ---- tokens ---- */
+
+static const char *source(const struct run *run, const struct part *part, size_t b, size_t h, size_t token)
+{
+    const struct attn_operand *from = &part->from;
+    return (const char *)from->data + ((ptrdiff_t)b * from->batch_stride + (ptrdiff_t)h * from->head_stride +
+                                       (ptrdiff_t)token * from->row_stride) *
+                                          (ptrdiff_t)run->element;
+}
+
+static char *target(const struct run *run, const struct part *part, size_t b, size_t h, size_t row)
+{
+    return part->to + ((b * part->heads + h) * (part->past_len + part->len) + row) * part->d * run->element;
+}
+
+static const void *vector_at(const attn_tensor *vector, size_t at, size_t element)
+{
+    return vector == NULL ? NULL : (const char *)vector->data + at * element;
+}
+
+/* All heads of a token, normalised into row: (heads, d). */
+static void norm_token(const struct run *run, const struct part *part, size_t b, size_t token, char *row)
+{
+    const attn_options *options = &run->request->options;
+    const attn_tensor *shaped = part->norm->weight != NULL ? part->norm->weight : part->norm->bias;
+    const bool is_whole = shaped != NULL && shaped->rank == 1 && shaped->shape[0] != part->d;
+    const size_t own = shaped != NULL && shaped->rank == 2 ? part->d : 0, bytes = part->d * run->element;
+    for (size_t h = 0; h < part->heads; h++)
+        memcpy(row + h * bytes, source(run, part, b, h, token), bytes);
+    if (is_whole)
+        attn_norm_rows(options->qk_norm, run->plan->compute, 1, part->heads * part->d, row,
+                       vector_at(part->norm->weight, 0, 0), vector_at(part->norm->bias, 0, 0), options->qk_norm_eps,
+                       row);
+    for (size_t h = 0; h < part->heads && !is_whole; h++)
+        attn_norm_rows(options->qk_norm, run->plan->compute, 1, part->d, row + h * bytes,
+                       vector_at(part->norm->weight, h * own, run->element),
+                       vector_at(part->norm->bias, h * own, run->element), options->qk_norm_eps, row + h * bytes);
+}
+
+static size_t table_row(const struct table *t, size_t b, size_t token)
+{
+    return t->positions != NULL ? (size_t)t->positions[b * t->positions_step + token] : b * t->batch_step + token;
+}
+
+static void turn(const struct run *run, const struct part *part, size_t b, size_t token, const char *x, char *y)
+{
+    const struct table *t = part->table;
+    const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
+    attn_rope_turn(run->request->options.rope.layout, run->plan->compute, part->d, run->plan->rope_dim, t->cos + at,
+                   t->sin + at, false, x, y);
+}
+
+/* Normalised and turned tokens from … to of one item. */
+static void change_tokens(const struct run *run, const struct part *part, size_t b, size_t from, size_t to, char *row)
+{
+    const size_t bytes = part->d * run->element;
+    for (size_t token = from; token < to; token++) {
+        if (part->norm != NULL)
+            norm_token(run, part, b, token, row);
+        for (size_t h = 0; h < part->heads; h++) {
+            const char *x = part->norm != NULL ? row + h * bytes : source(run, part, b, h, token);
+            char *y = target(run, part, b, h, part->past_len + token);
+            if (part->table != NULL)
+                turn(run, part, b, token, x, y);
+            else
+                memcpy(y, x, bytes);
+        }
+    }
+}
+
+/* Rows from … to of the cache, a run for each head. */
+static void copy_past(const struct run *run, const struct part *part, size_t b, size_t from, size_t to)
+{
+    const size_t bytes = part->d * run->element;
+    for (size_t h = 0; h < part->heads; h++)
+        memcpy(target(run, part, b, h, from), part->past + ((b * part->heads + h) * part->past_len + from) * bytes,
+               (to - from) * bytes);
+}
+
+static void part_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct part *part = run->parts;
+    while (part + 1 < run->parts + run->part_count && part[1].first_task <= index)
+        part++;
+    const size_t all = part->past_len + part->len, across = blocks(all, TOKENS), block = index - part->first_task;
+    const size_t b = block / across, first = block % across * TOKENS, last = smaller(first + TOKENS, all);
+    const size_t border = first < part->past_len ? smaller(last, part->past_len) : first;
+    if (is_cancelled(run))
+        return;
+    if (first < border)
+        copy_past(run, part, b, first, border);
+    if (border < last)
+        change_tokens(run, part, b, border - part->past_len, last - part->past_len,
+                      run->scratch + worker * run->scratch_bytes);
+}
+
+static attn_status run_parts(struct run *run, attn_error *err)
+{
+    size_t tasks = 0;
+    for (size_t p = 0; p < run->part_count; p++) {
+        struct part *part = &run->parts[p];
+        const size_t rows = part->past_len + part->len, batch = run->plan->dims.batch;
+        part->to = attn_arena_take(run->arena, batch * part->heads * rows * part->d, run->element);
+        if (part->to == NULL)
+            return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the queries and keys");
+        part->first_task = tasks;
+        tasks += batch * blocks(rows, TOKENS);
+    }
+    spread(run, tasks, part_task);
+    return ATTN_OK;
+}
+
+static struct attn_operand operand_of(const struct part *part)
+{
+    const size_t rows = part->past_len + part->len;
+    return (struct attn_operand){.data = part->to,
+                                 .batch_stride = (ptrdiff_t)(part->heads * rows * part->d),
+                                 .head_stride = (ptrdiff_t)(rows * part->d),
+                                 .row_stride = (ptrdiff_t)part->d};
+}
+
+/* The parts that change, and where the heads will find them. */
+static void describe_parts(struct run *run, struct attn_heads_job *job, struct attn_operand *operands[3])
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_request *request = run->request;
+    const bool turns = run->plan->rope_dim != 0, norms = request->options.qk_norm != ATTN_NORM_NONE;
+    const size_t new_len = attn_new_len(d);
+    struct part q = {.from = job->q, .heads = d->heads, .len = d->q_len, .d = d->d_k};
+    struct part k = {.from = job->k, .heads = d->kv_heads, .len = new_len, .d = d->d_k, .past_len = d->past_len};
+    struct part v = {.from = job->v, .heads = d->kv_heads, .len = new_len, .d = d->d_v, .past_len = d->past_len};
+    q.norm = norms ? &request->weights.query_norm : NULL;
+    k.norm = norms ? &request->weights.key_norm : NULL;
+    q.table = turns ? &run->query_table : NULL;
+    k.table = turns ? &run->key_table : NULL;
+    k.past = has_past(request) ? request->inputs.past_key->data : NULL;
+    v.past = has_past(request) ? request->inputs.past_value->data : NULL;
+    if (norms || turns) {
+        operands[run->part_count] = &job->q;
+        run->parts[run->part_count++] = q;
+    }
+    if (norms || turns || has_past(request)) {
+        operands[run->part_count] = &job->k;
+        run->parts[run->part_count++] = k;
+    }
+    if (has_past(request)) {
+        operands[run->part_count] = &job->v;
+        run->parts[run->part_count++] = v;
+    }
+}
+
+attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                        attn_arena *arena, struct attn_heads_job *job, attn_error *err)
+{
+    struct run run = {.plan = plan,
+                      .request = request,
+                      .runtime = runtime,
+                      .arena = arena,
+                      .element = attn_dtype_bytes(plan->compute),
+                      .scratch_bytes = attn_qk_scratch_bytes(plan, request)};
+    struct attn_operand *operands[3];
+    if (!attn_qk_is_changed(&request->options) && !has_past(request))
+        return ATTN_OK;
+    run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
+    if (run.scratch == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory to normalise queries and keys");
+    attn_status status = plan->rope_dim != 0 ? make_tables(&run, err) : ATTN_OK;
+    if (status == ATTN_OK) {
+        describe_parts(&run, job, operands);
+        status = run_parts(&run, err);
+    }
+    for (size_t p = 0; p < run.part_count && status == ATTN_OK; p++)
+        *operands[p] = operand_of(&run.parts[p]);
+    return status;
+}
+
+/* ---- the way back ---- */
+
+static void turn_back_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct part *part = run->parts;
+    while (part + 1 < run->parts + run->part_count && part[1].first_task <= index)
+        part++;
+    const size_t across = blocks(part->len, TOKENS), block = index - part->first_task;
+    const size_t b = block / across, first = block % across * TOKENS, last = smaller(first + TOKENS, part->len);
+    char *x = run->scratch + worker * run->scratch_bytes;
+    for (size_t token = first; token < last && !is_cancelled(run); token++)
+        for (size_t h = 0; h < part->heads; h++) {
+            char *y = (char *)(uintptr_t)source(run, part, b, h, token);
+            const struct table *t = part->table;
+            const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
+            memcpy(x, y, part->d * run->element);
+            attn_rope_turn(run->request->options.rope.layout, run->plan->compute, part->d, run->plan->rope_dim,
+                           t->cos + at, t->sin + at, true, x, y);
+        }
+}
+
+size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan)
+{
+    const size_t bytes = plan->dims.d_k * attn_dtype_bytes(plan->compute);
+    return plan->rope_dim == 0 ? 0 : blocks(bytes, ATTN_ALIGNMENT) * ATTN_ALIGNMENT;
+}
+
+attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                              attn_arena *arena, const struct attn_operand *grad_q, const struct attn_operand *grad_k,
+                              attn_error *err)
+{
+    const attn_dims *d = &plan->dims;
+    struct run run = {.plan = plan,
+                      .request = request,
+                      .runtime = runtime,
+                      .arena = arena,
+                      .element = attn_dtype_bytes(plan->compute),
+                      .scratch_bytes = attn_qk_turn_back_scratch_bytes(plan)};
+    if (plan->rope_dim == 0)
+        return ATTN_OK;
+    run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
+    if (run.scratch == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory to turn gradients back");
+    attn_status status = make_tables(&run, err);
+    if (status != ATTN_OK)
+        return status;
+    size_t tasks = 0;
+    const struct part parts[] = {
+        {.from = *grad_q, .heads = d->heads, .len = d->q_len, .d = d->d_k, .table = &run.query_table},
+        {.from = *grad_k, .heads = d->kv_heads, .len = attn_new_len(d), .d = d->d_k, .table = &run.key_table}};
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
+        if (parts[p].from.data != NULL) {
+            run.parts[run.part_count] = parts[p];
+            run.parts[run.part_count++].first_task = tasks;
+            tasks += d->batch * blocks(parts[p].len, TOKENS);
+        }
+    spread(&run, tasks, turn_back_task);
+    return ATTN_OK;
+}
+
+/* ---- weight ---- */
+
+size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    return request->options.qk_norm == ATTN_NORM_NONE
+               ? 0
+               : blocks(larger(d->heads, d->kv_heads) * d->d_k * attn_dtype_bytes(plan->compute), ATTN_ALIGNMENT) *
+                     ATTN_ALIGNMENT;
+}
+
+static size_t table_numbers(const attn_plan *plan, const attn_request *request)
+{
+    const attn_rope *rope = &request->options.rope;
+    return (table_rows(&rope->query, &plan->dims) + table_rows(&rope->key, &plan->dims)) * plan->rope_dim;
+}
+
+size_t attn_qk_bytes(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    size_t numbers = plan->rope_dim != 0 ? table_numbers(plan, request) : 0;
+    if (attn_qk_is_changed(&request->options))
+        numbers += d->batch * d->heads * d->q_len * d->d_k;
+    if (attn_qk_is_changed(&request->options) || has_past(request))
+        numbers += d->batch * d->kv_heads * d->kv_len * d->d_k;
+    if (has_past(request))
+        numbers += d->batch * d->kv_heads * d->kv_len * d->d_v;
+    return numbers * attn_dtype_bytes(plan->compute) + plan->rope_dim * sizeof(double) +
+           (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+}
+
+double attn_qk_flops(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const double of_feature = (plan->rope_dim != 0 ? 3 : 0) + (request->options.qk_norm != ATTN_NORM_NONE ? 6 : 0);
+    const double features = (double)d->batch *
+                            ((double)d->q_len * (double)d->heads + (double)attn_new_len(d) * (double)d->kv_heads) *
+                            (double)d->d_k;
+    return features * of_feature + (plan->rope_dim != 0 ? 50 * (double)table_numbers(plan, request) : 0);
+}

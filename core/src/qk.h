@@ -1,0 +1,38 @@
+/*
+ * qk.h: queries and keys between their projection and the heads: normalised, turned, and put behind their cache.
+ */
+#ifndef ATTN_QK_H
+#define ATTN_QK_H
+
+#include "heads.h"
+
+/* Whether queries and keys are normalised or turned. */
+bool attn_qk_is_changed(const attn_options *options);
+
+/* options.qk_norm and its weights, after the dimensions are known. */
+ATTN_MUST_CHECK attn_status attn_qk_check(const attn_request *request, const attn_dims *dims, attn_error *err);
+
+/* Arena bytes that attn_qk_run takes, in all and for each thread; its floating-point operations. */
+size_t attn_qk_bytes(const attn_plan *plan, const attn_request *request);
+size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request);
+double attn_qk_flops(const attn_plan *plan, const attn_request *request);
+
+/*
+ * job->q, k and v are the new tokens, as projected or given; they become what the heads attend with: q and k
+ * normalised and turned, k and v behind past_key and past_value. What needs no change stays the view it was; the past
+ * is copied once, when there is one, so that keys lie in one run a head. ATTN_OK, ATTN_ERR_NO_MEMORY.
+ */
+ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                                        attn_arena *arena, struct attn_heads_job *job, attn_error *err);
+
+/*
+ * The way back of a gradient through the rotation: the rows of grad_q and grad_k, of the new tokens, are turned back in
+ * place. data NULL: not wanted. Takes up to attn_qk_bytes in all, and its own scratch for each thread.
+ */
+ATTN_MUST_CHECK attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request,
+                                              const attn_runtime *runtime, attn_arena *arena,
+                                              const struct attn_operand *grad_q, const struct attn_operand *grad_k,
+                                              attn_error *err);
+size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan);
+
+#endif

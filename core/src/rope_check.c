@@ -1,0 +1,302 @@
+/* rope_check.c: options.rope against the dimensions. */
+#include "rope_check.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define FIELD   "/options/rope"
+#define SCALING "/options/rope/scaling"
+
+/* Exact in double, which the angles are computed in. */
+static const int64_t POSITION_MAX = (int64_t)1 << 53;
+
+/* ---- scaling: numbers ---- */
+
+enum { DEF = 1 << ATTN_ROPE_DEFAULT, LIN = 1 << ATTN_ROPE_LINEAR, DYN = 1 << ATTN_ROPE_DYNAMIC };
+enum { YAR = 1 << ATTN_ROPE_YARN, LON = 1 << ATTN_ROPE_LONGROPE, LLA = 1 << ATTN_ROPE_LLAMA3 };
+enum { PRO = 1 << ATTN_ROPE_PROPORTIONAL, ALL = 127 };
+
+/* A number of the scaling, and the types that use it. */
+struct number {
+    const char *name;
+    double value;
+    unsigned users;
+};
+
+static attn_status check_number(const struct number *number, attn_rope_type type, attn_error *err)
+{
+    char field[96];
+    snprintf(field, sizeof field, SCALING "/%s", number->name);
+    if (number->value == 0)
+        return ATTN_OK;
+    if (!(number->value > 0 && isfinite(number->value)))
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s must be a finite number above 0", number->name);
+    if (!(number->users >> type & 1))
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s has no meaning for scaling %s", number->name,
+                         attn_rope_type_name(type));
+    return ATTN_OK;
+}
+
+static attn_status check_numbers(const attn_rope_scaling *s, attn_error *err)
+{
+    const struct number numbers[] = {
+        {"factor", s->factor, (unsigned)ALL & ~(unsigned)DEF},
+        {"original_max_position_embeddings", s->original_max_position_embeddings, ALL},
+        {"max_position_embeddings", s->max_position_embeddings, ALL},
+        {"attention_factor", s->attention_factor, YAR | LON},
+        {"beta_fast", s->beta_fast, YAR},
+        {"beta_slow", s->beta_slow, YAR},
+        {"mscale", s->mscale, YAR},
+        {"mscale_all_dim", s->mscale_all_dim, YAR},
+        {"low_freq_factor", s->low_freq_factor, LLA},
+        {"high_freq_factor", s->high_freq_factor, LLA},
+        {"partial_rotary_factor", s->partial_rotary_factor, ALL},
+    };
+    attn_status status = ATTN_OK;
+    for (size_t n = 0; n < sizeof numbers / sizeof *numbers && status == ATTN_OK; n++)
+        status = check_number(&numbers[n], s->type, err);
+    if (status == ATTN_OK && s->partial_rotary_factor > 1)
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/partial_rotary_factor",
+                         "partial_rotary_factor must be at most 1");
+    if (status == ATTN_OK && s->keeps_fraction && s->type != ATTN_ROPE_YARN)
+        return attn_fail(err, ATTN_ERR_FIELD, SCALING "/truncate", "truncate has no meaning for scaling %s",
+                         attn_rope_type_name(s->type));
+    return status;
+}
+
+static attn_status fail_missing(const attn_rope_scaling *s, const char *name, attn_error *err)
+{
+    char field[96];
+    snprintf(field, sizeof field, SCALING "/%s", name);
+    return attn_fail(err, ATTN_ERR_FIELD, field, "scaling %s needs %s", attn_rope_type_name(s->type), name);
+}
+
+/* yarn and longrope can take it from the two lengths. */
+static attn_status check_factor(const attn_rope_scaling *s, attn_error *err)
+{
+    const bool has_both = s->original_max_position_embeddings != 0 && s->max_position_embeddings != 0;
+    const bool may_miss = s->type == ATTN_ROPE_DEFAULT || s->type == ATTN_ROPE_PROPORTIONAL ||
+                          ((s->type == ATTN_ROPE_YARN || s->type == ATTN_ROPE_LONGROPE) && has_both) ||
+                          (s->type == ATTN_ROPE_LONGROPE && s->attention_factor != 0);
+    return s->factor != 0 || may_miss ? ATTN_OK : fail_missing(s, "factor", err);
+}
+
+static attn_status check_length(const attn_rope_scaling *s, attn_error *err)
+{
+    const double length =
+        s->original_max_position_embeddings != 0 ? s->original_max_position_embeddings : s->max_position_embeddings;
+    if (s->type == ATTN_ROPE_DEFAULT || s->type == ATTN_ROPE_LINEAR || s->type == ATTN_ROPE_PROPORTIONAL)
+        return ATTN_OK;
+    if (length == 0)
+        return fail_missing(
+            s, s->type == ATTN_ROPE_DYNAMIC ? "max_position_embeddings" : "original_max_position_embeddings", err);
+    if (s->type == ATTN_ROPE_LONGROPE && length <= 1)
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/original_max_position_embeddings",
+                         "scaling longrope needs an original length above 1");
+    return ATTN_OK;
+}
+
+static attn_status check_llama3(const attn_rope_scaling *s, attn_error *err)
+{
+    if (s->type != ATTN_ROPE_LLAMA3)
+        return ATTN_OK;
+    if (s->low_freq_factor == 0)
+        return fail_missing(s, "low_freq_factor", err);
+    if (s->high_freq_factor == 0)
+        return fail_missing(s, "high_freq_factor", err);
+    if (!(s->high_freq_factor > s->low_freq_factor))
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/high_freq_factor",
+                         "high_freq_factor must be above low_freq_factor");
+    return ATTN_OK;
+}
+
+/* One of the two lists of longrope. */
+static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *list, const char *name, size_t pairs,
+                              attn_error *err)
+{
+    char field[64], expected[32], received[64];
+    snprintf(field, sizeof field, SCALING "/%s", name);
+    if (list == NULL)
+        return s->type == ATTN_ROPE_LONGROPE ? fail_missing(s, name, err) : ATTN_OK;
+    if (s->type != ATTN_ROPE_LONGROPE)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s has no meaning for scaling %s", name,
+                         attn_rope_type_name(s->type));
+    if (list->dtype != ATTN_F64 || !attn_tensor_is_contiguous(list))
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be float64 without gaps", name);
+    if (list->rank != 1 || list->shape[0] != pairs) {
+        attn_fail(err, ATTN_ERR_SHAPE, field, "%s must have a number for each of the %zu pairs", name, pairs);
+        snprintf(expected, sizeof expected, "[%zu]", pairs);
+        attn_shape_text(received, sizeof received, list->rank, list->shape);
+        return err == NULL ? ATTN_ERR_SHAPE : attn_expect(err, expected, received);
+    }
+    for (size_t i = 0; i < pairs; i++)
+        if (!(((const double *)list->data)[i] > 0 && isfinite(((const double *)list->data)[i])))
+            return attn_fail(err, ATTN_ERR_VALUE, field, "%s must hold finite numbers above 0", name);
+    return ATTN_OK;
+}
+
+static attn_status check_scaling(const attn_rope *rope, size_t dim, attn_error *err)
+{
+    const attn_rope_scaling *s = &rope->scaling;
+    if (rope->theta != 0 && !(rope->theta > 1 && isfinite(rope->theta)))
+        return attn_fail(err, ATTN_ERR_VALUE, FIELD "/theta", "theta must be a finite number above 1");
+    attn_status status = check_numbers(s, err);
+    if (status == ATTN_OK)
+        status = check_factor(s, err);
+    if (status == ATTN_OK)
+        status = check_length(s, err);
+    if (status == ATTN_OK)
+        status = check_llama3(s, err);
+    if (status == ATTN_OK)
+        status = check_list(s, s->short_factor, "short_factor", dim / 2, err);
+    if (status == ATTN_OK)
+        status = check_list(s, s->long_factor, "long_factor", dim / 2, err);
+    if (status == ATTN_OK && s->type == ATTN_ROPE_DYNAMIC && dim == 2)
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/type", "scaling dynamic needs more than 2 features to turn");
+    return status;
+}
+
+/* ---- the sides ---- */
+
+/* A side, and how to speak of it. */
+struct side {
+    const attn_rope_side *given;
+    const char *name; /* "query" */
+    size_t len;
+};
+
+/* also: what else would do, in words. */
+static attn_status fail_side(const struct side *side, const char *what, const attn_tensor *got, const char *expected,
+                             const char *also, attn_error *err)
+{
+    char field[64], received[64];
+    attn_shape_text(received, sizeof received, got->rank, got->shape);
+    snprintf(field, sizeof field, FIELD "/%s", what);
+    attn_fail(err, ATTN_ERR_SHAPE, field, "%s has shape %s, expected %s%s for %zu %s tokens", what, received, expected,
+              also, side->len, side->name);
+    return err == NULL ? ATTN_ERR_SHAPE : attn_expect(err, expected, received);
+}
+
+/* (len, …) or (1 or batch, len, …), with more further dimensions. */
+static bool fits(const attn_tensor *tensor, int more, size_t batch, size_t len)
+{
+    if (tensor->rank == 1 + more)
+        return tensor->shape[0] == len;
+    return tensor->rank == 2 + more && (tensor->shape[0] == 1 || tensor->shape[0] == batch) && tensor->shape[1] == len;
+}
+
+static attn_status check_positions(const struct side *side, size_t batch, double *length, attn_error *err)
+{
+    const attn_tensor *positions = side->given->positions;
+    char expected[32];
+    if (positions == NULL)
+        return ATTN_OK;
+    if (positions->dtype != ATTN_I64 || !attn_tensor_is_contiguous(positions))
+        return attn_fail(err, ATTN_ERR_FIELD, FIELD "/positions", "positions must be int64 without gaps");
+    snprintf(expected, sizeof expected, "[%zu]", side->len);
+    if (!fits(positions, 0, batch, side->len))
+        return fail_side(side, "positions", positions, expected, " (or with the batch before it)", err);
+    const int64_t *p = positions->data;
+    for (size_t n = 0; n < attn_tensor_count(positions); n++) {
+        if (p[n] > POSITION_MAX || p[n] < -POSITION_MAX)
+            return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions", "position %lld is beyond 2^53", (long long)p[n]);
+        *length = (double)p[n] + 1 > *length ? (double)p[n] + 1 : *length;
+    }
+    return ATTN_OK;
+}
+
+static attn_status check_rows(const struct side *side, size_t rows, attn_error *err)
+{
+    const attn_tensor *positions = side->given->positions;
+    const int64_t *p = positions->data;
+    for (size_t n = 0; n < attn_tensor_count(positions); n++)
+        if (p[n] < 0 || (uint64_t)p[n] >= rows)
+            return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions",
+                             "position %lld is not among the %zu rows of cos and sin", (long long)p[n], rows);
+    return ATTN_OK;
+}
+
+/* cos or sin of a side: the shape by its positions. */
+static attn_status check_given(const struct side *side, const char *what, const attn_tensor *tensor,
+                               const attn_plan *plan, attn_error *err)
+{
+    char expected[64], field[64];
+    const size_t pairs = plan->rope_dim / 2;
+    snprintf(field, sizeof field, FIELD "/%s", what);
+    if (tensor->dtype != plan->compute || !attn_tensor_is_contiguous(tensor))
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s without gaps", what,
+                         attn_dtype_name(plan->compute));
+    const bool has_pairs = tensor->rank > 1 && tensor->shape[tensor->rank - 1] == pairs;
+    if (side->given->positions != NULL) {
+        snprintf(expected, sizeof expected, "[\"rows\",%zu]", pairs);
+        return has_pairs && tensor->rank == 2 ? check_rows(side, tensor->shape[0], err)
+                                              : fail_side(side, what, tensor, expected, "", err);
+    }
+    snprintf(expected, sizeof expected, "[%zu,%zu]", side->len, pairs);
+    return has_pairs && fits(tensor, 1, plan->dims.batch, side->len)
+               ? ATTN_OK
+               : fail_side(side, what, tensor, expected, " (or with the batch before it)", err);
+}
+
+static attn_status check_side(const struct side *side, const attn_plan *plan, attn_error *err)
+{
+    const attn_rope_side *given = side->given;
+    if ((given->cos == NULL) != (given->sin == NULL))
+        return attn_fail(err, ATTN_ERR_FIELD, given->cos == NULL ? FIELD "/cos" : FIELD "/sin",
+                         "cos and sin of %s go together", side->name);
+    if (given->cos == NULL)
+        return ATTN_OK;
+    attn_status status = check_given(side, "cos", given->cos, plan, err);
+    return status == ATTN_OK ? check_given(side, "sin", given->sin, plan, err) : status;
+}
+
+/* ---- all of it ---- */
+
+/* Features to turn, by the first of: dim, cos, partial_rotary_factor, d_k. */
+static size_t find_dim(const attn_rope *rope, size_t d_k)
+{
+    const attn_tensor *cos = rope->query.cos != NULL ? rope->query.cos : rope->key.cos;
+    const attn_rope_scaling *s = &rope->scaling;
+    if (rope->dim != 0)
+        return rope->dim;
+    if (cos != NULL && cos->rank > 0 && cos->shape[cos->rank - 1] <= d_k)
+        return 2 * cos->shape[cos->rank - 1];
+    if (s->partial_rotary_factor > 0 && s->partial_rotary_factor <= 1 && s->type != ATTN_ROPE_PROPORTIONAL)
+        return (size_t)((double)d_k * s->partial_rotary_factor);
+    return d_k;
+}
+
+static attn_status check_dim(const attn_rope *rope, size_t dim, size_t d_k, attn_error *err)
+{
+    if (dim == 0 || dim % 2 != 0)
+        return attn_fail(err, ATTN_ERR_VALUE, FIELD "/dim",
+                         "dim is %zu; features are turned in pairs, so it must be even and at least 2%s", dim,
+                         rope->dim == 0 ? " (by default it is d_k)" : "");
+    if (dim > d_k)
+        return attn_fail(err, ATTN_ERR_VALUE, FIELD "/dim", "dim is %zu, but a head has %zu features", dim, d_k);
+    return ATTN_OK;
+}
+
+attn_status attn_rope_check(const attn_request *request, attn_plan *plan, attn_error *err)
+{
+    const attn_rope *rope = &request->options.rope;
+    const attn_dims *d = &plan->dims;
+    if (rope->layout == ATTN_ROPE_NONE)
+        return ATTN_OK;
+    const struct side sides[] = {{&rope->query, "query", d->q_len}, {&rope->key, "key", attn_new_len(d)}};
+    plan->rope_dim = find_dim(rope, d->d_k);
+    attn_status status = check_dim(rope, plan->rope_dim, d->d_k, err);
+    for (int side = 0; side < 2 && status == ATTN_OK; side++) {
+        if (sides[side].given->positions == NULL && plan->rope_length < (double)(d->past_len + sides[side].len))
+            plan->rope_length = (double)(d->past_len + sides[side].len);
+        status = check_positions(&sides[side], d->batch, &plan->rope_length, err);
+        if (status == ATTN_OK)
+            status = check_side(&sides[side], plan, err);
+    }
+    const bool is_given = rope->query.cos != NULL && rope->key.cos != NULL;
+    const attn_rope_scaling *s = &rope->scaling;
+    if (status == ATTN_OK && is_given && (rope->theta != 0 || s->type != ATTN_ROPE_DEFAULT))
+        return attn_fail(err, ATTN_ERR_FIELD, rope->theta != 0 ? FIELD "/theta" : SCALING,
+                         "cos and sin leave nothing for theta and scaling to decide");
+    return status == ATTN_OK && !is_given ? check_scaling(rope, plan->rope_dim, err) : status;
+}

@@ -1,0 +1,205 @@
+/*
+ * sender.c: sends an answer that is still being written.
+ */
+#include "http/sender.h"
+
+#include <string.h>
+
+#include "http/request.h"
+
+/* What the library asks for at a time, at most. */
+enum { BLOCK_BYTES = 64 << 10 };
+
+struct sender {
+    struct request *request;
+    struct stream stream;        /* a job has it to itself while is_filling */
+    size_t current;              /* the batch that is being sent; this and what follows belong to the I/O thread */
+    const struct chunk *at;      /* in the current batch; NULL: it has been sent */
+    size_t offset;               /* in at */
+    bool is_ready[2];            /* this and what follows is guarded by the lock of the server: batch is full, unsent */
+    bool is_filling, is_waiting; /* is_waiting: suspended until the job is done */
+    bool has_left, has_failed;
+    double write_ms;
+};
+
+static bool chooses_coding(struct sender *sender, enum coding *coding)
+{
+    struct request *request = sender->request;
+    *coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
+    return *coding != CODING_IDENTITY &&
+           reply_is_worth_compressing(request, stream_sample(&sender->stream, 0), STREAM_FROM_BYTES);
+}
+
+struct sender *sender_begin(struct request *request, const attn_runtime *runtime)
+{
+    struct reply *reply = &request->reply;
+    struct sender *sender = attn_arena_take_zeroed(request->arena, 1, sizeof *sender);
+    enum coding coding;
+    if (sender == NULL || !reply->chunks.is_ok)
+        return NULL;
+    sender->request = request;
+    if (!stream_begin(&sender->stream, &reply->chunks, request->server->setup.budget) ||
+        !stream_fill(&sender->stream, 0, runtime))
+        return NULL;
+    sender->is_ready[0] = true;
+    sender->current = 1; /* "sent": the first one is next */
+    if (!chooses_coding(sender, &coding))
+        return sender;
+    reply->coding = coding;
+    if (stream_compress(&sender->stream, coding, request->arena))
+        return sender;
+    stream_end(&sender->stream);
+    return NULL;
+}
+
+void sender_end(struct sender *sender)
+{
+    stream_end(&sender->stream);
+}
+
+double sender_write_ms(struct sender *sender)
+{
+    struct http_server *server = sender->request->server;
+    pthread_mutex_lock(&server->lock);
+    const double write_ms = sender->write_ms;
+    pthread_mutex_unlock(&server->lock);
+    return write_ms;
+}
+
+bool sender_leave(struct sender *sender)
+{
+    struct http_server *server = sender->request->server;
+    pthread_mutex_lock(&server->lock);
+    sender->has_left = true;
+    const bool is_filling = sender->is_filling;
+    pthread_mutex_unlock(&server->lock);
+    return is_filling;
+}
+
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
+
+static bool fill(struct sender *sender)
+{
+    struct http_server *server = sender->request->server;
+    const attn_runtime runtime = executor_runtime(server->setup.executor);
+    return !atomic_load(&server->is_cancelled) && stream_fill(&sender->stream, !sender->current, &runtime);
+}
+
+/* With the lock given back, the request may be gone, unless its connection is suspended or has left it to us. */
+static void fill_job(void *argument)
+{
+    struct sender *sender = argument;
+    struct request *request = sender->request;
+    struct http_server *server = request->server;
+    const double begun = request_now_ms();
+    const bool is_filled = fill(sender);
+    pthread_mutex_lock(&server->lock);
+    sender->write_ms += request_now_ms() - begun;
+    sender->is_filling = false;
+    sender->is_ready[!sender->current] = is_filled;
+    sender->has_failed |= !is_filled;
+    const bool has_left = sender->has_left, is_waiting = sender->is_waiting;
+    sender->is_waiting = false;
+    pthread_mutex_unlock(&server->lock);
+    if (has_left)
+        request_free(request);
+    else if (is_waiting)
+        MHD_resume_connection(request->connection);
+    request_count_job_out(server);
+}
+
+/* ---- the I/O thread ---------------------------------------------------------------------------------------------- */
+
+enum turn { TURN_SEND, TURN_WAIT, TURN_FAILED, TURN_OVER };
+
+/*
+ * The current batch has been sent: what now? Both batches change places under the lock; *starts tells that a job for
+ * the one that is free now has to be handed over.
+ */
+static enum turn take_turn(struct sender *sender, bool *starts)
+{
+    struct http_server *server = sender->request->server;
+    enum turn turn = TURN_WAIT;
+    *starts = false;
+    pthread_mutex_lock(&server->lock);
+    if (sender->is_ready[!sender->current]) {
+        sender->current = !sender->current;
+        sender->is_ready[sender->current] = false;
+        sender->at = sender->stream.batch[sender->current].first;
+        sender->offset = 0;
+        *starts = !stream_is_over(&sender->stream) && request_count_job_in(server);
+        sender->is_filling = *starts;
+        sender->has_failed |= !*starts && !stream_is_over(&sender->stream);
+        turn = TURN_SEND;
+    } else if (sender->is_filling) {
+        sender->is_waiting = true;
+        MHD_suspend_connection(sender->request->connection);
+    } else {
+        turn = sender->has_failed ? TURN_FAILED : TURN_OVER;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return turn;
+}
+
+static void hand_over(struct sender *sender)
+{
+    struct http_server *server = sender->request->server;
+    if (executor_continue(server->setup.executor, fill_job, sender))
+        return;
+    pthread_mutex_lock(&server->lock);
+    sender->is_filling = false;
+    sender->has_failed = true;
+    pthread_mutex_unlock(&server->lock);
+    request_count_job_out(server);
+}
+
+static size_t copy(struct sender *sender, char *to, size_t most)
+{
+    size_t copied = 0;
+    while (sender->at != NULL && copied < most) {
+        const size_t left = sender->at->length - sender->offset;
+        const size_t step = left < most - copied ? left : most - copied;
+        memcpy(to + copied, sender->at->data + sender->offset, step);
+        copied += step;
+        sender->offset += step;
+        if (sender->offset < sender->at->length)
+            break;
+        sender->at = sender->at->next;
+        sender->offset = 0;
+    }
+    return copied;
+}
+
+/* What the library calls for the next bytes; 0 with the connection suspended: later. */
+static ssize_t read_next(void *cls, uint64_t position, char *to, size_t most)
+{
+    struct sender *sender = cls;
+    bool starts;
+    (void)position;
+    for (;;) {
+        const size_t copied = copy(sender, to, most);
+        sender->request->reply.sent_bytes += copied;
+        if (copied > 0)
+            return (ssize_t)copied;
+        switch (take_turn(sender, &starts)) {
+        case TURN_SEND:
+            if (starts)
+                hand_over(sender);
+            break;
+        case TURN_WAIT:
+            return 0;
+        case TURN_FAILED:
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+        case TURN_OVER:
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        }
+    }
+}
+
+struct MHD_Response *sender_response(struct sender *sender)
+{
+    const struct reply *reply = &sender->request->reply;
+    const bool is_known = reply->coding == CODING_IDENTITY && reply->chunks.total_bytes != CHUNKS_LENGTH_UNKNOWN;
+    return MHD_create_response_from_callback(is_known ? reply->chunks.total_bytes : MHD_SIZE_UNKNOWN, BLOCK_BYTES,
+                                             read_next, sender, NULL);
+}

@@ -1,0 +1,232 @@
+/*
+ * test_linear.c: tests core/src/linear.c and performer.c: attention by feature maps against sums over all pairs.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attn/mechanism.h"
+#include "check_main.h"
+#include "closeness.h"
+#include "mask_cases.h"
+#include "naive_attention.h"
+#include "scene.h"
+
+#define WANT(step) (UINT32_C(1) << ATTN_STEP_##step)
+
+static void give_mechanism(test_scene *scene, const scene_size *n, size_t variant)
+{
+    attn_mechanism *m = &scene->request.options.mechanism;
+    *m = (attn_mechanism){.type = variant % 2 == 0 ? ATTN_LINEAR : ATTN_PERFORMER, .eps = variant % 3 == 0 ? 1e-4 : 0};
+    if (m->type == ATTN_PERFORMER)
+        m->projection = scene_normal(scene, 1, SHAPE(12, n->d_k));
+    else if (variant % 8 == 4)
+        m->is_identity = m->is_unnormalised = true;
+}
+
+/*
+ * Sums are in double for both types. In float the inputs are exact and the weights rounded once; in double a sum of n
+ * positive terms is off by n u at the most, and so is the one it is divided by.
+ */
+static void expect_feature_attention(const test_scene *scene, const scene_size *n, const char *what)
+{
+    const attn_request *request = &scene->request;
+    test_run run = run_kernel(request, NULL, WANT(ATTENTION) | WANT(OUTPUT) | WANT(ATTENTION_MEAN));
+    naive_result naive = naive_attention(request, NULL);
+    const double u = unit_roundoff(scene->type), many = 16 * (double)(n->kv_len + n->d_k) * 0x1p-53;
+    const attn_step steps[] = {ATTN_STEP_ATTENTION, ATTN_STEP_OUTPUT, ATTN_STEP_ATTENTION_MEAN};
+    for (size_t s = 0; s < 3; s++)
+        for (size_t at = 0; at < attn_tensor_count(&run.result.step[steps[s]]); at++) {
+            const double wanted = naive.step[steps[s]][at], got = tensor_get(&run.result.step[steps[s]], at);
+            double size = fabs(wanted);
+            if (steps[s] == ATTN_STEP_OUTPUT)
+                size = naive.terms[ATTN_STEP_CONTEXT][at] + 1;
+            else if (request->options.mechanism.is_identity) /* weights are sums of either sign */
+                size += 8;
+            ck_assert_msg(fabs(got - wanted) <= (2 * u + many) * (size + 1e-3), "%s: %s[%zu] is %.17g, not %.17g", what,
+                          attn_step_name(steps[s]), at, got, wanted);
+        }
+    ck_assert_uint_eq(run.result.rows_without_keys, naive.rows_without_keys);
+    naive_release(&naive);
+    run_release(&run);
+}
+
+START_TEST(every_mask_is_as_the_sums_over_pairs)
+{
+    const scene_size sizes[] = {{2, 4, 2, 9, 13, 6, 5}, {1, 2, 1, 1, 600, 4, 3}, {1, 2, 2, 140, 300, 3, 7}};
+    for (size_t mask = 0; mask_case_at(mask) != NULL; mask++)
+        for (size_t variant = 0; variant < 6; variant++) {
+            const scene_size *n = &sizes[(variant + mask) % 3];
+            char what[96];
+            snprintf(what, sizeof what, "%s, variant %zu", mask_case_at(mask)->name, variant);
+            test_scene scene = scene_create(variant % 3 ? ATTN_F64 : ATTN_F32, mask);
+            scene_attention(&scene, n);
+            mask_case_at(mask)->apply(&scene, n);
+            scene.request.masks.bias = NULL;
+            give_mechanism(&scene, n, variant);
+            expect_feature_attention(&scene, n, what);
+            scene_destroy(&scene);
+        }
+}
+END_TEST
+
+START_TEST(asking_for_weights_and_threads_changes_no_byte)
+{
+    const scene_size n = {2, 4, 2, 150, 530, 6, 5};
+    attn_pool *pool = attn_pool_create(3);
+    for (size_t variant = 0; variant < 4; variant++) {
+        test_scene scene = scene_create(ATTN_F32, variant);
+        scene_attention(&scene, &n);
+        scene.request.masks.causal = variant < 2;
+        if (variant == 3)
+            scene.request.masks.attend = scene_coins(&scene, 0.5, SHAPE(n.q_len, n.kv_len));
+        give_mechanism(&scene, &n, variant);
+        scene.request.options.want = WANT(OUTPUT);
+        attn_runtime threads = attn_pool_runtime(pool, attn_kernel_best());
+        test_run alone = run_request(&scene.request, &threads);
+        test_run all = run_kernel(&scene.request, NULL, scene_every_step(&scene.request));
+        expect_same_steps(&alone, &all, WANT(OUTPUT), "output alone, on three threads");
+        run_release(&alone);
+        run_release(&all);
+        scene_destroy(&scene);
+    }
+    attn_pool_destroy(pool);
+}
+END_TEST
+
+START_TEST(hidden_keys_are_never_read)
+{
+    const scene_size n = {1, 2, 1, 5, 300, 4, 3};
+    for (size_t variant = 0; variant < 4; variant++) {
+        test_scene scene = scene_create(ATTN_F64, variant);
+        scene_attention(&scene, &n);
+        attn_tensor *attend = scene_tensor(&scene, ATTN_BOOL, SHAPE(n.kv_len));
+        attn_tensor *key = scene_copy(&scene, scene.request.inputs.key),
+                    *value = scene_copy(&scene, scene.request.inputs.value);
+        for (size_t j = 0; j < n.kv_len; j++) {
+            tensor_set(attend, j, j % 3 != 1);
+            for (size_t f = 0; j % 3 == 1 && f < n.d_k; f++)
+                tensor_set(key, j * n.d_k + f, NAN);
+            for (size_t f = 0; j % 3 == 1 && f < n.d_v; f++)
+                tensor_set(value, j * n.d_v + f, NAN);
+        }
+        scene.request.inputs.key = key;
+        scene.request.inputs.value = value;
+        if (variant < 2)
+            scene.request.masks.padding = attend;
+        else
+            scene.request.masks.attend = attend;
+        give_mechanism(&scene, &n, variant);
+        test_run run = run_kernel(&scene.request, NULL, WANT(OUTPUT) | WANT(ATTENTION));
+        for (size_t at = 0; at < attn_tensor_count(&run.result.step[ATTN_STEP_OUTPUT]); at++)
+            ck_assert(isfinite(tensor_get(&run.result.step[ATTN_STEP_OUTPUT], at)));
+        run_release(&run);
+        scene_destroy(&scene);
+    }
+}
+END_TEST
+
+/* ---- the projection ---- */
+
+START_TEST(directions_of_a_block_are_orthogonal)
+{
+    enum { D = 7, M = 17 };
+    double work[D], p[M * D];
+    attn_performer_projection(3, M, D, work, p);
+    for (size_t a = 0; a < M; a++)
+        for (size_t b = a / D * D; b < a; b++) {
+            double product = 0;
+            for (size_t f = 0; f < D; f++)
+                product += p[a * D + f] * p[b * D + f];
+            ck_assert_double_le(fabs(product), 1e-13); /* lengths near sqrt(7) */
+        }
+}
+END_TEST
+
+START_TEST(lengths_are_those_of_normal_vectors)
+{
+    enum { D = 16, M = 4000 };
+    static double work[D], p[M * D];
+    double mean = 0;
+    attn_performer_projection(1, M, D, work, p);
+    for (size_t at = 0; at < (size_t)M * D; at++)
+        mean += p[at] * p[at] / M;
+    /* the mean of 4000 chi squares of 16: deviation sqrt(2 * 16 / 4000) = 0.09; five of them */
+    ck_assert_double_eq_tol(mean, D, 0.45);
+}
+END_TEST
+
+START_TEST(performer_comes_near_to_softmax)
+{
+    const scene_size n = {1, 1, 1, 20, 30, 8, 4};
+    test_scene scene = scene_create(ATTN_F64, 2);
+    scene_attention(&scene, &n);
+    test_run exact = run_kernel(&scene.request, NULL, WANT(ATTENTION));
+    double error[2];
+    for (int m = 0; m < 2; m++) {
+        scene.request.options.mechanism = (attn_mechanism){.type = ATTN_PERFORMER, .features = m == 0 ? 64 : 4096};
+        test_run run = run_kernel(&scene.request, NULL, WANT(ATTENTION));
+        error[m] = 0;
+        for (size_t at = 0; at < 20 * 30; at++)
+            error[m] += fabs(tensor_get(&run.result.step[ATTN_STEP_ATTENTION], at) -
+                             tensor_get(&exact.result.step[ATTN_STEP_ATTENTION], at)) /
+                        20;
+        run_release(&run);
+    }
+    /* the error falls as one over the root of m, but cannot be above 2, so few features do better than that */
+    ck_assert_double_lt(error[1], error[0] / 2);
+    ck_assert_double_lt(error[1], 0.2);
+    run_release(&exact);
+    scene_destroy(&scene);
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+START_TEST(what_belongs_to_softmax_is_refused)
+{
+    const scene_size n = {1, 2, 2, 3, 4, 6, 5};
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_request *request = &scene.request;
+    attn_options *options = &request->options;
+    scene_attention(&scene, &n);
+    options->mechanism.type = ATTN_LINEAR;
+    options->want = WANT(LSE);
+    expect_refusal(request, ATTN_ERR_FIELD, "/options/return", "\"lse\" belongs to mechanism softmax");
+    options->want = WANT(OUTPUT);
+    options->softcap = 2;
+    expect_refusal(request, ATTN_ERR_FIELD, "/options/softcap", "softmax");
+    options->softcap = 0;
+    options->has_scale = true;
+    options->scale = 2;
+    expect_refusal(request, ATTN_ERR_FIELD, "/options/scale", "no meaning");
+    options->has_scale = false;
+    options->dropout = 0.5;
+    options->dropout_attention = true;
+    expect_refusal(request, ATTN_ERR_FIELD, "/options/dropout/where", "softmax");
+    options->dropout = 0;
+    request->masks.bias = scene_normal(&scene, 1, SHAPE(3, 4));
+    expect_refusal(request, ATTN_ERR_FIELD, "/masks/bias", "softmax");
+    request->masks.bias = NULL;
+    options->mechanism = (attn_mechanism){.type = ATTN_PERFORMER, .features = ATTN_PERFORMER_FEATURES_MAX + 1};
+    expect_refusal(request, ATTN_ERR_VALUE, "/options/mechanism/features", "at most");
+    options->mechanism.features = 0;
+    options->mechanism.projection = scene_normal(&scene, 1, SHAPE(8, 5));
+    expect_refusal(request, ATTN_ERR_SHAPE, "/options/mechanism/projection", "[features,6]");
+    options->mechanism.projection = NULL;
+    options->mechanism.eps = -1;
+    expect_refusal(request, ATTN_ERR_VALUE, "/options/mechanism/eps", "0 or more");
+    scene_destroy(&scene);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        every_mask_is_as_the_sums_over_pairs, asking_for_weights_and_threads_changes_no_byte,
+        hidden_keys_are_never_read,           directions_of_a_block_are_orthogonal,
+        lengths_are_those_of_normal_vectors,  performer_comes_near_to_softmax,
+        what_belongs_to_softmax_is_refused,
+    };
+    return check_main("linear", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,26 @@
+/*
+ * naive_parts.h: what naive_attention.c does to queries and keys before they meet (norms, rotation, cache), and the
+ * weights of mechanisms other than softmax. Written from the equations of attn/rope.h and attn/mechanism.h.
+ */
+#ifndef TESTS_NAIVE_PARTS_H
+#define TESTS_NAIVE_PARTS_H
+
+#include "naive_attention.h"
+
+/* Zeroed doubles; aborts without memory. */
+double *naive_numbers(size_t count);
+
+/* q_rotated, k_rotated, present_key and present_value of r from its q, k and v. */
+void naive_turn(const attn_request *request, naive_result *r);
+
+/*
+ * weights[0 .. kv_len) of one query for a mechanism that is not softmax: q is (d_k), k (kv_len, d_k); mask holds 0 for
+ * keys that are hidden; key_max is what naive_key_max gives.
+ */
+void naive_feature_weights(const attn_request *request, const naive_result *r, const double *q, const double *k,
+                           const double *mask, double key_max, double *weights);
+
+/* performer: the largest projection of a key that is not 0 in seen (kv_len). */
+double naive_key_max(const attn_request *request, const naive_result *r, const double *k, const double *seen);
+
+#endif
