@@ -11,7 +11,7 @@ containers=${CONTAINERS:-docker}
 [ $# -gt 0 ] || set -- attnd-1 attnd-2 attnd-3
 
 container_of() {
-    "$containers" ps -q --filter "label=com.docker.compose.service=$1" | head -n 1
+    "$containers" ps -aq --filter "label=com.docker.compose.service=$1" | head -n 1
 }
 
 for replica in "$@"; do
