@@ -2,7 +2,8 @@
 # image.sh [minimal|full]…: builds the image with docker, podman or buildah, whichever is there. `make image` runs it.
 #
 #   IMAGE=attnd               name; the tags are VERSION and VERSION-full
-#   PLATFORMS=linux/amd64,linux/arm64   one manifest list for several; default: this machine's
+#   PLATFORMS=linux/amd64,linux/arm64   one manifest list for several; default: this machine's alone
+#   PUSH=docker://registry/name   where that list goes; default: an archive in build/
 #   BASE=debian:trixie-slim   what the build stages start from
 #   TOOL=docker|podman|buildah   FLAGS='…'   more flags for its build command
 #
@@ -48,6 +49,10 @@ build_each_with_buildah() {
         buildah commit -q --format docker --timestamp "$epoch" --rm "$container" "$tag-$arch" >/dev/null
         buildah manifest add --arch "$arch" --os linux "$tag" "$tag-$arch" >/dev/null
     done
+    mkdir -p build
+    # A list that stays in the local store stops `buildah images` of some versions.
+    buildah manifest push -q --all "$tag" "${PUSH:-oci-archive:build/${image##*/}-${tag##*:}.oci.tar}"
+    buildah manifest rm "$tag" >/dev/null
 }
 
 [ $# -gt 0 ] || set -- minimal

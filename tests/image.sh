@@ -3,7 +3,7 @@
 #
 # Needs root, and buildah, podman and crun (installed when they can be); else it exits with 77 and says why. The checks
 # run in namespaces of their own: no port of the machine is taken. ATTN_TWICE=0 leaves out the second build, ATTN_BUILT=1
-# both.
+# both; ATTN_ARM64=1 adds the manifest list of two processors, whose arm64 program is run by qemu-aarch64.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/support/containers.sh
@@ -132,7 +132,22 @@ limits() {
     is "$(stop_with INT)" 0
 }
 
+# The image for arm64 without a kernel that could run it: its files alone, under an emulator.
+arm64() {
+    local qemu root container status
+    qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) || skip "no qemu-aarch64"
+    PLATFORMS=linux/amd64,linux/arm64 build --layers minimal || return 1
+    tar -xOf "build/$image-$version.oci.tar" index.json || return 1
+    container=$(buildah from --pull-never "$image:$version-arm64" 2>/dev/null)
+    root=$(buildah mount "$container")
+    python3 tests/readme/run.py --attnd "$qemu $root/usr/bin/attnd" README.md
+    status=$?
+    buildah rm "$container" >/dev/null
+    return $status
+}
+
 [ -n "${ATTN_INSIDE:-}" ] || prepare "$@"
+[ -n "${ATTN_INSIDE:-}" ] || [ "${ATTN_ARM64:-}" != 1 ] || check "arm64: the commands of the README under an emulator" arm64
 enter_namespaces "$0" "$@"
 for variant in "$@"; do
     echo "image $variant"
