@@ -2,12 +2,15 @@
 #
 #   MODE=release|sanitize|thread|coverage   what to build      WERROR=1   warnings are errors
 #   V=1                                     show commands      CFLAGS, LDFLAGS, CC … are yours and come last
+#   STATIC=1    a server that needs no shared library (its libmicrohttpd must have no TLS)
+#   STATIC=blas a server that has OpenBLAS in it, without the half of it that is for complex numbers
 
 MODE ?= release
 BUILD ?= build/$(MODE)
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 PKG_CONFIG ?= pkg-config
+NM ?= nm
 Q := $(if $(filter 1,$(V)),,@)
 VERSION := $(shell cat VERSION)
 SOVERSION := $(firstword $(subst ., ,$(VERSION)))
@@ -21,11 +24,14 @@ PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
+PKG_STATIC := $(if $(filter 1,$(STATIC)),--static)
 CFLAGS_CORE := $(call pkg,--cflags,$(PKGS_CORE))
 CFLAGS_SERVER := $(call pkg,--cflags,$(PKGS_SERVER))
 CFLAGS_TESTS := $(call pkg,--cflags,$(PKGS_TESTS))
-LIBS_CORE := $(call pkg,--libs,$(PKGS_CORE)) -lm
-LIBS_SERVER := $(call pkg,--libs,$(PKGS_SERVER))
+# The Fortran library is for LAPACK, of which we call nothing.
+LIBS_CORE := $(patsubst -lopenblas,$(if $(STATIC),-l:libopenblas.a,-lopenblas),$(filter-out -lgfortran,\
+             $(call pkg,$(PKG_STATIC) --libs,$(PKGS_CORE)))) -lm
+LIBS_SERVER := $(call pkg,$(PKG_STATIC) --libs,$(PKGS_SERVER))
 LIBS_TESTS := $(call pkg,--libs,$(PKGS_TESTS))
 
 # No -Ofast and no -ffast-math: they turn isnan into 0, and masks are infinities.
@@ -149,8 +155,16 @@ $(SHARED): $(CORE_OBJ) $(BUILD)/libattn.map
 	$(Q)$(LINK) -shared -Wl,-soname,libattn.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/libattn.map $(LDFLAGS) \
 	    $(CORE_OBJ) $(LIBS_CORE) $(LDLIBS) -o $@
 
-$(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(LINK) -pie $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+# Who links OpenBLAS's archive would take in the kernels for complex numbers too, which are half of OpenBLAS.
+$(BUILD)/unused_kernels.c: scripts/unused_kernels.sh
+	$(Q)mkdir -p $(@D)
+	$(Q)NM='$(NM)' scripts/unused_kernels.sh "$$($(CC) $(filter -L%,$(LIBS_CORE)) -print-file-name=libopenblas.a)" > $@
+
+$(BUILD)/unused_kernels.o: $(BUILD)/unused_kernels.c
+	$(Q)$(COMPILE) -c $< -o $@
+
+$(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unused_kernels.o) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(if $(PKG_STATIC),-static-pie -Wl$(comma)--gc-sections,-pie) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
