@@ -189,8 +189,8 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 
 /* A path that ends in a slash stands for everything below it as well. */
 static const char *const planned[] = {
-    "/v1/layers",       "/v1/layers/", "/v2/repository/", "/v2/models/attention/stats",
-    "/v2/models/stats", "/metrics",};
+    "/v1/layers", "/v1/layers/", "/v2/repository/", "/v2/models/attention/stats", "/v2/models/stats", "/metrics",
+};
 
 bool route_is_planned(struct text_span path)
 {
