@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { startBrowser, startServer } from "./support.mjs";
 import * as texts from "./texts.mjs";
 
-const FILES = ["http", "values", "presets", "editing", "keyboard", "accessibility", "sharing", "safety", "large", "pictures"];
+const FILES = ["http", "values", "presets", "editing", "keyboard", "accessibility", "sharing", "safety", "large", "pictures", "docs"];
 
 const { values: options } = parseArgs({ options: { attnd: { type: "string" }, only: { type: "string", default: "" },
   chromium: { type: "string", default: "/usr/bin/chromium" }, update: { type: "boolean", default: false } } });

@@ -45,8 +45,9 @@ const WATCH = () => {
  * A page in a context of its own; close() fails when it broke its policy, threw, or asked another origin for anything.
  * @param {{browser: object, url: string}} stage
  * @param {object} [options] of the context
+ * @param {(page: object) => Promise<void>} [ready] resolves when the page can be used
  */
-export async function openPage(stage, options = {}, path = "/") {
+export async function openPage(stage, options = {}, path = "/", ready = settled) {
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 }, locale: "en-GB", ...options });
   const page = await context.newPage(), wrong = [];
   await page.addInitScript(WATCH);
@@ -57,7 +58,7 @@ export async function openPage(stage, options = {}, path = "/") {
     if (!isOwn) wrong.push("asked " + request.url());
   });
   await page.goto(path.includes(":") ? path : stage.url + path);
-  await settled(page);
+  await ready(page);
   page.finish = async () => {
     wrong.push(...(await page.evaluate(() => window.violations)));
     await context.close();
