@@ -68,10 +68,13 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
-# The page is bundled while building, and page.c embeds what comes of it.
+# Pages are bundled and compressed while building; the files named here embed what comes of it.
 PAGE := $(BUILD)/server/web
-PAGE_SRC := $(wildcard server/web/*.js server/web/*.css server/web/*.html)
+DOCS := $(BUILD)/server/docs
+sources_of_page = $(wildcard server/$(1)/*.js server/$(1)/*.css server/$(1)/*.html)
 CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
+CPPFLAGS_server/http/docs.c := -DDOCS_FOLDER=\"$(DOCS)\"
+CPPFLAGS_server/http/openapi.c := -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
 cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
@@ -120,11 +123,19 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
-$(BUILD)/server/http/openapi.o: server/openapi.json
+$(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
 $(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
+$(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 
-$(PAGE)/page.html.gz: $(PAGE_SRC) scripts/bundle_page.sh scripts/bundle_modules.awk
+$(BUILD)/server/openapi.json.gz: server/openapi.json
+	$(Q)mkdir -p $(@D)
+	$(Q)gzip -9nc $< > $@
+
+$(PAGE)/page.html.gz: $(call sources_of_page,web) scripts/bundle_page.sh scripts/bundle_modules.awk
 	$(Q)scripts/bundle_page.sh server/web $(PAGE)
+
+$(DOCS)/page.html.gz: $(call sources_of_page,docs) scripts/bundle_page.sh scripts/bundle_modules.awk
+	$(Q)scripts/bundle_page.sh server/docs $(DOCS)
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/docs.h"
 #include "http/openapi.h"
 #include "http/page.h"
 #include "http/reply.h"
@@ -84,11 +85,6 @@ static void answer_model_config(struct request *request)
 
 /* ---- the table ---- */
 
-static void answer_openapi(struct request *request)
-{
-    reply_constant(request, MEDIA_JSON, openapi_text());
-}
-
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
     HTML = MEDIA_BIT(MEDIA_HTML),
@@ -105,7 +101,8 @@ static const struct route routes[] = {
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},
-    {"/openapi.json", "GET", JSON, .answer = answer_openapi},
+    {"/openapi.json", "GET", JSON, .answer = openapi_answer},
+    {"/docs", "GET", HTML, .answer = docs_answer, .is_probe = true},
     {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true},
@@ -193,8 +190,7 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 /* A path that ends in a slash stands for everything below it as well. */
 static const char *const planned[] = {
     "/v1/layers",       "/v1/layers/", "/v2/repository/", "/v2/models/attention/stats",
-    "/v2/models/stats", "/metrics",    "/docs",
-};
+    "/v2/models/stats", "/metrics",};
 
 bool route_is_planned(struct text_span path)
 {
