@@ -68,7 +68,6 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
-# The server sees the core's public headers alone; tests of the core may look inside it.
 # Pages are bundled and compressed while building; the files named here embed what comes of it.
 PAGE := $(BUILD)/server/web
 DOCS := $(BUILD)/server/docs
@@ -76,6 +75,8 @@ sources_of_page = $(wildcard server/$(1)/*.js server/$(1)/*.css server/$(1)/*.ht
 CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
 CPPFLAGS_server/http/docs.c := -DDOCS_FOLDER=\"$(DOCS)\"
 CPPFLAGS_server/http/openapi.c := -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
+
+# The server sees the core's public headers alone; tests of the core may look inside it.
 cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 

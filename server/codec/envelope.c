@@ -12,8 +12,6 @@
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
-static const double DEFAULT_NORM_EPS = 1e-5;
-
 void envelope_prepare(void)
 {
     json_tree_prepare();
@@ -44,7 +42,6 @@ static void set_defaults(struct envelope *envelope, envelope_kind kind)
     envelope->request.is_layer = envelope_is_layer(kind);
     attn_options *options = &envelope->request.options;
     options->compute = ATTN_F32;
-    options->norm_eps = DEFAULT_NORM_EPS;
     if (!envelope_is_gradients(kind))
         options->want = (uint32_t)1 << ATTN_STEP_OUTPUT | (uint32_t)1 << ATTN_STEP_ATTENTION;
 }

@@ -54,8 +54,17 @@ struct envelope_reduction {
     attn_tensor top_indices;     /* written by reduce_result */
 };
 
+/* The defaults of another system; envelope_profile.c has them all. */
+struct envelope_profile {
+    const char *name;
+    attn_align align;          /* of causal and windows */
+    attn_layout layout;        /* of weights */
+    double layer_eps, rms_eps; /* rms_eps 0: the machine epsilon of the compute type */
+};
+
 struct envelope {
-    attn_request request; /* its tensors and selections live in the arena */
+    const struct envelope_profile *profile; /* NULL: none */
+    attn_request request;                   /* its tensors and selections live in the arena */
     tensor_form form;
     int digits;
     struct envelope_reduction reduction;
@@ -67,6 +76,9 @@ struct envelope {
     const attn_tensor *grad_output; /* of gradients; NULL: not given */
     uint32_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
 };
+
+/* The eps of a norm that does not say its own; profile may be NULL. */
+double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 
 /* The i-th of what a selection leaves. */
 static inline size_t envelope_selected(const attn_selection *selection, size_t i)
