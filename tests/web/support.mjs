@@ -109,7 +109,7 @@ export async function answerTo(page, action) {
     ]);
     const answer = response.ok() ? await response.json().catch(() => null) : null;
     await page.waitForTimeout(50);
-    await ready(page);
+    await settled(page);
     return { response, answer, request: response.request().postDataJSON() };
 }
 
