@@ -409,6 +409,16 @@ static bool fits_together(const struct config *config, struct refusal refusal)
     return false;
 }
 
+/* `health [ready|live]` at the start of the command line; the number of words that it takes, 0 without it. */
+static int read_command(struct config *config, int argc, char *const *argv)
+{
+    if (argc < 2 || strcmp(argv[1], "health") != 0)
+        return 0;
+    const bool is_live = argc > 2 && strcmp(argv[2], "live") == 0;
+    config->probe_path = is_live ? "/livez" : "/readyz";
+    return is_live || (argc > 2 && strcmp(argv[2], "ready") == 0) ? 2 : 1;
+}
+
 config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                            size_t message_size)
 {
@@ -419,14 +429,17 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
     memset(config, 0, sizeof *config);
     if (!set_defaults(config, refusal) || !set_by_environment(config, environment, refusal))
         return CONFIG_REFUSED;
-    for (int i = 1; i < argc; i++)
+    const int command_words = read_command(config, argc, argv);
+    for (int i = 1 + command_words; i < argc; i++)
         if (!set_by_flag(config, argc, argv, &i, refusal))
             return CONFIG_REFUSED;
     if (strcmp(config->layers_directory, "none") == 0)
         config->layers_directory = NULL;
     if (config->layers_bytes == CONFIG_AUTO && config->layers_directory == NULL)
         config->layers_bytes = memory_available_bytes() / 4;
-    return fits_together(config, refusal) ? CONFIG_RUN : CONFIG_REFUSED;
+    if (!fits_together(config, refusal))
+        return CONFIG_REFUSED;
+    return command_words > 0 ? CONFIG_HEALTH : CONFIG_RUN;
 }
 
 /* text in lines of at most 100 characters, each with the indent. */
@@ -448,8 +461,12 @@ static void write_wrapped(int fd, const char *text, int indent)
 
 void config_write_help(int fd)
 {
-    dprintf(fd, "attnd: attention as a service\n\nusage: attnd [--setting value]...\n\n"
-                "A setting is a flag or an environment variable; the flag wins.\n\n");
+    dprintf(fd,
+            "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
+            "       attnd health [ready|live] [--setting value]...\n\n"
+            "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
+            "it\nanswers at all (live), and ends with 0 when it does.\n\n"
+            "A setting is a flag or an environment variable; the flag wins.\n\n");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[VARIABLE_MAX], right[128];
         describe(&settings[i], right, sizeof right);

@@ -40,17 +40,19 @@ struct config {
     half_close half_close;
     log_format log_format;
     log_level log_level;
+    const char *probe_path; /* what `attnd health` asks for */
 
     /* Variables that start with ATTND_ and are no setting: to be warned about, for they may be a slip of the pen. */
     const char *unknown_variable[CONFIG_UNKNOWN_MAX];
     uint64_t unknown_variables;
 };
 
-typedef enum { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION, CONFIG_REFUSED } config_outcome;
+typedef enum { CONFIG_RUN, CONFIG_HEALTH, CONFIG_HELP, CONFIG_VERSION, CONFIG_REFUSED } config_outcome;
 
 /*
- * Reads the settings into *config. CONFIG_REFUSED: message says which value is wrong and what would be right. argv[0]
- * is skipped; environment ends with NULL.
+ * Reads the settings into *config. CONFIG_HEALTH: the server with these settings is to be asked for probe_path, rather
+ * than started (`attnd health [ready|live] [--setting value]...`). CONFIG_REFUSED: message says which value is wrong
+ * and what would be right. argv[0] is skipped; environment ends with NULL.
  */
 config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                            size_t message_size);

@@ -13,6 +13,7 @@
 #include "codec/font_set.h"
 #include "config.h"
 #include "http/daemon.h"
+#include "probe.h"
 #include "service/layer_keeper.h"
 #include "signals.h"
 
@@ -171,11 +172,22 @@ static void return_large_blocks(void)
 #endif
 }
 
+static int ask_health(const struct config *config)
+{
+    char message[320];
+    if (probe_ask(config->listen_host, config->listen_port, config->probe_path, message, sizeof message))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "attnd: %s\n", message);
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct config config;
     char message[320];
     switch (config_read(&config, argc, argv, environ, message, sizeof message)) {
+    case CONFIG_HEALTH:
+        return ask_health(&config);
     case CONFIG_HELP:
         config_write_help(STDOUT_FILENO);
         return EXIT_SUCCESS;

@@ -22,6 +22,12 @@ struct csv {
     struct chunks *out;
 };
 
+/* A number for each query of each head. */
+static bool is_of_rows(attn_step step)
+{
+    return step == ATTN_STEP_LSE || step == ATTN_STEP_LSE_KEYS || step == ATTN_STEP_ENTROPY || step == ATTN_STEP_SINK;
+}
+
 /* What the dimensions of a step count, for rank of them. */
 static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RANK])
 {
@@ -31,7 +37,7 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RA
                              rows[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE},
                              means[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY};
     const enum column *found = rank == 4 ? heads : rank == 3 ? rows : rows + 1;
-    if (attn_step_is_map(step) || step == ATTN_STEP_LSE || step == ATTN_STEP_ENTROPY)
+    if (attn_step_is_map(step) || is_of_rows(step))
         found = maps;
     else if (step == ATTN_STEP_K || step == ATTN_STEP_V)
         found = keys;

@@ -12,7 +12,23 @@
 #include "attn/plan.h"
 #include "codec/tensor_write.h"
 
-typedef enum { ENVELOPE_ATTENTION, ENVELOPE_LAYER } envelope_kind;
+/* What a request is for: attention or a layer, and its gradients or itself. */
+typedef enum {
+    ENVELOPE_ATTENTION,
+    ENVELOPE_LAYER,
+    ENVELOPE_ATTENTION_GRADIENTS,
+    ENVELOPE_LAYER_GRADIENTS
+} envelope_kind;
+
+static inline bool envelope_is_layer(envelope_kind kind)
+{
+    return kind == ENVELOPE_LAYER || kind == ENVELOPE_LAYER_GRADIENTS;
+}
+
+static inline bool envelope_is_gradients(envelope_kind kind)
+{
+    return kind == ENVELOPE_ATTENTION_GRADIENTS || kind == ENVELOPE_LAYER_GRADIENTS;
+}
 
 /* Labels for the tokens of one side, echoed in the answer. */
 struct envelope_tokens {
@@ -38,17 +54,31 @@ struct envelope_reduction {
     attn_tensor top_indices;     /* written by reduce_result */
 };
 
+/* The defaults of another system; envelope_profile.c has them all. */
+struct envelope_profile {
+    const char *name;
+    attn_align align;          /* of causal and windows */
+    attn_layout layout;        /* of weights */
+    double layer_eps, rms_eps; /* rms_eps 0: the machine epsilon of the compute type */
+};
+
 struct envelope {
-    attn_request request; /* its tensors and selections live in the arena */
+    const struct envelope_profile *profile; /* NULL: none */
+    attn_request request;                   /* its tensors and selections live in the arena */
     tensor_form form;
     int digits;
     struct envelope_reduction reduction;
     envelope_view view;
     struct envelope_tokens query_tokens, key_tokens;
-    bool training;    /* options.training */
-    bool has_dropout; /* options.dropout was given, be it active or not */
-    double dropout_p; /* as given; request.options.dropout is 0 unless training */
+    bool training;                  /* options.training */
+    bool has_dropout;               /* options.dropout was given, be it active or not */
+    double dropout_p;               /* as given; request.options.dropout is 0 unless training */
+    const attn_tensor *grad_output; /* of gradients; NULL: not given */
+    uint32_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
 };
+
+/* The eps of a norm that does not say its own; profile may be NULL. */
+double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 
 /* The i-th of what a selection leaves. */
 static inline size_t envelope_selected(const attn_selection *selection, size_t i)

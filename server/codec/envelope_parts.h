@@ -42,13 +42,14 @@ attn_status base_open(const struct envelope_base *base, attn_arena *arena, struc
 attn_status base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 attn_status base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 
-decode_function decode_inputs;    /* attn_inputs */
+decode_function decode_inputs;    /* struct envelope */
 decode_function decode_weights;   /* attn_weights */
 decode_function decode_masks;     /* attn_masks */
 decode_function decode_blocks;    /* attn_blocks */
 decode_function decode_options;   /* struct envelope */
 decode_function decode_rope;      /* attn_rope */
 decode_function decode_mechanism; /* attn_mechanism */
+decode_function decode_profile;   /* struct envelope */
 decode_function decode_tokens;    /* struct envelope: its inputs are decoded, the labels are counted against them */
 
 /* envelope_shown.c: struct envelope_reduction, except where another type is told. */

@@ -7,17 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/docs.h"
 #include "http/openapi.h"
+#include "http/page.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
+#include "service/gradients.h"
 #include "service/infer.h"
 #include "service/layers.h"
-
-static void answer_index(struct request *request)
-{
-    health_write_index(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
 
 static void answer_live(struct request *request)
 {
@@ -57,13 +55,9 @@ static void answer_v2_ready(struct request *request)
 
 /* ---- the table ---- */
 
-static void answer_openapi(struct request *request)
-{
-    reply_constant(request, MEDIA_JSON, openapi_text());
-}
-
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
+    HTML = MEDIA_BIT(MEDIA_HTML),
     BINARY = MEDIA_BIT(MEDIA_BINARY),
     TENSORS = JSON | MEDIA_BIT(MEDIA_SAFETENSORS),
     RESULTS = TENSORS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
@@ -72,6 +66,8 @@ enum {
 static const struct route routes[] = {
     {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true},
     {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true},
+    {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON},
+    {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
     {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
     {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
     {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS},
@@ -81,7 +77,8 @@ static const struct route routes[] = {
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},
-    {"/openapi.json", "GET", JSON, .answer = answer_openapi},
+    {"/openapi.json", "GET", JSON, .answer = openapi_answer},
+    {"/docs", "GET", HTML, .answer = docs_answer, .is_probe = true},
     {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true},
@@ -102,7 +99,7 @@ static const struct route routes[] = {
     {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
     {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true},
     {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true},
-    {"/", "GET", JSON, .answer = answer_index, .is_probe = true},
+    {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
@@ -173,10 +170,7 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 
 /* A path that ends in a slash stands for everything below it as well. */
 static const char *const planned[] = {
-    "/v1/attention/gradients",
-    "/v1/multi-head-attention/gradients",
     "/metrics",
-    "/docs",
 };
 
 bool route_is_planned(struct text_span path)

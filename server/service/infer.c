@@ -223,6 +223,20 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
     return finish(call);
 }
 
+/* The protocol says what an output is: whole maps, in its own form. */
+static attn_status check_shown(const struct envelope *envelope, attn_error *err)
+{
+    const struct envelope_reduction *reduction = &envelope->reduction;
+    const char *option = envelope->view != ENVELOPE_VIEW_NONE   ? "/options/view"
+                         : reduction->top_k > 0                 ? "/options/top_k"
+                         : reduction->has_pool                  ? "/options/pool"
+                         : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
+                                                                : NULL;
+    return option == NULL ? ATTN_OK
+                          : attn_fail(err, ATTN_ERR_FIELD, option,
+                                      "%s does not go with this protocol, whose outputs are whole maps", option);
+}
+
 static attn_status run(struct call *call, const struct model *model, struct attend_work *work)
 {
     struct oip_request request;
@@ -233,7 +247,9 @@ static attn_status run(struct call *call, const struct model *model, struct atte
     if (status != ATTN_OK)
         return status;
     work->envelope = request.envelope;
-    if (model->layer != NULL)
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
+    status = check_shown(&work->envelope, call->err);
+    if (status == ATTN_OK && model->layer != NULL)
         status = kept_layer_check_inputs(&model->layer->facts, &request.envelope.request.inputs, call->err);
     if (status == ATTN_OK)
         status = attend_plan(call, work);

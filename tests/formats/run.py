@@ -201,6 +201,20 @@ def pictures_are_drawn_as_asked(client):
 
 
 @case
+def a_type_of_bytes_is_refused_where_there_are_none(client):
+    for accept in ("text/csv", "application/json"):
+        for form in ("nested", "base64"):
+            reply = client.send("POST", PATH, json.dumps(request(dtype="float16", format=form)).encode(),
+                                {"Content-Type": "application/json", "Accept": accept})
+            wanted = 200 if accept == "application/json" and form == "base64" else 400
+            expect(reply.status == wanted, f"{accept}, {form}: status {reply.status}")
+    body = {"inputs": [{"name": "QUERY", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}
+    for parameters in ({"dtype": "float16", "format": "base64"}, {"top_k": 1}, {"view": "rows"}):
+        reply = client.post("/v2/models/attention/infer", {**body, "parameters": parameters})
+        expect(reply.status == 400, f"{parameters}: status {reply.status}")
+
+
+@case
 def a_broken_file_is_refused(client):
     body = as_file(request())
     numbers = random.Random(9)

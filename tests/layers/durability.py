@@ -327,13 +327,8 @@ class TracedServer(Server):
         super().__init__(command[-1], environment=environment)
         self.command = command
 
-    def _start(self):
-        program, self.program = self.program, self.command
-        popen, subprocess.Popen = subprocess.Popen, lambda args, **more: popen(args[0], **more)
-        try:
-            super()._start()
-        finally:
-            self.program, subprocess.Popen = program, popen
+    def _command(self):
+        return self.command
 
     def _stop(self):
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], check=False,
