@@ -159,6 +159,39 @@ def files_of_others_are_noticed(stage):
         answered(put(client, "b", layer()), 201)
 
 
+def until(holds, sentence):
+    deadline = time.monotonic() + 10
+    while not holds():
+        expect(time.monotonic() < deadline, sentence)
+        time.sleep(0.01)
+
+
+@check
+def files_of_others_are_noticed_without_a_request(stage):
+    def says(words):
+        return lambda: any(words in line and "=a" in line for line in server.lines)
+
+    def rename(content):
+        (stage.folder / "x").write_bytes(content)
+        os.rename(stage.folder / "x", stage.file("a"))
+
+    with stage.server() as server:
+        client = server.client()
+        rename(as_file(layer(1)))
+        until(says("was added"), "an added file is not noticed")
+        versions = [answered(send(client, "GET", "/v1/layers/a"))["digest"]]
+        rename(as_file(layer(2)))
+        until(says("was replaced"), "a replaced file is not noticed")
+        metadata = answered(send(client, "GET", "/v2/models/a"))
+        expect(metadata["versions"][1:] == versions and len(metadata["versions"]) == 2, metadata["versions"])
+        rename(b"broken")
+        until(says("is no layer"), "a broken file is not noticed")
+        output(client, "a")
+        os.unlink(stage.file("a"))
+        until(says("was removed"), "a removed file is not noticed")
+        refused(send(client, "GET", "/v1/layers/a"), 404)
+
+
 @check
 def links_lead_to_files_and_are_replaced_themselves(stage):
     with tempfile.TemporaryDirectory() as elsewhere, stage.server() as server:
