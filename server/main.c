@@ -14,7 +14,7 @@
 #include "config.h"
 #include "http/daemon.h"
 #include "probe.h"
-#include "service/layer_keeper.h"
+#include "service/checkpoint_layers.h"
 #include "signals.h"
 
 extern char **environ;
@@ -134,6 +134,31 @@ static struct layer_keeper *open_layers(const struct config *config, const struc
     return layers;
 }
 
+static struct checkpoint_source source_of(const struct config *config)
+{
+    return (struct checkpoint_source){config->checkpoint, config->checkpoint_mapping, config->checkpoint_prefix};
+}
+
+static int import(const struct config *config, const struct log *log)
+{
+    char message[512];
+    const struct checkpoint_source source = source_of(config);
+    if (checkpoint_layers_write(&source, config->layers_directory, log, message, sizeof message))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "attnd: %s\n", message);
+    return EXIT_FAILURE;
+}
+
+static bool adopt_checkpoint(const struct config *config, struct layer_keeper *layers, const struct log *log)
+{
+    char message[512];
+    const struct checkpoint_source source = source_of(config);
+    if (source.directory == NULL || checkpoint_layers_adopt(&source, layers, log, message, sizeof message))
+        return true;
+    fprintf(stderr, "attnd: %s\n", message);
+    return false;
+}
+
 static int serve(const struct config *config, const struct log *log, const attn_kernel *kernel,
                  const struct font_set *fonts, struct layer_keeper *layers)
 {
@@ -197,9 +222,14 @@ int main(int argc, char **argv)
     case CONFIG_REFUSED:
         fprintf(stderr, "attnd: %s\n", message);
         return EXIT_FAILURE;
+    case CONFIG_IMPORT:
     case CONFIG_RUN:
         break;
     }
+    envelope_prepare();
+    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
+    if (config.is_import)
+        return import(&config, &log);
     const attn_kernel *kernel = choose_kernel(config.kernel);
     if (kernel == NULL)
         return EXIT_FAILURE;
@@ -214,10 +244,9 @@ int main(int argc, char **argv)
     }
     return_large_blocks();
     attn_blas_prepare();
-    envelope_prepare();
-    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
     struct layer_keeper *layers = open_layers(&config, &log);
-    const int outcome = layers != NULL ? serve(&config, &log, kernel, &fonts, layers) : EXIT_FAILURE;
+    const bool has_layers = layers != NULL && adopt_checkpoint(&config, layers, &log);
+    const int outcome = has_layers ? serve(&config, &log, kernel, &fonts, layers) : EXIT_FAILURE;
     layer_keeper_close(layers);
     font_set_close(&fonts);
     return outcome;

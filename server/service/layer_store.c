@@ -211,6 +211,7 @@ static void fill_row(const struct layer_entry *entry, struct layer_row *row)
     memcpy(row->reason, entry->reason, sizeof row->reason);
     row->seen = entry->seen;
     row->statistics = entry->statistics;
+    row->is_fixed = entry->current != NULL && entry->current->is_fixed;
     row->state = entry->is_unloaded         ? LAYER_UNLOADED
                  : entry->current != NULL   ? LAYER_READY
                  : entry->reason[0] != '\0' ? LAYER_BROKEN
