@@ -59,15 +59,28 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
 
 enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
 
+/* Behind the heads: an array for each stage there is, at the most. The last one is the output, when that is wanted. */
+static size_t token_numbers(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const attn_options *options = &request->options;
+    const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_out;
+    size_t stages = request->weights.output.weight != NULL;
+    stages += options->residual || (options->dropout > 0 && options->dropout_residual);
+    stages += options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
+    size_t numbers = context + stages * out;
+    if (d->d_gate > 0) /* the gate, and its product with concat */
+        numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
+    return attn_wants(options, ATTN_STEP_OUTPUT) ? numbers - (stages > 0 ? out : context) : numbers;
+}
+
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const size_t element = attn_dtype_bytes(plan->compute);
-    size_t numbers = 2 * d->batch * d->q_len * d->heads * d->d_v + 4 * d->batch * d->q_len * d->d_out;
+    size_t numbers = token_numbers(plan, request);
     if (request->is_layer)
         numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v));
-    if (d->d_gate > 0) /* the gate, and its product with concat */
-        numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
     if (attn_is_pre_normed(&request->options))
         numbers += d->batch * d->q_len * d->d_query;
     if (attn_needs_mean_source(request))
