@@ -167,7 +167,7 @@ static void add_entropies(const struct run *run)
         const double x = entropy->dtype == ATTN_F32 ? (double)((const float *)entropy->data)[at]
                                                     : ((const double *)entropy->data)[at];
         sums->entropy += isfinite(x) ? x : 0;
-        sums->rows += isfinite(x);
+        sums->rows += isfinite(x) ? 1 : 0;
     }
     for (size_t n = 0; n < run->result->empty_rows_listed; n++)
         run->sums[run->result->empty_rows[n].b * d->heads + run->result->empty_rows[n].h].rows--;
