@@ -165,7 +165,7 @@ static bool after_a_look(void *context)
 /* Rows of a block are made orthogonal to all before them: for many features that is most of the work. */
 START_TEST(drawing_the_projection_is_weighed_and_can_be_stopped)
 {
-    struct scene scene = scene_create(1);
+    test_scene scene = scene_create(ATTN_F32, 1);
     attn_request *request = &scene.request;
     attn_plan narrow, wide;
     attn_result result;
