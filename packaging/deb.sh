@@ -1,0 +1,20 @@
+#!/bin/sh
+# deb.sh: unpacks TARBALL below build/deb and makes Debian packages of VERSION there. `make deb` runs it.
+#
+# debian/changelog is made here, from VERSION and the date of the last commit, so that the version has one home.
+set -eu
+cd "$(dirname "$0")/.."
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date -u -r VERSION +%s)}
+folder=build/deb/attnd-$VERSION
+rm -rf build/deb
+mkdir -p build/deb
+tar -C build/deb -xzf "$TARBALL"
+cp "$TARBALL" "build/deb/attnd_$VERSION.orig.tar.gz"
+maintainer=$(sed -n 's/^Maintainer: //p' "$folder/debian/control")
+{
+    printf 'attnd (%s-1) unstable; urgency=medium\n\n' "$VERSION"
+    printf '  * Version %s; CHANGELOG.md says what is new.\n\n' "$VERSION"
+    printf ' -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -u -R -d "@$epoch")"
+} > "$folder/debian/changelog"
+(cd "$folder" && SOURCE_DATE_EPOCH=$epoch dpkg-buildpackage -b -us -uc)
+ls build/deb/*.deb
