@@ -11,9 +11,16 @@
 #include "log.h"
 
 /* What a client that closed its sending half gets: one that left altogether looks the same. */
+/* Their words in the order of the settings' values. */
+typedef enum { SWITCH_OFF, SWITCH_ON } config_switch;
+typedef enum { LAYERS_VERIFY_LAZILY, LAYERS_VERIFY_AT_START } layers_verify;
+
 typedef enum { HALF_CLOSE_CANCEL, HALF_CLOSE_SERVE } half_close;
 
 enum { CONFIG_UNKNOWN_MAX = 8 };
+
+/* Of layers_bytes: no limit but that of the disk. */
+#define CONFIG_AUTO UINT64_MAX
 
 /* Texts are borrowed from the command line and the environment. */
 struct config {
@@ -24,6 +31,10 @@ struct config {
     const char *fonts;  /* of labels in pictures: files, separated by commas; "auto" = the known places */
     uint64_t io_threads, compute_threads, queue, connections;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
+    const char *layers_directory; /* NULL: none */
+    config_switch layers_readonly;
+    layers_verify layers_verify;
+    uint64_t layers_max, layers_bytes, layers_versions;
     double max_flops;
     uint64_t idle_timeout_s, receive_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;
     half_close half_close;

@@ -36,7 +36,7 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     return status == ATTN_OK ? decode_members(decoder, &root, members, COUNT(members), envelope) : status;
 }
 
-static void set_defaults(struct envelope *envelope, envelope_kind kind)
+void envelope_set_defaults(struct envelope *envelope, envelope_kind kind)
 {
     *envelope = (struct envelope){.form = TENSOR_FORM_NESTED, .reduction.dtype = ATTN_DTYPE_COUNT};
     envelope->request.is_layer = envelope_is_layer(kind);
@@ -61,7 +61,7 @@ attn_status envelope_decode_attached(const char *text, size_t length, const stru
         length = strlen(text);
     }
     struct document document;
-    set_defaults(envelope, kind);
+    envelope_set_defaults(envelope, kind);
     attn_status status = document_read(text, length, arena, &document, err);
     if (status != ATTN_OK)
         goto done;

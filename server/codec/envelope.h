@@ -125,6 +125,31 @@ ATTN_MUST_CHECK attn_status envelope_decode_attached(const char *text, size_t le
 ATTN_MUST_CHECK attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind,
                                                         attn_arena *arena, struct envelope *envelope, attn_error *err);
 
+/* What a kept layer brings to each of its requests: its tensors by path, the rest of it as JSON. */
+struct envelope_base {
+    const char *text; /* "weights", "options" and "masks" without the tensors; may be empty */
+    size_t length;
+    const struct envelope_attachment *attachments; /* "weights.query.weight" */
+    size_t count;
+};
+
+/*
+ * A request to a kept layer: what envelope_decode_attached decodes, but weights, options and masks are those of base,
+ * except the members of options and masks that the request has itself. The request may have no weights.
+ */
+ATTN_MUST_CHECK attn_status envelope_decode_over(const struct envelope_base *base, const char *text, size_t length,
+                                                 const struct envelope_attachment *attachments, size_t count,
+                                                 attn_arena *arena, struct envelope *envelope, attn_error *err);
+/*
+ * The kept layer alone, to be looked at: without inputs. Masks that belong to a request are refused. With shapes_only,
+ * tensors of weights are not converted and their data is not read: what lies there may be of another type.
+ */
+ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_base *base, bool shapes_only, attn_arena *arena,
+                                                 struct envelope *envelope, attn_error *err);
+/* A safetensors file as a base, or as what a request is made of: views of the file, names in the arena. */
+ATTN_MUST_CHECK attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena,
+                                                      struct envelope_base *base, attn_error *err);
+
 enum { ENVELOPE_TEXT_MAX = 1 << 20, ENVELOPE_DEPTH_MAX = 32, ENVELOPE_ATTACHMENTS_MAX = 256 };
 
 #endif
