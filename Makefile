@@ -100,7 +100,7 @@ TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
 .PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz numbers bench bench-json \
-        bench-peers headers layers tidy format format-check coverage install dist deb image image-test fresh clean help FORCE
+        bench-peers headers layers tidy format format-check coverage install install-test dist deb image image-test fresh clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -113,7 +113,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples readme vectors
+	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples install-test readme vectors
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -210,6 +210,9 @@ protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
 
+install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
+	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/install.sh
+
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/examples/run.py --attnd $(BUILD)/attnd
 
@@ -282,7 +285,8 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/libattn.3.in > "$(DESTDIR)$(MANDIR)/man3/libattn.3"
 	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" packaging/attnd.bash.in \
 	    > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
-	$(Q)sed -e 's|@BINDIR@|$(PREFIX)/bin|' packaging/attnd.service.in > "$(DESTDIR)$(UNITDIR)/attnd.service"
+	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
+	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
 
 TARBALL := build/attnd-$(VERSION).tar.gz
 dist: ## build/attnd-VERSION.tar.gz: the sources of the last commit, the same bytes every time

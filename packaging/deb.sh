@@ -12,7 +12,7 @@ tar -C build/deb -xzf "$TARBALL"
 cp "$TARBALL" "build/deb/attnd_$VERSION.orig.tar.gz"
 maintainer=$(sed -n 's/^Maintainer: //p' "$folder/debian/control")
 {
-    printf 'attnd (%s-1) unstable; urgency=medium\n\n' "$VERSION"
+    printf 'attnd (%s-0attnd1) unstable; urgency=medium\n\n' "$VERSION"
     printf '  * Version %s; CHANGELOG.md says what is new.\n\n' "$VERSION"
     printf ' -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -u -R -d "@$epoch")"
 } > "$folder/debian/changelog"

@@ -2,49 +2,38 @@
 #
 # A setting is a line "  --name, VARIABLE (default VALUE)" and the deeper lines after it; so is "  --help".
 
+function escaped(text) {
+    gsub(/\\/, "\\e", text)
+    gsub(/-/, "\\-", text)
+    return text ~ /^['.]/ ? "\\&" text : text
+}
+
 /^  --/ {
-    close_setting()
     flag = $1
     sub(/,$/, "", flag)
     rest = $0
-    sub(/^ *--[a-z-]*,? ?/, "", rest)
+    sub(/^ *--[a-z0-9-]*,? ?/, "", rest)
     if (FORM == "words") {
         printf "%s%s", separator, flag
         separator = " "
-        next
-    }
-    gsub(/\\/, "\\e", flag); gsub(/-/, "\\-", flag); gsub(/\\/, "\\e", rest); gsub(/-/, "\\-", rest)
-    if (rest ~ /^ATTND_/) {
-        variable = rest
-        sub(/ .*/, "", variable)
-        sub(/^[A-Z_]* */, "", rest)
-        printf ".TP\n.BR %s \" (\" %s \")\"\n", flag, variable
-        opened = rest
+    } else if (match(rest, /^ATTND_[A-Z0-9_]*/)) {
+        variable = substr(rest, 1, RLENGTH)
+        standard = substr(rest, RLENGTH + 2)
+        printf ".TP\n.BR %s \", %s\"\n", escaped(flag), variable escaped(standard == "" ? "" : " " standard)
     } else
-        printf ".TP\n.B %s\n", flag
+        printf ".TP\n.B %s\n", escaped(flag)
     next
 }
 
 FORM == "man" && /^      / && flag != "" {
-    text = $0
-    sub(/^ */, "", text)
-    gsub(/\\/, "\\e", text)
-    gsub(/-/, "\\-", text)
-    if (text ~ /^['.]/)
-        text = "\\&" text
-    print text
-}
-
-function close_setting() {
-    if (opened != "") {
+    sub(/^ */, "")
+    # The range stands on a line of its own.
+    if (/^(auto, or )?(a whole number|bytes|a number) from /)
         print ".br"
-        print opened
-    }
-    opened = ""
+    print escaped($0)
 }
 
 END {
-    close_setting()
     if (FORM == "words")
         print ""
 }
