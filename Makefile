@@ -296,7 +296,7 @@ dist: ## build/attnd-VERSION.tar.gz: the sources of the last commit, the same by
 
 deb: dist ## Debian packages in build/deb: attnd, libattn0, libattn-dev (DEB_BUILD_OPTIONS=nocheck leaves out the tests)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES) debhelper dpkg-dev
-	$(Q)VERSION='$(VERSION)' TARBALL='$(TARBALL)' packaging/deb.sh
+	$(Q)VERSION='$(VERSION)' TARBALL='$(TARBALL)' packaging/deb.sh $(RUN_PACKAGES)
 
 image: ## container images by docker, podman or buildah (docker/image.sh says what can be set)
 	$(Q)docker/image.sh minimal full
