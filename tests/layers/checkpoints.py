@@ -5,11 +5,14 @@ imported and computed with; each output is compared with the formula of that mod
 
 import json
 import math
+import os
+import pathlib
 import random
 import struct
 import subprocess
 
 from attnd import Server, StartError
+from durability import Skipped
 import formulas as f
 from layer import Wrong, answered, expect, layer, put, refused, send
 import tensor_file
@@ -428,3 +431,49 @@ def what_is_wrong_with_a_checkpoint_is_told(stage):
         expect("config.json" in str(error), str(error)[:200])
     done = subprocess.run([stage.program, "import", str(checkpoint.folder)], check=False, capture_output=True, text=True)
     expect(done.returncode == 1 and "--into" in done.stderr, done.stderr)
+
+
+# ---- what transformers itself computed ----
+
+def vector(name):
+    folder = pathlib.Path(os.environ.get("ATTN_SHARED", pathlib.Path(__file__).resolve().parents[3] / "shared"))
+    file = folder / "vectors" / "torch" / f"{name}.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+VECTORS = {
+    "hf_qwen3_qk_rmsnorm_per_head": ("qwen3", "model.layers.0.self_attn", {}),
+    "hf_t5_encoder": ("t5", "encoder.block.0.layer.0.SelfAttention",
+                      {"max_distance": "relative_attention_max_distance"}),
+    "hf_t5_decoder": ("t5", "decoder.block.0.layer.0.SelfAttention",
+                      {"max_distance": "relative_attention_max_distance"}),
+}
+
+
+@check
+def layers_compute_what_transformers_computed(stage):
+    for name, (kind, base, renamed) in VECTORS.items():
+        case = vector(name)
+        if case is None:
+            raise Skipped("needs the vectors of PyTorch (ATTN_SHARED)")
+        config = {renamed.get(key, key): value for key, value in case["attributes"].items()}
+        checkpoint = Checkpoint(stage.folder / name, {"model_type": kind, **config})
+        given = case["inputs"]
+        checkpoint.tensors = {f"{base}.{key}": (tensor["shape"], tensor["data"]) for key, tensor in given.items()
+                              if key.endswith(".weight")}
+        checkpoint.save()
+        masks = {"bias": without_dtype(given["mask"])} if name == "hf_t5_encoder" else {}
+        with Server(stage.program, environment={"ATTND_CHECKPOINT": str(checkpoint.folder)}) as server:
+            request = {"inputs": {"query": without_dtype(given["hidden_states"])}, "masks": masks,
+                       "options": {"format": "flat"}}
+            outputs = answered(send(server.client(), "POST", f"/v1/layers/{base}/attention", request))["outputs"]
+        for got, wanted in (("output", "attn_output"), ("attention", "attn_weights")):
+            data = case["outputs"][wanted]["data"]
+            numbers = outputs[got]["data"] if isinstance(outputs[got], dict) else outputs[got]
+            expect(len(numbers) == len(data), f"{name}: {len(numbers)} numbers")
+            worst = max(abs(a - b) - case["rtol"] * abs(b) for a, b in zip(numbers, data))
+            expect(worst <= case["atol"], f"{name}: {got} is off by {worst}")
+
+
+def without_dtype(tensor):
+    return {"shape": tensor["shape"], "data": tensor["data"]}
