@@ -87,6 +87,12 @@ static const struct setting settings[] = {
      "disk's own with a directory"},
     {"layers-versions", COUNT, AT(layers_versions), "2", 0, 16,
      "replaced versions of a layer that can still be asked for by their digest"},
+    {"cache-bytes", ROOM, AT(cache_bytes), "auto", 0, 1024 * 1024 * GIB,
+     "bytes that all caches of keys and values (options.cache) may take; auto = an eighth of what this process may "
+     "use"},
+    {"cache-max", COUNT, AT(cache_max), "1000", 0, 100000, "caches at once; one more is answered 507"},
+    {"cache-idle", COUNT, AT(cache_idle_s), "600", 1, 31536000,
+     "seconds after which a cache that nobody used is given up"},
     {"checkpoint", TEXT, AT(checkpoint), "none", 0, 0,
      "directory of a model, with config.json and model.safetensors or the index of several files: its attention "
      "modules "
@@ -467,6 +473,8 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
             *optional[i] = NULL;
     if (config->layers_bytes == CONFIG_AUTO && config->layers_directory == NULL)
         config->layers_bytes = memory_available_bytes() / 4;
+    if (config->cache_bytes == CONFIG_AUTO)
+        config->cache_bytes = memory_available_bytes() / 8;
     if (!fits_together(config, refusal))
         return CONFIG_REFUSED;
     if (config->is_import && config->layers_directory == NULL) {

@@ -35,6 +35,7 @@ struct config {
     config_switch layers_readonly;
     layers_verify layers_verify;
     uint64_t layers_max, layers_bytes, layers_versions;
+    uint64_t cache_bytes, cache_max, cache_idle_s;
     const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping; /* NULL: none */
     double max_flops;
     uint64_t idle_timeout_s, receive_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;

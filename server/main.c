@@ -14,6 +14,7 @@
 #include "config.h"
 #include "http/daemon.h"
 #include "probe.h"
+#include "service/cache_store.h"
 #include "service/checkpoint_layers.h"
 #include "signals.h"
 
@@ -52,7 +53,7 @@ static void allow_descriptors(uint64_t connections, const struct log *log)
 
 static struct http_setup setup_of(const struct config *config, const struct log *log, struct executor *executor,
                                   attn_budget *budget, const attn_kernel *kernel, const struct font_set *fonts,
-                                  struct layer_keeper *layers)
+                                  struct layer_keeper *layers, struct cache_store *caches)
 {
     return (struct http_setup){
         .host = config->listen_host,
@@ -72,6 +73,7 @@ static struct http_setup setup_of(const struct config *config, const struct log 
         .executor = executor,
         .fonts = fonts,
         .layers = layers,
+        .caches = caches,
         .log = log,
         .facts = {.kernel = attn_kernel_name(kernel),
                   .io_threads = config->io_threads,
@@ -169,12 +171,15 @@ static int serve(const struct config *config, const struct log *log, const attn_
         return EXIT_FAILURE;
     }
     attn_budget *budget = attn_budget_create(config->memory_bytes);
-    const struct http_setup setup = setup_of(config, log, executor, budget, kernel, fonts, layers);
-    struct http_server *server = budget == NULL ? NULL : http_daemon_start(&setup, message, sizeof message);
+    struct cache_store *caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
+    const bool has_memory = budget != NULL && caches != NULL;
+    const struct http_setup setup = setup_of(config, log, executor, budget, kernel, fonts, layers, caches);
+    struct http_server *server = !has_memory ? NULL : http_daemon_start(&setup, message, sizeof message);
     if (server == NULL) {
-        fprintf(stderr, "attnd: %s\n", budget == NULL ? "no memory" : message);
+        fprintf(stderr, "attnd: %s\n", !has_memory ? "no memory" : message);
         executor_destroy(executor);
         attn_budget_destroy(budget);
+        cache_store_destroy(caches);
         return EXIT_FAILURE;
     }
     say_started(log, config, server, kernel);
@@ -185,6 +190,7 @@ static int serve(const struct config *config, const struct log *log, const attn_
     drain(server, config, log);
     executor_destroy(executor);
     attn_budget_destroy(budget);
+    cache_store_destroy(caches);
     return EXIT_SUCCESS;
 }
 

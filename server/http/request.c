@@ -353,6 +353,7 @@ static void compute(struct request *request)
         .if_match = request->fields.if_match,
         .if_none_match = request->fields.if_none_match,
         .layers = setup->layers,
+        .caches = setup->caches,
         .queue_ms = request->clock.queue_ms,
         .limits = setup->limits,
         .runtime = &runtime,

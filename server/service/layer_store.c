@@ -31,6 +31,8 @@ struct layer_store {
 
 /* ---- versions ---- */
 
+static atomic_uint_fast64_t versions_made;
+
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts)
 {
@@ -41,6 +43,7 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
     atomic_init(&version->references, 1);
     snprintf(version->name, sizeof version->name, "%s", name);
     version->bytes = bytes;
+    version->number = atomic_fetch_add(&versions_made, 1) + 1;
     version->facts = *facts;
     pthread_mutex_init(&version->digesting, NULL);
     if (identity != NULL)

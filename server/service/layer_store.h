@@ -23,6 +23,7 @@ struct layer_version {
     struct layer_identity identity; /* of its file; all zero without one */
     struct kept_layer_facts facts;
     int64_t modified_ns; /* since 1970 */
+    uint64_t number;     /* above 0; no other version has it */
     bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
     pthread_mutex_t digesting;
     char digest[LAYER_DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */

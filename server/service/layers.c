@@ -156,6 +156,7 @@ attn_status layers_attend(struct call *call)
     if (status != ATTN_OK)
         return status;
     layer.facts = &version->facts;
+    layer.version = version->number;
     status = attend_kept(call, &layer, &batch);
     infer_count(call, version->name, status, batch);
     return status;

@@ -15,6 +15,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
+import caches  # noqa: E402
 import checkpoints  # noqa: E402
 import contract  # noqa: E402
 import durability  # noqa: E402
@@ -50,7 +51,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         failed = contract_with(options.attnd, None) + contract_with(options.attnd, folder)
     skipped = 0
-    staged = durability.CHECKS + checkpoints.CHECKS
+    staged = durability.CHECKS + checkpoints.CHECKS + caches.CHECKS
     for function in staged:
         with tempfile.TemporaryDirectory() as folder:
             try:
