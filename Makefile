@@ -14,10 +14,12 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
-                libzstd-dev libpng-dev libfreetype-dev fonts-dejavu-core fonts-wqy-microhei
+                libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
 
-PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
+# Certificates that are read again without a restart; without it, and without TLS in libmicrohttpd, --tls-cert is refused.
+PKGS_SERVER += $(shell $(PKG_CONFIG) --exists gnutls 2>/dev/null && echo gnutls)
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
@@ -39,6 +41,7 @@ MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
 OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" $(MODE_CPPFLAGS_$(MODE))
+OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
 OUR_CFLAGS := -std=c17 -fPIC -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS)
 OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
