@@ -68,6 +68,11 @@ static const struct kept_field kept_fields[] = {
     {"Origin", offsetof(struct guard_fields, origin)},
     {"X-Request-Id", offsetof(struct guard_fields, request_id)},
     {"Inference-Header-Content-Length", offsetof(struct guard_fields, json_bytes)},
+    {"Authorization", offsetof(struct guard_fields, authorization)},
+    {"X-API-Key", offsetof(struct guard_fields, api_key)},
+    {"traceparent", offsetof(struct guard_fields, traceparent)},
+    {"X-Priority", offsetof(struct guard_fields, priority)},
+    {"Request-Timeout", offsetof(struct guard_fields, request_timeout)},
     {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
 };
 

@@ -47,6 +47,8 @@ struct call {
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */
     struct call_times times;      /* written */
     enum call_refusal refusal;    /* written, with a failure */
+    double timeout_ms;            /* written: not 0 when the body sets a deadline, from its end to the answer */
+    double flops;                 /* written: what the plan takes */
     size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
     attn_error *err;
 };

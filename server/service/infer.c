@@ -27,7 +27,7 @@ void infer_write_server(struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION
                      "\",\"extensions\":[\"binary_tensor_data\",\"model_configuration\",\"model_repository\","
-                     "\"parameters\"]}");
+                     "\"parameters\",\"schedule_policy\"]}");
 }
 
 void infer_write_models(struct chunks *out)
@@ -159,6 +159,7 @@ attn_status infer_run(struct call *call)
     if (status != ATTN_OK)
         return attend_explain(call, status);
     work.envelope = request.envelope;
+    call->timeout_ms = request.timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = check_shown(&work.envelope, call->err);
     if (status == ATTN_OK)

@@ -58,12 +58,12 @@ START_TEST(one_job_more_than_threads_and_queue_hold_is_refused_at_once)
     gate_init(&gate);
     struct executor *executor = executor_create(2, 3, NULL);
     for (int i = 0; i < 5; i++)
-        ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+        ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_await_entered(&gate, 2);
     ck_assert_uint_eq(executor_running(executor), 2);
     ck_assert_uint_eq(executor_waiting(executor), 3);
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_open(&gate);
     executor_destroy(executor);
     ck_assert_uint_eq(gate.left, 5);
@@ -76,17 +76,17 @@ START_TEST(what_goes_on_with_a_job_is_never_refused_and_counts_as_running)
     gate_init(&gate);
     gate_init(&first);
     struct executor *executor = executor_create(1, 1, NULL);
-    ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_await_entered(&gate, 1);
-    ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     ck_assert(executor_continue(executor, gate_job, &first));
     ck_assert_uint_eq(executor_waiting(executor), 1);
     gate_open(&gate);
     gate_await_entered(&first, 1);
     ck_assert_uint_eq(gate.entered, 1); /* the other one still waits */
     ck_assert_uint_eq(executor_running(executor), 1);
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_open(&first);
     executor_destroy(executor);
     ck_assert_uint_eq(gate.left, 2);
@@ -99,9 +99,9 @@ START_TEST(without_a_queue_every_thread_still_takes_a_job)
     struct gate gate;
     gate_init(&gate);
     struct executor *executor = executor_create(2, 0, NULL);
-    ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_open(&gate);
     executor_destroy(executor);
     ck_assert_uint_eq(gate.left, 2);
@@ -120,11 +120,11 @@ START_TEST(advice_to_retry_is_at_least_a_second_and_grows_with_what_waits)
     gate_init(&gate);
     struct executor *executor = executor_create(1, 20, NULL);
     ck_assert_uint_eq(executor_retry_after_s(executor), 1);
-    ck_assert(executor_submit(executor, sleep_job, NULL));
-    ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, sleep_job, NULL));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_await_entered(&gate, 1);
     for (int i = 0; i < 9; i++)
-        ck_assert(executor_submit(executor, gate_job, &gate));
+        ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     ck_assert_uint_ge(executor_retry_after_s(executor), 4); /* ten jobs of 0.4 s */
     ck_assert_uint_le(executor_retry_after_s(executor), 8);
     gate_open(&gate);
