@@ -15,7 +15,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs openssl
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 # Certificates that are read again without a restart; without it, and without TLS in libmicrohttpd, --tls-cert is refused.
@@ -85,7 +85,7 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors fuzz numbers bench bench-json bench-peers \
+.PHONY: all run test deps check cases protocol ops overload openapi examples readme vectors fuzz numbers bench bench-json bench-peers \
         headers layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -99,7 +99,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples readme vectors
+	+$(Q)$(MAKE) --no-print-directory -k check cases protocol ops openapi examples readme vectors
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -172,6 +172,12 @@ cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare th
 
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
+
+ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
+	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
+
+overload: $(BUILD)/attnd ## measure what is still done at ten times the load that can be (a quiet machine)
+	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd
 
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd

@@ -76,10 +76,12 @@ static void look_after(struct watched *watched, const struct http_server *server
         shutdown(watched->fd, SHUT_RDWR);
         return;
     }
-    if (request == NULL || !(computes || asks_quiet))
+    if (!(computes || asks_quiet))
         return;
     const enum peer peer = peer_of(watched->fd);
-    if (computes && (peer == PEER_GONE || (peer == PEER_HALF_CLOSED && server->setup.cancels_on_half_close)))
+    if (request == NULL && peer != PEER_PRESENT) /* nothing can come any more */
+        shutdown(watched->fd, SHUT_RDWR);
+    else if (computes && (peer == PEER_GONE || (peer == PEER_HALF_CLOSED && server->setup.cancels_on_half_close)))
         atomic_store(&request->is_abandoned, true);
     else if (!computes && peer != PEER_PRESENT)
         shutdown(watched->fd, SHUT_RD);

@@ -164,8 +164,10 @@ static const char *read_quota(struct text_span text, struct bucket buckets[QUOTA
     while (text_next(&text, ',', &word))
         if (!read_limit(word, buckets))
             return "a quota is requests=N, bytes=N (with K, M, G or T) or flops=N, each above 0 and per second";
-    for (quota_kind which = 0; which < QUOTAS; which++)
+    for (quota_kind which = 0; which < QUOTAS; which++) {
         buckets[which].level = room_of(which, buckets[which].rate);
+        buckets[which].since_s = now_s();
+    }
     return NULL;
 }
 

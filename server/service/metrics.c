@@ -36,7 +36,7 @@ void metrics_observe(struct metrics_histogram *histogram, double ms)
     while (bucket < METRICS_BUCKETS && s > bounds_s[bucket])
         bucket++;
     metrics_add(&histogram->buckets[bucket], 1);
-    metrics_add(&histogram->sum_ns, (uint64_t)(s * 1e9));
+    metrics_add(&histogram->sum_ns, (uint64_t)(s * 1e9 + 0.5));
 }
 
 static unsigned long long value_of(const atomic_uint_fast64_t *counter)

@@ -229,7 +229,7 @@ START_TEST(unknown_paths_are_told_the_nearest_ones)
     check_answer("GET /livez/ HTTP/1.1\r\n" HOST "\r\n", 404, "no such path");
     check_answer("GET /%00%0d%0a HTTP/1.1\r\n" HOST "\r\n", 404, "%00%0d%0a");
     check_answer("GET /v1/layers/a/attention HTTP/1.1\r\n" HOST "\r\n", 404, "not implemented yet");
-    check_answer("GET /metrics HTTP/1.1\r\n" HOST "\r\n", 404, "not implemented yet");
+    check_answer("GET /docs HTTP/1.1\r\n" HOST "\r\n", 404, "not implemented yet");
 }
 END_TEST
 
