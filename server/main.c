@@ -13,6 +13,8 @@
 #include "codec/font_set.h"
 #include "config.h"
 #include "http/daemon.h"
+#include "probe.h"
+#include "service/layer_keeper.h"
 #include "service/selftest.h"
 #include "signals.h"
 #include "supervisor.h"
@@ -58,6 +60,7 @@ struct parts {
     attn_budget *budget;
     struct keys *keys; /* NULL: none are asked for */
     struct metrics *metrics;
+    struct layer_keeper *layers;
     struct http_server *server;
 };
 
@@ -82,7 +85,7 @@ static struct http_setup setup_of(const struct config *config, const struct part
         .budget = parts->budget,
         .budget_bytes = config->memory_bytes,
         .keys = parts->keys,
-        .is_open = config->is_open,
+        .is_open = config->open == SWITCH_ON,
         .metrics = parts->metrics,
         .max_body_bytes = config->max_body_bytes,
         .limits = {.result_bytes = config->max_result_bytes,
@@ -91,6 +94,7 @@ static struct http_setup setup_of(const struct config *config, const struct part
         .executor = parts->executor,
         .fonts = fonts,
         .log = &parts->log,
+        .layers = parts->layers,
         .facts = {.kernel = attn_kernel_name(kernel),
                   .io_threads = config->io_threads,
                   .compute_threads = config->compute_threads},
@@ -168,6 +172,20 @@ static void say_fonts(const struct log *log, const struct font_set *fonts)
         log_say(log, LOG_DEBUG, "labels of pictures: no font was found, a built-in one for ASCII is used");
 }
 
+static struct layer_keeper *open_layers(const struct config *config, const struct log *log, char *message,
+                                        size_t message_size)
+{
+    const struct layer_settings settings = {
+        .directory = config->layers_directory,
+        .is_read_only = config->layers_readonly == SWITCH_ON,
+        .verifies_at_start = config->layers_verify == LAYERS_VERIFY_AT_START,
+        .max_count = config->layers_max,
+        .max_bytes = config->layers_bytes,
+        .older = config->layers_versions,
+    };
+    return layer_keeper_open(&settings, log, message, message_size);
+}
+
 /* False: message says what is missing. */
 static bool prepare(struct parts *parts, const struct config *config, const attn_kernel *kernel, char *message,
                     size_t message_size)
@@ -179,6 +197,9 @@ static bool prepare(struct parts *parts, const struct config *config, const attn
         snprintf(message, message_size, "log-file: %s: %s", config->log_file, strerror(errno));
         return false;
     }
+    parts->layers = open_layers(config, &parts->log, message, message_size);
+    if (parts->layers == NULL)
+        return false;
     parts->executor = executor_create(config->compute_threads, config->queue, kernel);
     parts->budget = attn_budget_create(config->memory_bytes);
     parts->metrics = calloc(1, sizeof *parts->metrics);
@@ -192,6 +213,7 @@ static bool prepare(struct parts *parts, const struct config *config, const attn
 static void give_back(struct parts *parts)
 {
     executor_destroy(parts->executor);
+    layer_keeper_close(parts->layers);
     attn_budget_destroy(parts->budget);
     keys_destroy(parts->keys);
     free(parts->metrics);
@@ -270,6 +292,15 @@ static int make_key(int argc, char **argv)
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int ask_health(const struct config *config)
+{
+    char message[320];
+    if (probe_ask(config->listen_host, config->listen_port, config->probe_path, message, sizeof message))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "attnd: %s\n", message);
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "key") == 0)
@@ -277,6 +308,8 @@ int main(int argc, char **argv)
     struct config config;
     char message[320];
     switch (config_read(&config, argc, argv, environ, message, sizeof message)) {
+    case CONFIG_HEALTH:
+        return ask_health(&config);
     case CONFIG_HELP:
         config_write_help(STDOUT_FILENO);
         return EXIT_SUCCESS;
@@ -304,7 +337,7 @@ int main(int argc, char **argv)
     return_large_blocks();
     attn_blas_prepare();
     envelope_prepare();
-    int outcome = serve(&config, kernel, &fonts);
+    const int outcome = serve(&config, kernel, &fonts);
     font_set_close(&fonts);
     return outcome;
 }

@@ -237,7 +237,7 @@ static void write_long(const struct csv *csv, attn_step step)
             numbers[columns[d]] = number_of(csv, step, columns[d], i);
             at += (ptrdiff_t)i * tensor->stride[d];
         }
-        if (is_top_k(csv->answer, step)) {
+        if (is_top_k(csv->answer, (int)step)) {
             int64_t key = ((const int64_t *)indices->data)[n];
             if (key < 0)
                 continue;

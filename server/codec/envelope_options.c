@@ -3,16 +3,16 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "attn/gradient.h"
 #include "codec/envelope_parts.h"
 
 #define COUNT(items)  (sizeof(items) / sizeof(items)[0])
 #define OPTION(field) offsetof(struct envelope, request.options.field)
 
 enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
-
-static const double DEFAULT_QK_NORM_EPS = 1e-5, DEFAULT_L2_EPS = 1e-12;
 
 /* size_t */
 static attn_status decode_head_count(struct decoder *decoder, const struct node *node, void *to)
@@ -97,10 +97,7 @@ static attn_status decode_qk_norm(struct decoder *decoder, const struct node *no
     };
     attn_options *options = to;
     options->qk_norm = ATTN_NORM_RMS;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), options);
-    if (options->qk_norm_eps == 0)
-        options->qk_norm_eps = options->qk_norm == ATTN_NORM_L2 ? DEFAULT_L2_EPS : DEFAULT_QK_NORM_EPS;
-    return status;
+    return decode_members(decoder, node, members, COUNT(members), options);
 }
 
 /* attn_options: alibi, alibi_slopes */
@@ -223,21 +220,49 @@ static attn_status decode_step(struct decoder *decoder, const struct node *node,
     return decode_word(decoder, node, words, (size_t)last, &(size_t){0});
 }
 
-/* uint32_t: a bit for each step */
+/* On an endpoint for gradients: "query" or "weights.query.weight", with "inputs." in front or without. */
+static attn_gradient gradient_named(const char *name)
+{
+    char path[48];
+    const attn_gradient gradient = attn_gradient_from_name(name);
+    snprintf(path, sizeof path, "inputs.%s", name);
+    return gradient != ATTN_GRADIENT_COUNT ? gradient : attn_gradient_from_name(path);
+}
+
+/* struct envelope: a step that is wanted, or something to differentiate by */
+static attn_status decode_wanted(struct decoder *decoder, const struct node *node, struct envelope *envelope)
+{
+    const char *name = json_string_value(node->json);
+    if (!envelope_is_gradients(decoder->kind) || !name)
+        return decode_step(decoder, node, &envelope->request.options.want);
+    const attn_gradient gradient = gradient_named(name);
+    if (gradient != ATTN_GRADIENT_COUNT) {
+        envelope->of |= (uint32_t)1 << gradient;
+        return ATTN_OK;
+    }
+    if (attn_step_from_name(name) == ATTN_STEP_COUNT)
+        return node_fail_value(decoder, node,
+                               "the path of something to differentiate by, such as \"query\", \"masks.bias\" or "
+                               "\"weights.query.weight\", or the name of a step");
+    return decode_step(decoder, node, &envelope->request.options.want);
+}
+
+/* struct envelope: a bit for each step, and for each gradient */
 static attn_status decode_return(struct decoder *decoder, const struct node *node, void *to)
 {
     struct node list;
     attn_status status = decode_list(decoder, node, "a list of names of steps", &list);
     if (status != ATTN_OK)
         return status;
-    uint32_t want = 0;
+    struct envelope *envelope = to;
+    uint32_t *want = &envelope->request.options.want;
+    *want = 0;
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
         struct node element = node_element(&list, i);
-        status = decode_step(decoder, &element, &want);
+        status = decode_wanted(decoder, &element, envelope);
     }
-    if (status == ATTN_OK && want == 0)
+    if (status == ATTN_OK && *want == 0 && envelope->of == 0)
         status = node_fail(decoder, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
-    *(uint32_t *)to = want;
     json_decref(list.json);
     return status;
 }
@@ -342,7 +367,9 @@ static attn_status decode_digits(struct decoder *decoder, const struct node *nod
     return status;
 }
 
+/* The profile first: others go by it. */
 static const struct member options_members[] = {
+    {"profile", decode_profile, 0, MEMBER_ALWAYS},
     {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
     {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
     {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
@@ -355,7 +382,7 @@ static const struct member options_members[] = {
     {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
-    {"return", decode_return, OPTION(want), MEMBER_ALWAYS},
+    {"return", decode_return, 0, MEMBER_ALWAYS},
     {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
     {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
     {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},
@@ -368,7 +395,6 @@ static const struct member options_members[] = {
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
-    {.name = "profile", .scope = MEMBER_LATER},
 };
 
 const struct member_table options_table = {"options", options_members, COUNT(options_members)};
@@ -377,7 +403,12 @@ attn_status decode_options(struct decoder *decoder, const struct node *node, voi
 {
     struct envelope *envelope = to;
     attn_status status = decode_members(decoder, node, options_members, COUNT(options_members), envelope);
+    attn_options *options = &envelope->request.options;
     if (envelope->training)
-        envelope->request.options.dropout = envelope->dropout_p;
+        options->dropout = envelope->dropout_p;
+    if (options->norm_eps == 0)
+        options->norm_eps = envelope_default_eps(envelope->profile, options->norm, options->compute);
+    if (options->qk_norm_eps == 0)
+        options->qk_norm_eps = envelope_default_eps(envelope->profile, options->qk_norm, options->compute);
     return status == ATTN_OK ? check_shown(decoder, node, envelope) : status;
 }

@@ -32,6 +32,7 @@ struct decoder {
     envelope_kind kind;
     const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
     const struct member_table *const *sections; /* up to NULL: where a member may belong that is unknown where it is */
+    bool shapes_only;                           /* attached weights are looked at, not read */
     attn_error *err;
 };
 
@@ -47,7 +48,7 @@ struct node {
 /* Decodes node into *to, whose type the function's comment tells. */
 typedef attn_status decode_function(struct decoder *decoder, const struct node *node, void *to);
 
-enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_LATER };
+enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_OF_GRADIENTS, MEMBER_LATER };
 
 struct member {
     const char *name;

@@ -54,11 +54,8 @@ static void refuse_path(struct request *request)
     const struct text_span path = request->parts.path;
     const int length = path.length < 128 ? (int)path.length : 128;
     char nearest[192];
-    if (route_is_planned(path))
-        reply_refuse(request, PROBLEM_NOT_IMPLEMENTED_YET, "%.*s is not implemented yet", length, path.at);
-    else
-        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
-                     route_nearest(path, nearest, sizeof nearest));
+    reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
+                 route_nearest(path, nearest, sizeof nearest));
 }
 
 /* False: the reply is there, refusing or answering OPTIONS. */
@@ -261,10 +258,23 @@ static bool is_timeout_welcome(struct request *request)
     return true;
 }
 
+/* Routes that read nothing. */
+static bool is_bare(struct request *request)
+{
+    if (guard_has_body(&request->fields))
+        reply_refuse(request, PROBLEM_BAD_REQUEST, "%s takes no body here", request->method);
+    request->body_coding = CODING_IDENTITY;
+    return request->reply.status == 0;
+}
+
 static bool is_body_welcome(struct request *request)
 {
-    return is_priority_welcome(request) && is_timeout_welcome(request) && is_split_welcome(request) &&
-           are_parameters_welcome(request) && is_length_welcome(request) && is_type_welcome(request);
+    if (!is_priority_welcome(request) || !is_timeout_welcome(request))
+        return false;
+    if (request->route->reads == 0)
+        return are_parameters_welcome(request) && is_bare(request);
+    return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
+           is_type_welcome(request);
 }
 
 bool admission_admits(struct request *request, const char *method, const char *version)

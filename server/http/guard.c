@@ -73,6 +73,8 @@ static const struct kept_field kept_fields[] = {
     {"traceparent", offsetof(struct guard_fields, traceparent)},
     {"X-Priority", offsetof(struct guard_fields, priority)},
     {"Request-Timeout", offsetof(struct guard_fields, request_timeout)},
+    {"If-Match", offsetof(struct guard_fields, if_match)},
+    {"If-None-Match", offsetof(struct guard_fields, if_none_match)},
     {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
 };
 

@@ -129,16 +129,34 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
-    switch (refusal) {
-    case CALL_FAILED:
-        reply_error(request, outcome_of_status(error->status), error);
-        count_refusal(request, PROBLEMS + error->status);
+    static const enum reply_problem problem_of[] = {
+        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,       [CALL_CONFLICT] = PROBLEM_CONFLICT,
+        [CALL_PRECONDITION] = PROBLEM_PRECONDITION, [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
+        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,     [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
+    };
+    reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
+                error);
+    count_refusal(request, refusal == CALL_FAILED ? PROBLEMS + (size_t)error->status : (size_t)problem_of[refusal]);
+}
+
+void reply_conclude(struct request *request, const struct call *call)
+{
+    struct reply *reply = &request->reply;
+    snprintf(reply->etag, sizeof reply->etag, "%s", call->etag);
+    switch (call->outcome) {
+    case CALL_DONE:
+        return;
+    case CALL_CREATED:
+        reply->status = MHD_HTTP_CREATED;
+        return;
+    case CALL_DELETED:
+        reply->status = MHD_HTTP_NO_CONTENT;
         break;
-    case CALL_NOT_FOUND:
-        reply_error(request, problems[PROBLEM_NOT_FOUND], error);
-        count_refusal(request, PROBLEM_NOT_FOUND);
+    case CALL_NOT_MODIFIED:
+        reply->status = MHD_HTTP_NOT_MODIFIED;
         break;
     }
+    reply->content_type = NULL;
 }
 
 /* Text always shrinks, pictures never; numbers in binary form may or may not. */
@@ -162,7 +180,7 @@ bool reply_stream(struct request *request, const attn_runtime *runtime)
 bool reply_compress(struct request *request)
 {
     struct reply *reply = &request->reply;
-    const enum coding coding = negotiate_coding(request->fields.accept_encoding);
+    const enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
     reply->is_negotiated = true;
     if (coding == CODING_IDENTITY ||
         !reply_is_worth_compressing(request, reply->chunks.last, reply->chunks.total_bytes))
@@ -273,12 +291,16 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
         add_field(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, reply->challenge);
     if (reply->content_type != NULL)
         add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
+        add_field(response, field->name, field->value);
     if (reply->json_bytes > 0) {
         snprintf(number, sizeof number, "%zu", reply->json_bytes);
         add_field(response, "Inference-Header-Content-Length", number);
     }
     if (reply->allow[0] != '\0')
         add_field(response, MHD_HTTP_HEADER_ALLOW, reply->allow);
+    if (reply->etag[0] != '\0')
+        add_field(response, MHD_HTTP_HEADER_ETAG, reply->etag);
     if (reply->retry_after_s > 0) {
         snprintf(number, sizeof number, "%u", reply->retry_after_s);
         add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, number);

@@ -12,7 +12,7 @@ struct request;
 enum { ROUTE_NAMES_MAX = 2 };
 
 struct route {
-    /* "{name}" stands for any one segment; no two routes fit one path. */
+    /* "{name}" stands for any one segment; of two routes that fit a path, the first in the table has it. */
     const char *path, *method;               /* GET stands for HEAD too */
     unsigned offers;                         /* media types of the answer, a set of MEDIA_BIT */
     bool is_probe;                           /* answers whatever Accept says */
@@ -27,16 +27,14 @@ struct route {
 /* NULL when no route has that path and method; names gets what stands at each "{…}", raw; others stay empty. */
 const struct route *route_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX]);
 /*
- * What a key must be good for: what the table says, else compute for POST, layers for PUT and DELETE, and nothing for
- * GET: probes, descriptions and the page are for everybody.
+ * What a key must be good for: what the table says, else layers for PUT and DELETE, compute for all other work, and
+ * nothing for what is answered at once: probes, descriptions and the page are for everybody.
  */
 unsigned route_right(const struct route *route);
 /* The number of the route for metrics; of NULL, that of all paths there is no route for. */
 size_t route_number(const struct route *route);
 /* Writes "GET, HEAD, OPTIONS" for the path, or "" when there is no such path. "*" is every path. Returns text. */
 const char *route_methods(struct text_span path, char *text, size_t size);
-/* Whether the path is one that the contract of this server has, but not this version of it. */
-bool route_is_planned(struct text_span path);
 /* Writes the known paths that are most like path, as a list for a message. Returns text. */
 const char *route_nearest(struct text_span path, char *text, size_t size);
 

@@ -61,7 +61,7 @@ static double cut_at_ms(const struct watched *watched, const struct http_setup *
     case REQUEST_REPLY:
         return begun_ms + 1e3 * setup->request_timeout_s;
     }
-    return INFINITY;
+    return (double)INFINITY;
 }
 
 /*

@@ -28,7 +28,7 @@ static bool answers_as_known(attn_arena *arena, const attn_runtime *runtime, cha
         .answer_media = MEDIA_JSON,
         .limits = {.result_bytes = attn_arena_limit_bytes(arena),
                    .memory_bytes = attn_arena_limit_bytes(arena),
-                   .flops = INFINITY},
+                   .flops = (double)INFINITY},
         .runtime = runtime,
         .out = &out,
         .err = &error,

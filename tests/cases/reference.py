@@ -7,6 +7,7 @@ expected.json for cases whose status is 200 (all of them without a FOLDER), and 
 compute.
 """
 
+import copy
 import json
 import math
 import pathlib
@@ -24,16 +25,47 @@ LINES = ("lse", "lse_keys", "entropy", "sink")
 
 def answer(endpoint, request):
     """outputs (name to Tensor) and the rows without keys, of a request that is well formed."""
+    request = with_profile(request)
     options, weights = request.get("options", {}), request.get("weights", {})
     x = Inputs(request["inputs"])
     steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
     turning.turn(steps, request["inputs"], weights, options)
+    steps["position"] = first_position(options.get("profile"), request["inputs"])
     attend(steps, request.get("masks", {}), options)
     finish(steps, x, weights, options, endpoint == "multi-head-attention")
     wanted = options.get("return", ["output", "attention"])
     outputs = {name: select(name, steps[name], options) for name in wanted}
     empty = [list(row) for row in steps["rows_without_keys"]]
     return outputs, empty
+
+
+# What stands for causal.align, layout, norm.eps (layer, rms) when the request does not say it.
+PROFILES = {"torch_sdpa": ("top_left", "in_out", 1e-5, None), "torch_mha": ("top_left", "out_in", 1e-5, None),
+            "onnx": ("past", "in_out", 1e-5, 1e-5), "jax": ("top_left", "in_out", 1e-6, 1e-6),
+            "keras": ("top_left", "in_out", 1e-3, 1e-6), "flash": ("bottom_right", "in_out", 1e-5, 1e-5),
+            "hf": ("bottom_right", "out_in", 1e-12, 1e-6)}
+
+
+def with_profile(request):
+    """The request with what its profile sets written out, but for the alignment."""
+    options = dict(request.get("options", {}))
+    if "profile" not in options:
+        return request
+    _, layout, layer_eps, rms_eps = PROFILES[options["profile"]]
+    epsilon = 2.0 ** -23 if options.get("compute", "float32") == "float32" else 2.0 ** -52
+    eps = {"layer": layer_eps, "rms": rms_eps or epsilon, "l2": 1e-12}
+    for name, kind in (("norm", "layer"), ("qk_norm", "rms")):
+        if name in options:
+            options[name] = {"eps": eps[options[name].get("type", kind)], "type": kind, **options[name]}
+    weights = {"layout": layout, **request["weights"]} if "weights" in request else None
+    return {**request, "options": options, **({"weights": weights} if weights else {})}
+
+
+def first_position(profile, inputs):
+    """Where query 0 stands when the request does not say it; None: at the bottom right."""
+    align = PROFILES[profile][0] if profile else "bottom_right"
+    past = Tensor.from_json(inputs["past_key"]).shape[-2] if "past_key" in inputs and align == "past" else 0
+    return None if align == "bottom_right" else past
 
 
 class Inputs:
@@ -177,8 +209,8 @@ def normalise(x, norm, linear):
 class Mask:
     """Whether query i of head h in item b may attend to key j, and what is added to its score."""
 
-    def __init__(self, masks, shape):
-        self.masks, self.shape = masks, shape
+    def __init__(self, masks, shape, position=None):
+        self.masks, self.shape, self.position = masks, shape, position
         self.tensors = {name: Tensor.from_json(masks[name]) for name in ("attend", "bias", "padding") if name in masks}
         documents = masks.get("documents")
         if documents is not None:
@@ -194,6 +226,8 @@ class Mask:
     def offset(self, b):
         causal, (_, _, q_len, kv_len) = self.masks.get("causal"), self.shape
         causal = causal if isinstance(causal, dict) else {}
+        if self.position is not None and not causal.get("align") and "offset" not in causal:
+            return self.position
         added = causal.get("offset", 0)
         added = added[b] if isinstance(added, list) else added
         align = causal.get("align", "top_left" if "offset" in causal else "bottom_right")
@@ -328,7 +362,7 @@ def attend(steps, masks, options):
     batch, heads, q_len, d_k = q.shape
     kv_len, group = k.shape[2], heads // k.shape[1]
     shape = (batch, heads, q_len, kv_len)
-    mask = Mask(masks, shape)
+    mask = Mask(masks, shape, steps.get("position"))
     scale = options.get("scale", 1 / math.sqrt(d_k))
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
     mechanism = options.get("mechanism", "softmax")
@@ -472,6 +506,103 @@ def expanded(selection):
             for index in (range(item[0], item[1] + 1) if isinstance(item, list) else [item])]
 
 
+STEP = 1e-3
+
+
+def gradients(endpoint, request):
+    """Nested like the request: the gradient of the sum of grad_output * output by each number, by differences alone."""
+    plain = copy.deepcopy(request)
+    grad = Tensor.from_json(plain["inputs"].pop("grad_output"))
+    options = plain.setdefault("options", {})
+    wanted, options["return"] = options.get("return"), ["output"]
+
+    def loss():
+        return dot(answer(endpoint, plain)[0]["output"].data, grad.data)
+
+    names = [name for name in wanted or [] if is_path(name)] or given_paths(plain)
+    found = {}
+    for name in names:
+        path = name.split(".") if "." in name else ["inputs", name]
+        place = plain
+        for part in path[:-1]:
+            place = place[part]
+        before = place.get(path[-1])
+        if path == ["options", "scale"]:
+            value = derivative(loss, place, path[-1], before)
+        else:
+            value = tensor_gradient(loss, place, path[-1], Tensor.from_json(before)).nested()
+        place[path[-1]] = before
+        put(found, path, value)
+    return found
+
+
+def is_path(name):
+    return name in ("query", "key", "value") or "." in name
+
+
+def given_paths(request):
+    paths = ["inputs." + name for name in request["inputs"]]
+    for name, linear in request.get("weights", {}).items():
+        paths += [f"weights.{name}.{part}" for part in ("weight", "bias") if isinstance(linear, dict) and part in linear]
+    paths += ["masks.bias"] if "bias" in request.get("masks", {}) else []
+    return paths + (["options.scale"] if "scale" in request["options"] else [])
+
+
+def tensor_gradient(loss, place, name, tensor):
+    data = []
+    for at, item in enumerate(tensor.data):
+        def moved(value, at=at):
+            return Tensor(tensor.shape, tensor.data[:at] + [value] + tensor.data[at + 1:]).nested()
+        data.append(0.0 if math.isinf(item) else derivative(loss, place, name, item, moved))
+    return Tensor(tensor.shape, data)
+
+
+def derivative(loss, place, name, value, form=float):
+    """Five points: what is left out is of the order STEP^4 = 1e-12."""
+    points = []
+    for steps in (-2, -1, 1, 2):
+        place[name] = form(value + steps * STEP)
+        points.append(loss())
+    return (points[0] - 8 * points[1] + 8 * points[2] - points[3]) / (12 * STEP)
+
+
+def put(found, path, value):
+    for part in path[:-1]:
+        found = found.setdefault(part, {})
+    found[path[-1]] = value
+
+
+def shapes_of(tree):
+    if isinstance(tree, dict):
+        return {name: shapes_of(item) for name, item in tree.items()}
+    return list(Tensor.from_json(tree).shape) if isinstance(tree, list) else []
+
+
+def write_gradients(case):
+    request = json.loads((case / "request.json").read_text())
+    endpoint = case.parent.name.removesuffix("-gradients")
+    found = gradients(endpoint, request)
+    path = case / "expected.json"
+    expected = json.loads(path.read_text()) if path.exists() else {}
+    options = request.get("options", {})
+    steps = [name for name in options.get("return", []) if not is_path(name)]
+    plain = {**request, "inputs": {name: item for name, item in request["inputs"].items() if name != "grad_output"},
+             "options": {**options, "return": steps}}
+    outputs, empty = answer(endpoint, plain)
+    expected["outputs"] = {name: written(name, tensor, options) for name, tensor in outputs.items()}
+    expected["shapes"] = {name: list(tensor.shape) for name, tensor in outputs.items()}
+    expected["gradients"] = round_all(found)
+    expected["shapes"]["gradients"] = shapes_of(found)
+    expected.setdefault("diagnostics", {})["rows_without_keys"] = empty
+    path.write_text(compact(expected) + "\n")
+
+
+def round_all(tree):
+    if isinstance(tree, dict):
+        return {name: round_all(item) for name, item in tree.items()}
+    return [round_all(item) for item in tree] if isinstance(tree, list) else float(f"{tree:.9g}") + 0.0
+
+
 def rounded(tensor, digits):
     return tensor.map(lambda item: float(f"{item:.{digits}g}") if isinstance(item, float) else item)
 
@@ -514,7 +645,7 @@ def main():
     for case in folders:
         status = case / "status"
         if status.exists() and status.read_text().strip() == "200":
-            write(case)
+            (write_gradients if case.parent.name.endswith("-gradients") else write)(case)
 
 
 if __name__ == "__main__":

@@ -113,23 +113,24 @@ START_TEST(wrong_values_are_refused_with_the_right_ones)
     check_refused("--max-body 1G --max-memory 1G", "", "smaller than max-memory");
     check_refused("--tls-cert a.pem", "", "go together");
     check_refused("--tls-key a.pem", "", "go together");
-    check_refused("--open=yes", "", "0 or 1");
-    check_refused("", "ATTND_OPEN=", "0 or 1");
+    check_refused("--open=yes", "", "on or off");
+    check_refused("", "ATTND_OPEN=", "on or off");
 }
 END_TEST
 
 START_TEST(a_switch_needs_no_value_and_a_path_may_be_none)
 {
     struct config config = check_runs("--open --queue 3", "");
-    ck_assert(config.is_open);
+    ck_assert_int_eq(config.open, SWITCH_ON);
     ck_assert_uint_eq(config.queue, 3);
-    ck_assert(!check_runs("--open=0", "ATTND_OPEN=1").is_open);
-    ck_assert(check_runs("", "ATTND_OPEN=1").is_open);
+    ck_assert_int_eq(check_runs("--open=0", "ATTND_OPEN=1").open, SWITCH_OFF);
+    ck_assert_int_eq(check_runs("--open off", "ATTND_OPEN=on").open, SWITCH_OFF);
+    ck_assert_int_eq(check_runs("", "ATTND_OPEN=1").open, SWITCH_ON);
     config = check_runs("--log-file a.log", "ATTND_KEYS=none");
     ck_assert_str_eq(config.log_file, "a.log");
     ck_assert_str_eq(config.keys, "");
     ck_assert_str_eq(config.tls_cert, "");
-    ck_assert(!config.is_open);
+    ck_assert_int_eq(config.open, SWITCH_OFF);
 }
 END_TEST
 
@@ -208,6 +209,24 @@ static void write_line(int fd, const void *argument)
     log_ms(&line, "total_ms", 1.5);
     log_end(&line);
 }
+
+START_TEST(health_asks_for_readiness_unless_told_otherwise)
+{
+    static const struct {
+        const char *flags, *path;
+    } cases[] = {{"health", "/readyz"}, {"health ready", "/readyz"}, {"health live --listen :9", "/livez"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char flags[64], variables[] = "ATTND_LISTEN=0.0.0.0:9", message[320] = "";
+        struct config config;
+        snprintf(flags, sizeof flags, "%s", cases[i].flags);
+        ck_assert_int_eq(read_words(&config, flags, variables, message, sizeof message), CONFIG_HEALTH);
+        ck_assert_str_eq(config.probe_path, cases[i].path);
+        ck_assert_str_eq(config.listen_port, "9");
+    }
+    check_refused("health soon", "", "soon");
+    check_refused("--listen :9 health", "", "health");
+}
+END_TEST
 
 START_TEST(log_lines_are_text_or_json)
 {
@@ -293,6 +312,7 @@ int main(void)
     tcase_add_test(tests, unknown_flags_are_refused_and_unknown_variables_remembered);
     tcase_add_test(tests, help_is_given_even_beside_wrong_values);
     tcase_add_test(tests, help_names_every_setting_with_its_variable);
+    tcase_add_test(tests, health_asks_for_readiness_unless_told_otherwise);
     tcase_add_test(tests, log_lines_are_text_or_json);
     tcase_add_test(tests, no_value_can_break_out_of_its_line);
     tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);

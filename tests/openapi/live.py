@@ -2,10 +2,13 @@
 
 import base64
 import contextlib
+import gzip
+import hashlib
 import http.client
 import json
 import math
 import pathlib
+import re
 import sys
 import threading
 import time
@@ -13,6 +16,7 @@ import time
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS / "support"))
 
+import bodies  # noqa: E402
 from attnd import Reply, Server  # noqa: E402
 from schema import complaints  # noqa: E402
 from tensors import Tensor, worst_excess  # noqa: E402
@@ -46,12 +50,21 @@ class Servers:
 
     def _busy(self):
         """One compute thread, no queue, and a request that comes again and again."""
-        environment = {"ATTND_COMPUTE_THREADS": "1", "ATTND_QUEUE": "0"}
+        return self._occupied({"ATTND_QUEUE": "0"}, [8192])
+
+    def _late(self):
+        """One compute thread, the shortest deadline, and requests in the queue that take longer."""
+        return self._occupied({"ATTND_DEADLINE": "1"}, [1 << 16] * 3)
+
+    def _occupied(self, environment, lengths):
+        """A server with one compute thread, and for each length a client that asks again and again."""
+        environment = {"ATTND_COMPUTE_THREADS": "1", **environment}
         server = self.stack.enter_context(Server(self.program, environment=environment))
         is_over = threading.Event()
-        thread = threading.Thread(target=keep_busy, args=(server.client(), is_over))
-        thread.start()
-        self.stack.callback(thread.join)
+        for length in lengths:
+            thread = threading.Thread(target=keep_busy, args=(server.client(), length, is_over))
+            thread.start()
+            self.stack.callback(thread.join)
         self.stack.callback(is_over.set)
         return server.client()
 
@@ -64,8 +77,7 @@ class Servers:
         return server.client()
 
 
-def keep_busy(client, is_over):
-    length = 8192
+def keep_busy(client, length, is_over):
     query = {"shape": [length, 1], "dtype": "bool", "base64": base64.b64encode(bytes(length)).decode()}
     request = {"inputs": {"query": query}, "options": {"return": ["lse"]}}
     while not is_over.is_set():
@@ -108,9 +120,10 @@ def judge(document, exchange, reply):
         return
     if reply.headers["Content-Type"] != exchange.media:
         yield f"Content-Type {reply.headers['Content-Type']}"
-    answer = reply.json()
-    yield from difference(answer, exchange.example["value"], "")
-    yield from complaints(answer, exchange.schema, document.resolve)
+    yield from difference(bodies.read_body(exchange.media, reply.body),
+                          bodies.recorded(exchange.media, exchange.example), "")
+    if exchange.media.endswith("json"):
+        yield from complaints(reply.json(), exchange.schema, document.resolve)
     yield from judge_fields(document, exchange.response, reply)
 
 
@@ -163,7 +176,7 @@ def check_routes(document, servers):
         everywhere |= documented
         for method in documented | set(OTHER_METHODS):
             body = b"{}" if method == "POST" else None
-            reply = client.send(method, path, body)
+            reply = client.send(method, document.target(path), body)
             allowed = set(reply.headers.get("Allow", "").split(", "))
             if (reply.status in (404, 405)) == (method in documented):
                 yield f"{method} {path} is answered {reply.status}"
@@ -184,7 +197,7 @@ def check_bare_answers(document, servers):
             continue
         status = 200 if operation.method == "HEAD" else 204
         for headers in ({}, {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}):
-            reply = client.send(operation.method, operation.path, None, headers)
+            reply = client.send(operation.method, operation.target, None, headers)
             if reply.status != status or reply.body:
                 yield f"{operation} is answered {reply.status} with {len(reply.body)} bytes"
             yield from (f"{operation}: {wrong}"
@@ -195,7 +208,7 @@ def check_header_limit(document, servers):
     """An example of it would be longer than the document."""
     client = servers.client("idle")
     for operation in document.operations():
-        reply = client.send(operation.method, operation.path, None, {"X-Long": "x" * (33 << 10)})
+        reply = client.send(operation.method, operation.target, None, {"X-Long": "x" * (33 << 10)})
         response = operation.response(reply.status)
         yield from (f"{operation} 431: {wrong}" for wrong in judge_fields(document, response, reply))
         if reply.status != 431:
@@ -208,10 +221,47 @@ def check_served_text(document, servers):
         yield f"GET /openapi.json is not the text of {document.path.name}: the server was built from another one"
 
 
+def check_gzip(document, servers):
+    """What is part of the program comes gzipped to those who take that, and is the same."""
+    client = servers.client("idle")
+    for path in ("/openapi.json", "/docs", "/"):
+        accept = {"Accept": "text/html, application/json;q=0.5"}
+        plain = client.send("GET", path, None, accept)
+        packed = client.send("GET", path, None, {**accept, "Accept-Encoding": "gzip"})
+        if packed.headers["Content-Encoding"] != "gzip" or gzip.decompress(packed.body) != plain.body:
+            yield f"GET {path} differs when it is gzipped"
+        yield from judge_fields(document, document.operation(path, "GET").response(200), packed)
+
+
+def check_docs(document, servers):
+    """The page asks no other host for anything, its policy allows nothing else, and it need not be sent twice."""
+    client = servers.client("idle")
+    page = client.get("/docs")
+    text = page.body.decode()
+    yield from (f"GET /docs names {url}" for url in re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s'\"]*", text)
+                if url != "http://www.w3.org/2000/svg")
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["Content-Security-Policy"].split(";"))
+    if policy.get("default-src") != "'none'" or policy.get("connect-src") != "'self'":
+        yield f"the policy of GET /docs is {policy}"
+    for kind, element in (("script-src", "script"), ("style-src", "style")):
+        inside = re.search(rf"<{element}[^>]*>(.*?)</{element}>", text, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        if policy.get(kind) != f"'sha256-{digest}'":
+            yield f"the policy of GET /docs has {kind} {policy.get(kind)}, the page has {digest}"
+    for tag, status in ((page.headers["ETag"], 304), ('"another"', 200)):
+        reply = client.send("GET", "/docs", None, {"If-None-Match": tag})
+        if reply.status != status or (status == 304) != (not reply.body):
+            yield f"GET /docs with If-None-Match: {tag} is answered {reply.status} with {len(reply.body)} bytes"
+        yield from judge_fields(document, document.operation("/docs", "GET").response(reply.status), reply)
+
+
 def check_index(document, servers):
-    links = set(servers.client("idle").get("/").json()["links"].values())
-    if links | {"/"} != set(document.root["paths"]):
-        yield f"GET / links to {sorted(links)}, documented are {sorted(document.root['paths'])}"
+    """Every path is linked, or lies below one that is."""
+    links, paths = set(servers.client("idle").get("/").json()["links"].values()), set(document.root["paths"])
+    yield from (f"GET / links to {link}, which is not documented" for link in links - paths)
+    for path in paths - links - {"/"}:
+        if not any(path.startswith(f"{link}/") for link in links):
+            yield f"GET / leads nobody to {path}"
 
 
 def check_cases(document, servers):
@@ -233,7 +283,8 @@ def cases(document):
     """(operation, name, request as it is sent)"""
     posts = {operation.path: operation for operation in document.operations() if operation.method == "POST"}
     for path in sorted((TESTS / "cases").glob("*/*/request.json")):
-        yield posts[f"/v1/{path.parent.parent.name}"], path.parent.relative_to(TESTS), path.read_bytes()
+        endpoint = path.parent.parent.name.replace("-gradients", "/gradients")
+        yield posts["/v1/" + endpoint], path.parent.relative_to(TESTS), path.read_bytes()
 
 
 def check_refusals(document, servers):
@@ -246,7 +297,7 @@ def check_refusals(document, servers):
             if what in tried:
                 continue
             tried.add(what)
-            reply = client.post(operation.path, request)
+            reply = client.post(operation.target, request)
             if reply.status // 100 != 4 and complaints(request, operation.request_schema, document.resolve):
                 yield f"{operation}: {pointer} {spoilt!r} is refused by the schema and answered {reply.status}"
 
@@ -281,7 +332,10 @@ def record(document, servers):
         reply = send(servers, exchange)
         if reply.status != exchange.status:
             raise ValueError(f"{exchange}: status {reply.status}: {reply.body[:300]!r}")
-        exchange.example["value"] = with_varying(reply.json(), exchange.example.get("value"), "")
+        before = exchange.example.get("value")
+        bodies.record(exchange.media, reply.body, exchange.example)
+        if "value" in exchange.example:
+            exchange.example["value"] = with_varying(exchange.example["value"], before, "")
 
 
 def with_varying(fresh, old, pointer):
@@ -299,5 +353,5 @@ def servers_of(program):
         yield Servers(program, stack)
 
 
-CHECKS = (check_served_text, check_routes, check_bare_answers, check_header_limit, check_index,
+CHECKS = (check_served_text, check_gzip, check_docs, check_routes, check_bare_answers, check_header_limit, check_index,
           check_exchanges, check_cases, check_refusals)
