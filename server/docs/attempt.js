@@ -31,8 +31,10 @@ const fromBase64 = (text) => Uint8Array.from(atob(text.replace(/\s/g, "")), (let
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const size = (bytes) => (bytes < 1024 ? `${bytes} bytes` : `${(bytes / 1024).toFixed(1)} KiB`);
 
-function labelled(name, control, note) {
-  return h("label", {}, h("span", {}, name, note && ` (${note})`), control);
+/** The name alone, without the options that stand in the label too. */
+function labelled(name, control) {
+  control.setAttribute("aria-label", name);
+  return h("label", {}, h("span", {}, name), control);
 }
 
 /** Bodies that can be started from: [{text, media, isBinary, headers}]. */

@@ -21,6 +21,7 @@ const FILES = [
     "large",
     "pictures",
     "frontends",
+    "docs",
 ];
 
 const { values: options } = parseArgs({

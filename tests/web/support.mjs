@@ -60,8 +60,9 @@ const WATCH = () => {
  * A page in a context of its own; close() fails when it broke its policy, threw, or asked another origin for anything.
  * @param {{browser: object, url: string}} stage
  * @param {object} [options] of the context
+ * @param {(page: object) => Promise<void>} [ready] resolves when the page can be used
  */
-export async function openPage(stage, options = {}, path = "/") {
+export async function openPage(stage, options = {}, path = "/", ready = settled) {
     const context = await stage.browser.newContext({
         viewport: { width: 1280, height: 900 },
         locale: "en-GB",
@@ -79,7 +80,7 @@ export async function openPage(stage, options = {}, path = "/") {
         if (!isOwn) wrong.push("asked " + request.url());
     });
     await page.goto(path.includes(":") ? path : stage.url + path);
-    await settled(page).catch((problem) => {
+    await ready(page).catch((problem) => {
         throw new Error([problem.message, ...wrong].join("\n"));
     });
     page.finish = async () => {
