@@ -69,7 +69,11 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
+# The page is bundled while building, and page.c embeds what comes of it.
+PAGE := $(BUILD)/server/web
+PAGE_SRC := $(wildcard server/web/*.js server/web/*.css server/web/*.html)
+CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
+cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
@@ -82,8 +86,8 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors fuzz numbers bench bench-json bench-peers \
-        headers layers tidy format format-check coverage install clean help FORCE
+.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz numbers bench bench-json \
+        bench-peers headers layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -116,6 +120,10 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json
+$(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
+
+$(PAGE)/page.html.gz: $(PAGE_SRC) scripts/bundle_page.sh scripts/bundle_modules.awk
+	$(Q)scripts/bundle_page.sh server/web $(PAGE)
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -152,7 +160,7 @@ bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, th
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)
 
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
-	$(Q)python3 bench/json.py --program $<
+	$(Q)python3 bench/json_text.py --program $<
 
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
@@ -181,6 +189,9 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
 	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+
+test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
+	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
 
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)

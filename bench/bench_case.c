@@ -49,11 +49,12 @@ bool bench_case_read(bench_case *c, const char *text)
         !read_variant(c, variant))
         return false;
     c->is_layer = strcmp(kind, "layer") == 0;
+    c->is_gradients = strcmp(kind, "gradients") == 0;
     c->dtype = attn_dtype_from_name(dtype);
     c->is_causal = causal != 0;
     c->with_maps = maps != 0;
-    return (c->is_layer || strcmp(kind, "attention") == 0) && (c->dtype == ATTN_F32 || c->dtype == ATTN_F64) &&
-           is_measurable(c);
+    return (c->is_layer || c->is_gradients || strcmp(kind, "attention") == 0) &&
+           (c->dtype == ATTN_F32 || c->dtype == ATTN_F64) && is_measurable(c);
 }
 
 /* ---- data ---- */
@@ -70,18 +71,21 @@ static attn_tensor shape_of(const bench_case *c, int rank, const size_t *shape)
 
 bool bench_stream_is_used(const bench_case *c, bench_stream stream)
 {
+    if (stream == STREAM_GRAD_OUTPUT)
+        return c->is_gradients;
     return c->is_layer ? stream == STREAM_Q || stream >= STREAM_W_Q : stream <= STREAM_V;
 }
 
 attn_tensor bench_stream_shape(const bench_case *c, bench_stream stream)
 {
     const size_t features = c->heads * c->dim;
-    if (stream >= STREAM_W_Q)
+    const bool is_of_queries = stream == STREAM_Q || stream == STREAM_GRAD_OUTPUT;
+    if (stream >= STREAM_W_Q && stream <= STREAM_W_O)
         return shape_of(c, 2, (size_t[]){features, features});
     if (c->is_layer)
         return shape_of(c, 3, (size_t[]){c->batch, c->q_len, features});
-    return stream == STREAM_Q ? shape_of(c, 4, (size_t[]){c->batch, c->heads, c->q_len, c->dim})
-                              : shape_of(c, 4, (size_t[]){c->batch, bench_kv_heads(c), c->kv_len, c->dim});
+    const size_t heads = is_of_queries ? c->heads : bench_kv_heads(c);
+    return shape_of(c, 4, (size_t[]){c->batch, heads, is_of_queries ? c->q_len : c->kv_len, c->dim});
 }
 
 static double value_at(bench_stream stream, size_t n)
@@ -97,7 +101,7 @@ static double value_at(bench_stream stream, size_t n)
 
 attn_tensor bench_stream_make(const bench_case *c, bench_stream stream)
 {
-    const double gain = stream >= STREAM_W_Q ? 1.0 / 16 : 2;
+    const double gain = stream >= STREAM_W_Q && stream <= STREAM_W_O ? 1.0 / 16 : 2;
     attn_tensor tensor = bench_stream_shape(c, stream);
     const size_t count = attn_tensor_count(&tensor);
     tensor.data = malloc(count * attn_dtype_bytes(c->dtype));

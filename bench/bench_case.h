@@ -8,7 +8,8 @@
  *     value = (h >> 9) 2^-22 - 1        in [-1, 1), exact in float
  *
  * (the finalizer of MurmurHash3 on a counter). Streams 0 1 2 are q k v, or stream 0 the input of a layer, all times 2;
- * 3 4 5 6 are the weights w_q w_k w_v w_o of a layer, times 1/16, which keeps its scores near 1.
+ * 3 4 5 6 are the weights w_q w_k w_v w_o of a layer, times 1/16, which keeps its scores near 1; 7 is the gradient of
+ * the output, times 2.
  */
 #ifndef BENCH_CASE_H
 #define BENCH_CASE_H
@@ -25,6 +26,7 @@ typedef enum {
     STREAM_W_K,
     STREAM_W_V,
     STREAM_W_O,
+    STREAM_GRAD_OUTPUT,
     STREAM_COUNT
 } bench_stream;
 
@@ -39,6 +41,7 @@ typedef enum {
 
 typedef struct {
     bool is_layer;
+    bool is_gradients; /* attention forward and backward; its output is the gradient of q */
     attn_dtype dtype;
     size_t threads, batch, heads, q_len, kv_len, dim; /* dim: features per head; a layer has heads * dim features */
     bool is_causal;
@@ -54,9 +57,9 @@ typedef struct {
 enum { BENCH_DOCUMENTS = 8, BENCH_GROUP = 4 };
 
 /*
- * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer", "float64"; flags are 0 or
- * 1), and behind it, perhaps, the name of a variant in lower case, into *c; false when the text is not that, or a
- * dimension is 0 or absurd.
+ * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer" or "gradients", "float64";
+ * flags are 0 or 1), and behind it, perhaps, the name of a variant in lower case, into *c; false when the text is not
+ * that, or a dimension is 0 or absurd.
  */
 bool bench_case_read(bench_case *c, const char *text);
 

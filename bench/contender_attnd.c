@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attn/gradient.h"
 #include "attn/multihead.h"
 #include "contender.h"
 
@@ -13,6 +14,8 @@ struct attnd {
     attn_runtime runtime;
     attn_arena *arena;
     attn_result result;
+    bool is_gradients;
+    attn_gradient_result gradients;
 };
 
 static attn_request make_request(const bench_case *c, const attn_tensor *stream)
@@ -33,7 +36,7 @@ static attn_request make_request(const bench_case *c, const attn_tensor *stream)
     request.masks.has_window = c->window != 0;
     request.masks.window_left = (int64_t)c->window - 1;
     request.masks.window_right = ATTN_WINDOW_OPEN;
-    request.options.want = 1U << ATTN_STEP_OUTPUT;
+    request.options.want = c->is_gradients ? 0 : 1U << ATTN_STEP_OUTPUT;
     if (c->variant == VARIANT_ROPE)
         request.options.rope.layout = ATTN_ROPE_HALF;
     if (c->with_maps)
@@ -107,21 +110,38 @@ static void *prepare(const bench_case *c)
     }
     attnd->runtime = attn_pool_runtime(attnd->pool, NULL);
     attnd->request = make_request(c, attnd->stream);
+    attnd->is_gradients = c->is_gradients;
     if (add_variant(c, attnd))
         return attnd;
     release(attnd);
     return NULL;
 }
 
+static attn_status differentiate(struct attnd *attnd, attn_error *error)
+{
+    const attn_gradient_request request = {&attnd->request, &attnd->stream[STREAM_GRAD_OUTPUT], 0};
+    attn_gradient_plan plan;
+    attn_status status = attn_gradient_plan_make(&request, &plan, error);
+    if (status == ATTN_OK)
+        status = attn_gradient_run(&plan, &request, &attnd->runtime, attnd->arena, &attnd->gradients, error);
+    return status;
+}
+
+static attn_status attend(struct attnd *attnd, attn_error *error)
+{
+    attn_plan plan;
+    attn_status status = attn_plan_make(&attnd->request, &plan, error);
+    if (status == ATTN_OK)
+        status = attn_plan_run(&plan, &attnd->request, &attnd->runtime, attnd->arena, &attnd->result, error);
+    return status;
+}
+
 static bool run(void *state)
 {
     struct attnd *attnd = state;
-    attn_plan plan;
     attn_error error = {0};
     attn_arena_reset(attnd->arena);
-    attn_status status = attn_plan_make(&attnd->request, &plan, &error);
-    if (status == ATTN_OK)
-        status = attn_plan_run(&plan, &attnd->request, &attnd->runtime, attnd->arena, &attnd->result, &error);
+    attn_status status = (attnd->is_gradients ? differentiate : attend)(attnd, &error);
     if (status != ATTN_OK)
         fprintf(stderr, "attnd: %s\n", error.message);
     return status == ATTN_OK;
@@ -130,7 +150,8 @@ static bool run(void *state)
 static void results(const void *state, attn_tensor *output, attn_tensor *maps)
 {
     const struct attnd *attnd = state;
-    *output = attnd->result.step[ATTN_STEP_OUTPUT];
+    *output =
+        attnd->is_gradients ? attnd->gradients.gradient[ATTN_GRADIENT_QUERY] : attnd->result.step[ATTN_STEP_OUTPUT];
     *maps = attnd->result.step[ATTN_STEP_ATTENTION];
 }
 

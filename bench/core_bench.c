@@ -42,7 +42,7 @@ static void *prepare(const contender *who, const char *text)
     }
     void *state = who->prepare(&c);
     if (state == NULL)
-        printf("unsupported no memory\n");
+        printf("unsupported no way to do it, or no memory\n");
     else
         printf("ready %ld\n", (long)getpid());
     return state;

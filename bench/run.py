@@ -63,6 +63,7 @@ class Case:
             words = ["decode %d,%d,%d/%d,%d" % (self.batch, self.heads, self.q_len, self.kv_len, self.dim)]
         else:
             words = ["%d,%d,%d,%d" % (self.batch, self.heads, self.q_len, self.dim)]
+        words += ["gradients"] if self.kind == "gradients" else []
         words += ["causal"] if self.causal else []
         words += ["window %d" % self.window] if self.window else []
         words += [self.variant] if self.variant else []
@@ -84,7 +85,8 @@ class Case:
 
     def flops(self):
         """Multiplications and additions of the products, hidden pairs left out; exp and divisions are not counted."""
-        attention = 4 * self.batch * self.heads * self.pairs() * self.dim
+        products = 14 if self.kind == "gradients" else 4  # two forward, five backward; two operations for each number
+        attention = products * self.batch * self.heads * self.pairs() * self.dim
         features = self.heads * self.dim
         return attention + (8 * self.batch * self.q_len * features**2 if self.kind == "layer" else 0)
 
@@ -93,7 +95,10 @@ class Case:
         features = self.heads * self.dim
         numbers = 2 * self.batch * self.q_len * features
         numbers += self.batch * self.heads * self.q_len * self.kv_len if self.maps else 0
-        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * self.heads // (GROUP if self.variant == "grouped" else 1) * self.dim
+        key_features = features // (GROUP if self.variant == "grouped" else 1)
+        numbers += 4 * features**2 if self.kind == "layer" else 2 * self.batch * self.kv_len * key_features
+        if self.kind == "gradients":
+            numbers += 2 * self.batch * self.kv_len * features + self.batch * self.q_len * features
         return numbers * ELEMENT[self.dtype]
 
 
@@ -105,6 +110,9 @@ def all_cases(threads):
 
     def layer(features, heads, length, **more):
         return Case("layer", "float32", threads, 1, heads, length, length, features // heads, maps=1, **more)
+
+    def gradients(batch, heads, length, dim, dtype="float32", **more):
+        return Case("gradients", dtype, threads, batch, heads, length, length, dim, **more)
 
     def decode(batch, heads, kv_len, dim, dtype="float32", **more):
         return Case("attention", dtype, threads, batch, heads, 1, kv_len, dim, **more)
@@ -121,6 +129,8 @@ def all_cases(threads):
         attention(1, 8, 128, 64), attention(32, 8, 64, 64),
         decode(1, 8, 4096, 64), decode(1, 32, 4096, 128),
         layer(512, 8, 128), layer(512, 8, 512), layer(768, 12, 128), layer(768, 12, 512),
+        gradients(1, 8, 512, 64), gradients(1, 8, 512, 64, causal=1), gradients(1, 12, 1024, 64),
+        gradients(1, 8, 4096, 64), gradients(1, 8, 512, 64, "float64"),
         attention(1, 8, 512, 64, "float64"), attention(1, 8, 512, 64, "float64", maps=1),
         decode(1, 8, 4096, 64, "float64"),
         attention(1, 8, 512, 64, causal=1, variant="grouped"), decode(1, 32, 4096, 128, variant="grouped"),

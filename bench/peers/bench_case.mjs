@@ -7,8 +7,8 @@ export function readCase(text) {
   const [kind, dtype, ...numbers] = text.trim().split(/\s+/);
   if (numbers.length > 9) throw new Error('unsupported variant');
   const [threads, batch, heads, qLen, kvLen, dim, causal, window, maps] = numbers.map(Number);
-  return { isLayer: kind === 'layer', dtype, threads, batch, heads, qLen, kvLen, dim, features: heads * dim,
-           isCausal: causal !== 0, window, withMaps: maps !== 0 };
+  return { isLayer: kind === 'layer', isGradients: kind === 'gradients', dtype, threads, batch, heads, qLen, kvLen, dim,
+           features: heads * dim, isCausal: causal !== 0, window, withMaps: maps !== 0 };
 }
 
 export function arrayOf(c, count) {

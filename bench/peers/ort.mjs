@@ -43,6 +43,9 @@ function makeWeights(c) {
 }
 
 function whyNot(c) {
+  if (c.isGradients) {
+    return 'ONNX Runtime for inference has no gradients';
+  }
   if (isMultiHead && c.withMaps) {
     return 'MultiHeadAttention does not give its weights';
   }

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 SAMPLES = 32
-Q, K, V, WEIGHTS = 0, 1, 2, 3
+Q, K, V, WEIGHTS, GRAD_OUTPUT = 0, 1, 2, 3, 7
 
 
 class Case:
@@ -25,6 +25,7 @@ class Case:
         (self.threads, self.batch, self.heads, self.q_len, self.kv_len, self.dim, causal, self.window, maps) = \
             map(int, numbers)
         self.is_layer, self.is_causal, self.with_maps = kind == "layer", causal != 0, maps != 0
+        self.is_gradients = kind == "gradients"
         self.dtype = torch.float32 if dtype == "float32" else torch.float64
         self.features = self.heads * self.dim
         self.output = self.maps = self.mask = None
@@ -36,6 +37,10 @@ class Case:
             self.q = self.stream(Q, (self.batch, self.heads, self.q_len, self.dim))
             self.k = self.stream(K, (self.batch, self.heads, self.kv_len, self.dim))
             self.v = self.stream(V, (self.batch, self.heads, self.kv_len, self.dim))
+        if self.is_gradients:
+            self.grad_output = self.stream(GRAD_OUTPUT, (self.batch, self.heads, self.q_len, self.dim))
+            for tensor in (self.q, self.k, self.v):
+                tensor.requires_grad_()
         if self.is_causal or self.window:
             self.mask = self.make_mask()
 
@@ -48,7 +53,7 @@ class Case:
         h ^= h >> 13
         h = (h * 0xC2B2AE35) & low
         h ^= h >> 16
-        gain = 1 / 16 if stream >= WEIGHTS else 2
+        gain = 1 / 16 if WEIGHTS <= stream < GRAD_OUTPUT else 2
         return (((h >> 9).to(torch.float64) / 4194304 - 1) * gain).to(self.dtype).reshape(shape)
 
     def make_mask(self):
@@ -74,6 +79,11 @@ class Case:
         return x.reshape(self.batch, self.q_len, self.heads, self.dim).transpose(1, 2)
 
     def run(self):
+        if self.is_gradients:
+            with torch.enable_grad():
+                context = self.attend(self.q, self.k, self.v)
+                self.output = torch.autograd.grad(context, (self.q, self.k, self.v), self.grad_output)[0]
+            return
         if not self.is_layer:
             self.output = self.attend(self.q, self.k, self.v)
             return

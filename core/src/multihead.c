@@ -217,21 +217,9 @@ static attn_status set_operands(struct run *run)
 
 /* ---- the heads ---- */
 
-/* position[item] = its place in the selection; SIZE_MAX where it is not selected. */
 static attn_status invert(struct run *run, const attn_selection *selection, size_t dimension, const size_t **slots)
 {
-    *slots = NULL;
-    if (selection->items == NULL)
-        return ATTN_OK;
-    size_t *place = attn_arena_take(run->arena, dimension, sizeof *place);
-    if (place == NULL)
-        return no_memory(run, "the selection");
-    for (size_t i = 0; i < dimension; i++)
-        place[i] = SIZE_MAX;
-    for (size_t s = 0; s < selection->count; s++)
-        place[selection->items[s]] = s;
-    *slots = place;
-    return ATTN_OK;
+    return attn_invert_selection(selection, dimension, run->arena, slots) ? ATTN_OK : no_memory(run, "the selection");
 }
 
 static attn_status take_map(struct run *run, attn_step step, int which)
@@ -378,12 +366,7 @@ static attn_status project_output(struct run *run)
     run->projected = take(run, d->batch * d->q_len * d->d_out);
     if (run->projected == NULL)
         return no_memory(run, "the output projection");
-    size_t inner = d->heads * d->d_v;
-    attn_projection projection = {.linear = output,
-                                  .slices = 1,
-                                  .columns = d->d_out,
-                                  .inner = inner,
-                                  .w_stride = run->request->weights.layout == ATTN_LAYOUT_IN_OUT ? d->d_out : inner};
+    attn_projection projection = attn_projection_of_output(&run->request->weights, d);
     run->product_count = 0;
     add_projection(run, &projection, run->gated, d->q_len, run->projected);
     run_products(run);

@@ -59,15 +59,28 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
 
 enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
 
+/* Behind the heads: an array for each stage there is, at the most. The last one is the output, when that is wanted. */
+static size_t token_numbers(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const attn_options *options = &request->options;
+    const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_out;
+    size_t stages = request->weights.output.weight != NULL;
+    stages += options->residual || (options->dropout > 0 && options->dropout_residual);
+    stages += options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
+    size_t numbers = context + stages * out;
+    if (d->d_gate > 0) /* the gate, and its product with concat */
+        numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
+    return attn_wants(options, ATTN_STEP_OUTPUT) ? numbers - (stages > 0 ? out : context) : numbers;
+}
+
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const size_t element = attn_dtype_bytes(plan->compute);
-    size_t numbers = 2 * d->batch * d->q_len * d->heads * d->d_v + 4 * d->batch * d->q_len * d->d_out;
+    size_t numbers = token_numbers(plan, request);
     if (request->is_layer)
         numbers += d->batch * (d->q_len * d->heads * d->d_k + attn_new_len(d) * d->kv_heads * (d->d_k + d->d_v));
-    if (d->d_gate > 0) /* the gate, and its product with concat */
-        numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
     if (attn_is_pre_normed(&request->options))
         numbers += d->batch * d->q_len * d->d_query;
     if (attn_needs_mean_source(request))
@@ -88,4 +101,18 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
     plan->working_bytes = numbers * element + shared + attn_qk_bytes(plan, request) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
+}
+
+bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots)
+{
+    *slots = NULL;
+    if (selection->items == NULL)
+        return true;
+    size_t *place = attn_arena_take(arena, dimension, sizeof *place);
+    for (size_t i = 0; place != NULL && i < dimension; i++)
+        place[i] = SIZE_MAX;
+    for (size_t s = 0; place != NULL && s < selection->count; s++)
+        place[selection->items[s]] = s;
+    *slots = place;
+    return place != NULL;
 }

@@ -22,4 +22,8 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
 /* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
 
+/* (*slots)[item] = its place in the selection, SIZE_MAX where it is not selected; NULL when all are. false: no memory.
+ */
+bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots);
+
 #endif

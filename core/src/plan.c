@@ -129,15 +129,15 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
                          product_flops(keys, (double)d->d_key, kv_heads * d_k) +
                          product_flops(keys, (double)d->d_value, kv_heads * d_v) +
                          product_flops(queries, (double)d->d_query, heads * (double)d->d_gate);
-    const double pairs = attn_mask_pairs(&plan->mask);
+    plan->pairs = attn_mask_pairs(&plan->mask);
     const bool is_linear = attn_is_linear(&request->options);
-    f->attention = is_linear ? attn_linear_flops(plan, request) : pairs * (2 * (d_k + d_v) + 8);
+    f->attention = is_linear ? attn_linear_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
     f->rest = queries * (double)d->d_out * 8 + attn_qk_flops(plan, request);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
-    const double of_pairs = is_linear ? 0 : pairs * flops_of_a_pair(request, &plan->mask);
+    const double of_pairs = is_linear ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
     plan->time_flops = (plan->total_flops + of_pairs) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 

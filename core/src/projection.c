@@ -64,3 +64,13 @@ attn_projection attn_projection_of(const attn_weights *weights, const attn_dims 
     }
     return separate(&weights->value, weights->layout, dims->kv_heads, dims->d_value, dims->d_v);
 }
+
+attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims)
+{
+    const size_t inner = dims->heads * dims->d_v;
+    return (attn_projection){.linear = &weights->output,
+                             .slices = 1,
+                             .columns = dims->d_out,
+                             .inner = inner,
+                             .w_stride = weights->layout == ATTN_LAYOUT_IN_OUT ? dims->d_out : inner};
+}

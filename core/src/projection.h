@@ -28,4 +28,7 @@ typedef struct {
 /* The slices of a role, from weights that the plan has checked against dims. */
 attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role);
 
+/* The output projection, of rank 2 or 3: one slice either way. */
+attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims);
+
 #endif

@@ -257,11 +257,15 @@ static void norm_token(const struct run *run, const struct part *part, size_t b,
                        vector_at(part->norm->bias, h * own, run->element), options->qk_norm_eps, row + h * bytes);
 }
 
+static size_t table_row(const struct table *t, size_t b, size_t token)
+{
+    return t->positions != NULL ? (size_t)t->positions[b * t->positions_step + token] : b * t->batch_step + token;
+}
+
 static void turn(const struct run *run, const struct part *part, size_t b, size_t token, const char *x, char *y)
 {
     const struct table *t = part->table;
-    size_t row = t->positions != NULL ? (size_t)t->positions[b * t->positions_step + token] : b * t->batch_step + token;
-    const size_t at = row * (run->plan->rope_dim / 2) * run->element;
+    const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
     attn_rope_turn(run->request->options.rope.layout, run->plan->compute, part->d, run->plan->rope_dim, t->cos + at,
                    t->sin + at, false, x, y);
 }
@@ -389,6 +393,67 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
     for (size_t p = 0; p < run.part_count && status == ATTN_OK; p++)
         *operands[p] = operand_of(&run.parts[p]);
     return status;
+}
+
+/* ---- the way back ---- */
+
+static void turn_back_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct part *part = run->parts;
+    while (part + 1 < run->parts + run->part_count && part[1].first_task <= index)
+        part++;
+    const size_t across = blocks(part->len, TOKENS), block = index - part->first_task;
+    const size_t b = block / across, first = block % across * TOKENS, last = smaller(first + TOKENS, part->len);
+    char *x = run->scratch + worker * run->scratch_bytes;
+    for (size_t token = first; token < last && !is_cancelled(run); token++)
+        for (size_t h = 0; h < part->heads; h++) {
+            char *y = (char *)(uintptr_t)source(run, part, b, h, token);
+            const struct table *t = part->table;
+            const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
+            memcpy(x, y, part->d * run->element);
+            attn_rope_turn(run->request->options.rope.layout, run->plan->compute, part->d, run->plan->rope_dim,
+                           t->cos + at, t->sin + at, true, x, y);
+        }
+}
+
+size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan)
+{
+    const size_t bytes = plan->dims.d_k * attn_dtype_bytes(plan->compute);
+    return plan->rope_dim == 0 ? 0 : blocks(bytes, ATTN_ALIGNMENT) * ATTN_ALIGNMENT;
+}
+
+attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                              attn_arena *arena, const struct attn_operand *grad_q, const struct attn_operand *grad_k,
+                              attn_error *err)
+{
+    const attn_dims *d = &plan->dims;
+    struct run run = {.plan = plan,
+                      .request = request,
+                      .runtime = runtime,
+                      .arena = arena,
+                      .element = attn_dtype_bytes(plan->compute),
+                      .scratch_bytes = attn_qk_turn_back_scratch_bytes(plan)};
+    if (plan->rope_dim == 0)
+        return ATTN_OK;
+    run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
+    if (run.scratch == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory to turn gradients back");
+    attn_status status = make_tables(&run, err);
+    if (status != ATTN_OK)
+        return status;
+    size_t tasks = 0;
+    const struct part parts[] = {
+        {.from = *grad_q, .heads = d->heads, .len = d->q_len, .d = d->d_k, .table = &run.query_table},
+        {.from = *grad_k, .heads = d->kv_heads, .len = attn_new_len(d), .d = d->d_k, .table = &run.key_table}};
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
+        if (parts[p].from.data != NULL) {
+            run.parts[run.part_count] = parts[p];
+            run.parts[run.part_count++].first_task = tasks;
+            tasks += d->batch * blocks(parts[p].len, TOKENS);
+        }
+    spread(&run, tasks, turn_back_task);
+    return ATTN_OK;
 }
 
 /* ---- weight ---- */

@@ -25,4 +25,14 @@ double attn_qk_flops(const attn_plan *plan, const attn_request *request);
 ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                                         attn_arena *arena, struct attn_heads_job *job, attn_error *err);
 
+/*
+ * The way back of a gradient through the rotation: the rows of grad_q and grad_k, of the new tokens, are turned back in
+ * place. data NULL: not wanted. Takes up to attn_qk_bytes in all, and its own scratch for each thread.
+ */
+ATTN_MUST_CHECK attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request,
+                                              const attn_runtime *runtime, attn_arena *arena,
+                                              const struct attn_operand *grad_q, const struct attn_operand *grad_k,
+                                              attn_error *err);
+size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan);
+
 #endif

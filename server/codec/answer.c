@@ -22,8 +22,7 @@ static bool is_wanted(const attn_plan *plan, int step)
     return plan->want >> step & 1;
 }
 
-/* "name": for the next member of an object. */
-static void begin_member(struct chunks *out, bool *is_first, const char *name)
+void answer_begin_member(struct chunks *out, bool *is_first, const char *name)
 {
     chunks_format(out, "%s\"%s\":", *is_first ? "" : ",", name);
     *is_first = false;
@@ -53,7 +52,7 @@ static void write_bool(struct chunks *out, bool value)
     chunks_text(out, value ? "true" : "false");
 }
 
-static void write_sizes(struct chunks *out, const size_t *sizes, size_t count)
+void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count)
 {
     chunks_text(out, "[");
     for (size_t i = 0; i < count; i++)
@@ -79,15 +78,13 @@ static struct tensor_style style_of(const struct envelope *envelope, int step)
 }
 
 static void write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
-                          const attn_runtime *runtime, struct chunks *out)
+                          const attn_runtime *runtime, bool *is_first, struct chunks *out)
 {
-    bool is_first = true;
-    chunks_text(out, "{");
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted(plan, step))
             continue;
         struct tensor_style style = style_of(envelope, step);
-        begin_member(out, &is_first, attn_step_name((attn_step)step));
+        answer_begin_member(out, is_first, attn_step_name((attn_step)step));
         if (is_top_k(envelope, step)) {
             chunks_text(out, "{\"indices\":");
             tensor_write_json(&envelope->reduction.top_indices, &style, runtime, out);
@@ -96,20 +93,16 @@ static void write_outputs(const struct envelope *envelope, const attn_plan *plan
         tensor_write_json(&result->step[step], &style, runtime, out);
         chunks_text(out, is_top_k(envelope, step) ? "}" : "");
     }
-    chunks_text(out, "}");
 }
 
-static void write_shapes(const attn_plan *plan, const attn_result *result, struct chunks *out)
+static void write_shapes(const attn_plan *plan, const attn_result *result, bool *is_first, struct chunks *out)
 {
-    bool is_first = true;
-    chunks_text(out, "{");
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted(plan, step))
             continue;
-        begin_member(out, &is_first, attn_step_name((attn_step)step));
-        write_sizes(out, result->step[step].shape, (size_t)result->step[step].rank);
+        answer_begin_member(out, is_first, attn_step_name((attn_step)step));
+        answer_write_sizes(out, result->step[step].shape, (size_t)result->step[step].rank);
     }
-    chunks_text(out, "}");
 }
 
 /* A number, or a list with one for each batch item when they differ by right. */
@@ -138,12 +131,12 @@ static void write_mask(const attn_masks *masks, const attn_mask *mask, bool has_
                        struct chunks *out)
 {
     if (attn_mask_has_positions(mask) || has_distance) {
-        begin_member(out, is_first, "causal_offset");
+        answer_begin_member(out, is_first, "causal_offset");
         write_causal_offset(mask, out);
     }
     if (!mask->has_window)
         return;
-    begin_member(out, is_first, "window");
+    answer_begin_member(out, is_first, "window");
     chunks_text(out, "[");
     write_reach(masks->window_left, out);
     chunks_text(out, ",");
@@ -161,7 +154,7 @@ static void write_distance_bias(const attn_options *options, size_t heads, bool 
 {
     const attn_relative_bias *relative = &options->relative_bias;
     if (options->alibi && !options->alibi_slopes) {
-        begin_member(out, is_first, "alibi");
+        answer_begin_member(out, is_first, "alibi");
         for (size_t h = 0; h < heads; h++) {
             chunks_text(out, h == 0 ? "[" : ",");
             write_computed(out, options->compute, attn_alibi_slope(heads, h));
@@ -169,7 +162,7 @@ static void write_distance_bias(const attn_options *options, size_t heads, bool 
         chunks_text(out, "]");
     }
     if (relative->table) {
-        begin_member(out, is_first, "relative_bias");
+        answer_begin_member(out, is_first, "relative_bias");
         chunks_format(out, "{\"num_buckets\":%zu,\"bidirectional\":%s,\"max_distance\":%lld}",
                       relative->table->shape[0], relative->bidirectional ? "true" : "false",
                       (long long)relative->max_distance);
@@ -243,17 +236,17 @@ static void write_queries_and_keys(const attn_options *options, const attn_plan 
                                    struct chunks *out)
 {
     if (options->qk_norm != ATTN_NORM_NONE) {
-        begin_member(out, is_first, "qk_norm");
+        answer_begin_member(out, is_first, "qk_norm");
         chunks_format(out, "{\"type\":\"%s\",\"eps\":", norm_name(options->qk_norm));
         answer_write_number(out, options->qk_norm_eps);
         chunks_text(out, "}");
     }
     if (options->rope.layout != ATTN_ROPE_NONE) {
-        begin_member(out, is_first, "rope");
+        answer_begin_member(out, is_first, "rope");
         write_rope(&options->rope, plan, out);
     }
     if (plan->dims.past_len > 0) {
-        begin_member(out, is_first, "past_len");
+        answer_begin_member(out, is_first, "past_len");
         chunks_format(out, "%zu", plan->dims.past_len);
     }
 }
@@ -262,8 +255,8 @@ static void write_selection(const attn_selection *selection, const char *name, b
 {
     if (selection->count == 0)
         return;
-    begin_member(out, is_first, name);
-    write_sizes(out, selection->items, selection->count);
+    answer_begin_member(out, is_first, name);
+    answer_write_sizes(out, selection->items, selection->count);
 }
 
 /* As many as were asked for, if there are so many. */
@@ -276,17 +269,17 @@ static void write_reduction(const struct envelope_reduction *reduction, const at
                             struct chunks *out)
 {
     if (reduction->has_pool) {
-        begin_member(out, is_first, "pool");
+        answer_begin_member(out, is_first, "pool");
         chunks_format(out, "{\"rows\":%zu,\"cols\":%zu,\"op\":\"%s\"}",
                       pooled_length(reduction->pool_rows, plan->selected_queries),
                       pooled_length(reduction->pool_cols, plan->selected_keys), reduction->pool_mean ? "mean" : "max");
     }
     if (reduction->top_k > 0) {
-        begin_member(out, is_first, "top_k");
+        answer_begin_member(out, is_first, "top_k");
         chunks_format(out, "%zu", reduction->top_k);
     }
     if (reduction->dtype != ATTN_DTYPE_COUNT) {
-        begin_member(out, is_first, "dtype");
+        answer_begin_member(out, is_first, "dtype");
         chunks_format(out, "\"%s\"", attn_dtype_name(reduction->dtype));
     }
 }
@@ -295,13 +288,13 @@ static void write_layer(const attn_request *request, bool *is_first, struct chun
 {
     if (!request->is_layer)
         return;
-    begin_member(out, is_first, "layout");
+    answer_begin_member(out, is_first, "layout");
     chunks_text(out, request->weights.layout == ATTN_LAYOUT_OUT_IN ? "\"out_in\"" : "\"in_out\"");
-    begin_member(out, is_first, "residual");
+    answer_begin_member(out, is_first, "residual");
     write_bool(out, request->options.residual);
     if (request->options.norm == ATTN_NORM_NONE)
         return;
-    begin_member(out, is_first, "norm");
+    answer_begin_member(out, is_first, "norm");
     write_norm(&request->options, out);
 }
 
@@ -321,13 +314,13 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
     write_mask(&envelope->request.masks, &plan->mask, has_distance_bias(options), &is_first, out);
     write_distance_bias(options, plan->dims.heads, &is_first, out);
     if (options->softcap > 0) {
-        begin_member(out, &is_first, "softcap");
+        answer_begin_member(out, &is_first, "softcap");
         answer_write_number(out, options->softcap);
     }
     write_queries_and_keys(options, plan, &is_first, out);
     write_layer(&envelope->request, &is_first, out);
     if (envelope->has_dropout) {
-        begin_member(out, &is_first, "dropout");
+        answer_begin_member(out, &is_first, "dropout");
         write_dropout(envelope, out);
     }
     write_selection(&options->heads, "heads", &is_first, out);
@@ -359,23 +352,35 @@ void answer_write_tokens(const struct envelope *envelope, struct chunks *out)
     bool is_first = true;
     chunks_text(out, "{");
     if (envelope->query_tokens.json) {
-        begin_member(out, &is_first, "query");
+        answer_begin_member(out, &is_first, "query");
         chunks_text(out, envelope->query_tokens.json);
     }
     if (envelope->key_tokens.json) {
-        begin_member(out, &is_first, "key");
+        answer_begin_member(out, &is_first, "key");
         chunks_text(out, envelope->key_tokens.json);
     }
     chunks_text(out, "}");
 }
 
-void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
-                       const attn_runtime *runtime, struct chunks *out)
+void answer_write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                          const struct answer_more *more, const attn_runtime *runtime, struct chunks *out)
 {
-    chunks_text(out, "{\"outputs\":");
-    write_outputs(envelope, plan, result, runtime, out);
-    chunks_text(out, ",\"shapes\":");
-    write_shapes(plan, result, out);
+    bool is_first = true;
+    chunks_text(out, "{\"outputs\":{");
+    write_outputs(envelope, plan, result, runtime, &is_first, out);
+    if (more)
+        more->write_outputs(more->context, &is_first, out);
+    is_first = true;
+    chunks_text(out, "},\"shapes\":{");
+    write_shapes(plan, result, &is_first, out);
+    if (more)
+        more->write_shapes(more->context, &is_first, out);
+    chunks_text(out, "}");
+}
+
+void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                        const attn_runtime *runtime, struct chunks *out)
+{
     chunks_text(out, ",\"effective\":");
     answer_write_effective(envelope, plan, runtime, out);
     chunks_text(out, ",\"diagnostics\":");
@@ -385,6 +390,13 @@ void answer_write_json(const struct envelope *envelope, const attn_plan *plan, c
         answer_write_tokens(envelope, out);
     }
     chunks_text(out, "}");
+}
+
+void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                       const attn_runtime *runtime, struct chunks *out)
+{
+    answer_write_outputs(envelope, plan, result, NULL, runtime, out);
+    answer_write_facts(envelope, plan, result, runtime, out);
 }
 
 static size_t text_length(const char *text)

@@ -5,6 +5,7 @@
 #ifndef CODEC_ANSWER_H
 #define CODEC_ANSWER_H
 
+#include "attn/gradient.h"
 #include "attn/multihead.h"
 #include "codec/chunks.h"
 #include "codec/envelope.h"
@@ -20,6 +21,15 @@ void answer_write_json(const struct envelope *envelope, const attn_plan *plan, c
 
 /* At most so many bytes of text come out: what the limit on results is compared with, before anything runs. */
 size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan);
+
+/*
+ * The same for gradients, which come between shapes and effective, nested as the request is:
+ *   "gradients": {"inputs": {"query": …}, "weights": {"query": {"weight": …}}, "masks": {"bias": …}, "options": {…}}
+ * The map grad_scores stands among the outputs; shapes has the steps' and, in "gradients", those of the gradients.
+ */
+void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,
+                            const attn_gradient_result *result, const attn_runtime *runtime, struct chunks *out);
+size_t answer_gradients_bytes_bound(const struct envelope *envelope, const attn_gradient_plan *plan);
 
 /* {"error": …, "type": "/problems/shape", "title": …, "status": …, "detail": …, "pointer": …, …} */
 void answer_write_error(const attn_error *error, const char *type, const char *title, int http_status,

@@ -23,6 +23,10 @@ enum coding {
     CODING_IDENTITY = CODING_COUNT
 };
 
+/* A set of codings. */
+#define CODING_BIT(coding) (1u << (coding))
+#define CODING_ALL         (CODING_BIT(CODING_COUNT) - 1)
+
 /* "gzip"; "identity" for CODING_IDENTITY. */
 const char *coding_name(enum coding coding);
 

@@ -24,7 +24,7 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     /* Options first: they say of which type the tensors are. Tokens last: they are counted against the inputs. */
     static const struct member members[] = {
         {"options", decode_options, 0, MEMBER_ALWAYS},
-        {"inputs", decode_inputs, offsetof(struct envelope, request.inputs), MEMBER_ALWAYS},
+        {"inputs", decode_inputs, 0, MEMBER_ALWAYS},
         {"weights", decode_weights, offsetof(struct envelope, request.weights), MEMBER_OF_LAYERS},
         {"masks", decode_masks, offsetof(struct envelope, request.masks), MEMBER_ALWAYS},
         {"tokens", decode_tokens, 0, MEMBER_ALWAYS},
@@ -41,11 +41,12 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
 static void set_defaults(struct envelope *envelope, envelope_kind kind)
 {
     *envelope = (struct envelope){.form = TENSOR_FORM_NESTED, .reduction.dtype = ATTN_DTYPE_COUNT};
-    envelope->request.is_layer = kind == ENVELOPE_LAYER;
+    envelope->request.is_layer = envelope_is_layer(kind);
     attn_options *options = &envelope->request.options;
     options->compute = ATTN_F32;
     options->norm_eps = DEFAULT_NORM_EPS;
-    options->want = (uint32_t)1 << ATTN_STEP_OUTPUT | (uint32_t)1 << ATTN_STEP_ATTENTION;
+    if (!envelope_is_gradients(kind))
+        options->want = (uint32_t)1 << ATTN_STEP_OUTPUT | (uint32_t)1 << ATTN_STEP_ATTENTION;
 }
 
 attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
@@ -68,7 +69,7 @@ attn_status envelope_decode_attached(const char *text, size_t length, const stru
     if (status != ATTN_OK)
         goto done;
     const struct member_table *const sections[] = {&inputs_table, &masks_table, &options_table,
-                                                   kind == ENVELOPE_LAYER ? &weights_table : NULL, NULL};
+                                                   envelope_is_layer(kind) ? &weights_table : NULL, NULL};
     struct decoder decoder = {.arena = arena,
                               .skim = &document.skim,
                               .attachments = attachments,

@@ -12,7 +12,23 @@
 #include "attn/plan.h"
 #include "codec/tensor_write.h"
 
-typedef enum { ENVELOPE_ATTENTION, ENVELOPE_LAYER } envelope_kind;
+/* What a request is for: attention or a layer, and its gradients or itself. */
+typedef enum {
+    ENVELOPE_ATTENTION,
+    ENVELOPE_LAYER,
+    ENVELOPE_ATTENTION_GRADIENTS,
+    ENVELOPE_LAYER_GRADIENTS
+} envelope_kind;
+
+static inline bool envelope_is_layer(envelope_kind kind)
+{
+    return kind == ENVELOPE_LAYER || kind == ENVELOPE_LAYER_GRADIENTS;
+}
+
+static inline bool envelope_is_gradients(envelope_kind kind)
+{
+    return kind == ENVELOPE_ATTENTION_GRADIENTS || kind == ENVELOPE_LAYER_GRADIENTS;
+}
 
 /* Labels for the tokens of one side, echoed in the answer. */
 struct envelope_tokens {
@@ -45,9 +61,11 @@ struct envelope {
     struct envelope_reduction reduction;
     envelope_view view;
     struct envelope_tokens query_tokens, key_tokens;
-    bool training;    /* options.training */
-    bool has_dropout; /* options.dropout was given, be it active or not */
-    double dropout_p; /* as given; request.options.dropout is 0 unless training */
+    bool training;                  /* options.training */
+    bool has_dropout;               /* options.dropout was given, be it active or not */
+    double dropout_p;               /* as given; request.options.dropout is 0 unless training */
+    const attn_tensor *grad_output; /* of gradients; NULL: not given */
+    uint32_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
 };
 
 /* The i-th of what a selection leaves. */

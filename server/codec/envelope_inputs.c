@@ -6,24 +6,28 @@
 #include "codec/envelope_parts.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
+#define INPUT(field) offsetof(struct envelope, request.inputs.field)
 
 static const struct member inputs_members[] = {
-    {"query", decode_tensor, offsetof(attn_inputs, query), MEMBER_ALWAYS},
-    {"key", decode_tensor, offsetof(attn_inputs, key), MEMBER_ALWAYS},
-    {"value", decode_tensor, offsetof(attn_inputs, value), MEMBER_ALWAYS},
-    {"past_key", decode_tensor, offsetof(attn_inputs, past_key), MEMBER_ALWAYS},
-    {"past_value", decode_tensor, offsetof(attn_inputs, past_value), MEMBER_ALWAYS},
-    {.name = "grad_output", .scope = MEMBER_LATER},
+    {"query", decode_tensor, INPUT(query), MEMBER_ALWAYS},
+    {"key", decode_tensor, INPUT(key), MEMBER_ALWAYS},
+    {"value", decode_tensor, INPUT(value), MEMBER_ALWAYS},
+    {"past_key", decode_tensor, INPUT(past_key), MEMBER_ALWAYS},
+    {"past_value", decode_tensor, INPUT(past_value), MEMBER_ALWAYS},
+    {"grad_output", decode_tensor, offsetof(struct envelope, grad_output), MEMBER_OF_GRADIENTS},
 };
 
 const struct member_table inputs_table = {"inputs", inputs_members, COUNT(inputs_members)};
 
 attn_status decode_inputs(struct decoder *decoder, const struct node *node, void *to)
 {
-    attn_inputs *inputs = to;
-    attn_status status = decode_members(decoder, node, inputs_members, COUNT(inputs_members), inputs);
-    if (status == ATTN_OK && !inputs->query)
+    const struct envelope *envelope = to;
+    attn_status status = decode_members(decoder, node, inputs_members, COUNT(inputs_members), to);
+    if (status == ATTN_OK && !envelope->request.inputs.query)
         return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
+    if (status == ATTN_OK && envelope_is_gradients(decoder->kind) && !envelope->grad_output)
+        return node_fail(decoder, node, ATTN_ERR_FIELD,
+                         "has no \"grad_output\": the gradient with respect to the output, in its shape");
     return status;
 }
 

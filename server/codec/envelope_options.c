@@ -3,8 +3,10 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "attn/gradient.h"
 #include "codec/envelope_parts.h"
 
 #define COUNT(items)  (sizeof(items) / sizeof(items)[0])
@@ -223,21 +225,49 @@ static attn_status decode_step(struct decoder *decoder, const struct node *node,
     return decode_word(decoder, node, words, (size_t)last, &(size_t){0});
 }
 
-/* uint32_t: a bit for each step */
+/* On an endpoint for gradients: "query" or "weights.query.weight", with "inputs." in front or without. */
+static attn_gradient gradient_named(const char *name)
+{
+    char path[48];
+    const attn_gradient gradient = attn_gradient_from_name(name);
+    snprintf(path, sizeof path, "inputs.%s", name);
+    return gradient != ATTN_GRADIENT_COUNT ? gradient : attn_gradient_from_name(path);
+}
+
+/* struct envelope: a step that is wanted, or something to differentiate by */
+static attn_status decode_wanted(struct decoder *decoder, const struct node *node, struct envelope *envelope)
+{
+    const char *name = json_string_value(node->json);
+    if (!envelope_is_gradients(decoder->kind) || !name)
+        return decode_step(decoder, node, &envelope->request.options.want);
+    const attn_gradient gradient = gradient_named(name);
+    if (gradient != ATTN_GRADIENT_COUNT) {
+        envelope->of |= (uint32_t)1 << gradient;
+        return ATTN_OK;
+    }
+    if (attn_step_from_name(name) == ATTN_STEP_COUNT)
+        return node_fail_value(decoder, node,
+                               "the path of something to differentiate by, such as \"query\", \"masks.bias\" or "
+                               "\"weights.query.weight\", or the name of a step");
+    return decode_step(decoder, node, &envelope->request.options.want);
+}
+
+/* struct envelope: a bit for each step, and for each gradient */
 static attn_status decode_return(struct decoder *decoder, const struct node *node, void *to)
 {
     struct node list;
     attn_status status = decode_list(decoder, node, "a list of names of steps", &list);
     if (status != ATTN_OK)
         return status;
-    uint32_t want = 0;
+    struct envelope *envelope = to;
+    uint32_t *want = &envelope->request.options.want;
+    *want = 0;
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
         struct node element = node_element(&list, i);
-        status = decode_step(decoder, &element, &want);
+        status = decode_wanted(decoder, &element, envelope);
     }
-    if (status == ATTN_OK && want == 0)
+    if (status == ATTN_OK && *want == 0 && envelope->of == 0)
         status = node_fail(decoder, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
-    *(uint32_t *)to = want;
     json_decref(list.json);
     return status;
 }
@@ -355,7 +385,7 @@ static const struct member options_members[] = {
     {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
-    {"return", decode_return, OPTION(want), MEMBER_ALWAYS},
+    {"return", decode_return, 0, MEMBER_ALWAYS},
     {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
     {"queries", decode_selection, OPTION(queries), MEMBER_ALWAYS},
     {"keys", decode_selection, OPTION(keys), MEMBER_ALWAYS},

@@ -27,7 +27,7 @@ attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count);
 attn_status decode_attached(struct decoder *decoder, const struct node *node,
                             const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor);
 
-decode_function decode_inputs;    /* attn_inputs */
+decode_function decode_inputs;    /* struct envelope */
 decode_function decode_weights;   /* attn_weights */
 decode_function decode_masks;     /* attn_masks */
 decode_function decode_blocks;    /* attn_blocks */

@@ -208,7 +208,8 @@ static const struct member *find_member(const struct member *members, size_t cou
 
 static bool is_usable(const struct decoder *decoder, const struct member *member)
 {
-    return member->scope == MEMBER_ALWAYS || (member->scope == MEMBER_OF_LAYERS && decoder->kind == ENVELOPE_LAYER);
+    return member->scope == MEMBER_ALWAYS || (member->scope == MEMBER_OF_LAYERS && envelope_is_layer(decoder->kind)) ||
+           (member->scope == MEMBER_OF_GRADIENTS && envelope_is_gradients(decoder->kind));
 }
 
 /* The section that has a member of that name; NULL: none has. */
@@ -255,8 +256,10 @@ static attn_status check_member(struct decoder *decoder, const struct node *node
     if (member->scope == MEMBER_LATER)
         return node_fail(decoder, node, ATTN_ERR_FIELD, "is not implemented yet");
     if (!is_usable(decoder, member))
-        return node_fail(decoder, node, ATTN_ERR_FIELD,
-                         "belongs to an attention layer: send it to /v1/multi-head-attention");
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "%s",
+                         member->scope == MEMBER_OF_GRADIENTS
+                             ? "belongs to gradients: send it to the same path with /gradients behind"
+                             : "belongs to an attention layer: send it to /v1/multi-head-attention");
     return ATTN_OK;
 }
 

@@ -47,7 +47,7 @@ struct node {
 /* Decodes node into *to, whose type the function's comment tells. */
 typedef attn_status decode_function(struct decoder *decoder, const struct node *node, void *to);
 
-enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_LATER };
+enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_OF_GRADIENTS, MEMBER_LATER };
 
 struct member {
     const char *name;

@@ -106,7 +106,7 @@ static bool names_coding(struct text_span name, enum coding coding)
     return text_equal_fold(name, coding_name(coding)) || (coding == CODING_GZIP && text_equal_fold(name, "x-gzip"));
 }
 
-enum coding negotiate_coding(const char *accept_encoding)
+enum coding negotiate_coding(const char *accept_encoding, unsigned offered)
 {
     struct media_wish wish[CODING_COUNT + 1] = {[CODING_IDENTITY] = {1, 1}}, best = {0, 0};
     struct text_span rest = text_span_of(accept_encoding == NULL ? "" : accept_encoding), element, name;
@@ -120,7 +120,7 @@ enum coding negotiate_coding(const char *accept_encoding)
     }
     enum coding chosen = CODING_IDENTITY;
     for (int coding = 0; coding <= CODING_COUNT; coding++)
-        if (wish[coding].quality > best.quality) {
+        if (((offered | CODING_BIT(CODING_IDENTITY)) & CODING_BIT(coding)) && wish[coding].quality > best.quality) {
             best = wish[coding];
             chosen = (enum coding)coding;
         }

@@ -33,8 +33,11 @@ enum media negotiate_choose(const struct negotiation *negotiation, unsigned offe
 /* Whether errors should go out as application/problem+json. */
 bool negotiate_prefers_problem(const struct negotiation *negotiation);
 
-/* The content coding that Accept-Encoding likes best; NULL (no such field): CODING_IDENTITY. */
-enum coding negotiate_coding(const char *accept_encoding);
+/*
+ * The content coding of those offered (a set of CODING_BIT) that Accept-Encoding likes best; when it likes none, or is
+ * NULL (no such field): CODING_IDENTITY.
+ */
+enum coding negotiate_coding(const char *accept_encoding, unsigned offered);
 /* The coding that Content-Encoding names; NULL: CODING_IDENTITY. False when it is none of ours, or several. */
 bool negotiate_body_coding(const char *content_encoding, enum coding *coding);
 

@@ -131,7 +131,7 @@ bool reply_stream(struct request *request, const attn_runtime *runtime)
 bool reply_compress(struct request *request)
 {
     struct reply *reply = &request->reply;
-    const enum coding coding = negotiate_coding(request->fields.accept_encoding);
+    const enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
     reply->is_negotiated = true;
     if (coding == CODING_IDENTITY ||
         !reply_is_worth_compressing(request, reply->chunks.last, reply->chunks.total_bytes))
@@ -238,6 +238,8 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
     add_field(response, "X-Request-Id", request->id);
     if (reply->content_type != NULL)
         add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
+        add_field(response, field->name, field->value);
     if (reply->json_bytes > 0) {
         snprintf(number, sizeof number, "%zu", reply->json_bytes);
         add_field(response, "Inference-Header-Content-Length", number);

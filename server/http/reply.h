@@ -43,6 +43,10 @@ enum reply_problem {
 
 enum { REPLY_ALLOW_MAX = 64 };
 
+struct reply_field {
+    const char *name, *value;
+};
+
 /* Status 0: not decided yet. */
 struct reply {
     unsigned status;
@@ -51,8 +55,9 @@ struct reply {
     struct chunks chunks;
     struct MHD_IoVec *pieces; /* chunks as the library wants them */
     unsigned piece_count;
-    struct sender *sender;       /* of chunks that are still being written; else NULL */
-    char allow[REPLY_ALLOW_MAX]; /* "" : none */
+    struct sender *sender;            /* of chunks that are still being written; else NULL */
+    char allow[REPLY_ALLOW_MAX];      /* "" : none */
+    const struct reply_field *fields; /* further ones, up to a name of NULL; NULL: none */
     bool is_preflight;
     unsigned retry_after_s; /* 0: none */
     enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */

@@ -8,15 +8,12 @@
 #include <string.h>
 
 #include "http/openapi.h"
+#include "http/page.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
+#include "service/gradients.h"
 #include "service/infer.h"
-
-static void answer_index(struct request *request)
-{
-    health_write_index(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
 
 static void answer_live(struct request *request)
 {
@@ -94,6 +91,7 @@ static void answer_openapi(struct request *request)
 
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
+    HTML = MEDIA_BIT(MEDIA_HTML),
     BINARY = MEDIA_BIT(MEDIA_BINARY),
     TENSORS = JSON | MEDIA_BIT(MEDIA_SAFETENSORS),
     RESULTS = TENSORS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
@@ -102,6 +100,8 @@ enum {
 static const struct route routes[] = {
     {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true},
     {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true},
+    {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON},
+    {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},
@@ -121,7 +121,7 @@ static const struct route routes[] = {
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
      .is_probe = true},
     {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
-    {"/", "GET", JSON, .answer = answer_index, .is_probe = true},
+    {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
@@ -192,15 +192,8 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 
 /* A path that ends in a slash stands for everything below it as well. */
 static const char *const planned[] = {
-    "/v1/attention/gradients",
-    "/v1/multi-head-attention/gradients",
-    "/v1/layers",
-    "/v1/layers/",
-    "/v2/repository/",
-    "/v2/models/attention/stats",
-    "/v2/models/stats",
-    "/metrics",
-    "/docs",
+    "/v1/layers",       "/v1/layers/", "/v2/repository/", "/v2/models/attention/stats",
+    "/v2/models/stats", "/metrics",    "/docs",
 };
 
 bool route_is_planned(struct text_span path)

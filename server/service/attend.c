@@ -15,7 +15,7 @@ double attend_now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static double lap_ms(double *since)
+double attend_lap_ms(double *since)
 {
     double now = attend_now_ms(), passed = now - *since;
     *since = now;
@@ -32,19 +32,16 @@ static attn_step largest_step(const attn_plan *plan)
     return (attn_step)largest;
 }
 
-static attn_status fail_result(const attn_plan *plan, size_t bytes, size_t limit, attn_error *err)
+static attn_status fail_result(const struct attend_weight *weight, size_t limit, attn_error *err)
 {
     char expected[48], received[48];
-    attn_step largest = largest_step(plan);
     snprintf(expected, sizeof expected, "\"at most %zu bytes\"", limit);
-    snprintf(received, sizeof received, "\"up to %zu bytes\"", bytes);
+    snprintf(received, sizeof received, "\"up to %zu bytes\"", weight->answer_bytes);
     attn_fail(err, ATTN_ERR_TOO_LARGE, "/options/return",
               "the answer could take %zu bytes of text, this server's limit is %zu; the largest part is \"%s\": leave "
               "it out of options.return%s, or use format base64 or fewer digits",
-              bytes, limit, attn_step_name(largest),
-              attn_step_is_map(largest) || largest == ATTN_STEP_ATTENTION_MEAN
-                  ? ", select some of it by options.heads, queries or keys"
-                  : "");
+              weight->answer_bytes, limit, weight->largest,
+              weight->largest_is_map ? ", select some of it by options.heads, queries or keys" : "");
     return attn_expect(err, expected, received);
 }
 
@@ -65,22 +62,35 @@ static attn_status fail_flops(double flops, double limit, attn_error *err)
 }
 
 /* Sums of sizes that may be huge: a double cannot wrap. */
-static attn_status check_limits(const struct call *call, const struct attend_work *work, size_t result_bytes)
+attn_status attend_check_limits(struct call *call, const struct attend_weight *weight)
 {
     const struct call_limits *limits = &call->limits;
-    const attn_plan *plan = &work->plan;
-    size_t threads = call->runtime->threads;
-    if (result_bytes > limits->result_bytes)
-        return fail_result(&work->shown, result_bytes, limits->result_bytes, call->err);
-    const bool is_streamed = call->out->may_defer && result_bytes > STREAM_BYTES_MAX;
-    double memory = (double)attn_arena_bytes(call->out->arena) + (double)attn_plan_bytes(plan, threads) +
-                    reduce_bytes(&work->envelope, &work->shown, threads) +
-                    (double)(is_streamed ? STREAM_BYTES_MAX : result_bytes);
+    if (weight->answer_bytes > limits->result_bytes)
+        return fail_result(weight, limits->result_bytes, call->err);
+    const bool is_streamed = call->out->may_defer && weight->answer_bytes > STREAM_BYTES_MAX;
+    double memory = (double)attn_arena_bytes(call->out->arena) + weight->run_bytes +
+                    (double)(is_streamed ? STREAM_BYTES_MAX : weight->answer_bytes);
     if (memory > (double)limits->memory_bytes)
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
-    if (plan->time_flops > limits->flops)
-        return fail_flops(plan->time_flops, limits->flops, call->err);
+    if (weight->time_flops > limits->flops)
+        return fail_flops(weight->time_flops, limits->flops, call->err);
     return ATTN_OK;
+}
+
+static attn_status check_limits(struct call *call, const struct attend_work *work, size_t answer_bytes)
+{
+    const attn_plan *shown = &work->shown;
+    const attn_step largest = largest_step(shown);
+    const size_t threads = call->runtime->threads;
+    const struct attend_weight weight = {
+        .answer_bytes = answer_bytes,
+        .run_bytes =
+            (double)attn_plan_bytes(&work->plan, threads) + (double)reduce_bytes(&work->envelope, shown, threads),
+        .time_flops = work->plan.time_flops,
+        .largest = attn_step_name(largest),
+        .largest_is_map = attn_step_is_map(largest) || largest == ATTN_STEP_ATTENTION_MEAN,
+    };
+    return attend_check_limits(call, &weight);
 }
 
 static attn_status check_tokens(const struct envelope_tokens *tokens, const char *field, const char *side, size_t batch,
@@ -114,15 +124,21 @@ attn_status attend_explain(struct call *call, attn_status status)
         attn_arena_limit_bytes(arena));
 }
 
+attn_status attend_check_tokens(struct call *call, const struct envelope *envelope, const attn_dims *dims)
+{
+    attn_status status =
+        check_tokens(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
+    if (status == ATTN_OK)
+        status = check_tokens(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, call->err);
+    return status;
+}
+
 attn_status attend_plan(struct call *call, struct attend_work *work)
 {
     const struct envelope *envelope = &work->envelope;
     attn_status status = attn_plan_make(&envelope->request, &work->plan, call->err);
-    const attn_dims *dims = &work->plan.dims;
     if (status == ATTN_OK)
-        status = check_tokens(&envelope->query_tokens, "/tokens/query", "query", dims->batch, dims->q_len, call->err);
-    if (status == ATTN_OK)
-        status = check_tokens(&envelope->key_tokens, "/tokens/key", "key", dims->batch, dims->kv_len, call->err);
+        status = attend_check_tokens(call, envelope, &work->plan.dims);
     bool is_binary = call->answer_media == MEDIA_SAFETENSORS ||
                      (call->answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
     return status == ATTN_OK ? reduce_plan(envelope, &work->plan, is_binary, &work->shown, call->err) : status;
@@ -133,14 +149,14 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
     call->out->may_defer =
         call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->answer_media == MEDIA_JSON;
     attn_status status = check_limits(call, work, answer_bytes);
-    call->times.parse_ms = lap_ms(&since_ms);
+    call->times.parse_ms = attend_lap_ms(&since_ms);
     if (status == ATTN_OK)
         status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
                                call->err);
     if (status == ATTN_OK)
         status = reduce_result(&work->envelope, &work->plan, &work->shown, call->runtime, call->out->arena,
                                &work->result, call->err);
-    call->times.compute_ms = lap_ms(&since_ms);
+    call->times.compute_ms = attend_lap_ms(&since_ms);
     return status;
 }
 

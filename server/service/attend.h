@@ -23,8 +23,21 @@ ATTN_MUST_CHECK attn_status attend_plan(struct call *call, struct attend_work *w
 /* Then: checks the limits, knowing how large the answer may become, and runs. since_ms: when decoding began. */
 ATTN_MUST_CHECK attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes,
                                        double since_ms);
-/* Milliseconds of the monotonic clock. */
+/* Milliseconds of the monotonic clock; and those since *since, which becomes now. */
 double attend_now_ms(void);
+double attend_lap_ms(double *since);
+
+/* What limits look at, of any computation. */
+struct attend_weight {
+    size_t answer_bytes;
+    double run_bytes, time_flops;
+    const char *largest; /* what takes the most of the answer, by its name in options.return */
+    bool largest_is_map; /* so that some of it can be selected */
+};
+ATTN_MUST_CHECK attn_status attend_check_limits(struct call *call, const struct attend_weight *weight);
+/* As many labels as positions. */
+ATTN_MUST_CHECK attn_status attend_check_tokens(struct call *call, const struct envelope *envelope,
+                                                const attn_dims *dims);
 /* After a failure: one for which the request's own ceiling is to blame says so. Returns the status to give on. */
 attn_status attend_explain(struct call *call, attn_status status);
 

@@ -48,5 +48,5 @@ void health_write_index(struct chunks *out)
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION "\",\"links\":{"
                      "\"attention\":\"/v1/attention\",\"multi_head_attention\":\"/v1/multi-head-attention\","
                      "\"openapi\":\"/openapi.json\",\"version\":\"/version\",\"live\":\"/livez\","
-                     "\"ready\":\"/readyz\"}}");
+                     "\"ready\":\"/readyz\",\"inference\":\"/v2\"}}");
 }

@@ -7,6 +7,7 @@ expected.json for cases whose status is 200 (all of them without a FOLDER), and 
 compute.
 """
 
+import copy
 import json
 import math
 import pathlib
@@ -472,6 +473,103 @@ def expanded(selection):
             for index in (range(item[0], item[1] + 1) if isinstance(item, list) else [item])]
 
 
+STEP = 1e-3
+
+
+def gradients(endpoint, request):
+    """Nested like the request: the gradient of the sum of grad_output * output by each number, by differences alone."""
+    plain = copy.deepcopy(request)
+    grad = Tensor.from_json(plain["inputs"].pop("grad_output"))
+    options = plain.setdefault("options", {})
+    wanted, options["return"] = options.get("return"), ["output"]
+
+    def loss():
+        return dot(answer(endpoint, plain)[0]["output"].data, grad.data)
+
+    names = [name for name in wanted or [] if is_path(name)] or given_paths(plain)
+    found = {}
+    for name in names:
+        path = name.split(".") if "." in name else ["inputs", name]
+        place = plain
+        for part in path[:-1]:
+            place = place[part]
+        before = place.get(path[-1])
+        if path == ["options", "scale"]:
+            value = derivative(loss, place, path[-1], before)
+        else:
+            value = tensor_gradient(loss, place, path[-1], Tensor.from_json(before)).nested()
+        place[path[-1]] = before
+        put(found, path, value)
+    return found
+
+
+def is_path(name):
+    return name in ("query", "key", "value") or "." in name
+
+
+def given_paths(request):
+    paths = ["inputs." + name for name in request["inputs"]]
+    for name, linear in request.get("weights", {}).items():
+        paths += [f"weights.{name}.{part}" for part in ("weight", "bias") if isinstance(linear, dict) and part in linear]
+    paths += ["masks.bias"] if "bias" in request.get("masks", {}) else []
+    return paths + (["options.scale"] if "scale" in request["options"] else [])
+
+
+def tensor_gradient(loss, place, name, tensor):
+    data = []
+    for at, item in enumerate(tensor.data):
+        def moved(value, at=at):
+            return Tensor(tensor.shape, tensor.data[:at] + [value] + tensor.data[at + 1:]).nested()
+        data.append(0.0 if math.isinf(item) else derivative(loss, place, name, item, moved))
+    return Tensor(tensor.shape, data)
+
+
+def derivative(loss, place, name, value, form=float):
+    """Five points: what is left out is of the order STEP^4 = 1e-12."""
+    points = []
+    for steps in (-2, -1, 1, 2):
+        place[name] = form(value + steps * STEP)
+        points.append(loss())
+    return (points[0] - 8 * points[1] + 8 * points[2] - points[3]) / (12 * STEP)
+
+
+def put(found, path, value):
+    for part in path[:-1]:
+        found = found.setdefault(part, {})
+    found[path[-1]] = value
+
+
+def shapes_of(tree):
+    if isinstance(tree, dict):
+        return {name: shapes_of(item) for name, item in tree.items()}
+    return list(Tensor.from_json(tree).shape) if isinstance(tree, list) else []
+
+
+def write_gradients(case):
+    request = json.loads((case / "request.json").read_text())
+    endpoint = case.parent.name.removesuffix("-gradients")
+    found = gradients(endpoint, request)
+    path = case / "expected.json"
+    expected = json.loads(path.read_text()) if path.exists() else {}
+    options = request.get("options", {})
+    steps = [name for name in options.get("return", []) if not is_path(name)]
+    plain = {**request, "inputs": {name: item for name, item in request["inputs"].items() if name != "grad_output"},
+             "options": {**options, "return": steps}}
+    outputs, empty = answer(endpoint, plain)
+    expected["outputs"] = {name: written(name, tensor, options) for name, tensor in outputs.items()}
+    expected["shapes"] = {name: list(tensor.shape) for name, tensor in outputs.items()}
+    expected["gradients"] = round_all(found)
+    expected["shapes"]["gradients"] = shapes_of(found)
+    expected.setdefault("diagnostics", {})["rows_without_keys"] = empty
+    path.write_text(compact(expected) + "\n")
+
+
+def round_all(tree):
+    if isinstance(tree, dict):
+        return {name: round_all(item) for name, item in tree.items()}
+    return [round_all(item) for item in tree] if isinstance(tree, list) else float(f"{tree:.9g}") + 0.0
+
+
 def rounded(tensor, digits):
     return tensor.map(lambda item: float(f"{item:.{digits}g}") if isinstance(item, float) else item)
 
@@ -514,7 +612,7 @@ def main():
     for case in folders:
         status = case / "status"
         if status.exists() and status.read_text().strip() == "200":
-            write(case)
+            (write_gradients if case.parent.name.endswith("-gradients") else write)(case)
 
 
 if __name__ == "__main__":

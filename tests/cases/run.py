@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """
-run.py: posts every tests/cases/<endpoint>/<case>/request.json to /v1/<endpoint> and compares what comes back.
+run.py: posts every tests/cases/<endpoint>/<case>/request.json to /v1/<endpoint> (<endpoint>-gradients: to
+/v1/<endpoint>/gradients) and compares what comes back.
 
 status holds the HTTP status; expected.json what must be in the answer: every member that it has, numbers within a
 tolerance, and outputs and shapes without any member more. A bug report becomes a case by adding a folder.
@@ -19,7 +20,7 @@ from tensors import Tensor, worst_excess  # noqa: E402
 
 # float32 keeps 24 bits; a few dozen operations on numbers near 1 lose four of them at most. float64 alike.
 TOLERANCES = {"float32": (1e-5, 2e-6), "float64": (1e-13, 1e-14)}
-COMPLETE = ("/outputs", "/shapes")
+COMPLETE = ("/outputs", "/shapes", "/gradients")
 
 
 def main():
@@ -44,7 +45,7 @@ def main():
 def run_case(client, case):
     """None, or a sentence about what differs."""
     body = (case / "request.json").read_bytes()
-    reply = client.post(f"/v1/{case.parent.name}", body)
+    reply = client.post("/v1/" + case.parent.name.replace("-gradients", "/gradients"), body)
     wanted = int((case / "status").read_text())
     if reply.status != wanted:
         return f"status {reply.status}, expected {wanted}: {reply.body[:300].decode(errors='replace')}"
@@ -71,8 +72,10 @@ def difference(got, wanted, pointer, within):
     is_tensor = isinstance(wanted, list) or isinstance(wanted, dict) and "indices" not in wanted
     if pointer.startswith("/outputs/") and is_tensor:
         return tensor_difference(got, wanted, pointer, within)
+    if pointer.startswith("/gradients/") and isinstance(wanted, list):
+        return tensor_difference(got, wanted, pointer, within)
     if isinstance(wanted, dict) and isinstance(got, dict):
-        if pointer in COMPLETE and set(got) != set(wanted):
+        if pointer.startswith(COMPLETE) and set(got) != set(wanted):
             return f"{pointer} has {sorted(got)}, expected {sorted(wanted)}"
         for name, item in wanted.items():
             if name not in got:

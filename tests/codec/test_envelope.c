@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attn/gradient.h"
 #include "codec/json_tree.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
@@ -467,7 +468,7 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"attend\":2"), ATTN_ERR_VALUE, "/masks/attend", "true, false, 0 or 1, received 2"},
     {A, MASKS("\"bias\":1e300"), ATTN_ERR_VALUE, "/masks/bias", "range of the compute type"},
     /* Not yet */
-    {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "not implemented yet"},
+    {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "belongs to gradients"},
     {A, OPTIONS("\"profile\":\"onnx\""), ATTN_ERR_FIELD, "/options/profile", "not implemented yet"},
     /* Inputs and weights */
     {A, INPUTS("\"query\":[[1]],\"keys\":[[1]]"), ATTN_ERR_FIELD, "/inputs/keys", "did you mean \"key\"?"},
@@ -837,6 +838,40 @@ START_TEST(the_json_test_suite_is_judged_rightly)
 }
 END_TEST
 
+/* ---- gradients ---- */
+
+START_TEST(gradients_are_named_by_their_paths)
+{
+    accept_as(ENVELOPE_ATTENTION_GRADIENTS, "{\"inputs\":{\"query\":[[1]],\"grad_output\":[[2]]},"
+                                            "\"options\":{\"return\":[\"query\",\"masks.bias\",\"output\"]}}");
+    assert_floats(envelope.grad_output, (const float[]){2}, 1);
+    ck_assert_uint_eq(envelope.of, 1u << ATTN_GRADIENT_QUERY | 1u << ATTN_GRADIENT_MASK_BIAS);
+    ck_assert_uint_eq(envelope.request.options.want, 1u << ATTN_STEP_OUTPUT);
+    ck_assert(!envelope.request.is_layer);
+}
+END_TEST
+
+START_TEST(without_return_all_gradients_and_no_step_are_wanted)
+{
+    accept_as(ENVELOPE_LAYER_GRADIENTS, "{\"inputs\":{\"query\":[[1]],\"grad_output\":[[2]]}}");
+    ck_assert_uint_eq(envelope.of, 0);
+    ck_assert_uint_eq(envelope.request.options.want, 0);
+    ck_assert(envelope.request.is_layer);
+}
+END_TEST
+
+START_TEST(gradients_without_what_they_start_from_are_refused)
+{
+    const char *const inputs = "{\"inputs\":{\"query\":[[1]]}}";
+    ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION_GRADIENTS, inputs), ATTN_ERR_FIELD);
+    ck_assert_str_eq(err.field, "/inputs");
+    ck_assert_ptr_nonnull(strstr(err.message, "grad_output"));
+    const char *const path = "{\"inputs\":{\"query\":[[1]],\"grad_output\":[[2]]},\"options\":{\"return\":[\"grad\"]}}";
+    ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION_GRADIENTS, path), ATTN_ERR_VALUE);
+    ck_assert_str_eq(err.field, "/options/return/0");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("envelope");
@@ -868,6 +903,9 @@ int main(void)
     tcase_add_test(tests, every_arena_too_small_is_a_clean_refusal);
     tcase_add_test(tests, every_failing_allocation_of_jansson_is_a_clean_refusal);
     tcase_add_test(tests, the_json_test_suite_is_judged_rightly);
+    tcase_add_test(tests, gradients_are_named_by_their_paths);
+    tcase_add_test(tests, without_return_all_gradients_and_no_step_are_wanted);
+    tcase_add_test(tests, gradients_without_what_they_start_from_are_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -3,20 +3,77 @@
 import re
 
 import sources
+from document import BINARY
 
 REQUESTS = {"AttentionRequest": "MEMBER_ALWAYS", "LayerRequest": "MEMBER_OF_LAYERS"}
-TENSOR_DECODERS = re.compile(r"^decode_(tensor|flags|counts)(_or_one)?$")
-# Words that are known but refused as not implemented yet.
-REFUSED_WORDS = {"decode_mechanism": {"linear", "performer"}}
+TENSOR_DECODERS = re.compile(r"^decode_(tensor|flags|counts|ids)(_or_one)?$")
 
 
 def check_routes(document):
     documented = {(operation.path, operation.method) for operation in document.operations()}
     served = set()
-    for path, method in sources.routes():
-        served |= {(path, method), (path, "OPTIONS")} | ({(path, "HEAD")} if method == "GET" else set())
+    for route in sources.routes():
+        served |= {(route.path, route.method), (route.path, "OPTIONS")}
+        served |= {(route.path, "HEAD")} if route.method == "GET" else set()
     yield from (f"{method} {path} is served and not documented" for path, method in sorted(served - documented))
     yield from (f"{method} {path} is documented and not served" for path, method in sorted(documented - served))
+
+
+def check_media(document):
+    operations = {(operation.path, operation.method): operation for operation in document.operations()}
+    for route in sources.routes():
+        operation = operations.get((route.path, route.method))
+        if operation is None:
+            continue
+        documented = {"answers with": operation.answer_media(), "reads": operation.request_media()}
+        for what, served in (("answers with", route.offers), ("reads", route.reads)):
+            if what == "answers with" and document.is_open_inference(route.path):
+                served = served | documented[what] & {BINARY}  # not by Accept: when the request asks for it
+            if served != documented[what]:
+                yield f"{operation} {what} {sorted(served)}, documented are {sorted(documented[what])}"
+
+
+def check_parameters(document):
+    """A path that takes parameters of pictures has them all, and no other path has any."""
+    known = set(re.findall(r'^    \{"(\w+)", "', sources.read("server/codec/picture_options.c"), re.MULTILINE))
+    for route in sources.routes():
+        names = {parameter["name"] for parameter in document.parameters(route.path, route.method)
+                 if parameter["in"] == "query"}
+        if names != (known if route.takes_parameters else set()):
+            yield f"{route.method} {route.path}: {sorted(names)} are its parameters in the document"
+
+
+def check_blocks(document):
+    """The matrix, and the patterns by their names; each has a table of members of its own."""
+    known = sources.decoders()["decode_pattern"].words | {"matrix"}
+    documented = set()
+    for form in object_schemas(document, document.schemas["Masks"]["properties"]["blocks"]):
+        name = form["properties"].get("pattern", {"const": "matrix"})["const"]
+        documented.add(name)
+        members = sources.members_of("server/codec/envelope_blocks.c", f"{name}_members")
+        if members != set(form["properties"]):
+            yield f"blocks, {name}: {sorted(members ^ set(form['properties']))} stand on one side only"
+    if known != documented:
+        yield f"patterns of blocks: {sorted(known ^ documented)} stand on one side only"
+
+
+def check_inference(document):
+    """The Open Inference Protocol takes options and some masks as parameters, and tensors of the same types."""
+    text = sources.read("server/codec/oip_decode.c")
+    words = re.search(r"bool is_mask\(.*?\n\}", text, re.DOTALL).group(0)
+    options = {name for name, _, scope in sources.decoders()["decode_options"].members if scope == "MEMBER_ALWAYS"}
+    lists = {
+        "parameters": (options - {"return"} | set(re.findall(r'"(\w+)"', words)) | {"binary_data_output"},
+                       document.schemas["InferParameters"]["properties"]),
+        "types of tensors": (re.findall(r'\{"([A-Z0-9]+)", \d, ATTN_', text),
+                             document.schemas["InferDatatype"]["enum"]),
+        "inputs": (re.findall(r'\{"([A-Z]+)", "[a-z.]+"\}', text),
+                   document.schemas["InferInput"]["properties"]["name"]["enum"]),
+        "outputs": ([name.upper() for name in sources.steps()], document.schemas["InferStep"]["enum"]),
+    }
+    for what, (known, documented) in lists.items():
+        if set(known) != set(documented):
+            yield f"{what} of inference: {sorted(set(known) ^ set(documented))} stand on one side only"
 
 
 def check_members(document):
@@ -33,10 +90,13 @@ def compare(document, decoders, function, schema, pointer, scopes):
     if decoder is None:
         return
     if decoder.words is not None:
-        yield from compare_words(document, decoder.words - REFUSED_WORDS.get(function, set()), schema, pointer)
+        yield from compare_words(document, decoder.words, schema, pointer)
+    if len(decoder.variants) > 1:
+        yield from compare_variants(document, decoder.variants, schema, pointer)
+        return
     if decoder.members is None:
         return
-    objects = object_schemas(document, schema)
+    objects = [found for found in object_schemas(document, schema) if not is_form_of_tensor(found)]
     if len(objects) != 1:
         yield f"{pointer} is an object to {function}, the document has {len(objects)}"
         return
@@ -48,6 +108,19 @@ def compare(document, decoders, function, schema, pointer, scopes):
     yield from (f"{pointer}/{name} is documented and not decoded" for name in properties.keys() - known.keys())
     for name in known.keys() & properties.keys():
         yield from compare(document, decoders, known[name], properties[name], f"{pointer}/{name}", scopes)
+
+
+def compare_variants(document, known, schema, pointer):
+    """Objects that differ by their type, which is the name of their table in the sources, too."""
+    documented = {form["properties"]["type"]["const"]: set(form["properties"])
+                  for form in object_schemas(document, schema)}
+    for name in known.keys() | documented.keys():
+        if known.get(name) != documented.get(name):
+            yield f"{pointer}, {name}: decoded are {known.get(name)}, documented {documented.get(name)}"
+
+
+def is_form_of_tensor(schema):
+    return {"shape"} < set(schema["properties"])
 
 
 def compare_forms(document, decoders, schema, pointer):
@@ -117,4 +190,5 @@ def check_settings(document):
             yield f"--{flag} is {known.get(flag)} by default, the document says {default}"
 
 
-CHECKS = (check_routes, check_members, check_words, check_version, check_settings)
+CHECKS = (check_routes, check_media, check_parameters, check_members, check_blocks, check_inference, check_words,
+          check_version, check_settings)

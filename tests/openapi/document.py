@@ -1,9 +1,11 @@
 """document.py: server/openapi.json in memory: references, operations, and the exchanges that its examples show."""
 
+import base64
 import json
+import re
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "trace")
-JSON = "application/json"
+JSON, PROBLEM, BINARY = "application/json", "application/problem+json", "application/octet-stream"
 
 
 class Document:
@@ -45,6 +47,22 @@ class Document:
     def methods(self, path):
         return {method.upper() for method in METHODS if method in self.root["paths"][path]}
 
+    def target(self, path):
+        """The path with the examples of its parameters in the places of their names."""
+        values = {parameter["name"]: parameter["example"] for parameter in
+                  map(self.resolve, self.root["paths"][path].get("parameters", ()))}
+        return re.sub(r"\{(\w+)\}", lambda name: values[name.group(1)], path)
+
+    def parameters(self, path, method):
+        """Those of the path, and those of the method; none of a method that is not there."""
+        item = self.root["paths"].get(path, {})
+        mine = item.get(method.lower(), {}).get("parameters", [])
+        return [self.resolve(parameter) for parameter in [*item.get("parameters", []), *mine]]
+
+    @staticmethod
+    def is_open_inference(path):
+        return path == "/v2" or path.startswith("/v2/")
+
     def exchanges(self):
         """Every example of a response once, with the request that leads to it."""
         seen = set()
@@ -58,12 +76,20 @@ class Document:
 class Operation:
     def __init__(self, document, path, method, node):
         self.document, self.path, self.method, self.node = document, path, method.upper(), node
-        body = document.resolve(node.get("requestBody", {}))
-        self.request_schema = body.get("content", {}).get(JSON, {}).get("schema")
-        self.request_examples = body.get("content", {}).get(JSON, {}).get("examples", {})
+        self.target = document.target(path)
+        self.request_content = document.resolve(node.get("requestBody", {})).get("content", {})
+        self.request_schema = self.request_content.get(JSON, {}).get("schema")
+        self.request_examples = self.request_content.get(JSON, {}).get("examples", {})
 
     def __str__(self):
         return f"{self.method} {self.path}"
+
+    def request_media(self):
+        return set(self.request_content)
+
+    def answer_media(self):
+        return {media for status in self.node["responses"] if status.startswith("2")
+                for media in self.response(status).get("content", {})}
 
     def response(self, status):
         return self.document.resolve(self.node["responses"][str(status)])
@@ -73,7 +99,7 @@ class Operation:
             response = self.response(status)
             for media, content in response.get("content", {}).items():
                 for name, example in content.get("examples", {}).items():
-                    yield Exchange(self, int(status), response, media, content["schema"], name, example)
+                    yield Exchange(self, int(status), response, media, content.get("schema"), name, example)
 
 
 class Exchange:
@@ -84,9 +110,9 @@ class Exchange:
         self.schema, self.name, self.example = schema, name, example
         request = example.get("x-request", {})
         self.method = request.get("method", operation.method)
-        self.path = request.get("path", operation.path)
+        self.path = request.get("path", operation.target)
         self.headers = dict(request.get("headers", {}))
-        self.body = request["body"].encode() if "body" in request else None
+        self.body = body_of(request)
         self.server = request.get("server", "idle")
         self.is_named = name in operation.request_examples
         if not request and self.is_named:
@@ -96,6 +122,13 @@ class Exchange:
 
     def __str__(self):
         return f"{self.operation} {self.status} {self.name}"
+
+
+def body_of(example):
+    """The bytes of a body that is written as text, or as base64 where it is none."""
+    if "base64" in example:
+        return base64.b64decode(example["base64"])
+    return example["body"].encode() if "body" in example else None
 
 
 def once(pairs):

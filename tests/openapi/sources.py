@@ -16,12 +16,35 @@ def read(name):
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
+class Route:
+    """A row of the table of routes: what it is called by, and the media types that it offers and reads."""
+
+    def __init__(self, path, method, offers, rest, sets):
+        self.path, self.method = path, method
+        reads = re.search(r"\.reads = ([A-Z_| ]+)", rest)
+        self.offers = media_of(offers, sets)
+        self.reads = media_of(reads.group(1), sets) if reads else set()
+        self.takes_parameters = ".takes_parameters = true" in rest
+
+
 def routes():
-    """{(path, method)} of the table, without the HEAD and OPTIONS that come of themselves."""
-    table = re.search(r"struct route routes\[\] = \{(.*?)\n\};", read("server/http/routes.c"), re.DOTALL).group(1)
-    found = set(re.findall(r'\{"([^"]+)", "([A-Z]+)",', table))
-    if len(found) != table.count("{"):
+    """The table, without the HEAD and OPTIONS that come of themselves."""
+    text = read("server/http/routes.c")
+    table = re.search(r"struct route routes\[\] = \{(.*?)\n\};", text, re.DOTALL).group(1)
+    sets = dict(re.findall(r"\b([A-Z_]+) = ((?:MEDIA_BIT\(\w+\)|[A-Z_]+)(?: \| (?:MEDIA_BIT\(\w+\)|[A-Z_]+))*)", text))
+    rows = re.findall(r'\{\s*"([^"]+)",\s*"([A-Z]+)",\s*([A-Z_| ]+),(.*?)\}(?=,\s*(?:\{|$))', table, re.DOTALL)
+    if len(rows) != table.count('"/'):
         raise ValueError("the table of routes has a form that is not understood here")
+    return [Route(*row, sets) for row in rows]
+
+
+def media_of(expression, sets):
+    """The names of the media types in "JSON | MEDIA_BIT(MEDIA_PNG)"."""
+    names = dict(re.findall(r'X\((MEDIA_\w+), "([^"]+)"\)', read("server/codec/media.h")))
+    found = set()
+    for term in expression.split("|"):
+        bit = re.fullmatch(r"MEDIA_BIT\((\w+)\)", term.strip())
+        found |= {names[bit.group(1)]} if bit else media_of(sets[term.strip()], sets)
     return found
 
 
@@ -34,6 +57,7 @@ class Decoder:
         named = re.search(r"\b\w+_members\b(?=, COUNT)", body)
         text = table.group(2) if table else tables.get(named.group(0)) if named else None
         self.members = entries(text) if text else None
+        self.variants = {name: {member for member, _, _ in entries(rows)} for name, rows in TABLE.findall(body)}
         self.words = set(re.findall(r'"(\w+)"', words.group(1))) if words else None
 
 
@@ -53,6 +77,11 @@ def decoders():
         for match in FUNCTION.finditer(text):
             found[match.group(1)] = Decoder(match.group(2), tables)
     return found
+
+
+def members_of(file, table):
+    """{name} of a table of members, whatever decodes them."""
+    return {name for name, _, _ in entries(dict(TABLE.findall(read(file)))[table])}
 
 
 def steps():

@@ -14,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -40,9 +41,9 @@ def main():
         print(f"readme: skipped, no commands in {path}")
         return 0
     failed = 0
-    with Server(options.attnd) as server:
+    with Server(options.attnd) as server, tempfile.TemporaryDirectory() as folder:
         for command, kind, expected in commands:
-            wrong = run_command(command.replace(ADDRESS, server.url.removeprefix("http://")), kind, expected)
+            wrong = run_command(command.replace(ADDRESS, server.url.removeprefix("http://")), kind, expected, folder)
             if wrong:
                 failed += 1
                 print(f"{path}: {command.splitlines()[0]} …\n    {wrong}")
@@ -61,9 +62,9 @@ def pairs(text):
     return found
 
 
-def run_command(command, kind, expected):
+def run_command(command, kind, expected, folder):
     """None, or what went wrong."""
-    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         return f"ended with {done.returncode}: {done.stderr[-500:]}"
     if kind == "text":

@@ -177,6 +177,7 @@ typedef struct {
     size_t result_bytes;  /* all wanted steps */
     size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */
     size_t scratch_bytes; /* arena bytes per thread */
+    double pairs;         /* of a query and a key that the spans leave, over batch items and heads */
     attn_flops flops;
     double total_flops;
     double time_flops; /* how many FLOPs of a large product would take as long: softmax and masks at their cost */

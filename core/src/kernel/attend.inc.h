@@ -17,6 +17,7 @@
 #include "kernel/task.inc.h"
 #include "kernel/products.inc.h"
 #include "kernel/rows.inc.h"
+#include "kernel/gradient.inc.h"
 
 /* ---- a tile, and the task ---- */
 

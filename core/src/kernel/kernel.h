@@ -78,6 +78,23 @@ struct attn_heads_job {
 typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
 
 /*
+ * One row of a tile of the backward pass: arrays of n numbers of the compute type, with room for whole vectors beyond,
+ * whose content there does not matter.
+ */
+struct attn_gradient_row {
+    size_t n;
+    void *x;               /* q·k; becomes the weights as they meet v: after dropout, 0 where hidden */
+    void *g;               /* dO·v; becomes the gradient of scale q·k, 0 where hidden */
+    void *masked;          /* written: the gradient of the masked score; NULL: not wanted */
+    const void *added;     /* to the score after softcap; NULL: nothing */
+    const uint8_t *allow;  /* NULL: all */
+    const uint8_t *keep;   /* dropout's decisions; NULL: all are kept */
+    double scale, softcap; /* softcap 0: none */
+    double lse, delta;     /* of the row */
+    double gain;           /* of what dropout keeps */
+};
+
+/*
  * A block of y = x W + b, of the kernel's type: x (rows, inner), y (rows, columns), b (columns) or NULL; at most
  * LINEAR_ROWS by LINEAR_COLUMNS. Strides of rows in elements; of columns of W where the layout is out_in.
  */
@@ -105,6 +122,8 @@ struct attn_kernel {
     /* Few queries: bytes of job->partials. */
     size_t (*partials_f32)(const struct attn_heads_job *job);
     size_t (*partials_f64)(const struct attn_heads_job *job);
+    void (*gradient_f32)(const struct attn_gradient_row *row);
+    void (*gradient_f64)(const struct attn_gradient_row *row);
     attn_multiply *multiply_f32, *multiply_f64;
     bool multiplies_faster; /* than the BLAS on the same CPU */
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */

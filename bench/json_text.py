@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-json.py: reading and writing JSON arrays of numbers by this project, jansson, Node's JSON and Python's json.
+json_text.py: reading and writing JSON arrays of numbers by this project, jansson, Node's JSON and Python's json.
 
-    python3 bench/json.py --program build/release/bench/json_bench [--rounds 3]
+    python3 bench/json_text.py --program build/release/bench/json_bench [--rounds 3]
 
 All work on the same files, one after the other, round by round; shown is the median over the rounds. × is how many
 times as long as attnd took. attnd writes the shortest text of a float32, the others that of the double they hold.

@@ -1,0 +1,115 @@
+/*
+ * gradient.h: how the output of attention, or of a whole layer, changes with everything it was computed from.
+ *
+ * Given dO, the gradient of some number L with respect to the output, a run gives the gradients of L with respect to
+ * the inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases and sinks. For one head, with P the
+ * weights and S the masked scores:
+ *
+ *     dV = P^T dO        dP = dO V^T        dS = P * (dP - delta)        delta_i = sum_d dO_id O_id
+ *     dQ = scale dX K    dK = scale dX^T Q  dX = dS * (1 - tanh^2(x / c)) under a softcap c, else dS
+ *
+ * Dao, "FlashAttention-2" (2023), section 3.1.2: P is computed again, tile by tile, from the log-sum-exp of the forward
+ * pass, so nothing of size q_len x kv_len exists unless a map is asked for. Under dropout P keeps its place in dS, and
+ * dV and dP see the same decisions as the forward pass, for the same seed. The heads of a group add up in their key
+ * head. Around the heads: dW = x^T dy, db = sum of dy, dx = dy W^T; LayerNorm and RMSNorm after Ba et al. (2016) and
+ * Zhang and Sennrich (2019).
+ *
+ * What the mask hides contributes exactly 0: hidden keys and values are never read, their gradients are 0, and so are
+ * those of queries without keys. A token whose gradient is 0 adds nothing to the gradient of a weight or of a norm,
+ * whatever numbers (NaN too) the token holds.
+ */
+#ifndef ATTN_GRADIENT_H
+#define ATTN_GRADIENT_H
+
+#include "attn/arena.h"
+#include "attn/multihead.h"
+#include "attn/plan.h"
+#include "attn/runtime.h"
+
+/*
+ * What there is to differentiate by: code, name (its path in a request, dots between members). Each gradient has the
+ * shape of its tensor, which was given; those that default to another (key to query, value to key) add up in that one.
+ */
+#define ATTN_GRADIENT_LIST(X)                                                                                          \
+    X(ATTN_GRADIENT_QUERY, "inputs.query")                                                                             \
+    X(ATTN_GRADIENT_KEY, "inputs.key")                                                                                 \
+    X(ATTN_GRADIENT_VALUE, "inputs.value")                                                                             \
+    X(ATTN_GRADIENT_QUERY_WEIGHT, "weights.query.weight")                                                              \
+    X(ATTN_GRADIENT_QUERY_BIAS, "weights.query.bias")                                                                  \
+    X(ATTN_GRADIENT_KEY_WEIGHT, "weights.key.weight")                                                                  \
+    X(ATTN_GRADIENT_KEY_BIAS, "weights.key.bias")                                                                      \
+    X(ATTN_GRADIENT_VALUE_WEIGHT, "weights.value.weight")                                                              \
+    X(ATTN_GRADIENT_VALUE_BIAS, "weights.value.bias")                                                                  \
+    X(ATTN_GRADIENT_QKV_WEIGHT, "weights.qkv.weight")                                                                  \
+    X(ATTN_GRADIENT_QKV_BIAS, "weights.qkv.bias")                                                                      \
+    X(ATTN_GRADIENT_OUTPUT_WEIGHT, "weights.output.weight")                                                            \
+    X(ATTN_GRADIENT_OUTPUT_BIAS, "weights.output.bias")                                                                \
+    X(ATTN_GRADIENT_NORM_WEIGHT, "weights.norm.weight")                                                                \
+    X(ATTN_GRADIENT_NORM_BIAS, "weights.norm.bias")                                                                    \
+    X(ATTN_GRADIENT_MASK_BIAS, "masks.bias") /* summed over the dimensions that are broadcast */                       \
+    X(ATTN_GRADIENT_SCALE, "options.scale")  /* a single number */                                                     \
+    X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of slopes that were given */                                           \
+    X(ATTN_GRADIENT_RELATIVE_BIAS, "options.relative_bias.table")                                                      \
+    X(ATTN_GRADIENT_SINKS, "options.sinks")                                                                            \
+    X(ATTN_GRADIENT_SCORES, "grad_scores") /* map: of the masked scores, dS */
+
+typedef enum {
+#define ATTN_GRADIENT_ENUM(code, name) code,
+    ATTN_GRADIENT_LIST(ATTN_GRADIENT_ENUM)
+#undef ATTN_GRADIENT_ENUM
+        ATTN_GRADIENT_COUNT
+} attn_gradient;
+
+const char *attn_gradient_name(attn_gradient gradient);
+/* ATTN_GRADIENT_COUNT when none has that name. */
+attn_gradient attn_gradient_from_name(const char *name);
+
+/* Zero-initialise, fill in. The core reads it and never writes; everything stays the caller's. */
+typedef struct {
+    const attn_request *request;    /* options.want: steps of the forward pass to give back as well, may be 0 */
+    const attn_tensor *grad_output; /* of the compute type, with the shape of the output */
+    uint32_t of; /* bit 1 << attn_gradient for each wanted; 0: of all that was given: inputs, weights, bias, scale */
+} attn_gradient_request;
+
+typedef struct {
+    attn_plan forward; /* dimensions and masks; want, bytes and FLOPs are those of the forward pass that will run */
+    uint32_t want;     /* of the steps, what the request asked for */
+    uint32_t of;       /* what is computed; never 0 */
+    attn_tensor gradient[ATTN_GRADIENT_COUNT]; /* shape and dtype of each; data NULL */
+    size_t gradient_bytes[ATTN_GRADIENT_COUNT];
+    size_t result_bytes;            /* all of them, and the wanted steps */
+    size_t working_bytes;           /* arena bytes beyond, per run and not per thread; the forward pass included */
+    size_t scratch_bytes;           /* arena bytes per thread */
+    attn_flops flops;               /* of forward and backward pass */
+    double total_flops, time_flops; /* as in attn_plan */
+} attn_gradient_plan;
+
+/*
+ * Checks the whole request and fills *plan, as attn_plan_make does and with its errors; allocates nothing. Also
+ *   ATTN_ERR_FIELD   grad_output is missing or of another type ("/inputs/grad_output"); a wanted gradient is of
+ *                    something that was not given ("/options/return"); or there is past_key, qk_norm, a gate or a
+ *                    mechanism other than softmax, which have no gradient here yet (their own paths)
+ *   ATTN_ERR_SHAPE   grad_output has not the shape of the output
+ */
+ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,
+                                                    attn_error *err);
+
+/* Arena bytes for a run with that many threads, the result included: an arena with this ceiling is enough. */
+size_t attn_gradient_plan_bytes(const attn_gradient_plan *plan, size_t threads);
+
+typedef struct {
+    attn_result forward;                       /* steps are valid where plan.want has the bit */
+    attn_tensor gradient[ATTN_GRADIENT_COUNT]; /* valid where plan.of has the bit; row-major, in the arena of the run */
+} attn_gradient_result;
+
+/*
+ * Executes plan, forward and backward, on the request it was made from. All memory comes from arena, that of the result
+ * stays there. The same bytes come out for every runtime that has the same kernel, whatever else is asked for. Safe
+ * from several threads, each with its own arena.
+ * ATTN_OK, or ATTN_ERR_NO_MEMORY (arena), ATTN_ERR_CANCELLED; *result is then undefined.
+ */
+ATTN_MUST_CHECK attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
+                                              const attn_runtime *runtime, attn_arena *arena,
+                                              attn_gradient_result *result, attn_error *err);
+
+#endif

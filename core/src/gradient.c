@@ -1,0 +1,526 @@
+/* gradient.c: runs a plan for gradients: the forward pass, then back through norm, projections and heads. */
+#include "attn/gradient.h"
+
+#include <string.h>
+
+#include "dropout.h"
+#include "gradient_distance.h"
+#include "gradient_job.h"
+#include "gradient_norm.h"
+#include "gradient_projection.h"
+#include "multihead_job.h"
+#include "number.h"
+#include "qk.h"
+
+enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
+
+struct run {
+    const attn_gradient_plan *plan;
+    attn_request request; /* the caller's, wanting what the backward pass needs */
+    const attn_runtime *runtime;
+    attn_arena *arena;
+    attn_gradient_result *result;
+    attn_error *err;
+    struct attn_gradient_needs needs;
+    size_t element;
+    uint8_t *is_live;
+    double *partials;
+    char *weight_scratch;
+    const char *x[ROLES];       /* what enters the projection of each role */
+    const char *grad_output;    /* (batch, q_len, d_out), or by heads for a query of rank 4 */
+    const char *grad_summed;    /* before the post-norm */
+    const char *grad_projected; /* before dropout and residual */
+    const char *grad_context;   /* before the output projection */
+    char *grad_role[ROLES];     /* of q, k, v; NULL: not wanted */
+    char *grad_input[ROLES];    /* of x; NULL: not wanted */
+    char *add_to;               /* by add_task: the sum, */
+    const char *add_from;       /* and what is added */
+    size_t add_count;
+    const char *drop_from; /* by drop_task */
+    char *drop_to;
+};
+
+static attn_status no_memory(struct run *run, const char *what)
+{
+    return attn_fail(run->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for %s", what);
+}
+
+static bool is_wanted(const struct run *run, attn_gradient gradient)
+{
+    return attn_gradient_is_wanted(run->plan, gradient);
+}
+
+static bool is_cancelled(const struct run *run)
+{
+    const attn_runtime *runtime = run->runtime;
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+static void spread(struct run *run, size_t tasks, attn_task *task)
+{
+    if (tasks > 0)
+        run->runtime->run(run->runtime->context, tasks, task, run);
+}
+
+static size_t blocks(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t query_tokens(const struct run *run)
+{
+    return run->plan->forward.dims.batch * run->plan->forward.dims.q_len;
+}
+
+/* to stays NULL when count is 0. */
+static attn_status take(struct run *run, size_t count, char **to)
+{
+    *to = NULL;
+    if (count == 0)
+        return ATTN_OK;
+    *to = attn_arena_take(run->arena, count, run->element);
+    return *to == NULL ? no_memory(run, "the gradients between input and output") : ATTN_OK;
+}
+
+static const attn_tensor *step(const struct run *run, attn_step which)
+{
+    return &run->result->forward.step[which];
+}
+
+/* ---- memory for what is given back, and between ---- */
+
+static attn_status take_gradients(struct run *run)
+{
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
+        attn_tensor *tensor = &run->result->gradient[gradient];
+        *tensor = run->plan->gradient[gradient];
+        if (!is_wanted(run, (attn_gradient)gradient))
+            continue;
+        tensor->data = attn_arena_take(run->arena, attn_tensor_count(tensor), run->element);
+        if (tensor->data == NULL)
+            return no_memory(run, attn_gradient_name((attn_gradient)gradient));
+    }
+    return ATTN_OK;
+}
+
+static attn_status take_roles(struct run *run)
+{
+    const attn_tensor *gradient = run->result->gradient;
+    attn_status status = ATTN_OK;
+    for (int role = PROJECT_Q; status == ATTN_OK && role <= PROJECT_V; role++) {
+        status = take(run, run->needs.grad_role[role], &run->grad_role[role]);
+        if (status == ATTN_OK)
+            status = take(run, run->needs.grad_input[role], &run->grad_input[role]);
+        if (run->needs.input[role] && is_wanted(run, (attn_gradient)role))
+            run->grad_input[role] = gradient[role].data;
+        if (run->needs.role[role] && run->grad_role[role] == NULL)
+            run->grad_role[role] = run->grad_input[role];
+    }
+    return status;
+}
+
+static attn_status take_scratch(struct run *run)
+{
+    const size_t scratch = attn_gradient_projection_scratch_bytes(run->plan->forward.compute);
+    run->is_live = attn_arena_take(run->arena, run->needs.live, 1);
+    run->partials = attn_arena_take(run->arena, run->needs.partials, sizeof *run->partials);
+    run->weight_scratch = run->request.is_layer ? attn_arena_take(run->arena, run->runtime->threads, scratch) : NULL;
+    const bool has_all =
+        run->is_live != NULL && run->partials != NULL && (run->weight_scratch != NULL || !run->request.is_layer);
+    return has_all ? ATTN_OK : no_memory(run, "the gradients of the weights");
+}
+
+/* ---- number by number ---- */
+
+static void add_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const size_t each = (size_t)TOKEN_ROWS * 256, first = index * each, end = smaller(first + each, run->add_count);
+    const attn_dtype compute = run->plan->forward.compute;
+    for (size_t n = first; n < end; n++)
+        attn_number_add(run->add_to, compute, n, attn_number_get(run->add_from, compute, n));
+}
+
+static void add(struct run *run, char *to, const char *from, size_t count)
+{
+    run->add_to = to;
+    run->add_from = from;
+    run->add_count = count;
+    spread(run, blocks(count, (size_t)TOKEN_ROWS * 256), add_task);
+}
+
+static void drop_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_options *options = &run->request.options;
+    const attn_dtype compute = run->plan->forward.compute;
+    const size_t all = query_tokens(run) * run->plan->forward.dims.d_out;
+    const double gain = options->dropout < 1 ? 1 / (1 - options->dropout) : 0;
+    uint8_t keep[4096];
+    const size_t first = index * sizeof keep, count = smaller(all - first, sizeof keep);
+    attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, options->dropout, first, count, keep);
+    for (size_t n = 0; n < count; n++)
+        attn_number_put(run->drop_to, compute, first + n,
+                        keep[n] ? attn_number_get(run->drop_from, compute, first + n) * gain : 0);
+}
+
+/* to = from as dropout on the residual leaves it: also its own backward pass. */
+static void drop(struct run *run, const char *from, char *to)
+{
+    run->drop_from = from;
+    run->drop_to = to;
+    spread(run, blocks(query_tokens(run) * run->plan->forward.dims.d_out, 4096), drop_task);
+}
+
+/* ---- the forward pass, once more where it kept nothing ---- */
+
+struct pre_norm {
+    const struct run *run;
+    char *normed;
+};
+
+static const void *data_of(const attn_tensor *tensor)
+{
+    return tensor == NULL ? NULL : tensor->data;
+}
+
+static void pre_norm_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct pre_norm *pre = argument;
+    const struct run *run = pre->run;
+    const attn_request *request = &run->request;
+    const size_t d = run->plan->forward.dims.d_query, row = index * TOKEN_ROWS;
+    const size_t rows = smaller(query_tokens(run) - row, TOKEN_ROWS), at = row * d * run->element;
+    attn_norm_rows(request->options.norm, run->plan->forward.compute, rows, d,
+                   (const char *)request->inputs.query->data + at, data_of(request->weights.norm.weight),
+                   data_of(request->weights.norm.bias), request->options.norm_eps, pre->normed + at);
+}
+
+static attn_status prepare_inputs(struct run *run)
+{
+    const attn_inputs *inputs = &run->request.inputs;
+    struct pre_norm pre = {.run = run};
+    attn_status status = take(run, run->needs.normed, &pre.normed);
+    if (status == ATTN_OK && run->needs.normed > 0)
+        run->runtime->run(run->runtime->context, blocks(query_tokens(run), TOKEN_ROWS), pre_norm_task, &pre);
+    run->x[PROJECT_Q] = run->needs.normed > 0 ? pre.normed : inputs->query->data;
+    run->x[PROJECT_K] = inputs->key == NULL ? run->x[PROJECT_Q] : inputs->key->data;
+    run->x[PROJECT_V] = inputs->value == NULL ? run->x[PROJECT_K] : inputs->value->data;
+    return status;
+}
+
+static attn_status run_forward(struct run *run)
+{
+    return attn_plan_run(&run->plan->forward, &run->request, run->runtime, run->arena, &run->result->forward, run->err);
+}
+
+/* ---- norm ---- */
+
+static void differentiate_norm(struct run *run, const char *x, size_t d, const char *grad_y, char *grad_x)
+{
+    const attn_request *request = &run->request;
+    const attn_tensor *gradient = run->result->gradient;
+    const struct attn_gradient_norm norm = {
+        .type = request->options.norm,
+        .compute = run->plan->forward.compute,
+        .eps = request->options.norm_eps,
+        .rows = query_tokens(run),
+        .d = d,
+        .x = x,
+        .gain = data_of(request->weights.norm.weight),
+        .grad_y = grad_y,
+        .grad_x = grad_x,
+        .grad_gain = is_wanted(run, ATTN_GRADIENT_NORM_WEIGHT) ? gradient[ATTN_GRADIENT_NORM_WEIGHT].data : NULL,
+        .grad_shift = is_wanted(run, ATTN_GRADIENT_NORM_BIAS) ? gradient[ATTN_GRADIENT_NORM_BIAS].data : NULL,
+        .partial = run->partials,
+    };
+    attn_gradient_norm_run(&norm, run->runtime);
+}
+
+static const char *projected_of(const struct run *run)
+{
+    const bool has_weight = run->request.weights.output.weight != NULL;
+    return step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_CONTEXT)->data;
+}
+
+/* From the output to what the output projection gave: post-norm, residual (which the query takes later), dropout. */
+static attn_status go_through_sum(struct run *run)
+{
+    char *summed = NULL, *grad_summed = NULL, *grad_projected = NULL;
+    attn_status status = take(run, run->needs.summed, &summed);
+    if (status == ATTN_OK)
+        status = take(run, run->needs.grad_summed, &grad_summed);
+    if (status == ATTN_OK)
+        status = take(run, run->needs.grad_projected, &grad_projected);
+    if (status != ATTN_OK)
+        return status;
+    run->grad_summed = run->grad_output;
+    if (grad_summed != NULL) {
+        if (summed != NULL)
+            drop(run, projected_of(run), summed);
+        const char *before = run->request.options.residual ? step(run, ATTN_STEP_RESIDUAL)->data
+                             : summed != NULL              ? summed
+                                                           : projected_of(run);
+        differentiate_norm(run, before, run->plan->forward.dims.d_out, run->grad_output, grad_summed);
+        run->grad_summed = grad_summed;
+    }
+    run->grad_projected = run->grad_summed;
+    if (grad_projected != NULL) {
+        drop(run, run->grad_summed, grad_projected);
+        run->grad_projected = grad_projected;
+    }
+    return ATTN_OK;
+}
+
+/* ---- projections ---- */
+
+static struct attn_gradient_projection describe(const struct run *run, attn_projection slices, size_t len,
+                                                const char *x, const char *grad_y)
+{
+    return (struct attn_gradient_projection){.slices = slices,
+                                             .layout = run->request.weights.layout,
+                                             .batch = run->plan->forward.dims.batch,
+                                             .len = len,
+                                             .x = x,
+                                             .grad_y = grad_y,
+                                             .is_live = run->is_live};
+}
+
+static void differentiate_linear(struct run *run, const struct attn_gradient_projection *p, attn_gradient weight,
+                                 attn_gradient bias)
+{
+    const attn_dtype compute = run->plan->forward.compute;
+    const attn_tensor *gradient = run->result->gradient;
+    if (is_wanted(run, weight)) {
+        attn_gradient_find_live(compute, p->batch * p->len, p->slices.slices * p->slices.columns, p->grad_y,
+                                run->is_live);
+        attn_gradient_of_weight(p, compute, gradient[weight].data, run->weight_scratch, run->runtime);
+    }
+    if (is_wanted(run, bias))
+        attn_gradient_of_bias(p, compute, gradient[bias].data, run->runtime);
+}
+
+static attn_status go_through_output(struct run *run)
+{
+    const attn_dims *d = &run->plan->forward.dims;
+    char *grad_context = NULL;
+    run->grad_context = run->grad_projected;
+    if (run->request.weights.output.weight == NULL)
+        return ATTN_OK;
+    const attn_projection slices = attn_projection_of_output(&run->request.weights, d);
+    const struct attn_gradient_projection output =
+        describe(run, slices, d->q_len, step(run, ATTN_STEP_CONTEXT)->data, run->grad_projected);
+    differentiate_linear(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT, ATTN_GRADIENT_OUTPUT_BIAS);
+    attn_status status = take(run, run->needs.grad_context, &grad_context);
+    if (status == ATTN_OK && grad_context != NULL)
+        attn_gradient_of_input(&output, 1, run->plan->forward.compute, d->batch, d->q_len, slices.inner, grad_context,
+                               run->runtime);
+    run->grad_context = grad_context;
+    return status;
+}
+
+static size_t len_of(const attn_dims *d, int role)
+{
+    return role == PROJECT_Q ? d->q_len : d->kv_len;
+}
+
+static size_t width_of_input(const attn_dims *d, int input)
+{
+    return input == PROJECT_Q ? d->d_query : input == PROJECT_K ? d->d_key : d->d_value;
+}
+
+/* An input collects from every role that reads it. */
+static void collect_input(struct run *run, const struct attn_gradient_projection *projections, int input)
+{
+    const attn_dims *d = &run->plan->forward.dims;
+    struct attn_gradient_projection readers[ROLES];
+    size_t count = 0;
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
+        if ((int)attn_gradient_owner(&run->request, (attn_role)role) == input)
+            readers[count++] = projections[role];
+    if (run->grad_input[input] != NULL)
+        attn_gradient_of_input(readers, count, run->plan->forward.compute, d->batch, len_of(d, input),
+                               width_of_input(d, input), run->grad_input[input], run->runtime);
+}
+
+static void go_through_projections(struct run *run)
+{
+    const attn_dims *d = &run->plan->forward.dims;
+    struct attn_gradient_projection projections[ROLES];
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
+        projections[role] = describe(run, attn_projection_of(&run->request.weights, d, (attn_role)role),
+                                     len_of(d, role), run->x[role], run->grad_role[role]);
+        if (run->grad_role[role] != NULL)
+            differentiate_linear(run, &projections[role], attn_gradient_weight_of(&run->request, (attn_role)role),
+                                 attn_gradient_bias_of(&run->request, (attn_role)role));
+    }
+    for (int input = PROJECT_Q; input <= PROJECT_V; input++)
+        collect_input(run, projections, input);
+}
+
+/* Attention on q, k and v as given: what defaults to another adds up there. */
+static void add_defaults(struct run *run)
+{
+    for (int role = PROJECT_K; role <= PROJECT_V; role++) {
+        const attn_role owner = attn_gradient_owner(&run->request, (attn_role)role);
+        if (run->grad_role[role] != NULL && (int)owner != role)
+            add(run, run->grad_input[owner], run->grad_role[role], run->needs.grad_role[role]);
+    }
+}
+
+/* ---- heads ---- */
+
+static struct attn_operand operand_of(const attn_tensor *view)
+{
+    return (struct attn_operand){.data = view->data,
+                                 .batch_stride = view->stride[0],
+                                 .head_stride = view->stride[1],
+                                 .row_stride = view->stride[2]};
+}
+
+/* data laid out as the tokens of an input, or by heads where those of the input are. */
+static struct attn_operand lay_out(const struct run *run, const void *data, size_t heads, size_t len, size_t d)
+{
+    const bool by_heads = run->plan->forward.dims.query_rank == 4;
+    return (struct attn_operand){.data = data,
+                                 .batch_stride = (ptrdiff_t)(heads * len * d),
+                                 .head_stride = (ptrdiff_t)(by_heads ? len * d : d),
+                                 .row_stride = (ptrdiff_t)(by_heads ? d : heads * d)};
+}
+
+static attn_status describe_heads(struct run *run, struct attn_gradient_heads *heads)
+{
+    const attn_dims *d = &run->plan->forward.dims;
+    const attn_options *options = &run->request.options;
+    const attn_tensor *gradient = run->result->gradient;
+    *heads = attn_gradient_describe_heads(run->plan, &run->request);
+    heads->job.q = operand_of(step(run, ATTN_STEP_Q_ROTATED));
+    heads->job.k = operand_of(step(run, ATTN_STEP_K_ROTATED));
+    heads->job.v = operand_of(step(run, ATTN_STEP_V));
+    heads->job.context = operand_of(step(run, ATTN_STEP_CONTEXT));
+    heads->lse = step(run, ATTN_STEP_LSE)->data;
+    heads->grad_context = lay_out(run, run->grad_context, d->heads, d->q_len, d->d_v);
+    heads->grad_q = lay_out(run, run->grad_role[PROJECT_Q], d->heads, d->q_len, d->d_k);
+    heads->grad_k = lay_out(run, run->grad_role[PROJECT_K], d->kv_heads, d->kv_len, d->d_k);
+    heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->kv_heads, d->kv_len, d->d_v);
+    heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
+    heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;
+    if (options->sinks != NULL)
+        heads->lse_keys = step(run, ATTN_STEP_LSE_KEYS)->data;
+    heads->grad_bias = gradient[ATTN_GRADIENT_MASK_BIAS].data;
+    if (!attn_invert_selection(&options->heads, d->heads, run->arena, &heads->job.head_slot) ||
+        !attn_invert_selection(&options->queries, d->q_len, run->arena, &heads->job.query_slot) ||
+        !attn_invert_selection(&options->keys, d->kv_len, run->arena, &heads->job.key_slot))
+        return no_memory(run, "the selection");
+    return ATTN_OK;
+}
+
+/* The biases by distance once more, and room for their gradient. */
+static attn_status take_distance(struct run *run, struct attn_gradient_heads *heads)
+{
+    char *data;
+    attn_status status = take(run, run->needs.distance_bias, &data);
+    if (status != ATTN_OK || data == NULL)
+        return status;
+    heads->job.distance_bias =
+        attn_gradient_fill_distance(&run->request.options, &run->plan->forward.mask, data, run->runtime);
+    if (run->needs.grad_distance == 0)
+        return ATTN_OK;
+    heads->grad_distance = attn_arena_take(run->arena, run->needs.grad_distance, sizeof *heads->grad_distance);
+    return heads->grad_distance == NULL ? no_memory(run, "the gradient of biases by distance") : ATTN_OK;
+}
+
+static void finish_heads(struct run *run, const struct attn_gradient_heads *heads, double scale)
+{
+    const attn_tensor *gradient = run->result->gradient;
+    if (is_wanted(run, ATTN_GRADIENT_SCALE))
+        attn_number_put(gradient[ATTN_GRADIENT_SCALE].data, run->plan->forward.compute, 0, scale);
+    if (heads->grad_distance != NULL)
+        attn_gradient_of_distances(&run->request.options, &run->plan->forward.mask, heads->grad_distance,
+                                   gradient[ATTN_GRADIENT_ALIBI].data, gradient[ATTN_GRADIENT_RELATIVE_BIAS].data);
+}
+
+static attn_status go_through_heads(struct run *run)
+{
+    struct attn_gradient_heads heads;
+    double scale = 0;
+    if (!run->needs.heads)
+        return ATTN_OK;
+    attn_status status = describe_heads(run, &heads);
+    heads.grad_scale = is_wanted(run, ATTN_GRADIENT_SCALE) ? &scale : NULL;
+    if (status == ATTN_OK)
+        status = take_distance(run, &heads);
+    if (status == ATTN_OK)
+        status = attn_gradient_heads_run(&heads, run->runtime, run->arena, run->err);
+    if (status == ATTN_OK)
+        status = attn_qk_turn_back(&run->plan->forward, &run->request, run->runtime, run->arena, &heads.grad_q,
+                                   &heads.grad_k, run->err);
+    if (status == ATTN_OK)
+        finish_heads(run, &heads, scale);
+    return status;
+}
+
+/* ---- the run ---- */
+
+/* What reached the query by way of the heads goes through a pre-norm; the residual comes to it untouched. */
+static void finish_query(struct run *run)
+{
+    const attn_dims *d = &run->plan->forward.dims;
+    char *grad = run->grad_input[PROJECT_Q];
+    if (run->needs.normed > 0 && grad != NULL)
+        differentiate_norm(run, run->request.inputs.query->data, d->d_query, grad, grad);
+    if (run->request.options.residual && is_wanted(run, ATTN_GRADIENT_QUERY))
+        add(run, grad, run->grad_summed, query_tokens(run) * d->d_query);
+}
+
+static attn_status run_backward(struct run *run)
+{
+    attn_status status = take_gradients(run);
+    if (status == ATTN_OK)
+        status = take_roles(run);
+    if (status == ATTN_OK)
+        status = take_scratch(run);
+    if (status == ATTN_OK)
+        status = prepare_inputs(run);
+    if (status == ATTN_OK)
+        status = go_through_sum(run);
+    if (status == ATTN_OK)
+        status = go_through_output(run);
+    if (status == ATTN_OK)
+        status = go_through_heads(run);
+    if (status != ATTN_OK)
+        return status;
+    if (run->request.is_layer)
+        go_through_projections(run);
+    else
+        add_defaults(run);
+    finish_query(run);
+    return is_cancelled(run) ? attn_fail(run->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end") : ATTN_OK;
+}
+
+attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
+                              const attn_runtime *runtime, attn_arena *arena, attn_gradient_result *result,
+                              attn_error *err)
+{
+    *result = (attn_gradient_result){0};
+    struct run run = {.plan = plan,
+                      .request = *request->request,
+                      .runtime = runtime,
+                      .arena = arena,
+                      .result = result,
+                      .err = err,
+                      .needs = attn_gradient_needs_of(plan, request->request),
+                      .element = attn_dtype_bytes(plan->forward.compute),
+                      .grad_output = request->grad_output->data};
+    run.request.options.want = plan->forward.want;
+    attn_status status = run_forward(&run);
+    return status == ATTN_OK ? run_backward(&run) : status;
+}

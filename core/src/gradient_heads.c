@@ -1,0 +1,501 @@
+/* gradient_heads.c: the backward pass of attention over all batch items and heads. */
+#include "gradient_heads.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gradient_tile.h"
+#include "number.h"
+
+enum {
+    WANTED_TASKS = 32, /* of a batch item: key heads are split until there are so many */
+    SPLITS_MAX = 8,    /* each split has a part of dq of its own in memory */
+    ROWS_OF_A_TASK = 256,
+};
+
+struct run {
+    struct attn_gradient_heads *heads;
+    const attn_runtime *runtime;
+    char *scratch;
+    size_t scratch_bytes;
+};
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t blocks(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static bool is_cancelled(const struct run *run)
+{
+    const attn_runtime *runtime = run->runtime;
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+static void spread(struct run *run, size_t tasks, attn_task *task)
+{
+    if (tasks > 0)
+        run->runtime->run(run->runtime->context, tasks, task, run);
+}
+
+/* By the shape of one batch item alone: it is part of the bits. */
+static void choose_splits(struct attn_gradient_heads *heads)
+{
+    const struct attn_heads_job *job = &heads->job;
+    const size_t tiles = blocks(job->kv_len, GRADIENT_KEYS);
+    size_t splits = smaller(smaller(blocks(WANTED_TASKS, job->kv_heads), SPLITS_MAX), tiles);
+    splits = splits == 0 ? 1 : splits;
+    const size_t tiles_each = blocks(tiles, splits);
+    heads->split_keys = (tiles_each == 0 ? 1 : tiles_each) * GRADIENT_KEYS;
+    heads->splits = tiles == 0 ? 1 : blocks(job->kv_len, heads->split_keys);
+}
+
+/* ---- before: delta, and rows that hold a number that is not finite ---- */
+
+static size_t operand_at(const struct attn_operand *operand, size_t b, size_t h, size_t i)
+{
+    return (size_t)((ptrdiff_t)b * operand->batch_stride + (ptrdiff_t)h * operand->head_stride +
+                    (ptrdiff_t)i * operand->row_stride);
+}
+
+static uint8_t has_odd(const struct attn_operand *operand, attn_dtype compute, size_t at, size_t d)
+{
+    bool odd = false;
+    for (size_t f = 0; f < d; f++)
+        odd |= !isfinite(attn_number_get(operand->data, compute, at + f));
+    return odd;
+}
+
+static size_t prepare_tasks_of(size_t heads, size_t len)
+{
+    return heads * blocks(len, ROWS_OF_A_TASK);
+}
+
+static void prepare_query(const struct attn_gradient_heads *heads, size_t b, size_t h, size_t i)
+{
+    const struct attn_heads_job *job = &heads->job;
+    const size_t row = (b * job->heads + h) * job->q_len + i;
+    const size_t o = operand_at(&heads->grad_context, b, h, i), context = operand_at(&job->context, b, h, i);
+    heads->q_is_odd[row] = has_odd(&job->q, job->compute, operand_at(&job->q, b, h, i), job->d_k);
+    heads->o_is_odd[row] = has_odd(&heads->grad_context, job->compute, o, job->d_v);
+    double delta = 0;
+    for (size_t f = 0; f < job->d_v; f++)
+        delta += attn_number_get(heads->grad_context.data, job->compute, o + f) *
+                 attn_number_get(job->context.data, job->compute, context + f);
+    attn_number_put(heads->delta, job->compute, row, delta);
+}
+
+static void prepare_queries_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_heads_job *job = &run->heads->job;
+    const size_t across = blocks(job->q_len, ROWS_OF_A_TASK), head = index / across;
+    const size_t first = index % across * ROWS_OF_A_TASK, end = smaller(first + ROWS_OF_A_TASK, job->q_len);
+    for (size_t i = first; i < end && !is_cancelled(run); i++)
+        prepare_query(run->heads, head / job->heads, head % job->heads, i);
+}
+
+static void prepare_keys_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_heads_job *job = &run->heads->job;
+    const size_t across = blocks(job->kv_len, ROWS_OF_A_TASK), head = index / across;
+    const size_t first = index % across * ROWS_OF_A_TASK, end = smaller(first + ROWS_OF_A_TASK, job->kv_len);
+    const size_t b = head / job->kv_heads, h = head % job->kv_heads;
+    for (size_t j = first; j < end && !is_cancelled(run); j++) {
+        run->heads->k_is_odd[head * job->kv_len + j] =
+            has_odd(&job->k, job->compute, operand_at(&job->k, b, h, j), job->d_k);
+        run->heads->v_is_odd[head * job->kv_len + j] =
+            has_odd(&job->v, job->compute, operand_at(&job->v, b, h, j), job->d_v);
+    }
+}
+
+/* ---- what is kept of a tile ---- */
+
+static const char *masked_of(const struct gradient_tile *tile)
+{
+    return tile->masked == NULL ? tile->g : tile->masked;
+}
+
+static void keep_scores(const struct gradient_tile *tile)
+{
+    const struct attn_heads_job *job = &tile->heads->job;
+    const size_t head = job->head_slot == NULL ? tile->h : job->head_slot[tile->h];
+    for (size_t r = 0; r < tile->rows && head != SIZE_MAX; r++) {
+        const size_t i = tile->row0 + r, query = job->query_slot == NULL ? i : job->query_slot[i];
+        const size_t row = ((tile->b * job->kept_heads + head) * job->kept_queries + query) * job->kept_keys;
+        for (size_t c = 0; query != SIZE_MAX && c < tile->keys; c++) {
+            const size_t j = tile->key0 + c, key = job->key_slot == NULL ? j : job->key_slot[j];
+            if (key != SIZE_MAX)
+                attn_number_put(tile->heads->grad_scores, job->compute, row + key,
+                                attn_number_get(masked_of(tile), job->compute, r * GRADIENT_STRIDE + c));
+        }
+    }
+}
+
+static void add_bias(const struct gradient_tile *tile)
+{
+    const struct attn_gradient_heads *heads = tile->heads;
+    const attn_dtype compute = heads->job.compute;
+    const size_t *step = heads->bias_step;
+    for (size_t r = 0; r < tile->rows; r++) {
+        const size_t at = tile->b * step[0] + tile->h * step[1] + (tile->row0 + r) * step[2] + tile->key0 * step[3];
+        double sum = 0;
+        for (size_t c = 0; c < tile->keys; c++) {
+            const double gradient = attn_number_get(masked_of(tile), compute, r * GRADIENT_STRIDE + c);
+            if (step[3] == 0)
+                sum += gradient;
+            else
+                attn_number_add(heads->grad_bias, compute, at + c * step[3], gradient);
+        }
+        if (step[3] == 0)
+            attn_number_add(heads->grad_bias, compute, at, sum);
+    }
+}
+
+/* Along the diagonals: key j's number of query i is at q_len - 1 - i + j, as attn_distance_bias_row has it. */
+static void add_distance(const struct gradient_tile *tile, double *to)
+{
+    const struct attn_heads_job *job = &tile->heads->job;
+    for (size_t r = 0; r < tile->rows; r++) {
+        double *row = to + job->q_len - 1 - (tile->row0 + r) + tile->key0;
+        for (size_t c = 0; c < tile->keys; c++)
+            row[c] += attn_number_get(masked_of(tile), job->compute, r * GRADIENT_STRIDE + c);
+    }
+}
+
+/* Whether no two splits of key heads add to the same number of the bias; else it has a pass of its own. */
+static bool bias_is_owned(const struct attn_gradient_heads *heads)
+{
+    const struct attn_heads_job *job = &heads->job;
+    return (heads->bias_step[0] != 0 || job->batch == 1) && (heads->bias_step[1] != 0 || job->kv_heads == 1) &&
+           (heads->bias_step[3] != 0 || heads->splits == 1);
+}
+
+/* ---- the pass over keys ---- */
+
+static void store_keys(const struct gradient_tile *tile, const struct attn_operand *to, const char *from, size_t d,
+                       double factor)
+{
+    const attn_dtype compute = tile->heads->job.compute;
+    void *data = (void *)(uintptr_t)to->data;
+    for (size_t c = 0; data != NULL && c < tile->keys; c++) {
+        const size_t at = operand_at(to, tile->b, tile->kv_head, tile->key0 + c);
+        for (size_t f = 0; f < d; f++)
+            attn_number_put(data, compute, at + f, factor * attn_number_get(from, compute, c * d + f));
+    }
+}
+
+static size_t diagonals(const struct attn_heads_job *job)
+{
+    return job->q_len + job->kv_len;
+}
+
+static double *distance_part_of(const struct attn_gradient_heads *heads, size_t split, size_t b, size_t h)
+{
+    const struct attn_heads_job *job = &heads->job;
+    return heads->distance_parts + ((split * job->batch + b) * job->heads + h) * diagonals(job);
+}
+
+static char *part_of(const struct attn_gradient_heads *heads, size_t split, size_t b, size_t h, size_t i)
+{
+    const struct attn_heads_job *job = &heads->job;
+    const size_t row = ((split * job->batch + b) * job->heads + h) * job->q_len + i;
+    return heads->parts == NULL ? NULL : heads->parts + row * job->d_k * attn_dtype_bytes(job->compute);
+}
+
+/* All queries of the group by the tile's keys. */
+static bool attend_keys(const struct run *run, struct gradient_tile *tile, size_t split, bool keeps_bias)
+{
+    const struct attn_heads_job *job = &run->heads->job;
+    const size_t group = job->heads / job->kv_heads, element = attn_dtype_bytes(job->compute);
+    memset(tile->grad_k, 0, tile->keys * job->d_k * element);
+    memset(tile->grad_v, 0, tile->keys * job->d_v * element);
+    for (size_t h = tile->kv_head * group; h < (tile->kv_head + 1) * group; h++)
+        for (size_t row0 = 0; row0 < job->q_len; row0 += GRADIENT_ROWS) {
+            if (is_cancelled(run))
+                return false;
+            if (!gradient_tile_set_rows(tile, h, row0))
+                continue;
+            gradient_tile_score(tile);
+            gradient_tile_multiply(tile, part_of(run->heads, split, tile->b, h, row0));
+            if (run->heads->grad_scores != NULL)
+                keep_scores(tile);
+            if (keeps_bias)
+                add_bias(tile);
+            if (run->heads->grad_distance != NULL)
+                add_distance(tile, distance_part_of(run->heads, split, tile->b, h));
+        }
+    store_keys(tile, &run->heads->grad_k, tile->grad_k, job->d_k, job->scale);
+    store_keys(tile, &run->heads->grad_v, tile->grad_v, job->d_v, 1);
+    return true;
+}
+
+static void keys_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = &heads->job;
+    const size_t split = index % heads->splits, owner = index / heads->splits, group = job->heads / job->kv_heads;
+    const size_t b = owner / job->kv_heads, kv_head = owner % job->kv_heads;
+    const size_t end = smaller((split + 1) * heads->split_keys, job->kv_len);
+    const bool keeps_bias = heads->grad_bias != NULL && bias_is_owned(heads);
+    struct gradient_tile tile;
+    gradient_tile_lay_out(heads, run->runtime->kernel, &tile, run->scratch + worker * run->scratch_bytes);
+    if (heads->parts != NULL)
+        memset(part_of(heads, split, b, kv_head * group, 0), 0,
+               group * job->q_len * job->d_k * attn_dtype_bytes(job->compute));
+    if (heads->grad_distance != NULL)
+        memset(distance_part_of(heads, split, b, kv_head * group), 0, group * diagonals(job) * sizeof(double));
+    for (size_t key0 = split * heads->split_keys; key0 < end; key0 += GRADIENT_KEYS) {
+        gradient_tile_set_keys(&tile, b, kv_head, key0);
+        if (!attend_keys(run, &tile, split, keeps_bias))
+            return;
+    }
+}
+
+/* ---- the pass for a bias that several tasks would add to ---- */
+
+struct range {
+    size_t from, to;
+};
+
+/* Place at of a dimension that is broadcast, or not, stands for these of all. */
+static struct range range_of(size_t step, size_t at, size_t all)
+{
+    return step == 0 ? (struct range){0, all} : (struct range){at, at + 1};
+}
+
+static size_t bias_key_tasks(const struct attn_gradient_heads *heads)
+{
+    return heads->bias_step[3] == 0 ? 1 : blocks(heads->job.kv_len, GRADIENT_KEYS);
+}
+
+static void bias_rows(const struct run *run, struct gradient_tile *tile, struct range of_heads)
+{
+    const struct attn_heads_job *job = &run->heads->job;
+    const size_t group = job->heads / job->kv_heads;
+    size_t first = tile->kv_head * group, end = first + group;
+    first = first < of_heads.from ? of_heads.from : first;
+    end = smaller(end, of_heads.to);
+    for (size_t h = first; h < end; h++)
+        for (size_t row0 = 0; row0 < job->q_len && !is_cancelled(run); row0 += GRADIENT_ROWS)
+            if (gradient_tile_set_rows(tile, h, row0)) {
+                gradient_tile_score(tile);
+                add_bias(tile);
+            }
+}
+
+static void bias_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = &heads->job;
+    const size_t key_tasks = bias_key_tasks(heads), head_place = index / key_tasks % heads->bias_size[1];
+    const size_t group = job->heads / job->kv_heads;
+    const struct range items = range_of(heads->bias_step[0], index / key_tasks / heads->bias_size[1], job->batch);
+    const struct range of_heads = range_of(heads->bias_step[1], head_place, job->heads);
+    const size_t key0 = index % key_tasks * GRADIENT_KEYS;
+    const size_t end = heads->bias_step[3] == 0 ? job->kv_len : smaller(key0 + GRADIENT_KEYS, job->kv_len);
+    struct gradient_tile tile;
+    gradient_tile_lay_out(heads, run->runtime->kernel, &tile, run->scratch + worker * run->scratch_bytes);
+    for (size_t b = items.from; b < items.to; b++)
+        for (size_t kv_head = of_heads.from / group; kv_head * group < of_heads.to; kv_head++)
+            for (size_t key = key0; key < end && !is_cancelled(run); key += GRADIENT_KEYS) {
+                gradient_tile_set_keys(&tile, b, kv_head, key);
+                bias_rows(run, &tile, of_heads);
+            }
+}
+
+/* ---- after: dq, the scale, and what is one vector or number a head ---- */
+
+static bool row_has_keys(const struct attn_gradient_heads *heads, size_t row)
+{
+    const void *lse = heads->lse_keys != NULL ? heads->lse_keys : heads->lse;
+    return attn_number_get(lse, heads->job.compute, row) != -(double)INFINITY;
+}
+
+/* x = scale * the sum of its parts; returns the dot product of the sum and q, the row's gradient of the scale. */
+static double finish_row(const struct attn_gradient_heads *heads, size_t b, size_t h, size_t i)
+{
+    const struct attn_heads_job *job = &heads->job;
+    const attn_dtype compute = job->compute;
+    const size_t q = operand_at(&job->q, b, h, i), row = (b * job->heads + h) * job->q_len + i;
+    const bool has_keys = row_has_keys(heads, row);
+    const size_t to = heads->grad_q.data == NULL ? 0 : operand_at(&heads->grad_q, b, h, i);
+    double product = 0;
+    for (size_t f = 0; f < job->d_k; f++) {
+        double sum = 0;
+        for (size_t s = 0; s < heads->splits; s++)
+            sum += attn_number_get(part_of(heads, s, b, h, i), compute, f);
+        if (has_keys)
+            product += sum * attn_number_get(job->q.data, compute, q + f);
+        if (heads->grad_q.data != NULL)
+            attn_number_put((void *)(uintptr_t)heads->grad_q.data, compute, to + f, job->scale * sum);
+    }
+    return product;
+}
+
+static void finish_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_heads_job *job = &run->heads->job;
+    const size_t across = blocks(job->q_len, ROWS_OF_A_TASK), head = index / across;
+    const size_t first = index % across * ROWS_OF_A_TASK, end = smaller(first + ROWS_OF_A_TASK, job->q_len);
+    double product = 0;
+    for (size_t i = first; i < end && !is_cancelled(run); i++)
+        product += finish_row(run->heads, head / job->heads, head % job->heads, i);
+    run->heads->scale_parts[index] = product;
+}
+
+/* The sink has no value, so the gradient of its weight is 0: dS = p (0 - delta). Rows without keys have nothing to
+ * lose. */
+static void finish_sink(const struct attn_gradient_heads *heads, size_t h)
+{
+    const struct attn_heads_job *job = &heads->job;
+    const attn_dtype compute = job->compute;
+    const double logit = attn_number_get(job->sinks->data, compute, h * (size_t)job->sinks->stride[0]);
+    double sum = 0;
+    for (size_t b = 0; b < job->batch; b++)
+        for (size_t i = 0; i < job->q_len; i++) {
+            const size_t row = (b * job->heads + h) * job->q_len + i;
+            if (row_has_keys(heads, row))
+                sum -= exp(logit - attn_number_get(heads->lse, compute, row)) *
+                       attn_number_get(heads->delta, compute, row);
+        }
+    attn_number_put(heads->grad_sinks, compute, h, sum);
+}
+
+static void finish_head_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = &heads->job;
+    if (heads->grad_sinks != NULL)
+        finish_sink(heads, index);
+    for (size_t b = 0; heads->grad_distance != NULL && b < job->batch; b++)
+        for (size_t n = 0; n < diagonals(job); n++) {
+            double sum = 0;
+            for (size_t s = 0; s < heads->splits; s++)
+                sum += distance_part_of(heads, s, b, index)[n];
+            heads->grad_distance[(b * job->heads + index) * diagonals(job) + n] = sum;
+        }
+}
+
+/* ---- the run ---- */
+
+static bool needs_parts(const struct attn_gradient_heads *heads)
+{
+    return heads->grad_q.data != NULL || heads->grad_scale != NULL;
+}
+
+static size_t query_rows(const struct attn_heads_job *job)
+{
+    return job->batch * job->heads * job->q_len;
+}
+
+static size_t key_rows(const struct attn_heads_job *job)
+{
+    return job->batch * job->kv_heads * job->kv_len;
+}
+
+static size_t parts_count(const struct attn_gradient_heads *heads)
+{
+    return needs_parts(heads) ? heads->splits * query_rows(&heads->job) * heads->job.d_k : 0;
+}
+
+static size_t distance_count(const struct attn_gradient_heads *heads)
+{
+    const struct attn_heads_job *job = &heads->job;
+    return heads->grad_distance != NULL ? heads->splits * job->batch * job->heads * diagonals(job) : 0;
+}
+
+static size_t finish_tasks(const struct attn_heads_job *job)
+{
+    return prepare_tasks_of(job->batch * job->heads, job->q_len);
+}
+
+size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads)
+{
+    struct gradient_tile tile;
+    return gradient_tile_lay_out(heads, NULL, &tile, NULL);
+}
+
+enum { TAKES = 8 };
+
+size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads)
+{
+    struct attn_gradient_heads divided = *heads;
+    choose_splits(&divided);
+    const size_t element = attn_dtype_bytes(heads->job.compute);
+    return query_rows(&heads->job) * (element + 2) + key_rows(&heads->job) * 2 + parts_count(&divided) * element +
+           (finish_tasks(&heads->job) + distance_count(&divided)) * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT;
+}
+
+static bool take_memory(struct run *run, attn_arena *arena)
+{
+    struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = &heads->job;
+    const size_t element = attn_dtype_bytes(job->compute), queries = query_rows(job), keys = key_rows(job);
+    run->scratch_bytes = attn_gradient_heads_scratch_bytes(heads);
+    run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
+    heads->delta = attn_arena_take(arena, queries, element);
+    heads->q_is_odd = attn_arena_take(arena, queries, 1);
+    heads->o_is_odd = attn_arena_take(arena, queries, 1);
+    heads->k_is_odd = attn_arena_take(arena, keys, 1);
+    heads->v_is_odd = attn_arena_take(arena, keys, 1);
+    heads->scale_parts = attn_arena_take(arena, finish_tasks(job), sizeof(double));
+    heads->distance_parts = attn_arena_take(arena, distance_count(heads), sizeof(double));
+    heads->parts = needs_parts(heads) ? attn_arena_take(arena, parts_count(heads), element) : NULL;
+    return run->scratch != NULL && heads->delta != NULL && heads->q_is_odd != NULL && heads->o_is_odd != NULL &&
+           heads->k_is_odd != NULL && heads->v_is_odd != NULL && heads->scale_parts != NULL &&
+           heads->distance_parts != NULL && (heads->parts != NULL || !needs_parts(heads));
+}
+
+/* Tiles that nobody attends to are passed over, so what they would fill is 0 from the start. */
+static void clear_maps(const struct attn_gradient_heads *heads)
+{
+    const struct attn_heads_job *job = &heads->job;
+    const size_t element = attn_dtype_bytes(job->compute), *size = heads->bias_size;
+    if (heads->grad_scores != NULL)
+        memset(heads->grad_scores, 0, job->batch * job->kept_heads * job->kept_queries * job->kept_keys * element);
+    if (heads->grad_bias != NULL)
+        memset(heads->grad_bias, 0, size[0] * size[1] * size[2] * size[3] * element);
+}
+
+attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const attn_runtime *runtime, attn_arena *arena,
+                                    attn_error *err)
+{
+    struct run run = {.heads = heads, .runtime = runtime};
+    const struct attn_heads_job *job = &heads->job;
+    choose_splits(heads);
+    if (!take_memory(&run, arena))
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the gradients of the heads");
+    clear_maps(heads);
+    spread(&run, prepare_tasks_of(job->batch * job->heads, job->q_len), prepare_queries_task);
+    spread(&run, prepare_tasks_of(job->batch * job->kv_heads, job->kv_len), prepare_keys_task);
+    if (!is_cancelled(&run))
+        spread(&run, job->batch * job->kv_heads * heads->splits, keys_task);
+    if (heads->grad_bias != NULL && !bias_is_owned(heads) && !is_cancelled(&run))
+        spread(&run, heads->bias_size[0] * heads->bias_size[1] * bias_key_tasks(heads), bias_task);
+    if (needs_parts(heads) && !is_cancelled(&run))
+        spread(&run, finish_tasks(job), finish_task);
+    if ((heads->grad_sinks != NULL || heads->grad_distance != NULL) && !is_cancelled(&run))
+        spread(&run, job->heads, finish_head_task);
+    if (is_cancelled(&run))
+        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+    double scale = 0;
+    for (size_t t = 0; needs_parts(heads) && t < finish_tasks(job); t++)
+        scale += heads->scale_parts[t];
+    if (heads->grad_scale != NULL)
+        *heads->grad_scale = scale;
+    return ATTN_OK;
+}

@@ -1,0 +1,45 @@
+/*
+ * gradient_heads.h: the backward pass of attention over all batch items and heads.
+ *
+ * A task owns the keys of one split of one key head: it adds up their dk and dv over all queries of the group, and the
+ * part of dq that comes from its keys. The parts of dq are added in the order of the splits, which the shape alone
+ * decides: threads change no bit.
+ */
+#ifndef ATTN_GRADIENT_HEADS_H
+#define ATTN_GRADIENT_HEADS_H
+
+#include "attn/arena.h"
+#include "kernel/kernel.h"
+
+struct attn_gradient_heads {
+    /* Dimensions, operands (the context too), mask, selections, dropout: as the forward pass had them. */
+    struct attn_heads_job job;
+    struct attn_operand grad_context;
+    const void *lse;                            /* (batch, heads, q_len) */
+    struct attn_operand grad_q, grad_k, grad_v; /* written; data NULL: not wanted */
+    void *grad_scores;                          /* a map, by the selections of job; NULL: not wanted */
+    void *grad_bias;                            /* in the shape that was given, row-major; NULL: not wanted */
+    size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
+    double *grad_distance; /* (batch, heads, q_len + kv_len): of biases by distance, as score_bias.h has them, but one
+                              vector for every item; NULL: not wanted */
+    void *grad_sinks;      /* (heads), of the compute type; NULL: not wanted */
+    const void *lse_keys;  /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
+    double *grad_scale;    /* NULL: not wanted */
+    /* Filled in by attn_gradient_heads_run. */
+    void *delta;                                        /* (batch, heads, q_len) */
+    uint8_t *q_is_odd, *k_is_odd, *v_is_odd, *o_is_odd; /* rows that hold a number that is not finite */
+    size_t splits, split_keys;                          /* of the keys of a head */
+    char *parts;                                        /* of dq: (split, batch, heads, q_len, d_k) */
+    double *distance_parts;                             /* of grad_distance: (split, batch, heads, q_len + kv_len) */
+    double *scale_parts;                                /* one for each task that adds the parts up */
+};
+
+/* Arena bytes that attn_gradient_heads_run takes: for each thread, and in all. Operands may be NULL or not. */
+size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads);
+size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads);
+
+/* ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED. */
+ATTN_MUST_CHECK attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const attn_runtime *runtime,
+                                                    attn_arena *arena, attn_error *err);
+
+#endif

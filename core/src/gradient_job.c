@@ -1,0 +1,258 @@
+/* gradient_job.c: what a backward pass will do and take, as far as plan and run must agree on it. */
+#include "gradient_job.h"
+
+#include <assert.h>
+
+#include "gradient_norm.h"
+#include "gradient_projection.h"
+#include "multihead_job.h"
+#include "qk.h"
+#include "score_bias.h"
+
+static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
+                  (int)ATTN_GRADIENT_VALUE == PROJECT_V,
+              "inputs and roles are numbered alike");
+
+const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradient gradient)
+{
+    const attn_inputs *inputs = &request->inputs;
+    const attn_weights *w = &request->weights;
+    switch (gradient) {
+    case ATTN_GRADIENT_QUERY:
+        return inputs->query;
+    case ATTN_GRADIENT_KEY:
+        return inputs->key;
+    case ATTN_GRADIENT_VALUE:
+        return inputs->value;
+    case ATTN_GRADIENT_QUERY_WEIGHT:
+        return w->query.weight;
+    case ATTN_GRADIENT_QUERY_BIAS:
+        return w->query.bias;
+    case ATTN_GRADIENT_KEY_WEIGHT:
+        return w->key.weight;
+    case ATTN_GRADIENT_KEY_BIAS:
+        return w->key.bias;
+    case ATTN_GRADIENT_VALUE_WEIGHT:
+        return w->value.weight;
+    case ATTN_GRADIENT_VALUE_BIAS:
+        return w->value.bias;
+    case ATTN_GRADIENT_QKV_WEIGHT:
+        return w->qkv.weight;
+    case ATTN_GRADIENT_QKV_BIAS:
+        return w->qkv.bias;
+    case ATTN_GRADIENT_OUTPUT_WEIGHT:
+        return w->output.weight;
+    case ATTN_GRADIENT_OUTPUT_BIAS:
+        return w->output.bias;
+    case ATTN_GRADIENT_NORM_WEIGHT:
+        return w->norm.weight;
+    case ATTN_GRADIENT_NORM_BIAS:
+        return w->norm.bias;
+    case ATTN_GRADIENT_MASK_BIAS:
+        return request->masks.bias;
+    case ATTN_GRADIENT_ALIBI:
+        return request->options.alibi_slopes;
+    case ATTN_GRADIENT_RELATIVE_BIAS:
+        return request->options.relative_bias.table;
+    case ATTN_GRADIENT_SINKS:
+        return request->options.sinks;
+    case ATTN_GRADIENT_SCALE:
+    case ATTN_GRADIENT_SCORES:
+    case ATTN_GRADIENT_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+attn_role attn_gradient_owner(const attn_request *request, attn_role role)
+{
+    if (role == PROJECT_V && request->inputs.value != NULL)
+        return PROJECT_V;
+    return role != PROJECT_Q && request->inputs.key != NULL ? PROJECT_K : PROJECT_Q;
+}
+
+attn_gradient attn_gradient_weight_of(const attn_request *request, attn_role role)
+{
+    static const attn_gradient own[] = {
+        [PROJECT_Q] = ATTN_GRADIENT_QUERY_WEIGHT,
+        [PROJECT_K] = ATTN_GRADIENT_KEY_WEIGHT,
+        [PROJECT_V] = ATTN_GRADIENT_VALUE_WEIGHT,
+    };
+    return request->weights.qkv.weight != NULL ? ATTN_GRADIENT_QKV_WEIGHT : own[role];
+}
+
+attn_gradient attn_gradient_bias_of(const attn_request *request, attn_role role)
+{
+    static const attn_gradient own[] = {
+        [PROJECT_Q] = ATTN_GRADIENT_QUERY_BIAS,
+        [PROJECT_K] = ATTN_GRADIENT_KEY_BIAS,
+        [PROJECT_V] = ATTN_GRADIENT_VALUE_BIAS,
+    };
+    return request->weights.qkv.weight != NULL ? ATTN_GRADIENT_QKV_BIAS : own[role];
+}
+
+/* ---- needs ---- */
+
+static bool wants_role_weights(const attn_gradient_plan *plan, const attn_request *request, attn_role role)
+{
+    return attn_gradient_is_wanted(plan, attn_gradient_weight_of(request, role)) ||
+           attn_gradient_is_wanted(plan, attn_gradient_bias_of(request, role));
+}
+
+static bool wants_norm(const attn_gradient_plan *plan)
+{
+    return attn_gradient_is_wanted(plan, ATTN_GRADIENT_NORM_WEIGHT) ||
+           attn_gradient_is_wanted(plan, ATTN_GRADIENT_NORM_BIAS);
+}
+
+static bool wants_distance(const attn_gradient_plan *plan)
+{
+    return attn_gradient_is_wanted(plan, ATTN_GRADIENT_ALIBI) ||
+           attn_gradient_is_wanted(plan, ATTN_GRADIENT_RELATIVE_BIAS);
+}
+
+static size_t numbers_of_role(const attn_dims *d, int role)
+{
+    if (role == PROJECT_Q)
+        return d->batch * d->q_len * d->heads * d->d_k;
+    return d->batch * d->kv_len * d->kv_heads * (role == PROJECT_K ? d->d_k : d->d_v);
+}
+
+static size_t numbers_of_input(const attn_dims *d, int input)
+{
+    if (input == PROJECT_Q)
+        return d->batch * d->q_len * d->d_query;
+    return d->batch * d->kv_len * (input == PROJECT_K ? d->d_key : d->d_value);
+}
+
+/* Gradients of the inputs are their own buffers, where there is one and it is to hold no more than one role. */
+static void size_roles(const attn_gradient_plan *plan, const attn_request *request, struct attn_gradient_needs *needs)
+{
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
+        const attn_role owner = attn_gradient_owner(request, (attn_role)role);
+        if (needs->role[role] && (request->is_layer || (int)owner != role))
+            needs->grad_role[role] = numbers_of_role(&plan->forward.dims, role);
+        if (needs->input[role] && request->is_layer && !attn_gradient_is_wanted(plan, (attn_gradient)role))
+            needs->grad_input[role] = numbers_of_input(&plan->forward.dims, role);
+    }
+}
+
+static void need_roles(const attn_gradient_plan *plan, const attn_request *request, struct attn_gradient_needs *needs)
+{
+    const bool through_pre_norm = attn_is_pre_normed(&request->options) && wants_norm(plan);
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
+        const attn_role owner = attn_gradient_owner(request, (attn_role)role);
+        needs->input[owner] =
+            attn_gradient_is_wanted(plan, (attn_gradient)owner) || (owner == PROJECT_Q && through_pre_norm);
+        needs->role[role] =
+            needs->input[owner] || (request->is_layer && wants_role_weights(plan, request, (attn_role)role));
+        needs->heads = needs->heads || needs->role[role];
+    }
+    needs->heads = needs->heads || attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) || wants_distance(plan) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SINKS) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES);
+}
+
+struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan, const attn_request *request)
+{
+    const attn_options *options = &request->options;
+    const attn_dims *d = &plan->forward.dims;
+    const size_t tokens = d->batch * d->q_len, outputs = tokens * d->d_out;
+    const bool pre = attn_is_pre_normed(options), post = options->norm != ATTN_NORM_NONE && !pre;
+    const bool drops = options->dropout > 0 && options->dropout_residual;
+    struct attn_gradient_needs needs = {.live = d->batch * (d->q_len > d->kv_len ? d->q_len : d->kv_len)};
+    need_roles(plan, request, &needs);
+    size_roles(plan, request, &needs);
+    needs.output = attn_gradient_is_wanted(plan, ATTN_GRADIENT_OUTPUT_WEIGHT) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_OUTPUT_BIAS);
+    needs.normed = pre ? tokens * d->d_query : 0;
+    needs.summed = post && drops && !options->residual ? outputs : 0;
+    needs.grad_summed = post ? outputs : 0;
+    needs.grad_projected = drops ? outputs : 0;
+    if (request->weights.output.weight != NULL && needs.heads)
+        needs.grad_context = tokens * d->heads * d->d_v;
+    needs.distance_bias = attn_distance_bias_count(options, &plan->forward.mask);
+    needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;
+    if (pre || post)
+        needs.partials = attn_gradient_norm_partials(tokens) * 2 * (pre ? d->d_query : d->d_out);
+    return needs;
+}
+
+/* ---- the heads ---- */
+
+/* The shape of the bias with 1 in front, and the steps of its gradient: 0 where one number stands for many. */
+static void describe_bias(const attn_request *request, struct attn_gradient_heads *heads)
+{
+    const attn_tensor *bias = request->masks.bias;
+    const struct attn_heads_job *job = &heads->job;
+    const size_t full[4] = {job->batch, job->heads, job->q_len, job->kv_len};
+    size_t step = 1;
+    for (int axis = 3; axis >= 0; axis--) {
+        const int own = axis - (4 - bias->rank);
+        heads->bias_size[axis] = own < 0 ? 1 : bias->shape[own];
+        heads->bias_step[axis] = heads->bias_size[axis] == full[axis] && full[axis] != 1 ? step : 0;
+        step *= heads->bias_size[axis];
+    }
+}
+
+struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan, const attn_request *request)
+{
+    void *mark = (void *)(uintptr_t)plan; /* anything but NULL */
+    const struct attn_gradient_needs needs = attn_gradient_needs_of(plan, request);
+    struct attn_gradient_heads heads = {.job = attn_describe_job(&plan->forward, request)};
+    heads.grad_q.data = needs.role[PROJECT_Q] ? mark : NULL;
+    heads.grad_k.data = needs.role[PROJECT_K] ? mark : NULL;
+    heads.grad_v.data = needs.role[PROJECT_V] ? mark : NULL;
+    heads.grad_scores = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES) ? mark : NULL;
+    heads.grad_distance = wants_distance(plan) ? mark : NULL;
+    heads.grad_sinks = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SINKS) ? mark : NULL;
+    heads.grad_scale = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) ? mark : NULL;
+    if (attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS)) {
+        heads.grad_bias = mark;
+        describe_bias(request, &heads);
+    }
+    return heads;
+}
+
+/* ---- bytes ---- */
+
+enum { TAKES_MAX = 64 }; /* blocks that the backward pass takes from the arena, at the most */
+
+/* What the forward pass takes beyond the steps that the caller wants. */
+static size_t forward_working_bytes(const attn_gradient_plan *plan)
+{
+    const attn_plan *forward = &plan->forward;
+    size_t bytes = attn_plan_bytes(forward, 0);
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        bytes -= plan->want >> step & 1 ? forward->step_bytes[step] : 0;
+    return bytes;
+}
+
+void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
+{
+    const struct attn_gradient_needs needs = attn_gradient_needs_of(plan, request);
+    const struct attn_gradient_heads heads = attn_gradient_describe_heads(plan, request);
+    const attn_dims *d = &plan->forward.dims;
+    const size_t element = attn_dtype_bytes(plan->forward.compute);
+    size_t numbers = needs.normed + needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
+                     needs.grad_context;
+    size_t gradients = 0, steps = 0;
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
+        numbers += needs.grad_role[role] + needs.grad_input[role];
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
+        gradients += attn_gradient_is_wanted(plan, (attn_gradient)gradient) ? plan->gradient_bytes[gradient] : 0;
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        steps += plan->want >> step & 1 ? plan->forward.step_bytes[step] : 0;
+    plan->result_bytes = gradients + steps;
+    plan->scratch_bytes = plan->forward.scratch_bytes + attn_gradient_projection_scratch_bytes(plan->forward.compute);
+    plan->working_bytes = forward_working_bytes(plan) + numbers * element + 4 * needs.live +
+                          (needs.partials + needs.grad_distance) * sizeof(double) +
+                          (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
+    if (needs.heads) {
+        plan->scratch_bytes += attn_gradient_heads_scratch_bytes(&heads);
+        plan->working_bytes += attn_gradient_heads_shared_bytes(&heads);
+        plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
+        plan->working_bytes += attn_qk_bytes(&plan->forward, request);
+    }
+}

@@ -1,0 +1,114 @@
+/* gradient_norm.c: the backward pass of LayerNorm and RMSNorm, in double, row by row. */
+#include "gradient_norm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "number.h"
+
+enum { LEAST_ROWS = 64, PARTIALS_MAX = 64 };
+
+/* Rows of a task: by their number alone, because sums are taken per task. */
+static size_t rows_of_a_task(size_t rows)
+{
+    const size_t share = (rows + PARTIALS_MAX - 1) / PARTIALS_MAX;
+    return share < LEAST_ROWS ? LEAST_ROWS : share;
+}
+
+size_t attn_gradient_norm_partials(size_t rows)
+{
+    return (rows + rows_of_a_task(rows) - 1) / rows_of_a_task(rows);
+}
+
+/* What a row's gradient needs to know of the whole row. */
+struct row {
+    size_t at;
+    double centre, factor, mean_dz, mean_dz_z;
+};
+
+static double x_of(const struct attn_gradient_norm *norm, size_t at)
+{
+    return attn_number_get(norm->x, norm->compute, at);
+}
+
+static double dz_of(const struct attn_gradient_norm *norm, size_t at, size_t f)
+{
+    const double gain = norm->gain == NULL ? 1 : attn_number_get(norm->gain, norm->compute, f);
+    return attn_number_get(norm->grad_y, norm->compute, at + f) * gain;
+}
+
+static struct row measure(const struct attn_gradient_norm *norm, size_t at)
+{
+    const double d = (double)norm->d;
+    struct row row = {.at = at};
+    double sum = 0, squares = 0, dz = 0, dz_z = 0;
+    for (size_t f = 0; f < norm->d; f++)
+        sum += x_of(norm, at + f);
+    row.centre = norm->type == ATTN_NORM_LAYER ? sum / d : 0;
+    for (size_t f = 0; f < norm->d; f++) {
+        const double x = x_of(norm, at + f) - row.centre;
+        squares += x * x;
+        dz += dz_of(norm, at, f);
+        dz_z += dz_of(norm, at, f) * x;
+    }
+    row.factor = 1 / sqrt(squares / d + norm->eps);
+    row.mean_dz = norm->type == ATTN_NORM_LAYER ? dz / d : 0;
+    row.mean_dz_z = dz_z * row.factor / d;
+    return row;
+}
+
+static bool is_zero(const struct attn_gradient_norm *norm, size_t at)
+{
+    for (size_t f = 0; f < norm->d; f++)
+        if (attn_number_get(norm->grad_y, norm->compute, at + f) != 0)
+            return false;
+    return true;
+}
+
+static void differentiate_row(const struct attn_gradient_norm *norm, size_t at, double *gain, double *shift)
+{
+    const struct row row = measure(norm, at);
+    for (size_t f = 0; f < norm->d; f++) {
+        const double z = (x_of(norm, at + f) - row.centre) * row.factor, dz = dz_of(norm, at, f);
+        const double dy = attn_number_get(norm->grad_y, norm->compute, at + f);
+        gain[f] += dy * z;
+        shift[f] += dy;
+        if (norm->grad_x != NULL)
+            attn_number_put(norm->grad_x, norm->compute, at + f, row.factor * (dz - row.mean_dz - z * row.mean_dz_z));
+    }
+}
+
+static void norm_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct attn_gradient_norm *norm = argument;
+    const size_t each = rows_of_a_task(norm->rows), first = index * each, d = norm->d;
+    const size_t end = first + each < norm->rows ? first + each : norm->rows;
+    double *gain = norm->partial + index * 2 * d, *shift = gain + d;
+    memset(gain, 0, 2 * d * sizeof *gain);
+    for (size_t r = first; r < end; r++)
+        if (!is_zero(norm, r * d))
+            differentiate_row(norm, r * d, gain, shift);
+        else if (norm->grad_x != NULL)
+            memset((char *)norm->grad_x + r * d * attn_dtype_bytes(norm->compute), 0,
+                   d * attn_dtype_bytes(norm->compute));
+}
+
+void attn_gradient_norm_run(const struct attn_gradient_norm *norm, const attn_runtime *runtime)
+{
+    struct attn_gradient_norm shared = *norm;
+    const size_t tasks = attn_gradient_norm_partials(norm->rows), d = norm->d;
+    if (tasks > 0)
+        runtime->run(runtime->context, tasks, norm_task, &shared);
+    for (size_t f = 0; f < d; f++) {
+        double gain = 0, shift = 0;
+        for (size_t t = 0; t < tasks; t++) {
+            gain += norm->partial[t * 2 * d + f];
+            shift += norm->partial[t * 2 * d + d + f];
+        }
+        if (norm->grad_gain != NULL)
+            attn_number_put(norm->grad_gain, norm->compute, f, gain);
+        if (norm->grad_shift != NULL)
+            attn_number_put(norm->grad_shift, norm->compute, f, shift);
+    }
+}

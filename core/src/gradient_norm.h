@@ -1,0 +1,30 @@
+/*
+ * gradient_norm.h: the backward pass of the normalisation of token vectors.
+ *
+ *     z = (x - centre) r, y = z gain + shift, r = 1 / sqrt(… + eps)        for each row, as norm.h has them
+ *     dz = dy gain        dgain = sum dy z        dshift = sum dy
+ *     dx = r (dz - mean(dz) - z mean(dz z))       without mean(dz) for RMSNorm
+ */
+#ifndef ATTN_GRADIENT_NORM_H
+#define ATTN_GRADIENT_NORM_H
+
+#include "attn/runtime.h"
+#include "norm.h"
+
+struct attn_gradient_norm {
+    attn_norm_type type;
+    attn_dtype compute;
+    double eps;
+    size_t rows, d;
+    const void *x, *gain; /* gain NULL: 1 */
+    const void *grad_y;
+    void *grad_x;                 /* may be grad_y; NULL: not wanted */
+    void *grad_gain, *grad_shift; /* d numbers each; NULL: not wanted */
+    double *partial;              /* attn_gradient_norm_partials(rows) times 2 d numbers */
+};
+
+size_t attn_gradient_norm_partials(size_t rows);
+/* A row of grad_y that is all 0 gives 0 and adds nothing, whatever its x. */
+void attn_gradient_norm_run(const struct attn_gradient_norm *norm, const attn_runtime *runtime);
+
+#endif

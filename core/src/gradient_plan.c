@@ -1,0 +1,198 @@
+/* gradient_plan.c: a request for gradients checked and weighed. */
+#include <string.h>
+
+#include "gradient_job.h"
+#include "gradient_tile.h"
+#include "multihead_job.h"
+
+static const char *const names[] = {
+#define GRADIENT_NAME(code, name) name,
+    ATTN_GRADIENT_LIST(GRADIENT_NAME)
+#undef GRADIENT_NAME
+};
+
+const char *attn_gradient_name(attn_gradient gradient)
+{
+    return names[gradient];
+}
+
+attn_gradient attn_gradient_from_name(const char *name)
+{
+    int gradient = 0;
+    while (gradient < ATTN_GRADIENT_COUNT && strcmp(names[gradient], name) != 0)
+        gradient++;
+    return (attn_gradient)gradient;
+}
+
+/* ---- what is wanted ---- */
+
+static uint32_t all_given(const attn_request *request)
+{
+    uint32_t of = request->options.has_scale ? (uint32_t)1 << ATTN_GRADIENT_SCALE : 0;
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
+        if (attn_gradient_subject(request, (attn_gradient)gradient) != NULL)
+            of |= (uint32_t)1 << gradient;
+    return of;
+}
+
+/* What stands in for an input that was not given. */
+static const char *stand_in(const attn_request *request, attn_gradient gradient)
+{
+    if (gradient != ATTN_GRADIENT_KEY && gradient != ATTN_GRADIENT_VALUE)
+        return "";
+    return attn_gradient_owner(request, (attn_role)gradient) == PROJECT_K
+               ? ": it is inputs.key, whose gradient holds both"
+               : ": it is inputs.query, whose gradient holds both";
+}
+
+static attn_status check_wanted(const attn_request *request, uint32_t of, attn_error *err)
+{
+    const uint32_t needs_no_tensor = (uint32_t)1 << ATTN_GRADIENT_SCALE | (uint32_t)1 << ATTN_GRADIENT_SCORES;
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
+        if ((of & ~needs_no_tensor) >> gradient & 1 && attn_gradient_subject(request, (attn_gradient)gradient) == NULL)
+            return attn_fail(err, ATTN_ERR_FIELD, "/options/return",
+                             "the gradient of %s is wanted, which was not given%s", names[gradient],
+                             stand_in(request, (attn_gradient)gradient));
+    return ATTN_OK;
+}
+
+static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor *output, attn_error *err)
+{
+    static const char *const field = "/inputs/grad_output";
+    char expected[64], received[64];
+    if (grad == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field,
+                         "inputs.grad_output is missing: the gradient with respect to the output, in its shape");
+    if (grad->dtype != output->dtype)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "grad_output must be %s, got %s", attn_dtype_name(output->dtype),
+                         attn_dtype_name(grad->dtype));
+    bool fits = grad->rank == output->rank;
+    for (int axis = 0; fits && axis < grad->rank; axis++)
+        fits = grad->shape[axis] == output->shape[axis];
+    if (!fits) {
+        attn_shape_text(expected, sizeof expected, output->rank, output->shape);
+        attn_shape_text(received, sizeof received, grad->rank, grad->shape);
+        attn_status status =
+            attn_fail(err, ATTN_ERR_SHAPE, field, "grad_output has shape %s, the output has %s", received, expected);
+        if (err != NULL)
+            attn_expect(err, expected, received);
+        return status;
+    }
+    if (!attn_tensor_is_contiguous(grad))
+        return attn_fail(err, ATTN_ERR_FIELD, field, "grad_output must be row-major without gaps");
+    return ATTN_OK;
+}
+
+static attn_status check_supported(const attn_request *request, attn_error *err)
+{
+    const struct {
+        bool is_given;
+        const char *field;
+    } others[] = {
+        {request->inputs.past_key != NULL, "/inputs/past_key"},
+        {request->options.qk_norm != ATTN_NORM_NONE, "/options/qk_norm"},
+        {request->options.mechanism.type != ATTN_SOFTMAX, "/options/mechanism"},
+        {request->weights.gate.weight != NULL, "/weights/gate"},
+    };
+    for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+        if (others[o].is_given)
+            return attn_fail(err, ATTN_ERR_FIELD, others[o].field, "%s has no gradient here yet",
+                             strrchr(others[o].field, '/') + 1);
+    return ATTN_OK;
+}
+
+/* ---- shapes and weights ---- */
+
+/* What the backward pass reads of the forward pass, beside what the caller wants of it. */
+static uint32_t steps_to_keep(const attn_request *request)
+{
+    uint32_t want = (uint32_t)1 << ATTN_STEP_LSE | (uint32_t)1 << ATTN_STEP_CONTEXT;
+    if (request->weights.output.weight != NULL)
+        want |= (uint32_t)1 << ATTN_STEP_PROJECTED;
+    if (request->options.sinks != NULL)
+        want |= (uint32_t)1 << ATTN_STEP_LSE_KEYS;
+    if (request->options.residual)
+        want |= (uint32_t)1 << ATTN_STEP_RESIDUAL;
+    return want;
+}
+
+static attn_status shape_gradients(attn_gradient_plan *plan, const attn_request *request, attn_error *err)
+{
+    const attn_plan *forward = &plan->forward;
+    const size_t map[4] = {forward->dims.batch, forward->selected_heads, forward->selected_queries,
+                           forward->selected_keys};
+    plan->gradient[ATTN_GRADIENT_SCALE] = attn_tensor_view(NULL, forward->compute, 0, NULL);
+    plan->gradient[ATTN_GRADIENT_SCORES] = attn_tensor_view(NULL, forward->compute, 4, map);
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
+        const attn_tensor *subject = attn_gradient_subject(request, (attn_gradient)gradient);
+        attn_tensor *own = &plan->gradient[gradient];
+        if (subject != NULL)
+            *own = attn_tensor_view(NULL, forward->compute, subject->rank, subject->shape);
+        double bytes = (double)attn_dtype_bytes(forward->compute);
+        for (int axis = 0; axis < own->rank; axis++)
+            bytes *= (double)own->shape[axis];
+        if (attn_gradient_is_wanted(plan, (attn_gradient)gradient) && bytes > (double)((size_t)1 << 52))
+            return attn_fail(err, ATTN_ERR_TOO_LARGE, "/options/return", "\"%s\" would take %.3g bytes",
+                             names[gradient], bytes);
+        plan->gradient_bytes[gradient] = bytes > (double)((size_t)1 << 52) ? 0 : (size_t)bytes;
+    }
+    return ATTN_OK;
+}
+
+/* The spans are followed tile by tile: a row computes up to two tiles of keys that it may not see. */
+static double pairs_of_tiles(const attn_plan *forward)
+{
+    const attn_dims *d = &forward->dims;
+    const double rows = (double)d->batch * (double)d->heads * (double)d->q_len, all = rows * (double)d->kv_len;
+    const double pairs = forward->pairs + rows * 2 * GRADIENT_KEYS;
+    return pairs < all ? pairs : all;
+}
+
+/* Five products for the forward pass's two; each product of a layer becomes three. */
+static void weigh_work(attn_gradient_plan *plan)
+{
+    const attn_plan *forward = &plan->forward;
+    const attn_dims *d = &forward->dims;
+    const double pairs = pairs_of_tiles(forward), d_k = (double)d->d_k, d_v = (double)d->d_v;
+    const double precision = forward->compute == ATTN_F64 ? 2 : 1;
+    double attention = pairs * (2 * (3 * d_k + 2 * d_v) + 20);
+    if (attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS))
+        attention += pairs * 2 * (d_k + d_v);
+    plan->flops = forward->flops;
+    plan->flops.attention += attention;
+    plan->flops.projections *= 3;
+    plan->flops.output_projection *= 3;
+    plan->flops.rest *= 4;
+    plan->total_flops =
+        plan->flops.projections + plan->flops.attention + plan->flops.output_projection + plan->flops.rest;
+    const double beyond = forward->time_flops / precision - forward->total_flops;
+    const double of_a_pair = forward->pairs > 0 ? beyond / forward->pairs : 0;
+    plan->time_flops = precision * (plan->total_flops + beyond + 2 * pairs * of_a_pair);
+}
+
+attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan, attn_error *err)
+{
+    attn_request forward = *request->request;
+    *plan = (attn_gradient_plan){.want = forward.options.want};
+    forward.options.want |= steps_to_keep(&forward);
+    attn_status status = check_supported(&forward, err);
+    if (status == ATTN_OK)
+        status = attn_plan_make(&forward, &plan->forward, err);
+    if (status == ATTN_OK)
+        status = check_wanted(&forward, request->of, err);
+    if (status == ATTN_OK)
+        status = check_grad_output(request->grad_output, &plan->forward.step[ATTN_STEP_OUTPUT], err);
+    plan->of = request->of != 0 ? request->of : all_given(&forward);
+    if (status == ATTN_OK)
+        status = shape_gradients(plan, &forward, err);
+    if (status != ATTN_OK)
+        return status;
+    weigh_work(plan);
+    attn_gradient_weigh(plan, &forward);
+    return ATTN_OK;
+}
+
+size_t attn_gradient_plan_bytes(const attn_gradient_plan *plan, size_t threads)
+{
+    return plan->result_bytes + plan->working_bytes + threads * plan->scratch_bytes;
+}

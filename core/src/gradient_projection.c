@@ -1,0 +1,212 @@
+/* gradient_projection.c: the backward pass of y = x W + b. */
+#include "gradient_projection.h"
+
+#include <string.h>
+
+#include "blas.h"
+#include "number.h"
+
+enum {
+    /* Blocks of a product: by shape alone, and those of dx never across batch items. */
+    BLOCK = 128,
+    WIDE = 256,
+    TOKENS = 512, /* of x and dy that are multiplied at a time for a weight */
+    INNER = 4096, /* so that cancelling is noticed */
+};
+
+struct run {
+    const struct attn_gradient_projection *projections;
+    size_t count;
+    attn_dtype compute;
+    size_t element;
+    size_t batch, len, inner;
+    char *to, *scratch;
+    const attn_runtime *runtime;
+};
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t blocks(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static bool is_cancelled(const struct run *run)
+{
+    const attn_runtime *runtime = run->runtime;
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+static void spread(struct run *run, size_t tasks, attn_task *task)
+{
+    if (tasks > 0)
+        run->runtime->run(run->runtime->context, tasks, task, run);
+}
+
+static size_t width_of(const struct attn_gradient_projection *p)
+{
+    return p->slices.slices * p->slices.columns;
+}
+
+size_t attn_gradient_projection_scratch_bytes(attn_dtype compute)
+{
+    return (size_t)TOKENS * BLOCK * attn_dtype_bytes(compute);
+}
+
+void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, const char *grad_y, uint8_t *is_live)
+{
+    for (size_t r = 0; r < rows; r++) {
+        bool live = false;
+        for (size_t f = 0; f < width && !live; f++)
+            live = attn_number_get(grad_y, compute, r * width + f) != 0;
+        is_live[r] = live;
+    }
+}
+
+/* ---- dx ---- */
+
+/* What slice s gives to rows row … of batch item b and features feature … of dx. */
+static void add_slice(const struct run *run, const struct attn_gradient_projection *p, size_t s, size_t row,
+                      size_t rows, size_t feature, size_t features)
+{
+    const attn_projection *w = &p->slices;
+    const bool in_out = p->layout == ATTN_LAYOUT_IN_OUT;
+    const size_t width = width_of(p), element = run->element;
+    for (size_t c = 0; c < w->columns && !is_cancelled(run); c += INNER) {
+        const size_t at = w->first + s * w->step + (in_out ? feature * w->w_stride + c : c * w->w_stride + feature);
+        attn_blas_multiply_add(run->compute, rows, features, smaller(w->columns - c, INNER),
+                               p->grad_y + (row * width + s * w->columns + c) * element, width,
+                               (const char *)w->linear->weight->data + at * element, w->w_stride,
+                               in_out ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT,
+                               run->to + (row * run->inner + feature) * element, run->inner);
+    }
+}
+
+static void input_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const size_t across = blocks(run->inner, WIDE), down = blocks(run->len, BLOCK);
+    const size_t feature = index % across * WIDE, features = smaller(run->inner - feature, WIDE);
+    const size_t of_item = index / across % down * BLOCK, rows = smaller(run->len - of_item, BLOCK);
+    const size_t row = index / across / down * run->len + of_item;
+    for (size_t r = row; r < row + rows; r++)
+        memset(run->to + (r * run->inner + feature) * run->element, 0, features * run->element);
+    for (size_t p = 0; p < run->count; p++)
+        for (size_t s = 0; s < run->projections[p].slices.slices; s++)
+            add_slice(run, &run->projections[p], s, row, rows, feature, features);
+}
+
+void attn_gradient_of_input(const struct attn_gradient_projection *projections, size_t count, attn_dtype compute,
+                            size_t batch, size_t len, size_t inner, char *grad_x, const attn_runtime *runtime)
+{
+    struct run run = {.projections = projections,
+                      .count = count,
+                      .compute = compute,
+                      .element = attn_dtype_bytes(compute),
+                      .batch = batch,
+                      .len = len,
+                      .inner = inner,
+                      .to = grad_x,
+                      .runtime = runtime};
+    spread(&run, batch * blocks(len, BLOCK) * blocks(inner, WIDE), input_task);
+}
+
+/* ---- dW ---- */
+
+/* Tokens first … of features feature …: as they lie, or copied with zeros for those that add nothing. */
+static const char *live_tokens(const struct run *run, size_t first, size_t count, size_t feature, size_t features,
+                               char *copy, size_t *stride)
+{
+    const struct attn_gradient_projection *p = run->projections;
+    const size_t inner = p->slices.inner, element = run->element;
+    const char *x = p->x + (first * inner + feature) * element;
+    *stride = inner;
+    if (memchr(p->is_live + first, 0, count) == NULL)
+        return x;
+    for (size_t r = 0; r < count; r++)
+        if (p->is_live[first + r])
+            memcpy(copy + r * features * element, x + r * inner * element, features * element);
+        else
+            memset(copy + r * features * element, 0, features * element);
+    *stride = features;
+    return copy;
+}
+
+static void weight_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct attn_gradient_projection *p = run->projections;
+    const attn_projection *w = &p->slices;
+    const bool in_out = p->layout == ATTN_LAYOUT_IN_OUT;
+    const size_t across = blocks(w->columns, WIDE), down = blocks(w->inner, BLOCK), element = run->element;
+    const size_t column = index % across * WIDE, columns = smaller(w->columns - column, WIDE);
+    const size_t feature = index / across % down * BLOCK, features = smaller(w->inner - feature, BLOCK);
+    const size_t s = index / across / down, width = width_of(p), tokens = p->batch * p->len;
+    const size_t at =
+        w->first + s * w->step + (in_out ? feature * w->w_stride + column : column * w->w_stride + feature);
+    char *to = run->to + at * element;
+    for (size_t r = 0; r < (in_out ? features : columns); r++)
+        memset(to + r * w->w_stride * element, 0, (in_out ? columns : features) * element);
+    char *copy = run->scratch + worker * attn_gradient_projection_scratch_bytes(run->compute);
+    for (size_t first = 0; first < tokens && !is_cancelled(run); first += TOKENS) {
+        const size_t count = smaller(tokens - first, TOKENS);
+        const char *y = p->grad_y + (first * width + s * w->columns + column) * element;
+        size_t stride;
+        const char *x = live_tokens(run, first, count, feature, features, copy, &stride);
+        if (in_out)
+            attn_blas_multiply_add_transposed(run->compute, features, columns, count, x, stride, y, width, to,
+                                              w->w_stride);
+        else
+            attn_blas_multiply_add_transposed(run->compute, columns, features, count, y, width, x, stride, to,
+                                              w->w_stride);
+    }
+}
+
+void attn_gradient_of_weight(const struct attn_gradient_projection *projection, attn_dtype compute, char *grad_w,
+                             char *scratch, const attn_runtime *runtime)
+{
+    const attn_projection *w = &projection->slices;
+    struct run run = {.projections = projection,
+                      .count = 1,
+                      .compute = compute,
+                      .element = attn_dtype_bytes(compute),
+                      .to = grad_w,
+                      .scratch = scratch,
+                      .runtime = runtime};
+    spread(&run, w->slices * blocks(w->inner, BLOCK) * blocks(w->columns, WIDE), weight_task);
+}
+
+/* ---- db ---- */
+
+static void bias_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_gradient_projection *p = run->projections;
+    const attn_projection *w = &p->slices;
+    const size_t across = blocks(w->columns, WIDE), s = index / across, first = index % across * WIDE;
+    const size_t columns = smaller(w->columns - first, WIDE), width = width_of(p), tokens = p->batch * p->len;
+    double sum[WIDE] = {0};
+    for (size_t r = 0; r < tokens; r++)
+        for (size_t c = 0; c < columns; c++)
+            sum[c] += attn_number_get(p->grad_y, run->compute, r * width + s * w->columns + first + c);
+    for (size_t c = 0; c < columns; c++)
+        attn_number_put(run->to, run->compute, w->bias_first + s * w->bias_step + first + c, sum[c]);
+}
+
+void attn_gradient_of_bias(const struct attn_gradient_projection *projection, attn_dtype compute, char *grad_b,
+                           const attn_runtime *runtime)
+{
+    const attn_projection *w = &projection->slices;
+    struct run run = {.projections = projection,
+                      .count = 1,
+                      .compute = compute,
+                      .element = attn_dtype_bytes(compute),
+                      .to = grad_b,
+                      .runtime = runtime};
+    spread(&run, w->slices * blocks(w->columns, WIDE), bias_task);
+}

@@ -1,0 +1,36 @@
+/*
+ * gradient_projection.h: the backward pass of y = x W + b, for separate, per-head and fused weights.
+ *
+ *     dx = dy W^T        dW = x^T dy        db = the sum of dy over all tokens
+ */
+#ifndef ATTN_GRADIENT_PROJECTION_H
+#define ATTN_GRADIENT_PROJECTION_H
+
+#include "attn/runtime.h"
+#include "projection.h"
+
+/* One projection, with what went in and the gradient of what came out. */
+struct attn_gradient_projection {
+    attn_projection slices;
+    attn_layout layout;
+    size_t batch, len;
+    const char *x;          /* (batch, len, slices.inner) */
+    const char *grad_y;     /* (batch, len, slices.slices * slices.columns) */
+    const uint8_t *is_live; /* (batch, len): 0 where all of grad_y is 0, so that x adds nothing, whatever it is */
+};
+
+/* Bytes of the memory that attn_gradient_of_weight wants for each thread. */
+size_t attn_gradient_projection_scratch_bytes(attn_dtype compute);
+
+/* Which rows of width numbers have any that is not 0. */
+void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, const char *grad_y, uint8_t *is_live);
+/* grad_x (batch, len, inner) = the sum over count projections of the same tokens. May be called with count 0. */
+void attn_gradient_of_input(const struct attn_gradient_projection *projections, size_t count, attn_dtype compute,
+                            size_t batch, size_t len, size_t inner, char *grad_x, const attn_runtime *runtime);
+/* The part of the gradient of the weight (with its whole shape) that belongs to the slices. */
+void attn_gradient_of_weight(const struct attn_gradient_projection *projection, attn_dtype compute, char *grad_w,
+                             char *scratch, const attn_runtime *runtime);
+void attn_gradient_of_bias(const struct attn_gradient_projection *projection, attn_dtype compute, char *grad_b,
+                           const attn_runtime *runtime);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * gradient_tile.h: one tile of the backward pass: some queries of a head by some keys.
+ *
+ * Products come from the BLAS, what lies between them from the kernel. A row of q, k, v or dO that holds a number that
+ * is not finite is odd: it stands as zeros in the products, where 0 times it would be NaN for others too, and what it
+ * gives to the pairs that the mask allows is added one by one.
+ */
+#ifndef ATTN_GRADIENT_TILE_H
+#define ATTN_GRADIENT_TILE_H
+
+#include "gradient_heads.h"
+
+enum {
+    GRADIENT_ROWS = 128, /* queries and keys of a tile: sums are taken per tile, so these are part of the bits */
+    GRADIENT_KEYS = 256,
+    GRADIENT_STRIDE = GRADIENT_KEYS + 16, /* of its rows: not a power of two, to spread over the cache's sets */
+};
+
+/* Rows of an operand, ready for a product. */
+struct gradient_rows {
+    const char *data;
+    size_t stride;
+    const char *original; /* odd rows as they are */
+    size_t original_stride;
+    const uint8_t *is_odd; /* NULL: none is */
+};
+
+struct gradient_tile {
+    const struct attn_gradient_heads *heads;
+    const attn_kernel *kernel;
+    size_t b, h, kv_head;
+    size_t row0, rows, key0, keys;
+    struct gradient_rows q, k, v, o; /* o: of the gradient of the context */
+    const uint8_t *allow;            /* (rows, GRADIENT_STRIDE); NULL: every pair is allowed */
+    /* scratch */
+    char *x, *g, *masked; /* (rows, GRADIENT_STRIDE); masked NULL: the same as g */
+    char *q_copy, *k_copy, *v_copy, *o_copy;
+    char *grad_k, *grad_v; /* of the tile's keys */
+    char *added;
+    uint8_t *allow_copy, *keep;
+};
+
+/* Hands out scratch memory; with memory NULL only measures. Returns the bytes. */
+size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn_kernel *kernel,
+                             struct gradient_tile *tile, char *memory);
+/* The tile's keys: key0 … of a key head. */
+void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head, size_t key0);
+/* And its queries. false: no pair is allowed, there is nothing to compute. */
+bool gradient_tile_set_rows(struct gradient_tile *tile, size_t h, size_t row0);
+/* x: the weights after dropout; g: the gradient of scale q·k; masked: that of the masked score. */
+void gradient_tile_score(struct gradient_tile *tile);
+/* grad_k and grad_v += what the tile gives, and part (its rows of d_k numbers) likewise. NULL: not wanted. */
+void gradient_tile_multiply(const struct gradient_tile *tile, char *part);
+
+#endif

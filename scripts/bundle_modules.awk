@@ -1,0 +1,59 @@
+# bundle_modules.awk: a module and all it imports, as one module: awk -v main=main.js -v folder=server/web -f …
+#
+# Each module comes after those it imports. All of them then share one scope: what they declare at top level has to
+# differ in name, which the JavaScript engine checks. Imports are of "./name.js", by name and without "as". Lines that
+# are only comment stay in the source.
+function fail(message) {
+    print "bundle_modules.awk: " message > "/dev/stderr"
+    failed = 1
+    exit 1
+}
+
+function imported_file(line) {
+    if (!match(line, /from "\.\/[a-z_]+\.js";$/))
+        fail("not an import of \"./name.js\": " line)
+    return substr(line, RSTART + 8, RLENGTH - 10)
+}
+
+# A statement of import may run over several lines; it ends where it says from what.
+function read_module(file,    path, line, statement, in_comment) {
+    path = folder "/" file
+    count[file] = imports[file] = 0
+    while ((status = (getline line < path)) > 0) {
+        if (statement == "" && line ~ /^import /)
+            statement = " "
+        if (statement != "") {
+            statement = statement line
+            if (line ~ /;$/) {
+                import_of[file, ++imports[file]] = imported_file(statement)
+                statement = ""
+            }
+            continue
+        }
+        if (line ~ /^[ \t]*\/\*\*/)
+            in_comment = 1
+        if (!in_comment && line !~ /^[ \t]*\/\// && line != "") {
+            sub(/^export /, "", line)
+            text[file, ++count[file]] = line
+        }
+        if (line ~ /\*\/$/)
+            in_comment = 0
+    }
+    if (status < 0)
+        fail("cannot read " path)
+    close(path)
+}
+
+function visit(file,    i) {
+    if (file in seen)
+        return
+    seen[file] = 1
+    read_module(file)
+    for (i = 1; i <= imports[file]; i++)
+        visit(import_of[file, i])
+    for (i = 1; i <= count[file]; i++)
+        print text[file, i]
+}
+
+BEGIN { visit(main) }
+END { exit failed }

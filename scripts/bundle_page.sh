@@ -1,0 +1,52 @@
+#!/bin/sh
+# bundle_page.sh SOURCE TARGET: makes one HTML file of the modules, style and frame in SOURCE, with what is served beside.
+#
+#   page.html, page.html.gz           the page
+#   page.tag, page.html.gz.tag        their entity tags, in quotes
+#   page.policy                       the Content-Security-Policy: hashes instead of 'unsafe-inline'
+#
+# The page says the policy itself too, so that it holds when a copy is opened from disk.
+set -eu
+source=$1 target=$2
+folder=$(dirname "$0")
+mkdir -p "$target"
+
+# The SHA-256 of a file in base64, as a policy wants it: hexadecimal to octal escapes to bytes.
+hash_of() {
+    bytes=$(sha256sum "$1" | awk '{
+        for (i = 1; i <= 64; i += 2)
+            printf "\\%03o", 16 * (index("0123456789abcdef", substr($1, i, 1)) - 1) + \
+                index("0123456789abcdef", substr($1, i + 1, 1)) - 1 }')
+    # The escapes are the format.
+    # shellcheck disable=SC2059
+    printf "$bytes" | base64
+}
+
+tag_of() {
+    printf '"%s"' "$(sha256sum "$1" | cut -c 1-32)"
+}
+
+awk -v main=main.js -v folder="$source" -f "$folder/bundle_modules.awk" /dev/null > "$target/script.js"
+awk '!/^ *\/\*.*\*\/$/ && !/^$/' "$source/style.css" > "$target/style.css"
+if grep -qi '</script\|<!--' "$target/script.js" || grep -qi '</style' "$target/style.css"; then
+    echo "bundle_page.sh: a module or the style would end its own element" >&2
+    exit 1
+fi
+
+policy="default-src 'none'; script-src 'sha256-$(hash_of "$target/script.js")'"
+policy="$policy; style-src 'sha256-$(hash_of "$target/style.css")'"
+policy="$policy; connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+printf "%s; frame-ancestors 'none'" "$policy" > "$target/page.policy"
+
+awk -v policy="$policy" -v style="$target/style.css" -v script="$target/script.js" '
+    function put(file,    line) {
+        while ((getline line < file) > 0)
+            print line
+    }
+    /<!-- style -->/ { printf "<style>"; put(style); print "</style>"; next }
+    /<!-- script -->/ { printf "<script type=\"module\">"; put(script); print "</script>"; next }
+    { gsub(/<!-- policy -->/, policy); print }' "$source/index.html" > "$target/page.html"
+gzip -9nc "$target/page.html" > "$target/page.html.gz.new"
+tag_of "$target/page.html" > "$target/page.tag"
+tag_of "$target/page.html.gz.new" > "$target/page.html.gz.tag"
+mv "$target/page.html.gz.new" "$target/page.html.gz"

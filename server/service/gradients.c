@@ -1,0 +1,100 @@
+/* gradients.c: a request for gradients from body text to answer text: decode, plan, weigh, compute, write. */
+#include "service/gradients.h"
+
+#include "codec/answer.h"
+#include "service/attend.h"
+
+struct work {
+    struct envelope envelope;
+    attn_gradient_request request;
+    attn_gradient_plan plan;
+    attn_gradient_result result;
+};
+
+/* What makes maps smaller knows the maps of a forward pass only. */
+static attn_status check_reduction(struct call *call, const struct envelope *envelope)
+{
+    const struct envelope_reduction *reduction = &envelope->reduction;
+    const char *field = reduction->has_pool                    ? "/options/pool"
+                        : reduction->top_k > 0                 ? "/options/top_k"
+                        : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
+                        : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
+                                                               : NULL;
+    if (field == NULL)
+        return ATTN_OK;
+    return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
+}
+
+static attn_status decode(struct call *call, envelope_kind kind, struct work *work)
+{
+    const struct envelope *envelope = &work->envelope;
+    attn_status status =
+        envelope_decode(call->body, call->body_bytes, kind, call->out->arena, &work->envelope, call->err);
+    work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
+    if (status == ATTN_OK)
+        status = check_reduction(call, envelope);
+    if (status == ATTN_OK)
+        status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
+    return status == ATTN_OK ? attend_check_tokens(call, envelope, &work->plan.forward.dims) : status;
+}
+
+/* What takes the most of the answer: a gradient or a step of the forward pass. */
+static void name_largest(const attn_gradient_plan *plan, struct attend_weight *weight)
+{
+    size_t most = 0;
+    weight->largest = "";
+    for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
+        if (plan->of >> gradient & 1 && plan->gradient_bytes[gradient] >= most) {
+            most = plan->gradient_bytes[gradient];
+            weight->largest = attn_gradient_name((attn_gradient)gradient);
+            weight->largest_is_map = gradient == ATTN_GRADIENT_SCORES;
+        }
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (plan->want >> step & 1 && plan->forward.step_bytes[step] > most) {
+            most = plan->forward.step_bytes[step];
+            weight->largest = attn_step_name((attn_step)step);
+            weight->largest_is_map = attn_step_is_map((attn_step)step);
+        }
+}
+
+static attn_status check_limits(struct call *call, const struct work *work)
+{
+    struct attend_weight weight = {
+        .answer_bytes = answer_gradients_bytes_bound(&work->envelope, &work->plan),
+        .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->runtime->threads),
+        .time_flops = work->plan.time_flops,
+    };
+    name_largest(&work->plan, &weight);
+    return attend_check_limits(call, &weight);
+}
+
+static attn_status differentiate(struct call *call, envelope_kind kind)
+{
+    struct work work;
+    double since = attend_now_ms();
+    call->out->may_defer = false; /* what the answer reads of the request is gone when this returns */
+    attn_status status = decode(call, kind, &work);
+    if (status == ATTN_OK)
+        status = check_limits(call, &work);
+    call->times.parse_ms = attend_lap_ms(&since);
+    if (status == ATTN_OK)
+        status = attn_gradient_run(&work.plan, &work.request, call->runtime, call->out->arena, &work.result, call->err);
+    call->times.compute_ms = attend_lap_ms(&since);
+    if (status == ATTN_OK) {
+        answer_write_gradients(&work.envelope, &work.plan, &work.result, call->runtime, call->out);
+        if (!call->out->is_ok)
+            status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+    }
+    call->times.write_ms = attend_lap_ms(&since);
+    return attend_explain(call, status);
+}
+
+attn_status gradients_attention(struct call *call)
+{
+    return differentiate(call, ENVELOPE_ATTENTION_GRADIENTS);
+}
+
+attn_status gradients_layer(struct call *call)
+{
+    return differentiate(call, ENVELOPE_LAYER_GRADIENTS);
+}

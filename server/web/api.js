@@ -1,0 +1,166 @@
+/**
+ * api.js: asks the server, and reads its answer into tensors. Without a server (a copy opened from disk) the page's own
+ * reference answers.
+ *
+ * @typedef {import("./tensor.js").Tensor} Tensor
+ * @typedef {{outputs: Record<string, Tensor>, effective: object, diagnostics: object, isLocal: boolean,
+ *            elapsed: number, timing: string, skipped: string[]}} Answer
+ */
+import { countOf, numbersOfBytes, tensorFrom } from "./tensor.js";
+import { modelOf } from "./reference.js";
+import { LAYER } from "./presets.js";
+
+/** What the server says when it refuses. */
+export class Refusal extends Error {
+  constructor(problem) {
+    super(problem.detail ?? problem.error ?? String(problem.status));
+    this.pointer = problem.pointer ?? "";
+    this.status = problem.status;
+  }
+}
+
+export const hasServer = () => location.protocol !== "file:";
+
+/** From this many cells of all maps on the numbers of an answer travel as they are, not as text. */
+const BINARY = 1 << 14;
+
+const shapeOf = (json) => {
+  const shape = [];
+  if (!Array.isArray(json)) return json?.shape ?? [];
+  for (let inner = json; Array.isArray(inner); inner = inner[0]) shape.push(inner.length);
+  return shape;
+};
+
+/** Cells of all maps together, from the request alone. */
+export function mapCells({ request, endpoint }) {
+  const query = shapeOf(request.inputs?.query), key = shapeOf(request.inputs?.key ?? request.inputs?.query);
+  const lengths = (query.at(-2) ?? 0) * (key.at(-2) ?? 0);
+  const batch = query.length === 2 ? 1 : query[0] ?? 1;
+  const heads = query.length === 4 && endpoint !== LAYER ? query[1] : request.options?.num_heads ?? 1;
+  return lengths * batch * heads;
+}
+
+/** The steps to ask for: all that this request has. */
+export function stepsOf({ request, endpoint }) {
+  const { options = {}, weights = {} } = request;
+  const rotated = options.rope ? ["q_rotated", "k_rotated"] : [];
+  const dropped = options.training && options.dropout?.p > 0 ? ["dropped"] : [];
+  const steps = ["q", "k", "v", ...rotated, "scores", "scaled", "masked", "attention", ...dropped, "lse", "entropy",
+    "context", "concat"];
+  if (endpoint === LAYER) {
+    if (weights.output) steps.push("projected");
+    if (options.residual) steps.push("residual");
+  }
+  return [...steps, "output", "mask"];
+}
+
+/** The request as it is sent, which is the one to copy. A return list of its own is left as it is. */
+export function requestToSend(given, leftOut = []) {
+  const { request } = given;
+  const options = { ...request.options };
+  if (!options.return) options.return = stepsOf(given).filter((name) => !leftOut.includes(name));
+  return { ...request, options };
+}
+
+const SAFETENSORS = "application/vnd.attnd.safetensors";
+
+/** @param {ArrayBuffer} buffer */
+export function safetensorsFrom(buffer) {
+  const length = Number(new DataView(buffer).getBigUint64(0, true));
+  if (length > buffer.byteLength - 8) throw new Error("the header is longer than the file");
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  const names = { F64: "float64", F32: "float32", F16: "float16", BF16: "bfloat16", I64: "int64", I32: "int32", U8: "uint8",
+    BOOL: "bool" };
+  const tensors = {};
+  for (const [name, { dtype, shape, data_offsets: range }] of Object.entries(header)) {
+    if (name === "__metadata__") continue;
+    const bytes = new Uint8Array(buffer, 8 + length + range[0], range[1] - range[0]);
+    const isInPlace = dtype === "F32" && bytes.byteOffset % 4 === 0;
+    const data = isInPlace ? new Float32Array(buffer, bytes.byteOffset, countOf(shape)) : numbersOfBytes(bytes, names[dtype]);
+    tensors[name] = { shape, data };
+  }
+  return { tensors, metadata: header.__metadata__ ?? {} };
+}
+
+async function readAnswer(response) {
+  if ((response.headers.get("Content-Type") ?? "").startsWith(SAFETENSORS)) {
+    const { tensors, metadata } = safetensorsFrom(await response.arrayBuffer());
+    const read = (name) => metadata[name] ? JSON.parse(metadata[name]) : {};
+    const outputs = {};
+    for (const [name, tensor] of Object.entries(tensors)) outputs[name.replace(/^outputs\./, "")] = tensor;
+    return { outputs, effective: read("effective"), diagnostics: read("diagnostics") };
+  }
+  const json = await response.json();
+  return { ...json, outputs: tensorsOf(json.outputs, json.shapes) };
+}
+
+/** Empty arrays lose their inner lengths in JSON, so the shapes are taken from beside them. */
+function tensorsOf(outputs, shapes = {}) {
+  const tensors = {};
+  for (const [name, json] of Object.entries(outputs)) {
+    const tensor = tensorFrom(json);
+    tensors[name] = { shape: shapes[name] ?? tensor.shape, data: tensor.data };
+  }
+  return tensors;
+}
+
+async function post(given, body, signal) {
+  const accept = mapCells(given) >= BINARY ? SAFETENSORS + ", application/json;q=0.5" : "application/json";
+  const response = await fetch("v1/" + given.endpoint, { method: "POST", signal, body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", Accept: accept } });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({ error: response.statusText, status: response.status }));
+  throw new Refusal({ status: response.status, ...problem });
+}
+
+/** A server of another version may not know a step: it is left out by its name, and nothing else is. */
+async function postAllowed(given, signal) {
+  const skipped = [];
+  for (;;) {
+    const body = requestToSend(given, skipped);
+    try {
+      return { response: await post(given, body, signal), skipped };
+    } catch (problem) {
+      const at = /^\/options\/return\/(\d+)$/.exec(problem.pointer ?? "");
+      if (!at || given.request.options?.return || skipped.length > 8) throw problem;
+      skipped.push(body.options.return[Number(at[1])]);
+    }
+  }
+}
+
+function answerHere(given) {
+  const model = modelOf(given.request, given.endpoint === LAYER);
+  const isFlat = shapeOf(given.request.inputs.query).length === 2;
+  const outputs = {};
+  for (const [name, tensor] of Object.entries(model.steps)) {
+    const loses = isFlat && ["concat", "projected", "residual", "output"].includes(name);
+    outputs[name] = loses ? { shape: tensor.shape.slice(1), data: tensor.data } : tensor;
+  }
+  return { outputs, effective: { scale: model.scale, compute: "float64" }, diagnostics: {} };
+}
+
+/**
+ * @param {{endpoint: string, request: object}} given
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Answer>}
+ */
+export async function compute(given, signal) {
+  const begun = performance.now();
+  const since = () => performance.now() - begun;
+  if (!hasServer()) return { ...answerHere(given), isLocal: true, elapsed: since(), timing: "", skipped: [] };
+  const { response, skipped } = await postAllowed(given, signal);
+  const answer = await readAnswer(response);
+  const timing = response.headers.get("Server-Timing") ?? "";
+  return { ...answer, isLocal: false, elapsed: since(), timing, skipped };
+}
+
+/** What this server can do beyond one request: the links of its index. */
+export async function serverLinks() {
+  if (!hasServer()) return {};
+  try {
+    const response = await fetch("./", { headers: { Accept: "application/json" } });
+    return (await response.json()).links ?? {};
+  } catch {
+    return {};
+  }
+}

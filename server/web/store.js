@@ -1,0 +1,99 @@
+/**
+ * store.js: the one state of the page, and the history of its request.
+ *
+ * Requests are never changed in place: an edit makes a new one that shares what it left alone, so that the history holds
+ * references and an undo is an assignment.
+ *
+ * @typedef {object} State
+ * @property {import("./presets.js").Case} given what is to be computed
+ * @property {import("./api.js").Answer | null} answer of shown, which given has moved on from while computing
+ * @property {ReturnType<typeof import("./checks.js").checkRun> | null} check of the answer
+ * @property {import("./presets.js").Case} shown
+ * @property {boolean} isBusy
+ * @property {boolean} isRefused what is shown is not what given asks for
+ * @property {{given: object, answer: object} | null} kept run A of a comparison
+ * @property {object} view
+ */
+
+/** What is looked at; only what differs from here is shared in a link. */
+export const USUAL_VIEW = {
+  batch: 0, head: 0, step: "attention", tab: "map", row: 0, col: 0, palette: "viridis", range: "full", sort: "order",
+  linkMode: "top", linkTop: 3, linkThreshold: 0.1, compare: "now", paint: false,
+};
+
+/** A copy of value in which the place at path holds item; undefined removes it, and objects that nothing is left in. */
+export function setIn(value, path, item) {
+  if (path.length === 0) return item;
+  const [name, ...rest] = path;
+  if (Array.isArray(value)) return value.map((one, at) => (at === name ? setIn(one, rest, item) : one));
+  const inner = setIn(value?.[name] ?? {}, rest, item);
+  if (inner !== undefined) return { ...value, [name]: inner };
+  const { [name]: _, ...others } = value ?? {};
+  return Object.keys(others).length > 0 ? others : undefined;
+}
+
+export const getIn = (value, path) => path.reduce((inner, name) => inner?.[name], value);
+
+const HISTORY = 200;
+
+export class Store {
+  /** @param {State} state */
+  constructor(state) {
+    this.state = state;
+    this.past = [];
+    this.future = [];
+    this.listeners = [];
+    this.isWaiting = false;
+    this.stroke = 0;
+  }
+
+  /** Changes without history; listeners hear of all changes of one frame at once. */
+  set(patch) {
+    this.state = { ...this.state, ...patch };
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    queueMicrotask(() => {
+      this.isWaiting = false;
+      for (const listener of this.listeners) listener(this.state);
+    });
+  }
+
+  look(patch) {
+    this.set({ view: { ...this.state.view, ...patch } });
+  }
+
+  /**
+   * A new request. Edits of one stroke (a slider drawn, cells painted) are one step of the history.
+   * @param {import("./presets.js").Case} given
+   */
+  edit(given, stroke = 0) {
+    if (!stroke || stroke !== this.stroke) this.past = [...this.past, this.state.given].slice(-HISTORY);
+    this.stroke = stroke;
+    this.future = [];
+    this.set({ given });
+  }
+
+  editRequest(path, item, stroke) {
+    const { given } = this.state;
+    this.edit({ ...given, id: "", request: setIn(given.request, path, item) }, stroke);
+  }
+
+  undo() {
+    this.#move(this.past, this.future);
+  }
+
+  redo() {
+    this.#move(this.future, this.past);
+  }
+
+  #move(from, to) {
+    if (from.length === 0) return;
+    to.push(this.state.given);
+    this.stroke = 0;
+    this.set({ given: from.pop() });
+  }
+
+  listen(listener) {
+    this.listeners.push(listener);
+  }
+}
