@@ -8,26 +8,23 @@ In each round all contenders of a case take their turn, one after the other; the
 medians of those within a round. bench/README.md says what the columns mean.
 """
 
+import argparse
+import base64
+import http.client
+import json
+import math
+import os
+import pathlib
+import platform
+import random
+import re
+import shutil
+import statistics
+import struct
+import subprocess
 import sys
-
-sys.path.pop(0)  # this file's folder, where a json.py lives
-
-import argparse  # noqa: E402
-import base64  # noqa: E402
-import http.client  # noqa: E402
-import json  # noqa: E402
-import math  # noqa: E402
-import os  # noqa: E402
-import pathlib  # noqa: E402
-import platform  # noqa: E402
-import random  # noqa: E402
-import re  # noqa: E402
-import shutil  # noqa: E402
-import statistics  # noqa: E402
-import struct  # noqa: E402
-import subprocess  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
+import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "text.h"
+
 enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -146,8 +148,8 @@ void log_count(struct log_line *line, const char *key, uint64_t value)
 
 void log_ms(struct log_line *line, const char *key, double value)
 {
-    char text[48];
-    snprintf(text, sizeof text, "%.3f", value < 1e12 ? value : 1e12);
+    char text[TEXT_MS_MAX];
+    text_write_ms(text, value);
     if (put_key(line, key, strlen(text)))
         put_text(line, text);
 }

@@ -1,7 +1,8 @@
 /*
  * request.c: one request from its first line to its last byte sent.
  *
- * Everything here runs in an I/O thread except compute_job and what it calls, which run in a compute thread.
+ * Everything here runs in an I/O thread except compute_job and what it calls, which run in a compute thread; of that,
+ * only compute_at_once is for I/O threads too.
  */
 #include "http/request.h"
 
@@ -329,10 +330,11 @@ static bool finish_answer(struct request *request, const struct call *call)
     return is_ok;
 }
 
-static void compute(struct request *request)
+/* Within these limits and no others. False: it would take more than them, or they are at fault; there is no reply. */
+static bool compute_within(struct request *request, const struct call_limits *limits, attn_runtime runtime)
 {
     const struct http_setup *setup = &request->server->setup;
-    attn_runtime runtime = executor_runtime(setup->executor);
+    const bool is_last_try = limits == &setup->limits;
     runtime.is_cancelled = job_is_cancelled;
     runtime.cancel_context = request;
     attn_error error = {.status = ATTN_OK};
@@ -345,7 +347,7 @@ static void compute(struct request *request)
         .names = request->names,
         .parameters = request->parameters,
         .parameter_count = request->parameter_count,
-        .limits = setup->limits,
+        .limits = *limits,
         .runtime = &runtime,
         .fonts = setup->fonts,
         .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
@@ -358,12 +360,49 @@ static void compute(struct request *request)
     request->clock.times = call.times;
     if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
         refuse_late(request);
+    } else if (status == ATTN_ERR_TOO_LARGE && !is_last_try) {
+        return false;
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
         reply_failure(request, &error, call.refusal);
     } else if (!finish_answer(request, &call)) {
         fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
     }
+    return true;
+}
+
+static void compute(struct request *request)
+{
+    const struct http_setup *setup = &request->server->setup;
+    (void)compute_within(request, &setup->limits, executor_runtime(setup->executor));
+}
+
+/*
+ * A small request takes some ten microseconds, and waking a compute thread, which then wakes this one, several times as
+ * long. So what is bounded to be small, by its body before it is read and by its plan before it is computed, is done
+ * here and now. A body that turns out to mean more is read for nothing and handed over.
+ */
+static bool compute_at_once(struct request *request)
+{
+    enum { BODY_MAX = 4 << 10, RESULT_MAX = 16 << 10, MEMORY_MAX = 4 << 20 };
+    static const double FLOPS_MAX = 1e6;
+    const struct http_setup *setup = &request->server->setup;
+    const struct call_limits *full = &setup->limits;
+    const struct call_limits limits = {
+        .result_bytes = full->result_bytes < RESULT_MAX ? full->result_bytes : RESULT_MAX,
+        .memory_bytes = full->memory_bytes < MEMORY_MAX ? full->memory_bytes : MEMORY_MAX,
+        .flops = full->flops < FLOPS_MAX ? full->flops : FLOPS_MAX,
+    };
+    const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
+    if (!request->route->keeps_to_limits || setup->instead != NULL || is_picture || request->body_bytes > BODY_MAX ||
+        request->body_coding != CODING_IDENTITY)
+        return false;
+    const attn_arena_mark after_body = attn_arena_mark_here(request->arena);
+    request->clock.is_computed =
+        compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
+    if (!request->clock.is_computed)
+        attn_arena_release(request->arena, after_body);
+    return request->clock.is_computed;
 }
 
 /* After the resume the request may be gone already: an I/O thread sends and ends it. */
@@ -442,7 +481,10 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
         request->clock.received = request_now_ms();
-        return phase == REQUEST_BODY ? submit(request) : reply_queue(request);
+        if (phase == REQUEST_BODY && !compute_at_once(request))
+            return submit(request);
+        request->phase = REQUEST_REPLY;
+        return reply_queue(request);
     case REQUEST_COMPUTING:
         return MHD_YES;
     case REQUEST_REPLY:

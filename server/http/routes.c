@@ -98,8 +98,10 @@ enum {
 };
 
 static const struct route routes[] = {
-    {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true},
-    {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true},
+    {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true,
+     .keeps_to_limits = true},
+    {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true,
+     .keeps_to_limits = true},
     {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON},
     {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
@@ -117,9 +119,10 @@ static const struct route routes[] = {
     {"/v2/models/{model}/versions/{version}", "GET", JSON, .answer = answer_model, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .answer = answer_model_ready, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .answer = answer_model_config, .is_probe = true},
-    {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true},
+    {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true,
+     .keeps_to_limits = true},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
-     .is_probe = true},
+     .is_probe = true, .keeps_to_limits = true},
     {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
     {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };

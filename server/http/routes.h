@@ -20,6 +20,7 @@ struct route {
     service_function *service;               /* of a job */
     unsigned reads;                          /* media types of its body */
     bool takes_parameters;                   /* "?name=value", which the service checks */
+    bool keeps_to_limits;                    /* the service does nothing that takes time beyond its limits */
 };
 
 /* NULL when no route has that path and method; names gets what stands at each "{…}", raw; others stay empty. */
