@@ -42,14 +42,12 @@ static void put_closing(struct log_line *line, char c)
 /* An escape is written whole or not at all, so that a cut value is still a valid string. */
 static void put_escaped_byte(struct log_line *line, unsigned char c)
 {
-    char escape[8];
-    int length = 0;
+    char escape[8] = {(char)c, '\0'};
+    int length = 1;
     if (c == '"' || c == '\\')
         length = snprintf(escape, sizeof escape, "\\%c", c);
     else if (c < 0x20 || c >= 0x7f)
         length = snprintf(escape, sizeof escape, "\\u%04x", c);
-    else
-        length = snprintf(escape, sizeof escape, "%c", c);
     if ((size_t)length <= room_left(line))
         put(line, escape, (size_t)length);
 }

@@ -26,7 +26,7 @@ struct http_server {
     size_t jobs;     /* handed to the executor and not yet back */
     bool is_closed;  /* no further job is handed over */
     struct request *watched;
-    bool watch_ends;
+    bool watch_ends, watch_sleeps; /* sleeps: until watch_wakes */
     pthread_cond_t watch_wakes;
     pthread_t watch; /* itself not guarded */
 };

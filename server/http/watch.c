@@ -11,7 +11,8 @@
 
 #include "http/request.h"
 
-enum { ROUND_MS = 250 };
+/* After some rounds without a request the thread sleeps; until then a request that begins need not wake it. */
+enum { ROUND_MS = 250, EMPTY_ROUNDS = 8 };
 
 enum peer { PEER_PRESENT, PEER_HALF_CLOSED, PEER_GONE };
 
@@ -60,10 +61,14 @@ static void wait_a_round(struct http_server *server)
 static void *watch_thread(void *argument)
 {
     struct http_server *server = argument;
+    size_t empty_rounds = 0;
     pthread_mutex_lock(&server->lock);
     while (!server->watch_ends) {
-        if (server->watched == NULL) {
+        empty_rounds = server->watched == NULL ? empty_rounds + 1 : 0;
+        if (empty_rounds > EMPTY_ROUNDS) {
+            server->watch_sleeps = true;
             pthread_cond_wait(&server->watch_wakes, &server->lock);
+            server->watch_sleeps = false;
             continue;
         }
         wait_a_round(server);
@@ -97,7 +102,7 @@ void watch_add(struct request *request)
     request->watched_link = &server->watched;
     if (request->next_watched != NULL)
         request->next_watched->watched_link = &request->next_watched;
-    else
+    else if (server->watch_sleeps)
         pthread_cond_signal(&server->watch_wakes);
     server->watched = request;
     pthread_mutex_unlock(&server->lock);
