@@ -48,8 +48,8 @@ static void echo_end(void *cls, struct MHD_Connection *connection, void **con_cl
 static enum MHD_Result reply(struct MHD_Connection *connection, const char *url)
 {
     const size_t bytes = strtoull(url + 1, NULL, 10);
-    struct MHD_Response *response = MHD_create_response_from_buffer(bytes < ANSWER_BYTES_MAX ? bytes : 0, answer,
-                                                                    MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(bytes < ANSWER_BYTES_MAX ? bytes : 0, answer, MHD_RESPMEM_PERSISTENT);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
     const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
     MHD_destroy_response(response);
@@ -89,10 +89,9 @@ int main(int argc, char **argv)
     memset(answer, '1', ANSWER_BYTES_MAX);
     struct MHD_OptionItem more[] = {{threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, threads, NULL},
                                     {MHD_OPTION_END, 0, NULL}};
-    struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-                         echo_end, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-                         MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, NULL, MHD_OPTION_NOTIFY_COMPLETED, echo_end, NULL,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     if (daemon == NULL) {
         fprintf(stderr, "http_floor: libmicrohttpd does not start\n");
         return EXIT_FAILURE;
