@@ -176,9 +176,13 @@ static bool prepare_body(struct request *request)
     request->pieces = chunks_begin(request->arena);
     if (guard_is_chunked(&request->fields))
         return true;
-    request->body = attn_arena_take(request->arena, 1, request->fields.content_length);
-    if (request->body != NULL)
+    /* Bytes behind JSON begin at a multiple that suits every type, so that tensors are computed on where they lie. */
+    const size_t lead = (ATTN_ALIGNMENT - request->json_bytes % ATTN_ALIGNMENT) % ATTN_ALIGNMENT;
+    request->body = attn_arena_take(request->arena, 1, lead + request->fields.content_length);
+    if (request->body != NULL) {
+        request->body += lead;
         return true;
+    }
     fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
     return false;
 }
