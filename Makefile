@@ -2,30 +2,36 @@
 #
 #   MODE=release|sanitize|thread|coverage   what to build      WERROR=1   warnings are errors
 #   V=1                                     show commands      CFLAGS, LDFLAGS, CC … are yours and come last
+#   STATIC=1    a server that needs no shared library (its libmicrohttpd must have no TLS)
+#   STATIC=blas a server that has OpenBLAS in it, without the half of it that is for complex numbers
 
 MODE ?= release
 BUILD ?= build/$(MODE)
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 PKG_CONFIG ?= pkg-config
+NM ?= nm
 Q := $(if $(filter 1,$(V)),,@)
 VERSION := $(shell cat VERSION)
 SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
-                libzstd-dev libpng-dev libfreetype-dev fonts-dejavu-core fonts-wqy-microhei
+                libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
 
-PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
+PKG_STATIC := $(if $(filter 1,$(STATIC)),--static)
 CFLAGS_CORE := $(call pkg,--cflags,$(PKGS_CORE))
 CFLAGS_SERVER := $(call pkg,--cflags,$(PKGS_SERVER))
 CFLAGS_TESTS := $(call pkg,--cflags,$(PKGS_TESTS))
-LIBS_CORE := $(call pkg,--libs,$(PKGS_CORE)) -lm
-LIBS_SERVER := $(call pkg,--libs,$(PKGS_SERVER))
+# The Fortran library is for LAPACK, of which we call nothing.
+LIBS_CORE := $(patsubst -lopenblas,$(if $(STATIC),-l:libopenblas.a,-lopenblas),$(filter-out -lgfortran,\
+             $(call pkg,$(PKG_STATIC) --libs,$(PKGS_CORE)))) -lm
+LIBS_SERVER := $(call pkg,$(PKG_STATIC) --libs,$(PKGS_SERVER))
 LIBS_TESTS := $(call pkg,--libs,$(PKGS_TESTS))
 
 # No -Ofast and no -ffast-math: they turn isnan into 0, and masks are infinities.
@@ -70,11 +76,15 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/s
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
-# The server sees the core's public headers alone; tests of the core may look inside it.
-# The page is bundled while building, and page.c embeds what comes of it.
+# Pages are bundled and compressed while building; the files named here embed what comes of it.
 PAGE := $(BUILD)/server/web
-PAGE_SRC := $(wildcard server/web/*.js server/web/*.css server/web/*.html)
+DOCS := $(BUILD)/server/docs
+sources_of_page = $(wildcard server/$(1)/*.js server/$(1)/*.css server/$(1)/*.html)
 CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
+CPPFLAGS_server/http/docs.c := -DDOCS_FOLDER=\"$(DOCS)\"
+CPPFLAGS_server/http/openapi.c := -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
+
+# The server sees the core's public headers alone; tests of the core may look inside it.
 cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
@@ -121,11 +131,19 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
-$(BUILD)/server/http/openapi.o: server/openapi.json
+$(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
 $(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
+$(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 
-$(PAGE)/page.html.gz: $(PAGE_SRC) scripts/bundle_page.sh scripts/bundle_modules.awk
+$(BUILD)/server/openapi.json.gz: server/openapi.json
+	$(Q)mkdir -p $(@D)
+	$(Q)gzip -9nc $< > $@
+
+$(PAGE)/page.html.gz: $(call sources_of_page,web) scripts/bundle_page.sh scripts/bundle_modules.awk
 	$(Q)scripts/bundle_page.sh server/web $(PAGE)
+
+$(DOCS)/page.html.gz: $(call sources_of_page,docs) scripts/bundle_page.sh scripts/bundle_modules.awk
+	$(Q)scripts/bundle_page.sh server/docs $(DOCS)
 
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -139,8 +157,16 @@ $(SHARED): $(CORE_OBJ) $(BUILD)/libattn.map
 	$(Q)$(LINK) -shared -Wl,-soname,libattn.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/libattn.map $(LDFLAGS) \
 	    $(CORE_OBJ) $(LIBS_CORE) $(LDLIBS) -o $@
 
-$(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(LINK) -pie $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+# Who links OpenBLAS's archive would take in the kernels for complex numbers too, which are half of OpenBLAS.
+$(BUILD)/unused_kernels.c: scripts/unused_kernels.sh
+	$(Q)mkdir -p $(@D)
+	$(Q)NM='$(NM)' scripts/unused_kernels.sh "$$($(CC) $(filter -L%,$(LIBS_CORE)) -print-file-name=libopenblas.a)" > $@
+
+$(BUILD)/unused_kernels.o: $(BUILD)/unused_kernels.c
+	$(Q)$(COMPILE) -c $< -o $@
+
+$(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unused_kernels.o) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(if $(PKG_STATIC),-static-pie -Wl$(comma)--gc-sections,-pie) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@

@@ -5,8 +5,8 @@
  *                               which is uniform with nine digits behind the point
  *     json_bench run FILE         one line each: contender, read or write, ns a number, MB/s
  *
- * One thread. Each figure is the best of some rounds, since whatever disturbs a round makes it slower. json_text.py runs
- * this beside other programs on the same files.
+ * One thread. Each figure is the best of some rounds, since whatever disturbs a round makes it slower. json_text.py
+ * runs this beside other programs on the same files.
  */
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 # bundle_modules.awk: a module and all it imports, as one module: awk -v main=main.js -v folder=server/web -f …
 #
-# Each module comes after those it imports. All of them then share one scope: what they declare at top level has to
-# differ in name, which the JavaScript engine checks. Imports are of "./name.js", by name and without "as". Lines that
+# Each module comes after those it imports. All of them then share one scope: what they declare at top level, at the
+# beginning of a line, has to differ in name. Imports are of "./name.js", by name and without "as". Lines that
 # are only comment stay in the source.
 function fail(message) {
     print "bundle_modules.awk: " message > "/dev/stderr"
@@ -44,6 +44,18 @@ function read_module(file,    path, line, statement, in_comment) {
     close(path)
 }
 
+# "const a, b" is one declaration of a alone to this reading: top-level ones declare one name each.
+function declare(line, file,    name) {
+    if (line !~ /^(async function|function|const|let|class) [A-Za-z_$]/)
+        return
+    name = line
+    sub(/^(async function|function|const|let|class) /, "", name)
+    sub(/[^A-Za-z0-9_$].*/, "", name)
+    if (name in home)
+        fail("both " home[name] " and " file " declare " name)
+    home[name] = file
+}
+
 function visit(file,    i) {
     if (file in seen)
         return
@@ -51,8 +63,10 @@ function visit(file,    i) {
     read_module(file)
     for (i = 1; i <= imports[file]; i++)
         visit(import_of[file, i])
-    for (i = 1; i <= count[file]; i++)
+    for (i = 1; i <= count[file]; i++) {
+        declare(text[file, i], file)
         print text[file, i]
+    }
 }
 
 BEGIN { visit(main) }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bundle_page.sh SOURCE TARGET: makes one HTML file of the modules, style and frame in SOURCE, with what is served beside.
+# bundle_page.sh SOURCE TARGET: makes one HTML file of the modules, style and frame in SOURCE, and what goes with it.
 #
 #   page.html, page.html.gz           the page
 #   page.tag, page.html.gz.tag        their entity tags, in quotes

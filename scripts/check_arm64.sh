@@ -16,7 +16,7 @@ emulator=qemu-user-static
 dpkg --add-architecture arm64 && apt-get -qq update || skip "no package lists for arm64"
 apt-get -qq install -y --no-install-recommends crossbuild-essential-arm64 "$emulator" pkg-config libc6-dev:arm64 \
     libmicrohttpd-dev:arm64 libjansson-dev:arm64 libopenblas-pthread-dev:arm64 zlib1g-dev:arm64 libzstd-dev:arm64 \
-    libpng-dev:arm64 libfreetype-dev:arm64 check:arm64 libsubunit-dev:arm64 \
+    libpng-dev:arm64 libfreetype-dev:arm64 nettle-dev:arm64 check:arm64 libsubunit-dev:arm64 \
     >/dev/null || skip "the packages for arm64 cannot be installed"
 
 tests=(exp mask multihead properties determinism)

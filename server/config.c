@@ -11,7 +11,21 @@
 #include "memory.h"
 #include "text.h"
 
-typedef enum { COUNT, THREADS, BYTES, MEMORY, REAL, TEXT, LISTEN, HALF_CLOSE, FORMAT, LEVEL } setting_type;
+typedef enum {
+    COUNT,
+    THREADS,
+    BYTES,
+    MEMORY,
+    REAL,
+    TEXT,
+    LISTEN,
+    HALF_CLOSE,
+    FORMAT,
+    LEVEL,
+    SWITCH,
+    VERIFY,
+    ROOM
+} setting_type;
 
 struct setting {
     const char *flag; /* without the dashes */
@@ -61,6 +75,18 @@ static const struct setting settings[] = {
      "seconds after that in which running requests may finish"},
     {"half-close", HALF_CLOSE, AT(half_close), "cancel", 0, 0,
      "cancel or serve the request of a client that has closed its sending half: one that left looks the same"},
+    {"layers", TEXT, AT(layers_directory), "none", 0, 0,
+     "directory that keeps layers, a safetensors file each; none = they live in memory and end with the process"},
+    {"layers-readonly", SWITCH, AT(layers_readonly), "off", 0, 0, "layers can be used and read, not put or deleted"},
+    {"layers-verify", VERIFY, AT(layers_verify), "lazily", 0, 0,
+     "lazily or at-start: when the files of layers are looked into; those that are no layers are passed over"},
+    {"layers-max", COUNT, AT(layers_max), "10000", 0, 10000000, "layers that may be kept; one more is answered 507"},
+    {"layers-bytes", ROOM, AT(layers_bytes), "auto", 0, 1024 * 1024 * GIB,
+     "bytes that all kept layers together may have; auto = a quarter of what this process may use, and no limit but "
+     "the "
+     "disk's own with a directory"},
+    {"layers-versions", COUNT, AT(layers_versions), "2", 0, 16,
+     "replaced versions of a layer that can still be asked for by their digest"},
     {"cors-origin", TEXT, AT(cors_origin), "*", 0, 0,
      "origins whose pages may read answers: *, none, or a list such as https://a.example,https://b.example; never with "
      "credentials"},
@@ -137,6 +163,15 @@ static bool read_memory(const struct setting *setting, const char *text, void *m
     return true;
 }
 
+static bool read_room(const struct setting *setting, const char *text, void *member)
+{
+    if (strcmp(text, "auto") != 0)
+        return read_count(setting, text, member);
+    const uint64_t later = CONFIG_AUTO;
+    memcpy(member, &later, sizeof later);
+    return true;
+}
+
 static bool read_real(const struct setting *setting, const char *text, void *member)
 {
     double value = 0;
@@ -176,6 +211,8 @@ static bool read_word(const char *const *words, const char *text, void *member)
 }
 
 static const char *const half_close_words[] = {"cancel", "serve", NULL};
+static const char *const switch_words[] = {"off", "on", NULL};
+static const char *const verify_words[] = {"lazily", "at-start", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 static const char *const level_words[] = {"debug", "info", "warn", "error", "off", NULL};
 
@@ -196,6 +233,12 @@ static bool read_value(struct config *config, const struct setting *setting, con
         return read_listen(config, text);
     case HALF_CLOSE:
         return read_word(half_close_words, text, member);
+    case SWITCH:
+        return read_word(switch_words, text, member);
+    case VERIFY:
+        return read_word(verify_words, text, member);
+    case ROOM:
+        return read_room(setting, text, member);
     case FORMAT:
         return read_word(format_words, text, member);
     case LEVEL:
@@ -219,8 +262,9 @@ static void describe(const struct setting *setting, char *text, size_t size)
         return;
     case BYTES:
     case MEMORY:
+    case ROOM:
         snprintf(text, size, "%sbytes from %s to %s, with K, M, G or T for powers of 1024",
-                 setting->type == MEMORY ? "auto, or " : "", text_write_bytes(min, sizeof min, (uint64_t)setting->min),
+                 setting->type != BYTES ? "auto, or " : "", text_write_bytes(min, sizeof min, (uint64_t)setting->min),
                  text_write_bytes(max, sizeof max, (uint64_t)setting->max));
         return;
     case REAL:
@@ -231,6 +275,12 @@ static void describe(const struct setting *setting, char *text, size_t size)
         return;
     case HALF_CLOSE:
         snprintf(text, size, "cancel or serve");
+        return;
+    case SWITCH:
+        snprintf(text, size, "on or off");
+        return;
+    case VERIFY:
+        snprintf(text, size, "lazily or at-start");
         return;
     case FORMAT:
         snprintf(text, size, "text or json");
@@ -359,6 +409,16 @@ static bool fits_together(const struct config *config, struct refusal refusal)
     return false;
 }
 
+/* `health [ready|live]` at the start of the command line; the number of words that it takes, 0 without it. */
+static int read_command(struct config *config, int argc, char *const *argv)
+{
+    if (argc < 2 || strcmp(argv[1], "health") != 0)
+        return 0;
+    const bool is_live = argc > 2 && strcmp(argv[2], "live") == 0;
+    config->probe_path = is_live ? "/livez" : "/readyz";
+    return is_live || (argc > 2 && strcmp(argv[2], "ready") == 0) ? 2 : 1;
+}
+
 config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                            size_t message_size)
 {
@@ -369,10 +429,17 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
     memset(config, 0, sizeof *config);
     if (!set_defaults(config, refusal) || !set_by_environment(config, environment, refusal))
         return CONFIG_REFUSED;
-    for (int i = 1; i < argc; i++)
+    const int command_words = read_command(config, argc, argv);
+    for (int i = 1 + command_words; i < argc; i++)
         if (!set_by_flag(config, argc, argv, &i, refusal))
             return CONFIG_REFUSED;
-    return fits_together(config, refusal) ? CONFIG_RUN : CONFIG_REFUSED;
+    if (strcmp(config->layers_directory, "none") == 0)
+        config->layers_directory = NULL;
+    if (config->layers_bytes == CONFIG_AUTO && config->layers_directory == NULL)
+        config->layers_bytes = memory_available_bytes() / 4;
+    if (!fits_together(config, refusal))
+        return CONFIG_REFUSED;
+    return command_words > 0 ? CONFIG_HEALTH : CONFIG_RUN;
 }
 
 /* text in lines of at most 100 characters, each with the indent. */
@@ -394,8 +461,12 @@ static void write_wrapped(int fd, const char *text, int indent)
 
 void config_write_help(int fd)
 {
-    dprintf(fd, "attnd: attention as a service\n\nusage: attnd [--setting value]...\n\n"
-                "A setting is a flag or an environment variable; the flag wins.\n\n");
+    dprintf(fd,
+            "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
+            "       attnd health [ready|live] [--setting value]...\n\n"
+            "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
+            "it\nanswers at all (live), and ends with 0 when it does.\n\n"
+            "A setting is a flag or an environment variable; the flag wins.\n\n");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[VARIABLE_MAX], right[128];
         describe(&settings[i], right, sizeof right);

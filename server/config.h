@@ -11,9 +11,16 @@
 #include "log.h"
 
 /* What a client that closed its sending half gets: one that left altogether looks the same. */
+/* Their words in the order of the settings' values. */
+typedef enum { SWITCH_OFF, SWITCH_ON } config_switch;
+typedef enum { LAYERS_VERIFY_LAZILY, LAYERS_VERIFY_AT_START } layers_verify;
+
 typedef enum { HALF_CLOSE_CANCEL, HALF_CLOSE_SERVE } half_close;
 
 enum { CONFIG_UNKNOWN_MAX = 8 };
+
+/* Of layers_bytes: no limit but that of the disk. */
+#define CONFIG_AUTO UINT64_MAX
 
 /* Texts are borrowed from the command line and the environment. */
 struct config {
@@ -24,22 +31,28 @@ struct config {
     const char *fonts;  /* of labels in pictures: files, separated by commas; "auto" = the known places */
     uint64_t io_threads, compute_threads, queue, connections;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
+    const char *layers_directory; /* NULL: none */
+    config_switch layers_readonly;
+    layers_verify layers_verify;
+    uint64_t layers_max, layers_bytes, layers_versions;
     double max_flops;
     uint64_t idle_timeout_s, receive_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;
     half_close half_close;
     log_format log_format;
     log_level log_level;
+    const char *probe_path; /* what `attnd health` asks for */
 
     /* Variables that start with ATTND_ and are no setting: to be warned about, for they may be a slip of the pen. */
     const char *unknown_variable[CONFIG_UNKNOWN_MAX];
     uint64_t unknown_variables;
 };
 
-typedef enum { CONFIG_RUN, CONFIG_HELP, CONFIG_VERSION, CONFIG_REFUSED } config_outcome;
+typedef enum { CONFIG_RUN, CONFIG_HEALTH, CONFIG_HELP, CONFIG_VERSION, CONFIG_REFUSED } config_outcome;
 
 /*
- * Reads the settings into *config. CONFIG_REFUSED: message says which value is wrong and what would be right. argv[0]
- * is skipped; environment ends with NULL.
+ * Reads the settings into *config. CONFIG_HEALTH: the server with these settings is to be asked for probe_path, rather
+ * than started (`attnd health [ready|live] [--setting value]...`). CONFIG_REFUSED: message says which value is wrong
+ * and what would be right. argv[0] is skipped; environment ends with NULL.
  */
 config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                            size_t message_size);

@@ -13,6 +13,8 @@
 #include "codec/font_set.h"
 #include "config.h"
 #include "http/daemon.h"
+#include "probe.h"
+#include "service/layer_keeper.h"
 #include "signals.h"
 
 extern char **environ;
@@ -49,7 +51,8 @@ static void allow_descriptors(uint64_t connections, const struct log *log)
 }
 
 static struct http_setup setup_of(const struct config *config, const struct log *log, struct executor *executor,
-                                  attn_budget *budget, const attn_kernel *kernel, const struct font_set *fonts)
+                                  attn_budget *budget, const attn_kernel *kernel, const struct font_set *fonts,
+                                  struct layer_keeper *layers)
 {
     return (struct http_setup){
         .host = config->listen_host,
@@ -68,6 +71,7 @@ static struct http_setup setup_of(const struct config *config, const struct log 
                    .flops = config->max_flops},
         .executor = executor,
         .fonts = fonts,
+        .layers = layers,
         .log = log,
         .facts = {.kernel = attn_kernel_name(kernel),
                   .io_threads = config->io_threads,
@@ -113,9 +117,26 @@ static void say_fonts(const struct log *log, const struct font_set *fonts)
         log_say(log, LOG_DEBUG, "labels of pictures: no font was found, a built-in one for ASCII is used");
 }
 
-static int serve(const struct config *config, const attn_kernel *kernel, const struct font_set *fonts)
+static struct layer_keeper *open_layers(const struct config *config, const struct log *log)
 {
-    const struct log log = {STDERR_FILENO, config->log_format, config->log_level};
+    char message[320];
+    const struct layer_settings settings = {
+        .directory = config->layers_directory,
+        .is_read_only = config->layers_readonly == SWITCH_ON,
+        .verifies_at_start = config->layers_verify == LAYERS_VERIFY_AT_START,
+        .max_count = config->layers_max,
+        .max_bytes = config->layers_bytes,
+        .older = config->layers_versions,
+    };
+    struct layer_keeper *layers = layer_keeper_open(&settings, log, message, sizeof message);
+    if (layers == NULL)
+        fprintf(stderr, "attnd: %s\n", message);
+    return layers;
+}
+
+static int serve(const struct config *config, const struct log *log, const attn_kernel *kernel,
+                 const struct font_set *fonts, struct layer_keeper *layers)
+{
     char message[256];
     struct executor *executor = executor_create(config->compute_threads, config->queue, kernel);
     if (executor == NULL) {
@@ -123,7 +144,7 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
         return EXIT_FAILURE;
     }
     attn_budget *budget = attn_budget_create(config->memory_bytes);
-    const struct http_setup setup = setup_of(config, &log, executor, budget, kernel, fonts);
+    const struct http_setup setup = setup_of(config, log, executor, budget, kernel, fonts, layers);
     struct http_server *server = budget == NULL ? NULL : http_daemon_start(&setup, message, sizeof message);
     if (server == NULL) {
         fprintf(stderr, "attnd: %s\n", budget == NULL ? "no memory" : message);
@@ -131,12 +152,12 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
         attn_budget_destroy(budget);
         return EXIT_FAILURE;
     }
-    say_started(&log, config, server, kernel);
-    say_fonts(&log, fonts);
-    allow_descriptors(config->connections, &log);
+    say_started(log, config, server, kernel);
+    say_fonts(log, fonts);
+    allow_descriptors(config->connections, log);
     while (!signals_wait(-1))
         continue;
-    drain(server, config, &log);
+    drain(server, config, log);
     executor_destroy(executor);
     attn_budget_destroy(budget);
     return EXIT_SUCCESS;
@@ -151,11 +172,22 @@ static void return_large_blocks(void)
 #endif
 }
 
+static int ask_health(const struct config *config)
+{
+    char message[320];
+    if (probe_ask(config->listen_host, config->listen_port, config->probe_path, message, sizeof message))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "attnd: %s\n", message);
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct config config;
     char message[320];
     switch (config_read(&config, argc, argv, environ, message, sizeof message)) {
+    case CONFIG_HEALTH:
+        return ask_health(&config);
     case CONFIG_HELP:
         config_write_help(STDOUT_FILENO);
         return EXIT_SUCCESS;
@@ -183,7 +215,10 @@ int main(int argc, char **argv)
     return_large_blocks();
     attn_blas_prepare();
     envelope_prepare();
-    int outcome = serve(&config, kernel, &fonts);
+    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
+    struct layer_keeper *layers = open_layers(&config, &log);
+    const int outcome = layers != NULL ? serve(&config, &log, kernel, &fonts, layers) : EXIT_FAILURE;
+    layer_keeper_close(layers);
     font_set_close(&fonts);
     return outcome;
 }

@@ -150,7 +150,9 @@ static struct view view_of(const attn_mask *mask, int64_t p)
 
 static bool sees_all(const attn_blocks *blocks, const struct view *view, int64_t p)
 {
-    if (view->edge > 0 && (view->block < view->edge || view->block >= view->blocks - view->edge))
+    /* A query may stand before the first key or behind the last: in no block of keys, and so in none at an edge. */
+    const bool is_among_keys = view->block >= 0 && view->block < view->blocks;
+    if (is_among_keys && (view->block < view->edge || view->block >= view->blocks - view->edge))
         return true;
     return global_tokens_before(blocks, p + 1) > global_tokens_before(blocks, p);
 }

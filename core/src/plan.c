@@ -180,6 +180,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     if (status == ATTN_OK)
         status = attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, options->compute,
                                    &plan->mask, err);
+    if (status == ATTN_OK && request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
+        plan->mask.base_offset += (int64_t)d->past_len;
     if (status == ATTN_OK)
         status = attn_score_bias_check(options, d->heads, &plan->mask, err);
     if (status == ATTN_OK)

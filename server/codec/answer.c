@@ -298,6 +298,26 @@ static void write_layer(const attn_request *request, bool *is_first, struct chun
     write_norm(&request->options, out);
 }
 
+/* The name, and all that the profile would have set; what the request said itself stands beside it. */
+static void write_profile(const struct envelope *envelope, bool *is_first, struct chunks *out)
+{
+    static const char *const aligns[] = {
+        [ATTN_ALIGN_BOTTOM_RIGHT] = "bottom_right", [ATTN_ALIGN_TOP_LEFT] = "top_left", [ATTN_ALIGN_PAST] = "past"};
+    const struct envelope_profile *profile = envelope->profile;
+    const attn_dtype compute = envelope->request.options.compute;
+    if (profile == NULL)
+        return;
+    answer_begin_member(out, is_first, "profile");
+    chunks_format(out, "\"%s\"", profile->name);
+    answer_begin_member(out, is_first, "profile_defaults");
+    chunks_format(out, "{\"causal_align\":\"%s\",\"layout\":\"%s\",\"norm_eps\":{\"layer\":", aligns[profile->align],
+                  profile->layout == ATTN_LAYOUT_OUT_IN ? "out_in" : "in_out");
+    answer_write_number(out, envelope_default_eps(profile, ATTN_NORM_LAYER, compute));
+    chunks_text(out, ",\"rms\":");
+    answer_write_number(out, envelope_default_eps(profile, ATTN_NORM_RMS, compute));
+    chunks_text(out, "}}");
+}
+
 /* What the computation really used, defaults included. */
 void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
                             struct chunks *out)
@@ -311,6 +331,7 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
     chunks_format(out, ",\"num_heads\":%zu,\"kv_num_heads\":%zu,\"compute\":\"%s\",\"kernel\":", plan->dims.heads,
                   plan->dims.kv_heads, attn_dtype_name(plan->compute));
     chunks_json_string(out, attn_kernel_name(runtime->kernel));
+    write_profile(envelope, &is_first, out);
     write_mask(&envelope->request.masks, &plan->mask, has_distance_bias(options), &is_first, out);
     write_distance_bias(options, plan->dims.heads, &is_first, out);
     if (options->softcap > 0) {

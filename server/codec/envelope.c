@@ -12,8 +12,6 @@
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
-static const double DEFAULT_NORM_EPS = 1e-5;
-
 void envelope_prepare(void)
 {
     json_tree_prepare();
@@ -38,13 +36,12 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     return status == ATTN_OK ? decode_members(decoder, &root, members, COUNT(members), envelope) : status;
 }
 
-static void set_defaults(struct envelope *envelope, envelope_kind kind)
+void envelope_set_defaults(struct envelope *envelope, envelope_kind kind)
 {
     *envelope = (struct envelope){.form = TENSOR_FORM_NESTED, .reduction.dtype = ATTN_DTYPE_COUNT};
     envelope->request.is_layer = envelope_is_layer(kind);
     attn_options *options = &envelope->request.options;
     options->compute = ATTN_F32;
-    options->norm_eps = DEFAULT_NORM_EPS;
     if (!envelope_is_gradients(kind))
         options->want = (uint32_t)1 << ATTN_STEP_OUTPUT | (uint32_t)1 << ATTN_STEP_ATTENTION;
 }
@@ -64,7 +61,7 @@ attn_status envelope_decode_attached(const char *text, size_t length, const stru
         length = strlen(text);
     }
     struct document document;
-    set_defaults(envelope, kind);
+    envelope_set_defaults(envelope, kind);
     attn_status status = document_read(text, length, arena, &document, err);
     if (status != ATTN_OK)
         goto done;

@@ -54,8 +54,17 @@ struct envelope_reduction {
     attn_tensor top_indices;     /* written by reduce_result */
 };
 
+/* The defaults of another system; envelope_profile.c has them all. */
+struct envelope_profile {
+    const char *name;
+    attn_align align;          /* of causal and windows */
+    attn_layout layout;        /* of weights */
+    double layer_eps, rms_eps; /* rms_eps 0: the machine epsilon of the compute type */
+};
+
 struct envelope {
-    attn_request request; /* its tensors and selections live in the arena */
+    const struct envelope_profile *profile; /* NULL: none */
+    attn_request request;                   /* its tensors and selections live in the arena */
     tensor_form form;
     int digits;
     struct envelope_reduction reduction;
@@ -67,6 +76,9 @@ struct envelope {
     const attn_tensor *grad_output; /* of gradients; NULL: not given */
     uint32_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
 };
+
+/* The eps of a norm that does not say its own; profile may be NULL. */
+double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 
 /* The i-th of what a selection leaves. */
 static inline size_t envelope_selected(const attn_selection *selection, size_t i)
@@ -112,6 +124,31 @@ ATTN_MUST_CHECK attn_status envelope_decode_attached(const char *text, size_t le
  */
 ATTN_MUST_CHECK attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind,
                                                         attn_arena *arena, struct envelope *envelope, attn_error *err);
+
+/* What a kept layer brings to each of its requests: its tensors by path, the rest of it as JSON. */
+struct envelope_base {
+    const char *text; /* "weights", "options" and "masks" without the tensors; may be empty */
+    size_t length;
+    const struct envelope_attachment *attachments; /* "weights.query.weight" */
+    size_t count;
+};
+
+/*
+ * A request to a kept layer: what envelope_decode_attached decodes, but weights, options and masks are those of base,
+ * except the members of options and masks that the request has itself. The request may have no weights.
+ */
+ATTN_MUST_CHECK attn_status envelope_decode_over(const struct envelope_base *base, const char *text, size_t length,
+                                                 const struct envelope_attachment *attachments, size_t count,
+                                                 attn_arena *arena, struct envelope *envelope, attn_error *err);
+/*
+ * The kept layer alone, to be looked at: without inputs. Masks that belong to a request are refused. With shapes_only,
+ * tensors of weights are not converted and their data is not read: what lies there may be of another type.
+ */
+ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_base *base, bool shapes_only, attn_arena *arena,
+                                                 struct envelope *envelope, attn_error *err);
+/* A safetensors file as a base, or as what a request is made of: views of the file, names in the arena. */
+ATTN_MUST_CHECK attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena,
+                                                      struct envelope_base *base, attn_error *err);
 
 enum { ENVELOPE_TEXT_MAX = 1 << 20, ENVELOPE_DEPTH_MAX = 32, ENVELOPE_ATTACHMENTS_MAX = 256 };
 

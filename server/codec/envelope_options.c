@@ -14,8 +14,6 @@
 
 enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
 
-static const double DEFAULT_QK_NORM_EPS = 1e-5, DEFAULT_L2_EPS = 1e-12;
-
 /* size_t */
 static attn_status decode_head_count(struct decoder *decoder, const struct node *node, void *to)
 {
@@ -99,10 +97,7 @@ static attn_status decode_qk_norm(struct decoder *decoder, const struct node *no
     };
     attn_options *options = to;
     options->qk_norm = ATTN_NORM_RMS;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), options);
-    if (options->qk_norm_eps == 0)
-        options->qk_norm_eps = options->qk_norm == ATTN_NORM_L2 ? DEFAULT_L2_EPS : DEFAULT_QK_NORM_EPS;
-    return status;
+    return decode_members(decoder, node, members, COUNT(members), options);
 }
 
 /* attn_options: alibi, alibi_slopes */
@@ -372,7 +367,9 @@ static attn_status decode_digits(struct decoder *decoder, const struct node *nod
     return status;
 }
 
+/* The profile first: others go by it. */
 static const struct member options_members[] = {
+    {"profile", decode_profile, 0, MEMBER_ALWAYS},
     {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
     {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
     {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
@@ -398,7 +395,6 @@ static const struct member options_members[] = {
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
-    {.name = "profile", .scope = MEMBER_LATER},
 };
 
 const struct member_table options_table = {"options", options_members, COUNT(options_members)};
@@ -407,7 +403,12 @@ attn_status decode_options(struct decoder *decoder, const struct node *node, voi
 {
     struct envelope *envelope = to;
     attn_status status = decode_members(decoder, node, options_members, COUNT(options_members), envelope);
+    attn_options *options = &envelope->request.options;
     if (envelope->training)
-        envelope->request.options.dropout = envelope->dropout_p;
+        options->dropout = envelope->dropout_p;
+    if (options->norm_eps == 0)
+        options->norm_eps = envelope_default_eps(envelope->profile, options->norm, options->compute);
+    if (options->qk_norm_eps == 0)
+        options->qk_norm_eps = envelope_default_eps(envelope->profile, options->qk_norm, options->compute);
     return status == ATTN_OK ? check_shown(decoder, node, envelope) : status;
 }

@@ -4,6 +4,7 @@
 #ifndef CODEC_ENVELOPE_PARTS_H
 #define CODEC_ENVELOPE_PARTS_H
 
+#include "codec/document.h"
 #include "codec/member.h"
 
 /* envelope_tensor.c: each *to is a const attn_tensor *, in the arena. */
@@ -27,6 +28,20 @@ attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count);
 attn_status decode_attached(struct decoder *decoder, const struct node *node,
                             const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor);
 
+/* What an envelope is before anything is decoded into it. */
+void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
+/* envelope_safetensors.c: a failure of syntax in the text of a file's metadata says where it is. Returns status. */
+attn_status envelope_name_text(attn_status status, attn_error *err);
+/*
+ * envelope_base.c: a kept layer as a tree with the markers of its tensors, for *envelope with its defaults. *document
+ * is to be closed whatever the outcome; *decoder refers to it.
+ */
+attn_status base_open(const struct envelope_base *base, attn_arena *arena, struct envelope *envelope,
+                      struct document *document, struct decoder *decoder, attn_error *err);
+/* Its options; then its weights and masks, in the type that the options of layer and request ask for. */
+attn_status base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope);
+attn_status base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope);
+
 decode_function decode_inputs;    /* struct envelope */
 decode_function decode_weights;   /* attn_weights */
 decode_function decode_masks;     /* attn_masks */
@@ -34,6 +49,7 @@ decode_function decode_blocks;    /* attn_blocks */
 decode_function decode_options;   /* struct envelope */
 decode_function decode_rope;      /* attn_rope */
 decode_function decode_mechanism; /* attn_mechanism */
+decode_function decode_profile;   /* struct envelope */
 decode_function decode_tokens;    /* struct envelope: its inputs are decoded, the labels are counted against them */
 
 /* envelope_shown.c: struct envelope_reduction, except where another type is told. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/envelope.h"
+#include "codec/envelope_parts.h"
 #include "codec/safetensors.h"
 
 static attn_status check_metadata(const struct safetensors *file, attn_error *err)
@@ -53,8 +53,8 @@ static void name_text(attn_error *err)
     memcpy(err->message, message, sizeof message);
 }
 
-attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind, attn_arena *arena,
-                                        struct envelope *envelope, attn_error *err)
+attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena, struct envelope_base *base,
+                                      attn_error *err)
 {
     struct safetensors file;
     attn_status status = safetensors_read(body, bytes, arena, &file, err);
@@ -66,14 +66,30 @@ attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope
     if (attachments == NULL)
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
     status = attach_tensors(&file, attachments, err);
-    if (status != ATTN_OK)
-        return status;
     const struct safetensors_text *request = safetensors_find_text(&file, "request");
-    if (request == NULL && file.tensor_count == 0)
-        return attn_fail(err, ATTN_ERR_FIELD, NULL, "the safetensors file has no tensor; expected inputs.query");
-    status = envelope_decode_attached(request != NULL ? request->value : "", request != NULL ? request->length : 0,
-                                      attachments, file.tensor_count, kind, arena, envelope, err);
+    *base = (struct envelope_base){.text = request != NULL ? request->value : "",
+                                   .length = request != NULL ? request->length : 0,
+                                   .attachments = attachments,
+                                   .count = file.tensor_count};
+    return status;
+}
+
+attn_status envelope_name_text(attn_status status, attn_error *err)
+{
     if (status == ATTN_ERR_SYNTAX && err != NULL)
         name_text(err);
     return status;
+}
+
+attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind, attn_arena *arena,
+                                        struct envelope *envelope, attn_error *err)
+{
+    struct envelope_base file;
+    attn_status status = envelope_open_safetensors(body, bytes, arena, &file, err);
+    if (status != ATTN_OK)
+        return status;
+    if (file.length == 0 && file.count == 0)
+        return attn_fail(err, ATTN_ERR_FIELD, NULL, "the safetensors file has no tensor; expected inputs.query");
+    status = envelope_decode_attached(file.text, file.length, file.attachments, file.count, kind, arena, envelope, err);
+    return envelope_name_text(status, err);
 }

@@ -34,11 +34,18 @@ struct oip_request {
 };
 
 /*
- * Decodes body[0 .. bytes), of which json_bytes are JSON (OIP_ALL_JSON: all of it). Everything lives in arena; the body
- * must outlive it. Errors name inputs by their names and parameters by "/parameters/…"; statuses as envelope_decode's.
+ * Decodes a request to the model "attention" (layer NULL) or to a kept layer: body[0 .. bytes), of which json_bytes are
+ * JSON (OIP_ALL_JSON: all of it). Everything lives in arena; the body must outlive it. Errors name inputs by their
+ * names and parameters by "/parameters/…"; statuses as envelope_decode's.
  */
-ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, attn_arena *arena,
+ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes,
+                                       const struct envelope_base *layer, attn_arena *arena,
                                        struct oip_request *request, attn_error *err);
+
+/* Checks the body, which may be empty, of a request to list, load or unload models: all that it may say is harmless. */
+typedef enum { OIP_INDEX, OIP_LOAD, OIP_UNLOAD } oip_repository_kind;
+ATTN_MUST_CHECK attn_status oip_check_repository(const char *body, size_t bytes, oip_repository_kind kind,
+                                                 attn_arena *arena, attn_error *err);
 
 /* Puts an error that a plan or limit found into the words of this protocol: "/options/x" is "/parameters/x". */
 void oip_translate(attn_error *err);

@@ -59,7 +59,8 @@ static bool widen(const struct datatype *type, const char *from, int64_t *to)
 
 struct oip_decoder {
     struct decoder decoder;
-    const char *binary; /* what is behind the JSON, and has not been given to an input yet */
+    const struct envelope_base *layer; /* NULL: attention on what comes */
+    const char *binary;                /* what is behind the JSON, and has not been given to an input yet */
     size_t binary_bytes;
     struct envelope_attachment attachments[INPUTS_MAX];
     size_t count;
@@ -465,8 +466,12 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;
     if (!text)
         return node_fail_memory(&d->decoder, root);
-    status = envelope_decode_attached(text, length, d->attachments, d->count, ENVELOPE_ATTENTION, d->decoder.arena,
+    if (d->layer)
+        status = envelope_decode_over(d->layer, text, length, d->attachments, d->count, d->decoder.arena,
                                       &request->envelope, d->decoder.err);
+    else
+        status = envelope_decode_attached(text, length, d->attachments, d->count, ENVELOPE_ATTENTION, d->decoder.arena,
+                                          &request->envelope, d->decoder.err);
     if (status != ATTN_OK)
         oip_translate(d->decoder.err);
     return status;
@@ -503,8 +508,8 @@ static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_r
     return status;
 }
 
-attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, attn_arena *arena,
-                       struct oip_request *request, attn_error *err)
+attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const struct envelope_base *layer,
+                       attn_arena *arena, struct oip_request *request, attn_error *err)
 {
     static const struct member_table *const sections[] = {NULL};
     const size_t json = json_bytes == OIP_ALL_JSON ? bytes : json_bytes;
@@ -519,6 +524,7 @@ attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, attn_a
                          "none: send the JSON part with the shape of QUERY");
     attn_status status = document_read(body, json, arena, &document, err);
     struct oip_decoder d = {.decoder = {.arena = arena, .skim = &document.skim, .sections = sections, .err = err},
+                            .layer = layer,
                             .binary = body + json,
                             .binary_bytes = bytes - json};
     if (status == ATTN_OK)

@@ -172,8 +172,19 @@ static bool is_split_welcome(struct request *request)
     return request->has_json_bytes;
 }
 
+/* Routes that read nothing. */
+static bool is_bare(struct request *request)
+{
+    if (guard_has_body(&request->fields))
+        reply_refuse(request, PROBLEM_BAD_REQUEST, "%s takes no body here", request->method);
+    request->body_coding = CODING_IDENTITY;
+    return request->reply.status == 0;
+}
+
 static bool is_body_welcome(struct request *request)
 {
+    if (request->route->reads == 0)
+        return are_parameters_welcome(request) && is_bare(request);
     return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
            is_type_welcome(request);
 }

@@ -26,6 +26,7 @@ struct http_setup {
     service_function *instead;  /* what a test puts in the place of every service; else NULL */
     struct executor *executor;
     const struct font_set *fonts;
+    struct layer_keeper *layers;
     const struct log *log;
     struct health_facts facts; /* http_library is filled in by the server */
 };

@@ -68,6 +68,8 @@ static const struct kept_field kept_fields[] = {
     {"Origin", offsetof(struct guard_fields, origin)},
     {"X-Request-Id", offsetof(struct guard_fields, request_id)},
     {"Inference-Header-Content-Length", offsetof(struct guard_fields, json_bytes)},
+    {"If-Match", offsetof(struct guard_fields, if_match)},
+    {"If-None-Match", offsetof(struct guard_fields, if_none_match)},
     {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
 };
 

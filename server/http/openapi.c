@@ -1,20 +1,15 @@
 /*
- * openapi.c: server/openapi.json, embedded as it is by the assembler.
- *
- * From a C file rather than from one in assembly: the compiler then says for itself that the stack is not executable.
+ * openapi.c: GET /openapi.json. OPENAPI_GZIP comes from the Makefile: where the gzipped file is.
  */
 #include "http/openapi.h"
 
-__asm__(".pushsection .rodata\n"
-        "openapi_json_begin:\n"
-        ".incbin \"server/openapi.json\"\n"
-        "openapi_json_end:\n"
-        ".popsection\n");
+#include "http/embedded.h"
 
-extern const char openapi_json_begin[] __attribute__((visibility("hidden")));
-extern const char openapi_json_end[] __attribute__((visibility("hidden")));
+EMBEDDED_FILE(openapi_plain, "server/openapi.json");
+EMBEDDED_FILE(openapi_gzip, OPENAPI_GZIP);
 
-struct text_span openapi_text(void)
+void openapi_answer(struct request *request)
 {
-    return (struct text_span){openapi_json_begin, (size_t)(openapi_json_end - openapi_json_begin)};
+    const struct embedded plain = {.text = EMBEDDED_TEXT(openapi_plain)}, gzip = {.text = EMBEDDED_TEXT(openapi_gzip)};
+    embedded_answer(request, MEDIA_JSON, &plain, &gzip);
 }

@@ -1,12 +1,11 @@
 /*
- * openapi.h: server/openapi.json, embedded.
+ * openapi.h: GET /openapi.json: server/openapi.json, embedded as it is and gzipped.
  */
 #ifndef HTTP_OPENAPI_H
 #define HTTP_OPENAPI_H
 
-#include "text.h"
+struct request;
 
-/* Lives as long as the program. */
-struct text_span openapi_text(void);
+void openapi_answer(struct request *request);
 
 #endif

@@ -103,14 +103,33 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
-    switch (refusal) {
-    case CALL_FAILED:
-        reply_error(request, outcome_of_status(error->status), error);
+    static const enum reply_problem problem_of[] = {
+        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,       [CALL_CONFLICT] = PROBLEM_CONFLICT,
+        [CALL_PRECONDITION] = PROBLEM_PRECONDITION, [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
+        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,     [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
+    };
+    reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
+                error);
+}
+
+void reply_conclude(struct request *request, const struct call *call)
+{
+    struct reply *reply = &request->reply;
+    snprintf(reply->etag, sizeof reply->etag, "%s", call->etag);
+    switch (call->outcome) {
+    case CALL_DONE:
+        return;
+    case CALL_CREATED:
+        reply->status = MHD_HTTP_CREATED;
+        return;
+    case CALL_DELETED:
+        reply->status = MHD_HTTP_NO_CONTENT;
         break;
-    case CALL_NOT_FOUND:
-        reply_error(request, problems[PROBLEM_NOT_FOUND], error);
+    case CALL_NOT_MODIFIED:
+        reply->status = MHD_HTTP_NOT_MODIFIED;
         break;
     }
+    reply->content_type = NULL;
 }
 
 /* Text always shrinks, pictures never; numbers in binary form may or may not. */
@@ -272,6 +291,8 @@ static void add_fields(struct MHD_Response *response, const struct request *requ
     }
     if (reply->allow[0] != '\0')
         add_field(response, MHD_HTTP_HEADER_ALLOW, reply->allow);
+    if (reply->etag[0] != '\0')
+        add_field(response, MHD_HTTP_HEADER_ETAG, reply->etag);
     if (reply->retry_after_s > 0) {
         snprintf(number, sizeof number, "%u", reply->retry_after_s);
         add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, number);

@@ -23,9 +23,12 @@ struct request;
     X(PROBLEM_PARAMETER, 400, "parameter", "query parameter not known")                                                \
     X(PROBLEM_NOT_FOUND, 404, "not-found", "no such path")                                                             \
     X(PROBLEM_NOT_IMPLEMENTED_YET, 404, "not-implemented-yet", "path not implemented yet")                             \
+    X(PROBLEM_READ_ONLY, 403, "read-only", "layers cannot be changed here")                                            \
     X(PROBLEM_METHOD, 405, "method-not-allowed", "method not allowed here")                                            \
     X(PROBLEM_NOT_ACCEPTABLE, 406, "not-acceptable", "no representation that Accept allows")                           \
+    X(PROBLEM_CONFLICT, 409, "conflict", "not possible in the state that things are in")                               \
     X(PROBLEM_LENGTH, 411, "length-required", "length of the body is missing")                                         \
+    X(PROBLEM_PRECONDITION, 412, "precondition-failed", "a condition of the request does not hold")                    \
     X(PROBLEM_BODY, 413, "body-too-large", "body is over the limit")                                                   \
     X(PROBLEM_MEDIA_TYPE, 415, "unsupported-media-type", "body is not of a type that is read here")                    \
     X(PROBLEM_ENCODING, 415, "unsupported-encoding", "body is encoded")                                                \
@@ -33,7 +36,9 @@ struct request;
     X(PROBLEM_HEADER, 431, "header-too-large", "header is over the limit")                                             \
     X(PROBLEM_DEADLINE, 504, "deadline", "the deadline passed")                                                        \
     X(PROBLEM_BUSY, 503, "busy", "all compute threads are busy and the queue is full")                                 \
-    X(PROBLEM_DRAINING, 503, "draining", "server is about to end")
+    X(PROBLEM_DRAINING, 503, "draining", "server is about to end")                                                     \
+    X(PROBLEM_STORE_FAILED, 503, "store-failed", "what keeps layers failed")                                           \
+    X(PROBLEM_STORE_FULL, 507, "store-full", "no room for another layer")
 
 enum reply_problem {
 #define REPLY_PROBLEM_ENUM(code, status, type, title) code,
@@ -58,6 +63,7 @@ struct reply {
     struct sender *sender;            /* of chunks that are still being written; else NULL */
     char allow[REPLY_ALLOW_MAX];      /* "" : none */
     const struct reply_field *fields; /* further ones, up to a name of NULL; NULL: none */
+    char etag[CALL_ETAG_TEXT];        /* "" : none */
     bool is_preflight;
     unsigned retry_after_s; /* 0: none */
     enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */
@@ -77,6 +83,8 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
     __attribute__((format(printf, 3, 4)));
 /* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
+/* What the service made of it, beside its answer: another status, an entity tag. */
+void reply_conclude(struct request *request, const struct call *call);
 /* Compresses reply.chunks if Accept-Encoding asks for it and it is worth the while. False without memory. */
 ATTN_MUST_CHECK bool reply_compress(struct request *request);
 /* Whether an answer of at least so many bytes shrinks, sample being a part of it. */

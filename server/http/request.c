@@ -13,6 +13,7 @@
 #include "http/admission.h"
 #include "http/sender.h"
 #include "http/watch.h"
+#include "service/layer_store.h"
 
 /*
  * The body of a refused request is dropped up to this size and the connection kept; a larger one is answered at once
@@ -155,6 +156,7 @@ void request_free(struct request *request)
     struct http_server *server = request->server;
     if (request->reply.sender != NULL)
         sender_end(request->reply.sender);
+    layer_version_release(request->held);
     const bool is_counted = request->is_counted;
     attn_arena_destroy(request->arena); /* and with it the request */
     if (is_counted)
@@ -326,6 +328,9 @@ static bool finish_answer(struct request *request, const struct call *call)
     request->answer_media = call->answer_media;
     request->reply.content_type = media_name(call->answer_media);
     request->reply.json_bytes = call->answer_json_bytes;
+    reply_conclude(request, call);
+    if (request->reply.content_type == NULL)
+        return true;
     if (request->reply.chunks.has_deferred)
         is_ok = reply_stream(request, call->runtime);
     else
@@ -351,7 +356,12 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .names = request->names,
         .parameters = request->parameters,
         .parameter_count = request->parameter_count,
+        .if_match = request->fields.if_match,
+        .if_none_match = request->fields.if_none_match,
+        .layers = setup->layers,
+        .queue_ms = request->clock.queue_ms,
         .limits = *limits,
+        .is_first_try = !is_last_try,
         .runtime = &runtime,
         .fonts = setup->fonts,
         .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
@@ -362,9 +372,12 @@ static bool compute_within(struct request *request, const struct call_limits *li
     if (status == ATTN_OK)
         status = (setup->instead != NULL ? setup->instead : request->route->service)(&call);
     request->clock.times = call.times;
+    request->held = call.held;
     if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
         refuse_late(request);
     } else if (status == ATTN_ERR_TOO_LARGE && !is_last_try) {
+        layer_version_release(request->held);
+        request->held = NULL;
         return false;
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);

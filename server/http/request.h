@@ -59,6 +59,7 @@ struct request {
     uint64_t body_bytes;
     bool may_stream; /* HTTP/1.1: an answer that is broken off can be told from a whole one */
     struct reply reply;
+    struct layer_version *held; /* what the answer refers to; NULL: nothing */
     struct request_clock clock;
 };
 

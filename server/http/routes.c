@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/docs.h"
 #include "http/openapi.h"
 #include "http/page.h"
 #include "http/reply.h"
@@ -14,6 +15,7 @@
 #include "service/attend.h"
 #include "service/gradients.h"
 #include "service/infer.h"
+#include "service/layers.h"
 
 static void answer_live(struct request *request)
 {
@@ -51,43 +53,7 @@ static void answer_v2_ready(struct request *request)
                       reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
 }
 
-static void answer_v2_models(struct request *request)
-{
-    infer_write_models(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
-
-static void answer_of_model(struct request *request, void (*write)(struct text_span model, struct chunks *out))
-{
-    const struct text_span model = request->names[0], version = request->names[1], any = {NULL, 0};
-    if (infer_has_model(model, version.length > 0 ? version : any))
-        write(model, reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-    else
-        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no model \"%.*s\"%s%.*s here; /v2/models lists them",
-                     (int)(model.length < 64 ? model.length : 64), model.at, version.length > 0 ? " of version " : "",
-                     (int)(version.length < 32 ? version.length : 32), version.at);
-}
-
-static void answer_model(struct request *request)
-{
-    answer_of_model(request, infer_write_metadata);
-}
-
-static void answer_model_ready(struct request *request)
-{
-    answer_of_model(request, infer_write_model_ready);
-}
-
-static void answer_model_config(struct request *request)
-{
-    answer_of_model(request, infer_write_config);
-}
-
 /* ---- the table ---- */
-
-static void answer_openapi(struct request *request)
-{
-    reply_constant(request, MEDIA_JSON, openapi_text());
-}
 
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
@@ -104,26 +70,38 @@ static const struct route routes[] = {
      .keeps_to_limits = true},
     {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON},
     {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
+    {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
+    {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
+    {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS},
+    {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
+    {"/v1/layers/{name}/attention", "POST", RESULTS, .service = layers_attend, .reads = TENSORS,
+     .takes_parameters = true},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/version", "GET", JSON, .answer = answer_version},
-    {"/openapi.json", "GET", JSON, .answer = answer_openapi},
+    {"/openapi.json", "GET", JSON, .answer = openapi_answer},
+    {"/docs", "GET", HTML, .answer = docs_answer, .is_probe = true},
     {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true},
     {"/v2/health/ready", "GET", JSON, .answer = answer_v2_ready, .is_probe = true},
-    {"/v2/models", "GET", JSON, .answer = answer_v2_models, .is_probe = true},
-    {"/v2/models/{model}", "GET", JSON, .answer = answer_model, .is_probe = true},
-    {"/v2/models/{model}/ready", "GET", JSON, .answer = answer_model_ready, .is_probe = true},
-    {"/v2/models/{model}/config", "GET", JSON, .answer = answer_model_config, .is_probe = true},
-    {"/v2/models/{model}/versions/{version}", "GET", JSON, .answer = answer_model, .is_probe = true},
-    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .answer = answer_model_ready, .is_probe = true},
-    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .answer = answer_model_config, .is_probe = true},
+    {"/v2/models", "GET", JSON, .service = infer_models, .is_probe = true},
+    {"/v2/models/stats", "GET", JSON, .service = infer_all_statistics, .is_probe = true},
+    {"/v2/models/{model}", "GET", JSON, .service = infer_metadata, .is_probe = true},
+    {"/v2/models/{model}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true},
+    {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .is_probe = true},
+    {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
     {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true,
      .keeps_to_limits = true},
+    {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .is_probe = true},
+    {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
      .is_probe = true, .keeps_to_limits = true},
     {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
+    {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true},
+    {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true},
     {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 
@@ -195,8 +173,7 @@ const char *route_methods(struct text_span path, char *text, size_t size)
 
 /* A path that ends in a slash stands for everything below it as well. */
 static const char *const planned[] = {
-    "/v1/layers",       "/v1/layers/", "/v2/repository/", "/v2/models/attention/stats",
-    "/v2/models/stats", "/metrics",    "/docs",
+    "/metrics",
 };
 
 bool route_is_planned(struct text_span path)

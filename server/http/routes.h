@@ -12,7 +12,7 @@ struct request;
 enum { ROUTE_NAMES_MAX = 2 };
 
 struct route {
-    /* "{name}" stands for any one segment; no two routes fit one path. */
+    /* "{name}" stands for any one segment; of two routes that fit a path, the first in the table has it. */
     const char *path, *method;               /* GET stands for HEAD too */
     unsigned offers;                         /* media types of the answer, a set of MEDIA_BIT */
     bool is_probe;                           /* answers whatever Accept says */

@@ -162,21 +162,35 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
 
 /* ---- the two endpoints ---- */
 
-static attn_status decode(const struct call *call, envelope_kind kind, struct envelope *envelope)
+static attn_status decode_over(const struct call *call, const struct envelope_base *layer, struct envelope *envelope)
 {
+    struct envelope_base own = {.text = call->body, .length = call->body_bytes};
+    attn_status status = ATTN_OK;
+    if (call->body_media == MEDIA_SAFETENSORS)
+        status = envelope_open_safetensors(call->body, call->body_bytes, call->out->arena, &own, call->err);
+    return status != ATTN_OK ? status
+                             : envelope_decode_over(layer, own.text, own.length, own.attachments, own.count,
+                                                    call->out->arena, envelope, call->err);
+}
+
+static attn_status decode(const struct call *call, envelope_kind kind, const struct envelope_base *layer,
+                          struct envelope *envelope)
+{
+    if (layer != NULL)
+        return decode_over(call, layer, envelope);
     if (call->body_media == MEDIA_SAFETENSORS)
         return envelope_decode_safetensors(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
     return envelope_decode(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
 }
 
-static attn_status attend(struct call *call, envelope_kind kind)
+static attn_status attend(struct call *call, envelope_kind kind, const struct envelope_base *layer, size_t *batch)
 {
-    struct attend_work work;
+    struct attend_work work = {.plan.dims.batch = 0};
     struct rendering rendering;
     const double since = attend_now_ms();
     attn_status status = rendering_begin(call, &rendering);
     if (status == ATTN_OK)
-        status = decode(call, kind, &work.envelope);
+        status = decode(call, kind, layer, &work.envelope);
     if (status == ATTN_OK)
         status = rendering_prepare(call, &rendering, &work);
     if (status == ATTN_OK)
@@ -187,15 +201,21 @@ static attn_status attend(struct call *call, envelope_kind kind)
         status = attend_run(call, &work, rendering.bytes, since);
     if (status == ATTN_OK)
         status = rendering_write(call, &rendering, &work);
+    *batch = work.plan.dims.batch;
     return attend_explain(call, status);
 }
 
 attn_status attend_attention(struct call *call)
 {
-    return attend(call, ENVELOPE_ATTENTION);
+    return attend(call, ENVELOPE_ATTENTION, NULL, &(size_t){0});
 }
 
 attn_status attend_layer(struct call *call)
 {
-    return attend(call, ENVELOPE_LAYER);
+    return attend(call, ENVELOPE_LAYER, NULL, &(size_t){0});
+}
+
+attn_status attend_kept(struct call *call, const struct envelope_base *layer, size_t *batch)
+{
+    return attend(call, ENVELOPE_LAYER, layer, batch);
 }

@@ -31,7 +31,20 @@ struct call_times {
 enum call_refusal {
     CALL_FAILED, /* err->status tells */
     CALL_NOT_FOUND,
+    CALL_CONFLICT,     /* with the state that things are in */
+    CALL_PRECONDITION, /* if_match or if_none_match does not hold */
+    CALL_READ_ONLY,
+    CALL_STORE_FULL,
+    CALL_STORE_FAILED,
 };
+
+/* What became of a request that did not fail. */
+enum call_outcome { CALL_DONE, CALL_CREATED, CALL_DELETED, CALL_NOT_MODIFIED };
+
+enum { CALL_ETAG_TEXT = 68 };
+
+struct layer_keeper;
+struct layer_version;
 
 struct call {
     const char *body; /* may be NULL when body_bytes is 0 */
@@ -43,12 +56,19 @@ struct call {
     const struct text_pair *parameters;  /* "?name=value", percent-decoded */
     size_t parameter_count;
     struct call_limits limits;
+    bool is_first_try; /* what is over these limits is asked again with higher ones */
+    const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
+    struct layer_keeper *layers;
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */
+    double queue_ms;              /* that it has waited for its thread */
     struct call_times times;      /* written */
     enum call_refusal refusal;    /* written, with a failure */
     size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
+    enum call_outcome outcome;    /* written */
+    char etag[CALL_ETAG_TEXT];    /* written: with its quotes; "": none */
+    struct layer_version *held;   /* written: a reference to be released when the answer has been sent */
     attn_error *err;
 };
 

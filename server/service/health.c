@@ -47,6 +47,6 @@ void health_write_index(struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION "\",\"links\":{"
                      "\"attention\":\"/v1/attention\",\"multi_head_attention\":\"/v1/multi-head-attention\","
-                     "\"openapi\":\"/openapi.json\",\"version\":\"/version\",\"live\":\"/livez\","
+                     "\"openapi\":\"/openapi.json\",\"docs\":\"/docs\",\"version\":\"/version\",\"live\":\"/livez\","
                      "\"ready\":\"/readyz\",\"inference\":\"/v2\"}}");
 }

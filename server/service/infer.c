@@ -1,14 +1,15 @@
 /*
- * infer.c: the Open Inference Protocol (version 2): models, their metadata, and inference.
+ * infer.c: the Open Inference Protocol (version 2): inference, and what there is to ask about it.
  */
 #include "service/infer.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "codec/oip.h"
 #include "service/attend.h"
-
-static const char model_name[] = "attention", model_version[] = "1";
+#include "service/layer_keeper.h"
+#include "service/model.h"
 
 /* ---- about the server ---- */
 
@@ -27,110 +28,196 @@ void infer_write_server(struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION
                      "\",\"extensions\":[\"binary_tensor_data\",\"model_configuration\",\"model_repository\","
-                     "\"parameters\"]}");
+                     "\"parameters\",\"statistics\"]}");
 }
 
-void infer_write_models(struct chunks *out)
+static attn_status finish(struct call *call)
 {
-    chunks_format(out, "{\"models\":[\"%s\"]}", model_name);
+    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
+}
+
+/* ---- all models ---- */
+
+/* Writes the built-in model, then every layer that is there. */
+static attn_status write_all(struct call *call, const char *before, const char *after,
+                             void (*write)(const struct layer_row *row, struct chunks *out))
+{
+    struct layer_store *store = layer_keeper_store(call->layers);
+    struct layer_row row = {.name = MODEL_BUILT_IN, .state = LAYER_READY};
+    layer_store_built_in(store, &row.statistics);
+    layer_keeper_rescan(call->layers);
+    chunks_text(call->out, before);
+    write(&row, call->out);
+    row.name[0] = '\0';
+    while (layer_store_page(store, row.name, 1, &row) == 1) {
+        chunks_text(call->out, ",");
+        write(&row, call->out);
+        layer_version_release(row.version);
+    }
+    chunks_text(call->out, after);
+    return finish(call);
+}
+
+static void write_name(const struct layer_row *row, struct chunks *out)
+{
+    chunks_format(out, "\"%s\"", row->name);
+}
+
+attn_status infer_models(struct call *call)
+{
+    return write_all(call, "{\"models\":[", "]}", write_name);
+}
+
+/* A layer that was not read yet is as good as ready: its first request reads it. */
+static void write_index_entry(const struct layer_row *row, struct chunks *out)
+{
+    const bool is_ready = row->state == LAYER_READY || row->state == LAYER_UNREAD;
+    const bool is_built_in = row->version == NULL && row->state == LAYER_READY;
+    chunks_format(out, "{\"name\":\"%s\"", row->name);
+    if (row->version != NULL)
+        chunks_format(out, ",\"version\":\"%s\"", layer_version_digest(row->version));
+    else if (is_built_in)
+        chunks_text(out, ",\"version\":\"" MODEL_BUILT_IN_VERSION "\"");
+    chunks_format(out, ",\"state\":\"%s\",\"reason\":", is_ready ? "READY" : "UNAVAILABLE");
+    chunks_json_string(out, row->state == LAYER_UNLOADED ? "unloaded" : row->reason);
+    chunks_text(out, "}");
 }
 
 attn_status infer_index(struct call *call)
 {
-    chunks_format(call->out, "[{\"name\":\"%s\",\"version\":\"%s\",\"state\":\"READY\",\"reason\":\"\"}]", model_name,
-                  model_version);
-    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
+    attn_status status = oip_check_repository(call->body, call->body_bytes, OIP_INDEX, call->out->arena, call->err);
+    return status == ATTN_OK ? write_all(call, "[", "]", write_index_entry) : status;
 }
 
-/* ---- about a model ---- */
-
-struct port {
-    const char *name, *datatype;
-    bool is_optional;
-};
-
-static const struct port inputs[] = {{"QUERY", "FP32", false},
-                                     {"KEY", "FP32", true},
-                                     {"VALUE", "FP32", true},
-                                     {"ATTEND", "BOOL", true},
-                                     {"BIAS", "FP32", true}},
-                         outputs[] = {{"OUTPUT", "FP32", false}, {"ATTENTION", "FP32", false}};
-
-bool infer_has_model(struct text_span model, struct text_span version)
+static void write_row_statistics(const struct layer_row *row, struct chunks *out)
 {
-    return text_equal(model, model_name) && (version.at == NULL || text_equal(version, model_version));
+    const bool is_built_in = row->version == NULL && row->state == LAYER_READY;
+    const char *version = is_built_in ? MODEL_BUILT_IN_VERSION : "";
+    model_write_statistics(row->name, row->version != NULL ? layer_version_digest(row->version) : version,
+                           &row->statistics, out);
 }
 
-/* Shapes are all free: -1. Leading dimensions may be left out, as in our own endpoints. */
-static void write_ports(const struct port *ports, size_t count, struct chunks *out)
+attn_status infer_all_statistics(struct call *call)
 {
-    for (size_t i = 0; i < count; i++)
-        chunks_format(out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[-1,-1,-1,-1]%s}", i > 0 ? "," : "",
-                      ports[i].name, ports[i].datatype, ports[i].is_optional ? ",\"optional\":true" : "");
+    return write_all(call, "{\"model_stats\":[", "]}", write_row_statistics);
 }
 
-void infer_write_metadata(struct text_span model, struct chunks *out)
+/* ---- one model ---- */
+
+static attn_status write_one(struct call *call, void (*write)(const struct model *model, struct chunks *out))
 {
-    (void)model;
-    chunks_format(out, "{\"name\":\"%s\",\"versions\":[\"%s\"],\"platform\":\"attnd\",\"inputs\":[", model_name,
-                  model_version);
-    write_ports(inputs, sizeof inputs / sizeof inputs[0], out);
-    chunks_text(out, "],\"outputs\":[");
-    write_ports(outputs, sizeof outputs / sizeof outputs[0], out);
-    chunks_text(out, "]}");
+    struct model model;
+    attn_status status = model_find(call, &model);
+    if (status != ATTN_OK)
+        return status;
+    write(&model, call->out);
+    return finish(call);
 }
 
-void infer_write_model_ready(struct text_span model, struct chunks *out)
+attn_status infer_metadata(struct call *call)
 {
-    (void)model;
-    chunks_format(out, "{\"name\":\"%s\",\"ready\":true}", model_name);
+    return write_one(call, model_write_metadata);
 }
 
-/* As in Triton's model configuration: datatypes have a prefix, and BOOL is one of them. */
-static void write_config_ports(const struct port *ports, size_t count, struct chunks *out)
+static void write_model_ready(const struct model *model, struct chunks *out)
 {
-    for (size_t i = 0; i < count; i++)
-        chunks_format(out, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":[-1,-1,-1,-1],\"optional\":%s}",
-                      i > 0 ? "," : "", ports[i].name, ports[i].datatype, ports[i].is_optional ? "true" : "false");
+    chunks_format(out, "{\"name\":\"%s\",\"ready\":true}", model->name);
 }
 
-void infer_write_config(struct text_span model, struct chunks *out)
+attn_status infer_model_ready(struct call *call)
 {
-    (void)model;
-    chunks_format(out, "{\"name\":\"%s\",\"platform\":\"attnd\",\"backend\":\"attnd\",\"max_batch_size\":0,\"input\":[",
-                  model_name);
-    write_config_ports(inputs, sizeof inputs / sizeof inputs[0], out);
-    chunks_text(out, "],\"output\":[");
-    write_config_ports(outputs, sizeof outputs / sizeof outputs[0], out);
-    chunks_text(out, "]}");
+    return write_one(call, write_model_ready);
+}
+
+attn_status infer_config(struct call *call)
+{
+    return write_one(call, model_write_config);
+}
+
+attn_status infer_statistics(struct call *call)
+{
+    struct model model;
+    struct layer_row row = {.name = ""};
+    struct layer_store *store = layer_keeper_store(call->layers);
+    attn_status status = model_find(call, &model);
+    if (status != ATTN_OK)
+        return status;
+    if (model.layer != NULL)
+        layer_store_look(store, model.name, &row);
+    else
+        layer_store_built_in(store, &row.statistics);
+    layer_version_release(row.version);
+    chunks_text(call->out, "{\"model_stats\":[");
+    model_write_statistics(model.name, model.version, &row.statistics, call->out);
+    chunks_text(call->out, "]}");
+    return finish(call);
+}
+
+/* ---- the repository ---- */
+
+static attn_status change(struct call *call, oip_repository_kind kind,
+                          attn_status (*act)(struct layer_keeper *keeper, struct text_span name, struct call *call))
+{
+    attn_status status = oip_check_repository(call->body, call->body_bytes, kind, call->out->arena, call->err);
+    if (status == ATTN_OK && text_equal(call->names[0], MODEL_BUILT_IN)) {
+        call->refusal = CALL_CONFLICT;
+        return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "\"" MODEL_BUILT_IN "\" is built in and always loaded");
+    }
+    if (status == ATTN_OK)
+        status = act(call->layers, call->names[0], call);
+    chunks_text(call->out, "{}");
+    return status == ATTN_OK ? finish(call) : status;
+}
+
+attn_status infer_load(struct call *call)
+{
+    return change(call, OIP_LOAD, layer_keeper_load);
+}
+
+attn_status infer_unload(struct call *call)
+{
+    return change(call, OIP_UNLOAD, layer_keeper_unload);
 }
 
 /* ---- inference ---- */
 
-static attn_status check_model(struct call *call)
+void infer_count(const struct call *call, const char *layer, attn_status status, size_t batch)
 {
-    const struct text_span model = call->names[0], version = call->names[1];
-    const struct text_span any = {NULL, 0};
-    if (infer_has_model(model, version.length > 0 ? version : any))
-        return ATTN_OK;
-    call->refusal = CALL_NOT_FOUND;
-    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%.*s\"%s%.*s here; there is \"%s\"",
-                     (int)(model.length < 64 ? model.length : 64), model.at, version.length > 0 ? ", version " : "",
-                     (int)(version.length < 32 ? version.length : 32), version.at, model_name);
+    struct timespec now;
+    if (status == ATTN_ERR_TOO_LARGE && call->is_first_try)
+        return;
+    const struct call_times *times = &call->times;
+    const double total_ms = call->queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
+    const bool is_ok = status == ATTN_OK;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct layer_statistics more = {
+        .successes = is_ok,
+        .failures = !is_ok,
+        .items = is_ok ? batch : 0,
+        .success_ms = is_ok ? total_ms : 0,
+        .failure_ms = is_ok ? 0 : total_ms,
+        .queue_ms = is_ok ? call->queue_ms : 0,
+        .parse_ms = is_ok ? times->parse_ms : 0,
+        .compute_ms = is_ok ? times->compute_ms : 0,
+        .write_ms = is_ok ? times->write_ms : 0,
+        .last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000,
+    };
+    layer_store_count(layer_keeper_store(call->layers), layer, &more);
 }
 
-static attn_status write_answer(struct call *call, const struct oip_request *request, const struct attend_work *work)
+static attn_status write_answer(struct call *call, const struct oip_request *request, const struct model *model,
+                                const struct attend_work *work)
 {
     const double since = attend_now_ms();
     size_t json_bytes;
-    oip_write(request, model_name, model_version, &work->plan, &work->result, call->runtime, &json_bytes, call->out);
+    call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
+    oip_write(request, model->name, model->version, &work->plan, &work->result, call->runtime, &json_bytes, call->out);
     if (json_bytes != OIP_ALL_JSON) {
         call->answer_json_bytes = json_bytes;
         call->answer_media = MEDIA_BINARY;
     }
     call->times.write_ms = attend_now_ms() - since;
-    return call->out->is_ok ? ATTN_OK
-                            : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+    return finish(call);
 }
 
 /* The protocol says what an output is: whole maps, in its own form. */
@@ -147,27 +234,39 @@ static attn_status check_shown(const struct envelope *envelope, attn_error *err)
                                       "%s does not go with this protocol, whose outputs are whole maps", option);
 }
 
-attn_status infer_run(struct call *call)
+static attn_status run(struct call *call, const struct model *model, struct attend_work *work)
 {
     struct oip_request request;
-    struct attend_work work;
     const double since = attend_now_ms();
-    attn_status status = check_model(call);
-    if (status == ATTN_OK)
-        status = oip_decode(call->body, call->body_bytes, call->has_json_bytes ? call->json_bytes : OIP_ALL_JSON,
-                            call->out->arena, &request, call->err);
+    attn_status status =
+        oip_decode(call->body, call->body_bytes, call->has_json_bytes ? call->json_bytes : OIP_ALL_JSON,
+                   model->layer != NULL ? &model->base : NULL, call->out->arena, &request, call->err);
     if (status != ATTN_OK)
-        return attend_explain(call, status);
-    work.envelope = request.envelope;
+        return status;
+    work->envelope = request.envelope;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
-    status = check_shown(&work.envelope, call->err);
+    status = check_shown(&work->envelope, call->err);
     if (status == ATTN_OK)
-        status = attend_plan(call, &work);
+        status = attend_plan(call, work);
     if (status == ATTN_OK)
-        status = attend_run(call, &work, oip_bytes_bound(&request, &work.plan), since);
-    if (status == ATTN_OK)
-        status = write_answer(call, &request, &work);
-    else if (!call->refusal)
+        status = attend_run(call, work, oip_bytes_bound(&request, &work->plan), since);
+    if (status != ATTN_OK) {
         oip_translate(call->err);
+        return status;
+    }
+    return write_answer(call, &request, model, work);
+}
+
+attn_status infer_run(struct call *call)
+{
+    struct model model;
+    struct attend_work work = {.plan.dims.batch = 0};
+    if (call->is_first_try && !text_equal(call->names[0], MODEL_BUILT_IN))
+        return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
+    attn_status status = model_find(call, &model);
+    if (status != ATTN_OK)
+        return status;
+    status = run(call, &model, &work);
+    infer_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
     return attend_explain(call, status);
 }

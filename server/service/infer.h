@@ -1,29 +1,30 @@
 /*
  * infer.h: the Open Inference Protocol (version 2): models, their metadata, and inference.
  *
- * The one model that is always there is "attention": POST /v1/attention under this protocol's names (see oip.h).
+ * The model "attention" is always there: POST /v1/attention under this protocol's names (see oip.h). Every kept layer
+ * is another, by its name; its version is the digest of its file, and replaced versions that are still kept can be
+ * asked for by theirs.
  */
 #ifndef SERVICE_INFER_H
 #define SERVICE_INFER_H
 
 #include "service/call.h"
 
-/* POST /v2/models/{model}/infer and /v2/models/{model}/versions/{version}/infer */
-service_function infer_run;
-
-/* Each appends one JSON object (models: too) to out; without memory out->is_ok becomes false. */
+/* Each appends one JSON object to out; without memory out->is_ok becomes false. */
 void infer_write_live(struct chunks *out);
 void infer_write_ready(bool is_ready, struct chunks *out);
 void infer_write_server(struct chunks *out);
-void infer_write_models(struct chunks *out);
 
-/* Whether there is such a model, and version (a span at NULL: any). */
-bool infer_has_model(struct text_span model, struct text_span version);
-void infer_write_metadata(struct text_span model, struct chunks *out);
-void infer_write_model_ready(struct text_span model, struct chunks *out);
-void infer_write_config(struct text_span model, struct chunks *out);
+/* GET /v2/models; GET /v2/models/stats */
+service_function infer_models, infer_all_statistics;
+/* GET /v2/models/{model}[/versions/{version}] and, below it, /ready, /config, /stats */
+service_function infer_metadata, infer_model_ready, infer_config, infer_statistics;
+/* POST /v2/models/{model}[/versions/{version}]/infer */
+service_function infer_run;
+/* POST /v2/repository/index; POST /v2/repository/models/{model}/load and unload */
+service_function infer_index, infer_load, infer_unload;
 
-/* POST /v2/repository/index */
-service_function infer_index;
+/* Counts what a request to the layer of that name came to, once call->times is filled in; NULL: to "attention". */
+void infer_count(const struct call *call, const char *layer, attn_status status, size_t batch);
 
 #endif

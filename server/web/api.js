@@ -4,7 +4,8 @@
  *
  * @typedef {import("./tensor.js").Tensor} Tensor
  * @typedef {{outputs: Record<string, Tensor>, effective: object, diagnostics: object, isLocal: boolean,
- *            elapsed: number, timing: string, skipped: string[]}} Answer
+ *            elapsed: number, timing: string, skipped: string[], thumbs?: Tensor, onlyHead?: number}} Answer
+ *          thumbs are the reduced maps of all heads where outputs has those of one
  */
 import { countOf, numbersOfBytes, tensorFrom } from "./tensor.js";
 import { modelOf } from "./reference.js";
@@ -24,6 +25,11 @@ export const hasServer = () => location.protocol !== "file:";
 /** From this many cells of all maps on the numbers of an answer travel as they are, not as text. */
 const BINARY = 1 << 14;
 
+/** From this many on only the maps of one head are fetched whole; the others come reduced, for their thumbnails. */
+const ONE_HEAD = 1 << 22;
+
+const THUMB = 64;
+
 const shapeOf = (json) => {
   const shape = [];
   if (!Array.isArray(json)) return json?.shape ?? [];
@@ -33,11 +39,10 @@ const shapeOf = (json) => {
 
 /** Cells of all maps together, from the request alone. */
 export function mapCells({ request, endpoint }) {
-  const query = shapeOf(request.inputs?.query), key = shapeOf(request.inputs?.key ?? request.inputs?.query);
-  const lengths = (query.at(-2) ?? 0) * (key.at(-2) ?? 0);
-  const batch = query.length === 2 ? 1 : query[0] ?? 1;
-  const heads = query.length === 4 && endpoint !== LAYER ? query[1] : request.options?.num_heads ?? 1;
-  return lengths * batch * heads;
+  const query = shapeOf(request.inputs?.query),
+    key = shapeOf(request.inputs?.key ?? request.inputs?.query);
+  const batch = query.length === 2 ? 1 : (query[0] ?? 1);
+  return (query.at(-2) ?? 0) * (key.at(-2) ?? 0) * batch * headCount({ request, endpoint });
 }
 
 /** The steps to ask for: all that this request has. */
@@ -45,8 +50,21 @@ export function stepsOf({ request, endpoint }) {
   const { options = {}, weights = {} } = request;
   const rotated = options.rope ? ["q_rotated", "k_rotated"] : [];
   const dropped = options.training && options.dropout?.p > 0 ? ["dropped"] : [];
-  const steps = ["q", "k", "v", ...rotated, "scores", "scaled", "masked", "attention", ...dropped, "lse", "entropy",
-    "context", "concat"];
+  const steps = [
+    "q",
+    "k",
+    "v",
+    ...rotated,
+    "scores",
+    "scaled",
+    "masked",
+    "attention",
+    ...dropped,
+    "lse",
+    "entropy",
+    "context",
+    "concat",
+  ];
   if (endpoint === LAYER) {
     if (weights.output) steps.push("projected");
     if (options.residual) steps.push("residual");
@@ -54,12 +72,29 @@ export function stepsOf({ request, endpoint }) {
   return [...steps, "output", "mask"];
 }
 
+const headCount = ({ request, endpoint }) => {
+  const query = shapeOf(request.inputs?.query);
+  return query.length === 4 && endpoint !== LAYER ? query[1] : (request.options?.num_heads ?? 1);
+};
+
+const isOneHead = (given) => mapCells(given) >= ONE_HEAD && headCount(given) > 1 && !given.request.options?.heads;
+
 /** The request as it is sent, which is the one to copy. A return list of its own is left as it is. */
-export function requestToSend(given, leftOut = []) {
+export function requestToSend(given, head = 0, leftOut = []) {
   const { request } = given;
   const options = { ...request.options };
+  if (isOneHead(given))
+    Object.assign(options, { return: ["attention", "output"], heads: [Math.min(head, headCount(given) - 1)] });
   if (!options.return) options.return = stepsOf(given).filter((name) => !leftOut.includes(name));
   return { ...request, options };
+}
+
+/** All heads, reduced by the server to what a thumbnail shows. */
+function thumbsRequest({ request }) {
+  return {
+    ...request,
+    options: { ...request.options, return: ["attention"], pool: { rows: THUMB, cols: THUMB, op: "max" } },
+  };
 }
 
 const SAFETENSORS = "application/vnd.attnd.safetensors";
@@ -69,14 +104,24 @@ export function safetensorsFrom(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true));
   if (length > buffer.byteLength - 8) throw new Error("the header is longer than the file");
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-  const names = { F64: "float64", F32: "float32", F16: "float16", BF16: "bfloat16", I64: "int64", I32: "int32", U8: "uint8",
-    BOOL: "bool" };
+  const names = {
+    F64: "float64",
+    F32: "float32",
+    F16: "float16",
+    BF16: "bfloat16",
+    I64: "int64",
+    I32: "int32",
+    U8: "uint8",
+    BOOL: "bool",
+  };
   const tensors = {};
   for (const [name, { dtype, shape, data_offsets: range }] of Object.entries(header)) {
     if (name === "__metadata__") continue;
     const bytes = new Uint8Array(buffer, 8 + length + range[0], range[1] - range[0]);
     const isInPlace = dtype === "F32" && bytes.byteOffset % 4 === 0;
-    const data = isInPlace ? new Float32Array(buffer, bytes.byteOffset, countOf(shape)) : numbersOfBytes(bytes, names[dtype]);
+    const data = isInPlace
+      ? new Float32Array(buffer, bytes.byteOffset, countOf(shape))
+      : numbersOfBytes(bytes, names[dtype]);
     tensors[name] = { shape, data };
   }
   return { tensors, metadata: header.__metadata__ ?? {} };
@@ -85,7 +130,7 @@ export function safetensorsFrom(buffer) {
 async function readAnswer(response) {
   if ((response.headers.get("Content-Type") ?? "").startsWith(SAFETENSORS)) {
     const { tensors, metadata } = safetensorsFrom(await response.arrayBuffer());
-    const read = (name) => metadata[name] ? JSON.parse(metadata[name]) : {};
+    const read = (name) => (metadata[name] ? JSON.parse(metadata[name]) : {});
     const outputs = {};
     for (const [name, tensor] of Object.entries(tensors)) outputs[name.replace(/^outputs\./, "")] = tensor;
     return { outputs, effective: read("effective"), diagnostics: read("diagnostics") };
@@ -106,18 +151,22 @@ function tensorsOf(outputs, shapes = {}) {
 
 async function post(given, body, signal) {
   const accept = mapCells(given) >= BINARY ? SAFETENSORS + ", application/json;q=0.5" : "application/json";
-  const response = await fetch("v1/" + given.endpoint, { method: "POST", signal, body: JSON.stringify(body),
-    headers: { "Content-Type": "application/json", Accept: accept } });
+  const response = await fetch("v1/" + given.endpoint, {
+    method: "POST",
+    signal,
+    body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", Accept: accept },
+  });
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({ error: response.statusText, status: response.status }));
   throw new Refusal({ status: response.status, ...problem });
 }
 
 /** A server of another version may not know a step: it is left out by its name, and nothing else is. */
-async function postAllowed(given, signal) {
+async function postAllowed(given, head, signal) {
   const skipped = [];
   for (;;) {
-    const body = requestToSend(given, skipped);
+    const body = requestToSend(given, head, skipped);
     try {
       return { response: await post(given, body, signal), skipped };
     } catch (problem) {
@@ -131,6 +180,7 @@ async function postAllowed(given, signal) {
 function answerHere(given) {
   const model = modelOf(given.request, given.endpoint === LAYER);
   const isFlat = shapeOf(given.request.inputs.query).length === 2;
+  /** @type {Record<string, Tensor>} */
   const outputs = {};
   for (const [name, tensor] of Object.entries(model.steps)) {
     const loses = isFlat && ["concat", "projected", "residual", "output"].includes(name);
@@ -141,17 +191,20 @@ function answerHere(given) {
 
 /**
  * @param {{endpoint: string, request: object}} given
+ * @param {number} head the one to fetch where there is too much for all
  * @param {AbortSignal} [signal]
  * @returns {Promise<Answer>}
  */
-export async function compute(given, signal) {
+export async function compute(given, head, signal) {
   const begun = performance.now();
   const since = () => performance.now() - begun;
   if (!hasServer()) return { ...answerHere(given), isLocal: true, elapsed: since(), timing: "", skipped: [] };
-  const { response, skipped } = await postAllowed(given, signal);
+  const whole = isOneHead(given) ? post(given, thumbsRequest(given), signal).then(readAnswer) : null;
+  const { response, skipped } = await postAllowed(given, head, signal);
   const answer = await readAnswer(response);
   const timing = response.headers.get("Server-Timing") ?? "";
-  return { ...answer, isLocal: false, elapsed: since(), timing, skipped };
+  const part = whole ? { thumbs: (await whole).outputs.attention, onlyHead: head } : {};
+  return { ...answer, ...part, isLocal: false, elapsed: since(), timing, skipped };
 }
 
 /** What this server can do beyond one request: the links of its index. */

@@ -32,7 +32,9 @@ function compareAll(outputs, model) {
 /** Least and largest sum of the rows that have a key. */
 export function rowSums({ shape, data }) {
   const cols = shape.at(-1);
-  let least = Infinity, most = -Infinity, empty = 0;
+  let least = Infinity,
+    most = -Infinity,
+    empty = 0;
   for (let from = 0; from < data.length; from += cols) {
     let sum = 0;
     for (let j = 0; j < cols; j++) sum += data[from + j];
@@ -46,11 +48,14 @@ export function rowSums({ shape, data }) {
   return { least, most, empty };
 }
 
-function compareRows(attention, model) {
-  const [, heads, qLen, kvLen] = attention.shape, worst = { name: "attention", difference: 0 };
+function compareRows(attention, model, onlyHead) {
+  const [, heads, qLen, kvLen] = attention.shape,
+    worst = { name: "attention", difference: 0 };
   for (let n = 0; n < SAMPLED_ROWS; n++) {
-    const i = Math.round(n * (qLen - 1) / (SAMPLED_ROWS - 1)), h = n % heads;
-    const own = rowOf(model, 0, h, i), at = (h * qLen + i) * kvLen;
+    const i = Math.round((n * (qLen - 1)) / (SAMPLED_ROWS - 1)),
+      h = n % heads;
+    const own = rowOf(model, 0, onlyHead ?? h, i),
+      at = (h * qLen + i) * kvLen;
     const { difference } = largestDifference({ data: attention.data.subarray(at, at + kvLen) }, { data: own.weights });
     worst.difference = Math.max(worst.difference, difference);
   }
@@ -63,7 +68,9 @@ function compareRows(attention, model) {
  *            unknown: string[], isSampled: boolean, failed: string}}
  */
 export function checkRun({ given, answer }) {
-  const { outputs } = answer, result = { model: null, masks: null, worst: null, compared: [], unknown: [], failed: "" };
+  const { outputs } = answer;
+  /** @type {any} */
+  const result = { model: null, masks: null, worst: null, compared: [], unknown: [], failed: "" };
   result.isSampled = mapCells(given) > WHOLE;
   result.sums = outputs.attention ? rowSums(outputs.attention) : null;
   try {
@@ -71,7 +78,9 @@ export function checkRun({ given, answer }) {
     result.model = model;
     result.masks = model.masks;
     result.unknown = model.unknown;
-    const found = result.isSampled ? outputs.attention && compareRows(outputs.attention, model) : compareAll(outputs, model);
+    const found = result.isSampled
+      ? outputs.attention && compareRows(outputs.attention, model, answer.onlyHead)
+      : compareAll(outputs, model);
     Object.assign(result, found);
   } catch (problem) {
     result.failed = problem.message;

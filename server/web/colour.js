@@ -5,8 +5,25 @@
  * and Cividis (Nuñez and others, 2018) are given at seventeen and nine points and drawn out between them.
  */
 const POINTS = {
-  viridis: ["440154", "481668", "482878", "433e85", "3b528b", "33638d", "2c738e", "26828e", "21918c", "1f9f88", "28ae80",
-    "3fbc73", "5ec962", "83d34c", "addc30", "d5e21a", "fde725"],
+  viridis: [
+    "440154",
+    "481668",
+    "482878",
+    "433e85",
+    "3b528b",
+    "33638d",
+    "2c738e",
+    "26828e",
+    "21918c",
+    "1f9f88",
+    "28ae80",
+    "3fbc73",
+    "5ec962",
+    "83d34c",
+    "addc30",
+    "d5e21a",
+    "fde725",
+  ],
   cividis: ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8779", "a59c74", "c3b369", "fee838"],
   grey: ["ffffff", "111418"],
   greyDark: ["181b20", "f2f4f7"],
@@ -15,7 +32,9 @@ const POINTS = {
 };
 
 function rgbAt(points, t) {
-  const place = t * (points.length - 1), low = Math.min(Math.floor(place), points.length - 2), part = place - low;
+  const place = t * (points.length - 1),
+    low = Math.min(Math.floor(place), points.length - 2),
+    part = place - low;
   return [0, 2, 4].map((at) => {
     const [a, b] = [points[low], points[low + 1]].map((hex) => parseInt(hex.slice(at, at + 2), 16));
     return Math.round(a + (b - a) * part);
@@ -44,7 +63,8 @@ const DECADES = 5;
 
 /** The extent of the finite numbers; large maps by a sample of their rows. */
 export function extentOf(data) {
-  let low = Infinity, high = -Infinity;
+  let low = Infinity,
+    high = -Infinity;
   for (let i = 0; i < data.length; i++) {
     const value = data[i];
     if (value < low && value !== -Infinity) low = value;

@@ -4,9 +4,9 @@
 
 /**
  * @param {string} what tag, then .class and #id
- * @param {Record<string, unknown>} [attributes] onX is a listener; true is an empty attribute; false and null leave it out
- * @param {...(Node | string | null | undefined | false)} children
- * @returns {HTMLElement}
+ * @param {Record<string, any>} [attributes] onX is a listener; true is an empty attribute; false and null leave it out
+ * @param {...any} children nodes, texts and lists of them; null, undefined and false are left out
+ * @returns {any} the element, of the class that its tag says
  */
 export function h(what, attributes = {}, ...children) {
   const [tag, ...marks] = what.split(/(?=[.#])/);
@@ -17,7 +17,8 @@ export function h(what, attributes = {}, ...children) {
   }
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : String(value));
+    else if (value !== false && value !== null && value !== undefined)
+      element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
   return element;
@@ -31,7 +32,7 @@ export function field(label, control, note) {
   return h("label.field", {}, h("span", {}, label), control, note && h("small", {}, note));
 }
 
-/** @param {[string, string][]} options value and text */
+/** @param {string[][]} options value and text */
 export function choice(options, value, change, attributes = {}) {
   const select = h("select", { ...attributes, onchange: () => change(select.value) });
   for (const [id, text] of options) select.append(h("option", { value: id }, text));
@@ -55,9 +56,12 @@ export function sizeCanvas(canvas, width, height) {
   return context;
 }
 
+/** An element without content, to ask the browser for colours by. */
+const probe = h("i.probe", { "aria-hidden": "true" });
+
 /** The value of a custom property as the page has it now. */
 export function cssColour(name) {
-  const probe = cssColour.probe ??= document.body.appendChild(h("i.probe", { "aria-hidden": "true" }));
+  if (!probe.isConnected) document.body.append(probe);
   probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;
 }

@@ -13,26 +13,36 @@ export const SVG_CELLS = 1 << 16;
 /** @param {import("./map.js").Sheet} sheet */
 export function svgOf(sheet, colours) {
   const { matrix, scale, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, title } = sheet;
-  const size = Math.max(4, Math.min(28, Math.round(900 / Math.max(matrix.rows, matrix.cols)))), left = 120, top = 100;
-  const width = left + matrix.cols * size + 80, height = top + matrix.rows * size + 20;
-  const parts = [`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`
-    + ` font-family="system-ui, sans-serif" font-size="12"><title>${escapeXml(title)}</title>`,
-  `<defs><pattern id="hidden" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`
-    + `<rect width="6" height="6" fill="${colours.hidden}"/><path d="M0 0V6" stroke="${colours.hatch}"/></pattern></defs>`,
-  `<rect width="${width}" height="${height}" fill="${colours.panel}"/>`];
+  const size = Math.max(4, Math.min(28, Math.round(900 / Math.max(matrix.rows, matrix.cols)))),
+    left = 120,
+    top = 100;
+  const width = left + matrix.cols * size + 80,
+    height = top + matrix.rows * size + 20;
+  const parts = [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"` +
+      ` font-family="system-ui, sans-serif" font-size="12"><title>${escapeXml(title)}</title>`,
+    `<defs><pattern id="hidden" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
+      `<rect width="6" height="6" fill="${colours.hidden}"/><path d="M0 0V6" stroke="${colours.hatch}"/></pattern></defs>`,
+    `<rect width="${width}" height="${height}" fill="${colours.panel}"/>`,
+  ];
   for (let i = 0; i < matrix.rows; i++) {
     for (let j = 0; j < matrix.cols; j++) {
       const value = matrix.data[i * matrix.cols + j];
       const fill = isHidden(i, j) ? "url(#hidden)" : cssAt(scale, value).colour;
-      parts.push(`<rect x="${left + j * size}" y="${top + i * size}" width="${size}" height="${size}" fill="${fill}"/>`);
+      parts.push(
+        `<rect x="${left + j * size}" y="${top + i * size}" width="${size}" height="${size}" fill="${fill}"/>`,
+      );
     }
     if (size >= 10) {
       const text = escapeXml(rowLabels ? rowLabels[i] : rowPrefix + i);
-      parts.push(`<text x="${left - 8}" y="${top + (i + 0.5) * size + 4}" text-anchor="end" fill="${colours.ink}">${text}</text>`);
+      parts.push(
+        `<text x="${left - 8}" y="${top + (i + 0.5) * size + 4}" text-anchor="end" fill="${colours.ink}">${text}</text>`,
+      );
     }
   }
   for (let j = 0; j < matrix.cols && size >= 10; j++) {
-    const text = escapeXml(colLabels ? colLabels[j] : colPrefix + j), x = left + (j + 0.5) * size;
+    const text = escapeXml(colLabels ? colLabels[j] : colPrefix + j),
+      x = left + (j + 0.5) * size;
     parts.push(`<text transform="translate(${x} ${top - 8}) rotate(-45)" fill="${colours.ink}">${text}</text>`);
   }
   return parts.join("\n") + "\n</svg>\n";
@@ -49,7 +59,9 @@ export function csvOf({ matrix, isHidden, rowLabels, colLabels, rowPrefix, colPr
   const names = Array.from({ length: matrix.cols }, (_, j) => csvField(colLabels ? colLabels[j] : colPrefix + j));
   const lines = [["", ...names].join(",")];
   for (let i = 0; i < matrix.rows; i++) {
-    const row = Array.from({ length: matrix.cols }, (_, j) => (isHidden(i, j) ? "" : String(matrix.data[i * matrix.cols + j])));
+    const row = Array.from({ length: matrix.cols }, (_, j) =>
+      isHidden(i, j) ? "" : String(matrix.data[i * matrix.cols + j]),
+    );
     lines.push([csvField(rowLabels ? rowLabels[i] : rowPrefix + i), ...row].join(","));
   }
   return lines.join("\n") + "\n";
@@ -72,19 +84,28 @@ const shellQuoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
 export const urlOf = (given) => new URL("v1/" + given.endpoint, location.href).href;
 
 /** @param {import("./presets.js").Case} given */
-export function curlOf(given) {
-  return `curl -s ${shellQuoted(urlOf(given))} -H 'Content-Type: application/json' -d `
-    + shellQuoted(JSON.stringify(requestToSend(given)));
+export function curlOf(given, head) {
+  return (
+    `curl -s ${shellQuoted(urlOf(given))} -H 'Content-Type: application/json' -d ` +
+    shellQuoted(JSON.stringify(requestToSend(given, head)))
+  );
 }
 
-/** Python's standard library only. A raw string has no way to hold three of its own quotes, and JSON no need for them. */
-export function pythonOf(given) {
-  const json = JSON.stringify(requestToSend(given)).replace(/'/g, "\\u0027");
-  return ["import json", "import urllib.request", "", `request = json.loads(r'''${json}''')`,
+/** Python's standard library only. JSON has no need for the quote that a raw string cannot hold. */
+export function pythonOf(given, head) {
+  const json = JSON.stringify(requestToSend(given, head)).replace(/'/g, "\\u0027");
+  return [
+    "import json",
+    "import urllib.request",
+    "",
+    `request = json.loads(r'''${json}''')`,
     `call = urllib.request.Request(${JSON.stringify(urlOf(given))}, json.dumps(request).encode(),`,
-    "                              {\"Content-Type\": \"application/json\"})",
-    "with urllib.request.urlopen(call) as response:", "    answer = json.load(response)",
-    "print(json.dumps(answer[\"outputs\"], indent=1))", ""].join("\n");
+    '                              {"Content-Type": "application/json"})',
+    "with urllib.request.urlopen(call) as response:",
+    "    answer = json.load(response)",
+    'print(json.dumps(answer["outputs"], indent=1))',
+    "",
+  ].join("\n");
 }
 
 /** Text that cannot end the element it stands in. */
@@ -94,13 +115,25 @@ const inert = (json) => json.replace(/</g, "\\u003c");
  * This page with what it shows: its own style and script, to the byte, so that the policy's hashes hold, and the state.
  */
 export function pageWith({ given, view }) {
-  const policy = document.querySelector("meta[http-equiv]").content;
+  const policy = document.querySelector("meta[http-equiv]").getAttribute("content");
   const element = (name, what) => document.querySelector(what).textContent;
   const state = JSON.stringify({ endpoint: given.endpoint, request: given.request, view: viewToShare(view) });
-  return ["<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">', '<meta name="color-scheme" content="light dark">',
-    `<meta http-equiv="Content-Security-Policy" content="${policy}">`, "<title>attnd</title>",
-    `<style>${element("style", "style")}</style>`, "</head>", "<body>",
+  return [
+    "<!doctype html>",
+    '<html lang="en">',
+    "<head>",
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    '<meta name="color-scheme" content="light dark">',
+    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
+    "<title>attnd</title>",
+    `<style>${element("style", "style")}</style>`,
+    "</head>",
+    "<body>",
     `<script type="application/json" id="state">${inert(state)}</` + "script>",
-    `<script type="module">${element("script", "script[type=module]")}</` + "script>", "</body>", "</html>", ""].join("\n");
+    `<script type="module">${element("script", "script[type=module]")}</` + "script>",
+    "</body>",
+    "</html>",
+    "",
+  ].join("\n");
 }

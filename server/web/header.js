@@ -13,7 +13,13 @@ function menu(label, items) {
     details.firstChild.focus();
     action();
   };
-  details.append(h("div", {}, items.map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text))));
+  details.append(
+    h(
+      "div",
+      {},
+      items.map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)),
+    ),
+  );
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     details.open = false;
@@ -29,19 +35,47 @@ function menu(label, items) {
 export function createHeader(app) {
   const { t, store } = app;
   const own = ["", t("preset.own")];
-  const presets = choice([...PRESETS.map((id) => [id, t("preset." + id)]), own], "", (id) => id && app.openPreset(id),
-    { "aria-label": t("presets") });
-  const undo = h("button.icon", { type: "button", title: t("undo") + " (Ctrl+Z)", "aria-label": t("undo"), onclick: () => store.undo() }, "↶");
-  const redo = h("button.icon", { type: "button", title: t("redo") + " (Ctrl+Y)", "aria-label": t("redo"), onclick: () => store.redo() }, "↷");
-  const copies = menu(t("copy"), [["curl", app.copyCurl], ["Python", app.copyPython], [t("copy.json"), app.copyJson]]);
-  const exports = menu(t("export"), [["PNG", app.savePng], ["SVG", app.saveSvg], ["CSV", app.saveCsv], ["NPY", app.saveNpy],
-    ["JSON", app.saveJson], [t("export.html"), app.saveHtml]]);
+  const presets = choice([...PRESETS.map((id) => [id, t("preset." + id)]), own], "", (id) => id && app.openPreset(id), {
+    "aria-label": t("presets"),
+  });
+  const undo = h(
+    "button.icon",
+    { type: "button", title: t("undo") + " (Ctrl+Z)", "aria-label": t("undo"), onclick: () => store.undo() },
+    "↶",
+  );
+  const redo = h(
+    "button.icon",
+    { type: "button", title: t("redo") + " (Ctrl+Y)", "aria-label": t("redo"), onclick: () => store.redo() },
+    "↷",
+  );
+  const copies = menu(t("copy"), [
+    ["curl", app.copyCurl],
+    ["Python", app.copyPython],
+    [t("copy.json"), app.copyJson],
+  ]);
+  const exports = menu(t("export"), [
+    ["PNG", app.savePng],
+    ["SVG", app.saveSvg],
+    ["CSV", app.saveCsv],
+    ["NPY", app.saveNpy],
+    ["JSON", app.saveJson],
+    [t("export.html"), app.saveHtml],
+  ]);
   const language = choice(LANGUAGES, app.language, app.setLanguage, { "aria-label": t("language") });
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
-  const element = h("header.bar", {}, h("h1", {}, "attnd"), presets, h("span.pair", {}, undo, redo), h("span.gap"),
-    h("button", { type: "button", onclick: app.share }, t("share")), copies, exports,
-    h("span.pair.choices", {}, language, theme));
+  const element = h(
+    "header.bar",
+    {},
+    h("h1", {}, "attnd"),
+    presets,
+    h("span.pair", {}, undo, redo),
+    h("span.gap"),
+    h("button", { type: "button", onclick: app.share }, t("share")),
+    copies,
+    exports,
+    h("span.pair.choices", {}, language, theme),
+  );
   return {
     element,
     update(state) {

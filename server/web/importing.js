@@ -9,15 +9,26 @@ const caseOf = (endpoint, request) => ({ id: "", endpoint, request });
 
 /** A map alone has no queries and keys: logarithms as scores and an identity give it back through the softmax. */
 function caseOfMap(attention, tokens) {
-  const { shape } = attention, lead = shape.slice(0, -2), [rows, cols] = shape.slice(-2);
-  const heads = lead.at(-1) ?? 1, batch = lead.length > 1 ? lead[0] : 1;
+  const { shape } = attention,
+    lead = shape.slice(0, -2),
+    [rows, cols] = shape.slice(-2);
+  const heads = lead.at(-1) ?? 1,
+    batch = lead.length > 1 ? lead[0] : 1;
   const full = { shape: [batch, heads, rows, cols], data: attention.data };
   const allowed = { shape: full.shape, data: full.data.map((value) => Number(value > 0)) };
-  const eye = (n, m) => Array.from({ length: batch }, () => Array.from({ length: heads }, () =>
-    Array.from({ length: n }, (_, i) => Array.from({ length: m }, (_, j) => Number(i === j)))));
+  const eye = (n, m) =>
+    Array.from({ length: batch }, () =>
+      Array.from({ length: heads }, () =>
+        Array.from({ length: n }, (_, i) => Array.from({ length: m }, (_, j) => Number(i === j))),
+      ),
+    );
   const logs = nestedOf({ shape: full.shape, data: full.data.map((value) => (value > 0 ? Math.log(value) : 0)) });
-  return caseOf(BARE, { inputs: { query: logs, key: eye(cols, cols) }, options: { scale: 1 },
-    masks: { attend: nestedOf(allowed, (value) => value > 0) }, ...(tokens ? { tokens } : {}) });
+  return caseOf(BARE, {
+    inputs: { query: logs, key: eye(cols, cols) },
+    options: { scale: 1 },
+    masks: { attend: nestedOf(allowed, (value) => value > 0) },
+    ...(tokens ? { tokens } : {}),
+  });
 }
 
 function caseOfJson(json) {
@@ -30,7 +41,8 @@ function caseOfJson(json) {
 
 /** Fields of one line; a quoted one may hold the separator. */
 function fieldsOf(line, separator) {
-  const fields = [], pattern = /"((?:[^"]|"")*)"|([^"]*)/y;
+  const fields = [],
+    pattern = /"((?:[^"]|"")*)"|([^"]*)/y;
   for (let at = 0; at <= line.length; at = pattern.lastIndex + 1) {
     pattern.lastIndex = at;
     const end = line.indexOf(separator, at);
@@ -48,14 +60,19 @@ function fieldsOf(line, separator) {
 /** Rows of numbers; a first line and a first column without numbers are names. */
 function caseOfCsv(text) {
   const separator = text.includes("\t") ? "\t" : text.includes(";") ? ";" : ",";
-  let lines = text.split(/\r?\n/).filter((line) => line.trim() !== "").map((line) => fieldsOf(line, separator));
+  let lines = text
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== "")
+    .map((line) => fieldsOf(line, separator));
   const isNumber = (field) => field !== "" && Number.isFinite(Number(field));
   if (lines.length > 1 && !lines[0].slice(1).every(isNumber)) lines = lines.slice(1);
   const hasNames = lines.every(([first]) => !isNumber(first));
-  const query = lines.map((line) => line.slice(hasNames ? 1 : 0).map((field) => {
-    if (!isNumber(field)) throw new Error("not a number: " + field);
-    return Number(field);
-  }));
+  const query = lines.map((line) =>
+    line.slice(hasNames ? 1 : 0).map((field) => {
+      if (!isNumber(field)) throw new Error("not a number: " + field);
+      return Number(field);
+    }),
+  );
   return caseOf(BARE, { inputs: { query }, ...(hasNames ? { tokens: { query: lines.map(([first]) => first) } } : {}) });
 }
 

@@ -8,7 +8,8 @@ import { tensorFrom, zeros } from "./tensor.js";
 
 /** (batch, len, heads * d) to (batch, heads, len, d). */
 export function splitHeads(x, heads) {
-  const [batch, length, width] = x.shape, d = width / heads;
+  const [batch, length, width] = x.shape,
+    d = width / heads;
   const out = zeros([batch, heads, length, d]);
   for (let b = 0, at = 0; b < batch; b++)
     for (let h = 0; h < heads; h++)
@@ -51,11 +52,13 @@ export function linearFrom(json, isOutIn, isOutput) {
 
 /** The columns of a fused weight that make q, k or v. */
 export function fusedColumns(width, heads, kvHeads, order) {
-  const d = width / (heads + 2 * kvHeads), group = heads / kvHeads;
+  const d = width / (heads + 2 * kvHeads),
+    group = heads / kvHeads;
   const repeat = (name, times) => Array.from({ length: times }, () => name);
-  const names = (order ?? "stacked") === "stacked"
-    ? [...repeat("q", heads), ...repeat("k", kvHeads), ...repeat("v", kvHeads)]
-    : Array.from({ length: kvHeads }, () => [...repeat("q", group), "k", "v"]).flat();
+  const names =
+    (order ?? "stacked") === "stacked"
+      ? [...repeat("q", heads), ...repeat("k", kvHeads), ...repeat("v", kvHeads)]
+      : Array.from({ length: kvHeads }, () => [...repeat("q", group), "k", "v"]).flat();
   const columns = { q: [], k: [], v: [] };
   names.forEach((name, at) => {
     for (let c = 0; c < d; c++) columns[name].push(at * d + c);
@@ -90,7 +93,8 @@ export function project(x, linear) {
 
 /** Mean and standard deviation that the norm of a row divides by. */
 export function rowMoments(data, from, width, norm) {
-  let mean = 0, square = 0;
+  let mean = 0,
+    square = 0;
   if (norm.type !== "rms") {
     for (let c = 0; c < width; c++) mean += data[from + c];
     mean /= width;
@@ -101,17 +105,18 @@ export function rowMoments(data, from, width, norm) {
 
 /** Gain and shift of a norm; ones and zeros when not given. */
 export function affineFrom(json, width) {
-  const read = (value, usual) => value === undefined ? Array.from({ length: width }, () => usual)
-    : Array.from(tensorFrom(value).data);
+  const read = (value, usual) =>
+    value === undefined ? Array.from({ length: width }, () => usual) : Array.from(tensorFrom(value).data);
   return { gain: read(json?.weight, 1), shift: read(json?.bias, 0) };
 }
 
 export function normalise(x, norm, affine) {
-  const width = x.shape.at(-1), out = zeros(x.shape);
+  const width = x.shape.at(-1),
+    out = zeros(x.shape);
   for (let from = 0; from < x.data.length; from += width) {
     const { mean, deviation } = rowMoments(x.data, from, width, norm);
     for (let c = 0; c < width; c++)
-      out.data[from + c] = (x.data[from + c] - mean) / deviation * affine.gain[c] + affine.shift[c];
+      out.data[from + c] = ((x.data[from + c] - mean) / deviation) * affine.gain[c] + affine.shift[c];
   }
   return out;
 }

@@ -7,7 +7,8 @@ import { bdi, cssColour, h, sizeCanvas } from "./dom.js";
 import { labelAt } from "./steps.js";
 import { short } from "./tensor.js";
 
-const ROW = 26, BETWEEN = 260;
+const ROW = 26,
+  BETWEEN = 260;
 /** Tokens of one side at once. */
 const MOST = 64;
 
@@ -40,7 +41,8 @@ export class LinksView {
    */
   show(sheet) {
     this.sheet = sheet;
-    const { matrix, row } = sheet, from = (length, at) => Math.max(0, Math.min(at - MOST / 2, length - MOST));
+    const { matrix, row } = sheet,
+      from = (length, at) => Math.max(0, Math.min(at - MOST / 2, length - MOST));
     this.fromRow = from(matrix.rows, row);
     this.fromCol = from(matrix.cols, row + matrix.cols - matrix.rows);
     this.toRow = Math.min(matrix.rows, this.fromRow + MOST);
@@ -53,14 +55,30 @@ export class LinksView {
   }
 
   #makeTokens() {
-    const { sheet } = this, range = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
-    this.queries.replaceChildren(...range(this.fromRow, this.toRow).map((i) => {
-      const choose = () => this.#choose(this.chosen === i ? null : i);
-      return h("button", { type: "button", "aria-pressed": "false", "data-row": i, onclick: choose,
-        onpointerenter: () => this.#hint(i), onpointerleave: () => this.#hint(null), onfocus: () => this.#hint(i),
-        onblur: () => this.#hint(null) }, bdi(labelAt(sheet.rowLabels, i)));
-    }));
-    this.keys.replaceChildren(...range(this.fromCol, this.toCol).map((j) => h("span", {}, bdi(labelAt(sheet.colLabels, j)))));
+    const { sheet } = this,
+      range = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
+    this.queries.replaceChildren(
+      ...range(this.fromRow, this.toRow).map((i) => {
+        const choose = () => this.#choose(this.chosen === i ? null : i);
+        return h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": "false",
+            "data-row": i,
+            onclick: choose,
+            onpointerenter: () => this.#hint(i),
+            onpointerleave: () => this.#hint(null),
+            onfocus: () => this.#hint(i),
+            onblur: () => this.#hint(null),
+          },
+          bdi(labelAt(sheet.rowLabels, i)),
+        );
+      }),
+    );
+    this.keys.replaceChildren(
+      ...range(this.fromCol, this.toCol).map((j) => h("span", {}, bdi(labelAt(sheet.colLabels, j)))),
+    );
     this.chosen = this.hinted = null;
   }
 
@@ -85,14 +103,21 @@ export class LinksView {
 
   #say(row) {
     const { rowLabels, colLabels } = this.sheet;
-    const words = row === null ? [] : this.#linksOf(row).flatMap(({ j, weight }, at) =>
-      [at > 0 ? ", " : "", bdi(labelAt(colLabels, j)), ` ${short(weight, 3)}`]);
+    const words =
+      row === null
+        ? []
+        : this.#linksOf(row).flatMap(({ j, weight }, at) => [
+            at > 0 ? ", " : "",
+            bdi(labelAt(colLabels, j)),
+            ` ${short(weight, 3)}`,
+          ]);
     this.spoken.replaceChildren(...(row === null ? [] : [bdi(labelAt(rowLabels, row)), " → ", ...words]));
   }
 
   #draw() {
     if (!this.sheet || this.element.clientWidth === 0) return;
-    const { fromRow, toRow, fromCol, toCol } = this, only = this.hinted ?? this.chosen;
+    const { fromRow, toRow, fromCol, toCol } = this,
+      only = this.hinted ?? this.chosen;
     const width = Math.min(BETWEEN, Math.max(80, this.element.clientWidth - 240));
     const context = sizeCanvas(this.canvas, width, Math.max(toRow - fromRow, toCol - fromCol) * ROW);
     context.strokeStyle = cssColour("accent");

@@ -48,14 +48,21 @@ const memory = {
 };
 
 function createApp(store) {
-  const app = { store, language: languageFrom(memory.get("language") ?? navigator.language), theme: memory.get("theme") ?? "auto" };
+  const app = {
+    store,
+    language: languageFrom(memory.get("language") ?? navigator.language),
+    theme: memory.get("theme") ?? "auto",
+  };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
   const notice = h("div.notice", { role: "alert" });
-  let parts = [], masks = null;
+  let parts = [],
+    masks = null;
 
   app.t = (key, values) => textsOf(app.language)(key, values);
-  app.say = (text) => { spoken.textContent = text; };
+  app.say = (text) => {
+    spoken.textContent = text;
+  };
   app.look = () => ({ ...store.state.view, isDark: app.theme === "dark" || (app.theme === "auto" && dark.matches) });
 
   app.currentStep = () => {
@@ -70,17 +77,23 @@ function createApp(store) {
    */
   app.hiddenIn = (head) => {
     const { shown, view, answer } = store.state;
-    const { mask, attention, scores } = answer.outputs, [, , qLen, kvLen] = (mask ?? attention ?? scores)?.shape ?? [1, 1, 1, 1];
-    if (masks?.of !== answer) masks = { of: answer, rule: new Masks(shown.request.masks ?? {}, qLen, kvLen), by: new Map() };
-    const { rule, by } = masks, key = `${view.batch}/${head}`;
+    const { mask, attention, scores } = answer.outputs,
+      [, , qLen, kvLen] = (mask ?? attention ?? scores)?.shape ?? [1, 1, 1, 1];
+    if (masks?.of !== answer)
+      masks = { of: answer, rule: new Masks(shown.request.masks ?? {}, qLen, kvLen), by: new Map() };
+    const { rule, by } = masks,
+      key = `${view.batch}/${head}`;
     if (!by.has(key)) {
       const said = mask && matrixOf(mask, view.batch, head).data;
-      by.set(key, said ? (i, j) => said[i * kvLen + j] === 0 : (i, j) => rule.hiddenBy(view.batch, head, i, j) !== null);
+      by.set(
+        key,
+        said ? (i, j) => said[i * kvLen + j] === 0 : (i, j) => rule.hiddenBy(view.batch, head, i, j) !== null,
+      );
     }
     return by.get(key);
   };
 
-  // ---- what buttons do ------------------------------------------------------------------------------------------------
+  // ---- what buttons do -------------------------------------------------------------------------------------------
 
   app.openCase = (given) => {
     const { palette } = store.state.view;
@@ -111,16 +124,22 @@ function createApp(store) {
 
   /** Paints a cell of the mask "attend": the first cell of a stroke decides whether it opens or closes. */
   app.paint = (row, col, isFirst) => {
-    const { given, shown, view, answer } = store.state, [, , qLen, kvLen] = answer.outputs.attention.shape;
+    const { given, shown, view, answer } = store.state,
+      [, , qLen, kvLen] = answer.outputs.attention.shape;
     const isOpen = !app.hiddenIn(view.head)(row, col);
     if (isFirst) stroke = { number: stroke.number + 1, value: !isOpen };
     const before = given.request.masks?.attend;
     const isPlain = Array.isArray(before?.[0]) && before.length === qLen && typeof before[0][0] !== "object";
-    const attend = isPlain ? before.slice() : Array.from({ length: qLen }, () => Array.from({ length: kvLen }, () => true));
+    const attend = isPlain
+      ? before.slice()
+      : Array.from({ length: qLen }, () => Array.from({ length: kvLen }, () => true));
     if (isPlain && Boolean(before[row][col]) === stroke.value) return;
     attend[row] = attend[row].slice();
     attend[row][col] = stroke.value;
-    store.edit({ ...given, id: "", request: { ...given.request, masks: { ...given.request.masks, attend } } }, "paint" + stroke.number);
+    store.edit(
+      { ...given, id: "", request: { ...given.request, masks: { ...given.request.masks, attend } } },
+      "paint" + stroke.number,
+    );
     if (shown.request.tokens) app.say(`${row}, ${col}`);
   };
 
@@ -151,9 +170,9 @@ function createApp(store) {
       area.select();
     }
   };
-  app.copyCurl = () => copy(curlOf(store.state.given));
-  app.copyPython = () => copy(pythonOf(store.state.given));
-  app.copyJson = () => copy(JSON.stringify(requestToSend(store.state.given)));
+  app.copyCurl = () => copy(curlOf(store.state.given, store.state.view.head));
+  app.copyPython = () => copy(pythonOf(store.state.given, store.state.view.head));
+  app.copyJson = () => copy(JSON.stringify(requestToSend(store.state.given, store.state.view.head)));
 
   app.share = async () => {
     const hash = await hashOf(store.state);
@@ -170,7 +189,8 @@ function createApp(store) {
   const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch"].map((name) => [name, cssColour(name)]));
   const sheet = () => app.stage.map.sheet;
   app.savePng = () => {
-    const { cells } = app.stage.map, canvas = h("canvas", { width: cells.width, height: cells.height });
+    const { cells } = app.stage.map,
+      canvas = h("canvas", { width: cells.width, height: cells.height });
     const context = canvas.getContext("2d");
     context.fillStyle = colours().panel;
     context.fillRect(0, 0, canvas.width, canvas.height);
@@ -183,16 +203,33 @@ function createApp(store) {
     else download(fileName("svg"), svgOf(sheet(), colours()), "image/svg+xml");
   };
   app.saveCsv = () => download(fileName("csv"), csvOf(sheet()), "text/csv");
-  app.saveNpy = () => download(fileName("npy"), npyOf(tensorIn(app.currentStep(), { given: store.state.shown, answer: store.state.answer })));
+  app.saveNpy = () =>
+    download(
+      fileName("npy"),
+      npyOf(tensorIn(app.currentStep(), { given: store.state.shown, answer: store.state.answer })),
+    );
   app.saveJson = () => {
     const { given, answer } = store.state;
-    const outputs = Object.fromEntries(Object.entries(answer.outputs).map(([name, { shape, data }]) =>
-      [name, { shape, data: Array.from(data, (value) => (Number.isFinite(value) ? value : value > 0 ? "Infinity" : value < 0 ? "-Infinity" : "NaN")) }]));
-    download(fileName("json"), JSON.stringify({ endpoint: given.endpoint, request: given.request, outputs }), "application/json");
+    const outputs = Object.fromEntries(
+      Object.entries(answer.outputs).map(([name, { shape, data }]) => [
+        name,
+        {
+          shape,
+          data: Array.from(data, (value) =>
+            Number.isFinite(value) ? value : value > 0 ? "Infinity" : value < 0 ? "-Infinity" : "NaN",
+          ),
+        },
+      ]),
+    );
+    download(
+      fileName("json"),
+      JSON.stringify({ endpoint: given.endpoint, request: given.request, outputs }),
+      "application/json",
+    );
   };
   app.saveHtml = () => download("attention.html", pageWith(store.state), "text/html");
 
-  // ---- the page -------------------------------------------------------------------------------------------------------
+  // ---- the page --------------------------------------------------------------------------------------------------
 
   app.setLanguage = (language) => {
     app.language = language;
@@ -212,11 +249,20 @@ function createApp(store) {
     document.documentElement.dataset.theme = app.theme;
     document.title = "attnd · " + app.t("title");
     app.stage = createStage(app);
-    const header = createHeader(app), panel = createPanel(app), strip = createStrip(app), heads = createHeads(app);
-    const cell = createCell(app), checks = createChecks(app);
+    const header = createHeader(app),
+      panel = createPanel(app),
+      strip = createStrip(app),
+      heads = createHeads(app);
+    const cell = createCell(app),
+      checks = createChecks(app);
     parts = [header, panel, strip, heads, app.stage, cell, checks];
-    const main = h("main", {}, strip.element, panel.element, h("div.work", {}, app.stage.element,
-      h("div.rail", {}, heads.element, cell.element, checks.element)));
+    const main = h(
+      "main",
+      {},
+      strip.element,
+      panel.element,
+      h("div.work", {}, app.stage.element, h("div.rail", {}, heads.element, cell.element, checks.element)),
+    );
     for (const old of document.body.querySelectorAll("header, main, .notice, .spoken")) old.remove();
     document.body.prepend(header.element, notice, main, spoken);
     app.update(store.state);
@@ -235,23 +281,38 @@ function createApp(store) {
 
 /** Whatever changes the request has it computed; an answer that was overtaken is dropped. */
 function computeOn(store, app) {
-  let asked = null, timer = 0, running = null;
+  const wish = ({ given, view }) => ({ given, head: view.head });
+  let asked = null,
+    timer = 0,
+    running = null;
 
-  async function run(given) {
+  /** Of a large request only one head is here: looking at another one asks for it. */
+  const isNew = ({ given, view, answer }) =>
+    given !== asked.given || (answer?.onlyHead !== undefined && view.head !== asked.head);
+
+  async function run({ given, head }) {
     running?.abort();
-    const mine = running = new AbortController();
+    const mine = (running = new AbortController());
     const slow = setTimeout(() => store.set({ isBusy: true }), BUSY_AFTER_MS);
     try {
-      const answer = await compute(given, mine.signal);
+      const answer = await compute(given, head, mine.signal);
       if (mine.signal.aborted) return;
-      const { view } = store.state, [batch, heads] = answer.outputs.attention?.shape ?? [1, 1];
-      store.set({ answer, shown: given, isBusy: false, isRefused: false, check: checkRun({ given, answer }),
-        view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) } });
+      const { view } = store.state,
+        [batch, heads] = (answer.thumbs ?? answer.outputs.attention)?.shape ?? [1, 1];
+      store.set({
+        answer,
+        shown: given,
+        isBusy: false,
+        isRefused: false,
+        check: checkRun({ given, answer }),
+        view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
+      });
       app.notify("");
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
       store.set({ isBusy: false, isRefused: true });
-      const where = problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
+      const where =
+        problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
       app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
     } finally {
       clearTimeout(slow);
@@ -260,12 +321,12 @@ function computeOn(store, app) {
 
   store.listen((state) => {
     app.update(state);
-    if (state.given === asked) return;
-    asked = state.given;
+    if (!isNew(state)) return;
+    asked = wish(state);
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
-  asked = store.state.given;
+  asked = wish(store.state);
   run(asked);
 }
 
@@ -274,7 +335,8 @@ function takeDrops(app) {
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();
-    const [file] = event.dataTransfer.files, text = event.dataTransfer.getData("text/plain");
+    const [file] = event.dataTransfer.files,
+      text = event.dataTransfer.getData("text/plain");
     if (file) app.openFile(file);
     else if (text) app.openText(text);
   });
@@ -282,7 +344,7 @@ function takeDrops(app) {
 
 function takeKeys(store) {
   document.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target.matches?.("textarea")) return;
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target instanceof HTMLTextAreaElement) return;
     const key = event.key.toLowerCase();
     if (key !== "z" && key !== "y") return;
     event.preventDefault();
@@ -306,7 +368,16 @@ async function firstState() {
 
 async function start() {
   const { given, view } = await firstState();
-  const store = new Store({ given, shown: given, answer: null, check: null, kept: null, isBusy: false, isRefused: false, view });
+  const store = new Store({
+    given,
+    shown: given,
+    answer: null,
+    check: null,
+    kept: null,
+    isBusy: false,
+    isRefused: false,
+    view,
+  });
   const app = createApp(store);
   computeOn(store, app); // the server works while the page is built
   app.build();

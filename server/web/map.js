@@ -1,8 +1,8 @@
 /**
- * map.js: one matrix, large: cells, labels, totals, hatching of what a mask hides, and the cells under pointer and focus.
+ * map.js: one matrix, large: cells, labels, totals, hatching of what a mask hides, the cells under pointer and focus.
  *
- * Two canvases lie on each other: cells, and a mark above them, so that hovering draws a few lines and no more. Above both
- * lies a grid for keyboards and screen readers, of which one cell is real: the focused one.
+ * Two canvases lie on each other: cells, and a mark above them, so that hovering draws a few lines and no more. Above
+ * both lies a grid for keyboards and screen readers, of which one cell is real: the focused one.
  */
 import { cssAt } from "./colour.js";
 import { cssColour, h, sizeCanvas } from "./dom.js";
@@ -12,7 +12,10 @@ import { totalsOf } from "./stats.js";
 import { Tiles, TILE } from "./tiles.js";
 import { Viewport } from "./viewport.js";
 
-const FONT = "system-ui, sans-serif", LABEL_MAX = 104, TOTAL_WIDTH = 52, TOTAL_HEIGHT = 40;
+const FONT = "system-ui, sans-serif",
+  LABEL_MAX = 104,
+  TOTAL_WIDTH = 52,
+  TOTAL_HEIGHT = 40;
 /** Time for new tiles in one frame, as a number of them. */
 const TILES_A_FRAME = 2;
 const HATCH_CELLS = 40000;
@@ -27,6 +30,13 @@ const HATCH_CELLS = 40000;
  * @property {string} colPrefix
  * @property {boolean} hasTotals
  * @property {(i: number, j: number) => boolean} isHidden
+ * @property {string} title
+ * @property {string} key differs for what is to be drawn anew
+ * @property {boolean} isWeight
+ * @property {boolean} isPainting drawing over cells changes the mask
+ * @property {import("./steps.js").Step} step
+ * @property {{low: number, high: number}} extent
+ * @property {object} answer
  */
 
 export class MapView {
@@ -63,7 +73,11 @@ export class MapView {
     this.grid.setAttribute("aria-rowcount", String(sheet.matrix.rows));
     this.grid.setAttribute("aria-colcount", String(sheet.matrix.cols));
     this.grid.setAttribute("aria-label", sheet.title);
-    this.moveTo(Math.min(this.focus.row, sheet.matrix.rows - 1), Math.min(this.focus.col, sheet.matrix.cols - 1), false);
+    this.moveTo(
+      Math.min(this.focus.row, sheet.matrix.rows - 1),
+      Math.min(this.focus.col, sheet.matrix.cols - 1),
+      false,
+    );
     this.draw();
   }
 
@@ -79,7 +93,11 @@ export class MapView {
 
   zoom(factor) {
     const { left, top } = this.view.placeOf(this.focus.row, this.focus.col);
-    this.view.zoomAt(factor, Math.max(0, Math.min(left, this.view.plotWidth)), Math.max(0, Math.min(top, this.view.plotHeight)));
+    this.view.zoomAt(
+      factor,
+      Math.max(0, Math.min(left, this.view.plotWidth)),
+      Math.max(0, Math.min(top, this.view.plotHeight)),
+    );
     this.draw();
   }
 
@@ -100,15 +118,23 @@ export class MapView {
     this.hooks.onselect(row, col);
   }
 
-  // ---- drawing --------------------------------------------------------------------------------------------------------
+  // ---- drawing ---------------------------------------------------------------------------------------------------
 
   #colours() {
-    return { ink: cssColour("ink"), muted: cssColour("muted"), line: cssColour("line"), hidden: cssColour("hidden"),
-      hatch: cssColour("hatch"), accent: cssColour("accent") };
+    return {
+      ink: cssColour("ink"),
+      muted: cssColour("muted"),
+      line: cssColour("line"),
+      hidden: cssColour("hidden"),
+      hatch: cssColour("hatch"),
+      accent: cssColour("accent"),
+    };
   }
 
   #layOut(context) {
-    const { sheet } = this, { matrix } = sheet, width = this.element.clientWidth;
+    const { sheet } = this,
+      { matrix } = sheet,
+      width = this.element.clientWidth;
     context.font = `12px ${FONT}`;
     const widest = (labels, prefix, length) => {
       const texts = labels ? labels.slice(0, 512) : [prefix + (length - 1)];
@@ -121,7 +147,12 @@ export class MapView {
     const right = Math.max(sheet.hasTotals ? TOTAL_WIDTH : 8, Math.min(slanted, 60));
     const bottom = sheet.hasTotals ? TOTAL_HEIGHT : 8;
     const most = Math.max(320, Math.min(window.innerHeight * 0.72, 720));
-    this.view.place(Math.max(40, width - this.origin.x - right), most - this.origin.y - bottom, matrix.rows, matrix.cols);
+    this.view.place(
+      Math.max(40, width - this.origin.x - right),
+      most - this.origin.y - bottom,
+      matrix.rows,
+      matrix.cols,
+    );
     return { width, height: this.origin.y + this.view.plotHeight + bottom };
   }
 
@@ -145,7 +176,8 @@ export class MapView {
   }
 
   #drawCells(context) {
-    const { view, tiles } = this, ratio = window.devicePixelRatio || 1;
+    const { view, tiles } = this,
+      ratio = window.devicePixelRatio || 1;
     context.fillStyle = this.colours.hidden;
     context.fillRect(0, 0, view.plotWidth, view.plotHeight);
     context.save();
@@ -167,14 +199,17 @@ export class MapView {
   }
 
   #tilesSeen(level) {
-    const size = TILE * 2 ** level, { fromRow, toRow, fromCol, toCol } = this.view.seen, seen = [];
+    const size = TILE * 2 ** level,
+      { fromRow, toRow, fromCol, toCol } = this.view.seen,
+      seen = [];
     for (let y = Math.floor(fromRow / size); y * size < toRow; y++)
       for (let x = Math.floor(fromCol / size); x * size < toCol; x++) seen.push([x, y]);
     return seen;
   }
 
   #drawLevel(context, level, budget) {
-    const { view, tiles } = this, size = TILE * 2 ** level;
+    const { view, tiles } = this,
+      size = TILE * 2 ** level;
     for (const [x, y] of this.#tilesSeen(level)) {
       const begins = budget.left > 0;
       const picture = tiles.get(level, x, y, begins, () => this.draw());
@@ -183,8 +218,12 @@ export class MapView {
         if (!begins) this.isDirty = true;
         continue;
       }
-      const { left, top } = view.placeOf(y * size, x * size), step = 2 ** level;
-      const [right, bottom] = [left + picture.width * step * view.cellWidth, top + picture.height * step * view.cellHeight];
+      const { left, top } = view.placeOf(y * size, x * size),
+        step = 2 ** level;
+      const [right, bottom] = [
+        left + picture.width * step * view.cellWidth,
+        top + picture.height * step * view.cellHeight,
+      ];
       context.drawImage(picture, left, top, right - left, bottom - top);
     }
     if (this.isDirty) this.draw();
@@ -192,7 +231,8 @@ export class MapView {
 
   /** A run of hidden cells in each row is one rectangle. */
   #drawHatch(context) {
-    const { view, sheet } = this, { fromRow, toRow, fromCol, toCol } = view.seen;
+    const { view, sheet } = this,
+      { fromRow, toRow, fromCol, toCol } = view.seen;
     if (Math.min(view.cellWidth, view.cellHeight) < 5 || (toRow - fromRow) * (toCol - fromCol) > HATCH_CELLS) return;
     const path = new Path2D();
     let isAny = false;
@@ -214,7 +254,7 @@ export class MapView {
     context.strokeStyle = this.colours.hatch;
     context.lineWidth = 1;
     context.beginPath();
-    const shift = ((view.x * view.cellWidth + view.y * view.cellHeight) % 6 + 6) % 6;
+    const shift = (((view.x * view.cellWidth + view.y * view.cellHeight) % 6) + 6) % 6;
     for (let at = -shift; at < view.plotWidth + view.plotHeight; at += 6) {
       context.moveTo(at, 0);
       context.lineTo(at - view.plotHeight, view.plotHeight);
@@ -226,7 +266,8 @@ export class MapView {
   #drawValues(context) {
     const { view, sheet } = this;
     if (view.cellWidth < 34 || view.cellHeight < 16) return;
-    const { fromRow, toRow, fromCol, toCol } = view.seen, { cols, data } = sheet.matrix;
+    const { fromRow, toRow, fromCol, toCol } = view.seen,
+      { cols, data } = sheet.matrix;
     context.save();
     context.beginPath();
     context.rect(0, 0, view.plotWidth, view.plotHeight);
@@ -237,7 +278,8 @@ export class MapView {
     for (let i = fromRow; i < toRow; i++)
       for (let j = fromCol; j < toCol; j++) {
         if (sheet.isHidden(i, j)) continue;
-        const value = data[i * cols + j], { left, top } = view.placeOf(i, j);
+        const value = data[i * cols + j],
+          { left, top } = view.placeOf(i, j);
         context.fillStyle = cssAt(sheet.scale, value).isLight ? "#101418" : "#ffffff";
         context.fillText(cellText(value), left + view.cellWidth / 2, top + view.cellHeight / 2 + 0.5);
       }
@@ -251,11 +293,14 @@ export class MapView {
   }
 
   #drawRowLabels(context) {
-    const { view, sheet, focus, hovered } = this, { fromRow, toRow } = view.seen, stride = this.#stride(view.cellHeight);
+    const { view, sheet, focus, hovered } = this,
+      { fromRow, toRow } = view.seen,
+      stride = this.#stride(view.cellHeight);
     context.textAlign = "right";
     context.textBaseline = "middle";
     for (let i = Math.ceil(fromRow / stride) * stride; i < toRow; i += stride) {
-      const { top } = view.placeOf(i, 0), middle = top + view.cellHeight / 2;
+      const { top } = view.placeOf(i, 0),
+        middle = top + view.cellHeight / 2;
       if (middle < 0 || middle > view.plotHeight) continue;
       this.#label(context, sheet.rowLabels, sheet.rowPrefix, i, i === focus.row || i === hovered?.row);
       context.fillText(this.text, -8, middle, this.rowLabelWidth);
@@ -263,12 +308,15 @@ export class MapView {
   }
 
   #drawColLabels(context) {
-    const { view, sheet, focus, hovered } = this, { fromCol, toCol } = view.seen, stride = this.#stride(view.cellWidth);
+    const { view, sheet, focus, hovered } = this,
+      { fromCol, toCol } = view.seen,
+      stride = this.#stride(view.cellWidth);
     const isFlat = this.colLabelWidth + 6 <= view.cellWidth * stride;
     context.textAlign = isFlat ? "center" : "left";
     context.textBaseline = isFlat ? "alphabetic" : "middle";
     for (let j = Math.ceil(fromCol / stride) * stride; j < toCol; j += stride) {
-      const { left } = view.placeOf(0, j), middle = left + view.cellWidth / 2;
+      const { left } = view.placeOf(0, j),
+        middle = left + view.cellWidth / 2;
       if (middle < 0 || middle > view.plotWidth) continue;
       this.#label(context, sheet.colLabels, sheet.colPrefix, j, j === focus.col || j === hovered?.col);
       context.save();
@@ -287,7 +335,8 @@ export class MapView {
   }
 
   #drawTotals(context) {
-    const { view } = this, { fromRow, toRow } = view.seen;
+    const { view } = this,
+      { fromRow, toRow } = view.seen;
     this.totals ??= totalsOf(this.sheet.matrix);
     context.font = `11px ${FONT}`;
     context.textAlign = "left";
@@ -296,31 +345,42 @@ export class MapView {
     const stride = this.#stride(view.cellHeight);
     for (let i = Math.ceil(fromRow / stride) * stride; i < toRow; i += stride) {
       const middle = view.placeOf(i, 0).top + view.cellHeight / 2;
-      if (middle >= 0 && middle <= view.plotHeight) context.fillText(this.totals.row[i].toFixed(3), view.plotWidth + 8, middle);
+      if (middle >= 0 && middle <= view.plotHeight)
+        context.fillText(this.totals.row[i].toFixed(3), view.plotWidth + 8, middle);
     }
     this.#drawColTotals(context);
   }
 
   /** Bars below the columns; where columns are narrower than a pixel, the largest of those that share one. */
   #drawColTotals(context) {
-    const { view } = this, { fromCol, toCol } = view.seen, { col } = this.totals;
-    const most = col.reduce((a, b) => Math.max(a, b), 1e-30), step = Math.max(1, Math.floor(1 / view.cellWidth));
-    const base = view.plotHeight + 6, tall = TOTAL_HEIGHT - 18;
+    const { view } = this,
+      { fromCol, toCol } = view.seen,
+      { col } = this.totals;
+    const most = col.reduce((a, b) => Math.max(a, b), 1e-30),
+      step = Math.max(1, Math.floor(1 / view.cellWidth));
+    const base = view.plotHeight + 6,
+      tall = TOTAL_HEIGHT - 18;
     for (let j = fromCol; j < toCol; j += step) {
       let value = 0;
       for (let n = j; n < Math.min(j + step, toCol); n++) value = Math.max(value, col[n]);
-      const left = Math.max(0, view.placeOf(0, j).left), wide = Math.max(1, view.cellWidth * step - (view.cellWidth > 4 ? 2 : 0));
+      const left = Math.max(0, view.placeOf(0, j).left),
+        wide = Math.max(1, view.cellWidth * step - (view.cellWidth > 4 ? 2 : 0));
       context.globalAlpha = 0.45;
-      context.fillRect(left + (view.cellWidth > 4 ? 1 : 0), base, Math.min(wide, view.plotWidth - left), Math.max(1, tall * value / most));
+      context.fillRect(
+        left + (view.cellWidth > 4 ? 1 : 0),
+        base,
+        Math.min(wide, view.plotWidth - left),
+        Math.max(1, (tall * value) / most),
+      );
       context.globalAlpha = 1;
     }
     if (view.cellWidth < 30) return;
     context.textAlign = "center";
     context.textBaseline = "alphabetic";
     for (let j = fromCol; j < toCol; j++) {
-      const { left } = view.placeOf(0, j), middle = left + view.cellWidth / 2;
-      if (middle >= 0 && middle <= view.plotWidth)
-        context.fillText(col[j].toFixed(2), middle, base + TOTAL_HEIGHT - 8);
+      const { left } = view.placeOf(0, j),
+        middle = left + view.cellWidth / 2;
+      if (middle >= 0 && middle <= view.plotWidth) context.fillText(col[j].toFixed(2), middle, base + TOTAL_HEIGHT - 8);
     }
   }
 
@@ -336,7 +396,8 @@ export class MapView {
     if (hovered) this.#frame(context, hovered, this.colours.ink, 1.5);
     this.#frame(context, focus, this.colours.accent, 2.5);
     context.restore();
-    const { left, top } = view.placeOf(focus.row, focus.col), { style } = this.cell;
+    const { left, top } = view.placeOf(focus.row, focus.col),
+      { style } = this.cell;
     style.left = origin.x + Math.max(0, Math.min(left, view.plotWidth)) + "px";
     style.top = origin.y + Math.max(0, Math.min(top, view.plotHeight)) + "px";
     style.width = Math.max(3, view.cellWidth) + "px";
@@ -353,7 +414,7 @@ export class MapView {
     context.strokeRect(left, top, this.view.cellWidth, this.view.cellHeight);
   }
 
-  // ---- pointer and keyboard -------------------------------------------------------------------------------------------
+  // ---- pointer and keyboard --------------------------------------------------------------------------------------
 
   #listen() {
     const { element } = this;
@@ -380,7 +441,8 @@ export class MapView {
 
   #move(event) {
     if (!this.sheet || !this.size) return;
-    const { x, y } = this.#place(event), before = this.pointers.get(event.pointerId);
+    const { x, y } = this.#place(event),
+      before = this.pointers.get(event.pointerId);
     if (before) this.#drag(event, before, { x, y });
     else this.#hover(this.view.cellAt(x, y));
   }
@@ -402,7 +464,8 @@ export class MapView {
 
   #press(event) {
     if (event.button !== 0 || !this.sheet || !this.size) return;
-    const place = this.#place(event), cell = this.view.cellAt(place.x, place.y);
+    const place = this.#place(event),
+      cell = this.view.cellAt(place.x, place.y);
     this.pointers.set(event.pointerId, { ...place, from: place });
     if (this.view.zoom > 1 || this.sheet.isPainting) this.element.setPointerCapture(event.pointerId);
     if (cell && this.sheet.isPainting) this.hooks.onpaint(cell.row, cell.col, true);
@@ -412,7 +475,8 @@ export class MapView {
     const pressed = this.pointers.get(event.pointerId);
     this.pointers.delete(event.pointerId);
     if (!pressed || event.type === "pointercancel") return;
-    const place = this.#place(event), cell = this.view.cellAt(place.x, place.y);
+    const place = this.#place(event),
+      cell = this.view.cellAt(place.x, place.y);
     const isStill = Math.hypot(place.x - pressed.from.x, place.y - pressed.from.y) < 4;
     if (!cell || !isStill) return;
     this.moveTo(cell.row, cell.col);
@@ -431,11 +495,18 @@ export class MapView {
   }
 
   #key(event) {
-    const { rows, cols } = this.sheet.matrix, { row, col } = this.focus;
+    const { rows, cols } = this.sheet.matrix,
+      { row, col } = this.focus;
     const isFar = event.ctrlKey || event.metaKey;
     const moves = {
-      ArrowLeft: [row, col - 1], ArrowRight: [row, col + 1], ArrowUp: [row - 1, col], ArrowDown: [row + 1, col],
-      Home: [isFar ? 0 : row, 0], End: [isFar ? rows - 1 : row, cols - 1], PageUp: [row - 8, col], PageDown: [row + 8, col],
+      ArrowLeft: [row, col - 1],
+      ArrowRight: [row, col + 1],
+      ArrowUp: [row - 1, col],
+      ArrowDown: [row + 1, col],
+      Home: [isFar ? 0 : row, 0],
+      End: [isFar ? rows - 1 : row, cols - 1],
+      PageUp: [row - 8, col],
+      PageDown: [row + 8, col],
     };
     const move = moves[event.key];
     if (move) {

@@ -47,7 +47,9 @@ export class Masks {
 
   offset(b) {
     const causal = typeof this.masks.causal === "object" && this.masks.causal ? this.masks.causal : {};
-    const added = Array.isArray(causal.offset) ? causal.offset[Math.min(b, causal.offset.length - 1)] : causal.offset ?? 0;
+    const added = Array.isArray(causal.offset)
+      ? causal.offset[Math.min(b, causal.offset.length - 1)]
+      : (causal.offset ?? 0);
     const align = causal.align ?? ("offset" in causal ? "top_left" : "bottom_right");
     return added + (align === "bottom_right" ? this.lengths[1] - this.lengths[0] : 0);
   }
@@ -81,23 +83,32 @@ export class Masks {
     return this.masks.blocks && !this.#blocksAllow(b, h, i, j) ? "blocks" : null;
   }
 
-  /** A matrix counts queries from 0; patterns count positions, in blocks of size. What bigbird draws is not known here. */
+  /** A matrix counts queries from 0; patterns count positions, in blocks. What bigbird draws is not known here. */
   #blocksAllow(b, h, i, j) {
-    const rule = this.masks.blocks, position = i + this.offset(b);
+    const rule = this.masks.blocks,
+      position = i + this.offset(b);
     if (rule.attend) {
       const [rows, cols] = Array.isArray(rule.size) ? rule.size : [rule.size, rule.size];
       return lookUp(this.tensors.blocks, [b, h, Math.floor(i / rows), Math.floor(j / cols)]);
     }
-    const size = rule.size ?? 1, apart = Math.floor(position / size) - Math.floor(j / size);
+    const size = rule.size ?? 1,
+      apart = Math.floor(position / size) - Math.floor(j / size);
     switch (rule.pattern) {
-      case "prefix": return j <= position || j < (Array.isArray(rule.length) ? rule.length[Math.min(b, rule.length.length - 1)] : rule.length);
-      case "chunked": return apart === 0;
-      case "strided": return Math.abs(apart) <= (rule.window ?? rule.stride - 1) || apart % rule.stride === 0;
+      case "prefix":
+        return (
+          j <= position ||
+          j < (Array.isArray(rule.length) ? rule.length[Math.min(b, rule.length.length - 1)] : rule.length)
+        );
+      case "chunked":
+        return apart === 0;
+      case "strided":
+        return Math.abs(apart) <= (rule.window ?? rule.stride - 1) || apart % rule.stride === 0;
       case "longformer": {
         const tokens = rule.global_tokens ?? [];
         return tokens.includes(position) || tokens.includes(j) || Math.abs(apart) <= (rule.window ?? 1);
       }
-      default: return true;
+      default:
+        return true;
     }
   }
 }

@@ -11,9 +11,15 @@ const OPTION = (name) => ["options", name];
 /** A number field bound to a place in the request; empty removes it. */
 function number(app, path, attributes) {
   const stroke = path.join("/");
-  const input = h("input", { type: "number", step: "any", ...attributes, oninput: () => {
-    if (!input.validity.badInput) app.store.editRequest(path, input.value === "" ? undefined : Number(input.value), stroke);
-  } });
+  const input = h("input", {
+    type: "number",
+    step: "any",
+    ...attributes,
+    oninput: () => {
+      if (!input.validity.badInput)
+        app.store.editRequest(path, input.value === "" ? undefined : Number(input.value), stroke);
+    },
+  });
   const update = (request) => {
     const value = getIn(request, path);
     const text = value === undefined || value === null || typeof value === "object" ? "" : String(value);
@@ -23,8 +29,16 @@ function number(app, path, attributes) {
 }
 
 function check(app, label, path, off = undefined) {
-  const input = h("input", { type: "checkbox", onchange: () => app.store.editRequest(path, input.checked ? true : off) });
-  return { element: h("label.check", {}, input, label), update: (request) => { input.checked = Boolean(getIn(request, path)); } };
+  const input = h("input", {
+    type: "checkbox",
+    onchange: () => app.store.editRequest(path, input.checked ? true : off),
+  });
+  return {
+    element: h("label.check", {}, input, label),
+    update: (request) => {
+      input.checked = Boolean(getIn(request, path));
+    },
+  };
 }
 
 const NORMS = ["", "layer post", "layer pre", "rms post", "rms pre"];
@@ -34,7 +48,11 @@ function normChoice(app) {
     const [type, position] = value.split(" ");
     app.store.editRequest(OPTION("norm"), value ? { type, position } : undefined);
   };
-  const select = choice(NORMS.map((id) => [id, id || app.t("none")]), "", change);
+  const select = choice(
+    NORMS.map((id) => [id, id || app.t("none")]),
+    "",
+    change,
+  );
   const update = ({ options }) => {
     select.value = options?.norm ? `${options.norm.type} ${options.norm.position ?? "post"}` : "";
   };
@@ -42,7 +60,8 @@ function normChoice(app) {
 }
 
 function dropoutFields(app) {
-  const path = OPTION("dropout"), { t } = app;
+  const path = OPTION("dropout"),
+    { t } = app;
   const training = check(app, t("dropout"), OPTION("training"));
   const p = number(app, [...path, "p"], { min: 0, max: 0.99, step: 0.05 });
   const seed = number(app, [...path, "seed"], { min: 0, step: 1 });
@@ -67,15 +86,32 @@ function optionFields(app) {
   const window = number(app, ["masks", "sliding_window"], { min: 1, step: 1, placeholder: t("off") });
   const causal = check(app, t("causal"), ["masks", "causal"]);
   const residual = check(app, t("residual"), OPTION("residual"));
-  const norm = normChoice(app), dropout = dropoutFields(app);
-  const painted = h("p.note", {}, t("painted"), " ",
-    h("button.link", { type: "button", onclick: () => app.store.editRequest(["masks", "attend"], undefined) }, t("painted.clear")));
+  const norm = normChoice(app),
+    dropout = dropoutFields(app);
+  const painted = h(
+    "p.note",
+    {},
+    t("painted"),
+    " ",
+    h(
+      "button.link",
+      { type: "button", onclick: () => app.store.editRequest(["masks", "attend"], undefined) },
+      t("painted.clear"),
+    ),
+  );
   const parts = [heads, kvHeads, scale, softcap, window, causal, residual, norm, dropout];
   const layerOnly = h("div", {}, residual.element, norm.element);
-  const element = h("section", {}, h("h2", {}, t("options")),
+  const element = h(
+    "section",
+    {},
+    h("h2", {}, t("options")),
     h("div.row", {}, field(t("heads"), heads.element), field(t("kvHeads"), kvHeads.element)),
     h("div.row", {}, field(t("scale"), scale.element), field("softcap", softcap.element)),
-    h("div.row", {}, field(t("window"), window.element), causal.element), painted, layerOnly, dropout.element);
+    h("div.row", {}, field(t("window"), window.element), causal.element),
+    painted,
+    layerOnly,
+    dropout.element,
+  );
   const update = ({ given }) => {
     for (const part of parts) part.update(given.request);
     layerOnly.hidden = given.endpoint !== LAYER;
@@ -88,20 +124,34 @@ function textFields(app) {
   const { t } = app;
   const text = h("textarea", { rows: 3, spellcheck: "false", dir: "auto" });
   const small = (value, max) => h("input", { type: "number", min: 1, max, step: 1, value });
-  const width = small(16, 256), heads = small(4, 64), seed = h("input", { type: "number", min: 0, step: 1, value: 7 });
+  const width = small(16, 256),
+    heads = small(4, 64),
+    seed = h("input", { type: "number", min: 0, step: 1, value: 7 });
   const make = () => {
-    const found = { text: text.value, width: Number(width.value) || 16, heads: Number(heads.value) || 1, seed: Number(seed.value) || 0 };
+    const found = {
+      text: text.value,
+      width: Number(width.value) || 16,
+      heads: Number(heads.value) || 1,
+      seed: Number(seed.value) || 0,
+    };
     if (found.text.trim() === "") return;
     const masks = app.store.state.given.request.masks?.causal ? { causal: true } : {};
     const request = layerOfText({ ...found, masks, options: { residual: true, norm: { type: "layer" } } });
     app.openCase({ id: "", endpoint: LAYER, request });
   };
-  const element = h("section", {}, h("h2", {}, t("text")), field(t("text.label"), text),
+  const element = h(
+    "section",
+    {},
+    h("h2", {}, t("text")),
+    field(t("text.label"), text),
     h("div.row", {}, field("d_model", width), field(t("heads"), heads), field(t("seed"), seed)),
-    h("button", { type: "button", onclick: make }, t("text.make")), h("p.note", {}, t("text.note")));
+    h("button", { type: "button", onclick: make }, t("text.make")),
+    h("p.note", {}, t("text.note")),
+  );
   let shown = null;
   const update = ({ given }) => {
-    const tokens = given.request.tokens?.query, list = Array.isArray(tokens?.[0]) ? tokens[0] : tokens;
+    const tokens = given.request.tokens?.query,
+      list = Array.isArray(tokens?.[0]) ? tokens[0] : tokens;
     if (shown === tokens || document.activeElement === text) return;
     shown = tokens;
     text.value = list && list.length <= 64 ? list.join(" ") : "";
@@ -114,18 +164,44 @@ function textFields(app) {
 function ownFields(app) {
   const { t } = app;
   const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]" });
-  const file = h("input", { type: "file", accept: ".json,.csv,.tsv,.txt,.safetensors", tabindex: "-1", "aria-hidden": "true", hidden: true,
-    onchange: () => file.files[0] && app.openFile(file.files[0]) });
+  const file = h("input", {
+    type: "file",
+    accept: ".json,.csv,.tsv,.txt,.safetensors",
+    tabindex: "-1",
+    "aria-hidden": "true",
+    hidden: true,
+    onchange: () => file.files[0] && app.openFile(file.files[0]),
+  });
   const open = h("button", { type: "button", onclick: () => file.click() }, t("own.file"));
-  const element = h("section", {}, h("h2", {}, t("own")), field(t("own.label"), text),
-    h("div.row", {}, h("button", { type: "button", onclick: () => app.openText(text.value) }, t("own.use")), open, file), h("p.note", {}, t("own.note")));
+  const element = h(
+    "section",
+    {},
+    h("h2", {}, t("own")),
+    field(t("own.label"), text),
+    h(
+      "div.row",
+      {},
+      h("button", { type: "button", onclick: () => app.openText(text.value) }, t("own.use")),
+      open,
+      file,
+    ),
+    h("p.note", {}, t("own.note")),
+  );
   return { element, update() {} };
 }
 
 /** @param {import("./main.js").App} app */
 export function createPanel(app) {
   const parts = [textFields(app), optionFields(app), ownFields(app)];
-  const element = h("details.panel", { open: window.matchMedia("(min-width: 60rem)").matches },
-    h("summary", {}, app.t("request")), h("div", {}, parts.map((part) => part.element)));
+  const element = h(
+    "details.panel",
+    { open: window.matchMedia("(min-width: 60rem)").matches },
+    h("summary", {}, app.t("request")),
+    h(
+      "div",
+      {},
+      parts.map((part) => part.element),
+    ),
+  );
   return { element, update: (state) => parts.forEach((part) => part.update(state)) };
 }

@@ -6,8 +6,8 @@ import { tensorFrom } from "./tensor.js";
 /** Press, Smith and Lewis (2022): a geometric series, and every other one of the next for what is left. */
 function slopesFor(heads) {
   const power = 2 ** Math.floor(Math.log2(heads));
-  const series = Array.from({ length: power }, (_, h) => 2 ** (-8 * (h + 1) / power));
-  return [...series, ...Array.from({ length: heads - power }, (_, h) => 2 ** (-4 * (2 * h + 1) / power))];
+  const series = Array.from({ length: power }, (_, h) => 2 ** ((-8 * (h + 1)) / power));
+  return [...series, ...Array.from({ length: heads - power }, (_, h) => 2 ** ((-4 * (2 * h + 1)) / power))];
 }
 
 export class PositionBias {
@@ -25,15 +25,18 @@ export class PositionBias {
 
   /** Near distances have a bucket each, far ones share, in powers. */
   #bucket(distance) {
-    let [count] = this.table.shape, first = 0, away = Math.max(-distance, 0);
+    let [count] = this.table.shape,
+      first = 0,
+      away = Math.max(-distance, 0);
     if (this.relative.bidirectional ?? true) {
       count = Math.floor(count / 2);
       away = Math.abs(distance);
       first = distance > 0 ? count : 0;
     }
-    const exact = Math.floor(count / 2), longest = this.relative.max_distance ?? 128;
+    const exact = Math.floor(count / 2),
+      longest = this.relative.max_distance ?? 128;
     if (away < exact) return first + away;
-    const grown = Math.log(away / exact) / Math.log(longest / exact) * (count - exact);
+    const grown = (Math.log(away / exact) / Math.log(longest / exact)) * (count - exact);
     return first + Math.min(exact + Math.floor(grown + 1e-6), count - 1);
   }
 }

@@ -6,14 +6,24 @@
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
 
-export const LAYER = "multi-head-attention", BARE = "attention";
+export const LAYER = "multi-head-attention";
+export const BARE = "attention";
 
-/** A layer over the tokens of a text, with seeded numbers. */
+/**
+ * A layer over the tokens of a text, with seeded numbers.
+ * @param {{text: string, width?: number, heads?: number, seed?: number, masks?: object, options?: any}} wish
+ */
 export function layerOfText({ text, width = 16, heads = 4, seed = 7, masks = {}, options = {} }) {
   const tokens = splitText(text);
   return {
     inputs: { query: embed(tokens, width, seed) },
-    weights: randomWeights({ width, heads, kvHeads: options.kv_num_heads, d: Math.max(1, Math.floor(width / heads)), seed }),
+    weights: randomWeights({
+      width,
+      heads,
+      kvHeads: options.kv_num_heads,
+      d: Math.max(1, Math.floor(width / heads)),
+      seed,
+    }),
     masks,
     options: { num_heads: heads, ...options },
     tokens: { query: tokens },
@@ -28,11 +38,35 @@ function sentence() {
 
 function threeTokens() {
   return {
-    inputs: { query: [[0.2, 0.7, 0.1], [0.9, 0.1, 0.3], [0.4, 0.5, 0.8]] },
+    inputs: {
+      query: [
+        [0.2, 0.7, 0.1],
+        [0.9, 0.1, 0.3],
+        [0.4, 0.5, 0.8],
+      ],
+    },
     weights: {
-      query: { weight: [[1, 0], [0, 1], [1, 1]] },
-      key: { weight: [[0, 1], [1, 0], [1, 1]] },
-      value: { weight: [[1, 0], [0, 1], [0, 0]] },
+      query: {
+        weight: [
+          [1, 0],
+          [0, 1],
+          [1, 1],
+        ],
+      },
+      key: {
+        weight: [
+          [0, 1],
+          [1, 0],
+          [1, 1],
+        ],
+      },
+      value: {
+        weight: [
+          [1, 0],
+          [0, 1],
+          [0, 0],
+        ],
+      },
     },
     masks: { causal: true },
     options: { num_heads: 1 },
@@ -47,7 +81,8 @@ function causal() {
 
 function padding() {
   const [first, second] = ["Ben bugün okula gidiyorum .", "Kedi uyuyor ."].map(splitText);
-  const width = 12, padded = [...second, ...Array.from({ length: first.length - second.length }, () => "[PAD]")];
+  const width = 12,
+    padded = [...second, ...Array.from({ length: first.length - second.length }, () => "[PAD]")];
   return {
     inputs: { query: [embed(first, width, 5), embed(padded, width, 5)] },
     weights: randomWeights({ width, heads: 2, d: 6, seed: 5 }),
@@ -58,7 +93,8 @@ function padding() {
 }
 
 function cross() {
-  const from = splitText("I do not go to school today ."), to = splitText("Bugün okula gitmiyorum .");
+  const from = splitText("I do not go to school today ."),
+    to = splitText("Bugün okula gitmiyorum .");
   return {
     inputs: { query: embed(to, 16, 21), key: embed(from, 16, 21) },
     weights: randomWeights({ width: 16, heads: 4, d: 4, seed: 21 }),
@@ -69,12 +105,19 @@ function cross() {
 
 function grouped() {
   const text = "Eight query heads share two heads of keys and values";
-  return layerOfText({ text, width: 32, heads: 8, seed: 31, masks: { causal: true },
-    options: { kv_num_heads: 2, rope: { layout: "half", theta: 10000 } } });
+  return layerOfText({
+    text,
+    width: 32,
+    heads: 8,
+    seed: 31,
+    masks: { causal: true },
+    options: { kv_num_heads: 2, rope: { layout: "half", theta: 10000 } },
+  });
 }
 
 function slidingWindow() {
-  const text = "Each token sees only the four before it and itself , which keeps long texts cheap and lets the cache stay small";
+  const text =
+    "Each token sees only the four before it and itself , which keeps long texts cheap and lets the cache stay small";
   return layerOfText({ text, heads: 4, seed: 41, masks: { causal: true, sliding_window: 5 } });
 }
 
@@ -90,7 +133,8 @@ function scripts() {
 
 function twelve() {
   const random = randomFrom(71);
-  const words = splitText(ENGLISH), tokens = Array.from({ length: 64 }, () => words[Math.floor(random() * words.length)]);
+  const words = splitText(ENGLISH),
+    tokens = Array.from({ length: 64 }, () => words[Math.floor(random() * words.length)]);
   const width = 48;
   return {
     inputs: { query: embed(tokens, width, 71) },
@@ -101,9 +145,10 @@ function twelve() {
   };
 }
 
-/** Smooth walks through a few dimensions: neighbours are alike, and places that are passed again attend to each other. */
+/** Smooth walks through a few dimensions: neighbours are alike, places passed again attend to each other. */
 function walk(length, width, seed) {
-  const random = randomFrom(seed), data = new Float32Array(length * width);
+  const random = randomFrom(seed),
+    data = new Float32Array(length * width);
   const turns = Array.from({ length: width }, () => [0.001 + 0.02 * random() ** 2, 6.28 * random()]);
   for (let i = 0; i < length; i++)
     for (let c = 0; c < width; c++) data[i * width + c] = 1.4 * Math.sin(i * turns[c][0] + turns[c][1]);
@@ -126,9 +171,18 @@ function bare() {
 }
 
 const MAKERS = {
-  sentence: [LAYER, sentence], three: [LAYER, threeTokens], causal: [LAYER, causal], padding: [LAYER, padding],
-  cross: [LAYER, cross], grouped: [LAYER, grouped], window: [LAYER, slidingWindow], sinks: [LAYER, sinks],
-  scripts: [LAYER, scripts], bare: [BARE, bare], twelve: [LAYER, twelve], large: [BARE, large],
+  sentence: [LAYER, sentence],
+  three: [LAYER, threeTokens],
+  causal: [LAYER, causal],
+  padding: [LAYER, padding],
+  cross: [LAYER, cross],
+  grouped: [LAYER, grouped],
+  window: [LAYER, slidingWindow],
+  sinks: [LAYER, sinks],
+  scripts: [LAYER, scripts],
+  bare: [BARE, bare],
+  twelve: [LAYER, twelve],
+  large: [BARE, large],
 };
 
 /** Where a weight is small because there are many. */

@@ -7,28 +7,58 @@
  * @property {boolean} isLayer
  * @property {{batch: number, heads: number, kvHeads: number, qLen: number, kvLen: number, dK: number, dV: number}} size
  * @property {{query: Tensor, key: Tensor, value: Tensor}} inputs (batch, len, dim) or (batch, heads, len, dim)
- * @property {{query?: Tensor}} normed the inputs after a norm in front
- * @property {object} linear q, k, v, output: see linear.js
- * @property {object} affine gain and shift of the norm
+ * @property {{query?: Tensor}} [normed] the inputs after a norm in front
+ * @property {Record<string, import("./linear.js").Linear>} linear q, k, v, output: see linear.js
+ * @property {{gain: number[], shift: number[]}} [affine] of the norm
  * @property {Masks} masks
  * @property {number} scale
+ * @property {number} [softcap]
+ * @property {number[]} [sinks]
+ * @property {PositionBias} positions
+ * @property {{q: Tensor, k: Tensor, v: Tensor}} [sources] what each projection is of
  * @property {Record<string, Tensor>} steps
  * @property {string[]} unknown members of the request that this page cannot recompute
  */
 import { tensorFrom, zeros } from "./tensor.js";
 import { Masks } from "./masks.js";
 import { PositionBias } from "./positions.js";
-import { affineFrom, fusedColumns, joinHeads, linearFrom, normalise, pickColumns, project, splitHeads } from "./linear.js";
+import {
+  affineFrom,
+  fusedColumns,
+  joinHeads,
+  linearFrom,
+  normalise,
+  pickColumns,
+  project,
+  splitHeads,
+} from "./linear.js";
 
-const KNOWN_OPTIONS = ["num_heads", "kv_num_heads", "scale", "softcap", "residual", "norm", "dropout", "training",
-  "compute", "return", "format", "digits", "rope", "sinks", "alibi", "relative_bias"];
+const KNOWN_OPTIONS = [
+  "num_heads",
+  "kv_num_heads",
+  "scale",
+  "softcap",
+  "residual",
+  "norm",
+  "dropout",
+  "training",
+  "compute",
+  "return",
+  "format",
+  "digits",
+  "rope",
+  "sinks",
+  "alibi",
+  "relative_bias",
+];
 const KNOWN_ROPE = ["layout", "theta", "dim", "positions"];
 
 /** Members that change the numbers in a way this page has no equation for. */
 function unknownMembers(request) {
   const options = request.options ?? {};
-  const names = Object.keys(options).filter((name) => !KNOWN_OPTIONS.includes(name)
-    && !(name === "mechanism" && options.mechanism === "softmax"));
+  const names = Object.keys(options).filter(
+    (name) => !KNOWN_OPTIONS.includes(name) && !(name === "mechanism" && options.mechanism === "softmax"),
+  );
   for (const name of Object.keys(options.rope ?? {})) if (!KNOWN_ROPE.includes(name)) names.push("rope." + name);
   if (options.dropout?.where?.includes("residual") && options.training) names.push("dropout.where");
   if (request.masks?.blocks?.pattern === "bigbird") names.push("blocks.pattern");
@@ -59,7 +89,8 @@ function headsOf(request) {
 
 /** q, k and v per head of a layer. */
 function projectLayer(model, request, heads, kvHeads) {
-  const { weights = {}, options = {} } = request, isOutIn = weights.layout === "out_in";
+  const { weights = {}, options = {} } = request,
+    isOutIn = weights.layout === "out_in";
   let { query, key, value } = model.inputs;
   model.affine = affineFrom(weights.norm, query.shape[2]);
   if (options.norm?.position === "pre") {
@@ -72,7 +103,8 @@ function projectLayer(model, request, heads, kvHeads) {
   model.sources = { q: query, k: key, v: value };
   const read = (name) => linearFrom(weights[name], isOutIn, false);
   if (weights.qkv) {
-    const fused = read("qkv"), columns = fusedColumns(fused.width, heads, kvHeads, weights.qkv.order);
+    const fused = read("qkv"),
+      columns = fusedColumns(fused.width, heads, kvHeads, weights.qkv.order);
     for (const name of ["q", "k", "v"]) model.linear[name] = pickColumns(fused, columns[name]);
   } else {
     model.linear = { q: read("query"), k: read("key"), v: read("value") };
@@ -85,7 +117,7 @@ function projectLayer(model, request, heads, kvHeads) {
 
 function splitGiven(model, heads, kvHeads) {
   const { query, key, value } = model.inputs;
-  const split = (x, n) => x.shape.length === 4 ? x : splitHeads(x, n);
+  const split = (x, n) => (x.shape.length === 4 ? x : splitHeads(x, n));
   model.steps.q = split(query, heads);
   model.steps.k = split(key, kvHeads);
   model.steps.v = split(value, kvHeads);
@@ -93,14 +125,17 @@ function splitGiven(model, heads, kvHeads) {
 
 /** Rotates pairs of features by an angle that grows with the position. */
 function rotate(x, rope, offset) {
-  const [, , length, d] = x.shape, turned = rope.dim ?? d, half = turned / 2;
+  const [, , length, d] = x.shape,
+    turned = rope.dim ?? d,
+    half = turned / 2;
   const out = { shape: x.shape, data: Float64Array.from(x.data) };
   const isInterleaved = rope.layout === "interleaved" || rope.layout === "interleaved_to_half";
   for (let row = 0; row < x.data.length / d; row++) {
-    const position = rope.positions ? rope.positions.flat()[row % length] : row % length + offset;
+    const position = rope.positions ? rope.positions.flat()[row % length] : (row % length) + offset;
     for (let p = 0; p < half; p++) {
-      const angle = position * (rope.theta ?? 10000) ** (-2 * p / turned);
-      const a = row * d + (isInterleaved ? 2 * p : p), b = isInterleaved ? a + 1 : a + half;
+      const angle = position * (rope.theta ?? 10000) ** ((-2 * p) / turned);
+      const a = row * d + (isInterleaved ? 2 * p : p),
+        b = isInterleaved ? a + 1 : a + half;
       const toA = row * d + (rope.layout === "interleaved" ? 2 * p : p);
       const toB = rope.layout === "interleaved" ? toA + 1 : toA + half;
       out.data[toA] = x.data[a] * Math.cos(angle) - x.data[b] * Math.sin(angle);
@@ -117,16 +152,19 @@ function rotate(x, rope, offset) {
  *            weights: Float64Array, top: number, sum: number, sink: number | undefined, lse: number, entropy: number}}
  */
 export function rowOf(model, b, h, i) {
-  const { heads, kvHeads, qLen, kvLen, dK } = model.size, { scale, softcap, sinks, masks, positions } = model;
-  const q = (model.steps.q_rotated ?? model.steps.q).data, k = (model.steps.k_rotated ?? model.steps.k).data;
-  const from = ((b * heads + h) * qLen + i) * dK, kv = (b * kvHeads + Math.floor(h / (heads / kvHeads))) * kvLen;
+  const { heads, kvHeads, qLen, kvLen, dK } = model.size,
+    { scale, softcap, sinks, masks, positions } = model;
+  const q = (model.steps.q_rotated ?? model.steps.q).data,
+    k = (model.steps.k_rotated ?? model.steps.k).data;
+  const from = ((b * heads + h) * qLen + i) * dK,
+    kv = (b * kvHeads + Math.floor(h / (heads / kvHeads))) * kvLen;
   const row = { sink: sinks?.[h] };
   for (const name of ["scores", "scaled", "added", "masked", "weights"]) row[name] = new Float64Array(kvLen);
   for (let j = 0; j < kvLen; j++) {
     let score = 0;
     for (let c = 0, at = (kv + j) * dK; c < dK; c++) score += q[from + c] * k[at + c];
     row.scores[j] = score;
-    row.scaled[j] = softcap ? softcap * Math.tanh(score * scale / softcap) : score * scale;
+    row.scaled[j] = softcap ? softcap * Math.tanh((score * scale) / softcap) : score * scale;
     row.added[j] = masks.bias(b, h, i, j) + positions.bias(h, j - i - masks.offset(b));
     row.masked[j] = masks.hiddenBy(b, h, i, j) === null ? row.scaled[j] + row.added[j] : -Infinity;
   }
@@ -139,7 +177,8 @@ function softmaxRow(row) {
   const most = masked.reduce((a, b) => Math.max(a, b), -Infinity);
   const top = Math.max(most, sink ?? -Infinity);
   if (top === -Infinity) return { ...row, top, sum: 0, lse: top, entropy: 0 };
-  let sum = sink === undefined ? 0 : Math.exp(sink - top), entropy = 0;
+  let sum = sink === undefined ? 0 : Math.exp(sink - top),
+    entropy = 0;
   for (let j = 0; j < masked.length; j++) sum += Math.exp(masked[j] - top);
   for (let j = 0; j < masked.length; j++) {
     weights[j] = Math.exp(masked[j] - top) / sum;
@@ -151,14 +190,19 @@ function softmaxRow(row) {
 }
 
 function attend(model) {
-  const { steps } = model, { batch, heads, qLen, kvLen } = model.size;
-  for (const name of ["scores", "scaled", "masked", "attention", "mask"]) steps[name] = zeros([batch, heads, qLen, kvLen]);
+  const { steps } = model,
+    { batch, heads, qLen, kvLen } = model.size;
+  for (const name of ["scores", "scaled", "masked", "attention", "mask"])
+    steps[name] = zeros([batch, heads, qLen, kvLen]);
   for (const name of ["lse", "entropy"]) steps[name] = zeros([batch, heads, qLen]);
   for (let n = 0; n < batch * heads * qLen; n++) {
     const row = rowOf(model, Math.floor(n / (heads * qLen)), Math.floor(n / qLen) % heads, n % qLen);
     for (const name of ["scores", "scaled", "masked"]) steps[name].data.set(row[name], n * kvLen);
     steps.attention.data.set(row.weights, n * kvLen);
-    steps.mask.data.set(row.masked.map((value) => Number(value > -Infinity)), n * kvLen);
+    steps.mask.data.set(
+      row.masked.map((value) => Number(value > -Infinity)),
+      n * kvLen,
+    );
     steps.lse.data[n] = row.lse;
     steps.entropy.data[n] = row.entropy;
   }
@@ -169,14 +213,16 @@ function drop(model, options, given) {
   const { p = 0 } = options.dropout ?? {};
   if (!options.training || p === 0 || (options.dropout.where && !options.dropout.where.includes("attention"))) return;
   if (!given?.dropped || !given.attention) return;
-  const attention = model.steps.attention.data, dropped = zeros(model.steps.attention.shape);
+  const attention = model.steps.attention.data,
+    dropped = zeros(model.steps.attention.shape);
   for (let at = 0; at < attention.length; at++)
     dropped.data[at] = given.dropped.data[at] === 0 ? 0 : attention[at] / (1 - p);
   model.steps.dropped = dropped;
 }
 
 function mix(model) {
-  const { steps } = model, { batch, heads, kvHeads, qLen, kvLen, dV } = model.size;
+  const { steps } = model,
+    { batch, heads, kvHeads, qLen, kvLen, dV } = model.size;
   const weights = steps.dropped ?? steps.attention;
   steps.context = zeros([batch, heads, qLen, dV]);
   for (let b = 0, row = 0; b < batch; b++)
@@ -186,20 +232,25 @@ function mix(model) {
         for (let j = 0; j < kvLen; j++) {
           const weight = weights.data[row * kvLen + j];
           if (weight === 0) continue;
-          for (let c = 0; c < dV; c++) steps.context.data[row * dV + c] += weight * steps.v.data[(kv * kvLen + j) * dV + c];
+          for (let c = 0; c < dV; c++)
+            steps.context.data[row * dV + c] += weight * steps.v.data[(kv * kvLen + j) * dV + c];
         }
       }
   steps.concat = joinHeads(steps.context);
 }
 
 function finish(model, request) {
-  const { steps } = model, options = request.options ?? {};
+  const { steps } = model,
+    options = request.options ?? {};
   let output = model.inputs.query.shape.length === 4 ? steps.context : steps.concat;
   if (model.isLayer) {
     output = steps.concat;
     if (model.linear.output) output = steps.projected = project(output, model.linear.output);
     if (options.residual)
-      output = steps.residual = { shape: output.shape, data: output.data.map((value, at) => value + model.inputs.query.data[at]) };
+      output = steps.residual = {
+        shape: output.shape,
+        data: output.data.map((value, at) => value + model.inputs.query.data[at]),
+      };
     if (options.norm && options.norm.position !== "pre") output = normalise(output, options.norm, model.affine);
   }
   steps.output = output;
@@ -216,13 +267,21 @@ export function modelOf(request, isLayer, given, isSparse = false) {
   const options = request.options ?? {};
   const inputs = readInputs(request.inputs);
   const { heads, kvHeads } = headsOf(request);
+  /** @type {any} */
   const model = { isLayer, inputs, linear: {}, steps: {}, unknown: unknownMembers(request) };
   if (isLayer) projectLayer(model, request, heads, kvHeads);
   else splitGiven(model, heads, kvHeads);
   const { q, k, v } = model.steps;
-  model.size = { batch: q.shape[0], heads: q.shape[1], kvHeads: k.shape[1], qLen: q.shape[2], kvLen: k.shape[2],
-    dK: q.shape[3], dV: v.shape[3] };
-  model.scale = options.scale === "none" ? 1 : options.scale ?? 1 / Math.sqrt(model.size.dK);
+  model.size = {
+    batch: q.shape[0],
+    heads: q.shape[1],
+    kvHeads: k.shape[1],
+    qLen: q.shape[2],
+    kvLen: k.shape[2],
+    dK: q.shape[3],
+    dV: v.shape[3],
+  };
+  model.scale = options.scale === "none" ? 1 : (options.scale ?? 1 / Math.sqrt(model.size.dK));
   model.masks = new Masks(request.masks ?? {}, model.size.qLen, model.size.kvLen);
   if (options.rope) {
     model.steps.q_rotated = rotate(q, options.rope, 0);
@@ -244,9 +303,11 @@ export function modelOf(request, isLayer, given, isSparse = false) {
  * @returns {{difference: number, at: number}}
  */
 export function largestDifference(a, b) {
-  let difference = 0, at = 0;
+  let difference = 0,
+    at = 0;
   for (let i = 0; i < a.data.length; i++) {
-    const one = a.data[i], other = b.data[i];
+    const one = a.data[i],
+      other = b.data[i];
     const here = one === other || (Number.isNaN(one) && Number.isNaN(other)) ? 0 : Math.abs(one - other);
     if (!(here <= difference)) [difference, at] = [here, i];
   }

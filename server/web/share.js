@@ -14,12 +14,19 @@ async function through(stream, bytes) {
 }
 
 const toUrl = (text) => text.replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
-const fromUrl = (text) => text.replace(/-/g, "+").replace(/_/g, "/").padEnd(Math.ceil(text.length / 4) * 4, "=");
+const fromUrl = (text) =>
+  text
+    .replace(/-/g, "+")
+    .replace(/_/g, "/")
+    .padEnd(Math.ceil(text.length / 4) * 4, "=");
 
 /** What differs from the usual. */
 export function viewToShare(view) {
-  return Object.fromEntries(Object.entries(view).filter(([name, value]) => value !== USUAL_VIEW[name]
-    && name !== "compare" && name !== "paint"));
+  return Object.fromEntries(
+    Object.entries(view).filter(
+      ([name, value]) => value !== USUAL_VIEW[name] && name !== "compare" && name !== "paint",
+    ),
+  );
 }
 
 /** Only names that there are, and only values of the same type. */

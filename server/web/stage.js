@@ -9,7 +9,8 @@ import { labelAt, labelsFor, MAPS, matrixIn, stepsIn, tensorIn } from "./steps.j
 import { extentOfTensor } from "./strip.js";
 import { short } from "./tensor.js";
 
-const TABLE_ROWS = 24, TABLE_COLS = 14;
+const TABLE_ROWS = 24,
+  TABLE_COLS = 14;
 
 const PREFIX = { query: "", key: "", feature: "d" };
 
@@ -18,8 +19,10 @@ const differences = new WeakMap();
 
 function differenceOf(now, kept) {
   if (differences.get(now)?.kept !== kept)
-    differences.set(now, { kept, matrix: { ...now, data: now.data.map((value, at) =>
-      (value === kept.data[at] ? 0 : value - kept.data[at])) } });
+    differences.set(now, {
+      kept,
+      matrix: { ...now, data: now.data.map((value, at) => (value === kept.data[at] ? 0 : value - kept.data[at])) },
+    });
   return differences.get(now).matrix;
 }
 
@@ -40,13 +43,21 @@ export function createStage(app) {
   });
   const links = new LinksView({ onselect: (row) => store.look({ row }) });
   const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
-  const linkTools = createLinkTools(app), mapTools = createMapTools(app, map), legend = createLegend(app);
-  const tabs = createTabs(app), compare = createCompare(app);
+  const linkTools = createLinkTools(app),
+    mapTools = createMapTools(app, map),
+    legend = createLegend(app);
+  const tabs = createTabs(app),
+    compare = createCompare(app);
   const title = h("h2", {});
   const body = h("div.body", { role: "tabpanel", id: "stage-body" }, map.element, links.element, table);
-  const element = h("section.stage", { "aria-label": t("stage") },
-    h("div.head", {}, title, compare.element, tabs.element), h("div.tools", {}, legend.element, mapTools.element, linkTools.element),
-    readout, body);
+  const element = h(
+    "section.stage",
+    { "aria-label": t("stage") },
+    h("div.head", {}, title, compare.element, tabs.element),
+    h("div.tools", {}, legend.element, mapTools.element, linkTools.element),
+    readout,
+    body,
+  );
 
   function describe(row, col) {
     if (!map.sheet) return "";
@@ -60,17 +71,26 @@ export function createStage(app) {
     if (!map.sheet) return;
     const { matrix, isHidden } = map.sheet;
     const value = isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 7);
-    readout.replaceChildren(bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col)), h("b", {}, value),
-      h("small", {}, `[${row}, ${col}]`));
+    readout.replaceChildren(
+      bdi(map.rowName(row)),
+      h("span.arrow", {}, " → "),
+      bdi(map.colName(col)),
+      h("b", {}, value),
+      h("small", {}, `[${row}, ${col}]`),
+    );
   }
 
   /** @returns {import("./map.js").Sheet | null} */
   function sheetOf(state) {
-    const { answer, shown, view, kept } = state, run = { given: shown, answer };
+    const { answer, shown, view, kept } = state,
+      run = { given: shown, answer };
     const one = app.currentStep();
     if (!one) return null;
-    let matrix = matrixIn(one, run, view), extent = extentOfTensor(tensorIn(one, run)), { isWeight } = one;
-    const other = kept && stepsIn(kept).find(({ id }) => id === one.id), before = other && matrixIn(other, kept, view);
+    let matrix = matrixIn(one, run, view),
+      extent = extentOfTensor(tensorIn(one, run)),
+      { isWeight } = one;
+    const other = kept && stepsIn(kept).find(({ id }) => id === one.id),
+      before = other && matrixIn(other, kept, view);
     const isComparable = before && before.rows === matrix.rows && before.cols === matrix.cols;
     if (isComparable && view.compare === "kept") matrix = before;
     if (isComparable && view.compare === "difference") {
@@ -79,31 +99,67 @@ export function createStage(app) {
       isWeight = false;
     }
     const hidden = MAPS.includes(one.id) ? app.hiddenIn(view.head) : () => false;
-    const isHidden = one.id === "attention" || one.id === "dropped" || view.compare === "difference"
-      ? hidden : (i, j) => matrix.data[i * matrix.cols + j] === -Infinity;
+    const isHidden =
+      one.id === "attention" || one.id === "dropped" || view.compare === "difference"
+        ? hidden
+        : (i, j) => matrix.data[i * matrix.cols + j] === -Infinity;
     const rowLabels = labelsFor(one.rows, shown.request, view, matrix.rows);
     const colLabels = labelsFor(one.cols, shown.request, view, matrix.cols);
     const parts = [one.label, one.perHead && `${t("head")} ${view.head}`, `${matrix.rows} × ${matrix.cols}`];
-    return { matrix, isHidden, rowLabels, colLabels, rowPrefix: PREFIX[one.rows], colPrefix: PREFIX[one.cols], isWeight, extent,
-      scale: scaleOf(app.look(), extent, isWeight), hasTotals: one.isWeight, title: parts.filter(Boolean).join(" · "),
-      key: [one.id, view.compare, answer].join(), answer, step: one,
-      isPainting: view.paint && one.cols === "key" };
+    return {
+      matrix,
+      isHidden,
+      rowLabels,
+      colLabels,
+      rowPrefix: PREFIX[one.rows],
+      colPrefix: PREFIX[one.cols],
+      isWeight,
+      extent,
+      scale: scaleOf(app.look(), extent, isWeight),
+      hasTotals: one.isWeight,
+      title: parts.filter(Boolean).join(" · "),
+      key: [one.id, view.compare, answer].join(),
+      answer,
+      step: one,
+      isPainting: view.paint && one.cols === "key",
+    };
   }
 
   function drawTable(sheet) {
-    const { matrix, rowLabels, colLabels, rowPrefix, colPrefix, isHidden } = sheet, { row, col } = map.focus;
+    const { matrix, rowLabels, colLabels, rowPrefix, colPrefix, isHidden } = sheet,
+      { row, col } = map.focus;
     const fromRow = Math.max(0, Math.min(row - TABLE_ROWS / 2, matrix.rows - TABLE_ROWS));
     const fromCol = Math.max(0, Math.min(col - TABLE_COLS / 2, matrix.cols - TABLE_COLS));
-    const rows = Math.min(TABLE_ROWS, matrix.rows), cols = Math.min(TABLE_COLS, matrix.cols);
+    const rows = Math.min(TABLE_ROWS, matrix.rows),
+      cols = Math.min(TABLE_COLS, matrix.cols);
     const name = (labels, prefix, at) => bdi(labels ? labelAt(labels, at) : prefix + at);
-    const head = h("tr", {}, h("td", {}), Array.from({ length: cols }, (_, j) =>
-      h("th", { scope: "col" }, name(colLabels, colPrefix, fromCol + j))));
-    const lines = Array.from({ length: rows }, (_, i) => h("tr", {}, h("th", { scope: "row" }, name(rowLabels, rowPrefix, fromRow + i)),
-      Array.from({ length: cols }, (__, j) => isHidden(fromRow + i, fromCol + j)
-        ? h("td.hidden-cell", { title: t("masked") }, "–")
-        : h("td", {}, short(matrix.data[(fromRow + i) * matrix.cols + fromCol + j], 3)))));
-    const window = t("table.window", { from: fromRow, to: fromRow + rows - 1, first: fromCol, last: fromCol + cols - 1 });
-    table.replaceChildren(h("table", {}, h("caption", {}, `${sheet.title}; ${window}`), h("thead", {}, head), h("tbody", {}, lines)));
+    const head = h(
+      "tr",
+      {},
+      h("td", {}),
+      Array.from({ length: cols }, (_, j) => h("th", { scope: "col" }, name(colLabels, colPrefix, fromCol + j))),
+    );
+    const lines = Array.from({ length: rows }, (_, i) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, name(rowLabels, rowPrefix, fromRow + i)),
+        Array.from({ length: cols }, (__, j) =>
+          isHidden(fromRow + i, fromCol + j)
+            ? h("td.hidden-cell", { title: t("masked") }, "–")
+            : h("td", {}, short(matrix.data[(fromRow + i) * matrix.cols + fromCol + j], 3)),
+        ),
+      ),
+    );
+    const window = t("table.window", {
+      from: fromRow,
+      to: fromRow + rows - 1,
+      first: fromCol,
+      last: fromCol + cols - 1,
+    });
+    table.replaceChildren(
+      h("table", {}, h("caption", {}, `${sheet.title}; ${window}`), h("thead", {}, head), h("tbody", {}, lines)),
+    );
   }
 
   function update(state) {
@@ -111,7 +167,8 @@ export function createStage(app) {
     element.classList.toggle("busy", state.isBusy);
     element.classList.toggle("stale", state.isRefused);
     if (!sheet) return;
-    const { view } = state, isMap = sheet.step.cols === "key";
+    const { view } = state,
+      isMap = sheet.step.cols === "key";
     const tab = view.tab === "links" && !isMap ? "map" : view.tab;
     title.textContent = sheet.title;
     map.element.hidden = tab !== "map";
@@ -138,28 +195,43 @@ export function createStage(app) {
 /** Arrow keys move between the tabs, as those of a real tab list do. */
 function createTabs(app) {
   const ids = ["map", "links", "table"];
-  const buttons = ids.map((id) => h("button", { type: "button", role: "tab", "aria-controls": "stage-body",
-    onclick: () => app.store.look({ tab: id }), onkeydown: (event) => {
-      const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!way) return;
-      const open = buttons.filter((button) => !button.disabled);
-      const next = open[(open.indexOf(event.target) + way + open.length) % open.length];
-      next.focus();
-      next.click();
-    } }, app.t("tab." + id)));
+  const buttons = ids.map((id) =>
+    h(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        "aria-controls": "stage-body",
+        onclick: () => app.store.look({ tab: id }),
+        onkeydown: (event) => {
+          const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+          if (!way) return;
+          const open = buttons.filter((button) => !button.disabled);
+          const next = open[(open.indexOf(event.target) + way + open.length) % open.length];
+          next.focus();
+          next.click();
+        },
+      },
+      app.t("tab." + id),
+    ),
+  );
   const element = h("div.segments", { role: "tablist", "aria-label": app.t("views") }, buttons);
-  const update = (tab, isMap) => ids.forEach((id, at) => {
-    buttons[at].setAttribute("aria-selected", String(id === tab));
-    buttons[at].tabIndex = id === tab ? 0 : -1;
-    buttons[at].disabled = id === "links" && !isMap;
-  });
+  const update = (tab, isMap) =>
+    ids.forEach((id, at) => {
+      buttons[at].setAttribute("aria-selected", String(id === tab));
+      buttons[at].tabIndex = id === tab ? 0 : -1;
+      buttons[at].disabled = id === "links" && !isMap;
+    });
   return { element, update };
 }
 
 function createCompare(app) {
-  const { t, store } = app, ids = ["now", "kept", "difference"];
+  const { t, store } = app,
+    ids = ["now", "kept", "difference"];
   const keep = h("button.link", { type: "button", onclick: app.keep }, t("compare.keep"));
-  const buttons = ids.map((id) => h("button", { type: "button", onclick: () => store.look({ compare: id }) }, t("compare." + id)));
+  const buttons = ids.map((id) =>
+    h("button", { type: "button", onclick: () => store.look({ compare: id }) }, t("compare." + id)),
+  );
   const segments = h("span.segments", { role: "group", "aria-label": t("compare") }, buttons);
   const update = ({ kept, view }) => {
     segments.hidden = kept === null;
@@ -171,11 +243,21 @@ function createCompare(app) {
 
 function createMapTools(app, map) {
   const { t, store } = app;
-  const button = (text, label, action) => h("button.icon", { type: "button", title: label, "aria-label": label, onclick: action }, text);
-  const paint = h("button", { type: "button", title: t("paint.how"), onclick: () => store.look({ paint: !store.state.view.paint }) },
-    t("paint"));
-  const element = h("span.pair", {}, paint, button("−", t("zoom.out"), () => map.zoom(1 / 1.6)),
-    button("+", t("zoom.in"), () => map.zoom(1.6)), button("⤢", t("zoom.fit"), () => map.fit()));
+  const button = (text, label, action) =>
+    h("button.icon", { type: "button", title: label, "aria-label": label, onclick: action }, text);
+  const paint = h(
+    "button",
+    { type: "button", title: t("paint.how"), onclick: () => store.look({ paint: !store.state.view.paint }) },
+    t("paint"),
+  );
+  const element = h(
+    "span.pair",
+    {},
+    paint,
+    button("−", t("zoom.out"), () => map.zoom(1 / 1.6)),
+    button("+", t("zoom.in"), () => map.zoom(1.6)),
+    button("⤢", t("zoom.fit"), () => map.fit()),
+  );
   const update = ({ view }, isShown, isMap) => {
     element.hidden = !isShown;
     paint.hidden = !isMap;
@@ -186,13 +268,30 @@ function createMapTools(app, map) {
 
 function createLinkTools(app) {
   const { t, store } = app;
-  const mode = choice(["top", "threshold"].map((id) => [id, t("links." + id)]), "top", (linkMode) => store.look({ linkMode }),
-    { "aria-label": t("links.mode") });
-  const top = h("input", { type: "number", min: 1, max: 64, step: 1, "aria-label": t("links.top"),
-    oninput: () => store.look({ linkTop: Math.max(1, Number(top.value) || 1) }) });
-  const threshold = h("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": t("links.threshold"),
-    oninput: () => store.look({ linkThreshold: Number(threshold.value) }) });
-  const value = h("output", {}), element = h("span.pair", {}, mode, top, threshold, value);
+  const mode = choice(
+    ["top", "threshold"].map((id) => [id, t("links." + id)]),
+    "top",
+    (linkMode) => store.look({ linkMode }),
+    { "aria-label": t("links.mode") },
+  );
+  const top = h("input", {
+    type: "number",
+    min: 1,
+    max: 64,
+    step: 1,
+    "aria-label": t("links.top"),
+    oninput: () => store.look({ linkTop: Math.max(1, Number(top.value) || 1) }),
+  });
+  const threshold = h("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    step: 0.01,
+    "aria-label": t("links.threshold"),
+    oninput: () => store.look({ linkThreshold: Number(threshold.value) }),
+  });
+  const value = h("output", {}),
+    element = h("span.pair", {}, mode, top, threshold, value);
   const update = ({ view }, isShown) => {
     element.hidden = !isShown;
     mode.value = view.linkMode;
@@ -209,12 +308,30 @@ function createLinkTools(app) {
 function createLegend(app) {
   const { t, store } = app;
   const canvas = h("canvas", { "aria-hidden": "true", width: 256, height: 1 });
-  const low = h("span", {}), high = h("span", {});
-  const palette = choice(["viridis", "cividis", "grey"].map((id) => [id, t("palette." + id)]), "viridis",
-    (value) => store.look({ palette: value }), { "aria-label": t("palette") });
-  const range = choice(["full", "max", "log"].map((id) => [id, t("range." + id)]), "full", (value) => store.look({ range: value }),
-    { "aria-label": t("range") });
-  const element = h("span.legend", {}, low, canvas, high, palette, range, h("span.swatch", {}, h("i", {}), t("masked")));
+  const low = h("span", {}),
+    high = h("span", {});
+  const palette = choice(
+    ["viridis", "cividis", "grey"].map((id) => [id, t("palette." + id)]),
+    "viridis",
+    (value) => store.look({ palette: value }),
+    { "aria-label": t("palette") },
+  );
+  const range = choice(
+    ["full", "max", "log"].map((id) => [id, t("range." + id)]),
+    "full",
+    (value) => store.look({ range: value }),
+    { "aria-label": t("range") },
+  );
+  const element = h(
+    "span.legend",
+    {},
+    low,
+    canvas,
+    high,
+    palette,
+    range,
+    h("span.swatch", {}, h("i", {}), t("masked")),
+  );
   const update = ({ scale, isWeight, step }) => {
     const image = new ImageData(256, 1);
     new Uint32Array(image.data.buffer).set(scale.table);
@@ -228,4 +345,3 @@ function createLegend(app) {
   };
   return { element, update };
 }
-

@@ -8,8 +8,13 @@ const CELLS_LOOKED_AT = 1 << 20;
 
 /** @param {import("./tensor.js").Matrix} map */
 export function headStats({ rows, cols, data }) {
-  let entropy = 0, first = 0, diagonal = 0, distance = 0, used = 0;
-  const shift = cols - rows, step = Math.ceil(rows * cols / CELLS_LOOKED_AT);
+  let entropy = 0,
+    first = 0,
+    diagonal = 0,
+    distance = 0,
+    used = 0;
+  const shift = cols - rows,
+    step = Math.ceil((rows * cols) / CELLS_LOOKED_AT);
   for (let i = 0; i < rows; i += step) {
     let sum = 0;
     for (let j = 0, at = i * cols; j < cols; j++, at++) {
@@ -37,7 +42,8 @@ export function sortedHeads(stats, sort) {
 
 /** Sums of the finite numbers of every row and column. */
 export function totalsOf({ rows, cols, data }) {
-  const row = new Float64Array(rows), col = new Float64Array(cols);
+  const row = new Float64Array(rows),
+    col = new Float64Array(cols);
   for (let i = 0, at = 0; i < rows; i++) {
     let sum = 0;
     for (let j = 0; j < cols; j++, at++) {

@@ -13,8 +13,18 @@
  */
 import { matrixOf, tensorFrom } from "./tensor.js";
 
-const step = (id, label, group, rows, cols, more = {}) =>
-  ({ id, label, group, rows, cols, isWeight: false, perHead: "", path: null, ...more });
+/** @returns {any} */
+const step = (id, label, group, rows, cols, more = {}) => ({
+  id,
+  label,
+  group,
+  rows,
+  cols,
+  isWeight: false,
+  perHead: "",
+  path: null,
+  ...more,
+});
 
 const OUTPUTS = [
   step("q", "Q", "project", "query", "feature", { perHead: "q" }),
@@ -37,8 +47,18 @@ const OUTPUTS = [
 /** Steps whose masked cells say nothing. */
 export const MAPS = ["scores", "scaled", "masked", "attention", "dropped"];
 
-const INPUTS = [["query", "X", "query"], ["key", "X key", "key"], ["value", "X value", "key"]];
-const WEIGHTS = [["query", "W_Q"], ["key", "W_K"], ["value", "W_V"], ["output", "W_O"], ["qkv", "W_QKV"]];
+const INPUTS = [
+  ["query", "X", "query"],
+  ["key", "X key", "key"],
+  ["value", "X value", "key"],
+];
+const WEIGHTS = [
+  ["query", "W_Q"],
+  ["key", "W_K"],
+  ["value", "W_V"],
+  ["output", "W_O"],
+  ["qkv", "W_QKV"],
+];
 
 /**
  * @param {{given: object, answer: object}} run
@@ -96,8 +116,12 @@ export function matrixIn(one, run, view) {
 export function cellPath(one, request, view, row, col) {
   const json = one.path.reduce((inner, name) => inner[name], request);
   const rank = Array.isArray(json[0]?.[0]) ? (Array.isArray(json[0][0][0]) ? 4 : 3) : 2;
-  const lead = rank === 2 ? [] : rank === 4 ? [view.batch, view.head]
-    : [one.path[0] === "weights" ? Math.min(view.head, json.length - 1) : Math.min(view.batch, json.length - 1)];
+  const lead =
+    rank === 2
+      ? []
+      : rank === 4
+        ? [view.batch, view.head]
+        : [one.path[0] === "weights" ? Math.min(view.head, json.length - 1) : Math.min(view.batch, json.length - 1)];
   return [...one.path, ...lead, row, col];
 }
 

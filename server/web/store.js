@@ -1,8 +1,8 @@
 /**
  * store.js: the one state of the page, and the history of its request.
  *
- * Requests are never changed in place: an edit makes a new one that shares what it left alone, so that the history holds
- * references and an undo is an assignment.
+ * Requests are never changed in place: an edit makes a new one that shares what it left alone, so that the history
+ * holds references and an undo is an assignment.
  *
  * @typedef {object} State
  * @property {import("./presets.js").Case} given what is to be computed
@@ -17,8 +17,20 @@
 
 /** What is looked at; only what differs from here is shared in a link. */
 export const USUAL_VIEW = {
-  batch: 0, head: 0, step: "attention", tab: "map", row: 0, col: 0, palette: "viridis", range: "full", sort: "order",
-  linkMode: "top", linkTop: 3, linkThreshold: 0.1, compare: "now", paint: false,
+  batch: 0,
+  head: 0,
+  step: "attention",
+  tab: "map",
+  row: 0,
+  col: 0,
+  palette: "viridis",
+  range: "full",
+  sort: "order",
+  linkMode: "top",
+  linkTop: 3,
+  linkThreshold: 0.1,
+  compare: "now",
+  paint: false,
 };
 
 /** A copy of value in which the place at path holds item; undefined removes it, and objects that nothing is left in. */

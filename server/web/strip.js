@@ -17,7 +17,8 @@ export function extentOfTensor(tensor) {
 
 /** @param {import("./main.js").App} app */
 export function createStrip(app) {
-  const list = h("ol", {}), element = h("nav.strip", { "aria-label": app.t("steps") }, list);
+  const list = h("ol", {}),
+    element = h("nav.strip", { "aria-label": app.t("steps") }, list);
   let made = "";
   const buttons = new Map();
 
@@ -25,25 +26,38 @@ export function createStrip(app) {
     buttons.clear();
     const groups = new Map();
     for (const one of steps) groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
-    list.replaceChildren(...Array.from(groups, ([group, members]) =>
-      h("li", {}, h("span", {}, app.t("group." + group)), h("div", {}, members.map(makeButton)))));
+    list.replaceChildren(
+      ...Array.from(groups, ([group, members]) =>
+        h("li", {}, h("span", {}, app.t("group." + group)), h("div", {}, members.map(makeButton))),
+      ),
+    );
   }
 
   function makeButton(one) {
-    const canvas = h("canvas", { "aria-hidden": "true" }), shape = h("small", {});
-    const button = h("button", { type: "button", onclick: () => app.openStep(one.id) }, h("span.thumb", {}, canvas),
-      h("span.name", {}, one.label), shape);
+    const canvas = h("canvas", { "aria-hidden": "true" }),
+      shape = h("small", {});
+    const button = h(
+      "button",
+      { type: "button", onclick: () => app.openStep(one.id) },
+      h("span.thumb", {}, canvas),
+      h("span.name", {}, one.label),
+      shape,
+    );
     buttons.set(one.id, { button, canvas, shape });
     return button;
   }
 
   function update({ answer, shown, view }) {
     if (!answer) return;
-    const run = { given: shown, answer }, steps = stepsIn(run), key = steps.map((one) => one.id).join();
+    const run = { given: shown, answer },
+      steps = stepsIn(run),
+      key = steps.map((one) => one.id).join();
     if (key !== made) make(steps);
     made = key;
     for (const one of steps) {
-      const { button, canvas, shape } = buttons.get(one.id), tensor = tensorIn(one, run), matrix = matrixIn(one, run, view);
+      const { button, canvas, shape } = buttons.get(one.id),
+        tensor = tensorIn(one, run),
+        matrix = matrixIn(one, run, view);
       button.setAttribute("aria-pressed", String(one.id === view.step));
       shape.textContent = `${matrix.rows} × ${matrix.cols}`;
       const size = thumbSize(matrix, 44, 56);
@@ -60,18 +74,27 @@ const HEADS_SHOWN = 96;
 
 /** @param {import("./main.js").App} app */
 export function createHeads(app) {
-  const { t } = app, grid = h("div.heads", {});
-  const sort = h("select", { "aria-label": t("sort"), onchange: () => app.store.look({ sort: sort.value }) },
-    ["order", "entropy", "first", "diagonal", "distance"].map((id) => h("option", { value: id }, t("sort." + id))));
-  const batch = h("select", { "aria-label": t("batch"), onchange: () => app.store.look({ batch: Number(batch.value) }) });
+  const { t } = app,
+    grid = h("div.heads", {});
+  const sort = h(
+    "select",
+    { "aria-label": t("sort"), onchange: () => app.store.look({ sort: sort.value }) },
+    ["order", "entropy", "first", "diagonal", "distance"].map((id) => h("option", { value: id }, t("sort." + id))),
+  );
+  const batch = h("select", {
+    "aria-label": t("batch"),
+    onchange: () => app.store.look({ batch: Number(batch.value) }),
+  });
   const element = h("section", {}, h("div.head", {}, h("h2", {}, t("heads")), batch, sort), grid);
-  const stats = new WeakMap(), shown = [];
+  const stats = new WeakMap(),
+    shown = [];
 
   const statsOf = (matrix) => stats.get(matrix) ?? stats.set(matrix, headStats(matrix)).get(matrix);
 
   function makeUntil(count) {
     while (shown.length < count) {
-      const canvas = h("canvas", { "aria-hidden": "true" }), caption = h("span", {});
+      const canvas = h("canvas", { "aria-hidden": "true" }),
+        caption = h("span", {});
       const button = h("button", { type: "button" }, canvas, caption);
       button.onclick = () => app.store.look({ head: Number(button.dataset.head) });
       shown.push({ button, canvas, caption });
@@ -87,7 +110,7 @@ export function createHeads(app) {
   }
 
   function update({ answer, view }) {
-    const tensor = answer?.outputs.attention;
+    const tensor = answer?.thumbs ?? answer?.outputs.attention;
     element.hidden = !tensor;
     if (!tensor) return;
     const count = Math.min(tensor.shape[1], HEADS_SHOWN);
@@ -98,13 +121,14 @@ export function createHeads(app) {
     sort.value = view.sort;
     const scale = scaleOf(app.look(), extentOfTensor(tensor), true);
     order.forEach((head, at) => {
-      const { button, canvas, caption } = shown[at], { [view.sort]: value } = statsOf(maps[head]);
+      const { button, canvas, caption } = shown[at],
+        { [view.sort]: value } = statsOf(maps[head]);
       button.dataset.head = String(head);
       button.setAttribute("aria-pressed", String(head === view.head));
       button.setAttribute("aria-label", `${t("head")} ${head}`);
       caption.textContent = value === undefined ? String(head) : `${head} · ${short(value, 2)}`;
       canvas.style.aspectRatio = `${Math.min(3, Math.max(1 / 3, maps[head].cols / maps[head].rows))}`;
-      drawThumb(canvas, maps[head], scale, 64, app.hiddenIn(head));
+      drawThumb(canvas, maps[head], scale, 64, answer.thumbs ? undefined : app.hiddenIn(head));
     });
   }
   return { element, update };

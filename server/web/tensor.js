@@ -41,16 +41,19 @@ function fillNested(value, shape, depth, into, at) {
   return at;
 }
 
+/** @type {any} newer browsers have base64 of their own */
+const Bytes = Uint8Array;
+
 /** @param {string} text in base64 */
 export function bytesOfBase64(text) {
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  if (Bytes.fromBase64) return Bytes.fromBase64(text);
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   return bytes;
 }
 
-/** @param {Uint8Array} bytes */
+/** @param {any} bytes a Uint8Array */
 export function base64OfBytes(bytes) {
   if (bytes.toBase64) return bytes.toBase64();
   let binary = "";
@@ -100,9 +103,10 @@ export function tensorFrom(json) {
     fillNested(json, shape, 0, data, 0);
     return { shape, data };
   }
-  const data = json.base64 === undefined
-    ? Float64Array.from(json.data, numberFrom)
-    : numbersOfBytes(bytesOfBase64(json.base64), json.dtype);
+  const data =
+    json.base64 === undefined
+      ? Float64Array.from(json.data, numberFrom)
+      : numbersOfBytes(bytesOfBase64(json.base64), json.dtype);
   if (data.length !== countOf(json.shape)) throw new Error(data.length + " numbers for shape " + json.shape);
   return { shape: json.shape, data };
 }
@@ -113,9 +117,10 @@ export function tensorFrom(json) {
  */
 export function nestedOf(tensor, write = (value) => value) {
   let at = 0;
-  const level = (depth) => depth === tensor.shape.length
-    ? write(tensor.data[at++])
-    : Array.from({ length: tensor.shape[depth] }, () => level(depth + 1));
+  const level = (depth) =>
+    depth === tensor.shape.length
+      ? write(tensor.data[at++])
+      : Array.from({ length: tensor.shape[depth] }, () => level(depth + 1));
   return level(0);
 }
 
@@ -131,10 +136,15 @@ const matrices = new WeakMap();
  */
 export function matrixOf(tensor, b, h) {
   const { shape, data } = tensor;
-  const cols = shape.at(-1) ?? 1, rows = shape.length > 1 ? shape.at(-2) : 1;
+  const cols = shape.at(-1) ?? 1,
+    rows = shape.length > 1 ? shape.at(-2) : 1;
   const lead = shape.slice(0, -2);
-  const at = lead.length === 2 ? Math.min(b, lead[0] - 1) * lead[1] + Math.min(h, lead[1] - 1)
-    : lead.length === 1 ? Math.min(b, lead[0] - 1) : 0;
+  const at =
+    lead.length === 2
+      ? Math.min(b, lead[0] - 1) * lead[1] + Math.min(h, lead[1] - 1)
+      : lead.length === 1
+        ? Math.min(b, lead[0] - 1)
+        : 0;
   const made = matrices.get(tensor) ?? matrices.set(tensor, new Map()).get(tensor);
   if (!made.has(at)) made.set(at, { rows, cols, data: data.subarray(at * rows * cols, (at + 1) * rows * cols) });
   return made.get(at);
@@ -145,7 +155,9 @@ export function short(value, digits = 4) {
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
-  const text = size !== 0 && (size < 1e-4 || size >= 1e6) ? value.toExponential(digits - 2)
-    : String(Number(value.toPrecision(digits)));
+  const text =
+    size !== 0 && (size < 1e-4 || size >= 1e6)
+      ? value.toExponential(digits - 2)
+      : String(Number(value.toPrecision(digits)));
   return text.replace(/-/g, "−");
 }

@@ -2,9 +2,13 @@
  * texts.js: every word on the page, in English, Turkish and Russian, in one table. {name} stands for a value.
  */
 
-export const LANGUAGES = [["en", "English"], ["tr", "Türkçe"], ["ru", "Русский"]];
+export const LANGUAGES = [
+  ["en", "English"],
+  ["tr", "Türkçe"],
+  ["ru", "Русский"],
+];
 
-/** @type {Record<string, [string, string, string]>} */
+/** @type {Record<string, string[]>} */
 export const TEXTS = {
   title: ["attention, step by step", "adım adım dikkat", "внимание шаг за шагом"],
   language: ["Language", "Dil", "Язык"],
@@ -31,28 +35,41 @@ export const TEXTS = {
   undo: ["Undo", "Geri al", "Отменить"],
   redo: ["Redo", "Yinele", "Повторить"],
   share: ["Share", "Paylaş", "Поделиться"],
-  "share.done": ["The address of this page now holds what you see. It has been copied.",
-    "Bu sayfanın adresi artık gördüğünüzü içeriyor ve kopyalandı.", "Адрес страницы теперь содержит то, что вы видите; он скопирован."],
-  "share.long": ["This request is too long for an address. Export it as a page or as JSON instead.",
+  "share.done": [
+    "The address of this page now holds what you see. It has been copied.",
+    "Bu sayfanın adresi artık gördüğünüzü içeriyor ve kopyalandı.",
+    "Адрес страницы теперь содержит то, что вы видите; он скопирован.",
+  ],
+  "share.long": [
+    "This request is too long for an address. Export it as a page or as JSON instead.",
     "Bu istek bir adres için çok uzun. Sayfa ya da JSON olarak dışa aktarın.",
-    "Запрос слишком длинный для адреса. Сохраните его как страницу или JSON."],
+    "Запрос слишком длинный для адреса. Сохраните его как страницу или JSON.",
+  ],
   copy: ["Copy", "Kopyala", "Копировать"],
   "copy.json": ["Request (JSON)", "İstek (JSON)", "Запрос (JSON)"],
-  "copy.byHand": ["The browser does not let the page copy; the text is selected here.",
-    "Tarayıcı kopyalamaya izin vermiyor; metin burada seçili.", "Браузер не разрешает копировать; текст выделен здесь."],
+  "copy.byHand": [
+    "The browser does not let the page copy; the text is selected here.",
+    "Tarayıcı kopyalamaya izin vermiyor; metin burada seçili.",
+    "Браузер не разрешает копировать; текст выделен здесь.",
+  ],
   copied: ["Copied", "Kopyalandı", "Скопировано"],
   export: ["Export", "Dışa aktar", "Экспорт"],
   "export.html": ["This page (HTML)", "Bu sayfa (HTML)", "Эта страница (HTML)"],
-  "export.large": ["Too many cells for SVG; PNG shows the same.", "SVG için çok fazla hücre; PNG aynısını gösterir.",
-    "Слишком много ячеек для SVG; PNG покажет то же."],
+  "export.large": [
+    "Too many cells for SVG; PNG shows the same.",
+    "SVG için çok fazla hücre; PNG aynısını gösterir.",
+    "Слишком много ячеек для SVG; PNG покажет то же.",
+  ],
 
   request: ["Request", "İstek", "Запрос"],
   text: ["Text", "Metin", "Текст"],
   "text.label": ["Sentence", "Cümle", "Предложение"],
   "text.make": ["Make tokens", "Sözcüklere ayır", "Разбить на токены"],
-  "text.note": ["Seeded random numbers stand in for a trained model: equal words get equal vectors, and no head has learned anything.",
-    "Eğitilmiş model yerine tohumlu rastgele sayılar: aynı sözcük aynı vektörü alır, hiçbir başlık bir şey öğrenmemiştir.",
-    "Вместо обученной модели — случайные числа с заданным зерном: одинаковые слова получают одинаковые векторы, головы ничему не учились."],
+  "text.note": [
+    "Seeded random numbers stand in for a trained model: equal words get equal vectors, no head has learned.",
+    "Eğitilmiş model yerine tohumlu rastgele sayılar: aynı sözcük aynı vektörü alır, başlıklar öğrenmemiştir.",
+    "Вместо обученной модели — случайные числа с зерном: одинаковые слова равны, головы ничему не учились.",
+  ],
   options: ["Options", "Seçenekler", "Параметры"],
   heads: ["Heads", "Başlıklar", "Головы"],
   head: ["head", "başlık", "голова"],
@@ -70,13 +87,18 @@ export const TEXTS = {
   painted: ["A painted mask is in force.", "Boyanmış bir maske geçerli.", "Действует нарисованная маска."],
   "painted.clear": ["Remove it", "Kaldır", "Убрать"],
   own: ["Your data", "Verileriniz", "Свои данные"],
-  "own.label": ["A request, an answer, a matrix; JSON or CSV", "İstek, yanıt ya da matris; JSON veya CSV",
-    "Запрос, ответ или матрица; JSON или CSV"],
+  "own.label": [
+    "A request, an answer, a matrix; JSON or CSV",
+    "İstek, yanıt ya da matris; JSON veya CSV",
+    "Запрос, ответ или матрица; JSON или CSV",
+  ],
   "own.use": ["Use it", "Kullan", "Открыть"],
   "own.file": ["Open a file", "Dosya aç", "Открыть файл"],
-  "own.note": ["Files (JSON, CSV, safetensors) can be dropped anywhere on the page.",
+  "own.note": [
+    "Files (JSON, CSV, safetensors) can be dropped anywhere on the page.",
     "Dosyalar (JSON, CSV, safetensors) sayfanın her yerine bırakılabilir.",
-    "Файлы (JSON, CSV, safetensors) можно бросить в любое место страницы."],
+    "Файлы (JSON, CSV, safetensors) можно бросить в любое место страницы.",
+  ],
   "own.wrong": ["This cannot be used: {why}", "Bu kullanılamıyor: {why}", "Это не удалось открыть: {why}"],
   refused: ["The server refuses:", "Sunucu reddetti:", "Сервер отказал:"],
 
@@ -92,7 +114,11 @@ export const TEXTS = {
   "tab.map": ["Map", "Harita", "Карта"],
   "tab.links": ["Links", "Bağlar", "Связи"],
   "tab.table": ["Table", "Tablo", "Таблица"],
-  "table.window": ["rows {from}–{to}, columns {first}–{last}", "satır {from}–{to}, sütun {first}–{last}", "строки {from}–{to}, столбцы {first}–{last}"],
+  "table.window": [
+    "rows {from}–{to}, columns {first}–{last}",
+    "satır {from}–{to}, sütun {first}–{last}",
+    "строки {from}–{to}, столбцы {first}–{last}",
+  ],
   sort: ["Sort heads", "Başlıkları sırala", "Порядок голов"],
   "sort.order": ["in order", "sırayla", "по порядку"],
   "sort.entropy": ["by entropy", "entropiye göre", "по энтропии"],
@@ -109,8 +135,11 @@ export const TEXTS = {
   "range.log": ["log", "log", "лог."],
   masked: ["masked", "maskeli", "скрыто"],
   paint: ["Paint mask", "Maske boya", "Рисовать маску"],
-  "paint.how": ["Draw over cells to hide or show keys; on the keyboard: m", "Anahtarları gizlemek için hücreleri boyayın; klavyede: m",
-    "Ведите по ячейкам, чтобы скрыть или открыть ключи; на клавиатуре: m"],
+  "paint.how": [
+    "Draw over cells to hide or show keys; on the keyboard: m",
+    "Anahtarları gizlemek için hücreleri boyayın; klavyede: m",
+    "Ведите по ячейкам, чтобы скрыть или открыть ключи; на клавиатуре: m",
+  ],
   "zoom.in": ["Zoom in", "Yakınlaştır", "Приблизить"],
   "zoom.out": ["Zoom out", "Uzaklaştır", "Отдалить"],
   "zoom.fit": ["Show all", "Tümünü göster", "Показать всё"],
@@ -131,14 +160,32 @@ export const TEXTS = {
   here: ["this page, float64", "bu sayfa, float64", "страница, float64"],
   server: ["server", "sunucu", "сервер"],
   "note.givenAsIs": ["Given in the request as it is.", "İstekte olduğu gibi verildi.", "Задано в запросе как есть."],
-  "note.normedFirst": ["X has passed the norm in front first.", "X önce öndeki normdan geçti.", "X сначала прошёл через норму."],
+  "note.normedFirst": [
+    "X has passed the norm in front first.",
+    "X önce öndeki normdan geçti.",
+    "X сначала прошёл через норму.",
+  ],
   "note.hiddenBy": ["Hidden by {mask}.", "Gizleyen: {mask}.", "Скрыто: {mask}."],
-  "note.noKeys": ["No key is left to this query: all weights are 0.", "Bu sorguya anahtar kalmadı: ağırlıklar 0.",
-    "Для запроса не осталось ключей: все веса равны 0."],
-  "note.softmaxSum": ["max = {top}, sum of exponentials = {sum}", "en büyük = {top}, üstellerin toplamı = {sum}", "макс. = {top}, сумма экспонент = {sum}"],
-  "note.dropoutSeed": ["p = {p}, seed {seed}: the same seed drops the same weights.", "p = {p}, tohum {seed}: aynı tohum aynı ağırlıkları siler.",
-    "p = {p}, зерно {seed}: одно зерно отбрасывает одни и те же веса."],
-  "note.fromHead": ["Feature {feature} of head {head}.", "{head}. başlığın {feature}. özelliği.", "Признак {feature} головы {head}."],
+  "note.noKeys": [
+    "No key is left to this query: all weights are 0.",
+    "Bu sorguya anahtar kalmadı: ağırlıklar 0.",
+    "Для запроса не осталось ключей: все веса равны 0.",
+  ],
+  "note.softmaxSum": [
+    "max = {top}, sum of exponentials = {sum}",
+    "en büyük = {top}, üstellerin toplamı = {sum}",
+    "макс. = {top}, сумма экспонент = {sum}",
+  ],
+  "note.dropoutSeed": [
+    "p = {p}, seed {seed}: the same seed drops the same weights.",
+    "p = {p}, tohum {seed}: aynı tohum aynı ağırlıkları siler.",
+    "p = {p}, зерно {seed}: одно зерно отбрасывает одни и те же веса.",
+  ],
+  "note.fromHead": [
+    "Feature {feature} of head {head}.",
+    "{head}. başlığın {feature}. özelliği.",
+    "Признак {feature} головы {head}.",
+  ],
   "note.sameAsBefore": ["The same as the step before.", "Önceki adımla aynı.", "То же, что и предыдущий шаг."],
   "mask.causal": ["the causal mask", "nedensel maske", "причинная маска"],
   "mask.window": ["the window", "pencere", "окно"],
@@ -151,14 +198,26 @@ export const TEXTS = {
   "mask.blocks": ["the blocks", "bloklar", "блоки"],
 
   checks: ["Checked here", "Burada doğrulandı", "Проверено здесь"],
-  "check.good": ["Everything shown agrees with this page's own float64.", "Gösterilen her şey sayfanın float64 hesabıyla uyuşuyor.",
-    "Всё показанное совпадает с расчётом страницы в float64."],
-  "check.bad": ["The numbers differ from this page's own float64.", "Sayılar sayfanın float64 hesabından farklı.",
-    "Числа отличаются от расчёта страницы в float64."],
-  "check.local": ["Opened from disk: computed by this page, in float64.", "Diskten açıldı: bu sayfa float64 ile hesapladı.",
-    "Открыто с диска: посчитано этой страницей в float64."],
-  "check.unknown": ["Not checked in full: this page has no equation for {names}.", "Tam doğrulanmadı: sayfada {names} için denklem yok.",
-    "Проверено не полностью: у страницы нет формулы для {names}."],
+  "check.good": [
+    "Everything shown agrees with this page's own float64.",
+    "Gösterilen her şey sayfanın float64 hesabıyla uyuşuyor.",
+    "Всё показанное совпадает с расчётом страницы в float64.",
+  ],
+  "check.bad": [
+    "The numbers differ from this page's own float64.",
+    "Sayılar sayfanın float64 hesabından farklı.",
+    "Числа отличаются от расчёта страницы в float64.",
+  ],
+  "check.local": [
+    "Opened from disk: computed by this page, in float64.",
+    "Diskten açıldı: bu sayfa float64 ile hesapladı.",
+    "Открыто с диска: посчитано этой страницей в float64.",
+  ],
+  "check.unknown": [
+    "Not checked in full: this page has no equation for {names}.",
+    "Tam doğrulanmadı: sayfada {names} için denklem yok.",
+    "Проверено не полностью: у страницы нет формулы для {names}.",
+  ],
   "check.failed": ["Not checked: {why}", "Doğrulanmadı: {why}", "Не проверено: {why}"],
   "check.nothing": ["Nothing to compare.", "Karşılaştırılacak bir şey yok.", "Нечего сравнивать."],
   "check.difference": ["Largest difference", "En büyük fark", "Наибольшая разница"],
@@ -169,7 +228,7 @@ export const TEXTS = {
   "check.steps": ["{n} steps, every number", "{n} adım, her sayı", "шагов: {n}, каждое число"],
   "check.sample": ["8 rows of the map", "haritanın 8 satırı", "8 строк карты"],
   "check.time": ["Computed in", "Hesaplama", "Вычисление"],
-  "check.round": ["Asked and answered in", "Soru ve yanıt", "Запрос и ответ"],
+  "check.round": ["Round trip", "Gidiş dönüş", "Туда и обратно"],
 };
 
 /** @param {string} wanted such as "tr-TR" */

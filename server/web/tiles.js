@@ -1,5 +1,5 @@
 /**
- * tiles.js: a matrix of any size as pictures of 256 × 256 cells, at every halving of its size, made when they are needed.
+ * tiles.js: a matrix of any size as pictures of 256 × 256 cells, at every halving of its size, made when needed.
  *
  * A picture is an ImageBitmap, which the browser may keep where it composes. Hidden cells are transparent: what lies
  * below shows that there is no number.
@@ -26,11 +26,15 @@ function halve({ rows, cols, data }) {
   const out = { rows: (rows + 1) >> 1, cols: (cols + 1) >> 1, data: null };
   out.data = new Float32Array(out.rows * out.cols);
   for (let i = 0, at = 0; i < out.rows; i++) {
-    const low = 2 * i * cols, high = 2 * i + 1 < rows ? low + cols : low;
+    const low = 2 * i * cols,
+      high = 2 * i + 1 < rows ? low + cols : low;
     for (let j = 0; j < out.cols; j++, at++) {
-      const left = 2 * j, right = left + 1 < cols ? left + 1 : left;
+      const left = 2 * j,
+        right = left + 1 < cols ? left + 1 : left;
       let most = data[low + left];
-      const b = data[low + right], c = data[high + left], d = data[high + right];
+      const b = data[low + right],
+        c = data[high + left],
+        d = data[high + right];
       if (!isNumber(most) || (isNumber(b) && Math.abs(b) > Math.abs(most))) most = b;
       if (!isNumber(most) || (isNumber(c) && Math.abs(c) > Math.abs(most))) most = c;
       if (!isNumber(most) || (isNumber(d) && Math.abs(d) > Math.abs(most))) most = d;
@@ -54,8 +58,14 @@ export class Tiles {
 
   /** @param {import("./colour.js").Scale} scale */
   recolour(scale) {
-    if (this.scale && this.scale.table === scale.table && this.scale.low === scale.low && this.scale.high === scale.high
-      && this.scale.isLog === scale.isLog) return;
+    if (
+      this.scale &&
+      this.scale.table === scale.table &&
+      this.scale.low === scale.low &&
+      this.scale.high === scale.high &&
+      this.scale.isLog === scale.isLog
+    )
+      return;
     this.scale = scale;
     for (const picture of this.pictures.values()) picture.close();
     this.pictures.clear();
@@ -76,7 +86,8 @@ export class Tiles {
 
   /** The picture when it is there; else it is begun, unless begin says no, and ready is called once it is. */
   get(level, x, y, begin, ready) {
-    const key = level * 1e8 + y * 1e4 + x, picture = this.pictures.get(key);
+    const key = level * 1e8 + y * 1e4 + x,
+      picture = this.pictures.get(key);
     if (picture) {
       this.pictures.delete(key);
       this.pictures.set(key, picture);
@@ -110,10 +121,15 @@ export class Tiles {
   }
 
   #paint(level, x, y) {
-    const { rows, cols, data } = this.level(level), { scale } = this;
-    const width = Math.min(TILE, cols - x * TILE), height = Math.min(TILE, rows - y * TILE);
-    const image = new ImageData(width, height), words = new Uint32Array(image.data.buffer);
-    const { table, low, isLog } = scale, factor = 255 / (scale.high - low), step = 2 ** level;
+    const { rows, cols, data } = this.level(level),
+      { scale } = this;
+    const width = Math.min(TILE, cols - x * TILE),
+      height = Math.min(TILE, rows - y * TILE);
+    const image = new ImageData(width, height),
+      words = new Uint32Array(image.data.buffer);
+    const { table, low, isLog } = scale,
+      factor = 255 / (scale.high - low),
+      step = 2 ** level;
     for (let i = 0, to = 0; i < height; i++) {
       let at = (y * TILE + i) * cols + x * TILE;
       for (let j = 0; j < width; j++, at++, to++) {

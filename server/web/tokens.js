@@ -37,7 +37,7 @@ export function embed(tokens, width, seed) {
   return tokens.map((token, position) => {
     const normal = normalFrom(randomFrom(seedOf(token.toLowerCase(), seed)));
     return Array.from({ length: width }, (_, c) => {
-      const angle = position / 10000 ** (2 * Math.floor(c / 2) / width);
+      const angle = position / 10000 ** ((2 * Math.floor(c / 2)) / width);
       return round(normal() + 0.4 * (c % 2 ? Math.cos(angle) : Math.sin(angle)));
     });
   });
@@ -56,7 +56,11 @@ export function randomWeights({ width, keyWidth = width, heads, kvHeads = heads,
   const query = randomMatrix(width, heads * d, seed, 1.5 / Math.sqrt(width));
   const key = randomMatrix(keyWidth, kvHeads * d, seed + 1, 1.1 / Math.sqrt(keyWidth));
   if (keyWidth === width)
-    key.forEach((row, i) => row.forEach((value, o) => { row[o] = round(value + 0.6 * query[i][o]); }));
+    key.forEach((row, i) =>
+      row.forEach((value, o) => {
+        row[o] = round(value + 0.6 * query[i][o]);
+      }),
+    );
   return {
     query: { weight: query },
     key: { weight: key },

@@ -22,7 +22,8 @@ export class Viewport {
 
   /** Sizes of a cell when all is shown. Cells are square, but for matrices that are much longer than wide. */
   get fitting() {
-    const w = Math.min(this.width / this.cols, CELL_MAX), t = Math.min(this.height / this.rows, CELL_MAX);
+    const w = Math.min(this.width / this.cols, CELL_MAX),
+      t = Math.min(this.height / this.rows, CELL_MAX);
     if (Math.max(w, t) > 4 * Math.min(w, t)) return { w: Math.min(w, CELL_MAX / 2), t: Math.min(t, CELL_MAX / 2) };
     return { w: Math.min(w, t), t: Math.min(w, t) };
   }
@@ -51,7 +52,7 @@ export class Viewport {
   /** @param {number} factor @param {number} px where the pointer is, in the plot; the cell below it stays there */
   zoomAt(factor, px, py) {
     const [col, row] = [this.x + px / this.cellWidth, this.y + py / this.cellHeight];
-    const most = Math.max(1, CELL_MAX / Math.min(this.cellWidth, this.cellHeight) * this.zoom);
+    const most = Math.max(1, (CELL_MAX / Math.min(this.cellWidth, this.cellHeight)) * this.zoom);
     this.zoom = Math.min(most, Math.max(1, this.zoom * factor));
     this.x = col - px / this.cellWidth;
     this.y = row - py / this.cellHeight;
@@ -80,14 +81,18 @@ export class Viewport {
   /** Rows and columns that are seen, the last ones excluded. */
   get seen() {
     return {
-      fromRow: Math.floor(this.y), toRow: Math.min(this.rows, Math.ceil(this.y + this.plotHeight / this.cellHeight - 1e-9)),
-      fromCol: Math.floor(this.x), toCol: Math.min(this.cols, Math.ceil(this.x + this.plotWidth / this.cellWidth - 1e-9)),
+      fromRow: Math.floor(this.y),
+      toRow: Math.min(this.rows, Math.ceil(this.y + this.plotHeight / this.cellHeight - 1e-9)),
+      fromCol: Math.floor(this.x),
+      toCol: Math.min(this.cols, Math.ceil(this.x + this.plotWidth / this.cellWidth - 1e-9)),
     };
   }
 
   cellAt(px, py) {
-    const col = Math.floor(this.x + px / this.cellWidth), row = Math.floor(this.y + py / this.cellHeight);
-    const isInside = px >= 0 && py >= 0 && px < this.plotWidth && py < this.plotHeight && row < this.rows && col < this.cols;
+    const col = Math.floor(this.x + px / this.cellWidth),
+      row = Math.floor(this.y + py / this.cellHeight);
+    const isInside =
+      px >= 0 && py >= 0 && px < this.plotWidth && py < this.plotHeight && row < this.rows && col < this.cols;
     return isInside ? { row, col } : null;
   }
 

@@ -25,16 +25,47 @@ LINES = ("lse", "lse_keys", "entropy", "sink")
 
 def answer(endpoint, request):
     """outputs (name to Tensor) and the rows without keys, of a request that is well formed."""
+    request = with_profile(request)
     options, weights = request.get("options", {}), request.get("weights", {})
     x = Inputs(request["inputs"])
     steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
     turning.turn(steps, request["inputs"], weights, options)
+    steps["position"] = first_position(options.get("profile"), request["inputs"])
     attend(steps, request.get("masks", {}), options)
     finish(steps, x, weights, options, endpoint == "multi-head-attention")
     wanted = options.get("return", ["output", "attention"])
     outputs = {name: select(name, steps[name], options) for name in wanted}
     empty = [list(row) for row in steps["rows_without_keys"]]
     return outputs, empty
+
+
+# What stands for causal.align, layout, norm.eps (layer, rms) when the request does not say it.
+PROFILES = {"torch_sdpa": ("top_left", "in_out", 1e-5, None), "torch_mha": ("top_left", "out_in", 1e-5, None),
+            "onnx": ("past", "in_out", 1e-5, 1e-5), "jax": ("top_left", "in_out", 1e-6, 1e-6),
+            "keras": ("top_left", "in_out", 1e-3, 1e-6), "flash": ("bottom_right", "in_out", 1e-5, 1e-5),
+            "hf": ("bottom_right", "out_in", 1e-12, 1e-6)}
+
+
+def with_profile(request):
+    """The request with what its profile sets written out, but for the alignment."""
+    options = dict(request.get("options", {}))
+    if "profile" not in options:
+        return request
+    _, layout, layer_eps, rms_eps = PROFILES[options["profile"]]
+    epsilon = 2.0 ** -23 if options.get("compute", "float32") == "float32" else 2.0 ** -52
+    eps = {"layer": layer_eps, "rms": rms_eps or epsilon, "l2": 1e-12}
+    for name, kind in (("norm", "layer"), ("qk_norm", "rms")):
+        if name in options:
+            options[name] = {"eps": eps[options[name].get("type", kind)], "type": kind, **options[name]}
+    weights = {"layout": layout, **request["weights"]} if "weights" in request else None
+    return {**request, "options": options, **({"weights": weights} if weights else {})}
+
+
+def first_position(profile, inputs):
+    """Where query 0 stands when the request does not say it; None: at the bottom right."""
+    align = PROFILES[profile][0] if profile else "bottom_right"
+    past = Tensor.from_json(inputs["past_key"]).shape[-2] if "past_key" in inputs and align == "past" else 0
+    return None if align == "bottom_right" else past
 
 
 class Inputs:
@@ -178,8 +209,8 @@ def normalise(x, norm, linear):
 class Mask:
     """Whether query i of head h in item b may attend to key j, and what is added to its score."""
 
-    def __init__(self, masks, shape):
-        self.masks, self.shape = masks, shape
+    def __init__(self, masks, shape, position=None):
+        self.masks, self.shape, self.position = masks, shape, position
         self.tensors = {name: Tensor.from_json(masks[name]) for name in ("attend", "bias", "padding") if name in masks}
         documents = masks.get("documents")
         if documents is not None:
@@ -195,6 +226,8 @@ class Mask:
     def offset(self, b):
         causal, (_, _, q_len, kv_len) = self.masks.get("causal"), self.shape
         causal = causal if isinstance(causal, dict) else {}
+        if self.position is not None and not causal.get("align") and "offset" not in causal:
+            return self.position
         added = causal.get("offset", 0)
         added = added[b] if isinstance(added, list) else added
         align = causal.get("align", "top_left" if "offset" in causal else "bottom_right")
@@ -329,7 +362,7 @@ def attend(steps, masks, options):
     batch, heads, q_len, d_k = q.shape
     kv_len, group = k.shape[2], heads // k.shape[1]
     shape = (batch, heads, q_len, kv_len)
-    mask = Mask(masks, shape)
+    mask = Mask(masks, shape, steps.get("position"))
     scale = options.get("scale", 1 / math.sqrt(d_k))
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
     mechanism = options.get("mechanism", "softmax")

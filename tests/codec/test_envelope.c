@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -70,9 +71,31 @@ START_TEST(the_least_request_has_the_defaults)
     ck_assert_uint_eq(request->options.want, WANT(ATTN_STEP_OUTPUT) | WANT(ATTN_STEP_ATTENTION));
     ck_assert_int_eq(request->options.compute, ATTN_F32);
     ck_assert(!request->options.has_scale && request->options.softcap == 0 && request->options.dropout == 0);
-    ck_assert(request->options.norm == ATTN_NORM_NONE && request->options.norm_eps == 1e-5);
+    ck_assert(request->options.norm == ATTN_NORM_NONE);
     ck_assert(!request->masks.causal && !request->masks.has_window && !request->masks.attend);
     ck_assert(envelope.form == TENSOR_FORM_NESTED && envelope.digits == 0 && !envelope.query_tokens.json);
+}
+END_TEST
+
+START_TEST(a_profile_sets_what_the_request_does_not_say)
+{
+    const char *const weights = "\"weights\":{\"qkv\":{\"weight\":[[1],[2],[3]]}%s},\"options\":{%s}}";
+    char text[512] = "{\"inputs\":{\"query\":[[1]]},";
+    const size_t start = strlen(text);
+    snprintf(text + start, sizeof text - start, weights, "",
+             "\"norm\":{\"type\":\"rms\"},\"qk_norm\":{\"type\":\"layer\"},\"profile\":\"hf\"");
+    accept_as(ENVELOPE_LAYER, text);
+    const attn_request *request = &envelope.request;
+    ck_assert_str_eq(envelope.profile->name, "hf");
+    ck_assert_int_eq(request->weights.layout, ATTN_LAYOUT_OUT_IN);
+    ck_assert_int_eq(request->masks.align, ATTN_ALIGN_BOTTOM_RIGHT);
+    ck_assert(request->options.norm_eps == 1e-6 && request->options.qk_norm_eps == 1e-12);
+    snprintf(text + start, sizeof text - start, weights, ",\"layout\":\"in_out\"",
+             "\"norm\":{\"eps\":0.5},\"profile\":\"torch_mha\",\"compute\":\"float64\",\"qk_norm\":{}");
+    accept_as(ENVELOPE_LAYER, text);
+    ck_assert_int_eq(request->weights.layout, ATTN_LAYOUT_IN_OUT);
+    ck_assert_int_eq(request->masks.align, ATTN_ALIGN_TOP_LEFT);
+    ck_assert(request->options.norm_eps == 0.5 && request->options.qk_norm_eps == DBL_EPSILON);
 }
 END_TEST
 
@@ -469,7 +492,8 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"bias\":1e300"), ATTN_ERR_VALUE, "/masks/bias", "range of the compute type"},
     /* Not yet */
     {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "belongs to gradients"},
-    {A, OPTIONS("\"profile\":\"onnx\""), ATTN_ERR_FIELD, "/options/profile", "not implemented yet"},
+    {A, OPTIONS("\"profile\":\"tensorflow\""), ATTN_ERR_VALUE, "/options/profile", "torch_sdpa"},
+    {A, OPTIONS("\"profile\":1"), ATTN_ERR_FIELD, "/options/profile", "torch_sdpa"},
     /* Inputs and weights */
     {A, INPUTS("\"query\":[[1]],\"keys\":[[1]]"), ATTN_ERR_FIELD, "/inputs/keys", "did you mean \"key\"?"},
     {L, WEIGHTS("\"query\":[[1]]"), ATTN_ERR_FIELD, "/weights/query", "must be an object"},
@@ -878,6 +902,7 @@ int main(void)
     TCase *tests = tcase_create("envelope");
     tcase_add_checked_fixture(tests, prepare, destroy_arena);
     tcase_add_test(tests, the_least_request_has_the_defaults);
+    tcase_add_test(tests, a_profile_sets_what_the_request_does_not_say);
     tcase_add_test(tests, a_layer_has_weights);
     tcase_add_test(tests, fused_weights_have_an_order);
     tcase_add_test(tests, masks_are_decoded);

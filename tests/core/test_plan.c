@@ -205,6 +205,22 @@ END_TEST
 
 /* ---- refusals: inputs ---- */
 
+START_TEST(queries_may_be_aligned_behind_the_cache)
+{
+    const scene_size size = {.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 2, .kv_len = 7, .d_k = 3, .d_v = 3};
+    test_scene scene = scene_create(ATTN_F32, 5);
+    scene_attention(&scene, &size);
+    scene_past(&scene, &size, 3);
+    scene.request.masks = (attn_masks){.causal = true, .align = ATTN_ALIGN_PAST};
+    attn_plan plan = planned(&scene.request);
+    ck_assert_int_eq(attn_mask_offset(&plan.mask, 0), 3);
+    scene.request.masks.offset = scene_integers(&scene, (int64_t[]){1}, SHAPE(1));
+    plan = planned(&scene.request);
+    ck_assert_int_eq(attn_mask_offset(&plan.mask, 0), 1);
+    scene_destroy(&scene);
+}
+END_TEST
+
 START_TEST(a_missing_query_is_refused)
 {
     test_scene scene = attention();
@@ -704,6 +720,7 @@ int main(void)
         result_bytes_count_what_is_wanted,
         hidden_tiles_cost_no_operations,
         documents_and_blocks_cost_what_they_leave,
+        queries_may_be_aligned_behind_the_cache,
         a_missing_query_is_refused,
         inputs_of_a_wrong_rank_are_refused,
         inputs_of_another_type_are_refused,

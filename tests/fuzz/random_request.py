@@ -17,6 +17,13 @@ STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", 
          "present_value", "attention_mean", "mask")
 
 
+# What a profile sets: where query 0 stands, the layout, the eps of layer and rms (None: the machine epsilon).
+PROFILES = {"torch_sdpa": ("zero", "in_out", 1e-5, None), "torch_mha": ("zero", "out_in", 1e-5, None),
+            "onnx": ("past", "in_out", 1e-5, 1e-5), "jax": ("zero", "in_out", 1e-6, 1e-6),
+            "keras": ("zero", "in_out", 1e-3, 1e-6), "flash": (None, "in_out", 1e-5, 1e-5),
+            "hf": (None, "out_in", 1e-12, 1e-6)}
+
+
 class Layer:
     """y = x W + b, the weight as columns."""
 
@@ -33,6 +40,7 @@ class Spec:
         self.causal, self.window, self.sliding, self.attend, self.bias = None, None, None, None, None
         self.padding, self.key_lengths, self.query_lengths = None, None, None
         self.documents, self.blocks, self.slopes, self.relative, self.sinks = None, None, None, None, None
+        self.start, self.layout, self.eps = None, "in_out", {"layer": 1e-5, "rms": 1e-5}
         self.rope, self.qk_norm, self.gate, self.past, self.past_len = None, None, None, None, 0
 
     def turns(self):
@@ -46,6 +54,8 @@ class Spec:
 
     def offset(self, b):
         base, own = self.kv_len - self.q_len, 0
+        if self.start and (not isinstance(self.causal, dict) or not self.causal):
+            return {"zero": 0, "past": self.past_len}[self.start]
         if isinstance(self.causal, dict):
             own = self.causal.get("offset", 0)
             own = own[b if len(own) > 1 else 0] if isinstance(own, list) else own
@@ -237,6 +247,8 @@ class Builder:
             spec.q_len, spec.kv_len = self.pick((spec.q_len, self.size(self.longest)),
                                                 (self.size(self.longest), spec.kv_len))
         spec.d_k, spec.d_v = self.size(self.largest), self.size(self.largest)
+        if self.chance(0.15):
+            self.choose_profile()
         self.form = self.pick("own", "own", "key", *([] if self.longest else ["self"]))
         if self.form == "self":
             spec.kv_len = spec.q_len
@@ -259,6 +271,12 @@ class Builder:
         if self.chance(0.1):
             self.body.setdefault("tokens", {})["key"] = [["k"] * spec.kv_len] * spec.batch  # of the cache too
         self.path = "/v1/multi-head-attention" if spec.is_layer else "/v1/attention"
+
+    def choose_profile(self):
+        spec, name = self.spec, self.pick(*PROFILES)
+        self.options["profile"] = name
+        spec.start, spec.layout, layer, rms = PROFILES[name]
+        spec.eps = {"layer": layer, "rms": rms or (2.0 ** -23 if spec.compute == "float32" else 2.0 ** -52)}
 
     def give(self, name, shape, spread=1.0):
         form, values = self.tensor(shape, spread)
@@ -330,7 +348,7 @@ class Builder:
     def build_layer(self):
         spec = self.spec
         self.layout = self.pick("in_out", "out_in")
-        self.weights = {"layout": self.layout} if self.layout == "out_in" or self.chance(0.2) else {}
+        self.weights = {"layout": self.layout} if self.layout != self.spec.layout or self.chance(0.2) else {}
         self.body["weights"] = self.weights
         spec.query = self.give("query", self.shape_of(1, spec.q_len, self.size(self.largest)))
         fused = self.chance(0.4)
@@ -591,7 +609,7 @@ class Builder:
             if self.chance(0.7):
                 norm[name] = self.pick(*choices)
         options["norm"] = norm
-        spec.norm = {"type": "layer", "position": "post", "eps": 1e-5, **norm, "gain": None, "shift": None}
+        spec.norm = {"type": "layer", "position": "post", "eps": spec.eps[norm.get("type", "layer")], **norm, "gain": None, "shift": None}
         width = spec.query.shape[-1] if spec.norm["position"] == "pre" else out
         given = {}
         for name, member in (("weight", "gain"), ("bias", "shift")):

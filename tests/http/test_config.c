@@ -190,6 +190,24 @@ static void write_line(int fd, const void *argument)
     log_end(&line);
 }
 
+START_TEST(health_asks_for_readiness_unless_told_otherwise)
+{
+    static const struct {
+        const char *flags, *path;
+    } cases[] = {{"health", "/readyz"}, {"health ready", "/readyz"}, {"health live --listen :9", "/livez"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char flags[64], variables[] = "ATTND_LISTEN=0.0.0.0:9", message[320] = "";
+        struct config config;
+        snprintf(flags, sizeof flags, "%s", cases[i].flags);
+        ck_assert_int_eq(read_words(&config, flags, variables, message, sizeof message), CONFIG_HEALTH);
+        ck_assert_str_eq(config.probe_path, cases[i].path);
+        ck_assert_str_eq(config.listen_port, "9");
+    }
+    check_refused("health soon", "", "soon");
+    check_refused("--listen :9 health", "", "health");
+}
+END_TEST
+
 START_TEST(log_lines_are_text_or_json)
 {
     const char *line = captured(write_line, &(struct log_case){LOG_TEXT, "/livez"});
@@ -273,6 +291,7 @@ int main(void)
     tcase_add_test(tests, unknown_flags_are_refused_and_unknown_variables_remembered);
     tcase_add_test(tests, help_is_given_even_beside_wrong_values);
     tcase_add_test(tests, help_names_every_setting_with_its_variable);
+    tcase_add_test(tests, health_asks_for_readiness_unless_told_otherwise);
     tcase_add_test(tests, log_lines_are_text_or_json);
     tcase_add_test(tests, no_value_can_break_out_of_its_line);
     tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);

@@ -5,7 +5,10 @@ import re
 import sources
 from document import BINARY
 
-REQUESTS = {"AttentionRequest": "MEMBER_ALWAYS", "LayerRequest": "MEMBER_OF_LAYERS"}
+REQUESTS = {"AttentionRequest": {"MEMBER_ALWAYS"},
+            "LayerRequest": {"MEMBER_ALWAYS", "MEMBER_OF_LAYERS"},
+            "AttentionGradientRequest": {"MEMBER_ALWAYS", "MEMBER_OF_GRADIENTS"},
+            "LayerGradientRequest": {"MEMBER_ALWAYS", "MEMBER_OF_LAYERS", "MEMBER_OF_GRADIENTS"}}
 TENSOR_DECODERS = re.compile(r"^decode_(tensor|flags|counts|ids)(_or_one)?$")
 
 
@@ -78,8 +81,8 @@ def check_inference(document):
 
 def check_members(document):
     decoders = sources.decoders()
-    for name, scope in REQUESTS.items():
-        yield from compare(document, decoders, "decode_root", document.schemas[name], name, {"MEMBER_ALWAYS", scope})
+    for name, scopes in REQUESTS.items():
+        yield from compare(document, decoders, "decode_root", document.schemas[name], name, scopes)
 
 
 def compare(document, decoders, function, schema, pointer, scopes):
@@ -101,6 +104,10 @@ def compare(document, decoders, function, schema, pointer, scopes):
         yield f"{pointer} is an object to {function}, the document has {len(objects)}"
         return
     known = {name: decode for name, decode, scope in decoder.members if scope in scopes}
+    if "MEMBER_OF_GRADIENTS" in scopes:
+        _, _, place = pointer.partition("/")
+        refused = sources.refused_for_gradients()
+        known = {name: decode for name, decode in known.items() if f"/{place}/{name}" not in refused}
     properties = objects[0]["properties"]
     if objects[0].get("additionalProperties") is not False:
         yield f"{pointer} must have additionalProperties: false, as {function} refuses unknown members"
@@ -162,6 +169,8 @@ def check_words(document):
     schemas = document.schemas
     lists = {
         "steps that can be returned": (sources.steps(), schemas["Step"]["enum"]),
+        "paths of gradients": ({name for path in sources.gradients() for name in (path, path.removeprefix("inputs."))},
+                               schemas["GradientPath"]["enum"]),
         "outputs": (sources.steps(), schemas["Outputs"]["properties"]),
         "shapes": (sources.steps(), schemas["Shapes"]["properties"]),
         "types of elements": (sources.dtypes(), schemas["Dtype"]["enum"]),

@@ -44,6 +44,9 @@ class Document:
                 if method in item:
                     yield Operation(self, path, method, item[method])
 
+    def operation(self, path, method):
+        return Operation(self, path, method, self.root["paths"][path][method.lower()])
+
     def methods(self, path):
         return {method.upper() for method in METHODS if method in self.root["paths"][path]}
 

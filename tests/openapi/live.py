@@ -2,10 +2,13 @@
 
 import base64
 import contextlib
+import gzip
+import hashlib
 import http.client
 import json
 import math
 import pathlib
+import re
 import sys
 import threading
 import time
@@ -47,12 +50,21 @@ class Servers:
 
     def _busy(self):
         """One compute thread, no queue, and a request that comes again and again."""
-        environment = {"ATTND_COMPUTE_THREADS": "1", "ATTND_QUEUE": "0"}
+        return self._occupied({"ATTND_QUEUE": "0"}, [8192])
+
+    def _late(self):
+        """One compute thread, the shortest deadline, and requests in the queue that take longer."""
+        return self._occupied({"ATTND_DEADLINE": "1"}, [1 << 16] * 3)
+
+    def _occupied(self, environment, lengths):
+        """A server with one compute thread, and for each length a client that asks again and again."""
+        environment = {"ATTND_COMPUTE_THREADS": "1", **environment}
         server = self.stack.enter_context(Server(self.program, environment=environment))
         is_over = threading.Event()
-        thread = threading.Thread(target=keep_busy, args=(server.client(), is_over))
-        thread.start()
-        self.stack.callback(thread.join)
+        for length in lengths:
+            thread = threading.Thread(target=keep_busy, args=(server.client(), length, is_over))
+            thread.start()
+            self.stack.callback(thread.join)
         self.stack.callback(is_over.set)
         return server.client()
 
@@ -65,8 +77,7 @@ class Servers:
         return server.client()
 
 
-def keep_busy(client, is_over):
-    length = 8192
+def keep_busy(client, length, is_over):
     query = {"shape": [length, 1], "dtype": "bool", "base64": base64.b64encode(bytes(length)).decode()}
     request = {"inputs": {"query": query}, "options": {"return": ["lse"]}}
     while not is_over.is_set():
@@ -210,6 +221,40 @@ def check_served_text(document, servers):
         yield f"GET /openapi.json is not the text of {document.path.name}: the server was built from another one"
 
 
+def check_gzip(document, servers):
+    """What is part of the program comes gzipped to those who take that, and is the same."""
+    client = servers.client("idle")
+    for path in ("/openapi.json", "/docs", "/"):
+        accept = {"Accept": "text/html, application/json;q=0.5"}
+        plain = client.send("GET", path, None, accept)
+        packed = client.send("GET", path, None, {**accept, "Accept-Encoding": "gzip"})
+        if packed.headers["Content-Encoding"] != "gzip" or gzip.decompress(packed.body) != plain.body:
+            yield f"GET {path} differs when it is gzipped"
+        yield from judge_fields(document, document.operation(path, "GET").response(200), packed)
+
+
+def check_docs(document, servers):
+    """The page asks no other host for anything, its policy allows nothing else, and it need not be sent twice."""
+    client = servers.client("idle")
+    page = client.get("/docs")
+    text = page.body.decode()
+    yield from (f"GET /docs names {url}" for url in re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s'\"]*", text)
+                if url != "http://www.w3.org/2000/svg")
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["Content-Security-Policy"].split(";"))
+    if policy.get("default-src") != "'none'" or policy.get("connect-src") != "'self'":
+        yield f"the policy of GET /docs is {policy}"
+    for kind, element in (("script-src", "script"), ("style-src", "style")):
+        inside = re.search(rf"<{element}[^>]*>(.*?)</{element}>", text, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        if policy.get(kind) != f"'sha256-{digest}'":
+            yield f"the policy of GET /docs has {kind} {policy.get(kind)}, the page has {digest}"
+    for tag, status in ((page.headers["ETag"], 304), ('"another"', 200)):
+        reply = client.send("GET", "/docs", None, {"If-None-Match": tag})
+        if reply.status != status or (status == 304) != (not reply.body):
+            yield f"GET /docs with If-None-Match: {tag} is answered {reply.status} with {len(reply.body)} bytes"
+        yield from judge_fields(document, document.operation("/docs", "GET").response(reply.status), reply)
+
+
 def check_index(document, servers):
     """Every path is linked, or lies below one that is."""
     links, paths = set(servers.client("idle").get("/").json()["links"].values()), set(document.root["paths"])
@@ -308,5 +353,5 @@ def servers_of(program):
         yield Servers(program, stack)
 
 
-CHECKS = (check_served_text, check_routes, check_bare_answers, check_header_limit, check_index,
+CHECKS = (check_served_text, check_gzip, check_docs, check_routes, check_bare_answers, check_header_limit, check_index,
           check_exchanges, check_cases, check_refusals)

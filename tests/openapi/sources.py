@@ -88,6 +88,15 @@ def steps():
     return re.findall(r'X\(ATTN_STEP_\w+, "(\w+)"\)', read("core/include/attn/plan.h"))
 
 
+def gradients():
+    return re.findall(r'X\(ATTN_GRADIENT_\w+, "([\w.]+)"', read("core/include/attn/gradient.h"))
+
+
+def refused_for_gradients():
+    """Pointers of members that are decoded and then refused."""
+    return set(re.findall(r'\? "(/[\w/]+)"', read("server/service/gradients.c")))
+
+
 def dtypes():
     return re.findall(r'X\(ATTN_\w+, "(\w+)", \d\)', read("core/include/attn/tensor.h"))
 

@@ -99,6 +99,15 @@ def check_examples(document):
                 yield f"{operation}: request examples without a schema"
 
 
+def check_errors(document):
+    """Every error shows an example, somewhere; that of 431 would be longer than the document, and is tried without."""
+    for operation in document.operations():
+        for status in operation.node["responses"]:
+            content = operation.response(status).get("content", {})
+            if status[0] in "45" and status != "431" and content and not content[JSON].get("examples"):
+                yield f"{operation} {status} has no example"
+
+
 def check_example_requests(document):
     """Valid all of them; a request that is refused for what the schema tells already stands beside its answer."""
     for operation in document.operations():
@@ -119,4 +128,4 @@ def check_media(document):
 
 
 CHECKS = (check_layout, check_references, check_operations, check_schemas, check_descriptions, check_examples,
-          check_example_requests, check_media)
+          check_errors, check_example_requests, check_media)

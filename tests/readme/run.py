@@ -32,7 +32,9 @@ class Decimal(str):
 
 def main():
     parser = argparse.ArgumentParser(description="run the README's commands")
-    parser.add_argument("--attnd", required=True, help="server to start")
+    server = parser.add_mutually_exclusive_group(required=True)
+    server.add_argument("--attnd", help="server to start")
+    server.add_argument("--url", help="server that runs already")
     parser.add_argument("readme")
     options = parser.parse_args()
     path = pathlib.Path(options.readme)
@@ -41,7 +43,7 @@ def main():
         print(f"readme: skipped, no commands in {path}")
         return 0
     failed = 0
-    with Server(options.attnd) as server, tempfile.TemporaryDirectory() as folder:
+    with Server(options.attnd, options.url) as server, tempfile.TemporaryDirectory() as folder:
         for command, kind, expected in commands:
             wrong = run_command(command.replace(ADDRESS, server.url.removeprefix("http://")), kind, expected, folder)
             if wrong:

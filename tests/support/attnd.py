@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -39,7 +40,7 @@ class Server:
 
     def _start(self):
         environment = {**os.environ, "ATTND_LISTEN": "127.0.0.1:0", "ATTND_DRAIN_DELAY": "0", **self.environment}
-        self.process = subprocess.Popen([self.program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        self.process = subprocess.Popen(self._command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         env=environment)
         threading.Thread(target=self._read, daemon=True).start()
         deadline = time.monotonic() + START_SECONDS
@@ -52,6 +53,10 @@ class Server:
                 self.process.kill()
                 raise StartError(f"{self.program} is not ready:\n" + "".join(self.lines))
             time.sleep(0.05)
+
+    def _command(self):
+        """The program may stand behind an emulator: "qemu-aarch64 path"."""
+        return [self.program] if os.path.exists(self.program) else shlex.split(self.program)
 
     def _read(self):
         """Keeps what the server says, and learns from it where it listens."""

@@ -301,6 +301,7 @@ static void blocks_bigbird_moved(test_scene *scene, const scene_size *n)
     scene->request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_BIGBIRD,
                                                 .size = 3,
                                                 .window = 0,
+                                                .global_blocks = 1,
                                                 .random_blocks = 1,
                                                 .global_tokens = global_tokens(scene, n)};
 }

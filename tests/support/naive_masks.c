@@ -38,7 +38,7 @@ static bool is_global_token(const attn_blocks *blocks, double position)
 static bool is_edge(const attn_blocks *blocks, double block, double all)
 {
     double edge = (double)blocks->global_blocks;
-    return edge > 0 && (block < edge || block >= all - edge);
+    return block >= 0 && block < all && (block < edge || block >= all - edge);
 }
 
 /* The draws of bigbird: blocks that are neither near nor at an edge, in order; a sample of them by Floyd's algorithm.

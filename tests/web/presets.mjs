@@ -10,33 +10,38 @@ const NODES_MAX = 1500;
 const nodes = (page) => page.evaluate(() => document.querySelectorAll("*").length);
 
 export const cases = {
-  async "presets: the first picture is a sentence that the server has computed"(stage) {
-    const page = await openPage(stage);
-    assert.match(await page.locator(".stage h2").textContent(), /^softmax · head 0 · 12 × 12$/);
-    assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
-    await page.finish();
-  },
-  ...Object.fromEntries(PRESETS.filter((id) => id !== "large").map((id) => [`presets: ${id} in every view`, async (stage) => {
-    const page = await openPage(stage);
-    const { response } = id === "sentence" ? { response: null } : await choosePreset(page, id);
-    let report = "";
-    if (response && !response.ok()) {
-      const problem = await response.json().catch(() => null);
-      assert.ok([400, 404].includes(response.status()));
-      assert.match(await page.locator(".notice").textContent(), /The server refuses/);
-      report = "refused: " + (problem?.error ?? response.status());
-    } else {
-      assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
-    }
-    let most = 0;
-    for (const tab of ["Links", "Table", "Map"]) {
-      await page.getByRole("tab", { name: tab }).click();
-      assert.equal(await page.getByRole("tab", { name: tab }).getAttribute("aria-selected"), "true");
-      most = Math.max(most, await nodes(page));
-    }
-    for (const button of await page.locator(".strip button").all()) await button.click();
-    assert.ok(most <= NODES_MAX, `${most} nodes`);
-    await page.finish();
-    return report || `${most} nodes`;
-  }])),
+    async "presets: the first picture is a sentence that the server has computed"(stage) {
+        const page = await openPage(stage);
+        assert.match(await page.locator(".stage h2").textContent(), /^softmax · head 0 · 12 × 12$/);
+        assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+        await page.finish();
+    },
+    ...Object.fromEntries(
+        PRESETS.filter((id) => id !== "large").map((id) => [
+            `presets: ${id} in every view`,
+            async (stage) => {
+                const page = await openPage(stage);
+                const { response } = id === "sentence" ? { response: null } : await choosePreset(page, id);
+                let report = "";
+                if (response && !response.ok()) {
+                    const problem = await response.json().catch(() => null);
+                    assert.ok([400, 404].includes(response.status()));
+                    assert.match(await page.locator(".notice").textContent(), /The server refuses/);
+                    report = "refused: " + (problem?.error ?? response.status());
+                } else {
+                    assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+                }
+                let most = 0;
+                for (const tab of ["Links", "Table", "Map"]) {
+                    await page.getByRole("tab", { name: tab }).click();
+                    assert.equal(await page.getByRole("tab", { name: tab }).getAttribute("aria-selected"), "true");
+                    most = Math.max(most, await nodes(page));
+                }
+                for (const button of await page.locator(".strip button").all()) await button.click();
+                assert.ok(most <= NODES_MAX, `${most} nodes`);
+                await page.finish();
+                return report || `${most} nodes`;
+            },
+        ]),
+    ),
 };

@@ -16,106 +16,143 @@ const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
 const openMenu = (page, name) => page.locator(".menu", { hasText: name }).locator("summary").click();
 
 async function exported(page, kind, folder) {
-  await openMenu(page, "Export");
-  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: kind, exact: true }).click()]);
-  const path = join(folder, file.suggestedFilename());
-  await file.saveAs(path);
-  return path;
+    await openMenu(page, "Export");
+    const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: kind, exact: true }).click(),
+    ]);
+    const path = join(folder, file.suggestedFilename());
+    await file.saveAs(path);
+    return path;
 }
 
 async function inFolder(work) {
-  const folder = mkdtempSync(join(tmpdir(), "attnd-page-"));
-  try {
-    return await work(folder);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+    const folder = mkdtempSync(join(tmpdir(), "attnd-page-"));
+    try {
+        return await work(folder);
+    } finally {
+        rmSync(folder, { recursive: true });
+    }
 }
 
 /** Shape and numbers of a file of NumPy's. */
 function readNpy(bytes) {
-  const length = bytes.readUInt16LE(8), header = bytes.subarray(10, 10 + length).toString();
-  assert.equal((10 + length) % 64, 0);
-  const shape = /'shape': \(([\d, ]*)\)/.exec(header)[1].split(",").filter((size) => size.trim()).map(Number);
-  const data = bytes.subarray(10 + length), isDouble = header.includes("<f8");
-  return { shape, data: Array.from({ length: data.length / (isDouble ? 8 : 4) }, (_, at) => isDouble ? data.readDoubleLE(at * 8) : data.readFloatLE(at * 4)) };
+    const length = bytes.readUInt16LE(8),
+        header = bytes.subarray(10, 10 + length).toString();
+    assert.equal((10 + length) % 64, 0);
+    const shape = /'shape': \(([\d, ]*)\)/
+        .exec(header)[1]
+        .split(",")
+        .filter((size) => size.trim())
+        .map(Number);
+    const data = bytes.subarray(10 + length),
+        isDouble = header.includes("<f8");
+    return {
+        shape,
+        data: Array.from({ length: data.length / (isDouble ? 8 : 4) }, (_, at) =>
+            isDouble ? data.readDoubleLE(at * 8) : data.readFloatLE(at * 4),
+        ),
+    };
 }
 
 export const cases = {
-  async "sharing: the address brings back an edited request and the view"(stage) {
-    const page = await openPage(stage, PERMISSIONS);
-    await choosePreset(page, "cross");
-    const { request } = await answerTo(page, () => page.getByLabel("Scale", { exact: true }).fill("0.75"));
-    await page.locator(".heads button").nth(3).click();
-    await page.getByRole("tab", { name: "Links" }).click();
-    await page.getByRole("button", { name: "Share" }).click();
-    await page.locator(".notice").waitFor();
-    const address = await clipboard(page);
-    assert.equal(address, page.url());
-    assert.match(address, /#v1=/);
-    const other = await page.context().newPage();
-    const asked = other.waitForRequest((r) => r.url().includes("/v1/"));
-    await other.goto(address);
-    assert.deepEqual((await asked).postDataJSON(), request);
-    await settled(other);
-    assert.match(await other.locator(".stage h2").textContent(), /head 3/);
-    assert.equal(await other.getByRole("tab", { name: "Links" }).getAttribute("aria-selected"), "true");
-    await page.finish();
-  },
-  async "sharing: a broken address opens the page as it is"(stage) {
-    for (const hash of ["#v1=AAAA", "#v1=" + "x".repeat(5000), "#something"]) {
-      const page = await openPage(stage, {}, "/" + hash);
-      assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
-      await page.finish();
-    }
-  },
-  async "sharing: curl and Python ask for what is shown and get the same"(stage) {
-    const page = await openPage(stage, PERMISSIONS);
-    await page.getByLabel("Sentence").fill("it's \"quoted\" $HOME `x` \\ 'so'");
-    const { answer } = await answerTo(page, () => page.getByRole("button", { name: "Make tokens" }).click());
-    for (const [kind, run] of [["curl", (text) => execFileSync("sh", ["-c", text])], ["Python", (text) => execFileSync("python3", ["-c", text])]]) {
-      await openMenu(page, "Copy");
-      await page.getByRole("button", { name: kind, exact: true }).click();
-      await page.waitForTimeout(50);
-      const json = JSON.parse(run(await clipboard(page)));
-      assert.deepEqual(kind === "curl" ? json.outputs : json, answer.outputs, kind);
-    }
-    await page.finish();
-  },
-  async "sharing: CSV, NPY, JSON, SVG and PNG hold the numbers shown"(stage) {
-    await inFolder(async (folder) => {
-      const page = await openPage(stage), { answer } = await choosePreset(page, "cross"), map = answer.outputs.attention[0][0];
-      const csv = readFileSync(await exported(page, "CSV", folder), "utf8").trim().split("\n").map((line) => line.split(","));
-      assert.equal(csv.length, map.length + 1);
-      map.forEach((row, i) => row.forEach((value, j) => assertClose(Number(csv[i + 1][j + 1]), value, 7, `csv [${i}, ${j}]`)));
-      const npy = readNpy(readFileSync(await exported(page, "NPY", folder)));
-      assert.deepEqual(npy.shape, [1, 4, 4, 8]);
-      answer.outputs.attention.flat(3).forEach((value, at) => assertClose(npy.data[at], value, 7, `npy ${at}`));
-      const json = JSON.parse(readFileSync(await exported(page, "JSON", folder), "utf8"));
-      assert.deepEqual(json.outputs.attention.shape, [1, 4, 4, 8]);
-      assertClose(json.outputs.attention.data[9], map[1][1], 7, "json");
-      const svg = readFileSync(await exported(page, "SVG", folder), "utf8");
-      assert.equal(svg.match(/<rect /g).length, 4 * 8 + 2);
-      assert.ok(readFileSync(await exported(page, "PNG", folder)).subarray(1, 4).equals(Buffer.from("PNG")));
-      await page.finish();
-    });
-  },
-  async "sharing: the exported page opens from disk, computes by itself, and can be edited"(stage) {
-    await inFolder(async (folder) => {
-      const page = await openPage(stage), { answer } = await choosePreset(page, "cross");
-      const path = await exported(page, "This page (HTML)", folder);
-      await page.finish();
-      const copy = await openPage(stage, {}, pathToFileURL(path).href);
-      assert.match(await copy.locator(".stage h2").textContent(), /4 × 8/);
-      assert.match(await copy.locator(".checks").textContent(), /Opened from disk/);
-      await copy.getByRole("tab", { name: "Table" }).click();
-      const cells = await copy.locator(".table tbody tr").evaluateAll((rows) => rows.map((row) => Array.from(row.querySelectorAll("td"), (td) => td.textContent)));
-      answer.outputs.attention[0][0].forEach((row, i) => row.forEach((value, j) => assertClose(numberOf(cells[i][j]), value, 3, `[${i}, ${j}]`)));
-      await copy.getByLabel("Causal").check();
-      await copy.waitForTimeout(200);
-      assert.ok(await copy.locator(".table .hidden-cell").count() > 0 || await copy.getByText("masked").count() > 0);
-      await chooseStep(copy, "X");
-      await copy.finish();
-    });
-  },
+    async "sharing: the address brings back an edited request and the view"(stage) {
+        const page = await openPage(stage, PERMISSIONS);
+        await choosePreset(page, "cross");
+        const { request } = await answerTo(page, () => page.getByLabel("Scale", { exact: true }).fill("0.75"));
+        await page.locator(".heads button").nth(3).click();
+        await page.getByRole("tab", { name: "Links" }).click();
+        await page.getByRole("button", { name: "Share" }).click();
+        await page.locator(".notice").waitFor();
+        const address = await clipboard(page);
+        assert.equal(address, page.url());
+        assert.match(address, /#v1=/);
+        const other = await page.context().newPage();
+        const asked = other.waitForRequest((r) => r.url().includes("/v1/"));
+        await other.goto(address);
+        assert.deepEqual((await asked).postDataJSON(), request);
+        await settled(other);
+        assert.match(await other.locator(".stage h2").textContent(), /head 3/);
+        assert.equal(await other.getByRole("tab", { name: "Links" }).getAttribute("aria-selected"), "true");
+        await page.finish();
+    },
+    async "sharing: a broken address opens the page as it is"(stage) {
+        for (const hash of ["#v1=AAAA", "#v1=" + "x".repeat(5000), "#something"]) {
+            const page = await openPage(stage, {}, "/" + hash);
+            assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+            await page.finish();
+        }
+    },
+    async "sharing: curl and Python ask for what is shown and get the same"(stage) {
+        const page = await openPage(stage, PERMISSIONS);
+        await page.getByLabel("Sentence").fill("it's \"quoted\" $HOME `x` \\ 'so'");
+        const { answer } = await answerTo(page, () => page.getByRole("button", { name: "Make tokens" }).click());
+        for (const [kind, run] of [
+            ["curl", (text) => execFileSync("sh", ["-c", text])],
+            ["Python", (text) => execFileSync("python3", ["-c", text])],
+        ]) {
+            await openMenu(page, "Copy");
+            await page.getByRole("button", { name: kind, exact: true }).click();
+            await page.waitForTimeout(50);
+            const json = JSON.parse(run(await clipboard(page)));
+            assert.deepEqual(kind === "curl" ? json.outputs : json, answer.outputs, kind);
+        }
+        await page.finish();
+    },
+    async "sharing: CSV, NPY, JSON, SVG and PNG hold the numbers shown"(stage) {
+        await inFolder(async (folder) => {
+            const page = await openPage(stage),
+                { answer } = await choosePreset(page, "cross"),
+                map = answer.outputs.attention[0][0];
+            const csv = readFileSync(await exported(page, "CSV", folder), "utf8")
+                .trim()
+                .split("\n")
+                .map((line) => line.split(","));
+            assert.equal(csv.length, map.length + 1);
+            map.forEach((row, i) =>
+                row.forEach((value, j) => assertClose(Number(csv[i + 1][j + 1]), value, 7, `csv [${i}, ${j}]`)),
+            );
+            const npy = readNpy(readFileSync(await exported(page, "NPY", folder)));
+            assert.deepEqual(npy.shape, [1, 4, 4, 8]);
+            answer.outputs.attention.flat(3).forEach((value, at) => assertClose(npy.data[at], value, 7, `npy ${at}`));
+            const json = JSON.parse(readFileSync(await exported(page, "JSON", folder), "utf8"));
+            assert.deepEqual(json.outputs.attention.shape, [1, 4, 4, 8]);
+            assertClose(json.outputs.attention.data[9], map[1][1], 7, "json");
+            const svg = readFileSync(await exported(page, "SVG", folder), "utf8");
+            assert.equal(svg.match(/<rect /g).length, 4 * 8 + 2);
+            assert.ok(
+                readFileSync(await exported(page, "PNG", folder))
+                    .subarray(1, 4)
+                    .equals(Buffer.from("PNG")),
+            );
+            await page.finish();
+        });
+    },
+    async "sharing: the exported page opens from disk, computes by itself, and can be edited"(stage) {
+        await inFolder(async (folder) => {
+            const page = await openPage(stage),
+                { answer } = await choosePreset(page, "cross");
+            const path = await exported(page, "This page (HTML)", folder);
+            await page.finish();
+            const copy = await openPage(stage, {}, pathToFileURL(path).href);
+            assert.match(await copy.locator(".stage h2").textContent(), /4 × 8/);
+            assert.match(await copy.locator(".checks").textContent(), /Opened from disk/);
+            await copy.getByRole("tab", { name: "Table" }).click();
+            const cells = await copy
+                .locator(".table tbody tr")
+                .evaluateAll((rows) =>
+                    rows.map((row) => Array.from(row.querySelectorAll("td"), (td) => td.textContent)),
+                );
+            answer.outputs.attention[0][0].forEach((row, i) =>
+                row.forEach((value, j) => assertClose(numberOf(cells[i][j]), value, 3, `[${i}, ${j}]`)),
+            );
+            await copy.getByLabel("Causal").check();
+            await copy.waitForTimeout(200);
+            assert.ok(
+                (await copy.locator(".table .hidden-cell").count()) > 0 || (await copy.getByText("masked").count()) > 0,
+            );
+            await chooseStep(copy, "X");
+            await copy.finish();
+        });
+    },
 };

@@ -11,93 +11,125 @@ const START_MS = 20000;
 
 /** @returns {Promise<{url: string, stop: () => Promise<void>}>} attnd on a free port of 127.0.0.1 */
 export function startServer(program) {
-  const environment = { ...process.env, ATTND_LISTEN: "127.0.0.1:0", ATTND_DRAIN_DELAY: "0" };
-  const child = spawn(program, [], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
-  const ended = new Promise((resolve) => child.once("exit", resolve));
-  return new Promise((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error("the server says no address")), START_MS);
-    let said = "";
-    const read = (data) => {
-      said += data;
-      const found = /http:\/\/127\.0\.0\.1:[1-9]\d*/.exec(said);
-      if (!found) return;
-      clearTimeout(late);
-      resolve({ url: found[0], stop: () => { child.kill("SIGTERM"); return ended; } });
-    };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
-    child.once("error", reject);
-  });
+    const environment = { ...process.env, ATTND_LISTEN: "127.0.0.1:0", ATTND_DRAIN_DELAY: "0" };
+    const child = spawn(program, [], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    return new Promise((resolve, reject) => {
+        const late = setTimeout(() => reject(new Error("the server says no address")), START_MS);
+        let said = "";
+        const read = (data) => {
+            said += data;
+            const found = /http:\/\/127\.0\.0\.1:[1-9]\d*/.exec(said);
+            if (!found) return;
+            clearTimeout(late);
+            resolve({
+                url: found[0],
+                stop: () => {
+                    child.kill("SIGTERM");
+                    return ended;
+                },
+            });
+        };
+        child.stdout.on("data", read);
+        child.stderr.on("data", read);
+        child.once("error", reject);
+    });
 }
 
 /** Without a sandbox only where there is no other way: Chromium refuses one to root. */
-export const startBrowser = (executablePath) => chromium.launch({ executablePath,
-  args: ["--disable-gpu", "--force-color-profile=srgb", "--font-render-hinting=none", ...(process.getuid?.() === 0 ? ["--no-sandbox"] : [])] });
+export const startBrowser = (executablePath) =>
+    chromium.launch({
+        executablePath,
+        args: [
+            "--disable-gpu",
+            "--force-color-profile=srgb",
+            "--font-render-hinting=none",
+            ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
+        ],
+    });
 
 /** What every page is watched for. */
 const WATCH = () => {
-  window.violations = [];
-  document.addEventListener("securitypolicyviolation", (event) =>
-    window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile ?? ""}`));
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) =>
+        window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile ?? ""}`),
+    );
 };
 
 /**
  * A page in a context of its own; close() fails when it broke its policy, threw, or asked another origin for anything.
  * @param {{browser: object, url: string}} stage
  * @param {object} [options] of the context
+ * @param {(page: object) => Promise<void>} [ready] resolves when the page can be used
  */
-export async function openPage(stage, options = {}, path = "/") {
-  const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 }, locale: "en-GB", ...options });
-  const page = await context.newPage(), wrong = [];
-  await page.addInitScript(WATCH);
-  page.on("pageerror", (error) => wrong.push("error: " + (error.stack ?? error.message)));
-  page.on("console", (message) => { if (/Content Security Policy|violat/i.test(message.text())) wrong.push(message.text()); });
-  page.on("request", (request) => {
-    const isOwn = request.url().startsWith(stage.url + "/") || /^(data|blob|file):/.test(request.url());
-    if (!isOwn) wrong.push("asked " + request.url());
-  });
-  await page.goto(path.includes(":") ? path : stage.url + path);
-  await settled(page);
-  page.finish = async () => {
-    wrong.push(...(await page.evaluate(() => window.violations)));
-    await context.close();
-    assert.deepEqual(wrong, []);
-  };
-  return page;
+export async function openPage(stage, options = {}, path = "/", ready = settled) {
+    const context = await stage.browser.newContext({
+        viewport: { width: 1280, height: 900 },
+        locale: "en-GB",
+        ...options,
+    });
+    const page = await context.newPage(),
+        wrong = [];
+    await page.addInitScript(WATCH);
+    page.on("pageerror", (error) => wrong.push("error: " + (error.stack ?? error.message)));
+    page.on("console", (message) => {
+        if (/Content Security Policy|violat/i.test(message.text())) wrong.push(message.text());
+    });
+    page.on("request", (request) => {
+        const isOwn = request.url().startsWith(stage.url + "/") || /^(data|blob|file):/.test(request.url());
+        if (!isOwn) wrong.push("asked " + request.url());
+    });
+    await page.goto(path.includes(":") ? path : stage.url + path);
+    await ready(page).catch((problem) => {
+        throw new Error([problem.message, ...wrong].join("\n"));
+    });
+    page.finish = async () => {
+        wrong.push(...(await page.evaluate(() => window.violations)));
+        await context.close();
+        assert.deepEqual(wrong, []);
+    };
+    return page;
 }
 
 /** Until something is shown and nothing is being computed any more. */
 export async function settled(page) {
-  await page.waitForFunction(() => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage.busy"), null,
-    { timeout: 60000 });
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await page.waitForFunction(
+        () => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage.busy"),
+        null,
+        { timeout: 30000 },
+    );
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
 /** Does what is given, and waits for the server's answer to what came of it. */
 export async function answerTo(page, action) {
-  const [response] = await Promise.all([page.waitForResponse((r) => r.url().includes("/v1/"), { timeout: 60000 }), action()]);
-  const answer = response.ok() ? await response.json().catch(() => null) : null;
-  await page.waitForTimeout(50);
-  await settled(page);
-  return { response, answer, request: response.request().postDataJSON() };
+    const [response] = await Promise.all([
+        page.waitForResponse((r) => r.url().includes("/v1/"), { timeout: 60000 }),
+        action(),
+    ]);
+    const answer = response.ok() ? await response.json().catch(() => null) : null;
+    await page.waitForTimeout(50);
+    await settled(page);
+    return { response, answer, request: response.request().postDataJSON() };
 }
 
 export const choosePreset = (page, id) =>
-  answerTo(page, () => page.getByRole("combobox", { name: "Example" }).selectOption(id));
+    answerTo(page, () => page.getByRole("combobox", { name: "Example" }).selectOption(id));
 
-export const chooseStep = (page, name) => page.locator(".strip").getByRole("button", { name, exact: false }).first().click();
+export const chooseStep = (page, name) =>
+    page.locator(".strip").getByRole("button", { name, exact: false }).first().click();
 
 /** Puts the focus on the one real cell of the grid, at [0, 0]. */
 export async function focusGrid(page) {
-  await page.locator("[role=gridcell]").focus();
-  await page.keyboard.press("Control+Home");
+    await page.locator("[role=gridcell]").focus();
+    await page.keyboard.press("Control+Home");
 }
 
 /** Middle of a cell on the screen, worked out from the place of the first one. */
 export async function cellPoint(page, row, col) {
-  await focusGrid(page);
-  const box = await page.locator("[role=gridcell]").boundingBox();
-  return { x: box.x + (col + 0.5) * box.width, y: box.y + (row + 0.5) * box.height };
+    await focusGrid(page);
+    const box = await page.locator("[role=gridcell]").boundingBox();
+    return { x: box.x + (col + 0.5) * box.width, y: box.y + (row + 0.5) * box.height };
 }
 
 /** A number as the page writes it. */
@@ -105,6 +137,6 @@ export const numberOf = (text) => Number(text.replace(/−/g, "-").replace("∞"
 
 /** Like page and server: to so many significant digits. */
 export function assertClose(actual, expected, digits, what) {
-  const bound = 0.6 * 10 ** (1 - digits) * Math.max(Math.abs(expected), 1e-30);
-  assert.ok(Math.abs(actual - expected) <= bound, `${what}: ${actual} instead of ${expected}`);
+    const bound = 0.6 * 10 ** (1 - digits) * Math.max(Math.abs(expected), 1e-30);
+    assert.ok(Math.abs(actual - expected) <= bound, `${what}: ${actual} instead of ${expected}`);
 }

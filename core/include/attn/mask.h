@@ -21,7 +21,8 @@
 
 #include "attn/tensor.h"
 
-typedef enum { ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT } attn_align;
+/* Where query 0 stands: at kv_len - q_len, at 0, or behind the cache, at past_len (which attn_plan_make adds). */
+typedef enum { ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT, ATTN_ALIGN_PAST } attn_align;
 
 #define ATTN_WINDOW_OPEN INT64_MAX
 
@@ -69,7 +70,7 @@ enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 64 };
 /* The masks as a caller gives them. A NULL tensor is a mask that is not there; zero-initialised there is none. */
 typedef struct {
     bool causal;
-    attn_align align;                 /* base of the offset: kv_len - q_len (bottom right) or 0 (top left) */
+    attn_align align;                 /* base of the offset */
     const attn_tensor *offset;        /* int64, (), (1) or (batch): added to the base; alone, the base is 0 */
     bool align_given;                 /* whether align was said; without it an offset is counted from 0 */
     const attn_tensor *attend;        /* bool or uint8; broadcast from the right to (batch, heads, q_len, kv_len) */

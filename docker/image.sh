@@ -1,0 +1,69 @@
+#!/bin/sh
+# image.sh [minimal|full]…: builds the image with docker, podman or buildah, whichever is there. `make image` runs it.
+#
+#   IMAGE=attnd               name; the tags are VERSION and VERSION-full
+#   PLATFORMS=linux/amd64,linux/arm64   one manifest list for several; default: this machine's alone
+#   PUSH=docker://registry/name   where that list goes; default: an archive in build/
+#   BASE=debian:trixie-slim   what the build stages start from
+#   TOOL=docker|podman|buildah   FLAGS='…'   more flags for its build command
+#
+# The same commit and the same packages give the same bytes: every date is that of the commit.
+set -eu
+cd "$(dirname "$0")/.."
+version=$(cat VERSION)
+image=${IMAGE:-attnd}
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date -u -r VERSION +%s)}
+revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+
+find_tool() {
+    for tool in docker podman buildah; do
+        command -v "$tool" >/dev/null || continue
+        [ "$tool" != docker ] || docker info >/dev/null 2>&1 || continue
+        echo "$tool"
+        return
+    done
+    echo "none of docker (with its daemon), podman and buildah is there" >&2
+    return 1
+}
+
+tool=${TOOL:-$(find_tool)}
+[ -z "${PLATFORMS:-}" ] || [ "$tool" = docker ] || tool=buildah
+
+# build_with COMMAND…: one build of $variant; FLAGS is a list of words on purpose.
+build_with() {
+    # shellcheck disable=SC2086
+    "$@" -f docker/Dockerfile --target "$variant" --build-arg "VERSION=$version" --build-arg "REVISION=$revision" \
+        --build-arg "SOURCE_DATE_EPOCH=$epoch" ${BASE:+--build-arg "BASE=$BASE"} ${FLAGS:-} .
+}
+
+# buildah's --platform would want the base for the target, too; so the stages are told their target, and the result its
+# own processor.
+build_each_with_buildah() {
+    buildah manifest rm "$tag" >/dev/null 2>&1 || true
+    buildah manifest create "$tag" >/dev/null
+    for platform in $(echo "$PLATFORMS" | tr , ' '); do
+        arch=${platform#linux/}
+        build_with buildah build --format docker --timestamp "$epoch" --build-arg "TARGETARCH=$arch" -t "$tag-$arch"
+        container=$(buildah from --pull-never "$tag-$arch")
+        buildah config --arch "$arch" --os linux "$container"
+        buildah commit -q --format docker --timestamp "$epoch" --rm "$container" "$tag-$arch" >/dev/null
+        buildah manifest add --arch "$arch" --os linux "$tag" "$tag-$arch" >/dev/null
+    done
+    mkdir -p build
+    # A list that stays in the local store stops `buildah images` of some versions.
+    buildah manifest push -q --all "$tag" "${PUSH:-oci-archive:build/${image##*/}-${tag##*:}.oci.tar}"
+    buildah manifest rm "$tag" >/dev/null
+}
+
+[ $# -gt 0 ] || set -- minimal
+for variant in "$@"; do
+    tag=$image:$version
+    [ "$variant" = minimal ] || tag=$tag-$variant
+    case $tool,${PLATFORMS:-} in
+    docker,) build_with docker buildx build --load -t "$tag" ;;
+    docker,*) build_with docker buildx build --load --platform "$PLATFORMS" -t "$tag" ;;
+    *,) build_with "$tool" build --format docker --timestamp "$epoch" -t "$tag" ;;
+    *) build_each_with_buildah ;;
+    esac
+    echo "built $tag"
+done

@@ -1,0 +1,187 @@
+/*
+ * envelope_base.c: a kept layer, and what a request adds to it.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "codec/envelope_parts.h"
+
+#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+
+static const struct member_table *const sections[] = {&inputs_table, &weights_table, &masks_table, &options_table,
+                                                      NULL};
+
+/* ---- the layer ---- */
+
+static bool is_kept_mask(const char *name)
+{
+    static const char *const kept[] = {"causal", "window", "sliding_window", "blocks"};
+    for (size_t i = 0; i < COUNT(kept); i++)
+        if (strcmp(name, kept[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Only those that fit sequences of any length. */
+static attn_status check_masks(struct decoder *decoder, const struct node *masks)
+{
+    attn_status status = check_members(decoder, masks, masks_table.members, masks_table.count);
+    const char *name;
+    json_t *value;
+    json_object_foreach(masks->json, name, value)
+    {
+        const struct node node = {.parent = masks, .name = name, .json = value};
+        if (status == ATTN_OK && !is_kept_mask(name))
+            return node_fail(decoder, &node, ATTN_ERR_FIELD,
+                             "belongs into requests: a kept layer may have causal, window, sliding_window, blocks");
+    }
+    return status;
+}
+
+static attn_status check_base(struct decoder *decoder, json_t *tree)
+{
+    static const struct member members[] = {{.name = "options"}, {.name = "weights"}, {.name = "masks"}};
+    const struct node root = {.json = tree};
+    if (!json_is_object(tree))
+        return node_fail_type(decoder, &root, "a JSON object");
+    attn_status status = check_members(decoder, &root, members, COUNT(members));
+    if (status == ATTN_OK && !json_object_get(tree, "weights"))
+        return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"weights\"");
+    const struct node masks = node_member(&root, "masks");
+    return status == ATTN_OK && masks.json ? check_masks(decoder, &masks) : status;
+}
+
+/* Text that may be absent beside attachments, as a tree with their markers. */
+static attn_status open_document(const struct envelope_base *part, struct decoder *decoder, struct document *document)
+{
+    const bool is_bare = part->length == 0 && part->count > 0;
+    const char *text = is_bare ? "{}" : part->text;
+    attn_status status =
+        document_read(text, is_bare ? strlen(text) : part->length, decoder->arena, document, decoder->err);
+    decoder->skim = &document->skim;
+    decoder->attachments = part->attachments;
+    return status == ATTN_OK ? attach_all(decoder, document->tree, part->count) : status;
+}
+
+attn_status base_open(const struct envelope_base *base, attn_arena *arena, struct envelope *envelope,
+                      struct document *document, struct decoder *decoder, attn_error *err)
+{
+    *decoder = (struct decoder){.arena = arena,
+                                .kind = ENVELOPE_LAYER,
+                                .compute = &envelope->request.options.compute,
+                                .sections = sections,
+                                .err = err};
+    attn_status status = open_document(base, decoder, document);
+    return status == ATTN_OK ? check_base(decoder, document->tree) : status;
+}
+
+static attn_status decode_section(struct decoder *decoder, json_t *tree, const char *name, decode_function *decode,
+                                  void *to)
+{
+    const struct node root = {.json = tree};
+    const struct node node = node_member(&root, name);
+    return node.json ? decode(decoder, &node, to) : ATTN_OK;
+}
+
+attn_status base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope)
+{
+    return decode_section(decoder, tree, "options", decode_options, envelope);
+}
+
+attn_status base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope)
+{
+    attn_status status = decode_section(decoder, tree, "weights", decode_weights, &envelope->request.weights);
+    return status == ATTN_OK ? decode_section(decoder, tree, "masks", decode_masks, &envelope->request.masks) : status;
+}
+
+attn_status envelope_decode_base(const struct envelope_base *base, bool shapes_only, attn_arena *arena,
+                                 struct envelope *envelope, attn_error *err)
+{
+    struct document document;
+    struct decoder decoder;
+    envelope_set_defaults(envelope, ENVELOPE_LAYER);
+    attn_status status = base_open(base, arena, envelope, &document, &decoder, err);
+    decoder.shapes_only = shapes_only;
+    if (status == ATTN_OK)
+        status = base_decode_options(&decoder, document.tree, envelope);
+    if (status == ATTN_OK)
+        status = base_decode_rest(&decoder, document.tree, envelope);
+    document_close(&document);
+    return status;
+}
+
+/* ---- a request over it ---- */
+
+/* What the request says itself, the layer does not say any more. */
+static void drop_overridden(json_t *base, const json_t *request, const char *section)
+{
+    json_t *own = json_object_get(base, section), *value;
+    const char *name;
+    json_object_foreach(json_object_get(request, section), name, value)
+    {
+        (void)json_object_del(own, name); /* which it may not have */
+    }
+}
+
+static attn_status check_request(struct decoder *decoder, json_t *tree)
+{
+    static const struct member members[] = {
+        {.name = "options"}, {.name = "inputs"}, {.name = "masks"}, {.name = "tokens"}};
+    const struct node root = {.json = tree};
+    if (!json_is_object(tree))
+        return node_fail_type(decoder, &root, "a JSON object");
+    const struct node weights = node_member(&root, "weights");
+    if (weights.json)
+        return node_fail(decoder, &weights, ATTN_ERR_FIELD, "has no place here: the kept layer has its own");
+    attn_status status = check_members(decoder, &root, members, COUNT(members));
+    if (status == ATTN_OK && !json_object_get(tree, "inputs"))
+        return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
+    return status;
+}
+
+/* Options of both first: they say of which type the tensors are. */
+static attn_status decode_both(struct decoder *base, json_t *layer, struct decoder *decoder, json_t *request,
+                               struct envelope *envelope)
+{
+    drop_overridden(layer, request, "options");
+    drop_overridden(layer, request, "masks");
+    attn_status status = base_decode_options(base, layer, envelope);
+    if (status == ATTN_OK)
+        status = decode_section(decoder, request, "options", decode_options, envelope);
+    if (status == ATTN_OK)
+        status = base_decode_rest(base, layer, envelope);
+    if (status == ATTN_OK)
+        status = decode_section(decoder, request, "inputs", decode_inputs, &envelope->request.inputs);
+    if (status == ATTN_OK)
+        status = decode_section(decoder, request, "masks", decode_masks, &envelope->request.masks);
+    return status == ATTN_OK ? decode_section(decoder, request, "tokens", decode_tokens, envelope) : status;
+}
+
+static attn_status decode_request(struct decoder *base, json_t *layer, const struct envelope_base *request,
+                                  struct envelope *envelope)
+{
+    struct document document;
+    struct decoder decoder = *base;
+    attn_status status = open_document(request, &decoder, &document);
+    if (status == ATTN_OK)
+        status = check_request(&decoder, document.tree);
+    if (status == ATTN_OK)
+        status = decode_both(base, layer, &decoder, document.tree, envelope);
+    document_close(&document);
+    return status;
+}
+
+attn_status envelope_decode_over(const struct envelope_base *base, const char *text, size_t length,
+                                 const struct envelope_attachment *attachments, size_t count, attn_arena *arena,
+                                 struct envelope *envelope, attn_error *err)
+{
+    const struct envelope_base request = {text, length, attachments, count};
+    struct document document;
+    struct decoder decoder;
+    envelope_set_defaults(envelope, ENVELOPE_LAYER);
+    attn_status status = base_open(base, arena, envelope, &document, &decoder, err);
+    if (status == ATTN_OK)
+        status = decode_request(&decoder, document.tree, &request, envelope);
+    document_close(&document);
+    return status;
+}

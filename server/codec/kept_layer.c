@@ -1,0 +1,236 @@
+/*
+ * kept_layer.c: an attention layer as a file.
+ */
+#include "codec/kept_layer.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "codec/envelope_parts.h"
+#include "codec/safetensors.h"
+
+#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+
+/* The linear maps of a layer and where their tensors are in a request. */
+static const struct {
+    const char *name, *weight, *bias; /* paths */
+    size_t at;
+} linears[] = {
+#define LINEAR(name)                                                                                                   \
+    {                                                                                                                  \
+#name, "weights." #name ".weight", "weights." #name ".bias", offsetof(attn_weights, name)                      \
+    }
+    LINEAR(query), LINEAR(key),        LINEAR(value),    LINEAR(qkv),  LINEAR(output),
+    LINEAR(norm),  LINEAR(query_norm), LINEAR(key_norm), LINEAR(gate),
+#undef LINEAR
+};
+
+static const attn_linear *linear_at(const attn_weights *weights, size_t i)
+{
+    return (const attn_linear *)(const void *)((const char *)weights + linears[i].at);
+}
+
+/* ---- looking at a layer ---- */
+
+/* Features of one token that a weight takes; 1 when the shape makes no sense, which the plan then says. */
+static size_t input_width(const attn_linear *linear, attn_layout layout)
+{
+    const attn_tensor *weight = linear->weight;
+    if (weight == NULL || weight->rank < 2)
+        return 1;
+    return weight->shape[weight->rank - (layout == ATTN_LAYOUT_IN_OUT ? 2 : 1)];
+}
+
+/* A plan for one token: whatever a layer can do wrong by itself shows. */
+static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct kept_layer_facts *facts, attn_error *err)
+{
+    attn_request *request = &envelope->request;
+    const attn_weights *weights = &request->weights;
+    const bool is_fused = weights->qkv.weight != NULL;
+    const size_t query[2] = {1, input_width(is_fused ? &weights->qkv : &weights->query, weights->layout)};
+    const size_t key[2] = {1, is_fused ? query[1] : input_width(&weights->key, weights->layout)};
+    const size_t value[2] = {1, is_fused ? query[1] : input_width(&weights->value, weights->layout)};
+    const attn_dtype compute = request->options.compute;
+    const attn_tensor q = attn_tensor_view(NULL, compute, 2, query), k = attn_tensor_view(NULL, compute, 2, key),
+                      v = attn_tensor_view(NULL, compute, 2, value);
+    request->inputs = (attn_inputs){.query = &q, .key = key[1] != query[1] ? &k : NULL};
+    request->inputs.value = value[1] != key[1] ? &v : NULL;
+    facts->takes_key_inputs = request->inputs.key != NULL || request->inputs.value != NULL;
+    attn_status status = attn_plan_make(request, plan, err);
+    request->inputs = (attn_inputs){NULL};
+    return status;
+}
+
+static void count_tensors(const struct envelope_base *base, struct kept_layer_facts *facts)
+{
+    size_t most = 0;
+    facts->dtype = ATTN_F32;
+    for (size_t i = 0; i < base->count; i++) {
+        const size_t count = attn_tensor_count(&base->attachments[i].tensor);
+        facts->parameters += count;
+        if (count > most) {
+            most = count;
+            facts->dtype = base->attachments[i].tensor.dtype;
+        }
+    }
+}
+
+attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, struct envelope_base *base,
+                            struct kept_layer_facts *facts, attn_error *err)
+{
+    struct envelope envelope;
+    attn_plan plan;
+    *facts = (struct kept_layer_facts){.dtype = ATTN_F32};
+    attn_status status = envelope_open_safetensors(file, bytes, arena, base, err);
+    if (status == ATTN_OK && base->length == 0 && base->count == 0)
+        return attn_fail(err, ATTN_ERR_FIELD, "/weights", "the file has no tensor; expected weights.query.weight");
+    if (status == ATTN_OK)
+        status = envelope_name_text(envelope_decode_base(base, true, arena, &envelope, err), err);
+    if (status == ATTN_OK)
+        status = plan_one(&envelope, &plan, facts, err);
+    if (status != ATTN_OK)
+        return status;
+    facts->dims = plan.dims;
+    facts->compute = plan.compute;
+    count_tensors(base, facts);
+    return ATTN_OK;
+}
+
+/* ---- JSON to a file ---- */
+
+static void write_value(const struct decoder *decoder, const struct node *node, struct chunks *out);
+
+static void write_object(const struct decoder *decoder, const struct node *node, struct chunks *out)
+{
+    const char *name, *separator = "";
+    json_t *value;
+    chunks_text(out, "{");
+    json_object_foreach(node->json, name, value)
+    {
+        const struct node member = {.parent = node, .name = name, .json = value};
+        chunks_text(out, separator);
+        chunks_json_string(out, name);
+        chunks_text(out, ":");
+        write_value(decoder, &member, out);
+        separator = ",";
+    }
+    chunks_text(out, "}");
+}
+
+static void write_array(const struct decoder *decoder, const struct node *node, struct chunks *out)
+{
+    chunks_text(out, "[");
+    for (size_t i = 0; i < json_array_size(node->json); i++) {
+        const struct node element = node_element(node, i);
+        chunks_text(out, i > 0 ? "," : "");
+        write_value(decoder, &element, out);
+    }
+    chunks_text(out, "]");
+}
+
+static void write_plain(const json_t *value, struct chunks *out)
+{
+    const size_t length = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY);
+    char *text = length > 0 ? chunks_reserve(out, length) : NULL;
+    if (text != NULL)
+        chunks_commit(out, json_dumpb(value, text, length, JSON_ENCODE_ANY));
+    else
+        out->is_ok = false;
+}
+
+/* JSON as it came, with what was lifted out of it back in its place. */
+static void write_value(const struct decoder *decoder, const struct node *node, struct chunks *out)
+{
+    const struct tensor_text *lifted = node_lifted(decoder, node);
+    if (lifted != NULL)
+        chunks_bytes(out, lifted->text, lifted->length);
+    else if (json_is_object(node->json))
+        write_object(decoder, node, out);
+    else if (json_is_array(node->json))
+        write_array(decoder, node, out);
+    else
+        write_plain(node->json, out);
+}
+
+/* Takes the tensors of the weights out of the tree, into entries; members that are empty then go as well. */
+static size_t move_tensors(json_t *tree, const attn_weights *weights, struct safetensors_entry *entries)
+{
+    json_t *object = json_object_get(tree, "weights");
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT(linears); i++) {
+        const attn_linear *linear = linear_at(weights, i);
+        json_t *member = json_object_get(object, linears[i].name);
+        if (linear->weight != NULL)
+            entries[count++] = (struct safetensors_entry){linears[i].weight, *linear->weight};
+        if (linear->bias != NULL)
+            entries[count++] = (struct safetensors_entry){linears[i].bias, *linear->bias};
+        (void)json_object_del(member, "weight");
+        (void)json_object_del(member, "bias");
+        if (member != NULL && json_object_size(member) == 0)
+            (void)json_object_del(object, linears[i].name);
+    }
+    return count;
+}
+
+static attn_status write_file(struct decoder *decoder, json_t *tree, const attn_weights *weights, struct chunks *out)
+{
+    struct safetensors_entry entries[2 * COUNT(linears)];
+    struct chunks text = chunks_begin(decoder->arena);
+    const struct node root = {.json = tree};
+    const size_t count = move_tensors(tree, weights, entries);
+    write_value(decoder, &root, &text);
+    const struct safetensors_text request = {"request", chunks_join(&text), text.total_bytes};
+    if (text.is_ok && request.value != NULL)
+        safetensors_write(entries, count, &request, 1, out);
+    if (!text.is_ok || request.value == NULL || !out->is_ok)
+        return node_fail_memory(decoder, &root);
+    return ATTN_OK;
+}
+
+attn_status kept_layer_write(const char *text, size_t length, attn_arena *arena, struct chunks *out, attn_error *err)
+{
+    const struct envelope_base base = {.text = text, .length = length};
+    struct envelope envelope;
+    struct document document;
+    struct decoder decoder;
+    struct kept_layer_facts facts;
+    attn_plan plan;
+    envelope_set_defaults(&envelope, ENVELOPE_LAYER);
+    attn_status status = base_open(&base, arena, &envelope, &document, &decoder, err);
+    if (status == ATTN_OK)
+        status = base_decode_options(&decoder, document.tree, &envelope);
+    if (status == ATTN_OK)
+        status = base_decode_rest(&decoder, document.tree, &envelope);
+    if (status == ATTN_OK)
+        status = plan_one(&envelope, &plan, &facts, err);
+    if (status == ATTN_OK)
+        status = write_file(&decoder, document.tree, &envelope.request.weights, out);
+    document_close(&document);
+    return status;
+}
+
+/* ---- telling about a layer ---- */
+
+void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks *out)
+{
+    const attn_dims *dims = &facts->dims;
+    chunks_format(out,
+                  "\"d_model\":%zu,\"d_key\":%zu,\"d_value\":%zu,\"d_out\":%zu,\"num_heads\":%zu,\"kv_num_heads\":%zu,"
+                  "\"d_k\":%zu,\"d_v\":%zu,\"parameters\":%zu,\"dtype\":\"%s\",\"compute\":\"%s\"",
+                  dims->d_query, dims->d_key, dims->d_value, dims->d_out, dims->heads, dims->kv_heads, dims->d_k,
+                  dims->d_v, facts->parameters, attn_dtype_name(facts->dtype), attn_dtype_name(facts->compute));
+}
+
+void kept_layer_write_tensors(const struct envelope_base *base, struct chunks *out)
+{
+    chunks_text(out, "[");
+    for (size_t i = 0; i < base->count; i++) {
+        const attn_tensor *tensor = &base->attachments[i].tensor;
+        char shape[ATTN_MAX_RANK * 21 + 3];
+        chunks_text(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+        chunks_json_string(out, base->attachments[i].path);
+        chunks_format(out, ",\"dtype\":\"%s\",\"shape\":%s}", attn_dtype_name(tensor->dtype),
+                      attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape));
+    }
+    chunks_text(out, "]");
+}

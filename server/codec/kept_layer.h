@@ -1,0 +1,48 @@
+/*
+ * kept_layer.h: an attention layer as a file: its weights and, as JSON, its options and masks.
+ *
+ * The file is safetensors, for anybody's library to read: tensors by their place in a request ("weights.query.weight",
+ * "weights.output.bias"), and "request" in __metadata__ for what is not a tensor:
+ *
+ *     {"weights": {"layout": "out_in"}, "options": {"num_heads": 12}, "masks": {"causal": true}}
+ *
+ * Masks are only those that fit sequences of any length: causal, window, sliding_window, blocks.
+ */
+#ifndef CODEC_KEPT_LAYER_H
+#define CODEC_KEPT_LAYER_H
+
+#include "codec/chunks.h"
+#include "codec/envelope.h"
+
+/* What a layer computes, whatever the lengths. */
+struct kept_layer_facts {
+    attn_dims dims;        /* of one token; batch, q_len and kv_len mean nothing */
+    attn_dtype dtype;      /* of most weights, as they are kept */
+    attn_dtype compute;    /* what it computes with by itself */
+    size_t parameters;     /* numbers in its tensors */
+    bool takes_key_inputs; /* keys or values have another width than queries: requests have to bring them */
+};
+
+/*
+ * Reads a file, which must outlive *base, and checks that it is a layer that could run: a plan is made for one token.
+ * Weights are looked at, not read, so that a mapped file stays on the disk.
+ *   ATTN_ERR_SYNTAX not safetensors, or metadata that is not JSON; ATTN_ERR_FIELD, _SHAPE, _VALUE with the pointer
+ *   ("/weights/key/weight"); ATTN_ERR_TOO_LARGE, ATTN_ERR_NO_MEMORY
+ */
+ATTN_MUST_CHECK attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena,
+                                            struct envelope_base *base, struct kept_layer_facts *facts,
+                                            attn_error *err);
+
+/*
+ * Appends the file of a layer that comes as a JSON request without inputs. Its tensors become the compute type; out
+ * refers to them, and they live in arena, as text must. Failures as of kept_layer_read.
+ */
+ATTN_MUST_CHECK attn_status kept_layer_write(const char *text, size_t length, attn_arena *arena, struct chunks *out,
+                                             attn_error *err);
+
+/* {"d_model": 768, "num_heads": 12, …}: members without the braces. */
+void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks *out);
+/* [{"name", "dtype", "shape"}, …] */
+void kept_layer_write_tensors(const struct envelope_base *base, struct chunks *out);
+
+#endif

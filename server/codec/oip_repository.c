@@ -1,0 +1,50 @@
+/*
+ * oip_repository.c: what requests about the repository of models may say.
+ */
+#include <string.h>
+
+#include "codec/document.h"
+#include "codec/envelope_parts.h"
+#include "codec/oip.h"
+
+static attn_status check_flag(struct decoder *decoder, const struct node *parent, const char *name)
+{
+    bool ignored;
+    const struct node node = node_member(parent, name);
+    return node.json ? decode_bool(decoder, &node, &ignored) : ATTN_OK;
+}
+
+static attn_status check_index(struct decoder *decoder, const struct node *root)
+{
+    static const struct member members[] = {{.name = "ready"}};
+    attn_status status = check_members(decoder, root, members, 1);
+    return status == ATTN_OK ? check_flag(decoder, root, "ready") : status;
+}
+
+/* Layers depend on no others, so that unloading those as well means nothing and harms nothing. */
+static attn_status check_change(struct decoder *decoder, const struct node *root, oip_repository_kind kind)
+{
+    static const struct member members[] = {{.name = "parameters"}}, known[] = {{.name = "unload_dependents"}};
+    attn_status status = check_members(decoder, root, members, 1);
+    const struct node parameters = node_member(root, "parameters");
+    if (status != ATTN_OK || !parameters.json)
+        return status;
+    status = check_members(decoder, &parameters, known, kind == OIP_UNLOAD ? 1 : 0);
+    return status == ATTN_OK ? check_flag(decoder, &parameters, "unload_dependents") : status;
+}
+
+attn_status oip_check_repository(const char *body, size_t bytes, oip_repository_kind kind, attn_arena *arena,
+                                 attn_error *err)
+{
+    static const struct member_table *const sections[] = {NULL};
+    struct document document;
+    if (bytes == 0)
+        return ATTN_OK;
+    attn_status status = document_read(body, bytes, arena, &document, err);
+    struct decoder decoder = {.arena = arena, .skim = &document.skim, .sections = sections, .err = err};
+    const struct node root = {.json = document.tree};
+    if (status == ATTN_OK)
+        status = kind == OIP_INDEX ? check_index(&decoder, &root) : check_change(&decoder, &root, kind);
+    document_close(&document);
+    return status;
+}

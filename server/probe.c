@@ -1,0 +1,91 @@
+/*
+ * probe.c: one GET over a plain socket, of which the status alone is read.
+ */
+#include "probe.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* For each of connecting, sending and receiving. */
+enum { PATIENCE_S = 2 };
+
+/* Where a server that was told to listen on host can be reached from the same machine. */
+static const char *reachable(const char *host)
+{
+    if (host[0] == '\0' || strcmp(host, "0.0.0.0") == 0)
+        return "127.0.0.1";
+    return strcmp(host, "::") == 0 ? "::1" : host;
+}
+
+static int connect_to(const struct addrinfo *address)
+{
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+        return fd;
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+static int open_connection(const char *host, const char *port, char *message, size_t message_size)
+{
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *addresses = NULL;
+    const int failure = getaddrinfo(host, port, &hints, &addresses);
+    if (failure != 0) {
+        snprintf(message, message_size, "\"%s\" is no address: %s", host, gai_strerror(failure));
+        return -1;
+    }
+    int fd = -1;
+    for (const struct addrinfo *address = addresses; address != NULL && fd < 0; address = address->ai_next)
+        fd = connect_to(address);
+    if (fd < 0)
+        snprintf(message, message_size, "nobody answers at %s:%s: %s", host, port, strerror(errno));
+    freeaddrinfo(addresses);
+    return fd;
+}
+
+/* The status of the answer, 0 when there is none. */
+static int exchange(int fd, const char *path)
+{
+    static const char wanted[] = "HTTP/1.1 ";
+    char request[256], reply[sizeof wanted - 1 + 3 + 1] = {0};
+    const int length = snprintf(request, sizeof request,
+                                "GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: attnd-health\r\n"
+                                "Connection: close\r\n\r\n",
+                                path);
+    int status = 0;
+    if (length < 0 || (size_t)length >= sizeof request ||
+        send(fd, request, (size_t)length, MSG_NOSIGNAL) != (ssize_t)length ||
+        recv(fd, reply, sizeof reply - 1, MSG_WAITALL) != (ssize_t)sizeof reply - 1 ||
+        memcmp(reply, wanted, sizeof wanted - 1) != 0 || sscanf(reply + sizeof wanted - 1, "%3d", &status) != 1)
+        return 0;
+    return status;
+}
+
+bool probe_ask(const char *host, const char *port, const char *path, char *message, size_t message_size)
+{
+    enum { OK = 200 };
+    host = reachable(host);
+    const int fd = open_connection(host, port, message, message_size);
+    if (fd < 0)
+        return false;
+    const int status = exchange(fd, path);
+    close(fd);
+    if (status == 0)
+        snprintf(message, message_size, "no answer to GET %s from %s:%s", path, host, port);
+    else
+        snprintf(message, message_size, "GET %s at %s:%s answers %d", path, host, port, status);
+    return status == OK;
+}

@@ -1,0 +1,323 @@
+/*
+ * layer_files.c: the directory that keeps layers.
+ */
+#include "service/layer_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char SUFFIX[] = ".safetensors", TEMPORARY[] = ".attnd-";
+
+enum { FILE_NAME_MAX = LAYER_NAME_MAX + sizeof SUFFIX, DRAFT_TRIES = 100 };
+
+struct layer_files {
+    int directory;
+    bool may_write;
+    atomic_uint_fast64_t drafts;
+};
+
+bool layer_name_is_valid(const char *name, size_t length)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    if (length < 1 || length > LAYER_NAME_MAX || name[0] == '.')
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (name[i] == '\0' || strchr(allowed, name[i]) == NULL)
+            return false;
+    return true;
+}
+
+bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_ns == b->modified_ns;
+}
+
+static struct layer_identity identity_of(const struct stat *stat)
+{
+    return (struct layer_identity){stat->st_dev, stat->st_ino, stat->st_size,
+                                   (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec};
+}
+
+static const char *file_name(const char *name, char text[FILE_NAME_MAX])
+{
+    snprintf(text, FILE_NAME_MAX, "%s%s", name, SUFFIX);
+    return text;
+}
+
+/* ---- the directory ---- */
+
+int layer_files_open(const char *path, bool may_write, struct layer_files **files)
+{
+    const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return errno;
+    *files = malloc(sizeof **files);
+    if (*files == NULL) {
+        close(directory);
+        return ENOMEM;
+    }
+    **files = (struct layer_files){.directory = directory, .may_write = may_write};
+    return 0;
+}
+
+void layer_files_close(struct layer_files *files)
+{
+    if (files == NULL)
+        return;
+    close(files->directory);
+    free(files);
+}
+
+int64_t layer_files_changed_ns(const struct layer_files *files)
+{
+    struct stat stat;
+    return fstat(files->directory, &stat) == 0 ? identity_of(&stat).modified_ns : 0;
+}
+
+/* Calls found for every entry of the directory, "." and ".." too. */
+static int each_entry(const struct layer_files *files, int (*found)(void *context, const char *entry), void *context)
+{
+    const int own = openat(files->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = own < 0 ? NULL : fdopendir(own);
+    const struct dirent *entry;
+    int outcome = 0;
+    if (directory == NULL) {
+        outcome = errno;
+        if (own >= 0)
+            close(own);
+        return outcome;
+    }
+    while (outcome == 0 && (errno = 0, entry = readdir(directory)) != NULL)
+        outcome = found(context, entry->d_name);
+    if (outcome == 0)
+        outcome = errno;
+    closedir(directory);
+    return outcome;
+}
+
+struct name_search {
+    int (*found)(void *context, const char *name);
+    void *context;
+};
+
+static int take_entry(void *context, const char *entry)
+{
+    const struct name_search *search = context;
+    const size_t length = strlen(entry), end = sizeof SUFFIX - 1;
+    char name[LAYER_NAME_MAX + 1];
+    if (length <= end || strcmp(entry + length - end, SUFFIX) != 0 || !layer_name_is_valid(entry, length - end))
+        return 0;
+    snprintf(name, sizeof name, "%.*s", (int)(length - end), entry);
+    return search->found(search->context, name);
+}
+
+int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context)
+{
+    struct name_search search = {found, context};
+    return each_entry(files, take_entry, &search);
+}
+
+/* ---- one file ---- */
+
+int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity)
+{
+    char file[FILE_NAME_MAX];
+    struct stat stat;
+    if (fstatat(files->directory, file_name(name, file), &stat, 0) != 0)
+        return errno;
+    *identity = identity_of(&stat);
+    return S_ISREG(stat.st_mode) ? 0 : ENOENT;
+}
+
+static int map(int fd, size_t size, struct layer_bytes *bytes)
+{
+    void *at = size == 0 ? NULL : mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return errno;
+    *bytes = (struct layer_bytes){at, size};
+    return 0;
+}
+
+static int map_file(int fd, struct layer_bytes *bytes, struct layer_identity *identity)
+{
+    struct stat stat;
+    if (fstat(fd, &stat) != 0)
+        return errno;
+    if (!S_ISREG(stat.st_mode))
+        return ENOENT;
+    *identity = identity_of(&stat);
+    return map(fd, (size_t)stat.st_size, bytes);
+}
+
+int layer_files_map(const struct layer_files *files, const char *name, struct layer_bytes *bytes,
+                    struct layer_identity *identity)
+{
+    char file[FILE_NAME_MAX];
+    /* Not blocking: a FIFO of that name would wait for a writer. */
+    const int fd = openat(files->directory, file_name(name, file), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    const int outcome = map_file(fd, bytes, identity);
+    close(fd);
+    return outcome;
+}
+
+void layer_bytes_release(struct layer_bytes *bytes)
+{
+    if (bytes->size > 0)
+        munmap((void *)(uintptr_t)bytes->at, bytes->size);
+    *bytes = (struct layer_bytes){NULL, 0};
+}
+
+int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes)
+{
+    const size_t size = content->total_bytes;
+    char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return errno;
+    *bytes = (struct layer_bytes){at, size};
+    for (const struct chunk *chunk = content->first; chunk != NULL; chunk = chunk->next) {
+        memcpy(at, chunk->data, chunk->length);
+        at += chunk->length;
+    }
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static int write_all(int fd, const char *data, size_t length)
+{
+    while (length > 0) {
+        const ssize_t written = write(fd, data, length);
+        if (written < 0 && errno != EINTR)
+            return errno;
+        if (written == 0)
+            return EIO;
+        if (written > 0) {
+            data += written;
+            length -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+static int write_content(int fd, const struct chunks *content)
+{
+    int outcome = 0;
+    for (const struct chunk *chunk = content->first; chunk != NULL && outcome == 0; chunk = chunk->next)
+        outcome = write_all(fd, chunk->data, chunk->length);
+    return outcome == 0 && fsync(fd) != 0 ? errno : outcome;
+}
+
+/* A new file, locked before any sweep could take it for left over. */
+static int create_draft(struct layer_files *files, struct layer_draft *draft)
+{
+    for (int i = 0; i < DRAFT_TRIES; i++) {
+        struct stat stat;
+        const uint64_t number = atomic_fetch_add(&files->drafts, 1);
+        snprintf(draft->name, sizeof draft->name, "%s%ld-%llu", TEMPORARY, (long)getpid(), (unsigned long long)number);
+        draft->fd = openat(files->directory, draft->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (draft->fd < 0 && errno != EEXIST)
+            return errno;
+        if (draft->fd < 0)
+            continue;
+        if (flock(draft->fd, LOCK_EX | LOCK_NB) == 0 && fstat(draft->fd, &stat) == 0 && stat.st_nlink > 0)
+            return 0;
+        close(draft->fd);
+    }
+    return EEXIST;
+}
+
+int layer_files_draft(struct layer_files *files, const struct chunks *content, struct layer_draft *draft)
+{
+    *draft = (struct layer_draft){.fd = -1};
+    if (!files->may_write)
+        return EROFS;
+    int outcome = create_draft(files, draft);
+    if (outcome != 0)
+        return outcome;
+    outcome = write_content(draft->fd, content);
+    if (outcome == 0)
+        outcome = map(draft->fd, content->total_bytes, &draft->bytes);
+    if (outcome != 0)
+        layer_files_discard(files, draft);
+    return outcome;
+}
+
+static void close_draft(struct layer_draft *draft)
+{
+    close(draft->fd); /* and with it the lock */
+    draft->fd = -1;
+}
+
+void layer_files_discard(const struct layer_files *files, struct layer_draft *draft)
+{
+    (void)unlinkat(files->directory, draft->name, 0); /* a sweep does it otherwise */
+    close_draft(draft);
+}
+
+int layer_files_commit(const struct layer_files *files, struct layer_draft *draft, const char *name,
+                       struct layer_identity *identity, bool *is_renamed)
+{
+    char file[FILE_NAME_MAX];
+    struct stat stat;
+    *is_renamed = false;
+    if (fstat(draft->fd, &stat) != 0 ||
+        renameat(files->directory, draft->name, files->directory, file_name(name, file)) != 0) {
+        const int outcome = errno;
+        layer_files_discard(files, draft);
+        return outcome;
+    }
+    *is_renamed = true;
+    *identity = identity_of(&stat);
+    const int outcome = fsync(files->directory) != 0 ? errno : 0;
+    close_draft(draft);
+    return outcome;
+}
+
+int layer_files_remove(const struct layer_files *files, const char *name)
+{
+    char file[FILE_NAME_MAX];
+    if (!files->may_write)
+        return EROFS;
+    if (unlinkat(files->directory, file_name(name, file), 0) != 0 || fsync(files->directory) != 0)
+        return errno;
+    return 0;
+}
+
+struct sweep {
+    const struct layer_files *files;
+    size_t removed;
+};
+
+static int sweep_entry(void *context, const char *entry)
+{
+    struct sweep *sweep = context;
+    if (strncmp(entry, TEMPORARY, sizeof TEMPORARY - 1) != 0)
+        return 0;
+    const int directory = sweep->files->directory,
+              fd = openat(directory, entry, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(directory, entry, 0) == 0)
+        sweep->removed++;
+    close(fd);
+    return 0;
+}
+
+size_t layer_files_sweep(const struct layer_files *files)
+{
+    struct sweep sweep = {files, 0};
+    if (files->may_write)
+        (void)each_entry(files, sweep_entry, &sweep);
+    return sweep.removed;
+}

@@ -1,0 +1,535 @@
+/*
+ * layer_keeper.c: kept layers, in memory and on the disk.
+ */
+#include "service/layer_keeper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_BYTES_MAX = 8 << 20 }; /* that looking into one file may take: its header and the small things in it */
+
+struct layer_keeper {
+    struct layer_settings settings;
+    const struct log *log;
+    struct layer_store *store;
+    struct layer_files *files; /* NULL: memory alone */
+    pthread_mutex_t changing;  /* held while names change, on the disk and in the store together */
+    int64_t scanned_ns;        /* what changed_ns said at the last scan; guarded by changing */
+};
+
+bool layer_keeper_is_durable(const struct layer_keeper *keeper)
+{
+    return keeper->files != NULL;
+}
+
+struct layer_store *layer_keeper_store(struct layer_keeper *keeper)
+{
+    return keeper->store;
+}
+
+/* ---- refusals ---- */
+
+static attn_status refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static attn_status refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
+{
+    char text[sizeof call->err->message];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    call->refusal = refusal;
+    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "%s", text);
+}
+
+/* What the directory refused. */
+static attn_status refuse_errno(struct call *call, int error)
+{
+    char text[128];
+    const char *why = strerror_r(error, text, sizeof text);
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return refuse(call, CALL_STORE_FULL, "the directory of layers has no room left: %s", why);
+    case EROFS:
+    case EACCES:
+    case EPERM:
+        return refuse(call, CALL_READ_ONLY, "the directory of layers cannot be written to: %s", why);
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory to keep the layer: %s", why);
+    default:
+        return refuse(call, CALL_STORE_FAILED, "the directory of layers failed: %s", why);
+    }
+}
+
+static attn_status refuse_absent(struct call *call, const char *name)
+{
+    return refuse(call, CALL_NOT_FOUND, "there is no layer \"%s\" here; GET /v1/layers lists them", name);
+}
+
+/* The raw segment of the path as a name. */
+static attn_status read_name(struct text_span span, char name[LAYER_NAME_MAX + 1], struct call *call)
+{
+    if (layer_name_is_valid(span.at, span.length)) {
+        snprintf(name, LAYER_NAME_MAX + 1, "%.*s", (int)span.length, span.at);
+        return ATTN_OK;
+    }
+    return attn_fail(call->err, ATTN_ERR_VALUE, NULL,
+                     "\"%.*s\" cannot name a layer: 1 to %d letters, digits, dots, underscores and hyphens, written as "
+                     "they are, with no dot first",
+                     span.length < 64 ? (int)span.length : 64, span.at, LAYER_NAME_MAX);
+}
+
+/* Names that the inference protocol has taken for something else. */
+static attn_status read_new_name(struct text_span span, char name[LAYER_NAME_MAX + 1], struct call *call)
+{
+    attn_status status = read_name(span, name, call);
+    if (status == ATTN_OK && (strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0))
+        return refuse(call, CALL_CONFLICT, "\"%s\" is a name of this server's own under /v2/models: choose another",
+                      name);
+    return status;
+}
+
+/* ---- conditions (RFC 9110, sections 8.8.3 and 13.1) ---- */
+
+/* Whether a list of entity tags names the digest; a weak tag does only where weakness is fine. */
+static bool list_names(const char *list, const char *digest, bool weak_is_fine)
+{
+    struct text_span rest = text_span_of(list), tag;
+    while (text_next(&rest, ',', &tag)) {
+        if (text_equal(tag, "*"))
+            return digest != NULL;
+        const bool is_weak = tag.length > 2 && tag.at[0] == 'W' && tag.at[1] == '/';
+        if (is_weak)
+            tag = (struct text_span){tag.at + 2, tag.length - 2};
+        if ((is_weak && !weak_is_fine) || tag.length < 2 || tag.at[0] != '"' || tag.at[tag.length - 1] != '"')
+            continue;
+        if (digest != NULL && text_equal((struct text_span){tag.at + 1, tag.length - 2}, digest))
+            return true;
+    }
+    return false;
+}
+
+attn_status layer_keeper_check_conditions(struct layer_version *version, struct call *call)
+{
+    if (call->if_match == NULL && call->if_none_match == NULL)
+        return ATTN_OK;
+    const char *digest = version != NULL ? layer_version_digest(version) : NULL;
+    if (call->if_match != NULL && !list_names(call->if_match, digest, false))
+        return refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
+                      digest != NULL ? "the layer is now " : "there is no such layer", digest != NULL ? digest : "");
+    if (call->if_match == NULL && call->if_none_match != NULL && list_names(call->if_none_match, digest, true))
+        return refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there, as %s",
+                      digest != NULL ? digest : "");
+    return ATTN_OK;
+}
+
+/* ---- reading files; changing is held ---- */
+
+/* The bytes as a version, which takes them over; they are released when they are no layer. */
+static attn_status make_version(const char *name, struct layer_bytes bytes, const struct layer_identity *identity,
+                                struct layer_version **version, attn_error *err)
+{
+    struct kept_layer_facts facts;
+    struct envelope_base base;
+    attn_arena *arena = attn_arena_create(READ_BYTES_MAX);
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    *version = NULL;
+    if (arena != NULL)
+        status = kept_layer_read(bytes.at, bytes.size, arena, &base, &facts, err);
+    if (status == ATTN_OK)
+        *version = layer_version_create(name, bytes, identity, &facts);
+    if (arena == NULL || (status == ATTN_OK && *version == NULL))
+        status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
+    if (*version == NULL)
+        layer_bytes_release(&bytes);
+    attn_arena_destroy(arena);
+    return status;
+}
+
+static void note_broken(struct layer_keeper *keeper, const char *name, const struct layer_identity *seen,
+                        const char *reason)
+{
+    struct log_line line;
+    log_begin(&line, keeper->log, LOG_WARN, "file is no layer that could run");
+    log_text(&line, "layer", name);
+    log_text(&line, "reason", reason);
+    log_end(&line);
+    if (!layer_store_note(keeper->store, name, seen, reason))
+        log_say(keeper->log, LOG_ERROR, "no memory to note the layer %s", name);
+}
+
+/* Takes the file in as it is now; a broken one leaves the version that is there. */
+static void read_file(struct layer_keeper *keeper, const char *name)
+{
+    struct layer_bytes bytes;
+    struct layer_identity seen = {0};
+    struct layer_version *version = NULL;
+    attn_error error = {.status = ATTN_OK};
+    const int outcome = layer_files_map(keeper->files, name, &bytes, &seen);
+    if (outcome == ENOENT) {
+        layer_store_remove(keeper->store, name);
+        return;
+    }
+    if (outcome != 0) {
+        char text[128];
+        (void)layer_files_look(keeper->files, name, &seen);
+        note_broken(keeper, name, &seen, strerror_r(outcome, text, sizeof text));
+        return;
+    }
+    if (make_version(name, bytes, &seen, &version, &error) != ATTN_OK)
+        note_broken(keeper, name, &seen, error.message);
+    else if (!layer_store_install(keeper->store, version))
+        layer_version_release(version);
+}
+
+/* What the store says, if the file is still the one that it says it about. */
+static bool is_current(struct layer_keeper *keeper, const char *name, struct layer_row *row)
+{
+    struct layer_identity now = {0};
+    layer_store_look(keeper->store, name, row);
+    if (keeper->files == NULL || row->state == LAYER_UNLOADED)
+        return true;
+    const bool exists = layer_files_look(keeper->files, name, &now) == 0;
+    if (row->state == LAYER_ABSENT)
+        return !exists;
+    return exists && row->state != LAYER_UNREAD && layer_identity_equal(&row->seen, &now);
+}
+
+/* Changing is held; *row is what is there now. */
+static void refresh(struct layer_keeper *keeper, const char *name, struct layer_row *row)
+{
+    if (is_current(keeper, name, row))
+        return;
+    layer_version_release(row->version);
+    read_file(keeper, name);
+    layer_store_look(keeper->store, name, row);
+}
+
+static attn_status give(struct layer_row *row, struct call *call, struct layer_version **version)
+{
+    *version = row->version;
+    switch (row->state) {
+    case LAYER_READY:
+        return ATTN_OK;
+    case LAYER_BROKEN:
+    case LAYER_UNREAD:
+        return refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" cannot be used: %s", row->name, row->reason);
+    case LAYER_UNLOADED:
+        return refuse(call, CALL_CONFLICT,
+                      "the layer \"%s\" is unloaded; POST /v2/repository/models/%s/load serves it again", row->name,
+                      row->name);
+    case LAYER_ABSENT:
+        break;
+    }
+    return refuse_absent(call, row->name);
+}
+
+attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span, struct call *call,
+                              struct layer_version **version)
+{
+    char name[LAYER_NAME_MAX + 1];
+    struct layer_row row;
+    *version = NULL;
+    attn_status status = read_name(span, name, call);
+    if (status != ATTN_OK)
+        return status;
+    if (!is_current(keeper, name, &row)) {
+        layer_version_release(row.version);
+        pthread_mutex_lock(&keeper->changing);
+        refresh(keeper, name, &row);
+        pthread_mutex_unlock(&keeper->changing);
+    }
+    return give(&row, call, version);
+}
+
+/* ---- changes ---- */
+
+static attn_status check_room(struct layer_keeper *keeper, const char *name, size_t bytes, struct call *call)
+{
+    if (layer_store_has_room(keeper->store, name, bytes))
+        return ATTN_OK;
+    return refuse(call, CALL_STORE_FULL,
+                  "there is no room for the layer: at most %zu layers (--layers-max) of %zu bytes in all "
+                  "(--layers-bytes) are kept; delete some",
+                  keeper->settings.max_count, keeper->settings.max_bytes);
+}
+
+static attn_status check_writable(const struct layer_keeper *keeper, struct call *call)
+{
+    if (!keeper->settings.is_read_only)
+        return ATTN_OK;
+    return refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
+}
+
+/* With changing held: refreshes, checks, and leaves *created. */
+static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
+{
+    struct layer_row row;
+    refresh(keeper, name, &row);
+    *exists = row.state != LAYER_ABSENT;
+    attn_status status = layer_keeper_check_conditions(row.version, call);
+    layer_version_release(row.version);
+    return status;
+}
+
+attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span span, struct call *call)
+{
+    char name[LAYER_NAME_MAX + 1];
+    bool exists;
+    attn_status status = read_new_name(span, name, call);
+    if (status == ATTN_OK)
+        status = check_writable(keeper, call);
+    if (status == ATTN_OK)
+        status = check_room(keeper, name, 0, call);
+    if (status != ATTN_OK)
+        return status;
+    pthread_mutex_lock(&keeper->changing);
+    status = check_change(keeper, name, call, &exists);
+    pthread_mutex_unlock(&keeper->changing);
+    return status;
+}
+
+/* A draft that has its bytes and facts gets its name; the version takes the bytes over. */
+static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft, struct layer_version *version,
+                          struct call *call, bool *exists)
+{
+    bool is_renamed = true;
+    int outcome = 0;
+    attn_status status = check_change(keeper, version->name, call, exists);
+    if (status == ATTN_OK)
+        status = check_room(keeper, version->name, version->bytes.size, call);
+    if (status != ATTN_OK) {
+        if (keeper->files != NULL)
+            layer_files_discard(keeper->files, draft);
+        return status;
+    }
+    if (keeper->files != NULL) {
+        outcome = layer_files_commit(keeper->files, draft, version->name, &version->identity, &is_renamed);
+        version->modified_ns = version->identity.modified_ns;
+    }
+    if (is_renamed && layer_store_install(keeper->store, layer_version_keep(version))) {
+        (void)layer_store_set_loaded(keeper->store, version->name, true);
+        return outcome == 0 ? ATTN_OK : refuse_errno(call, outcome);
+    }
+    if (is_renamed)
+        layer_version_release(version);
+    return refuse_errno(call, outcome != 0 ? outcome : ENOMEM);
+}
+
+attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span, const struct chunks *content,
+                             struct call *call, struct layer_version **version, bool *created)
+{
+    char name[LAYER_NAME_MAX + 1];
+    struct layer_draft draft = {.fd = -1};
+    bool exists = false;
+    *version = NULL;
+    attn_status status = read_new_name(span, name, call);
+    if (status == ATTN_OK)
+        status = check_room(keeper, name, content->total_bytes, call);
+    if (status != ATTN_OK)
+        return status;
+    const int outcome = keeper->files != NULL ? layer_files_draft(keeper->files, content, &draft)
+                                              : layer_bytes_copy(content, &draft.bytes);
+    if (outcome != 0)
+        return refuse_errno(call, outcome);
+    status = make_version(name, draft.bytes, NULL, version, call->err);
+    if (status != ATTN_OK) {
+        if (keeper->files != NULL)
+            layer_files_discard(keeper->files, &draft);
+        return status;
+    }
+    (void)layer_version_digest(*version); /* before anybody waits for us */
+    pthread_mutex_lock(&keeper->changing);
+    status = commit(keeper, &draft, *version, call, &exists);
+    pthread_mutex_unlock(&keeper->changing);
+    *created = !exists;
+    if (status != ATTN_OK) {
+        layer_version_release(*version);
+        *version = NULL;
+    }
+    return status;
+}
+
+static attn_status remove_file(struct layer_keeper *keeper, const char *name, struct call *call)
+{
+    bool exists;
+    attn_status status = check_change(keeper, name, call, &exists);
+    if (status != ATTN_OK)
+        return status;
+    if (!exists)
+        return refuse_absent(call, name);
+    const int outcome = keeper->files != NULL ? layer_files_remove(keeper->files, name) : 0;
+    if (outcome != 0)
+        return refuse_errno(call, outcome);
+    layer_store_remove(keeper->store, name);
+    return ATTN_OK;
+}
+
+attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span span, struct call *call)
+{
+    char name[LAYER_NAME_MAX + 1];
+    attn_status status = read_name(span, name, call);
+    if (status == ATTN_OK)
+        status = check_writable(keeper, call);
+    if (status != ATTN_OK)
+        return status;
+    pthread_mutex_lock(&keeper->changing);
+    status = remove_file(keeper, name, call);
+    pthread_mutex_unlock(&keeper->changing);
+    return status;
+}
+
+attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span span, struct call *call)
+{
+    char name[LAYER_NAME_MAX + 1];
+    struct layer_row row;
+    attn_status status = read_name(span, name, call);
+    if (status != ATTN_OK)
+        return status;
+    pthread_mutex_lock(&keeper->changing);
+    (void)layer_store_set_loaded(keeper->store, name, true);
+    refresh(keeper, name, &row);
+    pthread_mutex_unlock(&keeper->changing);
+    struct layer_version *version;
+    status = give(&row, call, &version);
+    if (status == ATTN_OK && row.reason[0] != '\0')
+        status = refuse(call, CALL_CONFLICT,
+                        "the file of the layer \"%s\" cannot be used, the version before it is: %s", name, row.reason);
+    layer_version_release(version);
+    return status;
+}
+
+attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span span, struct call *call)
+{
+    char name[LAYER_NAME_MAX + 1];
+    attn_status status = read_name(span, name, call);
+    if (status != ATTN_OK)
+        return status;
+    return layer_store_set_loaded(keeper->store, name, false) ? ATTN_OK : refuse_absent(call, name);
+}
+
+/* ---- the whole directory; changing is held ---- */
+
+static int note_name(void *context, const char *name)
+{
+    struct layer_keeper *keeper = context;
+    const struct layer_identity unseen = {0};
+    struct layer_row row;
+    layer_store_look(keeper->store, name, &row);
+    layer_version_release(row.version);
+    if (row.state != LAYER_ABSENT)
+        return 0;
+    return layer_store_note(keeper->store, name, &unseen, NULL) ? 0 : ENOMEM;
+}
+
+/* Names whose file is gone. */
+static void forget_removed(struct layer_keeper *keeper)
+{
+    struct layer_row row = {.name = ""};
+    while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
+        struct layer_identity now;
+        layer_version_release(row.version);
+        if (layer_files_look(keeper->files, row.name, &now) == ENOENT)
+            layer_store_remove(keeper->store, row.name);
+    }
+}
+
+static int scan(struct layer_keeper *keeper)
+{
+    const int64_t changed_ns = layer_files_changed_ns(keeper->files);
+    if (changed_ns != 0 && changed_ns == keeper->scanned_ns)
+        return 0;
+    const int outcome = layer_files_each(keeper->files, note_name, keeper);
+    if (outcome == 0) {
+        forget_removed(keeper);
+        keeper->scanned_ns = changed_ns;
+    }
+    return outcome;
+}
+
+void layer_keeper_rescan(struct layer_keeper *keeper)
+{
+    char text[128];
+    int outcome = 0;
+    if (keeper->files == NULL)
+        return;
+    pthread_mutex_lock(&keeper->changing);
+    outcome = scan(keeper);
+    pthread_mutex_unlock(&keeper->changing);
+    if (outcome != 0)
+        log_say(keeper->log, LOG_WARN, "the directory of layers cannot be listed: %s",
+                strerror_r(outcome, text, sizeof text));
+}
+
+static void read_all(struct layer_keeper *keeper)
+{
+    struct layer_row row = {.name = ""};
+    while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
+        layer_version_release(row.version);
+        read_file(keeper, row.name);
+    }
+}
+
+static void say_open(struct layer_keeper *keeper, size_t swept)
+{
+    struct log_line line;
+    size_t count, bytes;
+    layer_store_totals(keeper->store, &count, &bytes);
+    log_begin(&line, keeper->log, LOG_INFO, "layers");
+    log_text(&line, "directory", keeper->settings.directory);
+    log_count(&line, "count", count);
+    log_count(&line, "temporaries_removed", swept);
+    log_end(&line);
+}
+
+static bool open_directory(struct layer_keeper *keeper, char *message, size_t size)
+{
+    char text[128];
+    const struct layer_settings *settings = &keeper->settings;
+    int outcome = layer_files_open(settings->directory, !settings->is_read_only, &keeper->files);
+    const size_t swept = outcome == 0 ? layer_files_sweep(keeper->files) : 0;
+    if (outcome == 0)
+        outcome = scan(keeper);
+    if (outcome != 0) {
+        snprintf(message, size, "layers: %s: %s", settings->directory, strerror_r(outcome, text, sizeof text));
+        return false;
+    }
+    if (settings->verifies_at_start)
+        read_all(keeper);
+    say_open(keeper, swept);
+    return true;
+}
+
+struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, const struct log *log, char *message,
+                                       size_t size)
+{
+    struct layer_keeper *keeper = calloc(1, sizeof *keeper);
+    snprintf(message, size, "no memory for layers");
+    if (keeper == NULL)
+        return NULL;
+    keeper->settings = *settings;
+    keeper->log = log;
+    pthread_mutex_init(&keeper->changing, NULL);
+    keeper->store = layer_store_create(settings->max_count, settings->max_bytes, settings->older);
+    if (keeper->store != NULL && (settings->directory == NULL || open_directory(keeper, message, size)))
+        return keeper;
+    layer_keeper_close(keeper);
+    return NULL;
+}
+
+void layer_keeper_close(struct layer_keeper *keeper)
+{
+    if (keeper == NULL)
+        return;
+    layer_store_destroy(keeper->store);
+    layer_files_close(keeper->files);
+    pthread_mutex_destroy(&keeper->changing);
+    free(keeper);
+}

@@ -1,0 +1,63 @@
+/*
+ * layer_keeper.h: kept layers, in memory and, with a directory, on the disk: looked up, put, removed, noticed.
+ *
+ * With a directory the files are the truth: a file that was added, replaced or removed by others is noticed when its
+ * layer is next asked for or listed, by looking at the file (a microsecond), without reading it. A replaced one is
+ * swapped in only when it is a valid layer. Changes, of ours and those noticed, happen one at a time; lookups wait for
+ * none of them.
+ */
+#ifndef SERVICE_LAYER_KEEPER_H
+#define SERVICE_LAYER_KEEPER_H
+
+#include "log.h"
+#include "service/call.h"
+#include "service/layer_store.h"
+
+struct layer_settings {
+    const char *directory; /* NULL: in memory alone */
+    bool is_read_only;
+    bool verifies_at_start; /* each file is looked into before serving, rather than when it is first asked for */
+    size_t max_count, max_bytes;
+    size_t older; /* replaced versions that a name keeps */
+};
+
+struct layer_keeper;
+
+/* NULL: message says what is wrong. Files that are no layers are logged and passed over. settings are copied. */
+struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, const struct log *log, char *message,
+                                       size_t size);
+/* With no request on its way. NULL is fine. */
+void layer_keeper_close(struct layer_keeper *keeper);
+
+bool layer_keeper_is_durable(const struct layer_keeper *keeper);
+struct layer_store *layer_keeper_store(struct layer_keeper *keeper);
+
+/*
+ * What follows fails as services do: ATTN_ERR_… with call->refusal and *call->err filled in.
+ */
+
+/* The layer, read if it was not yet. *version is a reference. */
+ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span name, struct call *call,
+                                              struct layer_version **version);
+/*
+ * Keeps content under the name if call's conditions (If-Match, If-None-Match) hold for what is there at that moment;
+ * *created tells whether nothing was. Acknowledged means synchronised, where there is a directory.
+ */
+ATTN_MUST_CHECK attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span name,
+                                             const struct chunks *content, struct call *call,
+                                             struct layer_version **version, bool *created);
+ATTN_MUST_CHECK attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span name, struct call *call);
+/* Whether a put could succeed at all, as far as can be told before its body is read. */
+ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span name,
+                                                    struct call *call);
+/* Whether call's conditions hold for that version; NULL: none is there. */
+ATTN_MUST_CHECK attn_status layer_keeper_check_conditions(struct layer_version *version, struct call *call);
+
+/* Takes in what was added to the directory and removed from it. */
+void layer_keeper_rescan(struct layer_keeper *keeper);
+/* Reads the file of one layer again, whatever its identity, and serves it. */
+ATTN_MUST_CHECK attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span name, struct call *call);
+/* Serves it no longer, until it is loaded; the file stays. */
+ATTN_MUST_CHECK attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span name, struct call *call);
+
+#endif

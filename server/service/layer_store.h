@@ -1,0 +1,94 @@
+/*
+ * layer_store.h: which layers there are, by name, in memory: one lock, and nothing slow under it.
+ *
+ * A version is read only once it is made. Whoever computes with one holds a reference, so that a request keeps the
+ * version that it began with; the last one to let go of it gives its bytes back. A name keeps some versions that were
+ * replaced, to be asked for by their digest.
+ */
+#ifndef SERVICE_LAYER_STORE_H
+#define SERVICE_LAYER_STORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "codec/kept_layer.h"
+#include "service/layer_files.h"
+
+enum { LAYER_DIGEST_TEXT = 65, LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
+
+struct layer_version {
+    atomic_size_t references;
+    char name[LAYER_NAME_MAX + 1];
+    struct layer_bytes bytes;
+    struct layer_identity identity; /* of its file; all zero without one */
+    struct kept_layer_facts facts;
+    int64_t modified_ns; /* since 1970 */
+    pthread_mutex_t digesting;
+    char digest[LAYER_DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
+};
+
+/* Takes the bytes over; one reference, the caller's. NULL without memory, and the bytes are still the caller's. */
+struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
+                                           const struct layer_identity *identity, const struct kept_layer_facts *facts);
+struct layer_version *layer_version_keep(struct layer_version *version);
+void layer_version_release(struct layer_version *version); /* NULL is fine */
+/* Its digest, computed when it was not yet: that reads the whole file. */
+const char *layer_version_digest(struct layer_version *version);
+
+/* What became of the requests to a layer. */
+struct layer_statistics {
+    uint64_t successes, failures, items; /* items: of the batches */
+    double success_ms, failure_ms, queue_ms, parse_ms, compute_ms, write_ms;
+    int64_t last_ms; /* since 1970 */
+};
+
+enum layer_state {
+    LAYER_ABSENT,
+    LAYER_READY,
+    LAYER_UNREAD,   /* its file has not been looked into */
+    LAYER_BROKEN,   /* its file is none that could run, and no earlier version is there */
+    LAYER_UNLOADED, /* somebody asked for it not to be served */
+};
+
+/* A layer as it is now. */
+struct layer_row {
+    char name[LAYER_NAME_MAX + 1];
+    enum layer_state state;
+    char reason[LAYER_REASON_MAX]; /* why it is broken, or why the newest file is not the one that is served */
+    struct layer_identity seen;    /* the file that state is about */
+    struct layer_version *version; /* a reference that is the caller's; NULL unless ready */
+    struct layer_statistics statistics;
+};
+
+struct layer_store;
+
+/* older: how many replaced versions a name keeps, at most LAYER_OLDER_MAX. */
+struct layer_store *layer_store_create(size_t max_count, size_t max_bytes, size_t older);
+void layer_store_destroy(struct layer_store *store);
+
+/* What there is under the name; also when it is absent, *row is filled in. */
+void layer_store_look(struct layer_store *store, const char *name, struct layer_row *row);
+/* The replaced version of that digest, with a reference; NULL: there is none. */
+struct layer_version *layer_store_older(struct layer_store *store, const char *name, const char *digest);
+/* Digests of the versions of a name, newest first, as far as they are known. */
+size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][LAYER_DIGEST_TEXT], size_t max);
+/* Up to limit layers in the order of their names, behind after ("" : from the first); how many. */
+size_t layer_store_page(struct layer_store *store, const char *after, size_t limit, struct layer_row *rows);
+/* Layers, and the bytes of their present versions. */
+void layer_store_totals(struct layer_store *store, size_t *count, size_t *bytes);
+
+/* Whether a version of so many bytes has room under the name. */
+bool layer_store_has_room(struct layer_store *store, const char *name, size_t bytes);
+/* Takes the reference over; the version that it replaces is kept as an older one. False without memory. */
+ATTN_MUST_CHECK bool layer_store_install(struct layer_store *store, struct layer_version *version);
+/* Notes a file that is not read yet (reason NULL) or cannot be; the version that is there goes on being served. */
+ATTN_MUST_CHECK bool layer_store_note(struct layer_store *store, const char *name, const struct layer_identity *seen,
+                                      const char *reason);
+void layer_store_remove(struct layer_store *store, const char *name);
+/* False: there is no such layer. */
+bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded);
+/* Adds what a request came to; name NULL: to the model that is built in. */
+void layer_store_count(struct layer_store *store, const char *name, const struct layer_statistics *more);
+void layer_store_built_in(struct layer_store *store, struct layer_statistics *statistics);
+
+#endif

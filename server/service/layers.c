@@ -1,0 +1,247 @@
+/*
+ * layers.c: /v1/layers: attention layers that the server keeps.
+ */
+#include "service/layers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "service/attend.h"
+#include "service/infer.h"
+#include "service/layer_keeper.h"
+
+enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
+
+static attn_status finish(struct call *call)
+{
+    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
+}
+
+static void set_etag(struct call *call, struct layer_version *version)
+{
+    snprintf(call->etag, sizeof call->etag, "\"%s\"", layer_version_digest(version));
+}
+
+/* ---- telling about layers ---- */
+
+/* 2026-01-31T12:00:00.123Z */
+static void write_time(int64_t since_1970_ns, struct chunks *out)
+{
+    const time_t seconds = (time_t)(since_1970_ns / 1000000000);
+    struct tm date;
+    char text[32] = "";
+    if (gmtime_r(&seconds, &date) != NULL)
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &date);
+    chunks_format(out, "\"%s.%03dZ\"", text, (int)(since_1970_ns / 1000000 % 1000));
+}
+
+static void write_version(struct call *call, struct layer_version *version)
+{
+    struct chunks *out = call->out;
+    chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":", version->name,
+                  layer_version_digest(version), version->bytes.size,
+                  layer_keeper_is_durable(call->layers) ? "true" : "false");
+    write_time(version->modified_ns, out);
+    chunks_text(out, ",");
+    kept_layer_write_facts(&version->facts, out);
+}
+
+/* A layer's file as the parts of a request. */
+static attn_status open_layer(struct call *call, const struct layer_version *version, struct envelope_base *base)
+{
+    return envelope_open_safetensors(version->bytes.at, version->bytes.size, call->out->arena, base, call->err);
+}
+
+/* The whole answer about one layer: facts, tensors, and what it is besides them. */
+static attn_status write_layer(struct call *call, struct layer_version *version)
+{
+    struct envelope_base base;
+    attn_status status = open_layer(call, version, &base);
+    if (status != ATTN_OK)
+        return status;
+    chunks_text(call->out, "{");
+    write_version(call, version);
+    chunks_text(call->out, ",\"tensors\":");
+    kept_layer_write_tensors(&base, call->out);
+    chunks_text(call->out, ",\"request\":");
+    chunks_bytes(call->out, base.length > 0 ? base.text : "{}", base.length > 0 ? base.length : strlen("{}"));
+    chunks_text(call->out, "}");
+    return finish(call);
+}
+
+/* ---- one layer ---- */
+
+/* With the conditions of the request checked; *call holds the version. */
+static attn_status find(struct call *call, struct layer_version **version)
+{
+    attn_status status = layer_keeper_find(call->layers, call->names[0], call, version);
+    call->held = *version;
+    return status;
+}
+
+attn_status layers_get(struct call *call)
+{
+    struct layer_version *version;
+    attn_status status = find(call, &version);
+    if (status == ATTN_OK)
+        status = layer_keeper_check_conditions(version, call);
+    if (version != NULL)
+        set_etag(call, version);
+    if (status != ATTN_OK && call->refusal == CALL_PRECONDITION && call->if_match == NULL) {
+        call->outcome = CALL_NOT_MODIFIED;
+        return ATTN_OK;
+    }
+    if (status != ATTN_OK)
+        return status;
+    if (call->answer_media != MEDIA_SAFETENSORS)
+        return write_layer(call, version);
+    chunks_borrow(call->out, version->bytes.at, version->bytes.size);
+    return finish(call);
+}
+
+/* The body as the file that is kept: as it came when it is one already. */
+static attn_status make_file(struct call *call, struct chunks *file)
+{
+    if (call->body_media == MEDIA_SAFETENSORS) {
+        struct envelope_base base;
+        struct kept_layer_facts facts;
+        chunks_borrow(file, call->body, call->body_bytes);
+        return kept_layer_read(call->body, call->body_bytes, call->out->arena, &base, &facts, call->err);
+    }
+    return kept_layer_write(call->body, call->body_bytes, call->out->arena, file, call->err);
+}
+
+attn_status layers_put(struct call *call)
+{
+    struct layer_version *version = NULL;
+    struct chunks file = chunks_begin(call->out->arena);
+    bool created = false;
+    const double since = attend_now_ms();
+    attn_status status = layer_keeper_allows_put(call->layers, call->names[0], call);
+    if (status == ATTN_OK)
+        status = make_file(call, &file);
+    call->times.parse_ms = attend_now_ms() - since;
+    if (status == ATTN_OK && !file.is_ok)
+        status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the file of the layer");
+    if (status == ATTN_OK)
+        status = layer_keeper_put(call->layers, call->names[0], &file, call, &version, &created);
+    call->times.write_ms = attend_now_ms() - since - call->times.parse_ms;
+    call->held = version;
+    if (status != ATTN_OK)
+        return attend_explain(call, status);
+    call->outcome = created ? CALL_CREATED : CALL_DONE;
+    set_etag(call, version);
+    return write_layer(call, version);
+}
+
+attn_status layers_remove(struct call *call)
+{
+    attn_status status = layer_keeper_remove(call->layers, call->names[0], call);
+    call->outcome = CALL_DELETED;
+    return status;
+}
+
+attn_status layers_attend(struct call *call)
+{
+    struct layer_version *version;
+    struct envelope_base base;
+    attn_status status = find(call, &version);
+    if (status == ATTN_OK)
+        status = layer_keeper_check_conditions(version, call);
+    if (status == ATTN_OK)
+        status = open_layer(call, version, &base);
+    if (status != ATTN_OK)
+        return status;
+    size_t batch = 0;
+    status = attend_kept(call, &base, &batch);
+    infer_count(call, version->name, status, batch);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+struct page {
+    const char *after;
+    uint64_t limit;
+};
+
+static attn_status read_page(struct call *call, struct page *page)
+{
+    *page = (struct page){"", PAGE_USUAL};
+    for (size_t i = 0; i < call->parameter_count; i++) {
+        const struct text_pair *parameter = &call->parameters[i];
+        if (strcmp(parameter->name, "after") == 0)
+            page->after = parameter->value;
+        else if (strcmp(parameter->name, "limit") != 0)
+            return attn_fail(call->err, ATTN_ERR_FIELD, NULL,
+                             "query parameter \"%.64s\" is not known; known here: after, limit", parameter->name);
+        else if (!text_read_count(parameter->value, &page->limit) || page->limit < 1 || page->limit > PAGE_MAX)
+            return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "limit is %.32s; expected a whole number from 1 to %d",
+                             parameter->value, PAGE_MAX);
+    }
+    return ATTN_OK;
+}
+
+/* A layer whose file was not looked into yet is read now; one that is broken stands with the reason. */
+static void write_row(struct call *call, struct layer_row *row)
+{
+    static const char *const states[] = {"absent", "ready", "unread", "broken", "unloaded"};
+    struct chunks *out = call->out;
+    if (row->state == LAYER_UNREAD) {
+        attn_error ignored = {.status = ATTN_OK};
+        struct call other = {.err = &ignored};
+        if (layer_keeper_find(call->layers, text_span_of(row->name), &other, &row->version) == ATTN_OK)
+            row->state = LAYER_READY;
+        else
+            layer_store_look(layer_keeper_store(call->layers), row->name, row);
+    }
+    chunks_format(out, "{\"state\":\"%s\",", states[row->state]);
+    if (row->reason[0] != '\0') {
+        chunks_text(out, "\"reason\":");
+        chunks_json_string(out, row->reason);
+        chunks_text(out, ",");
+    }
+    if (row->version != NULL)
+        write_version(call, row->version);
+    else
+        chunks_format(out, "\"name\":\"%s\"", row->name);
+    chunks_text(out, "}");
+}
+
+attn_status layers_list(struct call *call)
+{
+    struct page page;
+    size_t count, bytes;
+    attn_status status = read_page(call, &page);
+    if (status != ATTN_OK)
+        return status;
+    layer_keeper_rescan(call->layers);
+    struct layer_store *store = layer_keeper_store(call->layers);
+    struct layer_row *rows = attn_arena_take(call->out->arena, page.limit, sizeof *rows);
+    if (rows == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
+    const size_t got = layer_store_page(store, page.after, page.limit, rows);
+    chunks_text(call->out, "{\"layers\":[");
+    for (size_t i = 0; i < got; i++) {
+        const bool is_cancelled =
+            call->runtime->is_cancelled != NULL && call->runtime->is_cancelled(call->runtime->cancel_context);
+        if (is_cancelled)
+            status = ATTN_ERR_CANCELLED;
+        chunks_text(call->out, i > 0 ? "," : "");
+        if (status == ATTN_OK)
+            write_row(call, &rows[i]);
+        layer_version_release(rows[i].version);
+    }
+    if (status != ATTN_OK)
+        return attn_fail(call->err, status, NULL, "the list was not finished");
+    layer_store_totals(store, &count, &bytes);
+    chunks_format(call->out, "],\"count\":%zu,\"bytes\":%zu,\"durable\":%s,\"next\":", count, bytes,
+                  layer_keeper_is_durable(call->layers) ? "true" : "false");
+    if (got == page.limit)
+        chunks_json_string(call->out, rows[got - 1].name);
+    else
+        chunks_text(call->out, "null");
+    chunks_text(call->out, "}");
+    return finish(call);
+}

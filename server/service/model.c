@@ -1,0 +1,193 @@
+/*
+ * model.c: what the Open Inference Protocol calls a model.
+ */
+#include "service/model.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "service/layer_keeper.h"
+
+/* ---- which one ---- */
+
+static attn_status refuse_version(struct call *call, const char *name)
+{
+    const struct text_span version = call->names[1];
+    call->refusal = CALL_NOT_FOUND;
+    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no version %.*s of the model \"%s\" here",
+                     version.length < 64 ? (int)version.length : 64, version.at, name);
+}
+
+/* *version is the present one: it is exchanged for the one that the path names. */
+static attn_status choose_version(struct call *call, struct layer_version **version)
+{
+    const struct text_span wanted = call->names[1];
+    char digest[LAYER_DIGEST_TEXT];
+    struct layer_version *older = NULL;
+    if (wanted.length == 0 || text_equal(wanted, layer_version_digest(*version)))
+        return ATTN_OK;
+    if (wanted.length == sizeof digest - 1) {
+        memcpy(digest, wanted.at, wanted.length);
+        digest[wanted.length] = '\0';
+        older = layer_store_older(layer_keeper_store(call->layers), (*version)->name, digest);
+    }
+    if (older == NULL)
+        return refuse_version(call, (*version)->name);
+    layer_version_release(*version);
+    *version = older;
+    return ATTN_OK;
+}
+
+attn_status model_find(struct call *call, struct model *model)
+{
+    const struct text_span name = call->names[0], version = call->names[1];
+    *model = (struct model){.name = MODEL_BUILT_IN, .version = MODEL_BUILT_IN_VERSION};
+    if (text_equal(name, MODEL_BUILT_IN))
+        return version.length == 0 || text_equal(version, MODEL_BUILT_IN_VERSION) ? ATTN_OK
+                                                                                  : refuse_version(call, model->name);
+    attn_status status = layer_keeper_find(call->layers, name, call, &model->layer);
+    if (status != ATTN_OK && call->refusal != CALL_CONFLICT) {
+        call->refusal = CALL_NOT_FOUND;
+        return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%.*s\" here; /v2/models lists them",
+                         name.length < 64 ? (int)name.length : 64, name.at);
+    }
+    if (status == ATTN_OK)
+        status = choose_version(call, &model->layer);
+    call->held = model->layer;
+    if (status != ATTN_OK)
+        return status;
+    model->name = model->layer->name;
+    model->version = layer_version_digest(model->layer);
+    return envelope_open_safetensors(model->layer->bytes.at, model->layer->bytes.size, call->out->arena, &model->base,
+                                     call->err);
+}
+
+/* ---- its ports ---- */
+
+enum { PORT_RANK_MAX = 4, INPUTS = 5, OUTPUTS = 2, FREE = 0 };
+
+struct port {
+    const char *name, *datatype;
+    bool is_optional;
+    size_t rank, shape[PORT_RANK_MAX]; /* FREE: any length */
+};
+
+struct ports {
+    struct port inputs[INPUTS], outputs[OUTPUTS];
+};
+
+static struct ports ports_of_built_in(void)
+{
+    return (struct ports){
+        .inputs = {{"QUERY", "FP32", false, 4, {FREE}},
+                   {"KEY", "FP32", true, 4, {FREE}},
+                   {"VALUE", "FP32", true, 4, {FREE}},
+                   {"ATTEND", "BOOL", true, 4, {FREE}},
+                   {"BIAS", "FP32", true, 4, {FREE}}},
+        .outputs = {{"OUTPUT", "FP32", false, 4, {FREE}}, {"ATTENTION", "FP32", false, 4, {FREE}}},
+    };
+}
+
+static struct ports ports_of_layer(const struct kept_layer_facts *facts)
+{
+    const attn_dims *dims = &facts->dims;
+    const char *type = facts->compute == ATTN_F64 ? "FP64" : "FP32";
+    const bool is_optional = !facts->takes_key_inputs;
+    return (struct ports){
+        .inputs = {{"QUERY", type, false, 3, {FREE, FREE, dims->d_query}},
+                   {"KEY", type, is_optional, 3, {FREE, FREE, dims->d_key}},
+                   {"VALUE", type, is_optional || dims->d_value == dims->d_key, 3, {FREE, FREE, dims->d_value}},
+                   {"ATTEND", "BOOL", true, 4, {FREE}},
+                   {"BIAS", type, true, 4, {FREE}}},
+        .outputs = {{"OUTPUT", type, false, 3, {FREE, FREE, dims->d_out}},
+                    {"ATTENTION", type, false, 4, {FREE, dims->heads, FREE, FREE}}},
+    };
+}
+
+static struct ports ports_of(const struct model *model)
+{
+    return model->layer != NULL ? ports_of_layer(&model->layer->facts) : ports_of_built_in();
+}
+
+static void write_shape(const struct port *port, struct chunks *out)
+{
+    for (size_t axis = 0; axis < port->rank; axis++) {
+        chunks_text(out, axis > 0 ? "," : "");
+        if (port->shape[axis] == FREE)
+            chunks_text(out, "-1");
+        else
+            chunks_format(out, "%zu", port->shape[axis]);
+    }
+}
+
+static void write_ports(const struct port *ports, size_t count, struct chunks *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        chunks_format(out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[", i > 0 ? "," : "", ports[i].name,
+                      ports[i].datatype);
+        write_shape(&ports[i], out);
+        chunks_text(out, ports[i].is_optional ? "],\"optional\":true}" : "]}");
+    }
+}
+
+void model_write_metadata(const struct model *model, struct chunks *out)
+{
+    const struct ports ports = ports_of(model);
+    chunks_format(out, "{\"name\":\"%s\",\"versions\":[\"%s\"],\"platform\":\"attnd\",\"inputs\":[", model->name,
+                  model->version);
+    write_ports(ports.inputs, INPUTS, out);
+    chunks_text(out, "],\"outputs\":[");
+    write_ports(ports.outputs, OUTPUTS, out);
+    chunks_text(out, "]}");
+}
+
+/* Datatypes have a prefix here, and BOOL is one of them. */
+static void write_config_ports(const struct port *ports, size_t count, struct chunks *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        chunks_format(out, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":[", i > 0 ? "," : "", ports[i].name,
+                      ports[i].datatype);
+        write_shape(&ports[i], out);
+        chunks_format(out, "],\"optional\":%s}", ports[i].is_optional ? "true" : "false");
+    }
+}
+
+void model_write_config(const struct model *model, struct chunks *out)
+{
+    const struct ports ports = ports_of(model);
+    chunks_format(out, "{\"name\":\"%s\",\"platform\":\"attnd\",\"backend\":\"attnd\",\"max_batch_size\":0,\"input\":[",
+                  model->name);
+    write_config_ports(ports.inputs, INPUTS, out);
+    chunks_text(out, "],\"output\":[");
+    write_config_ports(ports.outputs, OUTPUTS, out);
+    chunks_text(out, "]}");
+}
+
+/* ---- what became of it ---- */
+
+static void write_duration(const char *name, uint64_t count, double ms, struct chunks *out)
+{
+    chunks_format(out, "\"%s\":{\"count\":%" PRIu64 ",\"ns\":%.0f}", name, count, ms * 1e6);
+}
+
+void model_write_statistics(const char *name, const char *version, const struct layer_statistics *statistics,
+                            struct chunks *out)
+{
+    const uint64_t successes = statistics->successes;
+    chunks_format(out,
+                  "{\"name\":\"%s\",\"version\":\"%s\",\"last_inference\":%" PRId64 ",\"inference_count\":%" PRIu64
+                  ",\"execution_count\":%" PRIu64 ",\"inference_stats\":{",
+                  name, version, statistics->last_ms, statistics->items, successes);
+    write_duration("success", successes, statistics->success_ms, out);
+    chunks_text(out, ",");
+    write_duration("fail", statistics->failures, statistics->failure_ms, out);
+    chunks_text(out, ",");
+    write_duration("queue", successes, statistics->queue_ms, out);
+    chunks_text(out, ",");
+    write_duration("compute_input", successes, statistics->parse_ms, out);
+    chunks_text(out, ",");
+    write_duration("compute_infer", successes, statistics->compute_ms, out);
+    chunks_text(out, ",");
+    write_duration("compute_output", successes, statistics->write_ms, out);
+    chunks_text(out, "},\"batch_stats\":[]}");
+}

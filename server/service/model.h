@@ -1,0 +1,30 @@
+/*
+ * model.h: what the Open Inference Protocol calls a model: the built-in "attention", or a version of a kept layer.
+ */
+#ifndef SERVICE_MODEL_H
+#define SERVICE_MODEL_H
+
+#include "service/call.h"
+#include "service/layer_store.h"
+
+#define MODEL_BUILT_IN         "attention"
+#define MODEL_BUILT_IN_VERSION "1"
+
+struct model {
+    const char *name, *version;
+    struct layer_version *layer; /* held by the call; NULL: the built-in one */
+    struct envelope_base base;   /* of the layer */
+};
+
+/* The model that the path names, with its version or the present one. Fails as layer_keeper_find does. */
+ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
+
+/* Each appends one JSON object. */
+void model_write_metadata(const struct model *model, struct chunks *out);
+/* As in Triton's model configuration. */
+void model_write_config(const struct model *model, struct chunks *out);
+/* As in Triton's statistics extension: counts, and nanoseconds in all. */
+void model_write_statistics(const char *name, const char *version, const struct layer_statistics *statistics,
+                            struct chunks *out);
+
+#endif

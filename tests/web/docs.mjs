@@ -1,0 +1,55 @@
+/**
+ * docs.mjs: the page of GET /docs: every operation is shown, and what its form starts with is answered.
+ */
+import assert from "node:assert/strict";
+import { openPage } from "./support.mjs";
+
+const shown = (page) => page.waitForFunction(() => document.querySelector("main h1") && document.querySelector("nav a"));
+const open = (stage, options, address = "/docs") => openPage(stage, options, address, shown);
+
+/** Sends the form, and gives what the page says of the answer. */
+async function send(page) {
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator(".result .status").waitFor();
+  return page.locator(".result .status").textContent();
+}
+
+export const cases = {
+  async "docs: every operation opens, with all its schemas and examples, and its request succeeds"(stage) {
+    const page = await open(stage);
+    const links = await page.locator("nav section a").evaluateAll((all) => all.map((link) => link.hash));
+    for (const hash of links) {
+      await page.evaluate((to) => { location.hash = to; }, hash);
+      await page.locator(`nav a[href="${hash}"][aria-current]`).waitFor({ state: "attached" });
+      await page.evaluate(() => document.querySelectorAll("main details").forEach((box) => { box.open = true; }));
+      assert.match(await send(page), /^20[04]/, hash);
+    }
+    await page.finish();
+    return `${links.length} operations`;
+  },
+  async "docs: a picture is shown as one, by a deep link and the keyboard"(stage) {
+    const page = await open(stage, { colorScheme: "dark" }, "/docs#attention");
+    await page.getByLabel("Accept", { exact: true }).selectOption("image/png");
+    await page.getByLabel("Body", { exact: true }).focus();
+    await page.keyboard.press("Control+Enter");
+    await page.locator("img.shown").waitFor();
+    assert.ok(await page.locator("img.shown").evaluate((image) => image.decode().then(() => image.naturalWidth > 50)));
+    await page.finish();
+  },
+  async "docs: every example of a body can be chosen and sent"(stage) {
+    const page = await open(stage, {}, "/docs#attention");
+    const choice = page.getByLabel("Example", { exact: true }), count = await choice.locator("option").count();
+    for (let index = 0; index < count; index++) {
+      await choice.selectOption(String(index));
+      assert.match(await send(page), /^[24]0/);
+      await page.evaluate(() => document.querySelector(".result").replaceChildren());
+    }
+    await page.finish();
+    return `${count} examples`;
+  },
+  async "docs: nothing is wider than a small screen"(stage) {
+    const page = await open(stage, { viewport: { width: 360, height: 800 } }, "/docs#multiHeadAttention");
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.finish();
+  },
+};
