@@ -71,9 +71,11 @@ SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/co
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
 JSON_BENCH_SRC := bench/json_bench.c
+HTTP_BENCH_SRC := bench/http_load.c bench/http_floor.c
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
 LONG_SRC := $(wildcard tests/long/*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC) $(JSON_BENCH_SRC)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC) $(JSON_BENCH_SRC) \
+           $(HTTP_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
            tests/support/*.h bench/*.h))
@@ -116,7 +118,7 @@ QUICK_TESTS := check \
 .PHONY: all run test deps clean help FORCE
 .PHONY: $(QUICK_TESTS)
 .PHONY: test-page fuzz numbers coverage
-.PHONY: bench bench-json bench-peers overload
+.PHONY: bench bench-json bench-http bench-peers overload
 .PHONY: headers layers tidy format format-check
 .PHONY: install dist deb
 .PHONY: image image-test fresh
@@ -209,6 +211,12 @@ bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, th
 
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
 	$(Q)python3 bench/json_text.py --program $<
+
+$(BUILD)/bench/http_load $(BUILD)/bench/http_floor: $(BUILD)/bench/%: $(BUILD)/bench/%.o
+	$(Q)$(LINK) $(LDFLAGS) $< $(if $(filter %floor.o,$<),$(call pkg,--libs,libmicrohttpd)) $(LDLIBS) -o $@
+
+bench-http: $(BUILD)/attnd $(BUILD)/bench/http_load $(BUILD)/bench/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
+	$(Q)python3 bench/wire.py --attnd $< --bin $(BUILD)/bench --json build/bench-http.json $(BENCH)
 
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
