@@ -96,8 +96,8 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz numbers bench bench-json \
-        bench-peers headers layers tidy format format-check coverage install clean help FORCE
+.PHONY: all run test deps check cases protocol openapi examples readme vectors conformance test-page fuzz numbers \
+        bench bench-json bench-peers headers layers tidy format format-check coverage install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -214,7 +214,10 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 	$(Q)python3 tests/readme/run.py --attnd $(BUILD)/attnd README.md
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
-	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet
+
+conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
