@@ -9,6 +9,7 @@
 #include "codec/answer_parts.h"
 #include "codec/bound.h"
 #include "codec/number_write.h"
+#include "codec/reduce.h"
 
 enum {
     FRAME_BYTES = 4096,               /* all names, braces and single values of an answer, generously */
@@ -66,11 +67,6 @@ static bool is_score(int step)
     return step == ATTN_STEP_SCORES || step == ATTN_STEP_SCALED || step == ATTN_STEP_MASKED;
 }
 
-static bool is_top_k(const struct envelope *envelope, int step)
-{
-    return envelope->reduction.top_k > 0 && step == ATTN_STEP_ATTENTION;
-}
-
 static struct tensor_style style_of(const struct envelope *envelope, int step)
 {
     return (struct tensor_style){
@@ -85,13 +81,13 @@ static void write_outputs(const struct envelope *envelope, const attn_plan *plan
             continue;
         struct tensor_style style = style_of(envelope, step);
         answer_begin_member(out, is_first, attn_step_name((attn_step)step));
-        if (is_top_k(envelope, step)) {
+        if (reduce_keeps_top(&envelope->reduction, step)) {
             chunks_text(out, "{\"indices\":");
             tensor_write_json(&envelope->reduction.top_indices, &style, runtime, out);
             chunks_text(out, ",\"weights\":");
         }
         tensor_write_json(&result->step[step], &style, runtime, out);
-        chunks_text(out, is_top_k(envelope, step) ? "}" : "");
+        chunks_text(out, reduce_keeps_top(&envelope->reduction, step) ? "}" : "");
     }
 }
 
@@ -487,7 +483,7 @@ size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan
         bound = bound_add(bound, 1, tensor_write_bound(&plan->step[step], &style));
         attn_tensor indices = plan->step[step];
         indices.dtype = ATTN_I64;
-        if (is_top_k(envelope, step))
+        if (reduce_keeps_top(&envelope->reduction, step))
             bound = bound_add(bound, 1, tensor_write_bound(&indices, &style));
     }
     return bound;
