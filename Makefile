@@ -117,7 +117,7 @@ QUICK_TESTS := check \
 
 .PHONY: all run test deps clean help FORCE
 .PHONY: $(QUICK_TESTS)
-.PHONY: test-page fuzz numbers coverage
+.PHONY: test-page fuzz numbers coverage conformance
 .PHONY: bench bench-json bench-http bench-peers overload
 .PHONY: headers layers tidy format format-check
 .PHONY: install dist deb
@@ -256,7 +256,10 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 	$(Q)python3 tests/readme/run.py --attnd $(BUILD)/attnd README.md
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
-	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet
+
+conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
