@@ -277,6 +277,7 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)up=$$(realpath -m --relative-to="$(LIBDIR)/pkgconfig" "$(PREFIX)") && \
 	    lib=$$(realpath -m --relative-to="$(PREFIX)" "$(LIBDIR)") && \
 	    sed -e "s|@PREFIX@|\$${pcfiledir}/$$up|" -e "s|@LIBDIR@|\$${prefix}/$$lib|" -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS_PRIVATE@|$(strip $(LIBS_CORE))|' \
 	    core/attn.pc.in > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
 	$(Q)$(EMULATOR) $(BUILD)/attnd --help > $(BUILD)/help.txt
 	$(Q)awk -v FORM=man -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.man
