@@ -255,6 +255,7 @@ headers: ## every header compiles on its own
 
 layers: ## includes point one way, each library has one home, no two sources share a name
 	$(Q)scripts/check_layers.sh
+	$(Q)scripts/check_version.sh
 
 compile_commands.json: Makefile $(SOURCES)
 	$(file >$@,[)

@@ -82,7 +82,7 @@ def attention(tensors, url=URL, **request):
         with urllib.request.urlopen(call) as reply:
             return unpack(reply.read())
     except urllib.error.HTTPError as refusal:
-        if refusal.code in (502, 503, 504):  # not the request's fault: the caller may try again
+        if refusal.code in (502, 503):  # not the request's fault: the caller may try again
             raise
         problem = json.load(refusal)
         raise AttentionError(f"{problem.get('pointer', '')}: {problem['error']}") from None
