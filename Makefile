@@ -21,9 +21,11 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace openssl
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
+# Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.
+PKGS_SERVER += $(shell $(PKG_CONFIG) --print-requires-private libmicrohttpd 2>/dev/null | grep -x gnutls)
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
@@ -48,6 +50,7 @@ MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
 OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" $(MODE_CPPFLAGS_$(MODE))
+OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
 OUR_CFLAGS := -std=c17 -fPIC -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS)
 OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
@@ -103,6 +106,7 @@ QUICK_TESTS := check \
     cases \
     layer-tests \
     protocol \
+    ops \
     openapi \
     examples \
     install-test \
@@ -112,7 +116,7 @@ QUICK_TESTS := check \
 .PHONY: all run test deps clean help FORCE
 .PHONY: $(QUICK_TESTS)
 .PHONY: test-page fuzz numbers coverage
-.PHONY: bench bench-json bench-peers
+.PHONY: bench bench-json bench-peers overload
 .PHONY: headers layers tidy format format-check
 .PHONY: install dist deb
 .PHONY: image image-test fresh
@@ -224,6 +228,12 @@ layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks an
 
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
+
+ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
+	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
+
+overload: $(BUILD)/attnd ## measure what is still done at ten times the load that can be (a quiet machine)
+	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd
 
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd

@@ -28,7 +28,7 @@ void infer_write_server(struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION
                      "\",\"extensions\":[\"binary_tensor_data\",\"model_configuration\",\"model_repository\","
-                     "\"parameters\",\"statistics\"]}");
+                     "\"parameters\",\"schedule_policy\",\"statistics\"]}");
 }
 
 static attn_status finish(struct call *call)
@@ -247,6 +247,7 @@ static attn_status run(struct call *call, const struct model *model, struct atte
     if (status != ATTN_OK)
         return status;
     work->envelope = request.envelope;
+    call->timeout_ms = request.timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = check_shown(&work->envelope, call->err);
     if (status == ATTN_OK && model->layer != NULL)
