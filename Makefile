@@ -21,7 +21,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs strace openssl
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace openssl
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 # Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.
@@ -276,6 +276,7 @@ headers: ## every header compiles on its own
 
 layers: ## includes point one way, each library has one home, no two sources share a name
 	$(Q)scripts/check_layers.sh
+	$(Q)scripts/check_version.sh
 
 compile_commands.json: Makefile $(SOURCES)
 	$(file >$@,[)
@@ -317,6 +318,7 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)up=$$(realpath -m --relative-to="$(LIBDIR)/pkgconfig" "$(PREFIX)") && \
 	    lib=$$(realpath -m --relative-to="$(PREFIX)" "$(LIBDIR)") && \
 	    sed -e "s|@PREFIX@|\$${pcfiledir}/$$up|" -e "s|@LIBDIR@|\$${prefix}/$$lib|" -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS_PRIVATE@|$(strip $(LIBS_CORE))|' \
 	    core/attn.pc.in > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
 	$(Q)$(EMULATOR) $(BUILD)/attnd --help > $(BUILD)/help.txt
 	$(Q)awk -v FORM=man -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.man
