@@ -151,7 +151,7 @@ static attn_status decode_both(struct decoder *base, json_t *layer, struct decod
     if (status == ATTN_OK)
         status = base_decode_rest(base, layer, envelope);
     if (status == ATTN_OK)
-        status = decode_section(decoder, request, "inputs", decode_inputs, &envelope->request.inputs);
+        status = decode_section(decoder, request, "inputs", decode_inputs, envelope);
     if (status == ATTN_OK)
         status = decode_section(decoder, request, "masks", decode_masks, &envelope->request.masks);
     return status == ATTN_OK ? decode_section(decoder, request, "tokens", decode_tokens, envelope) : status;
