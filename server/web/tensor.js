@@ -103,6 +103,7 @@ export function tensorFrom(json) {
     fillNested(json, shape, 0, data, 0);
     return { shape, data };
   }
+  if (ArrayBuffer.isView(json.data)) return json;
   const data =
     json.base64 === undefined
       ? Float64Array.from(json.data, numberFrom)

@@ -61,6 +61,15 @@ export const TEXTS = {
     "Слишком много ячеек для SVG; PNG покажет то же.",
   ],
 
+  layer: ["Kept layer", "Saklanan katman", "Сохранённый слой"],
+  "layer.label": ["On this server", "Bu sunucuda", "На этом сервере"],
+  "layer.search": ["Part of a name", "Adın bir parçası", "Часть имени"],
+  "layer.none": ["Choose one", "Birini seçin", "Выберите"],
+  "layer.note": [
+    "the server adds its weights, options and masks.",
+    "ağırlıkları, seçenekleri ve maskeleri sunucu ekler.",
+    "веса, параметры и маски добавляет сервер.",
+  ],
   request: ["Request", "İstek", "Запрос"],
   text: ["Text", "Metin", "Текст"],
   "text.label": ["Sentence", "Cümle", "Предложение"],
@@ -113,6 +122,12 @@ export const TEXTS = {
   views: ["View", "Görünüm", "Вид"],
   "tab.map": ["Map", "Harita", "Карта"],
   "tab.links": ["Links", "Bağlar", "Связи"],
+  "tab.layers": ["Layers", "Katmanlar", "Слои"],
+  "layers.note": [
+    "The same request to every layer of the same widths, each head with a scale of its own. Click or Enter opens one.",
+    "Aynı genişlikteki her katmana aynı istek; her başlığın ölçeği kendine göre. Tıklama ya da Enter açar.",
+    "Один запрос ко всем слоям той же ширины; у каждой головы своя шкала. Щелчок или Enter открывает.",
+  ],
   "tab.table": ["Table", "Tablo", "Таблица"],
   "table.window": [
     "rows {from}–{to}, columns {first}–{last}",
