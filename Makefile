@@ -9,6 +9,9 @@ MODE ?= release
 BUILD ?= build/$(MODE)
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 PKG_CONFIG ?= pkg-config
 NM ?= nm
 Q := $(if $(filter 1,$(V)),,@)
@@ -97,7 +100,7 @@ TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
 .PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz numbers bench bench-json \
-        bench-peers headers layers tidy format format-check coverage install clean help FORCE
+        bench-peers headers layers tidy format format-check coverage install install-test dist deb image image-test fresh clean help FORCE
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -110,7 +113,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples readme vectors
+	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples install-test readme vectors
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -207,6 +210,9 @@ protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
 
+install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
+	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/install.sh
+
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/examples/run.py --attnd $(BUILD)/attnd
 
@@ -258,16 +264,50 @@ coverage: ## lines that the tests execute, per folder and in all
 	    || { cat build/coverage/lcov.log >&2; exit 1; }
 	$(Q)awk -v root="$(CURDIR)/" -f scripts/coverage_by_folder.awk build/coverage/lines.info
 
-install: all ## install server, library, headers and attn.pc (PREFIX, LIBDIR, DESTDIR)
-	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn"
+# The manual page and the completion are made from the settings' own table, as --help prints it.
+install: all ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
+	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn" \
+	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" "$(DESTDIR)$(UNITDIR)"
 	$(Q)install -m 755 $(BUILD)/attnd "$(DESTDIR)$(PREFIX)/bin/attnd"
 	$(Q)install -m 644 $(PUBLIC_HEADERS) "$(DESTDIR)$(PREFIX)/include/attn/"
 	$(Q)install -m 644 $(BUILD)/libattn.a "$(DESTDIR)$(LIBDIR)/libattn.a"
 	$(Q)install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libattn.so.$(VERSION)"
 	$(Q)ln -sf libattn.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/libattn.so.$(SOVERSION)"
 	$(Q)ln -sf libattn.so.$(SOVERSION) "$(DESTDIR)$(LIBDIR)/libattn.so"
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' core/attn.pc.in \
-	    > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
+	$(Q)up=$$(realpath -m --relative-to="$(LIBDIR)/pkgconfig" "$(PREFIX)") && \
+	    lib=$$(realpath -m --relative-to="$(PREFIX)" "$(LIBDIR)") && \
+	    sed -e "s|@PREFIX@|\$${pcfiledir}/$$up|" -e "s|@LIBDIR@|\$${prefix}/$$lib|" -e 's|@VERSION@|$(VERSION)|' \
+	    core/attn.pc.in > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
+	$(Q)$(EMULATOR) $(BUILD)/attnd --help > $(BUILD)/help.txt
+	$(Q)awk -v FORM=man -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.man
+	$(Q)sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r $(BUILD)/settings.man' -e 'd;}' packaging/attnd.1.in \
+	    > "$(DESTDIR)$(MANDIR)/man1/attnd.1"
+	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/libattn.3.in > "$(DESTDIR)$(MANDIR)/man3/libattn.3"
+	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" packaging/attnd.bash.in \
+	    > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
+	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
+	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
+
+TARBALL := build/attnd-$(VERSION).tar.gz
+dist: ## build/attnd-VERSION.tar.gz: the sources of the last commit, the same bytes every time
+	$(Q)mkdir -p build
+	$(Q)git archive --format=tar --prefix=attnd-$(VERSION)/ HEAD | gzip -9n > $(TARBALL)
+	@echo $(TARBALL)
+
+deb: dist ## Debian packages in build/deb: attnd, libattn0, libattn-dev (DEB_BUILD_OPTIONS=nocheck leaves out the tests)
+	$(Q)scripts/install_packages.sh $(TEST_PACKAGES) debhelper dpkg-dev
+	$(Q)VERSION='$(VERSION)' TARBALL='$(TARBALL)' packaging/deb.sh $(RUN_PACKAGES)
+
+image: ## container images by docker, podman or buildah (docker/image.sh says what can be set)
+	$(Q)docker/image.sh minimal full
+
+image-test: ## build the images, run them and check them from outside; then the balancer with three replicas
+	$(Q)tests/image.sh
+	$(Q)tests/compose.sh
+
+fresh: ## the README on bare machines, Debian 12 and 13 (root; takes minutes)
+	$(Q)tests/fresh.sh bookworm
+	$(Q)tests/fresh.sh trixie
 
 clean: ## remove everything that was built
 	$(Q)rm -rf build compile_commands.json

@@ -21,7 +21,7 @@ attn_status attn_scaled_dot_product(const attn_shape *shape, const float *q, con
     attn_tensor key = borrow(k, ATTN_F32, 4, (size_t[]){s->batch, s->heads, s->kv_len, s->d_k});
     attn_tensor value = borrow(v, ATTN_F32, 4, (size_t[]){s->batch, s->heads, s->kv_len, s->d_v});
     attn_tensor attend = borrow(mask, ATTN_U8, 2, (size_t[]){s->q_len, s->kv_len});
-    attn_request request = {.inputs = {&query, &key, &value}};
+    attn_request request = {.inputs = {.query = &query, .key = &key, .value = &value}};
     request.masks.attend = mask == NULL ? NULL : &attend;
     request.options.want = 1u << ATTN_STEP_OUTPUT | (weights == NULL ? 0 : 1u << ATTN_STEP_ATTENTION);
     attn_plan plan;

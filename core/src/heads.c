@@ -100,7 +100,8 @@ size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
     size_t tasks = heads * (job->q_len / TILE_ROWS + 1 + divided.splits);
     size_t seen = needs_seen(job) ? heads * (job->kv_len + job->q_len) : 0;
     size_t listed = rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED;
-    return rows + seen + partials + tasks * sizeof(double) + listed * sizeof(attn_row) + 8 * ATTN_ALIGNMENT;
+    return rows + seen + partials + tasks * (sizeof(double) + 2 * sizeof(size_t)) + listed * sizeof(attn_row) +
+           10 * ATTN_ALIGNMENT;
 }
 
 static void find_seen_by_query(const struct attn_heads_job *job, size_t b, size_t h, size_t i, uint8_t *seen,
@@ -170,8 +171,11 @@ static attn_status take_memory(struct run *run, const attn_runtime *runtime, att
     run->scratch = attn_arena_take(arena, runtime->threads, run->scratch_bytes);
     job->row_is_empty = attn_arena_take(arena, heads, job->q_len);
     job->task_max_abs = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(double));
+    job->task_capped = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(size_t));
+    job->task_saturated = attn_arena_take_zeroed(arena, tasks_of(job), sizeof(size_t));
     job->partials = attn_arena_take(arena, kernel_partials_bytes(job, runtime->kernel), 1);
-    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL || job->partials == NULL)
+    if (run->scratch == NULL || job->row_is_empty == NULL || job->task_max_abs == NULL || job->partials == NULL ||
+        job->task_capped == NULL || job->task_saturated == NULL)
         return ATTN_ERR_NO_MEMORY;
     if (!needs_seen(job))
         return ATTN_OK;
@@ -201,9 +205,12 @@ attn_status attn_heads_list_empty(const struct attn_heads_job *job, attn_arena *
 static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
 {
     size_t tasks = tasks_of(job);
-    for (size_t t = 0; t < tasks; t++)
+    for (size_t t = 0; t < tasks; t++) {
         if (job->task_max_abs[t] > result->max_abs_score)
             result->max_abs_score = job->task_max_abs[t];
+        result->capped_scores += job->task_capped[t];
+        result->saturated_scores += job->task_saturated[t];
+    }
     return attn_heads_list_empty(job, arena, result);
 }
 

@@ -472,25 +472,39 @@ static void query_task(void *argument, size_t index, size_t worker)
 
 /* ---- the run ---- */
 
+/* False when it was cancelled. */
+static bool draw_projection(const struct run *run, double *drawn)
+{
+    const size_t d_k = run->job->d_k;
+    const uint64_t seed = run->mechanism->seed;
+    for (size_t r = 0; r < run->m; r++) {
+        if (is_cancelled(run))
+            return false;
+        attn_performer_direction(seed, r, d_k, drawn);
+    }
+    attn_performer_lengths(seed, run->m, d_k, drawn + run->m * d_k, drawn);
+    return true;
+}
+
 /* By features first: (d_k, m), so that a feature of x meets all of them in a row. */
-static bool prepare_projection(struct run *run, attn_arena *arena)
+static attn_status prepare_projection(struct run *run, attn_arena *arena)
 {
     const attn_mechanism *mechanism = run->mechanism;
     const size_t d_k = run->job->d_k, m = run->m;
     if (mechanism->type != ATTN_PERFORMER)
-        return true;
+        return ATTN_OK;
     run->projection = attn_arena_take(arena, m * d_k, sizeof *run->projection);
     double *drawn = attn_arena_take(arena, (m + 1) * d_k, sizeof *drawn);
     if (run->projection == NULL || drawn == NULL)
-        return false;
-    if (mechanism->projection == NULL)
-        attn_performer_projection(mechanism->seed, m, d_k, drawn + m * d_k, drawn);
+        return ATTN_ERR_NO_MEMORY;
+    if (mechanism->projection == NULL && !draw_projection(run, drawn))
+        return ATTN_ERR_CANCELLED;
     for (size_t r = 0; r < m; r++)
         for (size_t f = 0; f < d_k; f++)
             run->projection[f * m + r] = mechanism->projection == NULL
                                              ? drawn[r * d_k + f]
                                              : number_at(run, mechanism->projection->data, (ptrdiff_t)(r * d_k + f));
-    return true;
+    return ATTN_OK;
 }
 
 static bool take_memory(struct run *run, const attn_runtime *runtime, attn_arena *arena)
@@ -513,6 +527,11 @@ static void spread(struct run *run, size_t tasks, attn_task *task)
         run->runtime->run(run->runtime->context, tasks, task, run);
 }
 
+static attn_status fail_cancelled(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+}
+
 attn_status attn_linear_run(const attn_plan *plan, const attn_request *request, struct attn_heads_job *job,
                             const attn_runtime *runtime, attn_arena *arena, attn_result *result, attn_error *err)
 {
@@ -527,8 +546,11 @@ attn_status attn_linear_run(const attn_plan *plan, const attn_request *request, 
                       .key_blocks = block_count(job->kv_len),
                       .is_running = is_running_mask(job->mask),
                       .scratch_bytes = attn_linear_scratch_bytes(plan, request)};
-    if (!take_memory(&run, runtime, arena) || !prepare_projection(&run, arena))
-        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the features of the keys");
+    attn_status status = take_memory(&run, runtime, arena) ? prepare_projection(&run, arena) : ATTN_ERR_NO_MEMORY;
+    if (status == ATTN_ERR_NO_MEMORY)
+        return attn_fail(err, status, NULL, "not enough memory for the features of the keys");
+    if (status == ATTN_ERR_CANCELLED)
+        return fail_cancelled(err);
     spread(&run, kv_heads, seen_task);
     spread(&run, kv_heads * run.key_blocks, features_task);
     if (mechanism->type == ATTN_PERFORMER)
@@ -539,8 +561,8 @@ attn_status attn_linear_run(const attn_plan *plan, const attn_request *request, 
         spread(&run, kv_heads, pile_task);
     spread(&run, job->batch * job->heads * row_blocks(job->q_len), query_task);
     if (is_cancelled(&run))
-        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
-    attn_status status = attn_heads_list_empty(job, arena, result);
+        return fail_cancelled(err);
+    status = attn_heads_list_empty(job, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }
 
@@ -575,6 +597,8 @@ double attn_linear_flops(const attn_plan *plan, const attn_request *request)
     /* Keys are summed for their head, and within a block once more for each task of queries. */
     double flops = heads * q_len * (map + 4 * m * width) + kv_heads * kv_len * (map + 2 * m * width) +
                    heads * (double)row_blocks(d->q_len) * LINEAR_KEYS * 2 * m * width;
+    if (mechanism->type == ATTN_PERFORMER && mechanism->projection == NULL)
+        flops += attn_performer_flops((size_t)m, d->d_k);
     const uint32_t maps = UINT32_C(1) << ATTN_STEP_ATTENTION | UINT32_C(1) << ATTN_STEP_ATTENTION_MEAN;
     const double pairs = heads * q_len * kv_len;
     if ((plan->want & maps) != 0)

@@ -28,4 +28,12 @@ ATTN_MUST_CHECK attn_status attn_linear_run(const attn_plan *plan, const attn_re
                                             struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
                                             attn_result *result, attn_error *err);
 
+/*
+ * attn_performer_projection in pieces, between which a run looks whether it is cancelled: the directions of row r, for
+ * which those of the rows before it are there, and the lengths of all. And what all that costs in time.
+ */
+void attn_performer_direction(uint64_t seed, size_t r, size_t d_k, double *projection);
+void attn_performer_lengths(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);
+double attn_performer_flops(size_t features, size_t d_k);
+
 #endif

@@ -127,7 +127,7 @@ static double number_at(const void *data, attn_dtype dtype, ptrdiff_t at)
 }
 
 /* A bias may hide a key with -infinity; NaN and +infinity would spoil the row. */
-static attn_status check_bias(const attn_tensor *bias, attn_error *err)
+static attn_status check_bias(const attn_tensor *bias, attn_mask *mask, attn_error *err)
 {
     size_t shape[4] = {1, 1, 1, 1}, at[4];
     ptrdiff_t stride[4] = {0};
@@ -147,6 +147,10 @@ static attn_status check_bias(const attn_tensor *bias, attn_error *err)
                         return attn_fail(err, ATTN_ERR_VALUE, "/masks/bias",
                                          "bias holds %s; it must be finite or -Infinity",
                                          isnan(x) ? "NaN" : "Infinity");
+                    if (isfinite(x) && x <= ATTN_BIAS_AS_MASK)
+                        mask->bias_as_mask++;
+                    if (isfinite(x) && x < mask->bias_lowest)
+                        mask->bias_lowest = x;
                 }
     return ATTN_OK;
 }
@@ -160,7 +164,7 @@ static attn_status resolve_bias(const attn_tensor *bias, attn_dtype compute, con
         return fail_dtype(err, "/masks/bias", bias, attn_dtype_name(compute));
     attn_status status = broadcast(bias, "/masks/bias", full, mask->bias_stride, err);
     mask->bias = bias->data;
-    return status == ATTN_OK ? check_bias(bias, err) : status;
+    return status == ATTN_OK ? check_bias(bias, mask, err) : status;
 }
 
 static attn_status resolve_attend(const attn_tensor *attend, const size_t full[4], attn_mask *mask, attn_error *err)

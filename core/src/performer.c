@@ -3,6 +3,7 @@
 
 #include "attn/mechanism.h"
 #include "dropout.h"
+#include "linear.h"
 
 enum { STREAM_DIRECTIONS = 2, STREAM_LENGTHS = 3 }; /* of the generator: dropout has 0 and 1 */
 
@@ -42,17 +43,37 @@ static void make_orthogonal(const double *before, size_t rows, size_t d, double 
         row[f] = length > 0 ? row[f] / length : 0;
 }
 
-void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, double *work, double *projection)
+void attn_performer_direction(uint64_t seed, size_t r, size_t d_k, double *projection)
 {
-    for (size_t r = 0; r < features; r++) {
-        double *row = projection + r * d_k;
-        draw_normals(seed, STREAM_DIRECTIONS, r * d_k, d_k, row);
-        make_orthogonal(projection + r / d_k * d_k * d_k, r % d_k, d_k, row);
-    }
+    double *row = projection + r * d_k;
+    draw_normals(seed, STREAM_DIRECTIONS, r * d_k, d_k, row);
+    make_orthogonal(projection + r / d_k * d_k * d_k, r % d_k, d_k, row);
+}
+
+void attn_performer_lengths(uint64_t seed, size_t features, size_t d_k, double *work, double *projection)
+{
     for (size_t r = 0; r < features; r++) {
         draw_normals(seed, STREAM_LENGTHS, r * d_k, d_k, work);
         const double length = sqrt(dot(work, work, d_k));
         for (size_t f = 0; f < d_k; f++)
             projection[r * d_k + f] *= length;
     }
+}
+
+void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, double *work, double *projection)
+{
+    for (size_t r = 0; r < features; r++)
+        attn_performer_direction(seed, r, d_k, projection);
+    attn_performer_lengths(seed, features, d_k, work, projection);
+}
+
+/*
+ * Row r of a block is multiplied with the r rows before it, twice. One after the other: a product and its subtraction
+ * take the time of some 100 operations of a kernel's tile.
+ */
+double attn_performer_flops(size_t features, size_t d_k)
+{
+    const double whole = (double)(features / d_k), rest = (double)(features % d_k), d = (double)d_k;
+    const double before = whole * d * (d - 1) / 2 + rest * (rest - 1) / 2;
+    return 2 * 100 * before * d + 200 * (double)features * d;
 }

@@ -9,6 +9,7 @@
 #include "codec/answer_parts.h"
 #include "codec/bound.h"
 #include "codec/number_write.h"
+#include "codec/reduce.h"
 
 enum {
     FRAME_BYTES = 4096,               /* all names, braces and single values of an answer, generously */
@@ -66,11 +67,6 @@ static bool is_score(int step)
     return step == ATTN_STEP_SCORES || step == ATTN_STEP_SCALED || step == ATTN_STEP_MASKED;
 }
 
-static bool is_top_k(const struct envelope *envelope, int step)
-{
-    return envelope->reduction.top_k > 0 && step == ATTN_STEP_ATTENTION;
-}
-
 static struct tensor_style style_of(const struct envelope *envelope, int step)
 {
     return (struct tensor_style){
@@ -85,13 +81,13 @@ static void write_outputs(const struct envelope *envelope, const attn_plan *plan
             continue;
         struct tensor_style style = style_of(envelope, step);
         answer_begin_member(out, is_first, attn_step_name((attn_step)step));
-        if (is_top_k(envelope, step)) {
+        if (reduce_keeps_top(&envelope->reduction, step)) {
             chunks_text(out, "{\"indices\":");
             tensor_write_json(&envelope->reduction.top_indices, &style, runtime, out);
             chunks_text(out, ",\"weights\":");
         }
         tensor_write_json(&result->step[step], &style, runtime, out);
-        chunks_text(out, is_top_k(envelope, step) ? "}" : "");
+        chunks_text(out, reduce_keeps_top(&envelope->reduction, step) ? "}" : "");
     }
 }
 
@@ -351,6 +347,34 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
     chunks_text(out, "}");
 }
 
+static void write_means(const char *name, const double *means, size_t count, struct chunks *out)
+{
+    if (means == NULL)
+        return;
+    chunks_format(out, ",\"%s\":[", name);
+    for (size_t i = 0; i < count; i++) {
+        chunks_text(out, i > 0 ? "," : "");
+        write_computed(out, ATTN_F32, means[i]);
+    }
+    chunks_text(out, "]");
+}
+
+static void write_findings(const attn_findings *findings, struct chunks *out)
+{
+    write_means("entropy_per_head", findings->entropy, findings->heads, out);
+    write_means("first_key_share_per_head", findings->first_key_share, findings->heads, out);
+    if (findings->has_rows)
+        chunks_format(out, ",\"rows_on_one_key_count\":%zu,\"rows_underflowing_count\":%zu", findings->rows_on_one_key,
+                      findings->rows_underflowing);
+    if (findings->not_finite_fields == 0)
+        return;
+    chunks_text(out, ",\"not_finite\":{");
+    for (size_t i = 0; i < findings->not_finite_fields; i++)
+        chunks_format(out, "%s\"%s\":%zu", i > 0 ? "," : "", findings->not_finite[i].field,
+                      findings->not_finite[i].count);
+    chunks_text(out, "}");
+}
+
 void answer_write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out)
 {
     chunks_text(out, "{\"rows_without_keys\":[");
@@ -360,6 +384,15 @@ void answer_write_diagnostics(const attn_plan *plan, const attn_result *result, 
     }
     chunks_format(out, "],\"rows_without_keys_count\":%zu,\"max_abs_score\":", result->rows_without_keys);
     write_computed(out, plan->compute, result->max_abs_score);
+    if (result->capped_scores > 0)
+        chunks_format(out, ",\"softcap\":{\"scores\":%zu,\"saturated\":%zu}", result->capped_scores,
+                      result->saturated_scores);
+    if (plan->mask.bias_as_mask > 0) {
+        chunks_format(out, ",\"bias_as_mask\":{\"count\":%zu,\"lowest\":", plan->mask.bias_as_mask);
+        write_computed(out, plan->compute, plan->mask.bias_lowest);
+        chunks_text(out, "}");
+    }
+    write_findings(&result->findings, out);
     chunks_text(out, "}");
 }
 
@@ -430,6 +463,7 @@ size_t answer_facts_bound(const struct envelope *envelope, const attn_plan *plan
     const attn_options *options = &envelope->request.options;
     size_t bound = bound_add(FRAME_BYTES, plan->dims.batch, INTEGER_BYTES);
     bound = bound_add(bound, ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
+    bound = bound_add(bound, 2 * plan->dims.heads, NUMBER_TEXT_MAX); /* the means of diagnostics */
     bound = bound_add(bound, options->alibi ? plan->dims.heads : 0, NUMBER_TEXT_MAX);
     bound = bound_add(bound, options->heads.count, INTEGER_BYTES);
     bound = bound_add(bound, options->queries.count, INTEGER_BYTES);
@@ -449,7 +483,7 @@ size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan
         bound = bound_add(bound, 1, tensor_write_bound(&plan->step[step], &style));
         attn_tensor indices = plan->step[step];
         indices.dtype = ATTN_I64;
-        if (is_top_k(envelope, step))
+        if (reduce_keeps_top(&envelope->reduction, step))
             bound = bound_add(bound, 1, tensor_write_bound(&indices, &style));
     }
     return bound;

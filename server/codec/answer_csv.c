@@ -8,6 +8,7 @@
 #include "codec/bound.h"
 #include "codec/labels.h"
 #include "codec/number_write.h"
+#include "codec/reduce.h"
 
 /* What a dimension counts; the columns of the long form, in their order. */
 enum column { COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY, COLUMN_FEATURE, COLUMN_COUNT };
@@ -45,11 +46,6 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RA
         found = means;
     for (int d = 0; d < rank; d++)
         columns[d] = found[d];
-}
-
-static bool is_top_k(const struct answer *answer, int step)
-{
-    return answer->envelope->reduction.top_k > 0 && step == ATTN_STEP_ATTENTION;
 }
 
 static bool is_wanted(const struct answer *answer, int step)
@@ -138,7 +134,8 @@ static attn_step matrix_step(const struct answer *answer)
         if (!is_wanted(answer, step))
             continue;
         const attn_tensor *tensor = &answer->shown->step[step];
-        bool is_matrix = only == ATTN_STEP_COUNT && !is_top_k(answer, step) && tensor->rank >= 2;
+        bool keeps_top = reduce_keeps_top(&answer->envelope->reduction, step);
+        bool is_matrix = only == ATTN_STEP_COUNT && !keeps_top && tensor->rank >= 2;
         for (int d = 0; d + 2 < tensor->rank; d++)
             is_matrix = is_matrix && tensor->shape[d] == 1;
         if (!is_matrix)
@@ -237,7 +234,7 @@ static void write_long(const struct csv *csv, attn_step step)
             numbers[columns[d]] = number_of(csv, step, columns[d], i);
             at += (ptrdiff_t)i * tensor->stride[d];
         }
-        if (is_top_k(csv->answer, step)) {
+        if (reduce_keeps_top(&csv->answer->envelope->reduction, (int)step)) {
             int64_t key = ((const int64_t *)indices->data)[n];
             if (key < 0)
                 continue;

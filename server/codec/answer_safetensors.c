@@ -5,14 +5,10 @@
 
 #include "codec/answer_formats.h"
 #include "codec/answer_parts.h"
+#include "codec/reduce.h"
 #include "codec/safetensors.h"
 
 enum { ENTRIES_MAX = ATTN_STEP_COUNT + 1 };
-
-static bool is_top_k(const struct answer *answer, int step)
-{
-    return answer->envelope->reduction.top_k > 0 && step == ATTN_STEP_ATTENTION;
-}
 
 /* Every output with its name; tensors are those of a result, or else those of the plan. */
 static size_t list_entries(const struct answer *answer, const attn_tensor *tensors,
@@ -23,7 +19,7 @@ static size_t list_entries(const struct answer *answer, const attn_tensor *tenso
         if (!(answer->plan->want >> step & 1))
             continue;
         const char *name = attn_step_name((attn_step)step);
-        if (is_top_k(answer, step)) {
+        if (reduce_keeps_top(&answer->envelope->reduction, step)) {
             attn_tensor indices = answer->envelope->reduction.top_indices;
             if (answer->result == NULL)
                 indices = attn_tensor_view(NULL, ATTN_I64, tensors[step].rank, tensors[step].shape);

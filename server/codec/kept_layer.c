@@ -57,7 +57,7 @@ static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct k
     request->inputs.value = value[1] != key[1] ? &v : NULL;
     facts->takes_key_inputs = request->inputs.key != NULL || request->inputs.value != NULL;
     attn_status status = attn_plan_make(request, plan, err);
-    request->inputs = (attn_inputs){NULL};
+    request->inputs = (attn_inputs){.query = NULL};
     return status;
 }
 

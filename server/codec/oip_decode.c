@@ -2,11 +2,13 @@
  * oip_decode.c: a request for inference in the Open Inference Protocol to our own.
  */
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "codec/document.h"
 #include "codec/envelope_parts.h"
+#include "codec/json_tree.h"
 #include "codec/oip.h"
 
 enum { INPUTS_MAX = 16, NAME_MAX_BYTES = 64 };
@@ -314,7 +316,8 @@ static attn_status read_output(struct oip_decoder *d, const struct node *output,
         return name.json ? node_fail_type(&d->decoder, &name, "the name of an output")
                          : node_fail(&d->decoder, output, ATTN_ERR_FIELD, "has no \"name\"");
     struct oip_output *to = &request->outputs[request->output_count];
-    to->step = step_of_output(json_string_value(name.json));
+    const bool is_whole = strlen(json_string_value(name.json)) == json_string_length(name.json);
+    to->step = is_whole ? step_of_output(json_string_value(name.json)) : ATTN_STEP_COUNT;
     to->is_binary = d->is_binary_output;
     if (to->step == ATTN_STEP_COUNT)
         return node_fail_value(&d->decoder, &name, "OUTPUT, ATTENTION or another step in capitals");
@@ -352,21 +355,71 @@ static attn_status read_outputs(struct oip_decoder *d, const struct node *root, 
 
 /* ---- parameters ---- */
 
-/* Some clients can send plain values only: a string that holds an object or a list stands for it. */
-static json_t *plain_or_nested(json_t *value)
+/* Some clients can send plain values only: a string that holds an object or a list stands for it. NULL: no memory. */
+static json_t *plain_or_nested(const struct oip_decoder *d, const struct node *node)
 {
-    const char *text = json_string_value(value);
-    if (text && (text[0] == '{' || text[0] == '[')) {
-        json_t *nested = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        if (nested)
-            return nested;
+    const char *text;
+    size_t length;
+    json_error_t error;
+    if (!node_string(&d->decoder, node, &text, &length))
+        return json_incref(node->json);
+    if (length == 0 || (text[0] != '{' && text[0] != '['))
+        return json_stringn(text, length);
+    json_t *nested = json_tree_load(text, length, &error);
+    return nested || json_tree_is_starved() ? nested : json_stringn(text, length);
+}
+
+/* Whether a list of numbers was lifted out of a value, and left its marker: its place means nothing elsewhere. */
+static bool holds_marker(const json_t *value)
+{
+    const char *name;
+    json_t *inner;
+    size_t i;
+    if (json_is_array(value) && json_array_size(value) == 1 && json_is_integer(json_array_get(value, 0)))
+        return true;
+    json_array_foreach(value, i, inner)
+    {
+        if (holds_marker(inner))
+            return true;
     }
-    return json_incref(value);
+    json_object_foreach((json_t *)(uintptr_t)value, name, inner)
+    {
+        if (holds_marker(inner))
+            return true;
+    }
+    return false;
+}
+
+/* What the protocol decides itself, and would be passed over. */
+static attn_status check_parameter(struct oip_decoder *d, const struct node *node)
+{
+    static const char *const foreign[] = {"format", "digits", "dtype", "pool", "top_k", "view"};
+    const char *text;
+    size_t length;
+    if (strcmp(node->name, "return") == 0)
+        return node_fail(&d->decoder, node, ATTN_ERR_FIELD, "has no place here: \"outputs\" says what to send");
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (strcmp(node->name, foreign[i]) == 0)
+            return node_fail(&d->decoder, node, ATTN_ERR_FIELD,
+                             "does not go with this protocol, whose outputs are whole tensors in its own form");
+    if (!node_string(&d->decoder, node, &text, &length) && holds_marker(node->json))
+        return node_fail(&d->decoder, node, ATTN_ERR_FIELD,
+                         "has a list of numbers: write it all as a string, since parameters are plain values");
+    return ATTN_OK;
 }
 
 static bool is_mask(const char *name)
 {
     return strcmp(name, "causal") == 0 || strcmp(name, "sliding_window") == 0 || strcmp(name, "window") == 0;
+}
+
+static attn_status put_parameter(struct oip_decoder *d, const struct node *node, json_t *to)
+{
+    attn_status status = check_parameter(d, node);
+    if (status != ATTN_OK)
+        return status;
+    return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0 ? ATTN_OK
+                                                                              : node_fail_memory(&d->decoder, node);
 }
 
 /* Parameters as {"options": {…}, "masks": {…}}, without those that are about the protocol. */
@@ -385,13 +438,8 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
         attn_status status = ATTN_OK;
         if (strcmp(name, "binary_data_output") == 0)
             status = decode_bool(&d->decoder, &node, &d->is_binary_output);
-        else if (strcmp(name, "return") == 0)
-            status = node_fail(&d->decoder, &node, ATTN_ERR_FIELD, "has no place here: \"outputs\" says what to send");
-        else if (node_lifted(&d->decoder, &node))
-            status = node_fail(&d->decoder, &node, ATTN_ERR_FIELD,
-                               "is a list of numbers: write it as a string, since parameters are plain values");
-        else if (json_object_set_new(is_mask(name) ? masks : options, name, plain_or_nested(value)) != 0)
-            status = node_fail_memory(&d->decoder, &node);
+        else
+            status = put_parameter(d, &node, is_mask(name) ? masks : options);
         if (status != ATTN_OK)
             return status;
     }
@@ -461,8 +509,9 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
         status = read_inputs(d, root);
     if (status != ATTN_OK)
         return status;
-    if (d->query_is_f64 && !json_object_get(options, "compute"))
-        json_object_set_new(options, "compute", json_string("float64"));
+    if (d->query_is_f64 && !json_object_get(options, "compute") &&
+        json_object_set_new(options, "compute", json_string("float64")) != 0)
+        return node_fail_memory(&d->decoder, root);
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;
     if (!text)
         return node_fail_memory(&d->decoder, root);
@@ -482,9 +531,13 @@ static attn_status read_id(struct oip_decoder *d, const struct node *root, struc
     struct node id = node_member(root, "id");
     if (!id.json)
         return ATTN_OK;
-    if (!json_is_string(id.json))
+    const char *text;
+    size_t length;
+    if (!node_string(&d->decoder, &id, &text, &length))
         return node_fail_type(&d->decoder, &id, "a string");
-    request->id = attn_arena_copy_text(d->decoder.arena, json_string_value(id.json), json_string_length(id.json));
+    if (memchr(text, '\0', length))
+        return node_fail(&d->decoder, &id, ATTN_ERR_VALUE, "holds \\u0000");
+    request->id = attn_arena_copy_text(d->decoder.arena, text, length);
     return request->id ? ATTN_OK : node_fail_memory(&d->decoder, &id);
 }
 

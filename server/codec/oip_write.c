@@ -3,6 +3,7 @@
  */
 #include <assert.h>
 #include <ctype.h>
+#include <string.h>
 
 #include "codec/oip.h"
 #include "codec/tensor_gather.h"
@@ -10,7 +11,8 @@
 
 enum {
     JSON_ALIGNMENT = 64, /* of the first byte behind the JSON part */
-    FRAME_BYTES = 1024,  /* of the answer without its tensors, id and names of the model */
+    FRAME_BYTES = 1024,  /* of the answer without its tensors and id, names of the model included */
+    ESCAPE_BYTES = 6,    /* of a character of the id, at most */
     OUTPUT_BYTES = 256,  /* name, shape, datatype and parameters of one output */
 };
 
@@ -125,7 +127,7 @@ void oip_write(const struct oip_request *request, const char *model, const char 
 
 size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan)
 {
-    size_t bound = FRAME_BYTES;
+    size_t bound = FRAME_BYTES + (request->id ? ESCAPE_BYTES * strlen(request->id) : 0);
     for (size_t i = 0; i < request->output_count; i++) {
         const attn_tensor *tensor = &plan->step[request->outputs[i].step];
         const struct tensor_style style = {.form = TENSOR_FORM_NESTED};

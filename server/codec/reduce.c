@@ -21,7 +21,7 @@ static bool is_wanted_map(const attn_plan *plan, int step)
     return plan->want >> step & 1 && is_map(step);
 }
 
-static bool is_top_k(const struct envelope_reduction *reduction, int step)
+bool reduce_keeps_top(const struct envelope_reduction *reduction, int step)
 {
     return reduction->top_k > 0 && step == ATTN_STEP_ATTENTION;
 }
@@ -39,7 +39,7 @@ static attn_tensor shown_tensor(const struct envelope_reduction *reduction, int 
         *rows = at_most(reduction->pool_rows, *rows);
         *cols = at_most(reduction->pool_cols, *cols);
     }
-    if (is_top_k(reduction, step))
+    if (reduce_keeps_top(reduction, step))
         *cols = at_most(reduction->top_k, *cols);
     if (reduction->dtype != ATTN_DTYPE_COUNT && shown.dtype != ATTN_BOOL)
         shown.dtype = reduction->dtype;
@@ -75,9 +75,9 @@ double reduce_bytes(const struct envelope *envelope, const attn_plan *shown, siz
         if (!is_wanted_map(shown, step))
             continue;
         double count = (double)attn_tensor_count(&shown->step[step]);
-        bool is_smaller = reduction->has_pool || is_top_k(reduction, step);
+        bool is_smaller = reduction->has_pool || reduce_keeps_top(reduction, step);
         bytes += count * 8 * (is_smaller + has_dtype) + 4 * ATTN_ALIGNMENT;
-        if (is_top_k(reduction, step)) /* positions, and each thread's heap */
+        if (reduce_keeps_top(reduction, step)) /* positions, and each thread's heap */
             bytes += count * 8 + (double)(threads * shown->step[step].shape[3]) * 16;
     }
     return bytes;
@@ -194,7 +194,7 @@ attn_status reduce_result(struct envelope *envelope, const attn_plan *plan, cons
                                  .keys = options->keys,
                                  .step = (attn_step)step,
                                  .from = result->step[step]};
-        if (reduction->has_pool || is_top_k(reduction, step)) {
+        if (reduction->has_pool || reduce_keeps_top(reduction, step)) {
             status = reduce_rows(reduction, &map, &shown->step[step], runtime, arena, err);
             result->step[step] = map.to;
         }

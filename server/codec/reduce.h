@@ -25,6 +25,8 @@
  */
 ATTN_MUST_CHECK attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, bool is_binary,
                                         attn_plan *shown, attn_error *err);
+/* Whether a step is the map that top_k stands for. */
+bool reduce_keeps_top(const struct envelope_reduction *reduction, int step);
 /* Arena bytes that reduce_result takes, at most. */
 double reduce_bytes(const struct envelope *envelope, const attn_plan *shown, size_t threads);
 /*

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "attn/diagnose.h"
 #include "codec/reduce.h"
 #include "codec/stream.h"
 #include "service/rendering.h"
@@ -152,6 +153,9 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
     call->times.parse_ms = attend_lap_ms(&since_ms);
     if (status == ATTN_OK)
         status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
+                               call->err);
+    if (status == ATTN_OK)
+        status = attn_diagnose(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
                                call->err);
     if (status == ATTN_OK)
         status = reduce_result(&work->envelope, &work->plan, &work->shown, call->runtime, call->out->arena,

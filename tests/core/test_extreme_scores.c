@@ -21,7 +21,7 @@ static void run_extreme(extreme *x, size_t queries, const attn_kernel *kernel)
     attn_tensor query = attn_tensor_view(x->query, ATTN_F32, 2, (size_t[]){queries, 1});
     attn_tensor key = attn_tensor_view(x->key, ATTN_F32, 2, (size_t[]){KEYS, 1});
     attn_tensor value = attn_tensor_view(x->value, ATTN_F32, 2, (size_t[]){KEYS, 1});
-    attn_request request = {.inputs = {&query, &key, &value}};
+    attn_request request = {.inputs = {.query = &query, .key = &key, .value = &value}};
     request.options.want = 1u << ATTN_STEP_OUTPUT | 1u << ATTN_STEP_ATTENTION | 1u << ATTN_STEP_ENTROPY;
     attn_plan plan;
     attn_runtime runtime = attn_runtime_serial(kernel);

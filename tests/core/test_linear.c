@@ -156,6 +156,38 @@ START_TEST(lengths_are_those_of_normal_vectors)
 }
 END_TEST
 
+static bool after_a_look(void *context)
+{
+    int *looks = context;
+    return ++*looks > 1;
+}
+
+/* Rows of a block are made orthogonal to all before them: for many features that is most of the work. */
+START_TEST(drawing_the_projection_is_weighed_and_can_be_stopped)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    attn_request *request = &scene.request;
+    attn_plan narrow, wide;
+    attn_result result;
+    attn_error err = {0};
+    int looks = 0;
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = after_a_look;
+    runtime.cancel_context = &looks;
+    request->options.mechanism = (attn_mechanism){.type = ATTN_PERFORMER, .features = ATTN_PERFORMER_FEATURES_MAX};
+    request->inputs.query = scene_normal(&scene, 1, SHAPE(1, 64));
+    ck_assert_int_eq(attn_plan_make(request, &narrow, &err), ATTN_OK);
+    request->inputs.query = scene_normal(&scene, 1, SHAPE(1, 4096));
+    ck_assert_int_eq(attn_plan_make(request, &wide, &err), ATTN_OK);
+    ck_assert_double_ge(wide.time_flops, 1000 * narrow.time_flops); /* twice as wide would be 4 times the work */
+    attn_arena *arena = attn_arena_create((size_t)1 << 30);
+    ck_assert_int_eq(attn_plan_run(&wide, request, &runtime, arena, &result, &err), ATTN_ERR_CANCELLED);
+    ck_assert_int_le(looks, 10);
+    attn_arena_destroy(arena);
+    scene_destroy(&scene);
+}
+END_TEST
+
 START_TEST(performer_comes_near_to_softmax)
 {
     const scene_size n = {1, 1, 1, 20, 30, 8, 4};
@@ -226,7 +258,7 @@ int main(void)
         every_mask_is_as_the_sums_over_pairs, asking_for_weights_and_threads_changes_no_byte,
         hidden_keys_are_never_read,           directions_of_a_block_are_orthogonal,
         lengths_are_those_of_normal_vectors,  performer_comes_near_to_softmax,
-        what_belongs_to_softmax_is_refused,
+        what_belongs_to_softmax_is_refused,   drawing_the_projection_is_weighed_and_can_be_stopped,
     };
     return check_main("linear", tests, sizeof tests / sizeof *tests);
 }

@@ -232,6 +232,7 @@ def check_diagnostics(request, answer, exact):
         raise Difference(f"rows_without_keys_count {diagnostics['rows_without_keys_count']}")
     if abs(diagnostics["max_abs_score"] - exact.max_abs_score) > 1e-4 * exact.max_abs_score + 1e-30:
         raise Difference(f"max_abs_score {diagnostics['max_abs_score']}, expected {exact.max_abs_score}")
+    check_means(request, diagnostics, exact)
     wanted = {"num_heads": spec.heads, "kv_num_heads": spec.kv_heads, "scale": spec.scale, "compute": spec.compute}
     for name, value in wanted.items():
         if effective[name] != value:
@@ -242,6 +243,24 @@ def check_diagnostics(request, answer, exact):
     if "tokens" in request.body and "query" in request.body["tokens"] and \
             answer["tokens"]["query"] != request.body["tokens"]["query"]:
         raise Difference("tokens.query came back changed")
+
+
+def check_means(request, diagnostics, exact):
+    """Where all keys of the weights are shown, the mean entropy and the mean weight of key 0, head by head."""
+    if "attention" not in request.wanted or request.kept["keys"] != list(range(request.spec.kv_len)) or \
+            "keys" in request.options:
+        return
+    spec, empty = request.spec, {tuple(row) for row in exact.empty_rows}
+    for at, h in enumerate(request.kept["heads"]):
+        rows = [(b, h, i) for b in range(spec.batch) for i in request.kept["queries"] if (b, h, i) not in empty]
+        for name, step, last in (("entropy_per_head", "entropy", ()), ("first_key_share_per_head", "attention", (0,))):
+            values = [exact.steps[step].row(*row)[0][0] if last else exact.steps[step].row(*row[:2])[0][row[2]]
+                      for row in rows]
+            errors = [exact.steps[step].row(*row)[1][0] if last else exact.steps[step].row(*row[:2])[1][row[2]]
+                      for row in rows]
+            mean, error = (math.fsum(x) / len(rows) if rows else 0.0 for x in (values, errors))
+            if abs(diagnostics[name][at] - mean) > 1.01 * error + 1e-4 * (1 + abs(mean)):
+                raise Difference(f"{name}[{at}] is {diagnostics[name][at]}, expected {mean}")
 
 
 # ---- answers against each other ----

@@ -29,7 +29,8 @@ def check_media(document):
         if operation is None:
             continue
         documented = {"answers with": operation.answer_media(), "reads": operation.request_media()}
-        for what, served in (("answers with", route.offers), ("reads", route.reads)):
+        offers = set() if operation.has_no_content() else route.offers
+        for what, served in (("answers with", offers), ("reads", route.reads)):
             if what == "answers with" and document.is_open_inference(route.path):
                 served = served | documented[what] & {BINARY}  # not by Accept: when the request asks for it
             if served != documented[what]:
@@ -37,11 +38,13 @@ def check_media(document):
 
 
 def check_parameters(document):
-    """A path that takes parameters of pictures has them all, and no other path has any."""
-    known = set(re.findall(r'^    \{"(\w+)", "', sources.read("server/codec/picture_options.c"), re.MULTILINE))
+    """A path that takes parameters has all of them: those of pictures, or those of a list."""
+    of_pictures = set(re.findall(r'^    \{"(\w+)", "', sources.read("server/codec/picture_options.c"), re.MULTILINE))
+    of_lists = set(re.findall(r'strcmp\(parameter->name, "(\w+)"\)', sources.read("server/service/layers.c")))
     for route in sources.routes():
         names = {parameter["name"] for parameter in document.parameters(route.path, route.method)
                  if parameter["in"] == "query"}
+        known = of_lists if route.method == "GET" else of_pictures
         if names != (known if route.takes_parameters else set()):
             yield f"{route.method} {route.path}: {sorted(names)} are its parameters in the document"
 

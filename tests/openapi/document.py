@@ -94,6 +94,9 @@ class Operation:
         return {media for status in self.node["responses"] if status.startswith("2")
                 for media in self.response(status).get("content", {})}
 
+    def has_no_content(self):
+        return {status for status in self.node["responses"] if status.startswith("2")} == {"204"}
+
     def response(self, status):
         return self.document.resolve(self.node["responses"][str(status)])
 

@@ -10,6 +10,7 @@ import math
 import pathlib
 import re
 import sys
+import tempfile
 import threading
 import time
 
@@ -18,6 +19,7 @@ sys.path.insert(0, str(TESTS / "support"))
 
 import bodies  # noqa: E402
 from attnd import Reply, Server  # noqa: E402
+from document import JSON  # noqa: E402
 from schema import complaints  # noqa: E402
 from tensors import Tensor, worst_excess  # noqa: E402
 
@@ -25,7 +27,7 @@ from tensors import Tensor, worst_excess  # noqa: E402
 RELATIVE, ABSOLUTE = 1e-6, 1e-7
 # What differs from machine to machine and from request to request.
 VARYING = {"/effective/kernel", "/request_id", "/libraries/http", "/libraries/json", "/libraries/blas", "/kernel",
-           "/threads/io", "/threads/compute", "/compiler"}
+           "/threads/io", "/threads/compute", "/compiler", "/modified", "/layers/0/modified"}
 # Of every HTTP message, and described by HTTP.
 COMMON_FIELDS = {"date", "content-type", "content-length", "connection"}
 OTHER_METHODS = ("PUT", "PATCH", "DELETE", "TRACE", "POST", "GET")
@@ -37,16 +39,33 @@ SPOILT_VALUES = (None, True, -1, 0.5, 1e300, "word", [], ["word"], [[[[[1]]]]], 
 class Servers:
     """A server in each of the states that examples ask for."""
 
-    def __init__(self, program, stack):
-        self.program, self.stack, self.clients = program, stack, {}
+    def __init__(self, program, document, stack):
+        self.program, self.document, self.stack, self.clients = program, document, stack, {}
 
     def client(self, state):
+        """With the layer of the examples kept, whatever was done to it before."""
         if state not in self.clients:
             self.clients[state] = getattr(self, f"_{state}")()
+        if state == "idle":
+            self._keep_layer(self.clients[state])
         return self.clients[state]
+
+    def _keep_layer(self, client):
+        operation = self.document.operation("/v1/layers/{name}", "PUT")
+        (example,) = operation.request_examples.values()
+        client.send("PUT", operation.target, json.dumps(example["value"]).encode(), {"Content-Type": JSON})
 
     def _idle(self):
         return self.stack.enter_context(Server(self.program)).client()
+
+    def _full(self):
+        """One that may keep as many layers as it does."""
+        return self.stack.enter_context(Server(self.program, environment={"ATTND_LAYERS_MAX": "0"})).client()
+
+    def _readonly(self):
+        directory = self.stack.enter_context(tempfile.TemporaryDirectory())
+        environment = {"ATTND_LAYERS": directory, "ATTND_LAYERS_READONLY": "on"}
+        return self.stack.enter_context(Server(self.program, environment=environment)).client()
 
     def _busy(self):
         """One compute thread, no queue, and a request that comes again and again."""
@@ -175,8 +194,8 @@ def check_routes(document, servers):
         documented = document.methods(path)
         everywhere |= documented
         for method in documented | set(OTHER_METHODS):
-            body = b"{}" if method == "POST" else None
-            reply = client.send(method, document.target(path), body)
+            body = b"{}" if method in ("POST", "PUT") else None
+            reply = servers.client("idle").send(method, document.target(path), body)
             allowed = set(reply.headers.get("Allow", "").split(", "))
             if (reply.status in (404, 405)) == (method in documented):
                 yield f"{method} {path} is answered {reply.status}"
@@ -348,9 +367,9 @@ def with_varying(fresh, old, pointer):
 
 
 @contextlib.contextmanager
-def servers_of(program):
+def servers_of(program, document):
     with contextlib.ExitStack() as stack:
-        yield Servers(program, stack)
+        yield Servers(program, document, stack)
 
 
 CHECKS = (check_served_text, check_gzip, check_docs, check_routes, check_bare_answers, check_header_limit, check_index,

@@ -27,7 +27,7 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the server's answers into the examples")
     options = parser.parse_args()
     document = Document(ROOT / "server" / "openapi.json")
-    with live.servers_of(options.attnd) as servers:
+    with live.servers_of(options.attnd, document) as servers:
         if options.record:
             live.record(document, servers)
             document.path.write_text(layout(document.root) + "\n")

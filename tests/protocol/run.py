@@ -230,6 +230,29 @@ def mistakes_are_named(client):
 
 
 @check
+def parameters_of_any_length_are_read(client):
+    window = json.dumps([1, None]) + " " * 2000
+    got = outputs(answered(post(client, {"inputs": inputs(), "parameters": {"window": window}})))
+    want = expected(client, masks={"window": [1, None]})
+    expect(got["OUTPUT"]["data"] == flat(want["output"]), f"{got['OUTPUT']}")
+    answer = answered(post(client, {"inputs": inputs(), "id": "long " * 1000}))
+    expect(answer["id"] == "long " * 1000, f"id {answer['id'][:20]}")
+
+
+@check
+def what_would_be_passed_over_is_refused(client):
+    def wrong(more, *words):
+        refused(post(client, {"inputs": inputs(), **more}), 400, *words)
+    for name, value in (("format", "base64"), ("digits", 3), ("view", "rows"), ("top_k", 1), ("dtype", "float16")):
+        wrong({"parameters": {name: value}}, f"/parameters/{name}")
+    wrong({"parameters": {"causal": {"offset": [1]}}}, "/parameters/causal", "string")
+    wrong({"parameters": {"rope": {"scaling": {"rope_type": "longrope", "short_factor": [1, 2]}}}},
+          "/parameters/rope", "string")
+    wrong({"outputs": [{"name": "OUTPUT\0X"}]}, "/outputs/0/name")
+    wrong({"id": "a\0b"}, "/id")
+
+
+@check
 def wrong_splits_are_named(client):
     body, length = binary_request(inputs())
 

@@ -20,6 +20,7 @@ class Case:
         self.inputs = {name: Tensor.from_json(value) for name, value in vector["inputs"].items()}
         self.outputs = {name: Tensor.from_json(value) for name, value in vector["outputs"].items()}
         self.requests, self.needs = [], []
+        self.outside = []  # what the test computes around the requests, because attnd has no word for it
         self.checked = set()
 
     def ask(self, path, request, **wanted):
@@ -49,7 +50,34 @@ def send(tensor):
     return tensor.flat() if tensor.dtype == "float32" or 0 in tensor.shape else tensor.nested()
 
 
-def normalise(case, x, axis, kind, eps, weight, bias, name):
+def normalise_numbers(case, x, axis, eps, mean, deviation):
+    """
+    The mean and 1 / deviation of every row, out of the row normalised without weights in float64: y = (x - mean) / d.
+    """
+    axis %= len(x.shape)
+    width = 1
+    for size in x.shape[axis:]:
+        width *= size
+    rows = x.rows(width)
+
+    def slope(row, normed):
+        low, high = row.index(min(row)), row.index(max(row))
+        return (normed[high] - normed[low]) / (row[high] - row[low]) if row[high] > row[low] else eps ** -0.5
+
+    def means(answer):
+        return Tensor(case.outputs[mean].shape, [row[0] - normed[0] / slope(row, normed)
+                                                 for row, normed in zip(rows, answer.rows(width))])
+
+    def slopes(answer):
+        return Tensor(case.outputs[deviation].shape, [slope(row, normed)
+                                                      for row, normed in zip(rows, answer.rows(width))])
+
+    for name, adapt in ((mean, means), (deviation, slopes)):
+        if name in case.outputs:
+            normalise(case, x, axis, "layer", eps, None, None, (name, adapt), compute="float64")
+
+
+def normalise(case, x, axis, kind, eps, weight, bias, name, compute="float32"):
     """
     norm(x) over the axes from axis on, as a layer whose attention is projected to nothing: output = norm(x + 0).
     """
@@ -65,5 +93,6 @@ def normalise(case, x, axis, kind, eps, weight, bias, name):
     if not norm:
         del weights["norm"]
     request = {"inputs": {"query": send(x.reshape(rows, width))}, "weights": weights,
-               "options": {"residual": True, "norm": {"type": kind, "position": "post", "eps": eps}}}
-    case.ask(LAYER, request, output=(name, lambda answer: answer.reshape(*x.shape)))
+               "options": {"residual": True, "norm": {"type": kind, "position": "post", "eps": eps},
+                           "compute": compute}}
+    case.ask(LAYER, request, output=name if isinstance(name, tuple) else (name, lambda answer: answer.reshape(*x.shape)))

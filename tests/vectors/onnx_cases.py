@@ -2,11 +2,15 @@
 
 import math
 
-from check import ATTENTION, Case, NotExpressible, normalise, send
+from check import ATTENTION, Case, NotExpressible, normalise, normalise_numbers, send
 from tensors import Tensor
 
 HALF_RTOL = 2e-3  # results were rounded to float16, eleven bits, after every step
 FLOAT64 = 11      # TensorProto.DOUBLE, for softmax_precision
+
+
+def kind_of(vector):
+    return vector["op_type"]
 
 
 def translate(vector):
@@ -103,7 +107,7 @@ def layer_normalization(case):
     given, attributes = case.inputs, case.attributes
     normalise(case, given["X"], attributes.get("axis", -1), "layer", attributes.get("epsilon", 1e-5), given["W"],
               given.get("B"), "Y")
-    case.needs.append("the mean and deviation of a norm (no field)")
+    normalise_numbers(case, given["X"], attributes.get("axis", -1), attributes.get("epsilon", 1e-5), "Mean", "InvStdDev")
 
 
 def rms_normalization(case):
@@ -131,14 +135,27 @@ def linear_attention(case):
     given, attributes = case.inputs, case.attributes
     rule = attributes.get("update_rule", "gated_delta")
     if rule != "linear":
-        raise NotExpressible(f"update rule {rule} (no field)")
+        raise NotExpressible(f"update rule {rule}: a recurrence with decay or a delta rule, no attention over keys")
     options = {"num_heads": attributes["q_num_heads"], "kv_num_heads": attributes["kv_num_heads"],
                "mechanism": {"type": "linear", "feature_map": "identity", "normalize": False}}
     if "scale" in attributes:
         options["scale"] = attributes["scale"]
     inputs = {name: send(given[name]) for name in ("query", "key", "value")}
     case.ask(ATTENTION, {"inputs": inputs, "masks": {"causal": True}, "options": options}, output="output")
-    case.needs.append("the state of a linear mechanism (no field)")
+    ask_state(case, given, attributes)
+
+
+def ask_state(case, given, attributes):
+    """S = sum k v: what queries that are the rows of a unit matrix get of all keys."""
+    heads = attributes["kv_num_heads"]
+    batch, _, width = given["key"].shape
+    d = width // heads
+    unit = Tensor((batch, d, width), [float(f == i) for _ in range(batch) for i in range(d) for _ in range(heads)
+                                      for f in range(d)])
+    options = {"num_heads": heads, "scale": "none",
+               "mechanism": {"type": "linear", "feature_map": "identity", "normalize": False}}
+    inputs = {"query": send(unit), "key": send(given["key"]), "value": send(given["value"])}
+    case.ask(ATTENTION, {"inputs": inputs, "options": options}, context="present_state")
 
 
 TRANSLATIONS = {"Attention": attention, "Softmax": softmax, "LayerNormalization": layer_normalization,

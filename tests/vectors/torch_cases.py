@@ -7,11 +7,12 @@ from tensors import Tensor
 
 # Vectors of which nothing can be asked for, by the start of their names; the longest that fits counts.
 NEEDS = {
-    "hf_deepseek": "a low-rank key and value (no field)",
-    "hf_gated_delta_rule": "update rule gated_delta (no field)",
-    "hf_llama4": "a scale for every query (no field)",
-    "mha_add_bias_kv": "a key and value of the layer's own (no field)",
+    "hf_gated_delta_rule": "update rule gated_delta: a recurrence with a state, no attention over keys",
 }
+
+
+def kind_of(vector):
+    return vector["name"].split("_")[0]
 
 
 def translate(vector):
@@ -66,6 +67,120 @@ def flex(case):
     if "softcap" in attributes:
         request["options"]["softcap"] = attributes["softcap"]
     case.ask(ATTENTION, request, output="output", lse="lse")
+
+
+def mha_bias_kv(case):
+    """
+    A key and a value of the layer's own, behind all others: given as tokens, since the attention of projected tokens is
+    what /v1/attention computes. The projections are those of layers without attention: W_v, and out_proj as W_o.
+    """
+    given, heads = case.inputs, case.attributes["num_heads"]
+    width = given["in_proj_weight"].shape[0] // 3
+    parts = []
+    for at, name in enumerate(("query", "key", "value")):
+        weight = given["in_proj_weight"].slice_first(at * width, (at + 1) * width)
+        bias = given["in_proj_bias"].slice_first(at * width, (at + 1) * width)
+        parts.append(linear_of(given[name], weight, bias))
+    query, key, value = parts
+    batch = query.shape[0]
+
+    def behind(x, own):
+        rows = x.rows(x.shape[1] * width)
+        return Tensor((batch, x.shape[1] + 1, width), [item for row in rows for item in [*row, *own.data]])
+
+    inputs = {"query": send(query), "key": send(behind(key, given["bias_k"])),
+              "value": send(behind(value, given["bias_v"]))}
+    real = inverted(given["key_padding_mask"])
+    masks = {"padding": send(Tensor((batch, key.shape[1] + 1), [item for row in real.rows(key.shape[1])
+                                                               for item in [*row, True]], "bool"))}
+
+    def project(answer):
+        return linear_of(answer, given["out_proj.weight"], given["out_proj.bias"])
+
+    case.outside.append("the projections, and the key and value of the layer's own behind the others")
+
+    for name in ("attn_output", "attn_output_need_weights_false"):
+        case.ask(ATTENTION, {"inputs": inputs, "masks": masks, "options": {"num_heads": heads}},
+                 output=(name, project), attention="attn_output_weights")
+
+
+def linear_of(x, weight, bias=None):
+    """y = x W^T + b for every token, as torch.nn.Linear; in double."""
+    width = x.shape[-1]
+    columns, shift = weight.rows(width), bias.data if bias else [0.0] * weight.shape[0]
+    data = [math.fsum(map(float.__mul__, map(float, row), map(float, column))) + b
+            for row in x.rows(width) for column, b in zip(columns, shift)]
+    return Tensor((*x.shape[:-1], weight.shape[0]), data)
+
+
+def heads_first(x, heads):
+    """(batch, len, heads * d) to (batch, heads, len, d)."""
+    batch, length, width = x.shape
+    return x.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
+
+
+def llama4_temperature(case):
+    """
+    No rope, and a factor for every query: the queries are those of a layer, scaled here, and attended with by heads.
+    """
+    given, attributes = case.inputs, case.attributes
+    heads, kv_heads = attributes["num_attention_heads"], attributes["num_key_value_heads"]
+    hidden = given["hidden_states"]
+    case.outside.append("the projections, and the temperature of each query")
+    query = heads_first(linear_of(hidden, given["q_proj.weight"]), heads)
+    d = query.shape[3]
+    factors = [math.log1p((i + 1) // attributes["floor_scale"]) * attributes["attn_scale"] + 1
+               for i in range(hidden.shape[1])]
+    query = Tensor(query.shape, [x * factors[at // d % len(factors)] for at, x in enumerate(query.data)])
+    key, value = (heads_first(linear_of(hidden, given[name + "_proj.weight"]), kv_heads) for name in "kv")
+    request = {"inputs": {"query": send(query), "key": send(key), "value": send(value)},
+               "masks": {"bias": send(given["attention_mask"])}}
+    case.ask(ATTENTION, request, attention="attn_weights",
+             output=("attn_output", lambda answer: linear_of(merged(answer), given["o_proj.weight"])))
+
+
+def merged(x):
+    """(batch, heads, len, d) to (batch, len, heads * d)."""
+    batch, heads, length, d = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * d)
+
+
+def deepseek_mla(case):
+    """
+    Multi-head latent attention: keys and values are made of a normalised latent of few features, and every key has a
+    rotated part that all heads share. The latent's expansion is done here; what attnd computes is the rotation of both
+    parts, interleaved to half, and attention with d_k = 10 and d_v = 5.
+    """
+    given, a = case.inputs, case.attributes
+    heads, rank, turned = a["num_heads"], a["kv_lora_rank"], a["qk_rope_head_dim"]
+    plain, d_v = a["qk_nope_head_dim"], a["v_head_dim"]
+    hidden, rope = given["hidden_states"], {"layout": "interleaved_to_half", "cos": send(halves(given["cos"])),
+                                            "sin": send(halves(given["sin"]))}
+    case.outside.append("the projections and the norm of the latent")
+    query = heads_first(linear_of(hidden, given["q_proj.weight"]), heads)
+    latent = linear_of(hidden, given["kv_a_proj_with_mqa.weight"])
+    rows = latent.rows(rank + turned)
+    normed = []
+    for row in rows:
+        spread = math.sqrt(math.fsum(x * x for x in row[:rank]) / rank + 1e-6)
+        normed += [x / spread * w for x, w in zip(row[:rank], given["kv_a_layernorm.weight"].data)]
+    expanded = linear_of(Tensor((*hidden.shape[:2], rank), normed), given["kv_b_proj.weight"])
+    both = heads_first(expanded, heads)
+    shared = [row[rank:] for row in rows]
+    length = hidden.shape[1]
+    keys, values, queries = [], [], []
+    for at, row in enumerate(both.rows(plain + d_v)):
+        token = at // (heads * length) * length + at % length
+        keys += [*shared[token], *row[:plain]]  # the part that is turned stands first, for rope.dim
+        values += row[plain:]
+    for row in query.rows(plain + turned):
+        queries += [*row[plain:], *row[:plain]]
+    shape = (hidden.shape[0], heads, length, plain + turned)
+    request = {"inputs": {"query": send(Tensor(shape, queries)), "key": send(Tensor(shape, keys)),
+                          "value": send(Tensor((*shape[:3], d_v), values))},
+               "masks": {"bias": send(given["attention_mask"])}, "options": {"rope": {**rope, "dim": turned}}}
+    case.ask(ATTENTION, request, attention="attn_weights",
+             output=("attn_output", lambda answer: linear_of(merged(answer), given["o_proj.weight"])))
 
 
 def mha(case):
@@ -140,7 +255,7 @@ def encoder_layer(case):
         return Tensor(answer.shape, [item for row in rows for item in row])
 
     case.ask(LAYER, request, output=("y", finish))
-    case.needs.append("the feed-forward part of an encoder layer (no field)")
+    case.outside.append("the feed-forward part behind the attention")
 
 
 def feed_forward(row, given, attributes):
@@ -372,12 +487,43 @@ def feature_maps(case):
                "masks": {"causal": "causal" in case.vector["name"]},
                "options": {"compute": "float64", "format": "base64", "mechanism": mechanism}}
     case.ask(ATTENTION, request, output="output", attention="equivalent_weights")
-    for names, need in ((("q_prime", "k_prime"), "the features"), (("final_S", "final_z"), "the final sums")):
-        if any(name in case.outputs for name in names):
-            case.needs.append(need + " of a mechanism (no field)")
+    if "final_S" in case.outputs:
+        ask_sums(case)
+    if "q_prime" in case.outputs:
+        case.needs.append("the features of a mechanism (no step)")
 
 
-TRANSLATIONS = {"sdpa_": sdpa, "flex_": flex, "mha_": mha, "block_pre_norm": block_pre_norm,
+def ask_sums(case):
+    """
+    S = sum phi(k) v and z = sum phi(k): elu + 1 makes a query of zeros all ones, and one with a 1 in it differs from
+    them there by 1, so that differences of unnormalised outputs are rows of S, and with values of 1, numbers of z.
+    """
+    given = case.inputs
+    batch, heads, _, d = given["k"].shape
+    probes = [[0.0] * d] + [[float(f == i) for f in range(d)] for i in range(d)]
+    query = Tensor((batch, heads, d + 1, d), [x for _ in range(batch * heads) for row in probes for x in row], "float64")
+    options = {"compute": "float64", "format": "base64", "scale": "none",
+               "mechanism": {"type": "linear", "normalize": False}}
+
+    def differences(name):
+        def adapt(answer):
+            shape = case.outputs[name].shape
+            width = answer.shape[-1]
+            data = []
+            for head in answer.rows((d + 1) * width):
+                data += [head[(i + 1) * width + f] - head[f] for i in range(d) for f in range(width)]
+            return Tensor(shape, data)
+        return adapt
+
+    ones = Tensor((*given["k"].shape[:3], 1), [1.0] * math.prod(given["k"].shape[:3]), "float64")
+    for name, value in (("final_S", given["v"]), ("final_z", ones)):
+        request = {"inputs": {"query": send(query), "key": send(given["k"]), "value": send(value)},
+                   "options": dict(options)}
+        case.ask(ATTENTION, request, context=(name, differences(name)))
+
+
+TRANSLATIONS = {"sdpa_": sdpa, "flex_": flex, "mha_add_bias_kv": mha_bias_kv, "hf_deepseek": deepseek_mla,
+                "hf_llama4": llama4_temperature, "mha_": mha, "block_pre_norm": block_pre_norm,
                 "encoder_layer_": encoder_layer, "layernorm_": layernorm, "hf_t5_": t5,
                 "rope_deepseek": rope_interleave_to_half, "rope_": rope, "hf_olmo2": hf_norms, "hf_qwen3": hf_norms,
                 "hf_swinv2": swinv2, "linear_attention": feature_maps, "performer": feature_maps,

@@ -65,6 +65,9 @@ typedef struct {
     uint64_t seed;
 } attn_blocks;
 
+/* A bias so low is meant to hide its key, which only -infinity does in every row. */
+enum { ATTN_BIAS_AS_MASK = -10000 };
+
 enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 64 };
 
 /* The masks as a caller gives them. A NULL tensor is a mask that is not there; zero-initialised there is none. */
@@ -101,6 +104,8 @@ typedef struct {
     ptrdiff_t attend_stride[4]; /* b, h, i, j */
     const void *bias;
     ptrdiff_t bias_stride[4];
+    size_t bias_as_mask;                                          /* finite numbers of bias up to ATTN_BIAS_AS_MASK */
+    double bias_lowest;                                           /* the lowest finite one */
     const int64_t *documents_query, *documents_key;               /* NULL: none */
     ptrdiff_t documents_query_stride[2], documents_key_stride[2]; /* b, position */
     bool documents_are_sorted;                                    /* the keys': then those of one document are a run */

@@ -17,6 +17,25 @@ typedef struct {
     size_t b, h, i;
 } attn_row;
 
+typedef struct {
+    const char *field; /* "/inputs/key" */
+    size_t count;
+} attn_field_count;
+
+enum { ATTN_FINDINGS_FIELDS = 24 };
+
+/* What attn_diagnose (diagnose.h) finds; all zero before. A row is one query of one head. */
+typedef struct {
+    size_t heads;                  /* of the two lists; 0: neither the weights nor the entropy were asked for */
+    const double *entropy;         /* nats: the mean over batch and rows with keys, a head at a time */
+    const double *first_key_share; /* the weight of key 0, likewise; NULL: the weights were not asked for */
+    bool has_rows;                 /* whether the next two were counted, which takes the weights too */
+    size_t rows_on_one_key;        /* several weights above 0, the largest over 0.99 */
+    size_t rows_underflowing;      /* some key that the mask allows has weight 0 */
+    attn_field_count not_finite[ATTN_FINDINGS_FIELDS]; /* the output, then what came in; empty with a finite output */
+    size_t not_finite_fields;
+} attn_findings;
+
 /*
  * What a run gives back. Tensors live in the arena of the run; several may be views of the same memory, and some are
  * not contiguous. masked is -infinity wherever the mask hides the key. scores and scaled are from before the mask: they
@@ -28,7 +47,10 @@ typedef struct {
     size_t rows_without_keys;          /* how many */
     const attn_row *empty_rows;        /* the first of them, in order */
     size_t empty_rows_listed;          /* at most ATTN_EMPTY_ROWS_LISTED */
-    double max_abs_score; /* largest finite |score| that the mask let through, after scale and softcap, before bias */
+    size_t capped_scores,
+        saturated_scores;   /* with softcap c: those that the mask let through, and of them |s| >= 3 c */
+    attn_findings findings; /* of attn_diagnose */
+    double max_abs_score;   /* largest finite |score| that the mask let through, after scale and softcap, before bias */
 } attn_result;
 
 enum { ATTN_EMPTY_ROWS_LISTED = 4096 };

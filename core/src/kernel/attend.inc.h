@@ -228,6 +228,8 @@ static void FN(attend)(const struct attn_heads_job *job, size_t t, void *scratch
     else if (!FN(is_cancelled)(job))
         FN(attend_rows)(&task, 0, task.first_key, task.end_key, &max_abs);
     job->task_max_abs[t] = (double)max_abs;
+    job->task_capped[t] = task.capped;
+    job->task_saturated[t] = task.saturated;
 }
 
 /* Adds what another split of the same row has come to: both are brought to the larger maximum. */

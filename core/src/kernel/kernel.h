@@ -63,6 +63,7 @@ struct attn_heads_job {
     void *lse, *lse_keys, *entropy, *sink; /* (batch, heads, q_len); NULL: not wanted */
     uint8_t *row_is_empty;                 /* (batch, heads, q_len), written */
     double *task_max_abs; /* one per task, written: the largest finite |scaled score| that the mask let through */
+    size_t *task_capped, *task_saturated; /* with a softcap: scores that the mask let through, and of them |s| >= 3 c */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* tasks of a head */
     /* Few queries: a task is all query rows and SPLIT_KEYS keys, and what it found waits in partials for the merge. */

@@ -302,6 +302,22 @@ static void FN(drop_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
         x[c] = task->keep[c - tile->from] ? x[c] * gain : 0;
 }
 
+/* How many scores the mask lets through, and how many of them the softcap c holds: c tanh 3 <= |x|, which is 3 c <= |s|. */
+static void FN(count_capped)(task_t *task, const REAL *x, size_t n)
+{
+    const vec infinity = FN(splat)((REAL)INFINITY), limit = FN(splat)((REAL)(task->job->softcap * 0.99505475368673045));
+    ivec capped = {0}, saturated = {0};
+    for (size_t c = 0; c < n; c += LANES) {
+        const vec size = FN(absolute)(FN(load)(x + c));
+        capped -= size < infinity;
+        saturated -= (size < infinity) & (size >= limit);
+    }
+    for (size_t lane = 0; lane < LANES; lane++) {
+        task->capped += (size_t)capped[lane];
+        task->saturated += (size_t)saturated[lane];
+    }
+}
+
 /* Whether the row sees every column of the tile, and its scores are as score_tile left them. */
 static bool FN(is_plain_row)(const task_t *task, const tile_t *tile, size_t r)
 {
@@ -326,6 +342,8 @@ static REAL FN(mask_and_measure)(task_t *task, const tile_t *tile, size_t r, REA
         return FN(largest)(x + tile->from, n, max_abs);
     }
     FN(mask_row)(task, tile, r, x);
+    if (task->job->softcap > 0)
+        FN(count_capped)(task, x + tile->from, n);
     const struct attn_distance_bias *distance = &task->job->distance_bias;
     if (distance->data != NULL) {
         const size_t i = task->first_row + tile->row0 + r;

@@ -22,6 +22,7 @@ typedef struct {
     REAL *o, *m, *l, *entropy_sum;
     REAL *block_max; /* (row, key block): the maximum that p of the block was taken against; NULL: no weights kept */
     uint8_t *row_sees_key;
+    size_t capped, saturated; /* scores with a softcap, for the diagnostics */
     /* the pack: keys pack_first … pack_first + pack_keys */
     size_t pack_first;
     REAL *k_pack, *v_pack;

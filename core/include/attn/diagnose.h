@@ -1,0 +1,22 @@
+/*
+ * diagnose.h: what somebody who debugs a model asks of a result: where attention went, and what went wrong with it.
+ *
+ * Read from what a run has computed anyway: maps and lines that were asked for, and the output. Nothing is computed
+ * anew, and no number of the result changes.
+ */
+#ifndef ATTN_DIAGNOSE_H
+#define ATTN_DIAGNOSE_H
+
+#include "attn/multihead.h"
+
+/*
+ * Fills in result->findings; result is what attn_plan_run gave for plan and request. O(the map "attention" or the line
+ * "entropy") where one was asked for with all its keys, spread over the runtime, and O(output); the inputs are read
+ * only when the output is not finite. Memory comes from arena: 40 bytes a head and batch item. ATTN_OK, or
+ * ATTN_ERR_NO_MEMORY with findings empty.
+ */
+ATTN_MUST_CHECK attn_status attn_diagnose(const attn_plan *plan, const attn_request *request,
+                                          const attn_runtime *runtime, attn_arena *arena, attn_result *result,
+                                          attn_error *err);
+
+#endif

@@ -1,0 +1,321 @@
+/* diagnose.c: what somebody who debugs a model asks of a result. */
+#include "attn/diagnose.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    BLOCK = 256,
+    WIDTH = 8
+}; /* numbers looked at together: WIDTH sums run side by side, for the compiler's vectors */
+
+static const double ONE_KEY = 0.99; /* a row whose largest weight is over it looks at one key */
+
+/* What the rows of one head of one batch item add up to. */
+struct sums {
+    double entropy, first;
+    size_t rows, on_one_key, underflowing;
+};
+
+struct run {
+    const attn_plan *plan;
+    const attn_request *request;
+    const attn_result *result;
+    struct sums *sums; /* (batch, kept heads) */
+};
+
+/* ---- numbers ---- */
+
+/* ln x of a normal number: x = 2^e m with m in [sqrt(1/2), sqrt 2), ln m = 2 artanh s, s = (m - 1) / (m + 1). */
+static float fast_log(float x)
+{
+    const uint32_t half_root = 0x3f3504f3u; /* sqrt(1/2) */
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits -= half_root;
+    const int32_t e = (int32_t)bits >> 23;
+    bits = (bits & 0x7fffffu) + half_root;
+    float m;
+    memcpy(&m, &bits, sizeof m);
+    const float s = (m - 1) / (m + 1), z = s * s;
+    return (float)e * 0.693147181f + 2 * s * (1 + z * (1.0f / 3 + z * (0.2f + z * (1.0f / 7 + z * (1.0f / 9)))));
+}
+
+struct row {
+    float sum, moment, largest; /* of p, p ln p */
+    size_t zeros;
+};
+
+/* p ln p is 0 at p = 0: the logarithm there is some finite number. */
+static void add_block(const float *p, size_t n, struct row *row)
+{
+    float sum[WIDTH] = {0}, moment[WIDTH] = {0}, largest[WIDTH] = {0};
+    for (size_t at = 0; at < n; at += WIDTH)
+        for (size_t w = 0; w < WIDTH; w++) {
+            const float x = p[at + w];
+            sum[w] += x;
+            moment[w] += x * fast_log(x);
+            largest[w] = x > largest[w] ? x : largest[w];
+        }
+    for (size_t w = 0; w < WIDTH; w++) {
+        row->sum += sum[w];
+        row->moment += moment[w];
+        row->largest = largest[w] > row->largest ? largest[w] : row->largest;
+    }
+}
+
+/* A weight may be 0 as a float and not as the double that it is: zeros are counted before. */
+static size_t load_block(const attn_tensor *map, size_t first, size_t n, float *block)
+{
+    size_t zeros = 0;
+    if (map->dtype == ATTN_F32) {
+        const float *p = (const float *)map->data + first;
+        for (size_t j = 0; j < n; j++) {
+            block[j] = p[j];
+            zeros += p[j] == 0;
+        }
+    } else {
+        const double *p = (const double *)map->data + first;
+        for (size_t j = 0; j < n; j++) {
+            block[j] = (float)p[j];
+            zeros += p[j] == 0;
+        }
+    }
+    return zeros;
+}
+
+static struct row read_row(const attn_tensor *map, size_t first, size_t count)
+{
+    struct row row = {0};
+    float block[BLOCK];
+    for (size_t from = 0; from < count; from += BLOCK) {
+        const size_t n = count - from < BLOCK ? count - from : BLOCK, padded = (n + WIDTH - 1) / WIDTH * WIDTH;
+        row.zeros += load_block(map, first + from, n, block);
+        for (size_t j = n; j < padded; j++)
+            block[j] = 0;
+        add_block(block, padded, &row);
+    }
+    return row;
+}
+
+/* ---- rows of the weights ---- */
+
+static size_t kept(const attn_selection *selection, size_t slot)
+{
+    return selection->count > 0 ? selection->items[slot] : slot;
+}
+
+static size_t allowed_keys(const attn_plan *plan, size_t b, size_t h, size_t i)
+{
+    const attn_mask *mask = &plan->mask;
+    const attn_span span = attn_mask_span(mask, b, i);
+    if (!attn_mask_has_lookup(mask))
+        return span.to - span.from;
+    uint8_t allow[BLOCK];
+    size_t count = 0;
+    for (size_t from = span.from; from < span.to; from += BLOCK) {
+        const size_t to = span.to - from < BLOCK ? span.to : from + BLOCK;
+        (void)attn_mask_row(mask, plan->compute, b, h, i, span, from, to, allow);
+        for (size_t j = 0; j < to - from; j++)
+            count += allow[j] != 0;
+    }
+    return count;
+}
+
+/* A sink takes what the keys leave, and has its part in the entropy. */
+static double entropy_of(const struct row *row, bool has_sink)
+{
+    const double sink = has_sink ? 1 - (double)row->sum : 0;
+    return -(double)row->moment - (sink > 0 ? sink * log(sink) : 0);
+}
+
+static void add_row(const struct run *run, size_t b, size_t h, size_t i, size_t first, struct sums *sums)
+{
+    const attn_tensor *map = &run->result->step[ATTN_STEP_ATTENTION];
+    const size_t kv_len = run->plan->dims.kv_len;
+    const struct row row = read_row(map, first, kv_len);
+    if (!(row.sum > 0 && isfinite(row.sum))) /* no key, or not a number */
+        return;
+    const struct row start = read_row(map, first, 1);
+    sums->rows++;
+    sums->first += (double)start.sum;
+    sums->entropy += entropy_of(&row, run->request->options.sinks != NULL);
+    sums->on_one_key += (double)row.largest > ONE_KEY && row.zeros < kv_len - 1;
+    sums->underflowing += row.zeros > 0 && kv_len - row.zeros < allowed_keys(run->plan, b, h, i);
+}
+
+static void map_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_options *options = &run->request->options;
+    const size_t heads = run->plan->selected_heads, queries = run->plan->selected_queries;
+    const size_t b = index / heads, h = kept(&options->heads, index % heads);
+    for (size_t slot = 0; slot < queries; slot++)
+        add_row(run, b, h, kept(&options->queries, slot), (index * queries + slot) * run->plan->dims.kv_len,
+                &run->sums[index]);
+}
+
+/* Rows without keys have entropy 0 and are not among the rows; the caller has made sure that all of them are listed. */
+static void add_entropies(const struct run *run)
+{
+    const attn_tensor *entropy = &run->result->step[ATTN_STEP_ENTROPY];
+    const attn_dims *d = &run->plan->dims;
+    for (size_t at = 0; at < d->batch * d->heads * d->q_len; at++) {
+        struct sums *sums = &run->sums[at / d->q_len];
+        const double x = entropy->dtype == ATTN_F32 ? (double)((const float *)entropy->data)[at]
+                                                    : ((const double *)entropy->data)[at];
+        sums->entropy += isfinite(x) ? x : 0;
+        sums->rows += isfinite(x) ? 1 : 0;
+    }
+    for (size_t n = 0; n < run->result->empty_rows_listed; n++)
+        run->sums[run->result->empty_rows[n].b * d->heads + run->result->empty_rows[n].h].rows--;
+}
+
+/* Means over the batch and the rows, head by head. */
+static attn_status add_up(const struct run *run, size_t heads, bool has_map, attn_arena *arena, attn_findings *findings)
+{
+    double *entropy = attn_arena_take(arena, heads, sizeof *entropy),
+           *first = attn_arena_take(arena, heads, sizeof *first);
+    if (entropy == NULL || first == NULL)
+        return ATTN_ERR_NO_MEMORY;
+    for (size_t h = 0; h < heads; h++) {
+        struct sums all = {0};
+        for (size_t b = 0; b < run->plan->dims.batch; b++) {
+            const struct sums *one = &run->sums[b * heads + h];
+            all.entropy += one->entropy;
+            all.first += one->first;
+            all.rows += one->rows;
+            findings->rows_on_one_key += one->on_one_key;
+            findings->rows_underflowing += one->underflowing;
+        }
+        entropy[h] = all.rows == 0 ? 0 : all.entropy / (double)all.rows;
+        first[h] = all.rows == 0 ? 0 : all.first / (double)all.rows;
+    }
+    findings->heads = heads;
+    findings->entropy = entropy;
+    findings->first_key_share = has_map ? first : NULL;
+    findings->has_rows = has_map;
+    return ATTN_OK;
+}
+
+static bool wants(const attn_plan *plan, attn_step step)
+{
+    return (plan->want >> step & 1) != 0;
+}
+
+/* The weights of feature maps are no distribution. */
+static attn_status find_rows(struct run *run, const attn_runtime *runtime, attn_arena *arena, attn_findings *findings)
+{
+    const attn_plan *plan = run->plan;
+    const bool has_map = wants(plan, ATTN_STEP_ATTENTION) && run->request->options.keys.count == 0;
+    const bool has_entropy =
+        wants(plan, ATTN_STEP_ENTROPY) && run->result->empty_rows_listed == run->result->rows_without_keys;
+    if (run->request->options.mechanism.type != ATTN_SOFTMAX || (!has_map && !has_entropy))
+        return ATTN_OK;
+    assert(!has_map || attn_tensor_is_contiguous(&run->result->step[ATTN_STEP_ATTENTION]));
+    assert(has_map || attn_tensor_is_contiguous(&run->result->step[ATTN_STEP_ENTROPY]));
+    const size_t heads = has_map ? plan->selected_heads : plan->dims.heads, tasks = plan->dims.batch * heads;
+    run->sums = attn_arena_take_zeroed(arena, tasks, sizeof *run->sums);
+    if (run->sums == NULL)
+        return ATTN_ERR_NO_MEMORY;
+    if (has_map)
+        runtime->run(runtime->context, tasks, map_task, run);
+    else
+        add_entropies(run);
+    return add_up(run, heads, has_map, arena, findings);
+}
+
+/* ---- numbers that are not finite ---- */
+
+/* x - x is 0 for a finite number and NaN for any other. */
+static size_t not_finite_of_run(const attn_tensor *tensor, ptrdiff_t at, size_t count, ptrdiff_t stride)
+{
+    size_t found = 0;
+    if (tensor->dtype == ATTN_F32) {
+        const float *x = (const float *)tensor->data + at;
+        for (size_t n = 0; n < count; n++)
+            found += !(x[(ptrdiff_t)n * stride] - x[(ptrdiff_t)n * stride] == 0);
+    } else {
+        const double *x = (const double *)tensor->data + at;
+        for (size_t n = 0; n < count; n++)
+            found += !(x[(ptrdiff_t)n * stride] - x[(ptrdiff_t)n * stride] == 0);
+    }
+    return found;
+}
+
+static size_t not_finite(const attn_tensor *tensor)
+{
+    const size_t count = attn_tensor_count(tensor);
+    if (count == 0)
+        return 0;
+    if (attn_tensor_is_contiguous(tensor))
+        return not_finite_of_run(tensor, 0, count, 1);
+    const int last = tensor->rank - 1;
+    size_t found = 0;
+    for (size_t row = 0; row < count / tensor->shape[last]; row++) {
+        ptrdiff_t at = 0;
+        size_t rest = row;
+        for (int axis = last - 1; axis >= 0; axis--) {
+            at += (ptrdiff_t)(rest % tensor->shape[axis]) * tensor->stride[axis];
+            rest /= tensor->shape[axis];
+        }
+        found += not_finite_of_run(tensor, at, tensor->shape[last], tensor->stride[last]);
+    }
+    return found;
+}
+
+static void name_not_finite(const char *field, const attn_tensor *tensor, attn_findings *findings)
+{
+    const size_t found = tensor == NULL ? 0 : not_finite(tensor);
+    if (found == 0)
+        return;
+    assert(findings->not_finite_fields < ATTN_FINDINGS_FIELDS);
+    findings->not_finite[findings->not_finite_fields++] = (attn_field_count){.field = field, .count = found};
+}
+
+static void find_not_finite(const struct run *run, attn_findings *findings)
+{
+    const attn_inputs *inputs = &run->request->inputs;
+    const attn_weights *weights = &run->request->weights;
+    if (!wants(run->plan, ATTN_STEP_OUTPUT))
+        return;
+    name_not_finite("/outputs/output", &run->result->step[ATTN_STEP_OUTPUT], findings);
+    if (findings->not_finite_fields == 0)
+        return;
+    name_not_finite("/inputs/query", inputs->query, findings);
+    name_not_finite("/inputs/key", inputs->key, findings);
+    name_not_finite("/inputs/value", inputs->value, findings);
+    name_not_finite("/inputs/past_key", inputs->past_key, findings);
+    name_not_finite("/inputs/past_value", inputs->past_value, findings);
+    const attn_linear *const linears[] = {&weights->query, &weights->key,        &weights->value,
+                                          &weights->qkv,   &weights->gate,       &weights->output,
+                                          &weights->norm,  &weights->query_norm, &weights->key_norm};
+    static const char *const fields[][2] = {{"/weights/query/weight", "/weights/query/bias"},
+                                            {"/weights/key/weight", "/weights/key/bias"},
+                                            {"/weights/value/weight", "/weights/value/bias"},
+                                            {"/weights/qkv/weight", "/weights/qkv/bias"},
+                                            {"/weights/gate/weight", "/weights/gate/bias"},
+                                            {"/weights/output/weight", "/weights/output/bias"},
+                                            {"/weights/norm/weight", "/weights/norm/bias"},
+                                            {"/weights/query_norm/weight", "/weights/query_norm/bias"},
+                                            {"/weights/key_norm/weight", "/weights/key_norm/bias"}};
+    for (size_t n = 0; n < sizeof linears / sizeof linears[0]; n++) {
+        name_not_finite(fields[n][0], linears[n]->weight, findings);
+        name_not_finite(fields[n][1], linears[n]->bias, findings);
+    }
+}
+
+attn_status attn_diagnose(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                          attn_arena *arena, attn_result *result, attn_error *err)
+{
+    struct run run = {.plan = plan, .request = request, .result = result};
+    attn_findings findings = {0};
+    const attn_status status = find_rows(&run, runtime, arena, &findings);
+    if (status != ATTN_OK)
+        return attn_fail(err, status, NULL, "not enough memory for the diagnostics");
+    find_not_finite(&run, &findings);
+    result->findings = findings;
+    return ATTN_OK;
+}

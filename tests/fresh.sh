@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# fresh.sh SUITE: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap. Takes minutes.
+#
+#   as root                     make run, make test, the curl lines of the README
+#   a plain user with sudo,     the same; a second make run installs and builds nothing; the tarball of `make dist` builds
+#   a path with spaces          and passes its tests without a network
+#
+# Needs root and mmdebstrap (installed when it can be); else it exits with 77 and says why. A machine lives on a tmpfs in
+# namespaces of its own and is gone when the script ends. ATTN_CACHE keeps the bare bases between runs (build/fresh);
+# ATTN_PATIENCE=3600 is how many seconds a machine may take.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+folder='/home/dev/a path with spaces/attnd'
+
+# --- outside -------------------------------------------------------------------------------------------------------
+skip() { echo "skipped: $1"; exit 77; }
+
+make_base() { # make_base SUITE TARBALL: no compiler, no Python, no curl, no git: make and sudo alone are given
+    local suite=$1 sources=/etc/apt/sources.list.d/debian.sources mirror security lines=() hook=()
+    mirror=$(awk '/^URIs:/{print $2; exit}' $sources 2>/dev/null)
+    security=$(awk '/^URIs:/{uri = $2} /^Suites:.*-security/{print uri; exit}' $sources 2>/dev/null)
+    [ -z "$mirror" ] || lines=("deb $mirror $suite main" "deb $mirror $suite-updates main")
+    [ -z "$security" ] || lines+=("deb $security $suite-security main")
+    # Debian 12's usrmerge brings Perl, which its minimal images have not.
+    [ "$suite" != bookworm ] || hook=(--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr
+        --setup-hook='mkdir -p "$1/etc/apt/preferences.d"
+            printf "Package: usrmerge\nPin: version *\nPin-Priority: -1\n" > "$1/etc/apt/preferences.d/no-usrmerge"'
+        --customize-hook='rm "$1/etc/apt/preferences.d/no-usrmerge"')
+    mmdebstrap --quiet --variant=minbase --format=tar --include=ca-certificates,make,sudo "${hook[@]}" \
+        --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Check-Date "false"' \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+        "$suite" "$2.part" "${lines[@]}" && mv "$2.part" "$2"
+}
+
+sources() {
+    if git rev-parse --git-dir >/dev/null 2>&1; then
+        git ls-files -z -co --exclude-standard | while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done
+    else find . -path ./build -prune -o -type f -print0; fi | tar -c --null --no-recursion -T -
+}
+
+# machine USER FOLDER: a new machine, with the sources there, that runs this script once more. We are process 1.
+machine() {
+    local user=$1 place=$2 root=/mnt base
+    exec {base}<"$ATTN_BASE"
+    # Read before the folder of the machine covers what may lie below it.
+    exec {tree}< <(sources) {tarball}<"$ATTN_TARBALL"
+    mount -t tmpfs -o size=8g,mode=755 fresh $root || return 1
+    tar -C $root -x --numeric-owner <&"$base" || return 1
+    mkdir -p "$root$place" && tar -C "$root$place" -x --no-same-owner <&"$tree" || return 1
+    cat <&"$tarball" > $root/opt/attnd.tar.gz
+    mount -t proc proc $root/proc && mount -t sysfs -o ro sysfs $root/sys && mount --rbind /dev $root/dev || return 1
+    mount -t tmpfs -o mode=1777 shm $root/dev/shm
+    cat /etc/resolv.conf > $root/etc/resolv.conf
+    printf '127.0.0.1 localhost fresh\n' > $root/etc/hosts
+    hostname fresh
+    printf '#!/bin/sh\nexit 101\n' > $root/usr/sbin/policy-rc.d
+    chmod 755 $root/usr/sbin/policy-rc.d
+    if [ "$user" != root ]; then
+        chroot $root useradd -m -s /bin/bash "$user" && chroot $root chown -R "$user:" "/home/$user" || return 1
+        echo "$user ALL=(ALL) NOPASSWD: ALL" > $root/etc/sudoers.d/$user
+    fi
+    timeout -k 5 "${ATTN_PATIENCE:-3600}" chroot $root setpriv --reuid="$user" --regid="$user" --init-groups env -i \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$(chroot $root sh -c "echo ~$user")" \
+        LANG=C.UTF-8 TERM=dumb bash "$place/tests/fresh.sh" --commands </dev/null
+}
+
+# --- inside --------------------------------------------------------------------------------------------------------
+failed=0
+say() { printf '   %-6s %s (%d s)\n' "$1" "$2" $((SECONDS - began)); }
+check() { # check CLAIM COMMAND…
+    local claim=$1
+    began=$SECONDS
+    shift
+    if "$@" >/tmp/log 2>&1; then say ok "$claim"; else
+        say FAIL "$claim"
+        tail -n 25 /tmp/log
+        failed=$((failed + 1))
+    fi
+}
+
+# serve COMMAND…: `make run` on a free port, COMMAND with its address, SIGTERM; both must end well.
+serve() {
+    local run status=0 address=
+    ATTND_LISTEN=127.0.0.1:0 setsid make run >/tmp/run 2>&1 &
+    run=$!
+    for _ in $(seq 3000); do
+        address=$(grep -oE '127\.0\.0\.1:[1-9][0-9]*' /tmp/run | head -n 1)
+        [ -z "$address" ] || break
+        kill -0 $run 2>/dev/null || break
+        sleep 0.1
+    done
+    if [ -n "$address" ]; then "$@" "$address" || status=1; else status=1; fi
+    # The whole group: make passes no signal on.
+    kill -TERM -- -$run 2>/dev/null
+    wait $run
+    cat /tmp/run
+    return $status
+}
+# No curl and no Python is there yet.
+answers() {
+    exec 3<>"/dev/tcp/${1%:*}/${1#*:}" && printf 'GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n' >&3 &&
+        head -n 1 <&3 | grep -q ' 200 '
+}
+curl_lines() { python3 tests/readme/run.py --url "http://$1" README.md; }
+installs_and_builds_nothing() {
+    touch /tmp/before
+    serve answers && ! grep -q installing /tmp/run && [ -z "$(find build -newer /tmp/before -type f)" ]
+}
+tarball_offline() {
+    mkdir -p /tmp/dist && tar -C /tmp/dist -xzf /opt/attnd.tar.gz && cd /tmp/dist/attnd-* || return 1
+    sudo unshare --net sh -c 'ip link set lo up 2>/dev/null || python3 -c "
+import fcntl, socket, struct
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh14x\", b\"lo\", 0x41))"
+exec setpriv --reuid='"$(id -u)"' --clear-groups make -j"$(nproc)" test'
+}
+
+commands() {
+    echo "$(. /etc/os-release; echo "$PRETTY_NAME"), $(id -un), $PWD"
+    check "make run" serve answers
+    check "make test" make -j"$(nproc)" test
+    check "the curl lines of the README" serve curl_lines
+    check "a second make run installs and builds nothing" installs_and_builds_nothing
+    [ "$(id -u)" = 0 ] || check "the tarball builds and passes its tests without a network" tarball_offline
+    [ "$failed" = 0 ]
+}
+
+case ${1:-} in
+--commands) commands; exit ;;
+--machine) machine "$2" "$3"; exit ;;
+bookworm | trixie) ;;
+*) echo "usage: fresh.sh bookworm|trixie" >&2; exit 2 ;;
+esac
+
+[ "$(id -u)" = 0 ] || skip "needs root"
+scripts/install_packages.sh mmdebstrap >/dev/null 2>&1 || skip "no mmdebstrap, and it cannot be installed"
+unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces"
+cache=${ATTN_CACHE:-build/fresh}
+mkdir -p "$cache"
+ATTN_BASE=$cache/$1.tar
+[ -f "$ATTN_BASE" ] || make_base "$1" "$ATTN_BASE" || skip "no bare Debian $1 from this machine's mirror"
+ATTN_TARBALL=$(make --no-print-directory -s dist) || exit 1
+export ATTN_BASE ATTN_TARBALL
+status=0
+for way in "root /src" "dev $folder"; do
+    unshare --mount --propagation private --pid --fork --kill-child --uts --ipc "$0" --machine "${way%% *}" "${way#* }" || status=1
+done
+exit $status
