@@ -91,7 +91,7 @@ export class LayersView {
   }
 
   #layOut(context) {
-    context.font = "12px system-ui, sans-serif";
+    context.font = "600 12px system-ui, sans-serif";
     const names = this.layers.map(({ name }) => context.measureText(name).width);
     this.left = Math.min(NAME_MAX, Math.ceil(Math.max(...names, 0))) + 12;
     const room = (this.element.clientWidth - this.left) / this.#heads - GAP;

@@ -84,7 +84,7 @@ function dropoutFields(app) {
 function optionFields(app) {
   const { t } = app;
   const heads = number(app, OPTION("num_heads"), { min: 1, step: 1 });
-  const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, step: 1 });
+  const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, step: 1, placeholder: t("kvHeads.same") });
   const scale = number(app, OPTION("scale"), { placeholder: "1/√d_k", step: 0.05 });
   const softcap = number(app, OPTION("softcap"), { min: 0, placeholder: t("off"), step: 1 });
   const window = number(app, ["masks", "sliding_window"], { min: 1, step: 1, placeholder: t("off") });

@@ -186,8 +186,8 @@ const MAKERS = {
   large: [BARE, large],
 };
 
-/** Where a weight is small because there are many. */
-const VIEWS = { twelve: { range: "max" }, large: { range: "log" } };
+/** What shows the point: the shorter sentence; small weights where there are many. */
+const VIEWS = { padding: { batch: 1 }, twelve: { range: "max" }, large: { range: "log" } };
 
 export const PRESETS = Object.keys(MAKERS);
 

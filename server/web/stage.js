@@ -118,7 +118,7 @@ export function createStage(app) {
       isWeight,
       extent,
       scale: scaleOf(app.look(), extent, isWeight),
-      hasTotals: one.isWeight,
+      hasTotals: one.isWeight && isWeight,
       title: parts.filter(Boolean).join(" · "),
       key: [one.id, view.compare, answer].join(),
       answer,
@@ -189,6 +189,7 @@ export function createStage(app) {
     links.element.hidden = tab !== "links";
     table.hidden = tab !== "table";
     tabs.update(tab, isOpen);
+    compare.element.hidden = tab === "layers";
     compare.update(state);
     legend.element.hidden = tab === "links";
     legend.update(sheet);

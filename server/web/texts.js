@@ -83,6 +83,7 @@ export const TEXTS = {
   heads: ["Heads", "Başlıklar", "Головы"],
   head: ["head", "başlık", "голова"],
   kvHeads: ["K, V heads", "K, V başlıkları", "Головы K, V"],
+  "kvHeads.same": ["as many", "aynı sayıda", "столько же"],
   batch: ["batch", "yığın", "пакет"],
   scale: ["Scale", "Ölçek", "Масштаб"],
   window: ["Window", "Pencere", "Окно"],
@@ -124,9 +125,9 @@ export const TEXTS = {
   "tab.links": ["Links", "Bağlar", "Связи"],
   "tab.layers": ["Layers", "Katmanlar", "Слои"],
   "layers.note": [
-    "The same request to every layer of the same widths, each head with a scale of its own. Click or Enter opens one.",
-    "Aynı genişlikteki her katmana aynı istek; her başlığın ölçeği kendine göre. Tıklama ya da Enter açar.",
-    "Один запрос ко всем слоям той же ширины; у каждой головы своя шкала. Щелчок или Enter открывает.",
+    "The same request to every layer of the same widths. Click or Enter opens one.",
+    "Aynı genişlikteki her katmana aynı istek. Tıklama ya da Enter açar.",
+    "Один запрос ко всем слоям той же ширины. Щелчок или Enter открывает.",
   ],
   "tab.table": ["Table", "Tablo", "Таблица"],
   "table.window": [
@@ -166,8 +167,8 @@ export const TEXTS = {
   "compare.difference": ["B − A", "B − A", "B − A"],
   queries: ["Queries", "Sorgular", "Запросы"],
   "links.mode": ["Which links", "Hangi bağlar", "Какие связи"],
-  "links.top": ["Strongest of a token", "En güçlü bağlar", "Самые сильные"],
-  "links.threshold": ["From a weight on", "Ağırlık eşiği", "От порога"],
+  "links.top": ["Strongest of each token", "En güçlü bağlar", "Самые сильные"],
+  "links.threshold": ["All from a weight on", "Ağırlık eşiği", "От порога"],
 
   cell: ["The number", "Sayı", "Число"],
   edit: ["Change it", "Değiştir", "Изменить"],
