@@ -77,6 +77,34 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
     snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
 }
 
+/* Refusals of our own come first, then those of services, by status. */
+enum { PROBLEMS = sizeof problems / sizeof problems[0], REASONS = PROBLEMS + ATTN_ERR_CANCELLED + 1 };
+
+static const char *const reasons[REASONS] = {
+#define REPLY_REASON(code, status, type, title) [code] = type,
+    REPLY_PROBLEM_LIST(REPLY_REASON)
+#undef REPLY_REASON
+        [PROBLEMS + ATTN_ERR_SYNTAX] = "syntax",
+    [PROBLEMS + ATTN_ERR_FIELD] = "field",
+    [PROBLEMS + ATTN_ERR_SHAPE] = "shape",
+    [PROBLEMS + ATTN_ERR_VALUE] = "value",
+    [PROBLEMS + ATTN_ERR_TOO_LARGE] = "too-large",
+    [PROBLEMS + ATTN_ERR_NO_MEMORY] = "no-memory",
+    [PROBLEMS + ATTN_ERR_CANCELLED] = "cancelled",
+};
+
+const char *const *reply_reasons(size_t *count)
+{
+    _Static_assert((int)REASONS <= (int)METRICS_REASONS_MAX, "every reason has its counter");
+    *count = REASONS;
+    return reasons;
+}
+
+static void count_refusal(struct request *request, size_t reason)
+{
+    metrics_add(&request->server->setup.metrics->rejected[reason], 1);
+}
+
 static void reply_error(struct request *request, struct outcome outcome, const attn_error *error)
 {
     const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
@@ -94,6 +122,7 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
     vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
     reply_error(request, problems[problem], &error);
+    count_refusal(request, problem);
     if (problem == PROBLEM_METHOD)
         route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
 }
@@ -107,6 +136,7 @@ void reply_failure(struct request *request, const attn_error *error, enum call_r
     };
     reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
                 error);
+    count_refusal(request, refusal == CALL_FAILED ? PROBLEMS + (size_t)error->status : (size_t)problem_of[refusal]);
 }
 
 void reply_conclude(struct request *request, const struct call *call)
@@ -253,8 +283,12 @@ static void add_vary(struct MHD_Response *response, bool is_negotiated, bool by_
 static void add_fields(struct MHD_Response *response, const struct request *request)
 {
     const struct reply *reply = &request->reply;
-    char number[24];
+    char number[24], trace[TRACE_PARENT_TEXT];
     add_field(response, "X-Request-Id", request->id);
+    if (request->trace.id[0] != '\0')
+        add_field(response, "traceparent", trace_write(&request->trace, trace));
+    if (reply->challenge != NULL)
+        add_field(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, reply->challenge);
     if (reply->content_type != NULL)
         add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
@@ -296,8 +330,9 @@ enum MHD_Result reply_queue(struct request *request)
     return result;
 }
 
-enum MHD_Result reply_without_memory(struct MHD_Connection *connection)
+enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics)
 {
+    metrics_add(&metrics->rejected[PROBLEMS + ATTN_ERR_NO_MEMORY], 1);
     struct MHD_Response *response = response_of_text(text_span_of(no_memory_text));
     if (response == NULL)
         return MHD_NO;

@@ -63,6 +63,8 @@ struct call {
     double queue_ms;              /* that it has waited for its thread */
     struct call_times times;      /* written */
     enum call_refusal refusal;    /* written, with a failure */
+    double timeout_ms;            /* written: not 0 when the body sets a deadline, from its end to the answer */
+    double flops;                 /* written: what the plan takes */
     size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
     enum call_outcome outcome;    /* written */
     char etag[CALL_ETAG_TEXT];    /* written: with its quotes; "": none */
