@@ -6,6 +6,7 @@
 
 #include "codec/coding.h"
 
+#include <endian.h>
 #include <limits.h>
 #include <string.h>
 #include <zlib.h>
@@ -142,6 +143,20 @@ static attn_status expand_gzip(const char *body, size_t body_bytes, struct growi
     return status;
 }
 
+/*
+ * Whether a frame as RFC 8878 has it starts here, a skippable one included. The library reads the formats before zstd
+ * 0.8 too, with memory of its own that neither the arena nor the largest window limits: nobody is to ask for that.
+ */
+static bool is_frame(const char *at, size_t bytes)
+{
+    uint32_t magic;
+    if (bytes < sizeof magic)
+        return false;
+    memcpy(&magic, at, sizeof magic);
+    magic = le32toh(magic);
+    return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
 static attn_status expand_zstd(const char *body, size_t body_bytes, struct growing *text, attn_error *err)
 {
     ZSTD_DCtx *context = ZSTD_createDCtx_advanced(zstd_memory(text->arena));
@@ -149,9 +164,11 @@ static attn_status expand_zstd(const char *body, size_t body_bytes, struct growi
         return fail_memory(err);
     (void)ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
     ZSTD_inBuffer in = {body, body_bytes, 0};
-    size_t wanted = 1; /* 0: a frame is whole */
+    size_t wanted = 0; /* a frame is whole */
     attn_status status = ATTN_OK;
     while (status == ATTN_OK && (wanted != 0 || in.pos < in.size)) {
+        if (wanted == 0 && !is_frame(body + in.pos, in.size - in.pos))
+            return fail_damaged(CODING_ZSTD, err);
         status = make_room(text, err);
         if (status != ATTN_OK)
             break;
