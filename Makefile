@@ -46,6 +46,7 @@ MODE_FLAGS_release := -O3 -g -fstack-protector-strong
 MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 MODE_FLAGS_coverage := -O1 -g --coverage
+MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
@@ -74,11 +75,12 @@ JSON_BENCH_SRC := bench/json_bench.c
 HTTP_BENCH_SRC := bench/http_load.c bench/http_floor.c
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
 LONG_SRC := $(wildcard tests/long/*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC) $(JSON_BENCH_SRC) \
-           $(HTTP_BENCH_SRC)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
+           tests/fuzz/replay.c $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
-           tests/support/*.h bench/*.h))
+           tests/support/*.h tests/fuzz/*.h bench/*.h))
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
@@ -102,9 +104,11 @@ CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
+REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
 QUICK_TESTS := check \
+    replay \
     cases \
     layer-tests \
     protocol \
@@ -268,6 +272,24 @@ KILLS ?= 20
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)
 	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(SECONDS)
+
+# The same targets twice: linked with libFuzzer in MODE=fuzz, with a driver that replays what is kept in every other.
+$(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
+    $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+replay: $(REPLAY_BIN) ## give the fuzz targets all inputs that are kept in tests/fuzz/corpus, and tests/cases
+	$(Q)tests/fuzz/replay.sh $(REPLAY_BIN)
+
+# As many seconds for each target: 10, unless the command line says SECONDS=60.
+fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sanitizers (SECONDS=10 for each of them)
+	+$(Q)$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-programs
+	$(Q)tests/fuzz/run.sh $(if $(filter command,$(firstword $(origin SECONDS))),$(SECONDS),10) \
+	    $(patsubst %.c,build/fuzz/%,$(FUZZ_SRC))
+
+fuzz-programs: $(REPLAY_BIN)
+
+.PHONY: replay fuzz-targets fuzz-programs
 
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
