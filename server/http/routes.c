@@ -117,11 +117,12 @@ static const struct route routes[] = {
     {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
      .is_probe = true, .keeps_to_limits = true, .has_hints = true},
-    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
+    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true,
+     .may_lack_body = true},
     {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true,
-     .right = RIGHT_LAYERS},
+     .may_lack_body = true, .right = RIGHT_LAYERS},
     {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true,
-     .right = RIGHT_LAYERS},
+     .may_lack_body = true, .right = RIGHT_LAYERS},
     {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 

@@ -225,10 +225,10 @@ START_TEST(unknown_paths_are_told_the_nearest_ones)
 {
     check_answer("GET /livezz HTTP/1.1\r\n" HOST "\r\n", 404, "GET /livez");
     check_answer("POST /v1/attentions HTTP/1.1\r\n" HOST JSON "Content-Length: 0\r\n\r\n", 404, "POST /v1/attention");
-    check_answer("GET /%6civez HTTP/1.1\r\n" HOST "\r\n", 404, "no such path");
-    check_answer("GET /livez/ HTTP/1.1\r\n" HOST "\r\n", 404, "no such path");
+    check_answer("GET /%6civez HTTP/1.1\r\n" HOST "\r\n", 404, "not found");
+    check_answer("GET /livez/ HTTP/1.1\r\n" HOST "\r\n", 404, "not found");
     check_answer("GET /%00%0d%0a HTTP/1.1\r\n" HOST "\r\n", 404, "%00%0d%0a");
-    check_answer("GET /v1/attentions HTTP/1.1\r\n" HOST "\r\n", 404, "no such path");
+    check_answer("GET /v1/attentions HTTP/1.1\r\n" HOST "\r\n", 404, "not found");
 }
 END_TEST
 
