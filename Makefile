@@ -21,7 +21,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs strace
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 PKGS_CORE := openblas
@@ -101,9 +101,23 @@ SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-.PHONY: all run test deps check cases protocol openapi examples readme vectors test-page fuzz numbers bench bench-json \
-        bench-http bench-peers headers layers tidy format format-check coverage install install-test dist deb image \
-        image-test fresh clean help FORCE
+QUICK_TESTS := check \
+    cases \
+    layer-tests \
+    protocol \
+    openapi \
+    examples \
+    install-test \
+    readme \
+    vectors
+
+.PHONY: all run test deps clean help FORCE
+.PHONY: $(QUICK_TESTS)
+.PHONY: test-page fuzz numbers coverage
+.PHONY: bench bench-json bench-http bench-peers
+.PHONY: headers layers tidy format format-check
+.PHONY: install dist deb
+.PHONY: image image-test fresh
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -116,7 +130,7 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
 	+$(Q)$(MAKE) --no-print-directory all
-	+$(Q)$(MAKE) --no-print-directory -k check cases protocol openapi examples install-test readme vectors
+	+$(Q)$(MAKE) --no-print-directory -k $(QUICK_TESTS)
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
@@ -213,6 +227,9 @@ cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare th
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
 	$(Q)python3 tests/formats/run.py --attnd $(BUILD)/attnd
 
+layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks and power cuts (KILLS=20)
+	$(Q)python3 tests/layers/run.py --attnd $(BUILD)/attnd --kills $(KILLS)
+
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
 
@@ -234,6 +251,7 @@ vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
 
+KILLS ?= 20
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)
 	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(SECONDS)

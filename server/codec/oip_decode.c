@@ -486,11 +486,19 @@ static void replace(char *text, size_t size, const char *from, const char *to)
 void oip_translate(attn_error *err)
 {
     static const char *const words[][2] = {
-        {"/options/", "/parameters/"},       {"/masks/causal", "/parameters/causal"},
-        {"/masks/attend", "/inputs/ATTEND"}, {"/masks/bias", "/inputs/BIAS"},
-        {"/masks/", "/parameters/"},         {"/inputs/query", "/inputs/QUERY"},
-        {"/inputs/key", "/inputs/KEY"},      {"/inputs/value", "/inputs/VALUE"},
-        {"options.return", "\"outputs\""},   {"the request has no \"inputs\"", "there is no input QUERY"},
+        {"/options/", "/parameters/"},
+        {"/masks/causal", "/parameters/causal"},
+        {"/masks/attend", "/inputs/ATTEND"},
+        {"/masks/bias", "/inputs/BIAS"},
+        {"/masks/", "/parameters/"},
+        {"/inputs/query", "/inputs/QUERY"},
+        {"/inputs/key", "/inputs/KEY"},
+        {"/inputs/value", "/inputs/VALUE"},
+        {"inputs.query", "QUERY"},
+        {"inputs.key", "KEY"},
+        {"inputs.value", "VALUE"},
+        {"options.return", "\"outputs\""},
+        {"the request has no \"inputs\"", "there is no input QUERY"},
     };
     for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++) {
         replace(err->message, sizeof err->message, words[i][0], words[i][1]);

@@ -166,18 +166,19 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
 
 /* ---- the two endpoints ---- */
 
-static attn_status decode_over(const struct call *call, const struct envelope_base *layer, struct envelope *envelope)
+static attn_status decode_over(const struct call *call, const struct kept_layer *layer, struct envelope *envelope)
 {
     struct envelope_base own = {.text = call->body, .length = call->body_bytes};
     attn_status status = ATTN_OK;
     if (call->body_media == MEDIA_SAFETENSORS)
         status = envelope_open_safetensors(call->body, call->body_bytes, call->out->arena, &own, call->err);
-    return status != ATTN_OK ? status
-                             : envelope_decode_over(layer, own.text, own.length, own.attachments, own.count,
-                                                    call->out->arena, envelope, call->err);
+    if (status == ATTN_OK)
+        status = envelope_decode_over(&layer->base, own.text, own.length, own.attachments, own.count, call->out->arena,
+                                      envelope, call->err);
+    return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
 }
 
-static attn_status decode(const struct call *call, envelope_kind kind, const struct envelope_base *layer,
+static attn_status decode(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
                           struct envelope *envelope)
 {
     if (layer != NULL)
@@ -187,7 +188,7 @@ static attn_status decode(const struct call *call, envelope_kind kind, const str
     return envelope_decode(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
 }
 
-static attn_status attend(struct call *call, envelope_kind kind, const struct envelope_base *layer, size_t *batch)
+static attn_status attend(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
 {
     struct attend_work work = {.plan.dims.batch = 0};
     struct rendering rendering;
@@ -219,7 +220,7 @@ attn_status attend_layer(struct call *call)
     return attend(call, ENVELOPE_LAYER, NULL, &(size_t){0});
 }
 
-attn_status attend_kept(struct call *call, const struct envelope_base *layer, size_t *batch)
+attn_status attend_kept(struct call *call, const struct kept_layer *layer, size_t *batch)
 {
     return attend(call, ENVELOPE_LAYER, layer, batch);
 }

@@ -116,7 +116,12 @@ static attn_status write_one(struct call *call, void (*write)(const struct model
 
 attn_status infer_metadata(struct call *call)
 {
-    return write_one(call, model_write_metadata);
+    struct model model;
+    attn_status status = model_find(call, &model);
+    if (status != ATTN_OK)
+        return status;
+    model_write_metadata(&model, layer_keeper_store(call->layers), call->out);
+    return finish(call);
 }
 
 static void write_model_ready(const struct model *model, struct chunks *out)
@@ -246,6 +251,8 @@ static attn_status run(struct call *call, const struct model *model, struct atte
     work->envelope = request.envelope;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = check_shown(&work->envelope, call->err);
+    if (status == ATTN_OK && model->layer != NULL)
+        status = kept_layer_check_inputs(&model->layer->facts, &request.envelope.request.inputs, call->err);
     if (status == ATTN_OK)
         status = attend_plan(call, work);
     if (status == ATTN_OK)

@@ -76,5 +76,7 @@ void layer_bytes_release(struct layer_bytes *bytes);
 
 /* Whether it may name a layer: letters, digits, dot, underscore, hyphen; 1 to LAYER_NAME_MAX, no dot first. */
 bool layer_name_is_valid(const char *name, size_t length);
+/* Whether a file of that name keeps a layer, and then the layer's name. */
+bool layer_file_names_layer(const char *file, char name[LAYER_NAME_MAX + 1]);
 
 #endif

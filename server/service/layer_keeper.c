@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/layer_watch.h"
+
 enum { READ_BYTES_MAX = 8 << 20 }; /* that looking into one file may take: its header and the small things in it */
 
 struct layer_keeper {
@@ -15,6 +17,7 @@ struct layer_keeper {
     const struct log *log;
     struct layer_store *store;
     struct layer_files *files; /* NULL: memory alone */
+    struct layer_watch *watch; /* NULL: none, files are looked at when they are asked for */
     pthread_mutex_t changing;  /* held while names change, on the disk and in the store together */
     int64_t scanned_ns;        /* what changed_ns said at the last scan; guarded by changing */
 };
@@ -477,6 +480,74 @@ static void read_all(struct layer_keeper *keeper)
     }
 }
 
+/* ---- changes that others make ---- */
+
+static void say_changed(const struct layer_keeper *keeper, const char *name, const char *what)
+{
+    struct log_line line;
+    log_begin(&line, keeper->log, LOG_INFO, what);
+    log_text(&line, "layer", name);
+    log_end(&line);
+}
+
+/* What has been read is read again; what nobody asked for yet can wait for that. Changing is held. */
+static void notice(struct layer_keeper *keeper, const char *name)
+{
+    struct layer_row before, after;
+    struct layer_identity now;
+    const bool exists = layer_files_look(keeper->files, name, &now) == 0;
+    layer_store_look(keeper->store, name, &before);
+    if (before.state == LAYER_ABSENT && exists && note_name(keeper, name) == 0)
+        say_changed(keeper, name, "file of a layer was added");
+    if (before.state != LAYER_ABSENT && !exists) {
+        layer_store_remove(keeper->store, name);
+        say_changed(keeper, name, "file of a layer was removed");
+    }
+    if (exists && (keeper->settings.verifies_at_start || before.state == LAYER_READY || before.state == LAYER_BROKEN)) {
+        refresh(keeper, name, &after);
+        if (after.version != before.version && before.version != NULL)
+            say_changed(keeper, name, "file of a layer was replaced");
+        layer_version_release(after.version);
+    }
+    layer_version_release(before.version);
+}
+
+static void notice_all(struct layer_keeper *keeper)
+{
+    struct layer_row row = {.name = ""};
+    keeper->scanned_ns = 0;
+    (void)scan(keeper); /* the next listing tells why it could not */
+    while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
+        layer_version_release(row.version);
+        notice(keeper, row.name);
+    }
+}
+
+static void take_change(void *context, const char *file)
+{
+    struct layer_keeper *keeper = context;
+    char name[LAYER_NAME_MAX + 1];
+    if (file != NULL && !layer_file_names_layer(file, name))
+        return;
+    pthread_mutex_lock(&keeper->changing);
+    if (file != NULL)
+        notice(keeper, name);
+    else
+        notice_all(keeper);
+    pthread_mutex_unlock(&keeper->changing);
+}
+
+/* Before the first scan, so that nothing falls between the two. */
+static void watch_directory(struct layer_keeper *keeper)
+{
+    char text[128];
+    const struct layer_watch_target target = {take_change, keeper};
+    const int outcome = layer_watch_start(keeper->settings.directory, &target, &keeper->watch);
+    if (outcome != 0)
+        log_say(keeper->log, LOG_WARN, "the directory of layers is not watched, only looked at with each request: %s",
+                strerror_r(outcome, text, sizeof text));
+}
+
 static void say_open(struct layer_keeper *keeper, size_t swept)
 {
     struct log_line line;
@@ -495,14 +566,18 @@ static bool open_directory(struct layer_keeper *keeper, char *message, size_t si
     const struct layer_settings *settings = &keeper->settings;
     int outcome = layer_files_open(settings->directory, !settings->is_read_only, &keeper->files);
     const size_t swept = outcome == 0 ? layer_files_sweep(keeper->files) : 0;
-    if (outcome == 0)
+    if (outcome == 0) {
+        watch_directory(keeper);
+        pthread_mutex_lock(&keeper->changing);
         outcome = scan(keeper);
+        if (outcome == 0 && settings->verifies_at_start)
+            read_all(keeper);
+        pthread_mutex_unlock(&keeper->changing);
+    }
     if (outcome != 0) {
         snprintf(message, size, "layers: %s: %s", settings->directory, strerror_r(outcome, text, sizeof text));
         return false;
     }
-    if (settings->verifies_at_start)
-        read_all(keeper);
     say_open(keeper, swept);
     return true;
 }
@@ -528,6 +603,7 @@ void layer_keeper_close(struct layer_keeper *keeper)
 {
     if (keeper == NULL)
         return;
+    layer_watch_stop(keeper->watch);
     layer_store_destroy(keeper->store);
     layer_files_close(keeper->files);
     pthread_mutex_destroy(&keeper->changing);

@@ -145,16 +145,17 @@ attn_status layers_remove(struct call *call)
 attn_status layers_attend(struct call *call)
 {
     struct layer_version *version;
-    struct envelope_base base;
+    struct kept_layer layer;
+    size_t batch = 0;
     attn_status status = find(call, &version);
     if (status == ATTN_OK)
         status = layer_keeper_check_conditions(version, call);
     if (status == ATTN_OK)
-        status = open_layer(call, version, &base);
+        status = open_layer(call, version, &layer.base);
     if (status != ATTN_OK)
         return status;
-    size_t batch = 0;
-    status = attend_kept(call, &base, &batch);
+    layer.facts = &version->facts;
+    status = attend_kept(call, &layer, &batch);
     infer_count(call, version->name, status, batch);
     return status;
 }
