@@ -119,13 +119,8 @@ QUICK_TESTS := check \
     readme \
     vectors
 
-.PHONY: all run test deps clean help FORCE
-.PHONY: $(QUICK_TESTS)
-.PHONY: test-page fuzz numbers coverage conformance
-.PHONY: bench bench-json bench-http bench-peers overload
-.PHONY: headers layers tidy format format-check
-.PHONY: install dist deb
-.PHONY: image image-test fresh
+# Every target that `make help` lists is the name of no file.
+.PHONY: FORCE fuzz-programs $(QUICK_TESTS) $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -289,7 +284,6 @@ fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sani
 
 fuzz-programs: $(REPLAY_BIN)
 
-.PHONY: replay fuzz-targets fuzz-programs
 
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
