@@ -33,11 +33,13 @@ void cors_add_fields(struct MHD_Response *response, const char *setting, const c
     MHD_add_response_header(response, "Access-Control-Allow-Origin", allowed);
     if (methods == NULL) {
         MHD_add_response_header(response, "Access-Control-Expose-Headers",
-                                "X-Request-Id, Server-Timing, Retry-After, ETag");
+                                "X-Request-Id, Server-Timing, Retry-After, ETag, traceparent");
         return;
     }
     MHD_add_response_header(response, "Access-Control-Allow-Methods", methods);
-    MHD_add_response_header(response, "Access-Control-Allow-Headers",
-                            "Accept, Content-Encoding, Content-Type, If-Match, If-None-Match, X-Request-Id");
+    MHD_add_response_header(
+        response, "Access-Control-Allow-Headers",
+        "Accept, Authorization, Content-Encoding, Content-Type, If-Match, If-None-Match, Request-Timeout, "
+        "traceparent, X-API-Key, X-Priority, X-Request-Id");
     MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
 }
