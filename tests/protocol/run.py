@@ -260,6 +260,11 @@ def what_would_be_passed_over_is_refused(client):
           "/parameters/rope", "string")
     wrong({"outputs": [{"name": "OUTPUT\0X"}]}, "/outputs/0/name")
     wrong({"id": "a\0b"}, "/id")
+    def one(shape, number):
+        return {"inputs": [{"name": "QUERY", "shape": shape, "datatype": "FP16", "data": [number]}]}
+    refused(post(client, one([1, 1], 65520)), 400, "/inputs/0/data", "FP16")
+    answered(post(client, one([1, 1], -65519)))
+    refused(post(client, one(1, 1)), 400, "/inputs/0/shape", "dimensions")
 
 
 @check
