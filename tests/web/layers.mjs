@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { answerTo, assertClose, focusGrid, numberOf, openPage, settled } from "./support.mjs";
+import { answerTo, assertClose, focusGrid, numberOf, openPage, settled, startServer } from "./support.mjs";
 
 /** Numbers that are the same everywhere and unlike each other. */
 const matrix = (rows, cols, seed) =>
@@ -32,17 +32,19 @@ const LAYERS = {
     wide: layerOf(5, { keyWidth: 9, heads: 1 }),
 };
 
-async function withLayers({ url }, work) {
-    const send = (name, method, body) => fetch(`${url}/v1/layers/${name}`, { method, ...body });
+/** A server of its own: others are to see none. */
+async function withLayers(stage, work) {
+    const server = await startServer(stage.attnd);
     try {
         for (const [name, layer] of Object.entries(LAYERS)) {
             const headers = { "Content-Type": "application/json" };
-            const response = await send(name, "PUT", { headers, body: JSON.stringify(layer) });
+            const body = JSON.stringify(layer);
+            const response = await fetch(`${server.url}/v1/layers/${name}`, { method: "PUT", headers, body });
             assert.equal(response.status, 201, await response.text());
         }
-        await work();
+        await work({ ...stage, url: server.url });
     } finally {
-        for (const name of Object.keys(LAYERS)) await send(name, "DELETE", {});
+        await server.stop();
     }
 }
 
@@ -61,8 +63,8 @@ export const cases = {
         await page.finish();
     },
     async "layers: one is chosen, computed by the server with its own weights, and checked"(stage) {
-        await withLayers(stage, async () => {
-            const page = await openPage(stage);
+        await withLayers(stage, async (own) => {
+            const page = await openPage(own);
             await choice(page).waitFor();
             assert.deepEqual(await names(page), ["Choose one", "model.0", "model.2", "model.10", "wide"]);
             const { request, response, answer } = await choose(page, "model.2");
@@ -79,8 +81,8 @@ export const cases = {
         });
     },
     async "layers: what the request says goes before what the layer says, and comes back"(stage) {
-        await withLayers(stage, async () => {
-            const page = await openPage(stage);
+        await withLayers(stage, async (own) => {
+            const page = await openPage(own);
             const { request: before } = await choose(page, "model.2");
             const open = await answerTo(page, () => page.getByLabel("Causal").uncheck());
             assert.deepEqual(open.request.masks, { causal: false });
@@ -98,8 +100,8 @@ export const cases = {
         });
     },
     async "layers: keys of another width get inputs of their own"(stage) {
-        await withLayers(stage, async () => {
-            const page = await openPage(stage),
+        await withLayers(stage, async (own) => {
+            const page = await openPage(own),
                 { request } = await choose(page, "wide");
             assert.equal(request.inputs.query[0].length, 6);
             assert.equal(request.inputs.key[0].length, 9);
@@ -108,8 +110,8 @@ export const cases = {
         });
     },
     async "layers: shared by an address, copied as curl, and saved as a page that needs no server"(stage) {
-        await withLayers(stage, async () => {
-            const page = await openPage(stage, { permissions: ["clipboard-read", "clipboard-write"] });
+        await withLayers(stage, async (own) => {
+            const page = await openPage(own, { permissions: ["clipboard-read", "clipboard-write"] });
             await choose(page, "model.2");
             const { request, answer } = await answerTo(page, () => page.getByLabel("softcap").fill("2"));
             await page.getByRole("button", { name: "Share" }).click();
@@ -131,7 +133,7 @@ export const cases = {
             const path = (await file.path()) + ".html";
             await file.saveAs(path);
             assert.ok(readFileSync(path, "utf8").includes("base64"));
-            const copy = await openPage(stage, {}, pathToFileURL(path).href);
+            const copy = await openPage(own, {}, pathToFileURL(path).href);
             await copy.getByRole("tab", { name: "Table" }).click();
             const shown = await copy.locator(".table tbody tr").nth(3).locator("td").allTextContents();
             answer.outputs.attention[0][0][3].slice(0, 4).forEach((value, j) =>
@@ -143,8 +145,8 @@ export const cases = {
     },
     async "layers: an address of a layer that is gone says so"(stage) {
         let address = "";
-        await withLayers(stage, async () => {
-            const page = await openPage(stage);
+        await withLayers(stage, async (own) => {
+            const page = await openPage(own);
             await choose(page, "model.2");
             await page.getByRole("button", { name: "Share" }).click();
             await page.locator(".notice").waitFor();
@@ -157,8 +159,8 @@ export const cases = {
         await page.finish();
     },
     async "layers: several as a grid, each asked for once; one opens by click and by keyboard"(stage) {
-        await withLayers(stage, async () => {
-            const page = await openPage(stage),
+        await withLayers(stage, async (own) => {
+            const page = await openPage(own),
                 asked = [];
             await choose(page, "model.2");
             page.on("request", (one) => {
@@ -192,10 +194,10 @@ export const cases = {
         });
     },
     async "layers: a thumbnail of the grid has the colours of that layer's weights"(stage) {
-        await withLayers(stage, async () => {
-            const page = await openPage(stage),
+        await withLayers(stage, async (own) => {
+            const page = await openPage(own),
                 { request } = await choose(page, "model.0");
-            const response = await fetch(`${stage.url}/v1/layers/model.10/attention`, {
+            const response = await fetch(`${own.url}/v1/layers/model.10/attention`, {
                 method: "POST",
                 headers: { "Content-Type": "application/json" },
                 body: JSON.stringify({ inputs: request.inputs }),
