@@ -18,6 +18,7 @@ typedef enum {
     MEMORY,
     REAL,
     TEXT,
+    PATH,
     LISTEN,
     HALF_CLOSE,
     FORMAT,
@@ -51,7 +52,10 @@ static const struct setting settings[] = {
      "threads that parse, compute and format; auto = the processors that this process may use, quotas included"},
     {"queue", COUNT, AT(queue), "64", 0, 100000,
      "requests that may wait for a compute thread; one more is answered 503 at once"},
-    {"connections", COUNT, AT(connections), "1000", 1, 100000, "connections at once; one more is closed"},
+    {"connections", COUNT, AT(connections), "1000", 1, 100000,
+     "connections at once; one more takes the place of the one that has been silent for longest"},
+    {"connections-per-address", COUNT, AT(connections_per_address), "0", 0, 100000,
+     "connections at once from one address; 0 = as many as there are, as behind a proxy"},
     {"max-body", BYTES, AT(max_body_bytes), "64M", 1, 64 * GIB, "largest request body"},
     {"max-result", BYTES, AT(max_result_bytes), "256M", KIB, 64 * GIB, "largest response body"},
     {"max-memory", BYTES, AT(max_memory_bytes), "1G", MIB, 1024 * GIB,
@@ -64,10 +68,14 @@ static const struct setting settings[] = {
      "floating-point operations that one request may take, with softmax and masks at their cost in time"},
     {"idle-timeout", COUNT, AT(idle_timeout_s), "60", 1, 86400,
      "seconds of silence after which a connection is closed"},
+    {"header-timeout", COUNT, AT(header_timeout_s), "20", 1, 86400,
+     "seconds that the header of a request may take to arrive, on a new connection from its start"},
     {"receive-timeout", COUNT, AT(receive_timeout_s), "300", 1, 86400,
      "seconds that a request may take to arrive, from its first line to the end of its body"},
     {"deadline", COUNT, AT(deadline_s), "60", 1, 86400,
      "seconds from the end of a request's body to its answer; after them it is answered 504 and the work stops"},
+    {"request-timeout", COUNT, AT(request_timeout_s), "600", 1, 86400,
+     "seconds from the first line of a request to the last byte of its answer; after them the connection is cut"},
     {"drain-delay", COUNT, AT(drain_delay_s), "1", 0, 3600,
      "seconds after SIGTERM in which new connections are still served while /readyz says 503, so that a load balancer "
      "can take notice"},
@@ -104,7 +112,17 @@ static const struct setting settings[] = {
     {"cors-origin", TEXT, AT(cors_origin), "*", 0, 0,
      "origins whose pages may read answers: *, none, or a list such as https://a.example,https://b.example; never with "
      "credentials"},
-    {"log-format", FORMAT, AT(log_format), "text", 0, 0, "text or json, on standard error"},
+    {"keys", PATH, AT(keys), "none", 0, 0,
+     "file of the API keys that requests must bring, read again on SIGHUP; `attnd key NAME` makes a line for it; none "
+     "= "
+     "anybody may ask"},
+    {"open", SWITCH, AT(open), "off", 0, 0,
+     "listen beyond the loopback although there are no keys, because something else guards the way here"},
+    {"tls-cert", PATH, AT(tls_cert), "none", 0, 0,
+     "file of the certificate chain in PEM, to serve https; read again on SIGHUP"},
+    {"tls-key", PATH, AT(tls_key), "none", 0, 0, "file of its private key in PEM"},
+    {"log-file", PATH, AT(log_file), "none", 0, 0, "file to log to, opened again on SIGHUP; none = standard error"},
+    {"log-format", FORMAT, AT(log_format), "text", 0, 0, "text or json"},
     {"log-level", LEVEL, AT(log_level), "info", 0, 0, "debug, info, warn, error or off"},
     {"kernel", TEXT, AT(kernel), "auto", 0, 0,
      "instruction set to compute with; auto = the best this processor has; an unknown name lists them"},
@@ -225,7 +243,7 @@ static bool read_word(const char *const *words, const char *text, void *member)
 }
 
 static const char *const half_close_words[] = {"cancel", "serve", NULL};
-static const char *const switch_words[] = {"off", "on", NULL};
+static const char *const switch_words[] = {"off", "on", NULL}, *const switch_digits[] = {"0", "1", NULL};
 static const char *const verify_words[] = {"lazily", "at-start", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 static const char *const level_words[] = {"debug", "info", "warn", "error", "off", NULL};
@@ -248,7 +266,7 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case HALF_CLOSE:
         return read_word(half_close_words, text, member);
     case SWITCH:
-        return read_word(switch_words, text, member);
+        return read_word(switch_words, text, member) || read_word(switch_digits, text, member);
     case VERIFY:
         return read_word(verify_words, text, member);
     case ROOM:
@@ -260,6 +278,10 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case TEXT:
         memcpy(member, &text, sizeof text);
         return *text != '\0';
+    case PATH:
+        text = strcmp(text, "none") == 0 ? "" : text;
+        memcpy(member, &text, sizeof text);
+        return true;
     }
     return false;
 }
@@ -304,6 +326,9 @@ static void describe(const struct setting *setting, char *text, size_t size)
         return;
     case TEXT:
         snprintf(text, size, "not empty");
+        return;
+    case PATH:
+        snprintf(text, size, "none or a path");
         return;
     }
 }
@@ -406,6 +431,11 @@ static bool set_by_flag(struct config *config, int argc, char *const *argv, int 
     snprintf(source, sizeof source, "--%s", setting->flag);
     if (argument[length] == '=')
         return set(config, setting, source, argument + length + 1, refusal);
+    int position;
+    const bool has_word = *i + 1 < argc && (read_word(switch_words, argv[*i + 1], &position) ||
+                                            read_word(switch_digits, argv[*i + 1], &position));
+    if (setting->type == SWITCH && !has_word)
+        return set(config, setting, source, "on", refusal);
     if (*i + 1 < argc)
         return set(config, setting, source, argv[++*i], refusal);
     snprintf(refusal.message, refusal.size, "%s needs a value", source);
@@ -426,6 +456,10 @@ static config_outcome asks_for(int argc, char *const *argv)
 
 static bool fits_together(const struct config *config, struct refusal refusal)
 {
+    if ((*config->tls_cert != '\0') != (*config->tls_key != '\0')) {
+        snprintf(refusal.message, refusal.size, "tls-cert and tls-key go together: one is given, the other is not");
+        return false;
+    }
     if (config->max_body_bytes < config->max_memory_bytes)
         return true;
     snprintf(refusal.message, refusal.size,

@@ -29,7 +29,8 @@ struct config {
     const char *cors_origin;
     const char *kernel; /* "auto" = the best */
     const char *fonts;  /* of labels in pictures: files, separated by commas; "auto" = the known places */
-    uint64_t io_threads, compute_threads, queue, connections;
+    const char *keys, *tls_cert, *tls_key, *log_file; /* paths; "": none */
+    uint64_t io_threads, compute_threads, queue, connections, connections_per_address;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
     const char *layers_directory; /* NULL: none */
     config_switch layers_readonly;
@@ -38,7 +39,9 @@ struct config {
     uint64_t cache_bytes, cache_max, cache_idle_s;
     const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping; /* NULL: none */
     double max_flops;
-    uint64_t idle_timeout_s, receive_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;
+    uint64_t idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s, deadline_s, drain_delay_s,
+        drain_timeout_s;
+    config_switch open; /* may be reached from other machines by anybody */
     half_close half_close;
     log_format log_format;
     log_level log_level;

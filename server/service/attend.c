@@ -151,6 +151,7 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
     call->out->may_defer =
         call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->answer_media == MEDIA_JSON;
     attn_status status = check_limits(call, work, answer_bytes);
+    call->flops = status == ATTN_OK ? work->plan.time_flops : 0;
     call->times.parse_ms = attend_lap_ms(&since_ms);
     if (status == ATTN_OK)
         status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,

@@ -3,11 +3,12 @@
  */
 #include "service/layer_store.h"
 
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "digest.h"
 
 struct layer_entry {
     char name[LAYER_NAME_MAX + 1];
@@ -69,22 +70,14 @@ void layer_version_release(struct layer_version *version)
     free(version);
 }
 
-static void digest(const struct layer_bytes *bytes, char text[LAYER_DIGEST_TEXT])
-{
-    struct sha256_ctx context;
-    uint8_t sum[SHA256_DIGEST_SIZE];
-    sha256_init(&context);
-    sha256_update(&context, bytes->size, (const uint8_t *)bytes->at);
-    sha256_digest(&context, sizeof sum, sum);
-    for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(text + 2 * i, 3, "%02x", sum[i]);
-}
-
 const char *layer_version_digest(struct layer_version *version)
 {
     pthread_mutex_lock(&version->digesting);
-    if (version->digest[0] == '\0')
-        digest(&version->bytes, version->digest);
+    if (version->digest[0] == '\0') {
+        uint8_t sum[DIGEST_BYTES];
+        digest_of(version->bytes.at, version->bytes.size, sum);
+        digest_write(sum, version->digest);
+    }
     pthread_mutex_unlock(&version->digesting);
     return version->digest;
 }
