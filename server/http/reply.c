@@ -18,6 +18,9 @@ static const char no_memory_text[] =
     "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
     "\"title\":\"out of memory\",\"status\":503,\"detail\":\"the server has no memory left for this request\"}";
 
+/* Up to here, copying the pieces of an answer into one is cheaper than another call to send it. */
+enum { JOINED_MAX = 64 << 10 };
+
 struct outcome {
     unsigned status;
     const char *type, *title;
@@ -196,6 +199,18 @@ bool reply_compress(struct request *request)
     return compressed.is_ok;
 }
 
+/* One piece leaves together with the header, in one packet when both are small: see response_of_pieces. */
+static bool join_pieces(struct reply *reply)
+{
+    const char *text = chunks_join(&reply->chunks);
+    reply->pieces = text != NULL ? attn_arena_take(reply->chunks.arena, 1, sizeof *reply->pieces) : NULL;
+    if (reply->pieces == NULL)
+        return false;
+    reply->piece_count = 1;
+    reply->pieces[0] = (struct MHD_IoVec){text, reply->chunks.total_bytes};
+    return true;
+}
+
 bool reply_lay_out(struct request *request)
 {
     struct reply *reply = &request->reply;
@@ -204,6 +219,8 @@ bool reply_lay_out(struct request *request)
         count++;
     if (!reply->chunks.is_ok || count > UINT_MAX)
         return false;
+    if (count > 1 && reply->chunks.total_bytes <= JOINED_MAX)
+        return join_pieces(reply);
     reply->pieces = attn_arena_take(request->arena, count, sizeof *reply->pieces);
     if (reply->pieces == NULL)
         return false;
@@ -214,10 +231,11 @@ bool reply_lay_out(struct request *request)
     return true;
 }
 
+/* The library sends header and body of such a response by one call, those of several pieces by two. */
 static struct MHD_Response *response_of_text(struct text_span text)
 {
-    const struct MHD_IoVec piece = {text.at, text.length};
-    return MHD_create_response_from_iovec(&piece, 1, NULL, NULL);
+    void *bytes = (void *)(uintptr_t)text.at; /* only read */
+    return MHD_create_response_from_buffer(text.length, bytes, MHD_RESPMEM_PERSISTENT);
 }
 
 /* The pieces stay where they are: in the arena, which outlives the response. */
@@ -226,6 +244,8 @@ static struct MHD_Response *response_of_pieces(struct request *request)
     struct reply *reply = &request->reply;
     if (reply->pieces != NULL || reply_lay_out(request)) {
         reply->sent_bytes = reply->chunks.total_bytes;
+        if (reply->piece_count == 1)
+            return response_of_text((struct text_span){reply->pieces[0].iov_base, reply->pieces[0].iov_len});
         return MHD_create_response_from_iovec(reply->pieces, reply->piece_count, NULL, NULL);
     }
     *reply = (struct reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -259,14 +279,20 @@ static void add_field(struct MHD_Response *response, const char *name, const cha
 static void add_timing(struct MHD_Response *response, const struct request *request)
 {
     const struct request_clock *clock = &request->clock;
-    char text[200];
-    int length;
+    const struct {
+        const char *name;
+        double ms;
+    } stages[] = {{"receive;dur=", clock->received - clock->begun},
+                  {", queue;dur=", clock->queue_ms},
+                  {", parse;dur=", clock->times.parse_ms},
+                  {", compute;dur=", clock->times.compute_ms},
+                  {", write;dur=", clock->times.write_ms}};
+    const size_t count = sizeof stages / sizeof stages[0] - (request->reply.sender != NULL);
+    char text[sizeof stages / sizeof stages[0] * (16 + TEXT_MS_MAX)], *to = text;
     if (!clock->is_computed)
         return;
-    length = snprintf(text, sizeof text, "receive;dur=%.3f, queue;dur=%.3f, parse;dur=%.3f, compute;dur=%.3f",
-                      clock->received - clock->begun, clock->queue_ms, clock->times.parse_ms, clock->times.compute_ms);
-    if (request->reply.sender == NULL)
-        snprintf(text + length, sizeof text - (size_t)length, ", write;dur=%.3f", clock->times.write_ms);
+    for (size_t i = 0; i < count; i++)
+        to = text_write_ms(stpcpy(to, stages[i].name), stages[i].ms);
     add_field(response, "Server-Timing", text);
 }
 

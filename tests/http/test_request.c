@@ -363,6 +363,8 @@ START_TEST(what_requests_are_smuggled_with_is_refused_and_closed)
         "GET /livez HTTP/1.1\r\n\r\n",
         "GET /livez HTTP/1.1\r\nHost: a b\r\n\r\n",
         "GET /livez HTTP/1.1\r\n" HOST ": x\r\nGET /version HTTP/1.1\r\n" HOST "\r\n",
+        "GET /livez HTTP/1.1\r\n" HOST ":\r\nGET /version HTTP/1.1\r\n" HOST "\r\n",
+        "GET /livez HTTP/1.1\r\n" HOST "X: \r\n:\r\nGET /version HTTP/1.1\r\n" HOST "\r\n",
         "GET /livez HTTP/1.1\r\n" HOST "X: y\nZ: z\r\n\r\n",
         "GET /livez HTTP/1.1\r\n" HOST "X: y\r\n z\r\n\r\n",
         "GET  /livez HTTP/1.1\r\n" HOST "\r\n",
@@ -384,15 +386,24 @@ START_TEST(what_requests_are_smuggled_with_is_refused_and_closed)
 }
 END_TEST
 
-START_TEST(a_nul_in_a_field_is_refused)
+static void check_refused(const char *request, size_t length)
 {
-    static const char request[] = "GET /livez HTTP/1.1\r\n" HOST "X: a\0b\r\n\r\n";
     struct http_client client = http_open(stage.port);
-    http_send_bytes(&client, request, sizeof request - 1);
+    http_send_bytes(&client, request, length);
     struct http_answer answer = http_read(&client, false);
     ck_assert_int_eq(answer.status, 400);
     http_free(&answer);
     http_close(&client);
+}
+
+START_TEST(a_nul_in_a_field_or_the_target_is_refused)
+{
+    static const char field[] = "GET /livez HTTP/1.1\r\n" HOST "X: a\0b\r\n\r\n";
+    static const char path[] = "GET /livez\0/../x HTTP/1.1\r\n" HOST "\r\n";
+    static const char query[] = "GET /livez?\0 HTTP/1.1\r\n" HOST "\r\n";
+    check_refused(field, sizeof field - 1);
+    check_refused(path, sizeof path - 1);
+    check_refused(query, sizeof query - 1);
 }
 END_TEST
 
@@ -506,7 +517,7 @@ static TCase *request_tests(void)
     tcase_add_test(tests, a_chunked_body_over_the_limit_is_refused_at_its_end);
     tcase_add_test(tests, a_chunked_body_without_end_is_cut_off);
     tcase_add_test(tests, what_requests_are_smuggled_with_is_refused_and_closed);
-    tcase_add_test(tests, a_nul_in_a_field_is_refused);
+    tcase_add_test(tests, a_nul_in_a_field_or_the_target_is_refused);
     tcase_add_test(tests, unusual_but_right_headers_are_served);
     tcase_add_test(tests, a_header_over_32_kib_is_refused);
     tcase_add_test(tests, every_answer_has_an_id);

@@ -16,6 +16,7 @@ const FILES = [
     "editing",
     "keyboard",
     "accessibility",
+    "layers",
     "sharing",
     "safety",
     "large",
