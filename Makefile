@@ -341,7 +341,9 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r $(BUILD)/settings.man' -e 'd;}' packaging/attnd.1.in \
 	    > "$(DESTDIR)$(MANDIR)/man1/attnd.1"
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/libattn.3.in > "$(DESTDIR)$(MANDIR)/man3/libattn.3"
-	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" packaging/attnd.bash.in \
+	$(Q)awk -v FORM=values -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.values
+	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" \
+	    -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' packaging/attnd.bash.in \
 	    > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
