@@ -382,6 +382,47 @@ static attn_status convert_integers(char *to, attn_dtype to_dtype, const char *f
     return ATTN_OK;
 }
 
+/*
+ * Half precision as single, which holds it exactly: the exponent is moved by a product that is exact too, for numbers
+ * below the normal ones as well; infinity and NaN keep the highest exponent. Without a branch, for vectors.
+ */
+static float single_of_f16(uint16_t half)
+{
+    const uint32_t magnitude = (uint32_t)(half & 0x7FFF) << 13;
+    float value;
+    uint32_t bits;
+    memcpy(&value, &magnitude, sizeof value);
+    value *= 0x1p112f;
+    memcpy(&bits, &value, sizeof bits);
+    bits |= (magnitude >= 0x7C00u << 13 ? 0x7F800000u : 0u) | (uint32_t)(half & 0x8000) << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float single_of_bf16(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Weights that are kept in 16 bits go this way in every request. */
+static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, size_t count)
+{
+    uint16_t half;
+    if (from_dtype == ATTN_F16)
+        for (size_t i = 0; i < count; i++) {
+            memcpy(&half, from + i * sizeof half, sizeof half);
+            to[i] = single_of_f16(half);
+        }
+    else
+        for (size_t i = 0; i < count; i++) {
+            memcpy(&half, from + i * sizeof half, sizeof half);
+            to[i] = single_of_bf16(half);
+        }
+}
+
 attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
                          attn_error *err)
 {
@@ -390,6 +431,10 @@ attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_d
                          attn_dtype_name(from_dtype), attn_dtype_name(to_dtype));
     if (!is_float(from_dtype))
         return convert_integers(to, to_dtype, from, from_dtype, count, err);
+    if (to_dtype == ATTN_F32 && (from_dtype == ATTN_F16 || from_dtype == ATTN_BF16)) {
+        widen_to_single(to, from, from_dtype, count);
+        return ATTN_OK;
+    }
     if (to_dtype != from_dtype)
         return convert_floats(to, to_dtype, from, from_dtype, count, err);
     if (count > 0)

@@ -4,6 +4,7 @@
 #include "codec/kept_layer.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "codec/envelope_parts.h"
@@ -44,6 +45,8 @@ static size_t input_width(const attn_linear *linear, attn_layout layout)
 /* A plan for one token: whatever a layer can do wrong by itself shows. */
 static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct kept_layer_facts *facts, attn_error *err)
 {
+    if (envelope->cache.name != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/cache", "options.cache belongs into requests to a kept layer");
     attn_request *request = &envelope->request;
     const attn_weights *weights = &request->weights;
     const bool is_fused = weights->qkv.weight != NULL;
@@ -94,6 +97,35 @@ attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, s
     facts->compute = plan.compute;
     count_tensors(base, facts);
     return ATTN_OK;
+}
+
+static attn_status check_width(const char *field, const char *name, const attn_tensor *input, size_t width,
+                               attn_error *err)
+{
+    char expected[24], received[24];
+    if (input == NULL || input->rank < 2) /* the plan says what is wrong */
+        return ATTN_OK;
+    const size_t own = input->shape[input->rank - 1];
+    if (own == width)
+        return ATTN_OK;
+    snprintf(expected, sizeof expected, "%zu", width);
+    snprintf(received, sizeof received, "%zu", own);
+    attn_fail(err, ATTN_ERR_SHAPE, field, "%s has %zu features, the kept layer takes %zu", name, own, width);
+    return err != NULL ? attn_expect(err, expected, received) : ATTN_ERR_SHAPE;
+}
+
+attn_status kept_layer_check_inputs(const struct kept_layer_facts *facts, const attn_inputs *inputs, attn_error *err)
+{
+    const attn_tensor *key = inputs->key != NULL ? inputs->key : inputs->query;
+    const attn_tensor *value = inputs->value != NULL ? inputs->value : key;
+    const char *key_name = inputs->key != NULL ? "inputs.key" : "inputs.query, which stands for key too,";
+    const char *value_name = inputs->value != NULL ? "inputs.value"
+                             : inputs->key != NULL ? "inputs.key, which stands for value too,"
+                                                   : "inputs.query, which stands for value too,";
+    attn_status status = check_width("/inputs/query", "inputs.query", inputs->query, facts->dims.d_query, err);
+    if (status == ATTN_OK)
+        status = check_width("/inputs/key", key_name, key, facts->dims.d_key, err);
+    return status == ATTN_OK ? check_width("/inputs/value", value_name, value, facts->dims.d_value, err) : status;
 }
 
 /* ---- JSON to a file ---- */

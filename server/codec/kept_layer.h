@@ -23,6 +23,13 @@ struct kept_layer_facts {
     bool takes_key_inputs; /* keys or values have another width than queries: requests have to bring them */
 };
 
+/* A kept layer as requests need it. */
+struct kept_layer {
+    struct envelope_base base;
+    const struct kept_layer_facts *facts;
+    uint64_t version; /* a number that no other version has, above 0 */
+};
+
 /*
  * Reads a file, which must outlive *base, and checks that it is a layer that could run: a plan is made for one token.
  * Weights are looked at, not read, so that a mapped file stays on the disk.
@@ -32,6 +39,10 @@ struct kept_layer_facts {
 ATTN_MUST_CHECK attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena,
                                             struct envelope_base *base, struct kept_layer_facts *facts,
                                             attn_error *err);
+
+/* Whether inputs have the widths that the layer takes; ATTN_ERR_SHAPE with the pointer of the one that has not. */
+ATTN_MUST_CHECK attn_status kept_layer_check_inputs(const struct kept_layer_facts *facts, const attn_inputs *inputs,
+                                                    attn_error *err);
 
 /*
  * Appends the file of a layer that comes as a JSON request without inputs. Its tensors become the compute type; out

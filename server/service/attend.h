@@ -6,13 +6,14 @@
 
 #include "attn/multihead.h"
 #include "codec/envelope.h"
+#include "codec/kept_layer.h"
 #include "service/call.h"
 
 /* See envelope.h, plan.h and multihead.h for failures; ATTN_ERR_TOO_LARGE names the limit and what to ask instead. */
 service_function attend_attention, attend_layer;
 
 /* The same over a kept layer, which outlives the answer; *batch is how many sequences it was. */
-ATTN_MUST_CHECK attn_status attend_kept(struct call *call, const struct envelope_base *layer, size_t *batch);
+ATTN_MUST_CHECK attn_status attend_kept(struct call *call, const struct kept_layer *layer, size_t *batch);
 
 /* A decoded request and what became of it. */
 struct attend_work {

@@ -109,15 +109,20 @@ struct name_search {
     void *context;
 };
 
+bool layer_file_names_layer(const char *file, char name[LAYER_NAME_MAX + 1])
+{
+    const size_t length = strlen(file), end = sizeof SUFFIX - 1;
+    if (length <= end || strcmp(file + length - end, SUFFIX) != 0 || !layer_name_is_valid(file, length - end))
+        return false;
+    snprintf(name, LAYER_NAME_MAX + 1, "%.*s", (int)(length - end), file);
+    return true;
+}
+
 static int take_entry(void *context, const char *entry)
 {
     const struct name_search *search = context;
-    const size_t length = strlen(entry), end = sizeof SUFFIX - 1;
     char name[LAYER_NAME_MAX + 1];
-    if (length <= end || strcmp(entry + length - end, SUFFIX) != 0 || !layer_name_is_valid(entry, length - end))
-        return 0;
-    snprintf(name, sizeof name, "%.*s", (int)(length - end), entry);
-    return search->found(search->context, name);
+    return layer_file_names_layer(entry, name) ? search->found(search->context, name) : 0;
 }
 
 int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context)
@@ -162,8 +167,13 @@ int layer_files_map(const struct layer_files *files, const char *name, struct la
                     struct layer_identity *identity)
 {
     char file[FILE_NAME_MAX];
+    return layer_bytes_map(files->directory, file_name(name, file), bytes, identity);
+}
+
+int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity)
+{
     /* Not blocking: a FIFO of that name would wait for a writer. */
-    const int fd = openat(files->directory, file_name(name, file), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = openat(directory, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno;
     const int outcome = map_file(fd, bytes, identity);

@@ -70,11 +70,15 @@ int layer_files_remove(const struct layer_files *files, const char *name);
 /* Removes the temporaries of writers that are gone; how many. */
 size_t layer_files_sweep(const struct layer_files *files);
 
+/* A file as it is: path from the directory, which may be AT_FDCWD. */
+int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity);
 /* content in memory of its own: what keeps a layer without a directory. */
 int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes);
 void layer_bytes_release(struct layer_bytes *bytes);
 
 /* Whether it may name a layer: letters, digits, dot, underscore, hyphen; 1 to LAYER_NAME_MAX, no dot first. */
 bool layer_name_is_valid(const char *name, size_t length);
+/* Whether a file of that name keeps a layer, and then the layer's name. */
+bool layer_file_names_layer(const char *file, char name[LAYER_NAME_MAX + 1]);
 
 #endif

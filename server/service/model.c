@@ -14,8 +14,8 @@ static attn_status refuse_version(struct call *call, const char *name)
 {
     const struct text_span version = call->names[1];
     call->refusal = CALL_NOT_FOUND;
-    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no version %.*s of the model \"%s\" here",
-                     version.length < 64 ? (int)version.length : 64, version.at, name);
+    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%s\" of version %.*s here", name,
+                     version.length < 64 ? (int)version.length : 64, version.at);
 }
 
 /* *version is the present one: it is exchanged for the one that the path names. */
@@ -130,11 +130,29 @@ static void write_ports(const struct port *ports, size_t count, struct chunks *o
     }
 }
 
-void model_write_metadata(const struct model *model, struct chunks *out)
+/* The present one first, whatever the path named, then those that it replaced. */
+static void write_versions(const struct model *model, struct layer_store *store, struct chunks *out)
+{
+    char digests[LAYER_OLDER_MAX + 1][LAYER_DIGEST_TEXT];
+    const size_t count =
+        model->layer != NULL ? layer_store_digests(store, model->name, digests, LAYER_OLDER_MAX + 1) : 0;
+    bool is_listed = false;
+    for (size_t i = 0; i < count; i++) {
+        if (digests[i][0] == '\0')
+            continue;
+        chunks_format(out, "%s\"%s\"", is_listed ? "," : "", digests[i]);
+        is_listed = true;
+    }
+    if (!is_listed)
+        chunks_format(out, "\"%s\"", model->version);
+}
+
+void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out)
 {
     const struct ports ports = ports_of(model);
-    chunks_format(out, "{\"name\":\"%s\",\"versions\":[\"%s\"],\"platform\":\"attnd\",\"inputs\":[", model->name,
-                  model->version);
+    chunks_format(out, "{\"name\":\"%s\",\"versions\":[", model->name);
+    write_versions(model, store, out);
+    chunks_text(out, "],\"platform\":\"attnd\",\"inputs\":[");
     write_ports(ports.inputs, INPUTS, out);
     chunks_text(out, "],\"outputs\":[");
     write_ports(ports.outputs, OUTPUTS, out);

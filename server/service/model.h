@@ -20,7 +20,7 @@ struct model {
 ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
 
 /* Each appends one JSON object. */
-void model_write_metadata(const struct model *model, struct chunks *out);
+void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out);
 /* As in Triton's model configuration. */
 void model_write_config(const struct model *model, struct chunks *out);
 /* As in Triton's statistics extension: counts, and nanoseconds in all. */

@@ -136,6 +136,21 @@ START_TEST(every_bfloat16_survives_and_every_middle_goes_to_even)
 }
 END_TEST
 
+START_TEST(half_precision_becomes_single_as_it_becomes_double)
+{
+    for (int i = 0; i < 2; i++)
+        for (uint32_t half = 0; half <= UINT16_MAX; half++) {
+            const attn_dtype dtype = i == 0 ? ATTN_F16 : ATTN_BF16;
+            const uint16_t bits = (uint16_t)half;
+            const double wanted = widened(bits, dtype);
+            float got;
+            ck_assert_int_eq(attn_convert(&got, ATTN_F32, &bits, dtype, 1, NULL), ATTN_OK);
+            ck_assert_msg(isnan(wanted) ? isnan(got) : (double)got == wanted && !signbit(got) == !signbit(wanted),
+                          "%#x", half);
+        }
+}
+END_TEST
+
 START_TEST(narrowing_rounds_once_and_keeps_infinity_nan_and_the_sign_of_zero)
 {
     /* Just above the middle of 1 and its successor in float16; by way of float32 it would fall on that middle. */
@@ -281,6 +296,7 @@ int main(void)
     tcase_add_test(tests, float16_has_the_values_of_ieee_754);
     tcase_add_test(tests, every_float16_survives_and_every_middle_goes_to_even);
     tcase_add_test(tests, every_bfloat16_survives_and_every_middle_goes_to_even);
+    tcase_add_test(tests, half_precision_becomes_single_as_it_becomes_double);
     tcase_add_test(tests, narrowing_rounds_once_and_keeps_infinity_nan_and_the_sign_of_zero);
     tcase_add_test(tests, a_finite_number_stays_finite_or_is_refused);
     tcase_add_test(tests, arrays_longer_than_a_block_convert_whole);

@@ -1,0 +1,371 @@
+"""durability.py: what kept layers survive: kills, full and read-only disks, power cuts, files changed by others."""
+
+import contextlib
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+from attnd import Server, StartError
+from layer import TENSORS, Wrong, answered, as_file, expect, layer, put, refused, send
+import power_cut
+
+INPUTS = {"inputs": {"query": [[0.5, -0.25, 1.0, 0.125]]}}
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+class Skipped(Exception):
+    """Why a check cannot be made here."""
+
+
+class Stage:
+    """A directory of layers and servers on it."""
+
+    def __init__(self, program, folder, kills):
+        self.program, self.folder, self.kills = program, folder, kills
+
+    def server(self, **settings):
+        environment = {"ATTND_LAYERS": str(self.folder)}
+        environment.update({f"ATTND_{name.upper()}": str(value) for name, value in settings.items()})
+        return Server(self.program, environment=environment)
+
+    def file(self, name):
+        return self.folder / f"{name}.safetensors"
+
+    def temporaries(self):
+        return [entry for entry in os.listdir(self.folder) if entry.startswith(".")]
+
+
+def digest(body):
+    return hashlib.sha256(body).hexdigest()
+
+
+def output(client, name):
+    return answered(send(client, "POST", f"/v1/layers/{name}/attention", INPUTS))["outputs"]["output"]
+
+
+# ---- restarts ----
+
+@check
+def layers_are_there_after_a_restart(stage):
+    with stage.server() as server:
+        facts = answered(put(server.client(), "kept", layer()), 201)
+        before = output(server.client(), "kept")
+    expect(digest(stage.file("kept").read_bytes()) == facts["digest"], "the file is not what the digest says")
+    for verify in ("lazily", "at-start"):
+        with stage.server(layers_verify=verify) as server:
+            got = answered(send(server.client(), "GET", "/v1/layers/kept"))
+            expect(got == facts, f"{verify}: {got}")
+            expect(output(server.client(), "kept") == before, "numbers")
+
+
+@check
+def broken_files_are_passed_over(stage):
+    with stage.server() as server:
+        put(server.client(), "good", layer())
+    whole = stage.file("good").read_bytes()
+    broken = {"cut": whole[:-1], "empty": b"", "text": b"hello", "header": whole[:8], "long": b"\xff" * 9,
+              "foreign": as_file({"weights": {"query": layer()["weights"]["query"]}})}
+    for name, content in broken.items():
+        stage.file(name).write_bytes(content)
+    os.mkdir(stage.file("folder"))
+    os.mkfifo(stage.file("pipe"))
+    (stage.folder / "notes.txt").write_text("not a layer")
+    for verify in ("lazily", "at-start"):
+        with stage.server(layers_verify=verify) as server:
+            client = server.client()
+            rows = {row["name"]: row for row in answered(send(client, "GET", "/v1/layers"))["layers"]}
+            expect(rows["good"]["state"] == "ready", rows["good"])
+            for name in broken:
+                expect(rows[name]["state"] == "broken" and rows[name]["reason"], f"{verify} {name}: {rows.get(name)}")
+                refused(send(client, "POST", f"/v1/layers/{name}/attention", INPUTS), 409, name)
+            output(client, "good")
+            refused(send(client, "GET", "/v1/layers/folder"), 404)
+            refused(send(client, "GET", "/v1/layers/pipe"), 404)
+    with stage.server() as server:
+        answered(put(server.client(), "cut", layer()))
+        output(server.client(), "cut")
+
+
+@check
+def a_read_only_server_reads(stage):
+    with stage.server() as server:
+        put(server.client(), "kept", layer())
+    (stage.folder / ".attnd-1-1").write_bytes(b"somebody's")
+    with stage.server(layers_readonly="on") as server:
+        client = server.client()
+        refused(put(client, "new", layer()), 403, "readonly")
+        refused(send(client, "DELETE", "/v1/layers/kept"), 403, "readonly")
+        output(client, "kept")
+    expect(stage.temporaries() == [".attnd-1-1"], "a reader swept")
+
+
+@check
+def temporaries_of_the_dead_are_swept(stage):
+    (stage.folder / ".attnd-1-1").write_bytes(b"half a fi")
+    (stage.folder / ".other").write_bytes(b"not ours")
+    with stage.server():
+        expect(stage.temporaries() == [".other"], stage.temporaries())
+
+
+@check
+def a_directory_that_is_none_ends_the_start(stage):
+    for path in (stage.folder / "none", stage.file("file")):
+        stage.file("file").write_bytes(b"")
+        try:
+            with Server(stage.program, environment={"ATTND_LAYERS": str(path)}):
+                raise Wrong(f"started with {path.name}")
+        except StartError as error:
+            expect("layers" in str(error), str(error)[:200])
+
+
+# ---- files changed by others ----
+
+@check
+def files_of_others_are_noticed(stage):
+    with stage.server() as server:
+        client = server.client()
+        put(client, "a", layer(1))
+        first, content = output(client, "a"), stage.file("a").read_bytes()
+        (stage.folder / "x").write_bytes(as_file(layer(2)))
+        os.rename(stage.folder / "x", stage.file("a"))
+        second = output(client, "a")
+        expect(second != first, "a replaced file is not used")
+        (stage.folder / "x").write_bytes(b"broken")
+        os.rename(stage.folder / "x", stage.file("a"))
+        expect(output(client, "a") == second, "a broken file took the place of a good one")
+        rows = {row["name"]: row for row in answered(send(client, "GET", "/v1/layers"))["layers"]}
+        expect("reason" in rows["a"], "the list does not tell")
+        refused(send(client, "POST", "/v2/repository/models/a/load", {}), 409, "safetensors")
+        stage.file("b").write_bytes(content)
+        expect(output(client, "b") == first, "an added file is not used")
+        stage.file("c").write_bytes(content)
+        expect("c" in answered(send(client, "GET", "/v2/models"))["models"], "an added file is not listed")
+        os.unlink(stage.file("c"))
+        expect("c" not in answered(send(client, "GET", "/v2/models"))["models"], "a removed file is listed")
+        os.unlink(stage.file("b"))
+        refused(send(client, "POST", "/v1/layers/b/attention", INPUTS), 404)
+        answered(put(client, "b", layer()), 201)
+
+
+def until(holds, sentence):
+    deadline = time.monotonic() + 10
+    while not holds():
+        expect(time.monotonic() < deadline, sentence)
+        time.sleep(0.01)
+
+
+@check
+def files_of_others_are_noticed_without_a_request(stage):
+    def says(words):
+        return lambda: any(words in line and "=a" in line for line in server.lines)
+
+    def rename(content):
+        (stage.folder / "x").write_bytes(content)
+        os.rename(stage.folder / "x", stage.file("a"))
+
+    with stage.server() as server:
+        client = server.client()
+        rename(as_file(layer(1)))
+        until(says("was added"), "an added file is not noticed")
+        versions = [answered(send(client, "GET", "/v1/layers/a"))["digest"]]
+        rename(as_file(layer(2)))
+        until(says("was replaced"), "a replaced file is not noticed")
+        metadata = answered(send(client, "GET", "/v2/models/a"))
+        expect(metadata["versions"][1:] == versions and len(metadata["versions"]) == 2, metadata["versions"])
+        rename(b"broken")
+        until(says("is no layer"), "a broken file is not noticed")
+        output(client, "a")
+        os.unlink(stage.file("a"))
+        until(says("was removed"), "a removed file is not noticed")
+        refused(send(client, "GET", "/v1/layers/a"), 404)
+
+
+@check
+def links_lead_to_files_and_are_replaced_themselves(stage):
+    with tempfile.TemporaryDirectory() as elsewhere, stage.server() as server:
+        client, target = server.client(), os.path.join(elsewhere, "target")
+        with open(target, "wb") as file:
+            file.write(as_file(layer(1)))
+        os.symlink(target, stage.file("link"))
+        os.symlink("/etc/passwd", stage.file("secret"))
+        os.symlink("/dev/zero", stage.file("zero"))
+        output(client, "link")
+        refused(send(client, "GET", "/v1/layers/secret"), 409)
+        refused(send(client, "GET", "/v1/layers/zero"), 404)
+        answered(put(client, "link", layer(2)))
+        expect(not stage.file("link").is_symlink(), "the link is still there")
+        with open(target, "rb") as file:
+            expect(file.read() == as_file(layer(1)), "a put wrote through a link")
+        expect(send(client, "DELETE", "/v1/layers/secret").status == 204, "delete")
+        expect(os.path.exists("/etc/passwd"), "deleted through a link")
+
+
+@check
+def two_servers_share_a_directory(stage):
+    with stage.server() as one, stage.server() as other:
+        first, second = one.client(), other.client()
+        for seed in range(6):
+            facts = answered(put(first if seed % 2 else second, "shared", layer(seed)), 201 if seed == 0 else 200)
+            for client in (first, second):
+                got = answered(send(client, "GET", "/v1/layers/shared"))
+                expect(got["digest"] == facts["digest"], f"put {seed} is not seen")
+        send(first, "DELETE", "/v1/layers/shared")
+        refused(send(second, "GET", "/v1/layers/shared"), 404)
+        expect(stage.temporaries() == [], stage.temporaries())
+
+
+# ---- limits ----
+
+@check
+def limits_are_told(stage):
+    size = len(as_file(layer()))
+    with stage.server(layers_max=2, layers_bytes=3 * size + 10) as server:
+        client = server.client()
+        for name in ("a", "b"):
+            answered(put(client, name, as_file(layer())), 201)
+        refused(put(client, "c", as_file(layer())), 507, "layers-max")
+        answered(put(client, "b", as_file(layer(2))))
+        big = as_file(layer(1, width=16))
+        refused(put(client, "b", big), 507, "layers-bytes")
+        expect(send(client, "DELETE", "/v1/layers/a").status == 204, "delete")
+        answered(put(client, "c", as_file(layer())), 201)
+
+
+@check
+def a_full_disk_is_told_and_loses_nothing(stage):
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        raise Skipped("needs root to mount a small disk")
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(stage.folder)], check=False,
+                          capture_output=True)
+    if done.returncode != 0:
+        raise Skipped("mount refused")
+    try:
+        with stage.server() as server:
+            client, kept = server.client(), {}
+            for i in range(40):
+                reply = put(client, f"l{i}", as_file(layer(i, width=32)))
+                if reply.status == 201:
+                    kept[f"l{i}"] = reply.json()["digest"]
+                else:
+                    refused(reply, 507, "room")
+            expect(0 < len(kept) < 40, f"{len(kept)} were kept")
+            refused(put(client, "l0", as_file(layer(99, width=64))), 507)
+            for name, wanted in kept.items():
+                expect(digest(stage.file(name).read_bytes()) == wanted, name)
+            expect(stage.temporaries() == [], stage.temporaries())
+            expect(len(os.listdir(stage.folder)) == len(kept), "files that were not acknowledged")
+            send(client, "DELETE", "/v1/layers/l0")
+            answered(put(client, "l0", as_file(layer())), 201)
+    finally:
+        subprocess.run(["umount", "-l", str(stage.folder)], check=True)
+
+
+# ---- kills and power cuts ----
+
+class Upload(threading.Thread):
+    """Puts versions of its own layer until the server is gone; remembers what was sent and what acknowledged."""
+
+    def __init__(self, server, name, first):
+        super().__init__(daemon=True)
+        self.client, self.layer, self.number = server.client(), name, first
+        self.sent, self.acknowledged = {}, None
+
+    def run(self):
+        with contextlib.suppress(Exception):
+            while True:
+                self.number += 1
+                body = as_file(layer(f"{self.layer} {self.number}", width=random.choice((4, 16, 64))))
+                self.sent[digest(body)] = self.number
+                if put(self.client, self.layer, body).status in (200, 201):
+                    self.acknowledged = self.number
+
+
+@check
+def nothing_acknowledged_is_lost_when_the_server_is_killed(stage):
+    names, sent = ["k0", "k1"], {"k0": {}, "k1": {}}
+    acknowledged, uploads = {"k0": 0, "k1": 0}, 0
+    for _ in range(stage.kills):
+        server = stage.server()
+        server._start()
+        workers = [Upload(server, name, max(sent[name].values(), default=0)) for name in names]
+        for worker in workers:
+            worker.start()
+        time.sleep(random.random() * 0.15)
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
+        for worker in workers:
+            worker.join(10)
+            sent[worker.layer].update(worker.sent)
+            uploads += len(worker.sent)
+            if worker.acknowledged:
+                acknowledged[worker.layer] = worker.acknowledged
+        with stage.server() as again:
+            expect(stage.temporaries() == [], f"left over: {stage.temporaries()}")
+            for name in names:
+                reply = send(again.client(), "GET", f"/v1/layers/{name}", Accept=TENSORS)
+                if reply.status == 404:
+                    expect(acknowledged[name] == 0, f"{name} is lost")
+                    continue
+                version = sent[name].get(digest(reply.body))
+                expect(version is not None, f"{name} is torn: {reply.status}, {len(reply.body)} bytes")
+                expect(version >= acknowledged[name], f"{name} is {version}, {acknowledged[name]} was acknowledged")
+                acknowledged[name] = version
+    print(f"killed {stage.kills} times during {uploads} uploads")
+
+
+@check
+def every_state_that_a_power_cut_leaves_is_sound(stage):
+    strace = shutil.which("strace")
+    if strace is None:
+        raise Skipped("needs strace")
+    trace = stage.folder.parent / (stage.folder.name + ".trace")
+    server = stage.server()
+    server.program = None
+    command = [strace, "-f", "-y", "-s", "1000000", "-xx", "-e", "trace=" + power_cut.CALLS, "-o", str(trace),
+               stage.program]
+    try:
+        with TracedServer(command, server.environment) as traced:
+            client = traced.client()
+            for seed in range(4):
+                answered(put(client, "a", as_file(layer(seed))), 201 if seed == 0 else 200)
+                answered(put(client, f"b{seed}", layer(seed)), 201)
+        if not trace.exists() or trace.stat().st_size == 0:
+            raise Skipped("strace may not trace here")
+        states, wrong = power_cut.states(trace.read_text(errors="replace"), str(stage.folder))
+    except StartError as error:
+        raise Skipped("strace may not trace here") from error
+    finally:
+        trace.unlink(missing_ok=True)
+    expect(states > 100, f"only {states} states")
+    expect(not wrong, f"{dict(wrong)} in {states} states")
+    print(f"{states} states that a power cut could leave")
+
+
+class TracedServer(Server):
+    """A server below strace: the signal to end goes to the server itself."""
+
+    def __init__(self, command, environment):
+        super().__init__(command[-1], environment=environment)
+        self.command = command
+
+    def _command(self):
+        return self.command
+
+    def _stop(self):
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], check=False,
+                                  capture_output=True, text=True).stdout
+        for child in re.findall(r"\d+", children):
+            os.kill(int(child), signal.SIGTERM)
+        super()._stop()
