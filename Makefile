@@ -46,6 +46,7 @@ MODE_FLAGS_release := -O3 -g -fstack-protector-strong
 MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 MODE_FLAGS_coverage := -O1 -g --coverage
+MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
@@ -71,12 +72,15 @@ SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/co
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
 JSON_BENCH_SRC := bench/json_bench.c
+HTTP_BENCH_SRC := bench/http_load.c bench/http_floor.c
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
 LONG_SRC := $(wildcard tests/long/*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC) $(JSON_BENCH_SRC)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
+           tests/fuzz/replay.c $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
-           tests/support/*.h bench/*.h))
+           tests/support/*.h tests/fuzz/*.h bench/*.h))
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
@@ -100,9 +104,11 @@ CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
+REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
 QUICK_TESTS := check \
+    replay \
     cases \
     layer-tests \
     protocol \
@@ -113,13 +119,8 @@ QUICK_TESTS := check \
     readme \
     vectors
 
-.PHONY: all run test deps clean help FORCE
-.PHONY: $(QUICK_TESTS)
-.PHONY: test-page fuzz numbers coverage
-.PHONY: bench bench-json bench-peers overload
-.PHONY: headers layers tidy format format-check
-.PHONY: install dist deb
-.PHONY: image image-test fresh
+# Every target that `make help` lists is the name of no file.
+.PHONY: FORCE fuzz-programs $(QUICK_TESTS) $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -152,6 +153,7 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
+$(BUILD)/server/codec/architecture.o: server/codec/architectures.json
 $(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
 $(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 
@@ -210,6 +212,12 @@ bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, th
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
 	$(Q)python3 bench/json_text.py --program $<
 
+$(BUILD)/bench/http_load $(BUILD)/bench/http_floor: $(BUILD)/bench/%: $(BUILD)/bench/%.o
+	$(Q)$(LINK) $(LDFLAGS) $< $(if $(filter %floor.o,$<),$(call pkg,--libs,libmicrohttpd)) $(LDLIBS) -o $@
+
+bench-http: $(BUILD)/attnd $(BUILD)/bench/http_load $(BUILD)/bench/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
+	$(Q)python3 bench/wire.py --attnd $< --bin $(BUILD)/bench --json build/bench-http.json $(BENCH)
+
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
@@ -248,7 +256,10 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 	$(Q)python3 tests/readme/run.py --attnd $(BUILD)/attnd README.md
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
-	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet
+
+conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
@@ -257,6 +268,23 @@ KILLS ?= 20
 SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)
 	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(SECONDS)
+
+# The same targets twice: linked with libFuzzer in MODE=fuzz, with a driver that replays what is kept in every other.
+$(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
+    $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+replay: $(REPLAY_BIN) ## give the fuzz targets all inputs that are kept in tests/fuzz/corpus, and tests/cases
+	$(Q)tests/fuzz/replay.sh $(REPLAY_BIN)
+
+# As many seconds for each target: 10, unless the command line says SECONDS=60.
+fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sanitizers (SECONDS=10 for each of them)
+	+$(Q)$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-programs
+	$(Q)tests/fuzz/run.sh $(if $(filter command,$(firstword $(origin SECONDS))),$(SECONDS),10) \
+	    $(patsubst %.c,build/fuzz/%,$(FUZZ_SRC))
+
+fuzz-programs: $(REPLAY_BIN)
+
 
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \

@@ -14,6 +14,8 @@ import {
     settled,
 } from "./support.mjs";
 
+const optionsOf = (page) => page.locator(".panel section", { has: page.getByRole("heading", { name: "Options" }) });
+
 export const cases = {
     async "editing: a number of the input goes to the server, and comes back by undo"(stage) {
         const page = await openPage(stage),
@@ -74,7 +76,7 @@ export const cases = {
         await page.waitForTimeout(300);
         const first = await answerTo(page, () => page.getByLabel("p", { exact: true }).fill("0.5"));
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
-        const second = await answerTo(page, () => page.locator(".panel section").nth(1).getByLabel("Seed").fill("9"));
+        const second = await answerTo(page, () => optionsOf(page).getByLabel("Seed").fill("9"));
         assert.notDeepEqual(first.answer.outputs.dropped, second.answer.outputs.dropped);
         assert.deepEqual(first.answer.outputs.attention, second.answer.outputs.attention);
         await page.finish();
@@ -82,7 +84,7 @@ export const cases = {
     async "editing: what the server refuses is said, and the old picture is marked as old"(stage) {
         const page = await openPage(stage);
         const { response } = await answerTo(page, () =>
-            page.locator(".panel section").nth(1).getByLabel("Heads", { exact: true }).fill("5"),
+            optionsOf(page).getByLabel("Heads", { exact: true }).fill("5"),
         );
         assert.equal(response.status(), 400);
         assert.match(await page.locator(".notice[role=alert]").textContent(), /The server refuses/);

@@ -70,6 +70,7 @@ export async function openPage(stage, options = {}, path = "/", ready = settled)
     });
     const page = await context.newPage(),
         wrong = [];
+    context.setDefaultTimeout(20000);
     await page.addInitScript(WATCH);
     page.on("pageerror", (error) => wrong.push("error: " + (error.stack ?? error.message)));
     page.on("console", (message) => {
@@ -104,7 +105,7 @@ export async function settled(page) {
 /** Does what is given, and waits for the server's answer to what came of it. */
 export async function answerTo(page, action) {
     const [response] = await Promise.all([
-        page.waitForResponse((r) => r.url().includes("/v1/"), { timeout: 60000 }),
+        page.waitForResponse((r) => r.url().includes("/v1/") && r.request().method() === "POST"),
         action(),
     ]);
     const answer = response.ok() ? await response.json().catch(() => null) : null;
