@@ -21,7 +21,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs strace openssl
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace openssl
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 # Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.
@@ -46,6 +46,7 @@ MODE_FLAGS_release := -O3 -g -fstack-protector-strong
 MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 MODE_FLAGS_coverage := -O1 -g --coverage
+MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
@@ -71,12 +72,15 @@ SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/co
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
 JSON_BENCH_SRC := bench/json_bench.c
+HTTP_BENCH_SRC := bench/http_load.c bench/http_floor.c
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
 LONG_SRC := $(wildcard tests/long/*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC) $(JSON_BENCH_SRC)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
+           tests/fuzz/replay.c $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
-           tests/support/*.h bench/*.h))
+           tests/support/*.h tests/fuzz/*.h bench/*.h))
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
@@ -100,9 +104,11 @@ CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
+REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
 QUICK_TESTS := check \
+    replay \
     cases \
     layer-tests \
     protocol \
@@ -113,13 +119,8 @@ QUICK_TESTS := check \
     readme \
     vectors
 
-.PHONY: all run test deps clean help FORCE
-.PHONY: $(QUICK_TESTS)
-.PHONY: test-page fuzz numbers coverage
-.PHONY: bench bench-json bench-peers overload
-.PHONY: headers layers tidy format format-check
-.PHONY: install dist deb
-.PHONY: image image-test fresh
+# Every target that `make help` lists is the name of no file.
+.PHONY: FORCE fuzz-programs $(QUICK_TESTS) $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -210,6 +211,12 @@ bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, th
 bench-json: $(BUILD)/bench/json_bench ## reading and writing numbers beside jansson, Node's JSON, Python's json
 	$(Q)python3 bench/json_text.py --program $<
 
+$(BUILD)/bench/http_load $(BUILD)/bench/http_floor: $(BUILD)/bench/%: $(BUILD)/bench/%.o
+	$(Q)$(LINK) $(LDFLAGS) $< $(if $(filter %floor.o,$<),$(call pkg,--libs,libmicrohttpd)) $(LDLIBS) -o $@
+
+bench-http: $(BUILD)/attnd $(BUILD)/bench/http_load $(BUILD)/bench/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
+	$(Q)python3 bench/wire.py --attnd $< --bin $(BUILD)/bench --json build/bench-http.json $(BENCH)
+
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
@@ -248,7 +255,10 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 	$(Q)python3 tests/readme/run.py --attnd $(BUILD)/attnd README.md
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
-	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet
+
+conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
@@ -258,6 +268,23 @@ SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)
 	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(SECONDS)
 
+# The same targets twice: linked with libFuzzer in MODE=fuzz, with a driver that replays what is kept in every other.
+$(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
+    $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+replay: $(REPLAY_BIN) ## give the fuzz targets all inputs that are kept in tests/fuzz/corpus, and tests/cases
+	$(Q)tests/fuzz/replay.sh $(REPLAY_BIN)
+
+# As many seconds for each target: 10, unless the command line says SECONDS=60.
+fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sanitizers (SECONDS=10 for each of them)
+	+$(Q)$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-programs
+	$(Q)tests/fuzz/run.sh $(if $(filter command,$(firstword $(origin SECONDS))),$(SECONDS),10) \
+	    $(patsubst %.c,build/fuzz/%,$(FUZZ_SRC))
+
+fuzz-programs: $(REPLAY_BIN)
+
+
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
 	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
@@ -265,6 +292,7 @@ headers: ## every header compiles on its own
 
 layers: ## includes point one way, each library has one home, no two sources share a name
 	$(Q)scripts/check_layers.sh
+	$(Q)scripts/check_version.sh
 
 compile_commands.json: Makefile $(SOURCES)
 	$(file >$@,[)
@@ -306,13 +334,16 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)up=$$(realpath -m --relative-to="$(LIBDIR)/pkgconfig" "$(PREFIX)") && \
 	    lib=$$(realpath -m --relative-to="$(PREFIX)" "$(LIBDIR)") && \
 	    sed -e "s|@PREFIX@|\$${pcfiledir}/$$up|" -e "s|@LIBDIR@|\$${prefix}/$$lib|" -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS_PRIVATE@|$(strip $(LIBS_CORE))|' \
 	    core/attn.pc.in > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
 	$(Q)$(EMULATOR) $(BUILD)/attnd --help > $(BUILD)/help.txt
 	$(Q)awk -v FORM=man -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.man
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r $(BUILD)/settings.man' -e 'd;}' packaging/attnd.1.in \
 	    > "$(DESTDIR)$(MANDIR)/man1/attnd.1"
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/libattn.3.in > "$(DESTDIR)$(MANDIR)/man3/libattn.3"
-	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" packaging/attnd.bash.in \
+	$(Q)awk -v FORM=values -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.values
+	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" \
+	    -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' packaging/attnd.bash.in \
 	    > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "text.h"
+
 enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -41,14 +43,12 @@ static void put_closing(struct log_line *line, char c)
 /* An escape is written whole or not at all, so that a cut value is still a valid string. */
 static void put_escaped_byte(struct log_line *line, unsigned char c)
 {
-    char escape[8];
-    int length = 0;
+    char escape[8] = {(char)c, '\0'};
+    int length = 1;
     if (c == '"' || c == '\\')
         length = snprintf(escape, sizeof escape, "\\%c", c);
     else if (c < 0x20 || c >= 0x7f)
         length = snprintf(escape, sizeof escape, "\\u%04x", c);
-    else
-        length = snprintf(escape, sizeof escape, "%c", c);
     if ((size_t)length <= room_left(line))
         put(line, escape, (size_t)length);
 }
@@ -147,8 +147,8 @@ void log_count(struct log_line *line, const char *key, uint64_t value)
 
 void log_ms(struct log_line *line, const char *key, double value)
 {
-    char text[48];
-    snprintf(text, sizeof text, "%.3f", value < 1e12 ? value : 1e12);
+    char text[TEXT_MS_MAX];
+    text_write_ms(text, value);
     if (put_key(line, key, strlen(text)))
         put_text(line, text);
 }

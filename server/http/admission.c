@@ -31,7 +31,7 @@ static void take_id(struct request *request)
 /* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
 static bool is_sound(struct request *request, const char *method, const char *version)
 {
-    const char *refusal = framing_refuses(request->connection, method, version);
+    const char *refusal = framing_refuses(request->connection, method, request->target, version);
     if (refusal == NULL)
         refusal = guard_refuses(&request->fields, method, version);
     if (refusal == NULL)
@@ -187,7 +187,7 @@ static bool is_length_welcome(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     const uint64_t limit = request->server->setup.max_body_bytes;
-    if (fields->content_lengths == 0 && !guard_is_chunked(fields))
+    if (fields->content_lengths == 0 && !guard_is_chunked(fields) && !request->route->may_lack_body)
         reply_refuse(request, PROBLEM_LENGTH, "a body needs Content-Length or Transfer-Encoding: chunked");
     else if (fields->content_length > limit)
         reply_refuse(request, PROBLEM_BODY, "the body has %llu bytes, the limit is %llu (--max-body)",

@@ -1,7 +1,8 @@
 /*
  * request.c: one request from its first line to its last byte sent.
  *
- * Everything here runs in an I/O thread except compute_job and what it calls, which run in a compute thread.
+ * Everything here runs in an I/O thread except compute_job and what it calls, which run in a compute thread; of that,
+ * only compute_at_once is for I/O threads too.
  */
 #include "http/request.h"
 
@@ -236,9 +237,13 @@ static bool prepare_body(struct request *request)
     request->pieces = chunks_begin(request->arena);
     if (guard_is_chunked(&request->fields))
         return true;
-    request->body = attn_arena_take(request->arena, 1, request->fields.content_length);
-    if (request->body != NULL)
+    /* Bytes behind JSON begin at a multiple that suits every type, so that tensors are computed on where they lie. */
+    const size_t lead = (ATTN_ALIGNMENT - request->json_bytes % ATTN_ALIGNMENT) % ATTN_ALIGNMENT;
+    request->body = attn_arena_take(request->arena, 1, lead + request->fields.content_length);
+    if (request->body != NULL) {
+        request->body += lead;
         return true;
+    }
     fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
     return false;
 }
@@ -411,10 +416,11 @@ static bool finish_answer(struct request *request, const struct call *call)
     return is_ok;
 }
 
-static void compute(struct request *request)
+/* Within these limits and no others. False: it would take more than them, or they are at fault; there is no reply. */
+static bool compute_within(struct request *request, const struct call_limits *limits, attn_runtime runtime)
 {
     const struct http_setup *setup = &request->server->setup;
-    attn_runtime runtime = executor_runtime(setup->executor);
+    const bool is_last_try = limits == &setup->limits;
     runtime.is_cancelled = job_is_cancelled;
     struct job job = {.request = request};
     runtime.cancel_context = &job;
@@ -432,7 +438,8 @@ static void compute(struct request *request)
         .if_none_match = request->fields.if_none_match,
         .layers = setup->layers,
         .queue_ms = request->clock.queue_ms,
-        .limits = setup->limits,
+        .limits = *limits,
+        .is_first_try = !is_last_try,
         .runtime = &runtime,
         .fonts = setup->fonts,
         .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
@@ -449,12 +456,51 @@ static void compute(struct request *request)
     request->held = call.held;
     if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
         refuse_late(request);
+    } else if (status == ATTN_ERR_TOO_LARGE && !is_last_try) {
+        layer_version_release(request->held);
+        request->held = NULL;
+        return false;
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
         reply_failure(request, &error, call.refusal);
     } else if (!finish_answer(request, &call)) {
         fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
     }
+    return true;
+}
+
+static void compute(struct request *request)
+{
+    const struct http_setup *setup = &request->server->setup;
+    (void)compute_within(request, &setup->limits, executor_runtime(setup->executor));
+}
+
+/*
+ * A small request takes some ten microseconds, and waking a compute thread, which then wakes this one, several times as
+ * long. So what is bounded to be small, by its body before it is read and by its plan before it is computed, is done
+ * here and now. A body that turns out to mean more is read for nothing and handed over.
+ */
+static bool compute_at_once(struct request *request)
+{
+    enum { BODY_MAX = 4 << 10, RESULT_MAX = 16 << 10, MEMORY_MAX = 4 << 20 };
+    static const double FLOPS_MAX = 1e6;
+    const struct http_setup *setup = &request->server->setup;
+    const struct call_limits *full = &setup->limits;
+    const struct call_limits limits = {
+        .result_bytes = full->result_bytes < RESULT_MAX ? full->result_bytes : RESULT_MAX,
+        .memory_bytes = full->memory_bytes < MEMORY_MAX ? full->memory_bytes : MEMORY_MAX,
+        .flops = full->flops < FLOPS_MAX ? full->flops : FLOPS_MAX,
+    };
+    const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
+    if (!request->route->keeps_to_limits || setup->instead != NULL || is_picture || request->body_bytes > BODY_MAX ||
+        request->body_coding != CODING_IDENTITY)
+        return false;
+    const attn_arena_mark after_body = attn_arena_mark_here(request->arena);
+    request->clock.is_computed =
+        compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
+    if (!request->clock.is_computed)
+        attn_arena_release(request->arena, after_body);
+    return request->clock.is_computed;
 }
 
 static void count_cancelled(const struct request *request)
@@ -561,7 +607,10 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
         request->clock.received = request_now_ms();
-        return phase == REQUEST_BODY ? submit(request) : reply_queue(request);
+        if (phase == REQUEST_BODY && !compute_at_once(request))
+            return submit(request);
+        request->phase = REQUEST_REPLY;
+        return reply_queue(request);
     case REQUEST_COMPUTING:
         return MHD_YES;
     case REQUEST_REPLY:

@@ -81,8 +81,10 @@ enum {
 };
 
 static const struct route routes[] = {
-    {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true},
-    {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true},
+    {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true,
+     .keeps_to_limits = true},
+    {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true,
+     .keeps_to_limits = true},
     {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON},
     {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
     {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
@@ -108,18 +110,19 @@ static const struct route routes[] = {
     {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .is_probe = true},
     {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
     {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true,
-     .has_hints = true},
+     .keeps_to_limits = true, .has_hints = true},
     {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
-     .is_probe = true, .has_hints = true},
-    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
+     .is_probe = true, .keeps_to_limits = true, .has_hints = true},
+    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true,
+     .may_lack_body = true},
     {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true,
-     .right = RIGHT_LAYERS},
+     .may_lack_body = true, .right = RIGHT_LAYERS},
     {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true,
-     .right = RIGHT_LAYERS},
+     .may_lack_body = true, .right = RIGHT_LAYERS},
     {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 

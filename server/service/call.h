@@ -1,8 +1,9 @@
 /*
  * call.h: one request as a service sees it, whatever the protocol that brought it: body in, answer out.
  *
- * A service is a function of this form. It runs in a compute thread, takes all memory from out->arena, and either
- * appends the whole answer to out, or returns a failure with *err filled in and out worthless.
+ * A service is a function of this form. It runs in a compute thread (when small, in an I/O thread), takes all memory
+ * from out->arena, and either appends the whole answer to out, or returns a failure with *err filled in and out
+ * worthless.
  */
 #ifndef SERVICE_CALL_H
 #define SERVICE_CALL_H
@@ -55,6 +56,7 @@ struct call {
     const struct text_pair *parameters;  /* "?name=value", percent-decoded */
     size_t parameter_count;
     struct call_limits limits;
+    bool is_first_try; /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
     struct layer_keeper *layers;
     const attn_runtime *runtime;

@@ -189,6 +189,8 @@ attn_status infer_unload(struct call *call)
 void infer_count(const struct call *call, const char *layer, attn_status status, size_t batch)
 {
     struct timespec now;
+    if (status == ATTN_ERR_TOO_LARGE && call->is_first_try)
+        return;
     const struct call_times *times = &call->times;
     const double total_ms = call->queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
     const bool is_ok = status == ATTN_OK;
@@ -267,6 +269,8 @@ attn_status infer_run(struct call *call)
 {
     struct model model;
     struct attend_work work = {.plan.dims.batch = 0};
+    if (call->is_first_try && !text_equal(call->names[0], MODEL_BUILT_IN))
+        return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;

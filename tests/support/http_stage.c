@@ -89,3 +89,8 @@ size_t http_stage_begun(void)
 {
     return begun;
 }
+
+void http_stage_note_begun(void)
+{
+    begun++;
+}
