@@ -206,6 +206,12 @@ $(BUILD)/bench/core_bench: $(call obj,$(BENCH_SRC)) $(BUILD)/libattn.a
 $(BUILD)/bench/json_bench: $(call obj,$(JSON_BENCH_SRC)) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
+$(BUILD)/tests/long/accuracy: $(addprefix $(BUILD)/,tests/long/accuracy.o tests/support/random.o libattn.a)
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@
+
+accuracy: $(BUILD)/tests/long/accuracy ## float32 against float64, the worst of many inputs; writes docs/accuracy.md
+	$(Q)$< docs/accuracy.md
+
 bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)
 
@@ -342,7 +348,9 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r $(BUILD)/settings.man' -e 'd;}' packaging/attnd.1.in \
 	    > "$(DESTDIR)$(MANDIR)/man1/attnd.1"
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/libattn.3.in > "$(DESTDIR)$(MANDIR)/man3/libattn.3"
-	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" packaging/attnd.bash.in \
+	$(Q)awk -v FORM=values -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.values
+	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" \
+	    -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' packaging/attnd.bash.in \
 	    > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"

@@ -16,6 +16,7 @@
 #include "probe.h"
 #include "service/cache_store.h"
 #include "service/checkpoint_layers.h"
+#include "service/layer_keeper.h"
 #include "service/selftest.h"
 #include "signals.h"
 #include "supervisor.h"
@@ -194,18 +195,18 @@ static struct checkpoint_source source_of(const struct config *config)
     return (struct checkpoint_source){config->checkpoint, config->checkpoint_mapping, config->checkpoint_prefix};
 }
 
-static int import(const struct config *config)
+static int import(const struct config *config, const struct log *log)
 {
     char message[512];
     const struct checkpoint_source source = source_of(config);
-    const struct log log = {STDERR_FILENO, config->log_format, config->log_level};
-    if (checkpoint_layers_write(&source, config->layers_directory, &log, message, sizeof message))
+    if (checkpoint_layers_write(&source, config->layers_directory, log, message, sizeof message))
         return EXIT_SUCCESS;
     fprintf(stderr, "attnd: %s\n", message);
     return EXIT_FAILURE;
 }
 
-static bool adopt_checkpoint(const struct parts *parts, const struct config *config, char *message, size_t message_size)
+/* The layers of --checkpoint, in memory for as long as the process lives. */
+static bool adopt_checkpoint(const struct config *config, const struct parts *parts, char *message, size_t message_size)
 {
     const struct checkpoint_source source = source_of(config);
     return source.directory == NULL ||
@@ -224,13 +225,13 @@ static bool prepare(struct parts *parts, const struct config *config, const attn
         return false;
     }
     parts->layers = open_layers(config, &parts->log, message, message_size);
-    if (parts->layers == NULL || !adopt_checkpoint(parts, config, message, message_size))
+    if (parts->layers == NULL || !adopt_checkpoint(config, parts, message, message_size))
         return false;
     parts->caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
     parts->executor = executor_create(config->compute_threads, config->queue, kernel);
     parts->budget = attn_budget_create(config->memory_bytes);
     parts->metrics = calloc(1, sizeof *parts->metrics);
-    if (parts->caches != NULL && parts->executor != NULL && parts->budget != NULL && parts->metrics != NULL)
+    if (parts->executor != NULL && parts->budget != NULL && parts->metrics != NULL && parts->caches != NULL)
         return true;
     snprintf(message, message_size, "the system has no memory, or no %llu threads",
              (unsigned long long)config->compute_threads);
@@ -240,8 +241,8 @@ static bool prepare(struct parts *parts, const struct config *config, const attn
 static void give_back(struct parts *parts)
 {
     executor_destroy(parts->executor);
-    cache_store_destroy(parts->caches);
     layer_keeper_close(parts->layers);
+    cache_store_destroy(parts->caches);
     attn_budget_destroy(parts->budget);
     keys_destroy(parts->keys);
     free(parts->metrics);
@@ -348,11 +349,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "attnd: %s\n", message);
         return EXIT_FAILURE;
     case CONFIG_IMPORT:
-        envelope_prepare();
-        return import(&config);
     case CONFIG_RUN:
         break;
     }
+    envelope_prepare();
+    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
+    if (config.is_import)
+        return import(&config, &log);
     const attn_kernel *kernel = choose_kernel(config.kernel);
     if (kernel == NULL)
         return EXIT_FAILURE;
@@ -367,7 +370,6 @@ int main(int argc, char **argv)
     }
     return_large_blocks();
     attn_blas_prepare();
-    envelope_prepare();
     const int outcome = serve(&config, kernel, &fonts);
     font_set_close(&fonts);
     return outcome;
