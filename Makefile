@@ -270,6 +270,20 @@ fuzz-programs: $(REPLAY_BIN)
 
 .PHONY: replay fuzz-targets fuzz-programs
 
+$(BUILD)/tests/fault/shim.so: tests/fault/shim.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(WARN) $(if $(filter 1,$(WERROR)),-Werror) -O1 -fPIC -shared $< -ldl -o $@
+
+torture: $(BUILD)/attnd $(BUILD)/tests/fault/shim.so ## every call of every endpoint failed in turn (SECONDS=45: a sample)
+	$(Q)python3 tests/fault/torture.py --attnd $< --shim $(BUILD)/tests/fault/shim.so $(asked_seconds) $(TORTURE)
+
+chaos: $(BUILD)/attnd ## a network that cuts, delays and splits (SECONDS=20)
+	$(Q)python3 tests/fault/chaos.py --attnd $< $(asked_seconds)
+
+asked_seconds = $(if $(filter command,$(firstword $(origin SECONDS))),--seconds $(SECONDS))
+
+.PHONY: torture chaos
+
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
 	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
