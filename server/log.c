@@ -3,10 +3,13 @@
  */
 #include "log.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "text.h"
 
 enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
 
@@ -40,14 +43,12 @@ static void put_closing(struct log_line *line, char c)
 /* An escape is written whole or not at all, so that a cut value is still a valid string. */
 static void put_escaped_byte(struct log_line *line, unsigned char c)
 {
-    char escape[8];
-    int length = 0;
+    char escape[8] = {(char)c, '\0'};
+    int length = 1;
     if (c == '"' || c == '\\')
         length = snprintf(escape, sizeof escape, "\\%c", c);
     else if (c < 0x20 || c >= 0x7f)
         length = snprintf(escape, sizeof escape, "\\u%04x", c);
-    else
-        length = snprintf(escape, sizeof escape, "%c", c);
     if ((size_t)length <= room_left(line))
         put(line, escape, (size_t)length);
 }
@@ -146,8 +147,8 @@ void log_count(struct log_line *line, const char *key, uint64_t value)
 
 void log_ms(struct log_line *line, const char *key, double value)
 {
-    char text[48];
-    snprintf(text, sizeof text, "%.3f", value < 1e12 ? value : 1e12);
+    char text[TEXT_MS_MAX];
+    text_write_ms(text, value);
     if (put_key(line, key, strlen(text)))
         put_text(line, text);
 }
@@ -162,6 +163,16 @@ void log_end(struct log_line *line)
     /* A log that cannot be written must not stop the work that it tells about. */
     const ssize_t written = write(line->log->fd, line->text, line->length);
     (void)written;
+}
+
+bool log_open(int fd, const char *path)
+{
+    const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    if (opened < 0)
+        return false;
+    const bool is_placed = dup2(opened, fd) == fd;
+    close(opened);
+    return is_placed;
 }
 
 void log_say(const struct log *log, log_level level, const char *format, ...)

@@ -126,6 +126,25 @@ static size_t smallest(size_t a, size_t b, size_t c)
     return ab < c ? ab : c;
 }
 
+char *text_write_ms(char *text, double ms)
+{
+    static const double MOST = 1e12;
+    char digits[TEXT_MS_MAX], *at = digits + sizeof digits;
+    uint64_t thousandths = (uint64_t)((ms > 0 ? ms < MOST ? ms : MOST : 0) * 1e3 + 0.5);
+    for (int i = 0; thousandths > 0 || i < 5; i++) {
+        if (i == 3) {
+            *--at = '.';
+        } else {
+            *--at = (char)('0' + thousandths % 10);
+            thousandths /= 10;
+        }
+    }
+    const size_t length = (size_t)(digits + sizeof digits - at);
+    memcpy(text, at, length);
+    text[length] = '\0';
+    return text + length;
+}
+
 /* Levenshtein's recurrence, one row at a time. */
 size_t text_distance(const char *a, const char *b)
 {

@@ -40,6 +40,12 @@ bool text_read_bytes(const char *text, uint64_t *bytes);
 bool text_read_real(const char *text, double *real);
 /* "64M" where a suffix is exact, else the digits. Returns text. */
 const char *text_write_bytes(char *text, size_t size, uint64_t bytes);
+/*
+ * Milliseconds with three digits behind the point, terminated; up to 1e12. Returns where they end, for what follows.
+ * Every request writes ten of them, which printf would make a good part of a small one's time.
+ */
+enum { TEXT_MS_MAX = 24 };
+char *text_write_ms(char *text, double ms);
 
 /* Insertions, deletions and replacements between two words; words over 63 characters are cut. */
 size_t text_distance(const char *a, const char *b);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_ADDRESS_SANITIZER 1
@@ -29,6 +30,8 @@
 
 /* Small at first, so that a small request stays small and a low ceiling still leaves room. */
 enum { CHUNK_BYTES_FIRST = 16 << 10, CHUNK_BYTES_MAX = 64 << 10 };
+
+enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 struct chunk {
     struct chunk *next;
@@ -197,7 +200,14 @@ static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
     const bool is_budgeted = arena->budget != NULL && (arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST);
     if (is_budgeted && !budget_take(arena->budget, bytes))
         return NULL;
-    struct chunk *chunk = aligned_alloc(ATTN_ALIGNMENT, bytes);
+    void *memory = NULL; /* from posix_memalign: aligned_alloc may insist on a multiple of the alignment */
+    struct chunk *chunk = NULL;
+    if (posix_memalign(&memory, bytes < HUGE_PAGE_BYTES ? ATTN_ALIGNMENT : HUGE_PAGE_BYTES, bytes) == 0)
+        chunk = memory;
+#ifdef MADV_HUGEPAGE
+    if (chunk != NULL && bytes >= HUGE_PAGE_BYTES)
+        (void)madvise(chunk, bytes, MADV_HUGEPAGE);
+#endif
     if (chunk == NULL && is_budgeted)
         atomic_fetch_sub_explicit(&arena->budget->bytes, bytes, memory_order_relaxed);
     if (chunk != NULL)

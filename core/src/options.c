@@ -125,15 +125,17 @@ static attn_status check_selection(const attn_selection *selection, const char *
                                    attn_error *err)
 {
     char field[32];
-    snprintf(field, sizeof field, "/options/%s", name);
     *kept = selection->items == NULL ? dimension : selection->count;
-    if (selection->items != NULL && selection->count > dimension)
+    if (selection->items == NULL)
+        return ATTN_OK;
+    snprintf(field, sizeof field, "/options/%s", name);
+    if (selection->count > dimension)
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
-    for (size_t s = 0; selection->items != NULL && s < selection->count; s++)
+    for (size_t s = 0; s < selection->count; s++)
         if (selection->items[s] >= dimension)
             return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name,
                              selection->items[s], dimension == 0 ? 0 : dimension - 1);
-    if (selection->items != NULL && is_repeating(selection))
+    if (is_repeating(selection))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s names one twice, or is not ascending and longer than %d", name,
                          UNSORTED_MAX);
     return ATTN_OK;

@@ -462,7 +462,8 @@ size_t answer_facts_bound(const struct envelope *envelope, const attn_plan *plan
 {
     const attn_options *options = &envelope->request.options;
     size_t bound = bound_add(FRAME_BYTES, plan->dims.batch, INTEGER_BYTES);
-    bound = bound_add(bound, ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
+    const size_t rows = bound_add(0, bound_add(0, plan->dims.batch, plan->dims.heads), plan->dims.q_len);
+    bound = bound_add(bound, rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
     bound = bound_add(bound, 2 * plan->dims.heads, NUMBER_TEXT_MAX); /* the means of diagnostics */
     bound = bound_add(bound, options->alibi ? plan->dims.heads : 0, NUMBER_TEXT_MAX);
     bound = bound_add(bound, options->heads.count, INTEGER_BYTES);

@@ -133,23 +133,24 @@ char *chunks_join(const struct chunks *chunks)
     return text;
 }
 
+/* Most formats are short: they are written once, into room that is there, and only long ones again. */
 void chunks_format(struct chunks *chunks, const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    if (length < 0) {
-        chunks->is_ok = false;
-        return;
+    enum { SHORT = 128 };
+    size_t room = SHORT;
+    char *to = chunks_reserve(chunks, room);
+    for (; to != NULL; to = chunks_reserve(chunks, room)) {
+        va_list arguments;
+        va_start(arguments, format);
+        const int length = vsnprintf(to, room, format, arguments);
+        va_end(arguments);
+        chunks->is_ok = length >= 0;
+        if (length >= 0 && (size_t)length < room) {
+            chunks_commit(chunks, (size_t)length);
+            return;
+        }
+        room = (size_t)length + 1;
     }
-    char *to = chunks_reserve(chunks, (size_t)length + 1);
-    if (to == NULL)
-        return;
-    va_start(arguments, format);
-    vsnprintf(to, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    chunks_commit(chunks, (size_t)length);
 }
 
 /* Bytes of the UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0 when it is none. */

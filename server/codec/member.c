@@ -24,15 +24,23 @@ __attribute__((format(printf, 4, 5))) static void append(char *to, size_t size, 
         *used = (size_t)written < size - *used ? *used + (size_t)written : size - 1;
 }
 
+/* Every member that is read makes its pointer, so this is done by hand. */
+static void append_character(char *to, size_t *used, char character)
+{
+    if (*used + 1 >= NODE_POINTER_MAX)
+        return;
+    to[(*used)++] = character;
+    to[*used] = '\0';
+}
+
 static void append_escaped(char *to, size_t *used, const char *name)
 {
-    append(to, NODE_POINTER_MAX, used, "/");
+    append_character(to, used, '/');
     for (; *name; name++) {
-        const char *escape = *name == '~' ? "~0" : *name == '/' ? "~1" : NULL;
-        if (escape)
-            append(to, NODE_POINTER_MAX, used, "%s", escape);
-        else
-            append(to, NODE_POINTER_MAX, used, "%c", *name);
+        const bool is_escaped = *name == '~' || *name == '/';
+        append_character(to, used, is_escaped ? '~' : *name);
+        if (is_escaped)
+            append_character(to, used, *name == '~' ? '0' : '1');
     }
 }
 

@@ -316,6 +316,28 @@ static bool begins_number(const struct scan *s)
     return s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || strchr("-tf\"", *s->at));
 }
 
+/*
+ * Floats with a comma right behind each, and a number behind that, as far as they go: what nearly all of a large body
+ * is. Stops before an element, which is then read with all care.
+ */
+static void read_plain_floats(struct scan *s)
+{
+    float *to = (float *)s->data + s->taken;
+    const float *first = to;
+    const char *at = s->at;
+    for (;;) {
+        const char *after = number_read_f32(at, s->end, to);
+        if (after == NULL || s->end - after < 2 || after[0] != ',' || isinf(*to) ||
+            !(after[1] == '-' || (after[1] >= '0' && after[1] <= '9')))
+            break;
+        at = after + 1;
+        to++;
+    }
+    s->at = at;
+    s->taken += (size_t)(to - first);
+    s->filled[s->depth - 1] += (size_t)(to - first);
+}
+
 /* Elements of one innermost row, up to what is not a comma: the loop where the time goes. */
 static attn_status read_run(struct scan *s)
 {
@@ -323,6 +345,8 @@ static attn_status read_run(struct scan *s)
         s->rank = s->depth;
     if (s->rank != s->depth)
         return begins_number(s) ? fail_depth(s, false) : fail_element(s);
+    if (s->dtype == ATTN_F32)
+        read_plain_floats(s);
     for (;;) {
         attn_status status = read_element(s);
         if (status != ATTN_OK)

@@ -29,10 +29,13 @@ bool cors_add_fields(struct MHD_Response *response, const char *setting, const c
 {
     const char *const fields[][2] = {
         {"Access-Control-Allow-Origin", cors_allowed_origin(setting, origin)},
-        {"Access-Control-Expose-Headers", methods == NULL ? "X-Request-Id, Server-Timing, Retry-After, ETag" : NULL},
+        {"Access-Control-Expose-Headers",
+         methods == NULL ? "X-Request-Id, Server-Timing, Retry-After, ETag, traceparent" : NULL},
         {"Access-Control-Allow-Methods", methods},
         {"Access-Control-Allow-Headers",
-         methods != NULL ? "Accept, Content-Encoding, Content-Type, If-Match, If-None-Match, X-Request-Id" : NULL},
+         methods != NULL ? "Accept, Authorization, Content-Encoding, Content-Type, If-Match, If-None-Match, "
+                           "Request-Timeout, traceparent, X-API-Key, X-Priority, X-Request-Id"
+                         : NULL},
         {"Access-Control-Max-Age", methods != NULL ? "86400" : NULL},
     };
     bool is_whole = true;

@@ -18,6 +18,9 @@ static const char no_memory_text[] =
     "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
     "\"title\":\"out of memory\",\"status\":503,\"detail\":\"the server has no memory left for this request\"}";
 
+/* Up to here, copying the pieces of an answer into one is cheaper than another call to send it. */
+enum { JOINED_MAX = 64 << 10 };
+
 struct outcome {
     unsigned status;
     const char *type, *title;
@@ -77,6 +80,34 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
     snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
 }
 
+/* Refusals of our own come first, then those of services, by status. */
+enum { PROBLEMS = sizeof problems / sizeof problems[0], REASONS = PROBLEMS + ATTN_ERR_CANCELLED + 1 };
+
+static const char *const reasons[REASONS] = {
+#define REPLY_REASON(code, status, type, title) [code] = type,
+    REPLY_PROBLEM_LIST(REPLY_REASON)
+#undef REPLY_REASON
+        [PROBLEMS + ATTN_ERR_SYNTAX] = "syntax",
+    [PROBLEMS + ATTN_ERR_FIELD] = "field",
+    [PROBLEMS + ATTN_ERR_SHAPE] = "shape",
+    [PROBLEMS + ATTN_ERR_VALUE] = "value",
+    [PROBLEMS + ATTN_ERR_TOO_LARGE] = "too-large",
+    [PROBLEMS + ATTN_ERR_NO_MEMORY] = "no-memory",
+    [PROBLEMS + ATTN_ERR_CANCELLED] = "cancelled",
+};
+
+const char *const *reply_reasons(size_t *count)
+{
+    _Static_assert((int)REASONS <= (int)METRICS_REASONS_MAX, "every reason has its counter");
+    *count = REASONS;
+    return reasons;
+}
+
+static void count_refusal(struct request *request, size_t reason)
+{
+    metrics_add(&request->server->setup.metrics->rejected[reason], 1);
+}
+
 static void reply_error(struct request *request, struct outcome outcome, const attn_error *error)
 {
     const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
@@ -94,6 +125,7 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
     vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
     reply_error(request, problems[problem], &error);
+    count_refusal(request, problem);
     if (problem == PROBLEM_METHOD)
         route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
 }
@@ -101,12 +133,17 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
     static const enum reply_problem problem_of[] = {
-        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,       [CALL_CONFLICT] = PROBLEM_CONFLICT,
-        [CALL_PRECONDITION] = PROBLEM_PRECONDITION, [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
-        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,     [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
+        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,
+        [CALL_CONFLICT] = PROBLEM_CONFLICT,
+        [CALL_PRECONDITION] = PROBLEM_PRECONDITION,
+        [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
+        [CALL_GONE] = PROBLEM_GONE,
+        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,
+        [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
     };
     reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
                 error);
+    count_refusal(request, refusal == CALL_FAILED ? PROBLEMS + (size_t)error->status : (size_t)problem_of[refusal]);
 }
 
 void reply_conclude(struct request *request, const struct call *call)
@@ -166,6 +203,18 @@ bool reply_compress(struct request *request)
     return compressed.is_ok;
 }
 
+/* One piece leaves together with the header, in one packet when both are small: see response_of_pieces. */
+static bool join_pieces(struct reply *reply)
+{
+    const char *text = chunks_join(&reply->chunks);
+    reply->pieces = text != NULL ? attn_arena_take(reply->chunks.arena, 1, sizeof *reply->pieces) : NULL;
+    if (reply->pieces == NULL)
+        return false;
+    reply->piece_count = 1;
+    reply->pieces[0] = (struct MHD_IoVec){text, reply->chunks.total_bytes};
+    return true;
+}
+
 bool reply_lay_out(struct request *request)
 {
     struct reply *reply = &request->reply;
@@ -174,6 +223,8 @@ bool reply_lay_out(struct request *request)
         count++;
     if (!reply->chunks.is_ok || count > UINT_MAX)
         return false;
+    if (count > 1 && reply->chunks.total_bytes <= JOINED_MAX)
+        return join_pieces(reply);
     reply->pieces = attn_arena_take(request->arena, count, sizeof *reply->pieces);
     if (reply->pieces == NULL)
         return false;
@@ -184,10 +235,11 @@ bool reply_lay_out(struct request *request)
     return true;
 }
 
+/* The library sends header and body of such a response by one call, those of several pieces by two. */
 static struct MHD_Response *response_of_text(struct text_span text)
 {
-    const struct MHD_IoVec piece = {text.at, text.length};
-    return MHD_create_response_from_iovec(&piece, 1, NULL, NULL);
+    void *bytes = (void *)(uintptr_t)text.at; /* only read */
+    return MHD_create_response_from_buffer(text.length, bytes, MHD_RESPMEM_PERSISTENT);
 }
 
 /* The pieces stay where they are: in the arena, which outlives the response. */
@@ -196,6 +248,8 @@ static struct MHD_Response *response_of_pieces(struct request *request)
     struct reply *reply = &request->reply;
     if (reply->pieces != NULL || reply_lay_out(request)) {
         reply->sent_bytes = reply->chunks.total_bytes;
+        if (reply->piece_count == 1)
+            return response_of_text((struct text_span){reply->pieces[0].iov_base, reply->pieces[0].iov_len});
         return MHD_create_response_from_iovec(reply->pieces, reply->piece_count, NULL, NULL);
     }
     *reply = (struct reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -234,14 +288,20 @@ static void add_field(struct head *head, const char *name, const char *value)
 static void add_timing(struct head *head, const struct request *request)
 {
     const struct request_clock *clock = &request->clock;
-    char text[200];
-    int length;
+    const struct {
+        const char *name;
+        double ms;
+    } stages[] = {{"receive;dur=", clock->received - clock->begun},
+                  {", queue;dur=", clock->queue_ms},
+                  {", parse;dur=", clock->times.parse_ms},
+                  {", compute;dur=", clock->times.compute_ms},
+                  {", write;dur=", clock->times.write_ms}};
+    const size_t count = sizeof stages / sizeof stages[0] - (request->reply.sender != NULL);
+    char text[sizeof stages / sizeof stages[0] * (16 + TEXT_MS_MAX)], *to = text;
     if (!clock->is_computed)
         return;
-    length = snprintf(text, sizeof text, "receive;dur=%.3f, queue;dur=%.3f, parse;dur=%.3f, compute;dur=%.3f",
-                      clock->received - clock->begun, clock->queue_ms, clock->times.parse_ms, clock->times.compute_ms);
-    if (request->reply.sender == NULL)
-        snprintf(text + length, sizeof text - (size_t)length, ", write;dur=%.3f", clock->times.write_ms);
+    for (size_t i = 0; i < count; i++)
+        to = text_write_ms(stpcpy(to, stages[i].name), stages[i].ms);
     add_field(head, "Server-Timing", text);
 }
 
@@ -258,8 +318,12 @@ static void add_vary(struct head *head, bool is_negotiated, bool by_origin)
 static void add_fields(struct head *head, const struct request *request)
 {
     const struct reply *reply = &request->reply;
-    char number[24];
+    char number[24], trace[TRACE_PARENT_TEXT];
     add_field(head, "X-Request-Id", request->id);
+    if (request->trace.id[0] != '\0')
+        add_field(head, "traceparent", trace_write(&request->trace, trace));
+    if (reply->challenge != NULL)
+        add_field(head, MHD_HTTP_HEADER_WWW_AUTHENTICATE, reply->challenge);
     if (reply->content_type != NULL)
         add_field(head, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
@@ -308,8 +372,9 @@ enum MHD_Result reply_queue(struct request *request)
     return queue(request->connection, request->reply.status, &head);
 }
 
-enum MHD_Result reply_without_memory(struct MHD_Connection *connection)
+enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics)
 {
+    metrics_add(&metrics->rejected[PROBLEMS + ATTN_ERR_NO_MEMORY], 1);
     struct head head = {response_of_text(text_span_of(no_memory_text)), true};
     if (head.response == NULL)
         return MHD_NO;

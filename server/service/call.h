@@ -1,8 +1,9 @@
 /*
  * call.h: one request as a service sees it, whatever the protocol that brought it: body in, answer out.
  *
- * A service is a function of this form. It runs in a compute thread, takes all memory from out->arena, and either
- * appends the whole answer to out, or returns a failure with *err filled in and out worthless.
+ * A service is a function of this form. It runs in a compute thread (when small, in an I/O thread), takes all memory
+ * from out->arena, and either appends the whole answer to out, or returns a failure with *err filled in and out
+ * worthless.
  */
 #ifndef SERVICE_CALL_H
 #define SERVICE_CALL_H
@@ -33,6 +34,7 @@ enum call_refusal {
     CALL_CONFLICT,     /* with the state that things are in */
     CALL_PRECONDITION, /* if_match or if_none_match does not hold */
     CALL_READ_ONLY,
+    CALL_GONE,
     CALL_STORE_FULL,
     CALL_STORE_FAILED,
 };
@@ -42,6 +44,7 @@ enum call_outcome { CALL_DONE, CALL_CREATED, CALL_DELETED, CALL_NOT_MODIFIED };
 
 enum { CALL_ETAG_TEXT = 68 };
 
+struct cache_store;
 struct layer_keeper;
 struct layer_version;
 
@@ -55,14 +58,18 @@ struct call {
     const struct text_pair *parameters;  /* "?name=value", percent-decoded */
     size_t parameter_count;
     struct call_limits limits;
+    bool is_first_try;                    /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
     struct layer_keeper *layers;
+    struct cache_store *caches;
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */
     double queue_ms;              /* that it has waited for its thread */
     struct call_times times;      /* written */
     enum call_refusal refusal;    /* written, with a failure */
+    double timeout_ms;            /* written: not 0 when the body sets a deadline, from its end to the answer */
+    double flops;                 /* written: what the plan takes */
     size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
     enum call_outcome outcome;    /* written */
     char etag[CALL_ETAG_TEXT];    /* written: with its quotes; "": none */

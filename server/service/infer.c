@@ -28,7 +28,7 @@ void infer_write_server(struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION
                      "\",\"extensions\":[\"binary_tensor_data\",\"model_configuration\",\"model_repository\","
-                     "\"parameters\",\"statistics\"]}");
+                     "\"parameters\",\"schedule_policy\",\"statistics\"]}");
 }
 
 static attn_status finish(struct call *call)
@@ -189,6 +189,8 @@ attn_status infer_unload(struct call *call)
 void infer_count(const struct call *call, const char *layer, attn_status status, size_t batch)
 {
     struct timespec now;
+    if (status == ATTN_ERR_TOO_LARGE && call->is_first_try)
+        return;
     const struct call_times *times = &call->times;
     const double total_ms = call->queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
     const bool is_ok = status == ATTN_OK;
@@ -227,7 +229,8 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
 static attn_status check_shown(const struct envelope *envelope, attn_error *err)
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
-    const char *option = envelope->view != ENVELOPE_VIEW_NONE   ? "/options/view"
+    const char *option = envelope->cache.name != NULL           ? "/options/cache"
+                         : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
                          : reduction->top_k > 0                 ? "/options/top_k"
                          : reduction->has_pool                  ? "/options/pool"
                          : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
@@ -247,6 +250,7 @@ static attn_status run(struct call *call, const struct model *model, struct atte
     if (status != ATTN_OK)
         return status;
     work->envelope = request.envelope;
+    call->timeout_ms = request.timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = check_shown(&work->envelope, call->err);
     if (status == ATTN_OK && model->layer != NULL)
@@ -266,6 +270,8 @@ attn_status infer_run(struct call *call)
 {
     struct model model;
     struct attend_work work = {.plan.dims.batch = 0};
+    if (call->is_first_try && !text_equal(call->names[0], MODEL_BUILT_IN))
+        return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;

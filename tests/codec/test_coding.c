@@ -220,6 +220,28 @@ START_TEST(a_sample_tells_whether_it_is_worth_it)
 }
 END_TEST
 
+/* "ab" in a frame of version 0.7, alone and behind a frame to skip: the library would expand it with malloc's memory.
+ */
+START_TEST(frames_of_old_versions_are_refused)
+{
+    static const char text[] = "\x50\x2a\x4d\x18\x01\0\0\0!"
+                               "\x27\xb5\x2f\xfd\x20\x02\x40\0\x02"
+                               "ab\xc0\0";
+    const size_t skipped = 9;
+    for (size_t from = 0; from <= skipped; from += skipped) {
+        attn_arena *arena = attn_arena_create(ROOM);
+        const char *back;
+        size_t back_bytes;
+        attn_error err = {0};
+        ck_assert_int_eq(
+            coding_expand(CODING_ZSTD, text + from, sizeof text - from, ROOM / 2, arena, &back, &back_bytes, &err),
+            ATTN_ERR_SYNTAX);
+        ck_assert_ptr_nonnull(strstr(err.message, "not valid zstd"));
+        attn_arena_destroy(arena);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
@@ -230,6 +252,7 @@ int main(void)
         formats_before_zstd_0_8_are_refused_at_every_frame,
         memory_that_ends_is_told,
         a_sample_tells_whether_it_is_worth_it,
+        frames_of_old_versions_are_refused,
     };
     return check_main("coding", tests, sizeof tests / sizeof *tests);
 }

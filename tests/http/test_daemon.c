@@ -112,6 +112,57 @@ START_TEST(probes_answer_at_once_while_every_compute_thread_is_busy)
 }
 END_TEST
 
+static void hold_thread(void *argument)
+{
+    const atomic_bool *is_released = argument;
+    http_stage_note_begun();
+    while (!*is_released)
+        sleep_ms(1);
+}
+
+static void send_attention(struct http_client *client, const char *body)
+{
+    char request[600];
+    snprintf(
+        request, sizeof request,
+        "POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+        strlen(body), body);
+    http_send(client, request);
+}
+
+START_TEST(a_small_request_waits_for_no_compute_thread_but_a_small_body_that_means_much_does)
+{
+    enum { LENGTH = 64 }; /* and so 4096 weights in the answer */
+    char much[400] = "{\"inputs\":{\"query\":[";
+    for (size_t i = 0; i < LENGTH; i++)
+        strcat(much, i > 0 ? ",[0]" : "[0]");
+    strcat(much, "]}}");
+    atomic_bool is_released = false;
+    struct http_stage stage = http_stage_of(NULL);
+    http_stage_start(&stage);
+    for (size_t i = 0; i < stage.compute_threads; i++)
+        ck_assert(executor_submit(stage.executor, hold_thread, &is_released));
+    await_begun(stage.compute_threads);
+    struct http_client small = http_open(stage.port), large = http_open(stage.port);
+    send_attention(&large, much);
+    while (executor_waiting(stage.executor) < 1)
+        sleep_ms(1);
+    send_attention(&small, "{\"inputs\":{\"query\":[[1,2],[3,4]]}}");
+    struct http_answer answer = http_read(&small, false);
+    ck_assert_int_eq(answer.status, 200);
+    ck_assert_ptr_nonnull(strstr(answer.body, "\"output\":[["));
+    ck_assert_uint_eq(executor_waiting(stage.executor), 1);
+    http_free(&answer);
+    is_released = true;
+    answer = http_read(&large, false);
+    ck_assert_int_eq(answer.status, 200);
+    http_free(&answer);
+    http_close(&small);
+    http_close(&large);
+    http_stage_stop(&stage);
+}
+END_TEST
+
 START_TEST(a_full_queue_is_told_at_once_with_a_time_to_come_back)
 {
     struct http_stage stage = http_stage_of(http_stage_wait);
@@ -388,6 +439,7 @@ int main(void)
     TCase *tests = tcase_create("daemon");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, many_clients_at_once_are_all_served);
+    tcase_add_test(tests, a_small_request_waits_for_no_compute_thread_but_a_small_body_that_means_much_does);
     tcase_add_test(tests, probes_answer_at_once_while_every_compute_thread_is_busy);
     tcase_add_test(tests, a_full_queue_is_told_at_once_with_a_time_to_come_back);
     tcase_add_test(tests, draining_is_told_and_finishes_what_runs);

@@ -24,7 +24,8 @@ void http_stage_stop(struct http_stage *stage);
 /* Services: the body back; and the same once http_stage_release was called (a job that takes long). */
 service_function http_stage_echo, http_stage_wait;
 void http_stage_release(void);
-/* Jobs of http_stage_wait that have begun. */
+/* Jobs of http_stage_wait that have begun, and others that say so. */
 size_t http_stage_begun(void);
+void http_stage_note_begun(void);
 
 #endif
