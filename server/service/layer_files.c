@@ -241,8 +241,11 @@ static int create_draft(struct layer_files *files, struct layer_draft *draft)
             return errno;
         if (draft->fd < 0)
             continue;
-        if (flock(draft->fd, LOCK_EX | LOCK_NB) == 0 && fstat(draft->fd, &stat) == 0 && stat.st_nlink > 0)
+        const bool is_known = flock(draft->fd, LOCK_EX | LOCK_NB) == 0 && fstat(draft->fd, &stat) == 0;
+        if (is_known && stat.st_nlink > 0)
             return 0;
+        if (!is_known) /* otherwise a sweep has removed it */
+            (void)unlinkat(files->directory, draft->name, 0);
         close(draft->fd);
     }
     return EEXIST;
