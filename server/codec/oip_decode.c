@@ -2,6 +2,7 @@
  * oip_decode.c: a request for inference in the Open Inference Protocol to our own.
  */
 #include <ctype.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,6 +121,8 @@ static attn_status read_shape(struct oip_decoder *d, const struct node *input, a
     const attn_tensor *list = NULL;
     if (!node.json)
         return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"shape\"");
+    if (!json_is_array(node.json))
+        return node_fail_type(&d->decoder, &node, "a flat list of dimensions");
     attn_status status = decode_counts(&d->decoder, &node, &list);
     if (status != ATTN_OK)
         return status;
@@ -147,6 +150,16 @@ static attn_status check_range(struct oip_decoder *d, const struct node *node, c
         if (numbers[i] < type->low || (numbers[i] > 0 && (uint64_t)numbers[i] > type->high))
             return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %lld, which %s cannot", (long long)numbers[i],
                              type->name);
+    return ATTN_OK;
+}
+
+/* Numbers of JSON stay what they are, without half precision's rounding; its range holds. */
+static attn_status check_half_range(struct oip_decoder *d, const struct node *node, const float *numbers, size_t count)
+{
+    const float rounds_to_infinity = 65520;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(numbers[i]) && fabsf(numbers[i]) >= rounds_to_infinity)
+            return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %.9g, which FP16 cannot", (double)numbers[i]);
     return ATTN_OK;
 }
 
@@ -178,6 +191,8 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
                          data->rank, count);
     if (is_integer(type))
         status = check_range(d, &node, type, data->data, count);
+    else if (type->dtype == ATTN_F16)
+        status = check_half_range(d, &node, data->data, count);
     *tensor = attn_tensor_view(data->data, data->dtype, tensor->rank, tensor->shape);
     return status;
 }

@@ -187,7 +187,7 @@ static bool is_length_welcome(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     const uint64_t limit = request->server->setup.max_body_bytes;
-    if (fields->content_lengths == 0 && !guard_is_chunked(fields))
+    if (fields->content_lengths == 0 && !guard_is_chunked(fields) && !request->route->may_lack_body)
         reply_refuse(request, PROBLEM_LENGTH, "a body needs Content-Length or Transfer-Encoding: chunked");
     else if (fields->content_length > limit)
         reply_refuse(request, PROBLEM_BODY, "the body has %llu bytes, the limit is %llu (--max-body)",

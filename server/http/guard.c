@@ -4,6 +4,7 @@
 #include "http/guard.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -78,11 +79,33 @@ static const struct kept_field kept_fields[] = {
     {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
 };
 
+/* Fields that change nothing but how an answer is sent or logged; the last one counts. */
+static bool may_repeat(const char *name)
+{
+    static const char *const names[] = {"Accept-Encoding", "X-Request-Id", "traceparent"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void keep_one(struct guard_fields *fields, const struct kept_field *field, const char *value)
+{
+    char *at = (char *)fields + field->at;
+    const char *before;
+    memcpy(&before, at, sizeof before);
+    if (before != NULL && !may_repeat(field->name) && fields->refusal == NULL) {
+        snprintf(fields->repeated, sizeof fields->repeated, "a request may have one %s field only", field->name);
+        fields->refusal = fields->repeated;
+    }
+    memcpy(at, &value, sizeof value);
+}
+
 static void keep(struct guard_fields *fields, const char *name, const char *value)
 {
     for (size_t i = 0; i < sizeof kept_fields / sizeof kept_fields[0]; i++)
         if (strcasecmp(name, kept_fields[i].name) == 0)
-            memcpy((char *)fields + kept_fields[i].at, &value, sizeof value);
+            keep_one(fields, &kept_fields[i], value);
 }
 
 static enum MHD_Result read_field(void *cls, enum MHD_ValueKind kind, const char *name, size_t name_length,

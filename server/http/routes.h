@@ -19,6 +19,7 @@ struct route {
     void (*answer)(struct request *request); /* makes the reply at once; NULL: a job does */
     service_function *service;               /* of a job */
     unsigned reads;                          /* media types of its body */
+    bool may_lack_body;                      /* none at all is as good as an empty one */
     bool takes_parameters;                   /* "?name=value", which the service checks */
     bool keeps_to_limits;                    /* the service does nothing that takes time beyond its limits */
     bool has_hints;                          /* its body may say how urgent it is (oip.h) */

@@ -225,10 +225,10 @@ START_TEST(unknown_paths_are_told_the_nearest_ones)
 {
     check_answer("GET /livezz HTTP/1.1\r\n" HOST "\r\n", 404, "GET /livez");
     check_answer("POST /v1/attentions HTTP/1.1\r\n" HOST JSON "Content-Length: 0\r\n\r\n", 404, "POST /v1/attention");
-    check_answer("GET /%6civez HTTP/1.1\r\n" HOST "\r\n", 404, "no such path");
-    check_answer("GET /livez/ HTTP/1.1\r\n" HOST "\r\n", 404, "no such path");
+    check_answer("GET /%6civez HTTP/1.1\r\n" HOST "\r\n", 404, "not found");
+    check_answer("GET /livez/ HTTP/1.1\r\n" HOST "\r\n", 404, "not found");
     check_answer("GET /%00%0d%0a HTTP/1.1\r\n" HOST "\r\n", 404, "%00%0d%0a");
-    check_answer("GET /v1/attentions HTTP/1.1\r\n" HOST "\r\n", 404, "no such path");
+    check_answer("GET /v1/attentions HTTP/1.1\r\n" HOST "\r\n", 404, "not found");
 }
 END_TEST
 
@@ -276,6 +276,23 @@ START_TEST(a_body_needs_a_length_a_type_and_no_encoding)
     check_answer(POST "Content-Encoding: gzip, gzip\r\nContent-Length: 2\r\n\r\n{}", 415, "gzip");
     check_answer(POST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 400, "not valid gzip");
     check_answer(POST "Content-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}", 200, "{}");
+}
+END_TEST
+
+/* Two that disagree: what is ignored of them could be what was meant, or what a proxy in front has read. */
+START_TEST(fields_that_decide_come_once)
+{
+    check_answer(POST JSON "Content-Length: 2\r\n\r\n{}", 400, "one Content-Type field only");
+    check_answer(POST "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 400,
+                 "one Content-Encoding field only");
+    check_answer(POST "Inference-Header-Content-Length: 2\r\ninference-header-content-length: 0\r\n"
+                      "Content-Length: 2\r\n\r\n{}",
+                 400, "one Inference-Header-Content-Length field only");
+    check_answer("GET /livez HTTP/1.1\r\n" HOST "If-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n\r\n", 400,
+                 "one If-None-Match field only");
+    check_answer("GET /livez HTTP/1.1\r\n" HOST "X-Request-Id: a\r\nX-Request-Id: b\r\n"
+                 "Accept-Encoding: gzip\r\nAccept-Encoding: zstd\r\n\r\n",
+                 200, "live");
 }
 END_TEST
 
@@ -512,6 +529,7 @@ static TCase *request_tests(void)
     tcase_add_test(tests, a_wrong_method_is_told_the_right_ones);
     tcase_add_test(tests, accept_is_honoured);
     tcase_add_test(tests, a_body_needs_a_length_a_type_and_no_encoding);
+    tcase_add_test(tests, fields_that_decide_come_once);
     tcase_add_test(tests, answers_are_compressed_when_asked_and_worth_it);
     tcase_add_test(tests, a_body_over_the_limit_is_refused_before_it_is_read);
     tcase_add_test(tests, a_chunked_body_over_the_limit_is_refused_at_its_end);
