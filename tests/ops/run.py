@@ -510,6 +510,22 @@ def who_is_let_in_is_answered_while_the_server_ends(program):
 
 
 @test
+def what_the_documentation_names_is_there(program):
+    known = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    settings_known = set(re.findall(r"--[a-z][a-z-]*", known))
+    with Server(program) as server:
+        post(server.client())
+        series = {re.match(r"[a-z_]+", name).group(0) for name in metrics(server)}
+    pages = [ROOT / "docs" / "operations.md", ROOT / "SECURITY.md", ROOT / "docker" / "compose" / "grafana" / "attnd.json"]
+    for page in pages:
+        text = page.read_text()
+        unknown = set(re.findall(r"`(--[a-z][a-z-]*)", text)) - settings_known
+        assert not unknown, f"{page.name} names {sorted(unknown)}, which are no settings"
+        unknown = set(re.findall(r"\b(attnd_[a-z_]+|process_[a-z_]+)\b", text)) - series
+        assert not unknown, f"{page.name} names {sorted(unknown)}, which are no metrics"
+
+
+@test
 def memory_goes_back_after_a_peak(program):
     def resident(server):
         return metrics(server)["process_resident_memory_bytes"]
