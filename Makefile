@@ -224,6 +224,9 @@ $(BUILD)/bench/http_load $(BUILD)/bench/http_floor: $(BUILD)/bench/%: $(BUILD)/b
 bench-http: $(BUILD)/attnd $(BUILD)/bench/http_load $(BUILD)/bench/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
 	$(Q)python3 bench/wire.py --attnd $< --bin $(BUILD)/bench --json build/bench-http.json $(BENCH)
 
+bench-replicas: $(BUILD)/attnd ## throughput of one and two servers behind HAProxy (docs/scaling.md; a quiet machine)
+	$(Q)python3 bench/replicas.py --attnd $(BUILD)/attnd
+
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
@@ -390,6 +393,8 @@ image: ## container images by docker, podman or buildah (docker/image.sh says wh
 image-test: ## build the images, run them and check them from outside; then the balancer with three replicas
 	$(Q)tests/image.sh
 	$(Q)tests/compose.sh
+	$(Q)tests/pod.sh
+	$(Q)tests/manifests/run.sh
 
 fresh: ## the README on bare machines, Debian 12 and 13 (root; takes minutes)
 	$(Q)tests/fresh.sh bookworm
