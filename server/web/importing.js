@@ -73,6 +73,7 @@ function caseOfCsv(text) {
       return Number(field);
     }),
   );
+  if (!query[0]?.length) throw new Error("no numbers");
   return caseOf(BARE, { inputs: { query }, ...(hasNames ? { tokens: { query: lines.map(([first]) => first) } } : {}) });
 }
 

@@ -73,6 +73,7 @@ export class LayersView {
     if (this.asked === shown && this.batch === batch) return;
     Object.assign(this, { asked: shown, batch, answers: new Map() });
     this.running?.abort();
+    this.grid.setAttribute("aria-busy", "true");
     const { signal } = (this.running = new AbortController()),
       waiting = [...this.layers].sort((a, b) => Number(b.name === shown.layer.name) - Number(a.name === shown.layer.name));
     const work = async () => {
@@ -84,6 +85,7 @@ export class LayersView {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (!signal.aborted) this.grid.setAttribute("aria-busy", "false");
   }
 
   get #heads() {

@@ -54,6 +54,7 @@ function createApp(store) {
     store,
     language: languageFrom(memory.get("language") ?? navigator.language),
     theme: memory.get("theme") ?? "auto",
+    isAsking: false,
     /** @type {import("./layers.js").Facts[]} */
     layers: [],
   };
@@ -278,7 +279,14 @@ function createApp(store) {
     );
     for (const old of document.body.querySelectorAll("header, main, .notice, .spoken")) old.remove();
     document.body.prepend(header.element, notice, main, spoken);
+    app.setAsking(app.isAsking);
     app.update(store.state);
+  };
+
+  /** Said to assistive technology at once; the picture pales only when it takes long. */
+  app.setAsking = (isAsking) => {
+    app.isAsking = isAsking;
+    app.stage?.element.setAttribute("aria-busy", String(isAsking));
   };
 
   app.update = (state) => {
@@ -331,6 +339,7 @@ function computeOn(store, app) {
       app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
     } finally {
       clearTimeout(slow);
+      if (mine === running) app.setAsking(false);
     }
   }
 
@@ -338,10 +347,12 @@ function computeOn(store, app) {
     app.update(state);
     if (!isNew(state)) return;
     asked = wish(state);
+    app.setAsking(true);
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
   asked = wish(store.state);
+  app.setAsking(true);
   run(asked);
 }
 

@@ -95,7 +95,7 @@ export async function openPage(stage, options = {}, path = "/", ready = settled)
 /** Until something is shown and nothing is being computed any more. */
 export async function settled(page) {
     await page.waitForFunction(
-        () => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage.busy"),
+        () => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage[aria-busy=true]"),
         null,
         { timeout: 30000 },
     );
@@ -109,9 +109,17 @@ export async function answerTo(page, action) {
         action(),
     ]);
     const answer = response.ok() ? await response.json().catch(() => null) : null;
-    await page.waitForTimeout(50);
     await settled(page);
     return { response, answer, request: response.request().postDataJSON() };
+}
+
+/** What the menu "Copy" puts on the clipboard. */
+export async function copied(page, kind) {
+    await page.evaluate(() => navigator.clipboard.writeText(""));
+    await page.locator(".menu", { hasText: "Copy" }).locator("summary").click();
+    await page.getByRole("button", { name: kind, exact: true }).click();
+    const text = await page.waitForFunction(() => navigator.clipboard.readText());
+    return text.jsonValue();
 }
 
 export const choosePreset = (page, id) =>
