@@ -224,6 +224,7 @@ export const TEXTS = {
     "Sayılar sayfanın float64 hesabından farklı.",
     "Числа отличаются от расчёта страницы в float64.",
   ],
+  "check.now": ["Checking…", "Doğrulanıyor…", "Проверяется…"],
   "check.local": [
     "Opened from disk: computed by this page, in float64.",
     "Diskten açıldı: bu sayfa float64 ile hesapladı.",
