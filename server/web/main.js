@@ -7,7 +7,7 @@
  */
 import { compute, requestToSend } from "./api.js";
 import { checkRun, isQuickToCheck } from "./checks.js";
-import { cssColour, download, h } from "./dom.js";
+import { cssColour, download, field, h } from "./dom.js";
 import { csvOf, curlOf, npyOf, pageWith, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
 import { createHeader } from "./header.js";
 import { caseOfFile, caseOfText } from "./importing.js";
@@ -16,7 +16,7 @@ import { Masks } from "./masks.js";
 import { createPanel } from "./panel.js";
 import { presetCase } from "./presets.js";
 import { createCell, createChecks } from "./rail.js";
-import { hasServer } from "./server.js";
+import { hasServer, useKey } from "./server.js";
 import { hashOf, stateOf, stateOfHash } from "./share.js";
 import { createStage } from "./stage.js";
 import { isEditable, stepsIn, tensorIn } from "./steps.js";
@@ -135,6 +135,20 @@ function createApp(store) {
   app.notify = (...content) => {
     notice.replaceChildren(...content);
     notice.hidden = content.length === 0 || content[0] === "";
+  };
+
+  /** A server with keys wants one: asked for here, and what was refused is computed then. */
+  app.askForKey = (why) => {
+    const input = h("input", { type: "password", autocomplete: "off", required: true });
+    const send = async (event) => {
+      event.preventDefault();
+      useKey(input.value);
+      store.set({ given: { ...store.state.given } });
+      app.layers = await listLayers();
+      app.update(store.state);
+    };
+    const form = h("form.key", { onsubmit: send }, field(app.t("key"), input), h("button", {}, app.t("key.use")));
+    app.notify(why, form);
   };
 
   let stroke = { number: 0, value: false };
@@ -337,16 +351,20 @@ function computeOn(store, app) {
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
       if (!isFirst) app.notify(""); // what the start has to say stays
-      isFirst = false;
       if (!store.state.check) setTimeout(() => !mine.signal.aborted && checkLate(given, answer), CHECK_AFTER_MS);
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
       store.set({ isBusy: false, isRefused: true });
+      if (problem.status === 401) {
+        app.askForKey(problem.message);
+        return;
+      }
       const where =
         problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
       app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
     } finally {
       clearTimeout(slow);
+      isFirst = false;
       if (mine === running) app.setAsking(false);
     }
   }
