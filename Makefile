@@ -153,6 +153,7 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
+$(BUILD)/server/codec/architecture.o: server/codec/architectures.json
 $(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
 $(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 
@@ -204,6 +205,12 @@ $(BUILD)/bench/core_bench: $(call obj,$(BENCH_SRC)) $(BUILD)/libattn.a
 
 $(BUILD)/bench/json_bench: $(call obj,$(JSON_BENCH_SRC)) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+$(BUILD)/tests/long/accuracy: $(addprefix $(BUILD)/,tests/long/accuracy.o tests/support/random.o libattn.a)
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@
+
+accuracy: $(BUILD)/tests/long/accuracy ## float32 against float64, the worst of many inputs; writes docs/accuracy.md
+	$(Q)$< docs/accuracy.md
 
 bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)

@@ -95,6 +95,20 @@ static const struct setting settings[] = {
      "disk's own with a directory"},
     {"layers-versions", COUNT, AT(layers_versions), "2", 0, 16,
      "replaced versions of a layer that can still be asked for by their digest"},
+    {"cache-bytes", ROOM, AT(cache_bytes), "auto", 0, 1024 * 1024 * GIB,
+     "bytes that all caches of keys and values (options.cache) may take; auto = an eighth of what this process may "
+     "use"},
+    {"cache-max", COUNT, AT(cache_max), "1000", 0, 100000, "caches at once; one more is answered 507"},
+    {"cache-idle", COUNT, AT(cache_idle_s), "600", 1, 31536000,
+     "seconds after which a cache that nobody used is given up"},
+    {"checkpoint", TEXT, AT(checkpoint), "none", 0, 0,
+     "directory of a model, with config.json and model.safetensors or the index of several files: its attention "
+     "modules "
+     "are layers that requests cannot change, in memory"},
+    {"checkpoint-prefix", TEXT, AT(checkpoint_prefix), "none", 0, 0,
+     "what the names of these layers begin with, with a dot behind it"},
+    {"checkpoint-mapping", TEXT, AT(checkpoint_mapping), "none", 0, 0,
+     "file that tells which tensors are attention, for a model that is none of the known ones"},
     {"cors-origin", TEXT, AT(cors_origin), "*", 0, 0,
      "origins whose pages may read answers: *, none, or a list such as https://a.example,https://b.example; never with "
      "credentials"},
@@ -392,6 +406,17 @@ static bool refuse_flag(const char *argument, size_t length, struct refusal refu
     return false;
 }
 
+/* Flags of the command import have shorter names, which mean nothing otherwise. */
+static struct text_span whole_flag(const struct config *config, struct text_span flag)
+{
+    static const struct text_pair names[] = {
+        {"into", "layers"}, {"prefix", "checkpoint-prefix"}, {"mapping", "checkpoint-mapping"}};
+    for (size_t i = 0; config->is_import && i < sizeof names / sizeof names[0]; i++)
+        if (text_equal(flag, names[i].name))
+            return text_span_of(names[i].value);
+    return flag;
+}
+
 /* One flag at argv[*i], as --flag value or --flag=value; *i moves over the value. */
 static bool set_by_flag(struct config *config, int argc, char *const *argv, int *i, struct refusal refusal)
 {
@@ -399,7 +424,7 @@ static bool set_by_flag(struct config *config, int argc, char *const *argv, int 
     const size_t length = strcspn(argument, "=");
     const struct setting *setting = NULL;
     if (strncmp(argument, "--", 2) == 0)
-        setting = setting_by_flag((struct text_span){argument + 2, length - 2});
+        setting = setting_by_flag(whole_flag(config, (struct text_span){argument + 2, length - 2}));
     if (setting == NULL)
         return refuse_flag(argument, length, refusal);
     char source[VARIABLE_MAX];
@@ -443,9 +468,17 @@ static bool fits_together(const struct config *config, struct refusal refusal)
     return false;
 }
 
-/* `health [ready|live]` at the start of the command line; the number of words that it takes, 0 without it. */
+/*
+ * `import CHECKPOINT` or `health [ready|live]` at the start of the command line; the number of words that it takes, 0
+ * without either.
+ */
 static int read_command(struct config *config, int argc, char *const *argv)
 {
+    if (argc > 2 && strcmp(argv[1], "import") == 0 && argv[2][0] != '-') {
+        config->is_import = true;
+        config->checkpoint = argv[2];
+        return 2;
+    }
     if (argc < 2 || strcmp(argv[1], "health") != 0)
         return 0;
     const bool is_live = argc > 2 && strcmp(argv[2], "live") == 0;
@@ -467,13 +500,22 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
     for (int i = 1 + command_words; i < argc; i++)
         if (!set_by_flag(config, argc, argv, &i, refusal))
             return CONFIG_REFUSED;
-    if (strcmp(config->layers_directory, "none") == 0)
-        config->layers_directory = NULL;
+    const char **const optional[] = {&config->layers_directory, &config->checkpoint, &config->checkpoint_prefix,
+                                     &config->checkpoint_mapping};
+    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
+        if (strcmp(*optional[i], "none") == 0)
+            *optional[i] = NULL;
     if (config->layers_bytes == CONFIG_AUTO && config->layers_directory == NULL)
         config->layers_bytes = memory_available_bytes() / 4;
+    if (config->cache_bytes == CONFIG_AUTO)
+        config->cache_bytes = memory_available_bytes() / 8;
     if (!fits_together(config, refusal))
         return CONFIG_REFUSED;
-    return command_words > 0 ? CONFIG_HEALTH : CONFIG_RUN;
+    if (config->is_import && config->layers_directory == NULL) {
+        snprintf(message, message_size, "import needs --into DIR, a directory for the layers");
+        return CONFIG_REFUSED;
+    }
+    return config->is_import ? CONFIG_IMPORT : command_words > 0 ? CONFIG_HEALTH : CONFIG_RUN;
 }
 
 /* text in lines of at most 100 characters, each with the indent. */
@@ -495,12 +537,15 @@ static void write_wrapped(int fd, const char *text, int indent)
 
 void config_write_help(int fd)
 {
-    dprintf(fd,
-            "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
-            "       attnd health [ready|live] [--setting value]...\n\n"
-            "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
-            "it\nanswers at all (live), and ends with 0 when it does.\n\n"
-            "A setting is a flag or an environment variable; the flag wins.\n\n");
+    dprintf(
+        fd,
+        "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
+        "       attnd health [ready|live] [--setting value]...\n"
+        "       attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]\n\n"
+        "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
+        "it\nanswers at all (live), and ends with 0 when it does. The third writes the attention modules of a model's\n"
+        "checkpoint, a directory with config.json and model.safetensors, as layers into DIR, for --layers.\n\n"
+        "A setting is a flag or an environment variable; the flag wins.\n\n");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[VARIABLE_MAX], right[128];
         describe(&settings[i], right, sizeof right);

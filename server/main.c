@@ -14,6 +14,8 @@
 #include "config.h"
 #include "http/daemon.h"
 #include "probe.h"
+#include "service/cache_store.h"
+#include "service/checkpoint_layers.h"
 #include "service/layer_keeper.h"
 #include "service/selftest.h"
 #include "signals.h"
@@ -61,6 +63,7 @@ struct parts {
     struct keys *keys; /* NULL: none are asked for */
     struct metrics *metrics;
     struct layer_keeper *layers;
+    struct cache_store *caches;
     struct http_server *server;
 };
 
@@ -95,6 +98,7 @@ static struct http_setup setup_of(const struct config *config, const struct part
         .fonts = fonts,
         .log = &parts->log,
         .layers = parts->layers,
+        .caches = parts->caches,
         .facts = {.kernel = attn_kernel_name(kernel),
                   .io_threads = config->io_threads,
                   .compute_threads = config->compute_threads},
@@ -186,6 +190,29 @@ static struct layer_keeper *open_layers(const struct config *config, const struc
     return layer_keeper_open(&settings, log, message, message_size);
 }
 
+static struct checkpoint_source source_of(const struct config *config)
+{
+    return (struct checkpoint_source){config->checkpoint, config->checkpoint_mapping, config->checkpoint_prefix};
+}
+
+static int import(const struct config *config, const struct log *log)
+{
+    char message[512];
+    const struct checkpoint_source source = source_of(config);
+    if (checkpoint_layers_write(&source, config->layers_directory, log, message, sizeof message))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "attnd: %s\n", message);
+    return EXIT_FAILURE;
+}
+
+/* The layers of --checkpoint, in memory for as long as the process lives. */
+static bool adopt_checkpoint(const struct config *config, const struct parts *parts, char *message, size_t message_size)
+{
+    const struct checkpoint_source source = source_of(config);
+    return source.directory == NULL ||
+           checkpoint_layers_adopt(&source, parts->layers, &parts->log, message, message_size);
+}
+
 /* False: message says what is missing. */
 static bool prepare(struct parts *parts, const struct config *config, const attn_kernel *kernel, char *message,
                     size_t message_size)
@@ -198,12 +225,13 @@ static bool prepare(struct parts *parts, const struct config *config, const attn
         return false;
     }
     parts->layers = open_layers(config, &parts->log, message, message_size);
-    if (parts->layers == NULL)
+    if (parts->layers == NULL || !adopt_checkpoint(config, parts, message, message_size))
         return false;
+    parts->caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
     parts->executor = executor_create(config->compute_threads, config->queue, kernel);
     parts->budget = attn_budget_create(config->memory_bytes);
     parts->metrics = calloc(1, sizeof *parts->metrics);
-    if (parts->executor != NULL && parts->budget != NULL && parts->metrics != NULL)
+    if (parts->executor != NULL && parts->budget != NULL && parts->metrics != NULL && parts->caches != NULL)
         return true;
     snprintf(message, message_size, "the system has no memory, or no %llu threads",
              (unsigned long long)config->compute_threads);
@@ -214,6 +242,7 @@ static void give_back(struct parts *parts)
 {
     executor_destroy(parts->executor);
     layer_keeper_close(parts->layers);
+    cache_store_destroy(parts->caches);
     attn_budget_destroy(parts->budget);
     keys_destroy(parts->keys);
     free(parts->metrics);
@@ -247,7 +276,7 @@ static bool start(struct parts *parts, const struct config *config, const attn_k
 
 static int serve(const struct config *config, const attn_kernel *kernel, const struct font_set *fonts)
 {
-    char message[320];
+    char message[512];
     struct parts parts;
     int outcome = EXIT_FAILURE;
     if (prepare(&parts, config, kernel, message, sizeof message) &&
@@ -319,9 +348,14 @@ int main(int argc, char **argv)
     case CONFIG_REFUSED:
         fprintf(stderr, "attnd: %s\n", message);
         return EXIT_FAILURE;
+    case CONFIG_IMPORT:
     case CONFIG_RUN:
         break;
     }
+    envelope_prepare();
+    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
+    if (config.is_import)
+        return import(&config, &log);
     const attn_kernel *kernel = choose_kernel(config.kernel);
     if (kernel == NULL)
         return EXIT_FAILURE;
@@ -336,7 +370,6 @@ int main(int argc, char **argv)
     }
     return_large_blocks();
     attn_blas_prepare();
-    envelope_prepare();
     const int outcome = serve(&config, kernel, &fonts);
     font_set_close(&fonts);
     return outcome;

@@ -36,6 +36,7 @@ struct http_setup {
     struct executor *executor;
     const struct font_set *fonts;
     struct layer_keeper *layers;
+    struct cache_store *caches;
     const struct log *log;
     struct health_facts facts; /* http_library is filled in by the server */
 };

@@ -133,9 +133,13 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
     static const enum reply_problem problem_of[] = {
-        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,       [CALL_CONFLICT] = PROBLEM_CONFLICT,
-        [CALL_PRECONDITION] = PROBLEM_PRECONDITION, [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
-        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,     [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
+        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,
+        [CALL_CONFLICT] = PROBLEM_CONFLICT,
+        [CALL_PRECONDITION] = PROBLEM_PRECONDITION,
+        [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
+        [CALL_GONE] = PROBLEM_GONE,
+        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,
+        [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
     };
     reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
                 error);

@@ -29,6 +29,7 @@ struct request;
     X(PROBLEM_METHOD, 405, "method-not-allowed", "method not allowed here")                                            \
     X(PROBLEM_NOT_ACCEPTABLE, 406, "not-acceptable", "no representation that Accept allows")                           \
     X(PROBLEM_CONFLICT, 409, "conflict", "not possible in the state that things are in")                               \
+    X(PROBLEM_GONE, 410, "gone", "no longer here")                                                                     \
     X(PROBLEM_LENGTH, 411, "length-required", "length of the body is missing")                                         \
     X(PROBLEM_PRECONDITION, 412, "precondition-failed", "a condition of the request does not hold")                    \
     X(PROBLEM_BODY, 413, "body-too-large", "body is over the limit")                                                   \

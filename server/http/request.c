@@ -437,6 +437,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .if_match = request->fields.if_match,
         .if_none_match = request->fields.if_none_match,
         .layers = setup->layers,
+        .caches = setup->caches,
         .queue_ms = request->clock.queue_ms,
         .limits = *limits,
         .is_first_try = !is_last_try,

@@ -13,6 +13,7 @@
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
+#include "service/caches.h"
 #include "service/gradients.h"
 #include "service/infer.h"
 #include "service/layers.h"
@@ -93,6 +94,9 @@ static const struct route routes[] = {
     {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
     {"/v1/layers/{name}/attention", "POST", RESULTS, .service = layers_attend, .reads = TENSORS,
      .takes_parameters = true},
+    {"/v1/caches", "GET", JSON, .service = caches_list},
+    {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
+    {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/metrics", "GET", METRICS, .answer = answer_metrics, .is_probe = true, .right = RIGHT_METRICS},

@@ -34,6 +34,7 @@ enum call_refusal {
     CALL_CONFLICT,     /* with the state that things are in */
     CALL_PRECONDITION, /* if_match or if_none_match does not hold */
     CALL_READ_ONLY,
+    CALL_GONE,
     CALL_STORE_FULL,
     CALL_STORE_FAILED,
 };
@@ -43,6 +44,7 @@ enum call_outcome { CALL_DONE, CALL_CREATED, CALL_DELETED, CALL_NOT_MODIFIED };
 
 enum { CALL_ETAG_TEXT = 68 };
 
+struct cache_store;
 struct layer_keeper;
 struct layer_version;
 
@@ -56,9 +58,10 @@ struct call {
     const struct text_pair *parameters;  /* "?name=value", percent-decoded */
     size_t parameter_count;
     struct call_limits limits;
-    bool is_first_try; /* what is over these limits is asked again with higher ones */
+    bool is_first_try;                    /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
     struct layer_keeper *layers;
+    struct cache_store *caches;
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */

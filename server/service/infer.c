@@ -229,7 +229,8 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
 static attn_status check_shown(const struct envelope *envelope, attn_error *err)
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
-    const char *option = envelope->view != ENVELOPE_VIEW_NONE   ? "/options/view"
+    const char *option = envelope->cache.name != NULL           ? "/options/cache"
+                         : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
                          : reduction->top_k > 0                 ? "/options/top_k"
                          : reduction->has_pool                  ? "/options/pool"
                          : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"

@@ -32,6 +32,8 @@ struct layer_store {
 
 /* ---- versions ---- */
 
+static atomic_uint_fast64_t versions_made;
+
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts)
 {
@@ -42,6 +44,7 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
     atomic_init(&version->references, 1);
     snprintf(version->name, sizeof version->name, "%s", name);
     version->bytes = bytes;
+    version->number = atomic_fetch_add(&versions_made, 1) + 1;
     version->facts = *facts;
     pthread_mutex_init(&version->digesting, NULL);
     if (identity != NULL)
@@ -204,6 +207,7 @@ static void fill_row(const struct layer_entry *entry, struct layer_row *row)
     memcpy(row->reason, entry->reason, sizeof row->reason);
     row->seen = entry->seen;
     row->statistics = entry->statistics;
+    row->is_fixed = entry->current != NULL && entry->current->is_fixed;
     row->state = entry->is_unloaded         ? LAYER_UNLOADED
                  : entry->current != NULL   ? LAYER_READY
                  : entry->reason[0] != '\0' ? LAYER_BROKEN

@@ -458,7 +458,8 @@ def readiness_tells_why_not(program):
             wait_until(lambda: client.get("/readyz").status == 503, "a full queue is ready")
             assert client.get("/readyz").json() == {"ready": False, "reasons": ["queue full"]}
             assert client.get("/v2/health/ready").status == 503
-            reply = post(client)
+            assert post(client).status == 200, "a small request waits for no thread"
+            reply = post(client, long_request())
             assert reply.status == 503 and int(reply.headers["Retry-After"]) >= 1
         wait_until(lambda: client.get("/readyz").status == 200, "never ready again")
         server.process.terminate()
