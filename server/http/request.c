@@ -6,6 +6,7 @@
  */
 #include "http/request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -43,8 +44,12 @@ static void make_id(struct request *request)
 {
     struct http_server *server = request->server;
     const uint64_t number = atomic_fetch_add_explicit(&server->ids_made, 1, memory_order_relaxed);
-    snprintf(request->id, sizeof request->id, "%016llx",
-             (unsigned long long)mix(server->id_seed + number * UINT64_C(0x9e3779b97f4a7c15)));
+    uint64_t mixed = mix(server->id_seed + number * UINT64_C(0x9e3779b97f4a7c15));
+    enum { DIGITS = 16 };
+    static_assert(sizeof request->id > DIGITS, "an id has room for 64 bits");
+    for (size_t i = DIGITS; i-- > 0; mixed >>= 4)
+        request->id[i] = "0123456789abcdef"[mixed & 15];
+    request->id[DIGITS] = '\0';
 }
 
 void *request_begin(void *cls, const char *target, struct MHD_Connection *connection)

@@ -56,7 +56,7 @@ struct call {
     const struct text_pair *parameters;  /* "?name=value", percent-decoded */
     size_t parameter_count;
     struct call_limits limits;
-    bool is_first_try; /* what is over these limits is asked again with higher ones */
+    bool is_first_try;                    /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
     struct layer_keeper *layers;
     const attn_runtime *runtime;
