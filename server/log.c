@@ -86,13 +86,15 @@ static void put_time(struct log_line *line)
 {
     struct timespec now;
     struct tm utc;
-    char text[40], ms[8];
+    char text[40], ms[TEXT_COUNT_MAX];
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(ms, sizeof ms, ".%03dZ", (int)(now.tv_nsec / 1000000 % 1000));
+    text_write_count(ms, (uint64_t)(1000 + now.tv_nsec / 1000000 % 1000)); /* the 1 keeps the zeros, and is a point */
+    ms[0] = '.';
     put_text(line, text);
     put_text(line, ms);
+    put_text(line, "Z");
 }
 
 static void begin_text(struct log_line *line, log_level level, const char *message)
@@ -139,8 +141,8 @@ void log_text(struct log_line *line, const char *key, const char *value)
 
 void log_count(struct log_line *line, const char *key, uint64_t value)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    char text[TEXT_COUNT_MAX];
+    text_write_count(text, value);
     if (put_key(line, key, strlen(text)))
         put_text(line, text);
 }

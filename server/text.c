@@ -126,6 +126,18 @@ static size_t smallest(size_t a, size_t b, size_t c)
     return ab < c ? ab : c;
 }
 
+char *text_write_count(char *text, uint64_t count)
+{
+    char digits[TEXT_COUNT_MAX], *at = digits + sizeof digits;
+    do
+        *--at = (char)('0' + count % 10);
+    while ((count /= 10) > 0);
+    const size_t length = (size_t)(digits + sizeof digits - at);
+    memcpy(text, at, length);
+    text[length] = '\0';
+    return text + length;
+}
+
 char *text_write_ms(char *text, double ms)
 {
     static const double MOST = 1e12;

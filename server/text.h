@@ -41,9 +41,12 @@ bool text_read_real(const char *text, double *real);
 /* "64M" where a suffix is exact, else the digits. Returns text. */
 const char *text_write_bytes(char *text, size_t size, uint64_t bytes);
 /*
- * Milliseconds with three digits behind the point, terminated; up to 1e12. Returns where they end, for what follows.
- * Every request writes ten of them, which printf would make a good part of a small one's time.
+ * Decimal digits, and milliseconds with three digits behind the point, up to 1e12; terminated. Both return where they
+ * end, for what follows. Every request writes a few dozen, which printf would make a good part of a small one's time:
+ * the library of wide floats that comes with OpenBLAS teaches it formats of its own, and slows it down for all.
  */
+enum { TEXT_COUNT_MAX = 21 };
+char *text_write_count(char *text, uint64_t count);
 enum { TEXT_MS_MAX = 24 };
 char *text_write_ms(char *text, double ms);
 

@@ -25,7 +25,9 @@ static bool is_wanted(const attn_plan *plan, int step)
 
 void answer_begin_member(struct chunks *out, bool *is_first, const char *name)
 {
-    chunks_format(out, "%s\"%s\":", *is_first ? "" : ",", name);
+    chunks_text(out, *is_first ? "\"" : ",\"");
+    chunks_text(out, name);
+    chunks_text(out, "\":");
     *is_first = false;
 }
 
@@ -56,8 +58,10 @@ static void write_bool(struct chunks *out, bool value)
 void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count)
 {
     chunks_text(out, "[");
-    for (size_t i = 0; i < count; i++)
-        chunks_format(out, "%s%zu", i > 0 ? "," : "", sizes[i]);
+    for (size_t i = 0; i < count; i++) {
+        chunks_text(out, i > 0 ? "," : "");
+        chunks_count(out, sizes[i]);
+    }
     chunks_text(out, "]");
 }
 
@@ -324,8 +328,13 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
     write_mechanism(&options->mechanism, plan, out);
     chunks_text(out, ",\"scale\":");
     answer_write_number(out, plan->scale);
-    chunks_format(out, ",\"num_heads\":%zu,\"kv_num_heads\":%zu,\"compute\":\"%s\",\"kernel\":", plan->dims.heads,
-                  plan->dims.kv_heads, attn_dtype_name(plan->compute));
+    chunks_text(out, ",\"num_heads\":");
+    chunks_count(out, plan->dims.heads);
+    chunks_text(out, ",\"kv_num_heads\":");
+    chunks_count(out, plan->dims.kv_heads);
+    chunks_text(out, ",\"compute\":\"");
+    chunks_text(out, attn_dtype_name(plan->compute));
+    chunks_text(out, "\",\"kernel\":");
     chunks_json_string(out, attn_kernel_name(runtime->kernel));
     write_profile(envelope, &is_first, out);
     write_mask(&envelope->request.masks, &plan->mask, has_distance_bias(options), &is_first, out);
@@ -382,7 +391,9 @@ void answer_write_diagnostics(const attn_plan *plan, const attn_result *result, 
         const attn_row *row = &result->empty_rows[i];
         chunks_format(out, "%s[%zu,%zu,%zu]", i > 0 ? "," : "", row->b, row->h, row->i);
     }
-    chunks_format(out, "],\"rows_without_keys_count\":%zu,\"max_abs_score\":", result->rows_without_keys);
+    chunks_text(out, "],\"rows_without_keys_count\":");
+    chunks_count(out, result->rows_without_keys);
+    chunks_text(out, ",\"max_abs_score\":");
     write_computed(out, plan->compute, result->max_abs_score);
     if (result->capped_scores > 0)
         chunks_format(out, ",\"softcap\":{\"scores\":%zu,\"saturated\":%zu}", result->capped_scores,

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text.h"
+
 enum { CHUNK_BYTES_FIRST = 1 << 10, CHUNK_BYTES_MAX = 256 << 10 };
 
 struct chunks chunks_begin(attn_arena *arena)
@@ -101,6 +103,12 @@ void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length)
 void chunks_text(struct chunks *chunks, const char *text)
 {
     chunks_bytes(chunks, text, strlen(text));
+}
+
+void chunks_count(struct chunks *chunks, uint64_t count)
+{
+    char text[TEXT_COUNT_MAX];
+    chunks_bytes(chunks, text, (size_t)(text_write_count(text, count) - text));
 }
 
 void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length)

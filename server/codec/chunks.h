@@ -50,6 +50,7 @@ void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length);
 /* All of it, nothing deferred, as one terminated text in the arena; NULL without memory. */
 char *chunks_join(const struct chunks *chunks);
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length);
+void chunks_count(struct chunks *chunks, uint64_t count); /* in decimal */
 void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* text as a JSON string with quotes: escapes controls, quote, backslash; the bytes must be UTF-8 (else U+FFFD). */
 void chunks_json_string(struct chunks *chunks, const char *text);

@@ -62,14 +62,17 @@ static void refuse_path(struct request *request)
 static bool find_route(struct request *request)
 {
     char methods[REPLY_ALLOW_MAX];
+    request->route = route_find(request->parts.path, request->method, request->names);
+    if (request->route != NULL)
+        return true;
     route_methods(request->parts.path, methods, sizeof methods);
     if (methods[0] == '\0')
         refuse_path(request);
     else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
         reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
-    else if ((request->route = route_find(request->parts.path, request->method, request->names)) == NULL)
+    else
         reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, methods);
-    return request->route != NULL;
+    return false;
 }
 
 /* What the client shows as its key: "Authorization: Bearer …" or "X-API-Key: …"; NULL: nothing. */

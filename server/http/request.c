@@ -6,6 +6,7 @@
  */
 #include "http/request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -47,7 +48,12 @@ uint64_t request_random(struct http_server *server)
 
 static void make_id(struct request *request)
 {
-    snprintf(request->id, sizeof request->id, "%016llx", (unsigned long long)request_random(request->server));
+    uint64_t random = request_random(request->server);
+    enum { DIGITS = 16 };
+    static_assert(sizeof request->id > DIGITS, "an id has room for 64 bits");
+    for (size_t i = DIGITS; i-- > 0; random >>= 4)
+        request->id[i] = "0123456789abcdef"[random & 15];
+    request->id[DIGITS] = '\0';
 }
 
 void *request_begin(void *cls, const char *target, struct MHD_Connection *connection)
