@@ -82,6 +82,7 @@ static void count_in(struct request *request)
     struct http_server *server = request->server;
     pthread_mutex_lock(&server->lock);
     server->requests++;
+    watch_heard(request);
     pthread_mutex_unlock(&server->lock);
     request->is_counted = true;
 }
