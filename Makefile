@@ -21,7 +21,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace openssl
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace procps openssl
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 # Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.

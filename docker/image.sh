@@ -39,20 +39,22 @@ build_with() {
 # buildah's --platform would want the base for the target, too; so the stages are told their target, and the result its
 # own processor.
 build_each_with_buildah() {
-    buildah manifest rm "$tag" >/dev/null 2>&1 || true
-    buildah manifest create "$tag" >/dev/null
+    # Its name is not the image's: one of this machine's own processor may have that.
+    list=$tag-list
+    buildah manifest rm "$list" >/dev/null 2>&1 || true
+    buildah manifest create "$list" >/dev/null
     for platform in $(echo "$PLATFORMS" | tr , ' '); do
         arch=${platform#linux/}
         build_with buildah build --format docker --timestamp "$epoch" --build-arg "TARGETARCH=$arch" -t "$tag-$arch"
         container=$(buildah from --pull-never "$tag-$arch")
         buildah config --arch "$arch" --os linux "$container"
         buildah commit -q --format docker --timestamp "$epoch" --rm "$container" "$tag-$arch" >/dev/null
-        buildah manifest add --arch "$arch" --os linux "$tag" "$tag-$arch" >/dev/null
+        buildah manifest add --arch "$arch" --os linux "$list" "$tag-$arch" >/dev/null
     done
     mkdir -p build
     # A list that stays in the local store stops `buildah images` of some versions.
-    buildah manifest push -q --all "$tag" "${PUSH:-oci-archive:build/${image##*/}-${tag##*:}.oci.tar}"
-    buildah manifest rm "$tag" >/dev/null
+    buildah manifest push -q --all "$list" "${PUSH:-oci-archive:build/${image##*/}-${tag##*:}.oci.tar}"
+    buildah manifest rm "$list" >/dev/null
 }
 
 [ $# -gt 0 ] || set -- minimal
