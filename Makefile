@@ -21,9 +21,11 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev python3 curl nodejs strace
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace openssl
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
+# Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.
+PKGS_SERVER += $(shell $(PKG_CONFIG) --print-requires-private libmicrohttpd 2>/dev/null | grep -x gnutls)
 PKGS_CORE := openblas
 PKGS_TESTS := check
 pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
@@ -44,10 +46,12 @@ MODE_FLAGS_release := -O3 -g -fstack-protector-strong
 MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 MODE_FLAGS_coverage := -O1 -g --coverage
+MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
 OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" $(MODE_CPPFLAGS_$(MODE))
+OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
 OUR_CFLAGS := -std=c17 -fPIC -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS)
 OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
@@ -71,11 +75,12 @@ JSON_BENCH_SRC := bench/json_bench.c
 HTTP_BENCH_SRC := bench/http_load.c bench/http_floor.c
 TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
 LONG_SRC := $(wildcard tests/long/*.c)
-SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(BENCH_SRC) $(JSON_BENCH_SRC) \
-           $(HTTP_BENCH_SRC)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
+           tests/fuzz/replay.c $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
-           tests/support/*.h bench/*.h))
+           tests/support/*.h tests/fuzz/*.h bench/*.h))
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
@@ -99,25 +104,23 @@ CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
+REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
 QUICK_TESTS := check \
+    replay \
     cases \
     layer-tests \
     protocol \
+    ops \
     openapi \
     examples \
     install-test \
     readme \
     vectors
 
-.PHONY: all run test deps clean help FORCE
-.PHONY: $(QUICK_TESTS)
-.PHONY: test-page fuzz numbers coverage
-.PHONY: bench bench-json bench-http bench-peers
-.PHONY: headers layers tidy format format-check
-.PHONY: install dist deb
-.PHONY: image image-test fresh
+# Every target that `make help` lists is the name of no file.
+.PHONY: FORCE fuzz-programs $(QUICK_TESTS) $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
@@ -150,6 +153,7 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
+$(BUILD)/server/codec/architecture.o: server/codec/architectures.json
 $(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
 $(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 
@@ -202,6 +206,12 @@ $(BUILD)/bench/core_bench: $(call obj,$(BENCH_SRC)) $(BUILD)/libattn.a
 $(BUILD)/bench/json_bench: $(call obj,$(JSON_BENCH_SRC)) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
+$(BUILD)/tests/long/accuracy: $(addprefix $(BUILD)/,tests/long/accuracy.o tests/support/random.o libattn.a)
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@
+
+accuracy: $(BUILD)/tests/long/accuracy ## float32 against float64, the worst of many inputs; writes docs/accuracy.md
+	$(Q)$< docs/accuracy.md
+
 bench: bench-json $(BUILD)/bench/core_bench ## measure beside plain OpenBLAS, the machine, peers (BENCH='--quick --only RE')
 	$(Q)python3 bench/run.py --program $(BUILD)/bench/core_bench --json build/bench.json $(BENCH)
 
@@ -233,6 +243,12 @@ layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks an
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
 
+ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
+	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
+
+overload: $(BUILD)/attnd ## measure what is still done at ten times the load that can be (a quiet machine)
+	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd
+
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
 
@@ -246,7 +262,10 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 	$(Q)python3 tests/readme/run.py --attnd $(BUILD)/attnd README.md
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
-	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet
+
+conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
+	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
 	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) || [ $$? -eq 77 ]
@@ -256,6 +275,23 @@ SECONDS ?= 60
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (SECONDS=60)
 	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(SECONDS)
 
+# The same targets twice: linked with libFuzzer in MODE=fuzz, with a driver that replays what is kept in every other.
+$(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
+    $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+replay: $(REPLAY_BIN) ## give the fuzz targets all inputs that are kept in tests/fuzz/corpus, and tests/cases
+	$(Q)tests/fuzz/replay.sh $(REPLAY_BIN)
+
+# As many seconds for each target: 10, unless the command line says SECONDS=60.
+fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sanitizers (SECONDS=10 for each of them)
+	+$(Q)$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-programs
+	$(Q)tests/fuzz/run.sh $(if $(filter command,$(firstword $(origin SECONDS))),$(SECONDS),10) \
+	    $(patsubst %.c,build/fuzz/%,$(FUZZ_SRC))
+
+fuzz-programs: $(REPLAY_BIN)
+
+
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
 	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
@@ -263,6 +299,7 @@ headers: ## every header compiles on its own
 
 layers: ## includes point one way, each library has one home, no two sources share a name
 	$(Q)scripts/check_layers.sh
+	$(Q)scripts/check_version.sh
 
 compile_commands.json: Makefile $(SOURCES)
 	$(file >$@,[)
@@ -304,13 +341,16 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)up=$$(realpath -m --relative-to="$(LIBDIR)/pkgconfig" "$(PREFIX)") && \
 	    lib=$$(realpath -m --relative-to="$(PREFIX)" "$(LIBDIR)") && \
 	    sed -e "s|@PREFIX@|\$${pcfiledir}/$$up|" -e "s|@LIBDIR@|\$${prefix}/$$lib|" -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS_PRIVATE@|$(strip $(LIBS_CORE))|' \
 	    core/attn.pc.in > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
 	$(Q)$(EMULATOR) $(BUILD)/attnd --help > $(BUILD)/help.txt
 	$(Q)awk -v FORM=man -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.man
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r $(BUILD)/settings.man' -e 'd;}' packaging/attnd.1.in \
 	    > "$(DESTDIR)$(MANDIR)/man1/attnd.1"
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/libattn.3.in > "$(DESTDIR)$(MANDIR)/man3/libattn.3"
-	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" packaging/attnd.bash.in \
+	$(Q)awk -v FORM=values -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.values
+	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" \
+	    -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' packaging/attnd.bash.in \
 	    > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"

@@ -1,6 +1,8 @@
-# settings.awk -v FORM=man|words: the settings in the output of `attnd --help`, for the manual page or for completion.
+# settings.awk -v FORM=man|words|values: the settings in the output of `attnd --help`: for the manual page, and for completion
+# their names, and the values of those that take words.
 #
-# A setting is a line "  --name, VARIABLE (default VALUE)" and the deeper lines after it; so is "  --help".
+# A setting is a line "  --name, VARIABLE (default VALUE)" and the deeper lines after it; so is "  --help". Words stand
+# first: "debug, info or off"; a setting that is off by default can be on.
 
 function escaped(text) {
     gsub(/\\/, "\\e", text)
@@ -8,14 +10,22 @@ function escaped(text) {
     return text ~ /^['.]/ ? "\\&" text : text
 }
 
+function offer(words) {
+    print "    " flag ") COMPREPLY=($(compgen -W \"" words "\" -- \"$word\")) ;;"
+}
+
 /^  --/ {
     flag = $1
     sub(/,$/, "", flag)
     rest = $0
     sub(/^ *--[a-z0-9-]*,? ?/, "", rest)
+    is_first = 1
     if (FORM == "words") {
         printf "%s%s", separator, flag
         separator = " "
+    } else if (FORM == "values") {
+        if (rest ~ /\(default off\)$/)
+            offer("on off")
     } else if (match(rest, /^ATTND_[A-Z0-9_]*/)) {
         variable = substr(rest, 1, RLENGTH)
         standard = substr(rest, RLENGTH + 2)
@@ -25,8 +35,16 @@ function escaped(text) {
     next
 }
 
-FORM == "man" && /^      / && flag != "" {
+/^      / && flag != "" {
     sub(/^ */, "")
+    if (FORM == "values" && is_first && match($0, /^[a-z-]+(, [a-z-]+)* or [a-z-]+/)) {
+        words = substr($0, 1, RLENGTH)
+        gsub(/,| or/, "", words)
+        offer(words)
+    }
+    is_first = 0
+    if (FORM != "man")
+        next
     # The range stands on a line of its own.
     if (/^(auto, or )?(a whole number|bytes|a number) from /)
         print ".br"

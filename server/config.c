@@ -18,6 +18,7 @@ typedef enum {
     MEMORY,
     REAL,
     TEXT,
+    PATH,
     LISTEN,
     HALF_CLOSE,
     FORMAT,
@@ -51,7 +52,10 @@ static const struct setting settings[] = {
      "threads that parse, compute and format; auto = the processors that this process may use, quotas included"},
     {"queue", COUNT, AT(queue), "64", 0, 100000,
      "requests that may wait for a compute thread; one more is answered 503 at once"},
-    {"connections", COUNT, AT(connections), "1000", 1, 100000, "connections at once; one more is closed"},
+    {"connections", COUNT, AT(connections), "1000", 1, 100000,
+     "connections at once; one more takes the place of the one that has been silent for longest"},
+    {"connections-per-address", COUNT, AT(connections_per_address), "0", 0, 100000,
+     "connections at once from one address; 0 = as many as there are, as behind a proxy"},
     {"max-body", BYTES, AT(max_body_bytes), "64M", 1, 64 * GIB, "largest request body"},
     {"max-result", BYTES, AT(max_result_bytes), "256M", KIB, 64 * GIB, "largest response body"},
     {"max-memory", BYTES, AT(max_memory_bytes), "1G", MIB, 1024 * GIB,
@@ -64,10 +68,14 @@ static const struct setting settings[] = {
      "floating-point operations that one request may take, with softmax and masks at their cost in time"},
     {"idle-timeout", COUNT, AT(idle_timeout_s), "60", 1, 86400,
      "seconds of silence after which a connection is closed"},
+    {"header-timeout", COUNT, AT(header_timeout_s), "20", 1, 86400,
+     "seconds that the header of a request may take to arrive, on a new connection from its start"},
     {"receive-timeout", COUNT, AT(receive_timeout_s), "300", 1, 86400,
      "seconds that a request may take to arrive, from its first line to the end of its body"},
     {"deadline", COUNT, AT(deadline_s), "60", 1, 86400,
      "seconds from the end of a request's body to its answer; after them it is answered 504 and the work stops"},
+    {"request-timeout", COUNT, AT(request_timeout_s), "600", 1, 86400,
+     "seconds from the first line of a request to the last byte of its answer; after them the connection is cut"},
     {"drain-delay", COUNT, AT(drain_delay_s), "1", 0, 3600,
      "seconds after SIGTERM in which new connections are still served while /readyz says 503, so that a load balancer "
      "can take notice"},
@@ -87,10 +95,34 @@ static const struct setting settings[] = {
      "disk's own with a directory"},
     {"layers-versions", COUNT, AT(layers_versions), "2", 0, 16,
      "replaced versions of a layer that can still be asked for by their digest"},
+    {"cache-bytes", ROOM, AT(cache_bytes), "auto", 0, 1024 * 1024 * GIB,
+     "bytes that all caches of keys and values (options.cache) may take; auto = an eighth of what this process may "
+     "use"},
+    {"cache-max", COUNT, AT(cache_max), "1000", 0, 100000, "caches at once; one more is answered 507"},
+    {"cache-idle", COUNT, AT(cache_idle_s), "600", 1, 31536000,
+     "seconds after which a cache that nobody used is given up"},
+    {"checkpoint", TEXT, AT(checkpoint), "none", 0, 0,
+     "directory of a model, with config.json and model.safetensors or the index of several files: its attention "
+     "modules "
+     "are layers that requests cannot change, in memory"},
+    {"checkpoint-prefix", TEXT, AT(checkpoint_prefix), "none", 0, 0,
+     "what the names of these layers begin with, with a dot behind it"},
+    {"checkpoint-mapping", TEXT, AT(checkpoint_mapping), "none", 0, 0,
+     "file that tells which tensors are attention, for a model that is none of the known ones"},
     {"cors-origin", TEXT, AT(cors_origin), "*", 0, 0,
      "origins whose pages may read answers: *, none, or a list such as https://a.example,https://b.example; never with "
      "credentials"},
-    {"log-format", FORMAT, AT(log_format), "text", 0, 0, "text or json, on standard error"},
+    {"keys", PATH, AT(keys), "none", 0, 0,
+     "file of the API keys that requests must bring, read again on SIGHUP; `attnd key NAME` makes a line for it; none "
+     "= "
+     "anybody may ask"},
+    {"open", SWITCH, AT(open), "off", 0, 0,
+     "listen beyond the loopback although there are no keys, because something else guards the way here"},
+    {"tls-cert", PATH, AT(tls_cert), "none", 0, 0,
+     "file of the certificate chain in PEM, to serve https; read again on SIGHUP"},
+    {"tls-key", PATH, AT(tls_key), "none", 0, 0, "file of its private key in PEM"},
+    {"log-file", PATH, AT(log_file), "none", 0, 0, "file to log to, opened again on SIGHUP; none = standard error"},
+    {"log-format", FORMAT, AT(log_format), "text", 0, 0, "text or json"},
     {"log-level", LEVEL, AT(log_level), "info", 0, 0, "debug, info, warn, error or off"},
     {"kernel", TEXT, AT(kernel), "auto", 0, 0,
      "instruction set to compute with; auto = the best this processor has; an unknown name lists them"},
@@ -211,7 +243,7 @@ static bool read_word(const char *const *words, const char *text, void *member)
 }
 
 static const char *const half_close_words[] = {"cancel", "serve", NULL};
-static const char *const switch_words[] = {"off", "on", NULL};
+static const char *const switch_words[] = {"off", "on", NULL}, *const switch_digits[] = {"0", "1", NULL};
 static const char *const verify_words[] = {"lazily", "at-start", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 static const char *const level_words[] = {"debug", "info", "warn", "error", "off", NULL};
@@ -234,7 +266,7 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case HALF_CLOSE:
         return read_word(half_close_words, text, member);
     case SWITCH:
-        return read_word(switch_words, text, member);
+        return read_word(switch_words, text, member) || read_word(switch_digits, text, member);
     case VERIFY:
         return read_word(verify_words, text, member);
     case ROOM:
@@ -246,6 +278,10 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case TEXT:
         memcpy(member, &text, sizeof text);
         return *text != '\0';
+    case PATH:
+        text = strcmp(text, "none") == 0 ? "" : text;
+        memcpy(member, &text, sizeof text);
+        return true;
     }
     return false;
 }
@@ -290,6 +326,9 @@ static void describe(const struct setting *setting, char *text, size_t size)
         return;
     case TEXT:
         snprintf(text, size, "not empty");
+        return;
+    case PATH:
+        snprintf(text, size, "none or a path");
         return;
     }
 }
@@ -367,6 +406,17 @@ static bool refuse_flag(const char *argument, size_t length, struct refusal refu
     return false;
 }
 
+/* Flags of the command import have shorter names, which mean nothing otherwise. */
+static struct text_span whole_flag(const struct config *config, struct text_span flag)
+{
+    static const struct text_pair names[] = {
+        {"into", "layers"}, {"prefix", "checkpoint-prefix"}, {"mapping", "checkpoint-mapping"}};
+    for (size_t i = 0; config->is_import && i < sizeof names / sizeof names[0]; i++)
+        if (text_equal(flag, names[i].name))
+            return text_span_of(names[i].value);
+    return flag;
+}
+
 /* One flag at argv[*i], as --flag value or --flag=value; *i moves over the value. */
 static bool set_by_flag(struct config *config, int argc, char *const *argv, int *i, struct refusal refusal)
 {
@@ -374,13 +424,18 @@ static bool set_by_flag(struct config *config, int argc, char *const *argv, int 
     const size_t length = strcspn(argument, "=");
     const struct setting *setting = NULL;
     if (strncmp(argument, "--", 2) == 0)
-        setting = setting_by_flag((struct text_span){argument + 2, length - 2});
+        setting = setting_by_flag(whole_flag(config, (struct text_span){argument + 2, length - 2}));
     if (setting == NULL)
         return refuse_flag(argument, length, refusal);
     char source[VARIABLE_MAX];
     snprintf(source, sizeof source, "--%s", setting->flag);
     if (argument[length] == '=')
         return set(config, setting, source, argument + length + 1, refusal);
+    int position;
+    const bool has_word = *i + 1 < argc && (read_word(switch_words, argv[*i + 1], &position) ||
+                                            read_word(switch_digits, argv[*i + 1], &position));
+    if (setting->type == SWITCH && !has_word)
+        return set(config, setting, source, "on", refusal);
     if (*i + 1 < argc)
         return set(config, setting, source, argv[++*i], refusal);
     snprintf(refusal.message, refusal.size, "%s needs a value", source);
@@ -401,6 +456,10 @@ static config_outcome asks_for(int argc, char *const *argv)
 
 static bool fits_together(const struct config *config, struct refusal refusal)
 {
+    if ((*config->tls_cert != '\0') != (*config->tls_key != '\0')) {
+        snprintf(refusal.message, refusal.size, "tls-cert and tls-key go together: one is given, the other is not");
+        return false;
+    }
     if (config->max_body_bytes < config->max_memory_bytes)
         return true;
     snprintf(refusal.message, refusal.size,
@@ -409,9 +468,17 @@ static bool fits_together(const struct config *config, struct refusal refusal)
     return false;
 }
 
-/* `health [ready|live]` at the start of the command line; the number of words that it takes, 0 without it. */
+/*
+ * `import CHECKPOINT` or `health [ready|live]` at the start of the command line; the number of words that it takes, 0
+ * without either.
+ */
 static int read_command(struct config *config, int argc, char *const *argv)
 {
+    if (argc > 2 && strcmp(argv[1], "import") == 0 && argv[2][0] != '-') {
+        config->is_import = true;
+        config->checkpoint = argv[2];
+        return 2;
+    }
     if (argc < 2 || strcmp(argv[1], "health") != 0)
         return 0;
     const bool is_live = argc > 2 && strcmp(argv[2], "live") == 0;
@@ -433,13 +500,22 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
     for (int i = 1 + command_words; i < argc; i++)
         if (!set_by_flag(config, argc, argv, &i, refusal))
             return CONFIG_REFUSED;
-    if (strcmp(config->layers_directory, "none") == 0)
-        config->layers_directory = NULL;
+    const char **const optional[] = {&config->layers_directory, &config->checkpoint, &config->checkpoint_prefix,
+                                     &config->checkpoint_mapping};
+    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
+        if (strcmp(*optional[i], "none") == 0)
+            *optional[i] = NULL;
     if (config->layers_bytes == CONFIG_AUTO && config->layers_directory == NULL)
         config->layers_bytes = memory_available_bytes() / 4;
+    if (config->cache_bytes == CONFIG_AUTO)
+        config->cache_bytes = memory_available_bytes() / 8;
     if (!fits_together(config, refusal))
         return CONFIG_REFUSED;
-    return command_words > 0 ? CONFIG_HEALTH : CONFIG_RUN;
+    if (config->is_import && config->layers_directory == NULL) {
+        snprintf(message, message_size, "import needs --into DIR, a directory for the layers");
+        return CONFIG_REFUSED;
+    }
+    return config->is_import ? CONFIG_IMPORT : command_words > 0 ? CONFIG_HEALTH : CONFIG_RUN;
 }
 
 /* text in lines of at most 100 characters, each with the indent. */
@@ -461,12 +537,15 @@ static void write_wrapped(int fd, const char *text, int indent)
 
 void config_write_help(int fd)
 {
-    dprintf(fd,
-            "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
-            "       attnd health [ready|live] [--setting value]...\n\n"
-            "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
-            "it\nanswers at all (live), and ends with 0 when it does.\n\n"
-            "A setting is a flag or an environment variable; the flag wins.\n\n");
+    dprintf(
+        fd,
+        "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
+        "       attnd health [ready|live] [--setting value]...\n"
+        "       attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]\n\n"
+        "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
+        "it\nanswers at all (live), and ends with 0 when it does. The third writes the attention modules of a model's\n"
+        "checkpoint, a directory with config.json and model.safetensors, as layers into DIR, for --layers.\n\n"
+        "A setting is a flag or an environment variable; the flag wins.\n\n");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[VARIABLE_MAX], right[128];
         describe(&settings[i], right, sizeof right);

@@ -29,17 +29,23 @@ struct config {
     const char *cors_origin;
     const char *kernel; /* "auto" = the best */
     const char *fonts;  /* of labels in pictures: files, separated by commas; "auto" = the known places */
-    uint64_t io_threads, compute_threads, queue, connections;
+    const char *keys, *tls_cert, *tls_key, *log_file; /* paths; "": none */
+    uint64_t io_threads, compute_threads, queue, connections, connections_per_address;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
     const char *layers_directory; /* NULL: none */
     config_switch layers_readonly;
     layers_verify layers_verify;
     uint64_t layers_max, layers_bytes, layers_versions;
+    uint64_t cache_bytes, cache_max, cache_idle_s;
+    const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping; /* NULL: none */
     double max_flops;
-    uint64_t idle_timeout_s, receive_timeout_s, deadline_s, drain_delay_s, drain_timeout_s;
+    uint64_t idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s, deadline_s, drain_delay_s,
+        drain_timeout_s;
+    config_switch open; /* may be reached from other machines by anybody */
     half_close half_close;
     log_format log_format;
     log_level log_level;
+    bool is_import;
     const char *probe_path; /* what `attnd health` asks for */
 
     /* Variables that start with ATTND_ and are no setting: to be warned about, for they may be a slip of the pen. */
@@ -47,12 +53,14 @@ struct config {
     uint64_t unknown_variables;
 };
 
-typedef enum { CONFIG_RUN, CONFIG_HEALTH, CONFIG_HELP, CONFIG_VERSION, CONFIG_REFUSED } config_outcome;
+typedef enum { CONFIG_RUN, CONFIG_IMPORT, CONFIG_HEALTH, CONFIG_HELP, CONFIG_VERSION, CONFIG_REFUSED } config_outcome;
 
 /*
  * Reads the settings into *config. CONFIG_HEALTH: the server with these settings is to be asked for probe_path, rather
- * than started (`attnd health [ready|live] [--setting value]...`). CONFIG_REFUSED: message says which value is wrong
- * and what would be right. argv[0] is skipped; environment ends with NULL.
+ * than started (`attnd health [ready|live] [--setting value]...`). CONFIG_IMPORT: the layers of checkpoint are to be
+ * written into layers_directory (`attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]`).
+ * CONFIG_REFUSED: message says which value is wrong and what would be right. argv[0] is skipped; environment ends with
+ * NULL.
  */
 config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                            size_t message_size);

@@ -3,6 +3,7 @@
  */
 #include "log.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -164,6 +165,16 @@ void log_end(struct log_line *line)
     /* A log that cannot be written must not stop the work that it tells about. */
     const ssize_t written = write(line->log->fd, line->text, line->length);
     (void)written;
+}
+
+bool log_open(int fd, const char *path)
+{
+    const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    if (opened < 0)
+        return false;
+    const bool is_placed = dup2(opened, fd) == fd;
+    close(opened);
+    return is_placed;
 }
 
 void log_say(const struct log *log, log_level level, const char *format, ...)

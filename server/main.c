@@ -14,8 +14,12 @@
 #include "config.h"
 #include "http/daemon.h"
 #include "probe.h"
+#include "service/cache_store.h"
+#include "service/checkpoint_layers.h"
 #include "service/layer_keeper.h"
+#include "service/selftest.h"
 #include "signals.h"
+#include "supervisor.h"
 
 extern char **environ;
 
@@ -39,7 +43,8 @@ static const attn_kernel *choose_kernel(const char *name)
 /* Every connection is a descriptor; the usual soft limit of 1024 is below what --connections may ask. */
 static void allow_descriptors(uint64_t connections, const struct log *log)
 {
-    enum { OTHERS = 64 };
+    enum { OTHERS = 192 };
+    connections += connections / 4; /* some are being closed while others take their place (http/watch.h) */
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + OTHERS)
         return;
@@ -50,29 +55,50 @@ static void allow_descriptors(uint64_t connections, const struct log *log)
                 (unsigned long long)limit.rlim_cur, (unsigned long long)connections);
 }
 
-static struct http_setup setup_of(const struct config *config, const struct log *log, struct executor *executor,
-                                  attn_budget *budget, const attn_kernel *kernel, const struct font_set *fonts,
-                                  struct layer_keeper *layers)
+/* What serving takes and main owns. */
+struct parts {
+    struct log log;
+    struct executor *executor;
+    attn_budget *budget;
+    struct keys *keys; /* NULL: none are asked for */
+    struct metrics *metrics;
+    struct layer_keeper *layers;
+    struct cache_store *caches;
+    struct http_server *server;
+};
+
+static struct http_setup setup_of(const struct config *config, const struct parts *parts, const attn_kernel *kernel,
+                                  const struct font_set *fonts)
 {
     return (struct http_setup){
         .host = config->listen_host,
         .port = config->listen_port,
         .cors_origin = config->cors_origin,
         .io_threads = (unsigned)config->io_threads,
+        .tls_certificate = config->tls_cert,
+        .tls_key = config->tls_key,
         .connections = (unsigned)config->connections,
+        .connections_per_address = (unsigned)config->connections_per_address,
         .idle_timeout_s = (unsigned)config->idle_timeout_s,
+        .header_timeout_s = (unsigned)config->header_timeout_s,
         .receive_timeout_s = (unsigned)config->receive_timeout_s,
+        .request_timeout_s = (unsigned)config->request_timeout_s,
         .cancels_on_half_close = config->half_close == HALF_CLOSE_CANCEL,
         .deadline_s = (unsigned)config->deadline_s,
-        .budget = budget,
+        .budget = parts->budget,
+        .budget_bytes = config->memory_bytes,
+        .keys = parts->keys,
+        .is_open = config->open == SWITCH_ON,
+        .metrics = parts->metrics,
         .max_body_bytes = config->max_body_bytes,
         .limits = {.result_bytes = config->max_result_bytes,
                    .memory_bytes = config->max_memory_bytes,
                    .flops = config->max_flops},
-        .executor = executor,
+        .executor = parts->executor,
         .fonts = fonts,
-        .layers = layers,
-        .log = log,
+        .log = &parts->log,
+        .layers = parts->layers,
+        .caches = parts->caches,
         .facts = {.kernel = attn_kernel_name(kernel),
                   .io_threads = config->io_threads,
                   .compute_threads = config->compute_threads},
@@ -95,18 +121,51 @@ static void say_started(const struct log *log, const struct config *config, cons
                 (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
 }
 
-/* A second signal cuts the delay short. */
-static void drain(struct http_server *server, const struct config *config, const struct log *log)
+/* Sleeps until it is asked for something, with a sign of life now and then for who started us. */
+static signal_wish wait_for_wish(void)
 {
-    log_say(log, LOG_INFO, "draining");
-    http_daemon_begin_drain(server);
-    (void)signals_wait((int)config->drain_delay_s);
-    http_daemon_stop_listening(server);
-    if (!http_daemon_await_idle(server, (unsigned)config->drain_timeout_s))
-        log_say(log, LOG_WARN, "requests still run after %llu s and are ended",
+    signal_wish wish;
+    const int alive_every_ms = supervisor_alive_every_ms();
+    while ((wish = signals_wait(alive_every_ms)) == SIGNAL_NONE)
+        supervisor_alive();
+    return wish;
+}
+
+/* What cannot be read stays as it was: a slip of the pen in a file must not end the service. */
+static void reload(const struct parts *parts, const struct config *config)
+{
+    char message[320];
+    supervisor_reloading();
+    if (*config->log_file != '\0' && !log_open(parts->log.fd, config->log_file))
+        log_say(&parts->log, LOG_ERROR, "%s: %s; the log goes on in the old file", config->log_file, strerror(errno));
+    if (parts->keys != NULL && !keys_reload(parts->keys, message, sizeof message))
+        log_say(&parts->log, LOG_ERROR, "%s; the old keys go on", message);
+    if (!http_daemon_reload(parts->server, message, sizeof message))
+        log_say(&parts->log, LOG_ERROR, "%s; the old certificate goes on", message);
+    log_say(&parts->log, LOG_INFO, "reloaded");
+    supervisor_ready();
+}
+
+/* A second signal to end cuts the delay short. */
+static void await_delay(const struct config *config)
+{
+    for (uint64_t left_s = config->drain_delay_s; left_s > 0; left_s--)
+        if (signals_wait(1000) == SIGNAL_STOP)
+            return;
+}
+
+static void drain(const struct parts *parts, const struct config *config)
+{
+    log_say(&parts->log, LOG_INFO, "draining");
+    supervisor_stopping();
+    http_daemon_begin_drain(parts->server);
+    await_delay(config);
+    http_daemon_stop_listening(parts->server);
+    if (!http_daemon_await_idle(parts->server, (unsigned)config->drain_timeout_s))
+        log_say(&parts->log, LOG_WARN, "requests still run after %llu s and are ended",
                 (unsigned long long)config->drain_timeout_s);
-    http_daemon_stop(server);
-    log_say(log, LOG_INFO, "stopped");
+    http_daemon_stop(parts->server);
+    log_say(&parts->log, LOG_INFO, "stopped");
 }
 
 static void say_fonts(const struct log *log, const struct font_set *fonts)
@@ -117,9 +176,9 @@ static void say_fonts(const struct log *log, const struct font_set *fonts)
         log_say(log, LOG_DEBUG, "labels of pictures: no font was found, a built-in one for ASCII is used");
 }
 
-static struct layer_keeper *open_layers(const struct config *config, const struct log *log)
+static struct layer_keeper *open_layers(const struct config *config, const struct log *log, char *message,
+                                        size_t message_size)
 {
-    char message[320];
     const struct layer_settings settings = {
         .directory = config->layers_directory,
         .is_read_only = config->layers_readonly == SWITCH_ON,
@@ -128,39 +187,109 @@ static struct layer_keeper *open_layers(const struct config *config, const struc
         .max_bytes = config->layers_bytes,
         .older = config->layers_versions,
     };
-    struct layer_keeper *layers = layer_keeper_open(&settings, log, message, sizeof message);
-    if (layers == NULL)
-        fprintf(stderr, "attnd: %s\n", message);
-    return layers;
+    return layer_keeper_open(&settings, log, message, message_size);
 }
 
-static int serve(const struct config *config, const struct log *log, const attn_kernel *kernel,
-                 const struct font_set *fonts, struct layer_keeper *layers)
+static struct checkpoint_source source_of(const struct config *config)
 {
-    char message[256];
-    struct executor *executor = executor_create(config->compute_threads, config->queue, kernel);
-    if (executor == NULL) {
-        fprintf(stderr, "attnd: the system has no %llu threads\n", (unsigned long long)config->compute_threads);
-        return EXIT_FAILURE;
+    return (struct checkpoint_source){config->checkpoint, config->checkpoint_mapping, config->checkpoint_prefix};
+}
+
+static int import(const struct config *config, const struct log *log)
+{
+    char message[512];
+    const struct checkpoint_source source = source_of(config);
+    if (checkpoint_layers_write(&source, config->layers_directory, log, message, sizeof message))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "attnd: %s\n", message);
+    return EXIT_FAILURE;
+}
+
+/* The layers of --checkpoint, in memory for as long as the process lives. */
+static bool adopt_checkpoint(const struct config *config, const struct parts *parts, char *message, size_t message_size)
+{
+    const struct checkpoint_source source = source_of(config);
+    return source.directory == NULL ||
+           checkpoint_layers_adopt(&source, parts->layers, &parts->log, message, message_size);
+}
+
+/* False: message says what is missing. */
+static bool prepare(struct parts *parts, const struct config *config, const attn_kernel *kernel, char *message,
+                    size_t message_size)
+{
+    *parts = (struct parts){.log = {STDERR_FILENO, config->log_format, config->log_level}};
+    if (*config->keys != '\0' && (parts->keys = keys_create(config->keys, message, message_size)) == NULL)
+        return false;
+    if (*config->log_file != '\0' && !log_open(parts->log.fd, config->log_file)) {
+        snprintf(message, message_size, "log-file: %s: %s", config->log_file, strerror(errno));
+        return false;
     }
-    attn_budget *budget = attn_budget_create(config->memory_bytes);
-    const struct http_setup setup = setup_of(config, log, executor, budget, kernel, fonts, layers);
-    struct http_server *server = budget == NULL ? NULL : http_daemon_start(&setup, message, sizeof message);
-    if (server == NULL) {
-        fprintf(stderr, "attnd: %s\n", budget == NULL ? "no memory" : message);
-        executor_destroy(executor);
-        attn_budget_destroy(budget);
-        return EXIT_FAILURE;
+    parts->layers = open_layers(config, &parts->log, message, message_size);
+    if (parts->layers == NULL || !adopt_checkpoint(config, parts, message, message_size))
+        return false;
+    parts->caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
+    parts->executor = executor_create(config->compute_threads, config->queue, kernel);
+    parts->budget = attn_budget_create(config->memory_bytes);
+    parts->metrics = calloc(1, sizeof *parts->metrics);
+    if (parts->executor != NULL && parts->budget != NULL && parts->metrics != NULL && parts->caches != NULL)
+        return true;
+    snprintf(message, message_size, "the system has no memory, or no %llu threads",
+             (unsigned long long)config->compute_threads);
+    return false;
+}
+
+static void give_back(struct parts *parts)
+{
+    executor_destroy(parts->executor);
+    layer_keeper_close(parts->layers);
+    cache_store_destroy(parts->caches);
+    attn_budget_destroy(parts->budget);
+    keys_destroy(parts->keys);
+    free(parts->metrics);
+}
+
+/* It answers probes already, and says that it is starting. */
+static bool test_itself(const struct parts *parts, const struct config *config, char *message, size_t message_size)
+{
+    if (!selftest_run(parts->executor, config->max_memory_bytes, message, message_size))
+        return false;
+    http_daemon_set_ready(parts->server);
+    supervisor_ready();
+    return true;
+}
+
+static bool start(struct parts *parts, const struct config *config, const attn_kernel *kernel,
+                  const struct font_set *fonts, char *message, size_t message_size)
+{
+    const struct http_setup setup = setup_of(config, parts, kernel, fonts);
+    parts->server = http_daemon_start(&setup, message, message_size);
+    if (parts->server == NULL)
+        return false;
+    say_started(&parts->log, config, parts->server, kernel);
+    say_fonts(&parts->log, fonts);
+    allow_descriptors(config->connections, &parts->log);
+    if (test_itself(parts, config, message, message_size))
+        return true;
+    http_daemon_stop(parts->server);
+    return false;
+}
+
+static int serve(const struct config *config, const attn_kernel *kernel, const struct font_set *fonts)
+{
+    char message[512];
+    struct parts parts;
+    int outcome = EXIT_FAILURE;
+    if (prepare(&parts, config, kernel, message, sizeof message) &&
+        start(&parts, config, kernel, fonts, message, sizeof message)) {
+        while (wait_for_wish() == SIGNAL_RELOAD)
+            reload(&parts, config);
+        drain(&parts, config);
+        outcome = EXIT_SUCCESS;
+    } else {
+        fprintf(stderr, "attnd: %s\n", message);
     }
-    say_started(log, config, server, kernel);
-    say_fonts(log, fonts);
-    allow_descriptors(config->connections, log);
-    while (!signals_wait(-1))
-        continue;
-    drain(server, config, log);
-    executor_destroy(executor);
-    attn_budget_destroy(budget);
-    return EXIT_SUCCESS;
+    give_back(&parts);
+    return outcome;
 }
 
 /* Large chunks of arenas go back to the system when a request ends; left alone, the C library learns to keep them. */
@@ -170,6 +299,26 @@ static void return_large_blocks(void)
     enum { LARGE_BYTES = 128 << 10 };
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 #endif
+}
+
+/* attnd key NAME [RIGHTS [QUOTA]]: the key for its owner on standard error, its line for the file on standard output.
+ */
+static int make_key(int argc, char **argv)
+{
+    enum { WORDS_MIN = 3, WORDS_MAX = 5 };
+    char token[KEYS_TOKEN_MAX], line[512], message[320];
+    if (argc < WORDS_MIN || argc > WORDS_MAX) {
+        fprintf(stderr, "usage: attnd key NAME [RIGHTS [QUOTA]] >> FILE\n");
+        return EXIT_FAILURE;
+    }
+    if (!keys_make(argv[2], argc > 3 ? argv[3] : NULL, argc > 4 ? argv[4] : NULL, token, line, sizeof line, message,
+                   sizeof message)) {
+        fprintf(stderr, "attnd: %s\n", message);
+        return EXIT_FAILURE;
+    }
+    printf("%s\n", line);
+    fprintf(stderr, "The key of %s, which is not kept anywhere: %s\n", argv[2], token);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int ask_health(const struct config *config)
@@ -183,6 +332,8 @@ static int ask_health(const struct config *config)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "key") == 0)
+        return make_key(argc, argv);
     struct config config;
     char message[320];
     switch (config_read(&config, argc, argv, environ, message, sizeof message)) {
@@ -197,9 +348,14 @@ int main(int argc, char **argv)
     case CONFIG_REFUSED:
         fprintf(stderr, "attnd: %s\n", message);
         return EXIT_FAILURE;
+    case CONFIG_IMPORT:
     case CONFIG_RUN:
         break;
     }
+    envelope_prepare();
+    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
+    if (config.is_import)
+        return import(&config, &log);
     const attn_kernel *kernel = choose_kernel(config.kernel);
     if (kernel == NULL)
         return EXIT_FAILURE;
@@ -214,11 +370,7 @@ int main(int argc, char **argv)
     }
     return_large_blocks();
     attn_blas_prepare();
-    envelope_prepare();
-    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
-    struct layer_keeper *layers = open_layers(&config, &log);
-    const int outcome = layers != NULL ? serve(&config, &log, kernel, &fonts, layers) : EXIT_FAILURE;
-    layer_keeper_close(layers);
+    const int outcome = serve(&config, kernel, &fonts);
     font_set_close(&fonts);
     return outcome;
 }

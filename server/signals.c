@@ -1,4 +1,4 @@
-/* signals.c: a handler that writes into an eventfd, and the wait for it. */
+/* signals.c: a handler that writes into a descriptor, and the wait for it. */
 #include "signals.h"
 
 #include <errno.h>
@@ -12,36 +12,45 @@
  * Blocking the signals in main and calling sigwait would not do: the BLAS starts a thread before main, which does not
  * block them, and there they would end the process. A handler runs in whatever thread; it can reach a static alone.
  */
-static int event = -1;
+static int stop_event = -1, reload_event = -1;
 
 static void note_signal(int number)
 {
     const int saved = errno;
     const uint64_t one = 1;
-    (void)number;
-    (void)!write(event, &one, sizeof one);
+    (void)!write(number == SIGHUP ? reload_event : stop_event, &one, sizeof one);
     errno = saved;
 }
 
+/* Every SIGTERM counts, since a second one cuts the first one's patience short; several SIGHUP are one wish. */
 bool signals_take(void)
 {
-    event = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-    if (event < 0)
+    stop_event = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+    reload_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (stop_event < 0 || reload_event < 0)
         return false;
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     return true;
 }
 
-bool signals_wait(int timeout_s)
+static bool take_event(int event)
 {
-    struct pollfd wanted = {.fd = event, .events = POLLIN};
-    int ready = poll(&wanted, 1, timeout_s < 0 ? -1 : timeout_s * 1000);
+    uint64_t count;
+    return read(event, &count, sizeof count) == (ssize_t)sizeof count;
+}
+
+signal_wish signals_wait(int timeout_ms)
+{
+    struct pollfd wanted[] = {{.fd = stop_event, .events = POLLIN}, {.fd = reload_event, .events = POLLIN}};
+    int ready = poll(wanted, 2, timeout_ms);
     while (ready < 0 && errno == EINTR)
-        ready = poll(&wanted, 1, timeout_s < 0 ? -1 : timeout_s * 1000);
-    uint64_t one;
-    return ready > 0 && read(event, &one, sizeof one) == (ssize_t)sizeof one;
+        ready = poll(wanted, 2, timeout_ms);
+    if (take_event(stop_event))
+        return SIGNAL_STOP;
+    return take_event(reload_event) ? SIGNAL_RELOAD : SIGNAL_NONE;
 }

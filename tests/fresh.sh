@@ -26,10 +26,11 @@ make_base() { # make_base SUITE TARBALL: no compiler, no Python, no curl, no git
         --setup-hook='mkdir -p "$1/etc/apt/preferences.d"
             printf "Package: usrmerge\nPin: version *\nPin-Priority: -1\n" > "$1/etc/apt/preferences.d/no-usrmerge"'
         --customize-hook='rm "$1/etc/apt/preferences.d/no-usrmerge"')
+    # Its hooks are talkative.
     mmdebstrap --quiet --variant=minbase --format=tar --include=ca-certificates,make,sudo "${hook[@]}" \
         --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Check-Date "false"' \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-        "$suite" "$2.part" "${lines[@]}" && mv "$2.part" "$2"
+        "$suite" "$2.part" "${lines[@]}" >"$2.log" 2>&1 && mv "$2.part" "$2"
 }
 
 sources() {
@@ -56,7 +57,7 @@ machine() {
     printf '#!/bin/sh\nexit 101\n' > $root/usr/sbin/policy-rc.d
     chmod 755 $root/usr/sbin/policy-rc.d
     if [ "$user" != root ]; then
-        chroot $root useradd -m -s /bin/bash "$user" && chroot $root chown -R "$user:" "/home/$user" || return 1
+        chroot $root useradd -s /bin/bash -d "/home/$user" "$user" && chroot $root chown -R "$user:" "/home/$user" || return 1
         echo "$user ALL=(ALL) NOPASSWD: ALL" > $root/etc/sudoers.d/$user
     fi
     timeout -k 5 "${ATTN_PATIENCE:-3600}" chroot $root setpriv --reuid="$user" --regid="$user" --init-groups env -i \
@@ -73,7 +74,8 @@ check() { # check CLAIM COMMAND…
     shift
     if "$@" >/tmp/log 2>&1; then say ok "$claim"; else
         say FAIL "$claim"
-        tail -n 25 /tmp/log
+        grep -E '\*\*\*|:[FE]:|[Ff]ailed|wrong' /tmp/log | grep -v ' 0 failed' | head -n 30
+        tail -n 5 /tmp/log
         failed=$((failed + 1))
     fi
 }

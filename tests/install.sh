@@ -69,6 +69,8 @@ offers() { # offers WANTED WORD…
 }
 check "completion offers every setting" offers "$(echo $flags)" attnd --
 check "completion offers the words of a setting" offers "text json" attnd --log-format ""
+check "completion offers the two states of a switch" offers "on off" attnd --layers-readonly ""
+check "completion offers a file" offers Makefile attnd --keys Makef
 
 unit="$place/lib/systemd/system/attnd.service"
 starts_program() { grep -qxF 'ExecStart=/opt/some\x20place/bin/attnd' "$unit"; }

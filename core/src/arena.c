@@ -200,7 +200,10 @@ static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
     const bool is_budgeted = arena->budget != NULL && (arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST);
     if (is_budgeted && !budget_take(arena->budget, bytes))
         return NULL;
-    struct chunk *chunk = aligned_alloc(bytes < HUGE_PAGE_BYTES ? ATTN_ALIGNMENT : HUGE_PAGE_BYTES, bytes);
+    void *memory = NULL; /* from posix_memalign: aligned_alloc may insist on a multiple of the alignment */
+    struct chunk *chunk = NULL;
+    if (posix_memalign(&memory, bytes < HUGE_PAGE_BYTES ? ATTN_ALIGNMENT : HUGE_PAGE_BYTES, bytes) == 0)
+        chunk = memory;
 #ifdef MADV_HUGEPAGE
     if (chunk != NULL && bytes >= HUGE_PAGE_BYTES)
         (void)madvise(chunk, bytes, MADV_HUGEPAGE);

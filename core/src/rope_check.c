@@ -16,6 +16,12 @@ enum { DEF = 1 << ATTN_ROPE_DEFAULT, LIN = 1 << ATTN_ROPE_LINEAR, DYN = 1 << ATT
 enum { YAR = 1 << ATTN_ROPE_YARN, LON = 1 << ATTN_ROPE_LONGROPE, LLA = 1 << ATTN_ROPE_LLAMA3 };
 enum { PRO = 1 << ATTN_ROPE_PROPORTIONAL, ALL = 127 };
 
+/* Within these no frequency, ramp or attention factor can become infinite or no number. */
+static bool is_in_range(double number)
+{
+    return number >= 1e-30 && number <= 1e30;
+}
+
 /* A number of the scaling, and the types that use it. */
 struct number {
     const char *name;
@@ -29,8 +35,8 @@ static attn_status check_number(const struct number *number, attn_rope_type type
     snprintf(field, sizeof field, SCALING "/%s", number->name);
     if (number->value == 0)
         return ATTN_OK;
-    if (!(number->value > 0 && isfinite(number->value)))
-        return attn_fail(err, ATTN_ERR_VALUE, field, "%s must be a finite number above 0", number->name);
+    if (!is_in_range(number->value))
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s must be a number from 1e-30 to 1e30", number->name);
     if (!(number->users >> type & 1))
         return attn_fail(err, ATTN_ERR_FIELD, field, "%s has no meaning for scaling %s", number->name,
                          attn_rope_type_name(type));
@@ -130,8 +136,8 @@ static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *lis
         return err == NULL ? ATTN_ERR_SHAPE : attn_expect(err, expected, received);
     }
     for (size_t i = 0; i < pairs; i++)
-        if (!(((const double *)list->data)[i] > 0 && isfinite(((const double *)list->data)[i])))
-            return attn_fail(err, ATTN_ERR_VALUE, field, "%s must hold finite numbers above 0", name);
+        if (!is_in_range(((const double *)list->data)[i]))
+            return attn_fail(err, ATTN_ERR_VALUE, field, "%s must hold numbers from 1e-30 to 1e30", name);
     return ATTN_OK;
 }
 

@@ -142,6 +142,18 @@ static attn_status expand_gzip(const char *body, size_t body_bytes, struct growi
     return status;
 }
 
+/*
+ * The frames of RFC 8878. The library also takes those of its first versions, with decoders that know no limit of a
+ * window and take their memory from malloc.
+ */
+static bool is_zstd_frame(const char *at, size_t length)
+{
+    uint32_t magic = 0;
+    for (size_t i = 0; i < sizeof magic && i < length; i++)
+        magic |= (uint32_t)(unsigned char)at[i] << (8 * i);
+    return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
 static attn_status expand_zstd(const char *body, size_t body_bytes, struct growing *text, attn_error *err)
 {
     ZSTD_DCtx *context = ZSTD_createDCtx_advanced(zstd_memory(text->arena));
@@ -151,13 +163,16 @@ static attn_status expand_zstd(const char *body, size_t body_bytes, struct growi
     ZSTD_inBuffer in = {body, body_bytes, 0};
     size_t wanted = 1; /* 0: a frame is whole */
     attn_status status = ATTN_OK;
+    bool is_begin = true;
     while (status == ATTN_OK && (wanted != 0 || in.pos < in.size)) {
-        status = make_room(text, err);
+        status = is_begin && !is_zstd_frame(body + in.pos, in.size - in.pos) ? fail_damaged(CODING_ZSTD, err)
+                                                                             : make_room(text, err);
         if (status != ATTN_OK)
             break;
         ZSTD_outBuffer out = {text->data, text->room, text->used};
         wanted = ZSTD_decompressStream(context, &out, &in);
         text->used = out.pos;
+        is_begin = wanted == 0;
         if (ZSTD_isError(wanted))
             status = ZSTD_getErrorCode(wanted) == ZSTD_error_memory_allocation ? fail_memory(err)
                                                                                : fail_damaged(CODING_ZSTD, err);

@@ -62,6 +62,13 @@ struct envelope_profile {
     double layer_eps, rms_eps; /* rms_eps 0: the machine epsilon of the compute type */
 };
 
+/* Keys and values that the server keeps, and from how many positions the request goes on. */
+struct envelope_cache {
+    const char *name; /* NULL: none */
+    bool has_length;
+    size_t length;
+};
+
 struct envelope {
     const struct envelope_profile *profile; /* NULL: none */
     attn_request request;                   /* its tensors and selections live in the arena */
@@ -69,6 +76,7 @@ struct envelope {
     int digits;
     struct envelope_reduction reduction;
     envelope_view view;
+    struct envelope_cache cache;
     struct envelope_tokens query_tokens, key_tokens;
     bool training;                  /* options.training */
     bool has_dropout;               /* options.dropout was given, be it active or not */

@@ -394,6 +394,7 @@ static const struct member options_members[] = {
     {"view", decode_view, 0, MEMBER_ALWAYS},
     {"alibi", decode_alibi, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
+    {"cache", decode_cache, offsetof(struct envelope, cache), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
 };
 

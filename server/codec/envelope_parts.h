@@ -49,6 +49,7 @@ decode_function decode_blocks;    /* attn_blocks */
 decode_function decode_options;   /* struct envelope */
 decode_function decode_rope;      /* attn_rope */
 decode_function decode_mechanism; /* attn_mechanism */
+decode_function decode_cache;     /* struct envelope_cache */
 decode_function decode_profile;   /* struct envelope */
 decode_function decode_tokens;    /* struct envelope: its inputs are decoded, the labels are counted against them */
 

@@ -45,6 +45,8 @@ static size_t input_width(const attn_linear *linear, attn_layout layout)
 /* A plan for one token: whatever a layer can do wrong by itself shows. */
 static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct kept_layer_facts *facts, attn_error *err)
 {
+    if (envelope->cache.name != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/cache", "options.cache belongs into requests to a kept layer");
     attn_request *request = &envelope->request;
     const attn_weights *weights = &request->weights;
     const bool is_fused = weights->qkv.weight != NULL;

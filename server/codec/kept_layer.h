@@ -27,6 +27,7 @@ struct kept_layer_facts {
 struct kept_layer {
     struct envelope_base base;
     const struct kept_layer_facts *facts;
+    uint64_t version; /* a number that no other version has, above 0 */
 };
 
 /*

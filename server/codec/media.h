@@ -14,6 +14,7 @@
     X(MEDIA_BINARY, "application/octet-stream")                                                                        \
     X(MEDIA_HTML, "text/html")                                                                                         \
     X(MEDIA_TEXT, "text/plain")                                                                                        \
+    X(MEDIA_METRICS, "text/plain; version=0.0.4; charset=utf-8")                                                       \
     X(MEDIA_PROBLEM, "application/problem+json")
 
 enum media {

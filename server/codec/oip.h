@@ -8,7 +8,8 @@
  *   inputs      QUERY, KEY, VALUE -> inputs.query, key, value;   ATTEND, BIAS -> masks.attend, bias
  *   outputs     OUTPUT, ATTENTION, and every other step by its name in capitals; none named: OUTPUT and ATTENTION
  *   parameters  options by their names ("num_heads"), and the masks "causal", "sliding_window", "window"; a string that
- *               holds a JSON object or list stands for it, since most clients send plain values only
+ *               holds a JSON object or list stands for it, since most clients send plain values only; and those of
+ *               scheduling: priority (1 high, 0 or 2 usual, 3 low) and timeout (microseconds)
  *
  * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They become the compute type, which is float64
  * when QUERY is FP64 and no parameter says otherwise; what would lose something is refused.
@@ -26,11 +27,15 @@ struct oip_output {
     bool is_binary;
 };
 
+/* Of a request among others: the protocol counts from 1, the most urgent, and 0 is as usual. */
+typedef enum { OIP_PRIORITY_USUAL, OIP_PRIORITY_HIGH, OIP_PRIORITY_LOW } oip_priority;
+
 struct oip_request {
     struct envelope envelope;
     const char *id;                             /* NULL: none */
     struct oip_output outputs[ATTN_STEP_COUNT]; /* in the order asked for */
     size_t output_count;
+    double timeout_ms; /* parameter timeout, in microseconds there; 0: none */
 };
 
 /*
@@ -41,6 +46,12 @@ struct oip_request {
 ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes,
                                        const struct envelope_base *layer, attn_arena *arena,
                                        struct oip_request *request, attn_error *err);
+
+/*
+ * The parameter priority as it seems from the beginning of the body, unparsed: for the queue, which comes before
+ * parsing. A wrong guess costs a place in it; what the parameter really holds oip_decode checks.
+ */
+oip_priority oip_priority_hint(const char *body, size_t bytes);
 
 /* Checks the body, which may be empty, of a request to list, load or unload models: all that it may say is harmless. */
 typedef enum { OIP_INDEX, OIP_LOAD, OIP_UNLOAD } oip_repository_kind;

@@ -2,6 +2,7 @@
  * oip_decode.c: a request for inference in the Open Inference Protocol to our own.
  */
 #include <ctype.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +69,7 @@ struct oip_decoder {
     size_t count;
     bool query_is_f64;
     bool is_binary_output; /* parameter binary_data_output */
+    json_int_t timeout_us; /* parameter timeout; 0: none */
 };
 
 static const struct {
@@ -119,6 +121,8 @@ static attn_status read_shape(struct oip_decoder *d, const struct node *input, a
     const attn_tensor *list = NULL;
     if (!node.json)
         return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"shape\"");
+    if (!json_is_array(node.json))
+        return node_fail_type(&d->decoder, &node, "a flat list of dimensions");
     attn_status status = decode_counts(&d->decoder, &node, &list);
     if (status != ATTN_OK)
         return status;
@@ -146,6 +150,16 @@ static attn_status check_range(struct oip_decoder *d, const struct node *node, c
         if (numbers[i] < type->low || (numbers[i] > 0 && (uint64_t)numbers[i] > type->high))
             return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %lld, which %s cannot", (long long)numbers[i],
                              type->name);
+    return ATTN_OK;
+}
+
+/* Numbers of JSON stay what they are, without half precision's rounding; its range holds. */
+static attn_status check_half_range(struct oip_decoder *d, const struct node *node, const float *numbers, size_t count)
+{
+    const float rounds_to_infinity = 65520;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(numbers[i]) && fabsf(numbers[i]) >= rounds_to_infinity)
+            return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %.9g, which FP16 cannot", (double)numbers[i]);
     return ATTN_OK;
 }
 
@@ -177,6 +191,8 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
                          data->rank, count);
     if (is_integer(type))
         status = check_range(d, &node, type, data->data, count);
+    else if (type->dtype == ATTN_F16)
+        status = check_half_range(d, &node, data->data, count);
     *tensor = attn_tensor_view(data->data, data->dtype, tensor->rank, tensor->shape);
     return status;
 }
@@ -413,6 +429,35 @@ static bool is_mask(const char *name)
     return strcmp(name, "causal") == 0 || strcmp(name, "sliding_window") == 0 || strcmp(name, "window") == 0;
 }
 
+enum { PRIORITY_LEVELS = 3, HINT_BYTES = 4096 };
+
+static oip_priority priority_of(long long level)
+{
+    return level == 1 ? OIP_PRIORITY_HIGH : level == PRIORITY_LEVELS ? OIP_PRIORITY_LOW : OIP_PRIORITY_USUAL;
+}
+
+oip_priority oip_priority_hint(const char *body, size_t bytes)
+{
+    static const char name[] = "\"priority\"";
+    const char *end = body + (bytes < HINT_BYTES ? bytes : HINT_BYTES);
+    const char *at = memmem(body, (size_t)(end - body), name, sizeof name - 1);
+    if (at == NULL)
+        return OIP_PRIORITY_USUAL;
+    for (at += sizeof name - 1; at < end && strchr(" \t\r\n:", *at) != NULL && *at != '\0'; at++)
+        continue;
+    const bool is_one_digit = at + 1 < end && *at >= '0' && *at <= '9' && !(at[1] >= '0' && at[1] <= '9');
+    return is_one_digit ? priority_of(*at - '0') : OIP_PRIORITY_USUAL;
+}
+
+/* Whole numbers from 0; above most, refused. */
+static attn_status decode_level(struct oip_decoder *d, const struct node *node, json_int_t most, json_int_t *level)
+{
+    *level = json_integer_value(node->json);
+    if (json_is_integer(node->json) && *level >= 0 && *level <= most)
+        return ATTN_OK;
+    return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "must be a whole number from 0 to %lld", (long long)most);
+}
+
 static attn_status put_parameter(struct oip_decoder *d, const struct node *node, json_t *to)
 {
     attn_status status = check_parameter(d, node);
@@ -436,7 +481,12 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
     {
         struct node node = {.parent = &parameters, .name = name, .json = value};
         attn_status status = ATTN_OK;
-        if (strcmp(name, "binary_data_output") == 0)
+        json_int_t level = 0;
+        if (strcmp(name, "priority") == 0)
+            status = decode_level(d, &node, PRIORITY_LEVELS, &level);
+        else if (strcmp(name, "timeout") == 0)
+            status = decode_level(d, &node, INT64_MAX, &d->timeout_us);
+        else if (strcmp(name, "binary_data_output") == 0)
             status = decode_bool(&d->decoder, &node, &d->is_binary_output);
         else
             status = put_parameter(d, &node, is_mask(name) ? masks : options);
@@ -590,6 +640,7 @@ attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const 
                             .binary_bytes = bytes - json};
     if (status == ATTN_OK)
         status = decode_tree(&d, document.tree, request);
+    request->timeout_ms = (double)d.timeout_us / 1e3;
     document_close(&document);
     return status;
 }

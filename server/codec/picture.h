@@ -50,8 +50,8 @@ ATTN_MUST_CHECK attn_status picture_png_cost(const struct picture *picture, stru
 ATTN_MUST_CHECK attn_status picture_svg_cost(const struct picture *picture, struct picture_cost *cost, attn_error *err);
 
 /*
- * Appends the picture to out, with memory from its arena. runtime is asked between heads whether to go on; the calling
- * thread does all the work.
+ * Appends the picture to out, with memory from its arena. runtime is asked every few milliseconds whether to go on;
+ * the calling thread does all the work.
  *   ATTN_ERR_VALUE      options name a head or batch item that there is not (field "?head", "?batch")
  *   ATTN_ERR_SHAPE      nothing to draw: a dimension is 0
  *   ATTN_ERR_TOO_LARGE  too many panels, or too many pixels however small they are

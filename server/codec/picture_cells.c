@@ -36,8 +36,24 @@ static void merge(struct picture_cells *cells, size_t at, double value)
     }
 }
 
-static void read_row(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
-                     size_t row, struct picture_cells *cells)
+/* Tells how much was read since runtime was asked. */
+struct reading {
+    const attn_runtime *runtime;
+    size_t weights;
+};
+
+static bool goes_on(struct reading *reading, size_t weights)
+{
+    enum { WEIGHTS_AT_ONCE = 1 << 18 };
+    reading->weights += weights;
+    if (reading->weights < WEIGHTS_AT_ONCE)
+        return true;
+    reading->weights = 0;
+    return !picture_is_cancelled(reading->runtime);
+}
+
+static bool read_row(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
+                     size_t row, struct reading *reading, struct picture_cells *cells)
 {
     const attn_tensor *weights = picture->weights, *allowed = picture->allowed;
     ptrdiff_t weight = offset_of(weights, item, head, row);
@@ -48,19 +64,25 @@ static void read_row(const struct picture *picture, const struct picture_layout 
         for (size_t j = from; j < to; j++)
             if (allowed == NULL || ((const uint8_t *)allowed->data)[flag + (ptrdiff_t)j * allowed->stride[3]] != 0)
                 merge(cells, at, weight_at(weights, weight + (ptrdiff_t)j * weights->stride[3]));
+        if (!goes_on(reading, to - from))
+            return false;
     }
+    return true;
 }
 
-void picture_cells_read(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
-                        struct picture_cells *cells)
+bool picture_cells_read(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
+                        const attn_runtime *runtime, struct picture_cells *cells)
 {
+    struct reading reading = {.runtime = runtime};
     assert(picture->weights->dtype == ATTN_F32 || picture->weights->dtype == ATTN_F64);
     for (size_t i = 0; i < layout->rows * layout->columns; i++) {
         cells->kind[i] = CELL_MASKED;
         cells->value[i] = 0;
     }
     for (size_t row = 0; row < picture->weights->shape[2]; row++)
-        read_row(picture, layout, item, head, row, cells);
+        if (!read_row(picture, layout, item, head, row, &reading, cells))
+            return false;
+    return true;
 }
 
 void picture_range_add(struct picture_range *range, const struct picture_layout *layout,

@@ -4,6 +4,7 @@
 #ifndef CODEC_PICTURE_CELLS_H
 #define CODEC_PICTURE_CELLS_H
 
+#include "attn/runtime.h"
 #include "codec/picture_layout.h"
 
 typedef enum { CELL_MASKED, CELL_NUMBER, CELL_NAN } cell_kind;
@@ -14,6 +15,11 @@ struct picture_cells {
     uint8_t *kind; /* a cell_kind each */
 };
 
+static inline bool picture_is_cancelled(const attn_runtime *runtime)
+{
+    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
 /* What colours run from and to, and what else is in the picture. */
 struct picture_range {
     double low, high;
@@ -22,8 +28,9 @@ struct picture_range {
 
 /* False without memory. */
 bool picture_cells_take(struct picture_cells *cells, const struct picture_layout *layout, attn_arena *arena);
-void picture_cells_read(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
-                        struct picture_cells *cells);
+/* False when runtime says stop. It is asked every few milliseconds: a head may have any number of weights. */
+bool picture_cells_read(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
+                        const attn_runtime *runtime, struct picture_cells *cells);
 /* From 0 on: what has been seen so far, and with these cells too. */
 void picture_range_add(struct picture_range *range, const struct picture_layout *layout,
                        const struct picture_cells *cells);

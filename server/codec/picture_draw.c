@@ -7,19 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-attn_status picture_fail_cancelled(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the picture was drawn");
-}
-
 attn_status picture_fail_memory(attn_error *err)
 {
     return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the picture");
 }
 
-static bool is_cancelled(const attn_runtime *runtime)
+attn_status picture_fail_stopped(const attn_runtime *runtime, attn_error *err)
 {
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+    if (picture_is_cancelled(runtime))
+        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the picture was drawn");
+    return picture_fail_memory(err);
 }
 
 bool picture_find_range(const struct picture *picture, const struct picture_layout *layout, const attn_runtime *runtime,
@@ -27,10 +24,10 @@ bool picture_find_range(const struct picture *picture, const struct picture_layo
 {
     *range = (struct picture_range){0};
     for (size_t i = 0; i < layout->items * layout->heads; i++) {
-        if (is_cancelled(runtime))
-            return false;
         struct picture_panel panel = picture_layout_panel(layout, i);
-        picture_cells_read(picture, layout, panel.item, panel.head, cells);
+        if (picture_is_cancelled(runtime) ||
+            !picture_cells_read(picture, layout, panel.item, panel.head, runtime, cells))
+            return false;
         picture_range_add(range, layout, cells);
     }
     picture_range_finish(range);
@@ -317,7 +314,8 @@ static bool draw_panel(struct pen *pen, size_t index, struct picture_cells *cell
 {
     const struct picture_layout *layout = pen->layout;
     struct picture_panel panel = picture_layout_panel(layout, index);
-    picture_cells_read(pen->picture, layout, panel.item, panel.head, cells);
+    if (!picture_cells_read(pen->picture, layout, panel.item, panel.head, pen->runtime, cells))
+        return false;
     draw_title(pen, &panel);
     if (!pen->panel(pen, &panel, cells))
         return false;
@@ -331,14 +329,11 @@ static bool draw_panel(struct pen *pen, size_t index, struct picture_cells *cell
     return true;
 }
 
-attn_status picture_draw(struct pen *pen, const attn_runtime *runtime, struct picture_cells *cells, attn_error *err)
+attn_status picture_draw(struct pen *pen, struct picture_cells *cells, attn_error *err)
 {
-    for (size_t i = 0; i < pen->layout->items * pen->layout->heads; i++) {
-        if (is_cancelled(runtime))
-            return picture_fail_cancelled(err);
-        if (!draw_panel(pen, i, cells))
-            return picture_fail_memory(err);
-    }
+    for (size_t i = 0; i < pen->layout->items * pen->layout->heads; i++)
+        if (picture_is_cancelled(pen->runtime) || !draw_panel(pen, i, cells))
+            return picture_fail_stopped(pen->runtime, err);
     draw_bar(pen);
     draw_legend(pen);
     draw_caption(pen);

@@ -31,12 +31,13 @@ struct pen {
     void (*fill)(struct pen *pen, struct canvas_box box, uint32_t rgb);
     void (*hatch)(struct pen *pen, struct canvas_box box);
     void (*text)(struct pen *pen, const struct pen_text *text);
-    /* All cells of a panel, and what each shows; false without memory. */
+    /* All cells of a panel, and what each shows; false without memory, and when runtime says stop. */
     bool (*panel)(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells);
     const struct picture *picture;
     const struct picture_layout *layout;
     const struct picture_range *range;
     struct glyphs *glyphs;
+    const attn_runtime *runtime;
 };
 
 /* The colour that a cell is filled with. */
@@ -51,11 +52,10 @@ bool picture_find_range(const struct picture *picture, const struct picture_layo
                         struct picture_cells *cells, struct picture_range *range);
 
 /* Draws all of it with pen. */
-ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, const attn_runtime *runtime, struct picture_cells *cells,
-                                         attn_error *err);
+ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, struct picture_cells *cells, attn_error *err);
 
-/* Records that runtime said stop, or that memory was short. */
-attn_status picture_fail_cancelled(attn_error *err);
 attn_status picture_fail_memory(attn_error *err);
+/* Records why something ended early: runtime says stop, or else memory was short. */
+attn_status picture_fail_stopped(const attn_runtime *runtime, attn_error *err);
 
 #endif

@@ -46,6 +46,8 @@ static bool panel(struct pen *pen, const struct picture_panel *panel, const stru
 {
     const struct picture_layout *layout = pen->layout;
     for (size_t at = 0; at < layout->rows * layout->columns; at++) {
+        if (at % layout->columns == 0 && picture_is_cancelled(pen->runtime))
+            return false;
         struct canvas_box box = picture_cell_box(pen, panel, cells, at / layout->columns, at % layout->columns);
         fill(pen, box, picture_cell_rgb(pen, cells, at));
         if (cells->kind[at] == CELL_MASKED)
@@ -90,13 +92,13 @@ static attn_status draw_and_pack(struct png_pen *self, const attn_runtime *runti
         return picture_fail_memory(err);
     self->pen.range = &self->range;
     if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
-        return picture_fail_cancelled(err);
-    attn_status status = picture_draw(&self->pen, runtime, &cells, err);
+        return picture_fail_stopped(runtime, err);
+    attn_status status = picture_draw(&self->pen, &cells, err);
     if (status != ATTN_OK)
         return status;
-    if (self->blocks->is_short || !png_write_rgb(self->canvas.pixels, (size_t)layout->width, (size_t)layout->height,
-                                                 layout->scale, self->blocks, append, out))
-        return picture_fail_memory(err);
+    const struct png_image image = {self->canvas.pixels, (size_t)layout->width, (size_t)layout->height, layout->scale};
+    if (self->blocks->is_short || !png_write_rgb(&image, runtime, self->blocks, append, out))
+        return picture_fail_stopped(runtime, err);
     return ATTN_OK;
 }
 
@@ -109,7 +111,8 @@ attn_status picture_write_png(const struct picture *picture, const struct font_s
     if (glyphs == NULL)
         return picture_fail_memory(err);
     attn_status status = picture_layout_make(picture, scale_of(picture), glyphs, &layout, err);
-    struct png_pen self = {.pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs}, .blocks = &blocks};
+    struct png_pen self = {.pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs, runtime},
+                           .blocks = &blocks};
     if (status == ATTN_OK)
         status = draw_and_pack(&self, runtime, out, err);
     glyphs_close(glyphs);

@@ -181,6 +181,7 @@ static bool draw_image(struct pen *pen, const struct picture_panel *panel, const
     struct svg_pen *self = svg_pen(pen);
     const struct picture_layout *layout = pen->layout;
     struct encoder encoder = {.out = self->out};
+    const struct png_image image = {self->pixels, layout->columns, layout->rows, 0};
     for (size_t at = 0; at < layout->rows * layout->columns; at++) {
         uint32_t rgb = picture_cell_rgb(pen, cells, at);
         for (int i = 0; i < 3; i++)
@@ -190,8 +191,7 @@ static bool draw_image(struct pen *pen, const struct picture_panel *panel, const
                   "<image x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" preserveAspectRatio=\"none\" "
                   "image-rendering=\"pixelated\" href=\"data:image/png;base64,",
                   panel->x, panel->y, layout->panel_width, layout->panel_height);
-    bool is_written = png_write_rgb(self->pixels, layout->columns, layout->rows, 0, self->blocks, encode, &encoder) &&
-                      finish_encoding(&encoder);
+    bool is_written = png_write_rgb(&image, pen->runtime, self->blocks, encode, &encoder) && finish_encoding(&encoder);
     chunks_text(self->out, "\"/>\n");
     return is_written;
 }
@@ -319,9 +319,9 @@ static attn_status draw(struct svg_pen *self, const attn_runtime *runtime, attn_
     }
     self->pen.range = &self->range;
     if (!picture_find_range(self->pen.picture, layout, runtime, &cells, &self->range))
-        return picture_fail_cancelled(err);
+        return picture_fail_stopped(runtime, err);
     write_head(self);
-    attn_status status = picture_draw(&self->pen, runtime, &cells, err);
+    attn_status status = picture_draw(&self->pen, &cells, err);
     if (status != ATTN_OK)
         return status;
     chunks_text(self->out, "</g>\n</svg>\n");
@@ -338,7 +338,7 @@ attn_status picture_write_svg(const struct picture *picture, const struct font_s
         return picture_fail_memory(err);
     attn_status status = picture_layout_make(picture, 1, glyphs, &layout, err);
     struct svg_pen self = {
-        .pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs}, .out = out, .blocks = &blocks};
+        .pen = {fill, hatch, text, panel, picture, &layout, NULL, glyphs, runtime}, .out = out, .blocks = &blocks};
     self.arena = out->arena;
     if (status == ATTN_OK)
         status = draw(&self, runtime, err);

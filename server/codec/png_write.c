@@ -48,28 +48,31 @@ static void warn_nobody(png_structp png, png_const_charp message)
 }
 
 /* False when libpng jumped out. No variable of it changes between setjmp and the jump. */
-static bool write_image(png_structp png, png_infop info, const uint8_t *pixels, size_t width, size_t height, int scale)
+static bool write_image(png_structp png, png_infop info, const struct png_image *image, const attn_runtime *runtime)
 {
     enum { DOTS_PER_METRE = 3780, LEVEL = 6 };
     if (setjmp(png_jmpbuf(png)) != 0)
         return false;
-    png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, (png_uint_32)image->width, (png_uint_32)image->height, 8, PNG_COLOR_TYPE_RGB,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_sRGB(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
-    if (scale > 0)
-        png_set_pHYs(png, info, (png_uint_32)(DOTS_PER_METRE * scale), (png_uint_32)(DOTS_PER_METRE * scale),
-                     PNG_RESOLUTION_METER);
+    if (image->scale > 0)
+        png_set_pHYs(png, info, (png_uint_32)(DOTS_PER_METRE * image->scale),
+                     (png_uint_32)(DOTS_PER_METRE * image->scale), PNG_RESOLUTION_METER);
     /* Flat areas repeat best as they are. */
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
     png_set_compression_level(png, LEVEL);
     png_write_info(png, info);
-    for (size_t y = 0; y < height; y++)
-        png_write_row(png, pixels + y * width * 3);
+    for (size_t y = 0; y < image->height; y++) {
+        if (runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context))
+            return false;
+        png_write_row(png, image->pixels + y * image->width * 3);
+    }
     png_write_end(png, info);
     return true;
 }
 
-bool png_write_rgb(const uint8_t *pixels, size_t width, size_t height, int scale, struct blocks *blocks, png_sink *sink,
+bool png_write_rgb(const struct png_image *image, const attn_runtime *runtime, struct blocks *blocks, png_sink *sink,
                    void *context)
 {
     struct destination to = {sink, context};
@@ -79,7 +82,7 @@ bool png_write_rgb(const uint8_t *pixels, size_t width, size_t height, int scale
     bool is_written = false;
     if (info != NULL) {
         png_set_write_fn(png, &to, write_bytes, flush_nothing);
-        is_written = write_image(png, info, pixels, width, height, scale);
+        is_written = write_image(png, info, image, runtime);
     }
     png_destroy_write_struct(&png, &info);
     return is_written;

@@ -6,17 +6,23 @@
 
 #include <stdint.h>
 
+#include "attn/runtime.h"
 #include "codec/arena_blocks.h"
 
 /* Takes the next bytes of the file; false ends the writing. */
 typedef bool png_sink(void *context, const void *bytes, size_t length);
 
+struct png_image {
+    const uint8_t *pixels; /* three bytes each, red first; rows without gaps */
+    size_t width, height;
+    int scale; /* written as the density, 96 dots an inch times it; 0: none is */
+};
+
 /*
- * Gives width * height pixels of three bytes, rows without gaps, as an RGB image to sink; libpng's memory comes from
- * blocks. scale is written as the density: 96 dots an inch times it; 0: none is. False without memory, and when sink
- * says so.
+ * Gives the file of an image to sink; libpng's memory comes from blocks. False without memory, when sink says so, and
+ * when runtime does, which is asked between rows.
  */
-bool png_write_rgb(const uint8_t *pixels, size_t width, size_t height, int scale, struct blocks *blocks, png_sink *sink,
+bool png_write_rgb(const struct png_image *image, const attn_runtime *runtime, struct blocks *blocks, png_sink *sink,
                    void *context);
 /* At most so many bytes come out; and so many are taken from the arena meanwhile. */
 size_t png_bytes_bound(size_t width, size_t height);

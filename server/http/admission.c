@@ -3,6 +3,7 @@
  */
 #include "http/admission.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static void take_id(struct request *request)
 /* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
 static bool is_sound(struct request *request, const char *method, const char *version)
 {
-    const char *refusal = framing_refuses(request->connection, method, version);
+    const char *refusal = framing_refuses(request->connection, method, request->target, version);
     if (refusal == NULL)
         refusal = guard_refuses(&request->fields, method, version);
     if (refusal == NULL)
@@ -53,11 +54,8 @@ static void refuse_path(struct request *request)
     const struct text_span path = request->parts.path;
     const int length = path.length < 128 ? (int)path.length : 128;
     char nearest[192];
-    if (route_is_planned(path))
-        reply_refuse(request, PROBLEM_NOT_IMPLEMENTED_YET, "%.*s is not implemented yet", length, path.at);
-    else
-        reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
-                     route_nearest(path, nearest, sizeof nearest));
+    reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
+                 route_nearest(path, nearest, sizeof nearest));
 }
 
 /* False: the reply is there, refusing or answering OPTIONS. */
@@ -74,6 +72,62 @@ static bool find_route(struct request *request)
         reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
     else
         reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, methods);
+    return false;
+}
+
+/* What the client shows as its key: "Authorization: Bearer …" or "X-API-Key: …"; NULL: nothing. */
+static const char *shown_token(const struct guard_fields *fields)
+{
+    static const char scheme[] = "Bearer ";
+    const char *shown = fields->authorization;
+    if (shown == NULL)
+        return fields->api_key;
+    return text_starts_fold(shown, scheme) ? shown + sizeof scheme - 1 + strspn(shown + sizeof scheme - 1, " ") : "";
+}
+
+static void refuse_unknown(struct request *request, const char *token)
+{
+    reply_refuse(request, PROBLEM_UNAUTHORIZED,
+                 token == NULL ? "this path wants an API key, as Authorization: Bearer KEY or X-API-Key: KEY"
+                               : "the API key is not known here");
+    request->reply.challenge =
+        token == NULL ? "Bearer realm=\"attnd\"" : "Bearer realm=\"attnd\", error=\"invalid_token\"";
+}
+
+static void refuse_exhausted(struct request *request, const struct keys_answer *answer)
+{
+    enum { LONGEST_S = 3600 };
+    const double wait_s = ceil(answer->retry_after_s);
+    reply_refuse(request, PROBLEM_QUOTA, "the quota of %s a second of key %s is used up", answer->exhausted,
+                 answer->name);
+    request->reply.retry_after_s = wait_s < 1 ? 1 : wait_s > LONGEST_S ? LONGEST_S : (unsigned)wait_s;
+}
+
+/* Without keys anybody may ask for anything. */
+static bool is_allowed(struct request *request)
+{
+    struct keys *keys = request->server->setup.keys;
+    const unsigned right = route_right(request->route);
+    if (keys == NULL || right == RIGHT_NONE)
+        return true;
+    const char *token = shown_token(&request->fields);
+    const struct keys_answer answer =
+        token != NULL ? keys_ask(keys, token, right) : (struct keys_answer){.verdict = KEYS_UNKNOWN};
+    memcpy(request->key_name, answer.name, sizeof request->key_name);
+    switch (answer.verdict) {
+    case KEYS_ALLOWED:
+        return true;
+    case KEYS_UNKNOWN:
+        refuse_unknown(request, token);
+        break;
+    case KEYS_FORBIDDEN:
+        reply_refuse(request, PROBLEM_FORBIDDEN, "key %s has no right to this path", answer.name);
+        request->reply.challenge = "Bearer realm=\"attnd\", error=\"insufficient_scope\"";
+        break;
+    case KEYS_EXHAUSTED:
+        refuse_exhausted(request, &answer);
+        break;
+    }
     return false;
 }
 
@@ -136,7 +190,7 @@ static bool is_length_welcome(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     const uint64_t limit = request->server->setup.max_body_bytes;
-    if (fields->content_lengths == 0 && !guard_is_chunked(fields))
+    if (fields->content_lengths == 0 && !guard_is_chunked(fields) && !request->route->may_lack_body)
         reply_refuse(request, PROBLEM_LENGTH, "a body needs Content-Length or Transfer-Encoding: chunked");
     else if (fields->content_length > limit)
         reply_refuse(request, PROBLEM_BODY, "the body has %llu bytes, the limit is %llu (--max-body)",
@@ -175,6 +229,38 @@ static bool is_split_welcome(struct request *request)
     return request->has_json_bytes;
 }
 
+static bool is_priority_welcome(struct request *request)
+{
+    static const char *const names[EXECUTOR_PRIORITIES] = {"high", "normal", "low"};
+    const char *given = request->fields.priority;
+    if (given == NULL)
+        return true;
+    for (executor_priority i = 0; i < EXECUTOR_PRIORITIES; i++)
+        if (text_equal_fold(text_span_of(given), names[i])) {
+            request->priority = i;
+            return true;
+        }
+    reply_refuse(request, PROBLEM_BAD_REQUEST, "X-Priority is %.64s; expected high, normal or low", given);
+    return false;
+}
+
+/* The server's own deadline cannot be prolonged. */
+static bool is_timeout_welcome(struct request *request)
+{
+    const char *given = request->fields.request_timeout;
+    double timeout_s;
+    if (given == NULL)
+        return true;
+    if (!text_read_real(given, &timeout_s) || timeout_s <= 0) {
+        reply_refuse(request, PROBLEM_BAD_REQUEST, "Request-Timeout is %.64s; expected seconds above 0, such as 2.5",
+                     given);
+        return false;
+    }
+    if (1e3 * timeout_s < request->deadline_ms)
+        request->deadline_ms = 1e3 * timeout_s;
+    return true;
+}
+
 /* Routes that read nothing. */
 static bool is_bare(struct request *request)
 {
@@ -186,6 +272,8 @@ static bool is_bare(struct request *request)
 
 static bool is_body_welcome(struct request *request)
 {
+    if (!is_priority_welcome(request) || !is_timeout_welcome(request))
+        return false;
     if (request->route->reads == 0)
         return are_parameters_welcome(request) && is_bare(request);
     return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
@@ -196,10 +284,11 @@ bool admission_admits(struct request *request, const char *method, const char *v
 {
     guard_read_fields(request->connection, &request->fields);
     take_id(request);
+    (void)trace_begin(&request->trace, request->fields.traceparent, request_random(request->server));
     /* Chunks are framed more loosely by the library than a proxy in front may do it. */
     request->closes = guard_is_chunked(&request->fields);
-    if (!is_sound(request, method, version) || !find_route(request) || !is_acceptable(request) ||
-        !is_expectation_known(request))
+    if (!is_sound(request, method, version) || !find_route(request) || !is_allowed(request) ||
+        !is_acceptable(request) || !is_expectation_known(request))
         return false;
     return request->route->answer != NULL || is_body_welcome(request);
 }

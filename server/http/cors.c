@@ -25,19 +25,24 @@ bool cors_varies(const char *setting)
     return strcmp(setting, "*") != 0 && strcmp(setting, "none") != 0;
 }
 
-void cors_add_fields(struct MHD_Response *response, const char *setting, const char *origin, const char *methods)
+bool cors_add_fields(struct MHD_Response *response, const char *setting, const char *origin, const char *methods)
 {
-    const char *allowed = cors_allowed_origin(setting, origin);
-    if (allowed == NULL)
-        return;
-    MHD_add_response_header(response, "Access-Control-Allow-Origin", allowed);
-    if (methods == NULL) {
-        MHD_add_response_header(response, "Access-Control-Expose-Headers",
-                                "X-Request-Id, Server-Timing, Retry-After, ETag");
-        return;
-    }
-    MHD_add_response_header(response, "Access-Control-Allow-Methods", methods);
-    MHD_add_response_header(response, "Access-Control-Allow-Headers",
-                            "Accept, Content-Encoding, Content-Type, If-Match, If-None-Match, X-Request-Id");
-    MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
+    const char *const fields[][2] = {
+        {"Access-Control-Allow-Origin", cors_allowed_origin(setting, origin)},
+        {"Access-Control-Expose-Headers",
+         methods == NULL ? "X-Request-Id, Server-Timing, Retry-After, ETag, traceparent" : NULL},
+        {"Access-Control-Allow-Methods", methods},
+        {"Access-Control-Allow-Headers",
+         methods != NULL ? "Accept, Authorization, Content-Encoding, Content-Type, If-Match, If-None-Match, "
+                           "Request-Timeout, traceparent, X-API-Key, X-Priority, X-Request-Id"
+                         : NULL},
+        {"Access-Control-Max-Age", methods != NULL ? "86400" : NULL},
+    };
+    bool is_whole = true;
+    if (fields[0][1] == NULL)
+        return true;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i][1] != NULL)
+            is_whole = MHD_add_response_header(response, fields[i][0], fields[i][1]) == MHD_YES && is_whole;
+    return is_whole;
 }

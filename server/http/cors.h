@@ -12,7 +12,7 @@
 const char *cors_allowed_origin(const char *setting, const char *origin);
 /* Whether answers differ by Origin, so that a cache must not hand one page the permission of another. */
 bool cors_varies(const char *setting);
-/* Adds the fields that every answer has; methods is not NULL in the answer to a preflight. */
-void cors_add_fields(struct MHD_Response *response, const char *setting, const char *origin, const char *methods);
+/* Adds the fields that every answer has; methods is not NULL in the answer to a preflight. False without memory. */
+bool cors_add_fields(struct MHD_Response *response, const char *setting, const char *origin, const char *methods);
 
 #endif

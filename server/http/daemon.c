@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,13 +39,43 @@ static int listen_at(const struct addrinfo *address)
     return -1;
 }
 
-static int listen_on(const char *host, const char *port, char *message, size_t message_size)
+static bool is_loopback(const struct sockaddr *address)
 {
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, address, sizeof ipv4);
+        return ntohl(ipv4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    struct sockaddr_in6 ipv6;
+    memcpy(&ipv6, address, sizeof ipv6);
+    return IN6_IS_ADDR_LOOPBACK(&ipv6.sin6_addr);
+}
+
+/* Who asks for more than the loopback without keys has most likely not thought of who else can reach it. */
+static bool is_guarded(const struct http_setup *setup, const struct addrinfo *addresses)
+{
+    bool is_guarded = true;
+    for (const struct addrinfo *address = addresses; address != NULL; address = address->ai_next)
+        is_guarded &= setup->keys != NULL || setup->is_open || is_loopback(address->ai_addr);
+    return is_guarded;
+}
+
+static int listen_on(const struct http_setup *setup, char *message, size_t message_size)
+{
+    const char *host = setup->host, *port = setup->port;
     const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses = NULL;
     const int failure = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
     if (failure != 0) {
         snprintf(message, message_size, "cannot listen on \"%s\": %s", host, gai_strerror(failure));
+        return -1;
+    }
+    if (!is_guarded(setup, addresses)) {
+        snprintf(message, message_size,
+                 "%s:%s can be reached from other machines and there are no keys: give --keys FILE, or --open "
+                 "(ATTND_OPEN=1) if something else guards the way here",
+                 host, port);
+        freeaddrinfo(addresses);
         return -1;
     }
     int fd = -1;
@@ -66,8 +97,8 @@ static void write_url(struct http_server *server)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return;
     const bool is_ipv6 = strchr(host, ':') != NULL;
-    snprintf(server->url, sizeof server->url, "http://%s%.100s%s:%.8s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "",
-             port);
+    snprintf(server->url, sizeof server->url, "%s://%s%.100s%s:%.8s", server->tls != NULL ? "https" : "http",
+             is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
 }
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
@@ -94,15 +125,23 @@ static void say_for_library(void *cls, const char *format, va_list arguments)
 static struct MHD_Daemon *start_library(struct http_server *server)
 {
     const struct http_setup *setup = &server->setup;
-    const unsigned connections = setup->connections > setup->io_threads ? setup->connections : setup->io_threads;
-    struct MHD_OptionItem more[] = {
-        {setup->io_threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, setup->io_threads, NULL},
-        {MHD_OPTION_END, 0, NULL},
-    };
-    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-                            request_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library, server,
-                            MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_URI_LOG_CALLBACK, request_begin,
-                            server, MHD_OPTION_NOTIFY_COMPLETED, request_end, server, MHD_OPTION_CONNECTION_LIMIT,
+    const unsigned connections = watch_connections_needed(setup->connections) + setup->io_threads;
+    struct MHD_OptionItem more[4] = {{MHD_OPTION_END, 0, NULL}};
+    size_t count = 0;
+    if (setup->io_threads > 1)
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, setup->io_threads, NULL};
+    if (setup->connections_per_address > 0)
+        more[count++] =
+            (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT, setup->connections_per_address, NULL};
+    if (server->tls != NULL)
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback()};
+    more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                           (server->tls != NULL ? (unsigned)MHD_USE_TLS : 0);
+    return MHD_start_daemon(flags, 0, NULL, NULL, request_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library,
+                            server, MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_URI_LOG_CALLBACK,
+                            request_begin, server, MHD_OPTION_NOTIFY_COMPLETED, request_end, server,
+                            MHD_OPTION_NOTIFY_CONNECTION, watch_connection, server, MHD_OPTION_CONNECTION_LIMIT,
                             connections, MHD_OPTION_CONNECTION_TIMEOUT, setup->idle_timeout_s,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, STRICT_OPTION, 1,
                             MHD_OPTION_ARRAY, more, MHD_OPTION_END);
@@ -125,6 +164,7 @@ static void server_free(struct http_server *server)
     pthread_cond_destroy(&server->changed);
     pthread_cond_destroy(&server->watch_wakes);
     pthread_mutex_destroy(&server->lock);
+    tls_destroy(server->tls);
     free(server);
 }
 
@@ -156,7 +196,11 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
         snprintf(message, message_size, "no memory to start");
         return NULL;
     }
-    server->listen_fd = listen_on(setup->host, setup->port, message, message_size);
+    const bool wants_tls = setup->tls_certificate != NULL && setup->tls_certificate[0] != '\0';
+    if (wants_tls)
+        server->tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
+    if (!wants_tls || server->tls != NULL)
+        server->listen_fd = listen_on(setup, message, message_size);
     if (server->listen_fd >= 0) {
         write_url(server);
         server->is_listening = start_threads(server);
@@ -171,6 +215,16 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
 const char *http_daemon_url(const struct http_server *server)
 {
     return server->url;
+}
+
+void http_daemon_set_ready(struct http_server *server)
+{
+    atomic_store(&server->is_ready, true);
+}
+
+bool http_daemon_reload(struct http_server *server, char *message, size_t message_size)
+{
+    return server->tls == NULL || tls_reload(server->tls, message, message_size);
 }
 
 /* ---- drain and stop ---------------------------------------------------------------------------------------------- */

@@ -1,22 +1,12 @@
 /*
  * embedded.h: files that are part of the program, plain and gzipped, as answers.
- *
- * From C files rather than from one in assembly: the compiler then says for itself that the stack is not executable.
  */
 #ifndef HTTP_EMBEDDED_H
 #define HTTP_EMBEDDED_H
 
 #include "codec/media.h"
+#include "embedded_file.h"
 #include "http/reply.h"
-
-/* The file as name_begin to name_end, where a NUL follows. */
-#define EMBEDDED_FILE(name, path)                                                                                      \
-    __asm__(".pushsection .rodata\n" #name "_begin:\n"                                                                 \
-            ".incbin \"" path "\"\n" #name "_end:\n"                                                                   \
-            ".byte 0\n"                                                                                                \
-            ".popsection\n");                                                                                          \
-    extern const char name##_begin[] __attribute__((visibility("hidden")));                                            \
-    extern const char name##_end[] __attribute__((visibility("hidden")))
 
 #define EMBEDDED_TEXT(name) ((struct text_span){name##_begin, (size_t)(name##_end - name##_begin)})
 

@@ -15,10 +15,12 @@
 
 #if MHD_VERSION >= 0x01000000
 
-const char *framing_refuses(struct MHD_Connection *connection, const char *method, const char *version)
+const char *framing_refuses(struct MHD_Connection *connection, const char *method, const char *target,
+                            const char *version)
 {
     (void)connection;
     (void)method;
+    (void)target;
     (void)version;
     return NULL;
 }
@@ -40,7 +42,7 @@ static bool is_line_end(const char *from, const char *to, size_t line_ends)
     if (to < from || (size_t)(to - from) < bytes)
         return false;
     for (const char *c = from; c < to; c++) {
-        const bool is_blank = *c == ' ' || *c == '\t' || *c == '\0';
+        const bool is_blank = *c == ' ' || *c == '\t';
         const bool is_end = *c == '\0' || *c == '\r' || *c == '\n';
         if (to - c > (ptrdiff_t)bytes ? !is_blank : !is_end)
             return false;
@@ -68,7 +70,8 @@ static enum MHD_Result step_over(void *cls, enum MHD_ValueKind kind, const char 
     return MHD_YES;
 }
 
-const char *framing_refuses(struct MHD_Connection *connection, const char *method, const char *version)
+const char *framing_refuses(struct MHD_Connection *connection, const char *method, const char *target,
+                            const char *version)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (info == NULL)
@@ -78,6 +81,8 @@ const char *framing_refuses(struct MHD_Connection *connection, const char *metho
         return "the first line must hold method, target and version";
     if (method[strlen(method) + 1] == ' ')
         return "the first line holds more than one space between two words";
+    if (strlen(target) != (size_t)(version - method) - strlen(method) - 2)
+        return "the first line holds a NUL, or more than one space between two words";
     walk.at = version + strlen(version);
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, step_over, &walk);
     if (walk.refusal == NULL && !is_line_end(walk.at, walk.end, 2))

@@ -4,6 +4,7 @@
 #include "http/guard.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -68,16 +69,43 @@ static const struct kept_field kept_fields[] = {
     {"Origin", offsetof(struct guard_fields, origin)},
     {"X-Request-Id", offsetof(struct guard_fields, request_id)},
     {"Inference-Header-Content-Length", offsetof(struct guard_fields, json_bytes)},
+    {"Authorization", offsetof(struct guard_fields, authorization)},
+    {"X-API-Key", offsetof(struct guard_fields, api_key)},
+    {"traceparent", offsetof(struct guard_fields, traceparent)},
+    {"X-Priority", offsetof(struct guard_fields, priority)},
+    {"Request-Timeout", offsetof(struct guard_fields, request_timeout)},
     {"If-Match", offsetof(struct guard_fields, if_match)},
     {"If-None-Match", offsetof(struct guard_fields, if_none_match)},
     {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
 };
 
+/* Fields that change nothing but how an answer is sent or logged; the last one counts. */
+static bool may_repeat(const char *name)
+{
+    static const char *const names[] = {"Accept-Encoding", "X-Request-Id", "traceparent"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void keep_one(struct guard_fields *fields, const struct kept_field *field, const char *value)
+{
+    char *at = (char *)fields + field->at;
+    const char *before;
+    memcpy(&before, at, sizeof before);
+    if (before != NULL && !may_repeat(field->name) && fields->refusal == NULL) {
+        snprintf(fields->repeated, sizeof fields->repeated, "a request may have one %s field only", field->name);
+        fields->refusal = fields->repeated;
+    }
+    memcpy(at, &value, sizeof value);
+}
+
 static void keep(struct guard_fields *fields, const char *name, const char *value)
 {
     for (size_t i = 0; i < sizeof kept_fields / sizeof kept_fields[0]; i++)
         if (strcasecmp(name, kept_fields[i].name) == 0)
-            memcpy((char *)fields + kept_fields[i].at, &value, sizeof value);
+            keep_one(fields, &kept_fields[i], value);
 }
 
 static enum MHD_Result read_field(void *cls, enum MHD_ValueKind kind, const char *name, size_t name_length,

@@ -17,9 +17,11 @@
 /* What the fields of one request say about its framing and its wishes; values belong to the connection. */
 struct guard_fields {
     const char *refusal; /* the first field that is wrong in itself, as a sentence; else NULL */
+    char repeated[80];   /* the sentence about a field that was sent twice */
     unsigned hosts, content_lengths, transfer_encodings;
     const char *transfer_encoding, *expect, *content_type, *content_encoding, *accept_encoding, *origin, *request_id,
-        *asked_method, *json_bytes, *if_match, *if_none_match;
+        *asked_method, *json_bytes, *if_match, *if_none_match, *authorization, *api_key, *traceparent, *priority,
+        *request_timeout;
     uint64_t content_length;
     size_t header_bytes; /* from the first line to the empty one */
     struct negotiation accept;

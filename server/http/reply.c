@@ -80,6 +80,34 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
     snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
 }
 
+/* Refusals of our own come first, then those of services, by status. */
+enum { PROBLEMS = sizeof problems / sizeof problems[0], REASONS = PROBLEMS + ATTN_ERR_CANCELLED + 1 };
+
+static const char *const reasons[REASONS] = {
+#define REPLY_REASON(code, status, type, title) [code] = type,
+    REPLY_PROBLEM_LIST(REPLY_REASON)
+#undef REPLY_REASON
+        [PROBLEMS + ATTN_ERR_SYNTAX] = "syntax",
+    [PROBLEMS + ATTN_ERR_FIELD] = "field",
+    [PROBLEMS + ATTN_ERR_SHAPE] = "shape",
+    [PROBLEMS + ATTN_ERR_VALUE] = "value",
+    [PROBLEMS + ATTN_ERR_TOO_LARGE] = "too-large",
+    [PROBLEMS + ATTN_ERR_NO_MEMORY] = "no-memory",
+    [PROBLEMS + ATTN_ERR_CANCELLED] = "cancelled",
+};
+
+const char *const *reply_reasons(size_t *count)
+{
+    _Static_assert((int)REASONS <= (int)METRICS_REASONS_MAX, "every reason has its counter");
+    *count = REASONS;
+    return reasons;
+}
+
+static void count_refusal(struct request *request, size_t reason)
+{
+    metrics_add(&request->server->setup.metrics->rejected[reason], 1);
+}
+
 static void reply_error(struct request *request, struct outcome outcome, const attn_error *error)
 {
     const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
@@ -97,6 +125,7 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
     vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
     reply_error(request, problems[problem], &error);
+    count_refusal(request, problem);
     if (problem == PROBLEM_METHOD)
         route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
 }
@@ -104,12 +133,17 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
     static const enum reply_problem problem_of[] = {
-        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,       [CALL_CONFLICT] = PROBLEM_CONFLICT,
-        [CALL_PRECONDITION] = PROBLEM_PRECONDITION, [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
-        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,     [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
+        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,
+        [CALL_CONFLICT] = PROBLEM_CONFLICT,
+        [CALL_PRECONDITION] = PROBLEM_PRECONDITION,
+        [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
+        [CALL_GONE] = PROBLEM_GONE,
+        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,
+        [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
     };
     reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
                 error);
+    count_refusal(request, refusal == CALL_FAILED ? PROBLEMS + (size_t)error->status : (size_t)problem_of[refusal]);
 }
 
 void reply_conclude(struct request *request, const struct call *call)
@@ -239,14 +273,19 @@ static struct MHD_Response *response_create(struct request *request)
     return response_of_text(reply->constant);
 }
 
-static void add_field(struct MHD_Response *response, const char *name, const char *value)
+/* The fields of an answer: all of them or no answer, since without Content-Encoding, say, it would be another one. */
+struct head {
+    struct MHD_Response *response;
+    bool is_whole;
+};
+
+static void add_field(struct head *head, const char *name, const char *value)
 {
-    /* Without memory for a field the answer goes out without it: better than none. */
-    (void)MHD_add_response_header(response, name, value);
+    head->is_whole = MHD_add_response_header(head->response, name, value) == MHD_YES && head->is_whole;
 }
 
 /* A streamed answer is still being written when its header goes. */
-static void add_timing(struct MHD_Response *response, const struct request *request)
+static void add_timing(struct head *head, const struct request *request)
 {
     const struct request_clock *clock = &request->clock;
     const struct {
@@ -263,74 +302,84 @@ static void add_timing(struct MHD_Response *response, const struct request *requ
         return;
     for (size_t i = 0; i < count; i++)
         to = text_write_ms(stpcpy(to, stages[i].name), stages[i].ms);
-    add_field(response, "Server-Timing", text);
+    add_field(head, "Server-Timing", text);
 }
 
 /* In one field: a second one is more than some caches read. */
-static void add_vary(struct MHD_Response *response, bool is_negotiated, bool by_origin)
+static void add_vary(struct head *head, bool is_negotiated, bool by_origin)
 {
     if (is_negotiated)
-        add_field(response, MHD_HTTP_HEADER_VARY,
+        add_field(head, MHD_HTTP_HEADER_VARY,
                   by_origin ? "Accept, Accept-Encoding, Origin" : "Accept, Accept-Encoding");
     else if (by_origin)
-        add_field(response, MHD_HTTP_HEADER_VARY, "Origin");
+        add_field(head, MHD_HTTP_HEADER_VARY, "Origin");
 }
 
-static void add_fields(struct MHD_Response *response, const struct request *request)
+static void add_fields(struct head *head, const struct request *request)
 {
     const struct reply *reply = &request->reply;
-    char number[24];
-    add_field(response, "X-Request-Id", request->id);
+    char number[24], trace[TRACE_PARENT_TEXT];
+    add_field(head, "X-Request-Id", request->id);
+    if (request->trace.id[0] != '\0')
+        add_field(head, "traceparent", trace_write(&request->trace, trace));
+    if (reply->challenge != NULL)
+        add_field(head, MHD_HTTP_HEADER_WWW_AUTHENTICATE, reply->challenge);
     if (reply->content_type != NULL)
-        add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+        add_field(head, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     for (const struct reply_field *field = reply->fields; field != NULL && field->name != NULL; field++)
-        add_field(response, field->name, field->value);
+        add_field(head, field->name, field->value);
     if (reply->json_bytes > 0) {
         snprintf(number, sizeof number, "%zu", reply->json_bytes);
-        add_field(response, "Inference-Header-Content-Length", number);
+        add_field(head, "Inference-Header-Content-Length", number);
     }
     if (reply->allow[0] != '\0')
-        add_field(response, MHD_HTTP_HEADER_ALLOW, reply->allow);
+        add_field(head, MHD_HTTP_HEADER_ALLOW, reply->allow);
     if (reply->etag[0] != '\0')
-        add_field(response, MHD_HTTP_HEADER_ETAG, reply->etag);
+        add_field(head, MHD_HTTP_HEADER_ETAG, reply->etag);
     if (reply->retry_after_s > 0) {
         snprintf(number, sizeof number, "%u", reply->retry_after_s);
-        add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, number);
+        add_field(head, MHD_HTTP_HEADER_RETRY_AFTER, number);
     }
     if (reply->status == MHD_HTTP_UNSUPPORTED_MEDIA_TYPE && request->fields.content_encoding != NULL)
-        add_field(response, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip");
+        add_field(head, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip");
     if (reply->coding != CODING_IDENTITY)
-        add_field(response, MHD_HTTP_HEADER_CONTENT_ENCODING, coding_name(reply->coding));
-    add_vary(response, reply->is_negotiated, cors_varies(request->server->setup.cors_origin));
+        add_field(head, MHD_HTTP_HEADER_CONTENT_ENCODING, coding_name(reply->coding));
+    add_vary(head, reply->is_negotiated, cors_varies(request->server->setup.cors_origin));
     if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0)
-        add_field(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    add_timing(response, request);
-    cors_add_fields(response, request->server->setup.cors_origin, request->fields.origin,
-                    reply->is_preflight ? reply->allow : NULL);
+        add_field(head, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    add_timing(head, request);
+    head->is_whole = cors_add_fields(head->response, request->server->setup.cors_origin, request->fields.origin,
+                                     reply->is_preflight ? reply->allow : NULL) &&
+                     head->is_whole;
     if (request->closes || atomic_load(&request->server->is_draining))
-        add_field(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        add_field(head, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+/* Gives the response up. MHD_NO ends the connection. */
+static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const struct head *head)
+{
+    const enum MHD_Result result = head->is_whole ? MHD_queue_response(connection, status, head->response) : MHD_NO;
+    MHD_destroy_response(head->response);
+    return result;
 }
 
 enum MHD_Result reply_queue(struct request *request)
 {
-    struct MHD_Response *response = response_create(request);
-    if (response == NULL)
+    struct head head = {response_create(request), true};
+    if (head.response == NULL)
         return MHD_NO;
-    add_fields(response, request);
-    const enum MHD_Result result = MHD_queue_response(request->connection, request->reply.status, response);
-    MHD_destroy_response(response);
-    return result;
+    add_fields(&head, request);
+    return queue(request->connection, request->reply.status, &head);
 }
 
-enum MHD_Result reply_without_memory(struct MHD_Connection *connection)
+enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics)
 {
-    struct MHD_Response *response = response_of_text(text_span_of(no_memory_text));
-    if (response == NULL)
+    metrics_add(&metrics->rejected[PROBLEMS + ATTN_ERR_NO_MEMORY], 1);
+    struct head head = {response_of_text(text_span_of(no_memory_text)), true};
+    if (head.response == NULL)
         return MHD_NO;
-    add_field(response, MHD_HTTP_HEADER_CONTENT_TYPE, media_name(MEDIA_JSON));
-    add_field(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    add_field(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SERVICE_UNAVAILABLE, response);
-    MHD_destroy_response(response);
-    return result;
+    add_field(&head, MHD_HTTP_HEADER_CONTENT_TYPE, media_name(MEDIA_JSON));
+    add_field(&head, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    add_field(&head, MHD_HTTP_HEADER_CONNECTION, "close");
+    return queue(connection, MHD_HTTP_SERVICE_UNAVAILABLE, &head);
 }

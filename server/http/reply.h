@@ -13,6 +13,7 @@
 #include "codec/coding.h"
 #include "codec/media.h"
 #include "service/call.h"
+#include "service/metrics.h"
 #include "text.h"
 
 struct request;
@@ -21,18 +22,21 @@ struct request;
 #define REPLY_PROBLEM_LIST(X)                                                                                          \
     X(PROBLEM_BAD_REQUEST, 400, "bad-request", "not valid HTTP/1.1")                                                   \
     X(PROBLEM_PARAMETER, 400, "parameter", "query parameter not known")                                                \
-    X(PROBLEM_NOT_FOUND, 404, "not-found", "no such path")                                                             \
-    X(PROBLEM_NOT_IMPLEMENTED_YET, 404, "not-implemented-yet", "path not implemented yet")                             \
+    X(PROBLEM_UNAUTHORIZED, 401, "unauthorized", "an API key is needed")                                               \
+    X(PROBLEM_FORBIDDEN, 403, "forbidden", "the API key is not good for this")                                         \
+    X(PROBLEM_NOT_FOUND, 404, "not-found", "not found")                                                                \
     X(PROBLEM_READ_ONLY, 403, "read-only", "layers cannot be changed here")                                            \
     X(PROBLEM_METHOD, 405, "method-not-allowed", "method not allowed here")                                            \
     X(PROBLEM_NOT_ACCEPTABLE, 406, "not-acceptable", "no representation that Accept allows")                           \
     X(PROBLEM_CONFLICT, 409, "conflict", "not possible in the state that things are in")                               \
+    X(PROBLEM_GONE, 410, "gone", "no longer here")                                                                     \
     X(PROBLEM_LENGTH, 411, "length-required", "length of the body is missing")                                         \
     X(PROBLEM_PRECONDITION, 412, "precondition-failed", "a condition of the request does not hold")                    \
     X(PROBLEM_BODY, 413, "body-too-large", "body is over the limit")                                                   \
     X(PROBLEM_MEDIA_TYPE, 415, "unsupported-media-type", "body is not of a type that is read here")                    \
     X(PROBLEM_ENCODING, 415, "unsupported-encoding", "body is encoded")                                                \
     X(PROBLEM_EXPECTATION, 417, "expectation-failed", "expectation not understood")                                    \
+    X(PROBLEM_QUOTA, 429, "quota", "the quota of the API key is used up")                                              \
     X(PROBLEM_HEADER, 431, "header-too-large", "header is over the limit")                                             \
     X(PROBLEM_DEADLINE, 504, "deadline", "the deadline passed")                                                        \
     X(PROBLEM_BUSY, 503, "busy", "all compute threads are busy and the queue is full")                                 \
@@ -66,6 +70,7 @@ struct reply {
     char etag[CALL_ETAG_TEXT];        /* "" : none */
     bool is_preflight;
     unsigned retry_after_s; /* 0: none */
+    const char *challenge;  /* WWW-Authenticate; NULL: none */
     enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */
     bool is_negotiated;
     size_t json_bytes;   /* not 0: the body is JSON of that length and bytes behind it */
@@ -96,6 +101,8 @@ ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
 /* Hands the reply to the library. */
 enum MHD_Result reply_queue(struct request *request);
 /* For a request that could not even be begun. */
-enum MHD_Result reply_without_memory(struct MHD_Connection *connection);
+enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics);
+/* The types of all refusals there are, as metrics number them. */
+const char *const *reply_reasons(size_t *count);
 
 #endif

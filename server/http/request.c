@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "codec/oip.h"
 #include "http/admission.h"
 #include "http/sender.h"
 #include "http/watch.h"
@@ -39,16 +40,19 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* One that differs from all others of this process, and most likely from those of others. */
+uint64_t request_random(struct http_server *server)
+{
+    const uint64_t number = atomic_fetch_add_explicit(&server->ids_made, 1, memory_order_relaxed);
+    return mix(server->id_seed + number * UINT64_C(0x9e3779b97f4a7c15));
+}
+
 static void make_id(struct request *request)
 {
-    struct http_server *server = request->server;
-    const uint64_t number = atomic_fetch_add_explicit(&server->ids_made, 1, memory_order_relaxed);
-    uint64_t mixed = mix(server->id_seed + number * UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t number = request_random(request->server);
     enum { DIGITS = 16 };
     static_assert(sizeof request->id > DIGITS, "an id has room for 64 bits");
-    for (size_t i = DIGITS; i-- > 0; mixed >>= 4)
-        request->id[i] = "0123456789abcdef"[mixed & 15];
+    for (size_t i = DIGITS; i-- > 0; number >>= 4)
+        request->id[i] = "0123456789abcdef"[number & 15];
     request->id[DIGITS] = '\0';
 }
 
@@ -71,6 +75,8 @@ void *request_begin(void *cls, const char *target, struct MHD_Connection *connec
     request->target = copy;
     request->clock.begun = request_now_ms();
     request->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    request->priority = EXECUTOR_NORMAL;
+    request->deadline_ms = 1e3 * server->setup.deadline_s;
     make_id(request);
     watch_add(request);
     return request;
@@ -125,12 +131,24 @@ static void log_clock(struct log_line *line, const struct request *request)
     log_ms(line, "total_ms", request_now_ms() - clock->begun);
 }
 
+static void log_trace(struct log_line *line, const struct trace *trace)
+{
+    if (trace->id[0] == '\0')
+        return;
+    log_text(line, "trace_id", trace->id);
+    log_text(line, "span_id", trace->span);
+    log_text(line, "parent_id", trace->parent);
+}
+
 /* Status 0 stands for a request that ended before it was answered. */
 static void log_request(const struct request *request, enum MHD_RequestTerminationCode termination)
 {
     struct log_line line;
     log_begin(&line, request->server->setup.log, LOG_INFO, "request");
     log_text(&line, "id", request->id);
+    log_trace(&line, &request->trace);
+    if (request->key_name[0] != '\0')
+        log_text(&line, "key", request->key_name);
     log_text(&line, "method", request->method);
     log_text(&line, "path", request->target);
     log_count(&line, "status", request->reply.status);
@@ -139,6 +157,46 @@ static void log_request(const struct request *request, enum MHD_RequestTerminati
     log_count(&line, "bytes_out", request->reply.sent_bytes);
     log_clock(&line, request);
     log_end(&line);
+}
+
+static void observe(const struct request *request, struct metrics_histogram *stages)
+{
+    const struct request_clock *clock = &request->clock;
+    const double later_ms = request->reply.sender != NULL ? sender_write_ms(request->reply.sender) : 0;
+    if (clock->is_computed) {
+        metrics_observe(&stages[METRICS_RECEIVE], clock->received - clock->begun);
+        metrics_observe(&stages[METRICS_QUEUE], clock->queue_ms);
+        metrics_observe(&stages[METRICS_PARSE], clock->times.parse_ms);
+        metrics_observe(&stages[METRICS_COMPUTE], clock->times.compute_ms);
+        metrics_observe(&stages[METRICS_WRITE], clock->times.write_ms + later_ms);
+    }
+    metrics_observe(&stages[METRICS_TOTAL], request_now_ms() - clock->begun);
+}
+
+/* A client that left before it was answered is counted as such, under the status that proxies have for it. */
+static void count_request(const struct request *request)
+{
+    enum { LEFT = 499 };
+    struct metrics *metrics = request->server->setup.metrics;
+    const unsigned status = request->reply.status != 0 ? request->reply.status : LEFT;
+    metrics_add(&metrics->received_bytes, request->body_bytes);
+    metrics_add(&metrics->sent_bytes, request->reply.sent_bytes);
+    if (!request->is_counted)
+        return;
+    metrics_count_request(metrics, route_number(request->route), status);
+    observe(request, metrics->stages);
+    if (request->route == NULL || !request->route->has_hints)
+        return;
+    metrics_add(status == MHD_HTTP_OK ? &metrics->inferences_done : &metrics->inferences_failed, 1);
+    observe(request, metrics->inference);
+}
+
+/* What it took is known now, and owed by whoever asked. */
+static void charge(const struct request *request)
+{
+    if (request->key_name[0] != '\0')
+        keys_charge(request->server->setup.keys, request->key_name, request->body_bytes + request->reply.sent_bytes,
+                    request->flops);
 }
 
 void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
@@ -152,6 +210,8 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
     *con_cls = NULL;
     watch_remove(request);
     log_request(request, termination);
+    count_request(request);
+    charge(request);
     if (request->reply.sender == NULL || !sender_leave(request->reply.sender))
         request_free(request);
 }
@@ -281,14 +341,32 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
 
 static bool is_late(const struct request *request)
 {
-    return request_now_ms() - request->clock.received > 1e3 * request->server->setup.deadline_s;
+    return request_now_ms() - request->clock.received > request->deadline_ms;
+}
+
+static bool is_cancelled(const struct request *request)
+{
+    return is_late(request) || atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
+           atomic_load_explicit(&request->is_abandoned, memory_order_relaxed);
+}
+
+/* A job while it computes: the service may learn from the body that it has less time. */
+struct job {
+    struct request *request;
+    const struct call *call;
+};
+
+static void shorten_deadline(const struct job *job)
+{
+    if (job->call->timeout_ms > 0 && job->call->timeout_ms < job->request->deadline_ms)
+        job->request->deadline_ms = job->call->timeout_ms;
 }
 
 static bool job_is_cancelled(void *cancel_context)
 {
-    const struct request *request = cancel_context;
-    return is_late(request) || atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
-           atomic_load_explicit(&request->is_abandoned, memory_order_relaxed);
+    const struct job *job = cancel_context;
+    return is_cancelled(job->request) ||
+           (job->call->timeout_ms > 0 && request_now_ms() - job->request->clock.received > job->call->timeout_ms);
 }
 
 /* The pieces of a chunked body in one run; NULL without memory. */
@@ -321,8 +399,8 @@ static void refuse_late(struct request *request)
 {
     attn_arena_release(request->arena, request->before_body);
     reply_refuse(request, PROBLEM_DEADLINE,
-                 "the answer was not there after %u s, and the work was stopped (--deadline)",
-                 request->server->setup.deadline_s);
+                 "the answer was not there after %g s, and the work was stopped (--deadline, Request-Timeout)",
+                 request->deadline_ms / 1e3);
 }
 
 /* After the service: compressed and laid out, or the first batch of what is streamed, still by this thread. */
@@ -350,7 +428,8 @@ static bool compute_within(struct request *request, const struct call_limits *li
     const struct http_setup *setup = &request->server->setup;
     const bool is_last_try = limits == &setup->limits;
     runtime.is_cancelled = job_is_cancelled;
-    runtime.cancel_context = request;
+    struct job job = {.request = request};
+    runtime.cancel_context = &job;
     attn_error error = {.status = ATTN_OK};
     struct call call = {
         .body_bytes = request->body_bytes,
@@ -364,6 +443,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .if_match = request->fields.if_match,
         .if_none_match = request->fields.if_none_match,
         .layers = setup->layers,
+        .caches = setup->caches,
         .queue_ms = request->clock.queue_ms,
         .limits = *limits,
         .is_first_try = !is_last_try,
@@ -373,10 +453,13 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .err = &error,
     };
     call.out->may_defer = request->may_stream;
+    job.call = &call;
     attn_status status = read_body(request, &call);
     if (status == ATTN_OK)
         status = (setup->instead != NULL ? setup->instead : request->route->service)(&call);
     request->clock.times = call.times;
+    request->flops = call.flops;
+    shorten_deadline(&job);
     request->held = call.held;
     if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
         refuse_late(request);
@@ -397,6 +480,17 @@ static void compute(struct request *request)
 {
     const struct http_setup *setup = &request->server->setup;
     (void)compute_within(request, &setup->limits, executor_runtime(setup->executor));
+}
+
+static void count_cancelled(const struct request *request)
+{
+    struct metrics *metrics = request->server->setup.metrics;
+    if (atomic_load(&request->is_abandoned))
+        metrics_add(&metrics->cancelled[METRICS_CLIENT_GONE], 1);
+    else if (request->reply.status == MHD_HTTP_GATEWAY_TIMEOUT)
+        metrics_add(&metrics->cancelled[METRICS_DEADLINE], 1);
+    else if (request->reply.status != MHD_HTTP_OK && atomic_load(&request->server->is_cancelled))
+        metrics_add(&metrics->cancelled[METRICS_SHUTDOWN], 1);
 }
 
 /*
@@ -422,7 +516,9 @@ static bool compute_at_once(struct request *request)
     const attn_arena_mark after_body = attn_arena_mark_here(request->arena);
     request->clock.is_computed =
         compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
-    if (!request->clock.is_computed)
+    if (request->clock.is_computed)
+        count_cancelled(request);
+    else
         attn_arena_release(request->arena, after_body);
     return request->clock.is_computed;
 }
@@ -436,10 +532,11 @@ static void compute_job(void *argument)
     request->clock.is_computed = true;
     if (is_late(request))
         refuse_late(request);
-    else if (job_is_cancelled(request))
+    else if (is_cancelled(request))
         reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
     else
         compute(request);
+    count_cancelled(request);
     request->phase = REQUEST_REPLY;
     MHD_resume_connection(request->connection);
     count_out(server, &server->jobs);
@@ -465,6 +562,22 @@ static bool count_job_in(struct http_server *server)
     return is_open;
 }
 
+/* How urgent a request is may stand in its body, where it is too late for the queue: so it is glanced at. */
+static executor_priority priority_of(const struct request *request)
+{
+    if (!request->route->has_hints || request->body == NULL || request->body_coding != CODING_IDENTITY)
+        return request->priority;
+    switch (oip_priority_hint(request->body, request->body_bytes)) {
+    case OIP_PRIORITY_HIGH:
+        return EXECUTOR_HIGH;
+    case OIP_PRIORITY_LOW:
+        return EXECUTOR_LOW;
+    case OIP_PRIORITY_USUAL:
+        break;
+    }
+    return request->priority;
+}
+
 /* Suspended first, submitted then: the job may be done, and resume, before submit returns. */
 static enum MHD_Result submit(struct request *request)
 {
@@ -476,7 +589,7 @@ static enum MHD_Result submit(struct request *request)
     }
     request->phase = REQUEST_COMPUTING;
     MHD_suspend_connection(request->connection);
-    if (executor_submit(server->setup.executor, compute_job, request))
+    if (executor_submit(server->setup.executor, priority_of(request), compute_job, request))
         return MHD_YES;
     attn_arena_release(request->arena, request->before_body);
     reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
@@ -490,10 +603,10 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
                                const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls)
 {
     struct request *request = *con_cls;
-    (void)cls;
+    struct http_server *server = cls;
     (void)url; /* decoded: see target.h for what is routed on */
     if (request == NULL)
-        return reply_without_memory(connection);
+        return reply_without_memory(connection, server->setup.metrics);
     const enum request_phase phase = request->phase;
     switch (phase) {
     case REQUEST_HEADERS:

@@ -17,6 +17,7 @@
 #include "http/routes.h"
 #include "http/server.h"
 #include "http/target.h"
+#include "http/trace.h"
 
 enum request_phase { REQUEST_HEADERS, REQUEST_BODY, REQUEST_DISCARD, REQUEST_COMPUTING, REQUEST_REPLY };
 
@@ -38,14 +39,19 @@ struct request {
     _Atomic(enum request_phase) phase; /* watch.c looks at it */
     int fd;                            /* of the connection; to look at */
     atomic_bool is_abandoned;          /* the client left, the job may stop */
-    struct request *next_watched, **watched_link;
-    bool is_counted;    /* in server->requests */
-    bool closes;        /* the connection is closed after the reply */
-    const char *target; /* raw; "" until it is known */
-    char method[24];    /* for the log: cut when longer */
+    struct watched *watched;           /* its connection (watch.c); NULL: not watched */
+    bool is_counted;                   /* in server->requests */
+    bool closes;                       /* the connection is closed after the reply */
+    const char *target;                /* raw; "" until it is known */
+    char method[24];                   /* for the log: cut when longer */
     char id[REQUEST_ID_MAX + 1];
     struct target parts;
     struct guard_fields fields; /* values belong to the connection, which outlives us */
+    struct trace trace;
+    char key_name[KEYS_NAME_MAX + 1]; /* of the API key; "": none */
+    executor_priority priority;
+    double deadline_ms; /* from the end of the body to the answer */
+    double flops;       /* of the plan */
     const struct route *route;
     struct text_span names[ROUTE_NAMES_MAX]; /* within the target: what stands for "{…}" of the route */
     enum coding body_coding;
@@ -63,6 +69,8 @@ struct request {
     struct request_clock clock;
 };
 
+/* 64 bits that differ from all others of this process, and most likely from those of others. */
+uint64_t request_random(struct http_server *server);
 /* Milliseconds of the monotonic clock. */
 double request_now_ms(void);
 

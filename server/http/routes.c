@@ -13,6 +13,7 @@
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
+#include "service/caches.h"
 #include "service/gradients.h"
 #include "service/infer.h"
 #include "service/layers.h"
@@ -22,11 +23,25 @@ static void answer_live(struct request *request)
     health_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
 }
 
+/* A request that would take the rest of the memory would most likely be refused. */
+static bool is_memory_short(const struct http_setup *setup)
+{
+    return setup->budget != NULL && attn_budget_bytes(setup->budget) > setup->budget_bytes / 20 * 19;
+}
+
+static unsigned reasons_against(const struct http_server *server)
+{
+    return (atomic_load(&server->is_ready) ? 0u : HEALTH_STARTING) |
+           (atomic_load(&server->is_draining) ? HEALTH_DRAINING : 0u) |
+           (executor_is_full(server->setup.executor) ? HEALTH_QUEUE_FULL : 0u) |
+           (is_memory_short(&server->setup) ? HEALTH_MEMORY : 0u);
+}
+
 static void answer_ready(struct request *request)
 {
-    const bool is_draining = atomic_load(&request->server->is_draining);
-    const unsigned status = is_draining ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK;
-    health_write_ready(is_draining, reply_begin(request, status, MEDIA_JSON));
+    const unsigned reasons = reasons_against(request->server);
+    health_write_ready(reasons,
+                       reply_begin(request, reasons != 0 ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, MEDIA_JSON));
 }
 
 static void answer_version(struct request *request)
@@ -48,16 +63,19 @@ static void answer_v2_live(struct request *request)
 
 static void answer_v2_ready(struct request *request)
 {
-    const bool is_ready = !atomic_load(&request->server->is_draining);
+    const bool is_ready = reasons_against(request->server) == 0;
     infer_write_ready(is_ready,
                       reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
 }
 
 /* ---- the table ---- */
 
+static void answer_metrics(struct request *request);
+
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
     HTML = MEDIA_BIT(MEDIA_HTML),
+    METRICS = MEDIA_BIT(MEDIA_METRICS),
     BINARY = MEDIA_BIT(MEDIA_BINARY),
     TENSORS = JSON | MEDIA_BIT(MEDIA_SAFETENSORS),
     RESULTS = TENSORS | MEDIA_BIT(MEDIA_CSV) | MEDIA_BIT(MEDIA_PNG) | MEDIA_BIT(MEDIA_SVG)
@@ -76,8 +94,12 @@ static const struct route routes[] = {
     {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
     {"/v1/layers/{name}/attention", "POST", RESULTS, .service = layers_attend, .reads = TENSORS,
      .takes_parameters = true},
+    {"/v1/caches", "GET", JSON, .service = caches_list},
+    {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
+    {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
+    {"/metrics", "GET", METRICS, .answer = answer_metrics, .is_probe = true, .right = RIGHT_METRICS},
     {"/version", "GET", JSON, .answer = answer_version},
     {"/openapi.json", "GET", JSON, .answer = openapi_answer},
     {"/docs", "GET", HTML, .answer = docs_answer, .is_probe = true},
@@ -92,20 +114,60 @@ static const struct route routes[] = {
     {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .is_probe = true},
     {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
     {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true,
-     .keeps_to_limits = true},
+     .keeps_to_limits = true, .has_hints = true},
     {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
-     .is_probe = true, .keeps_to_limits = true},
-    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true},
-    {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true},
-    {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true},
+     .is_probe = true, .keeps_to_limits = true, .has_hints = true},
+    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true,
+     .may_lack_body = true},
+    {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true,
+     .may_lack_body = true, .right = RIGHT_LAYERS},
+    {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true,
+     .may_lack_body = true, .right = RIGHT_LAYERS},
     {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
+
+unsigned route_right(const struct route *route)
+{
+    if (route->right != 0)
+        return route->right;
+    if (strcmp(route->method, "PUT") == 0 || strcmp(route->method, "DELETE") == 0)
+        return RIGHT_LAYERS;
+    return route->service != NULL ? RIGHT_COMPUTE : RIGHT_NONE;
+}
+
+size_t route_number(const struct route *route)
+{
+    return route != NULL ? (size_t)(route - routes) : ROUTES;
+}
+
+static void answer_metrics(struct request *request)
+{
+    const struct http_setup *setup = &request->server->setup;
+    struct metrics_route names[ROUTES + 1];
+    _Static_assert((int)ROUTES < (int)METRICS_ROUTES_MAX, "every route has its counters");
+    for (size_t i = 0; i < ROUTES; i++)
+        names[i] = (struct metrics_route){routes[i].method, routes[i].path};
+    names[ROUTES] = (struct metrics_route){"other", "other"};
+    struct metrics_labels labels = {.routes = names, .route_count = ROUTES + 1};
+    labels.reasons = reply_reasons(&labels.reason_count);
+    const struct metrics_now now = {
+        .queue_jobs = executor_waiting(setup->executor),
+        .running_jobs = executor_running(setup->executor),
+        .queue_limit = executor_queue_limit(setup->executor),
+        .memory_bytes = setup->budget != NULL ? attn_budget_bytes(setup->budget) : 0,
+        .memory_limit_bytes = setup->budget_bytes,
+        .is_ready = reasons_against(request->server) == 0,
+        .kernel = setup->facts.kernel,
+        .http_library = setup->facts.http_library,
+    };
+    metrics_write(setup->metrics, &now, &labels, reply_begin(request, MHD_HTTP_OK, MEDIA_METRICS));
+}
 
 static bool is_method(const struct route *route, const char *method)
 {
@@ -169,23 +231,6 @@ const char *route_methods(struct text_span path, char *text, size_t size)
     if (length > 0 && length < size)
         snprintf(text + length, size - length, "OPTIONS");
     return text;
-}
-
-/* A path that ends in a slash stands for everything below it as well. */
-static const char *const planned[] = {
-    "/metrics",
-};
-
-bool route_is_planned(struct text_span path)
-{
-    for (size_t i = 0; i < sizeof planned / sizeof planned[0]; i++) {
-        const size_t length = strlen(planned[i]);
-        const bool is_folder = planned[i][length - 1] == '/';
-        if (text_equal(path, planned[i]) ||
-            (is_folder && path.length > length && strncmp(path.at, planned[i], length) == 0))
-            return true;
-    }
-    return false;
 }
 
 const char *route_nearest(struct text_span path, char *text, size_t size)

@@ -19,16 +19,24 @@ struct route {
     void (*answer)(struct request *request); /* makes the reply at once; NULL: a job does */
     service_function *service;               /* of a job */
     unsigned reads;                          /* media types of its body */
+    bool may_lack_body;                      /* none at all is as good as an empty one */
     bool takes_parameters;                   /* "?name=value", which the service checks */
     bool keeps_to_limits;                    /* the service does nothing that takes time beyond its limits */
+    bool has_hints;                          /* its body may say how urgent it is (oip.h) */
+    unsigned right;                          /* RIGHT_…; 0: the usual one of its method (route_right) */
 };
 
 /* NULL when no route has that path and method; names gets what stands at each "{…}", raw; others stay empty. */
 const struct route *route_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX]);
+/*
+ * What a key must be good for: what the table says, else layers for PUT and DELETE, compute for all other work, and
+ * nothing for what is answered at once: probes, descriptions and the page are for everybody.
+ */
+unsigned route_right(const struct route *route);
+/* The number of the route for metrics; of NULL, that of all paths there is no route for. */
+size_t route_number(const struct route *route);
 /* Writes "GET, HEAD, OPTIONS" for the path, or "" when there is no such path. "*" is every path. Returns text. */
 const char *route_methods(struct text_span path, char *text, size_t size);
-/* Whether the path is one that the contract of this server has, but not this version of it. */
-bool route_is_planned(struct text_span path);
 /* Writes the known paths that are most like path, as a list for a message. Returns text. */
 const char *route_nearest(struct text_span path, char *text, size_t size);
 

@@ -9,24 +9,28 @@
 #include <stdatomic.h>
 
 #include "http/daemon.h"
+#include "http/tls.h"
 
 struct http_server {
     struct http_setup setup; /* read only while serving */
     struct MHD_Daemon *mhd;
     int listen_fd;
+    struct tls *tls;   /* NULL: plain http */
     bool is_listening; /* looked at by the thread that starts and stops only */
     char url[160], http_library[64];
     uint64_t id_seed;
     atomic_uint_fast64_t ids_made;
+    atomic_bool is_ready; /* the self-test has passed */
     atomic_bool is_draining;
     atomic_bool is_cancelled; /* running jobs should stop */
     pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t changed;
-    size_t requests; /* begun (header read) and not yet completed */
-    size_t jobs;     /* handed to the executor and not yet back */
-    bool is_closed;  /* no further job is handed over */
-    struct request *watched;
-    bool watch_ends, watch_sleeps; /* sleeps: until watch_wakes */
+    size_t connections;      /* open, without those that are being closed to make room */
+    size_t requests;         /* begun (header read) and not yet completed */
+    size_t jobs;             /* handed to the executor and not yet back */
+    bool is_closed;          /* no further job is handed over */
+    struct watched *watched; /* every connection (watch.c) */
+    bool watch_ends;
     pthread_cond_t watch_wakes;
     pthread_t watch; /* itself not guarded */
 };

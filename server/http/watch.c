@@ -1,18 +1,31 @@
 /*
- * watch.c: a thread that looks after the requests on their way.
+ * watch.c: every open connection, and a thread that looks after them.
  */
 #include "http/watch.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include "http/request.h"
 
-/* After some rounds without a request the thread sleeps; until then a request that begins need not wake it. */
-enum { ROUND_MS = 250, EMPTY_ROUNDS = 8 };
+/* A client that left is noticed within a round; deadlines are kept by one. Quiet peers are asked less often. */
+enum { ROUND_MS = 30, QUIET_ROUNDS = 8 };
+
+/* Guarded by the lock of the server, in whose list it is. */
+struct watched {
+    struct http_server *server;
+    int fd;
+    double since_ms;         /* accepted, or the end of its last request */
+    bool is_new;             /* has had no request yet */
+    bool is_closing;         /* shut down by us, no longer counted */
+    struct request *request; /* NULL between two */
+    struct watched *next, **link;
+};
 
 enum peer { PEER_PRESENT, PEER_HALF_CLOSED, PEER_GONE };
 
@@ -28,24 +41,182 @@ static enum peer peer_of(int fd)
     return info.tcpi_state == TCP_CLOSE ? PEER_GONE : PEER_PRESENT;
 }
 
+/* ---- deadlines --------------------------------------------------------------------------------------------------- */
+
+/* When the connection is to be cut, whatever it sends; a job has a deadline of its own. */
+static double cut_at_ms(const struct watched *watched, const struct http_setup *setup)
+{
+    const struct request *request = watched->request;
+    if (request == NULL)
+        return watched->since_ms + 1e3 * (watched->is_new ? setup->header_timeout_s : setup->idle_timeout_s);
+    const double begun_ms = request->clock.begun;
+    switch (atomic_load(&request->phase)) {
+    case REQUEST_HEADERS:
+        return (watched->is_new ? watched->since_ms : begun_ms) + 1e3 * setup->header_timeout_s;
+    case REQUEST_BODY:
+    case REQUEST_DISCARD:
+        return begun_ms + 1e3 * setup->receive_timeout_s;
+    case REQUEST_COMPUTING:
+        break;
+    case REQUEST_REPLY:
+        return begun_ms + 1e3 * setup->request_timeout_s;
+    }
+    return (double)INFINITY;
+}
+
 /*
  * A shutdown of the reading half wakes the library anew, which then reads what there is and comes to the end of the
  * stream. Of both halves, it ends the connection whatever comes.
  */
-static void look_after(struct request *request, double now_ms)
+static void look_after(struct watched *watched, const struct http_server *server, double now_ms, bool asks_quiet)
 {
-    const struct http_setup *setup = &request->server->setup;
-    const enum request_phase phase = atomic_load(&request->phase);
-    const enum peer peer = peer_of(request->fd);
-    if (phase == REQUEST_COMPUTING) {
-        if (peer == PEER_GONE || (peer == PEER_HALF_CLOSED && setup->cancels_on_half_close))
-            atomic_store(&request->is_abandoned, true);
-    } else if (phase != REQUEST_REPLY && now_ms - request->clock.begun > 1e3 * setup->receive_timeout_s) {
-        shutdown(request->fd, SHUT_RDWR);
-    } else if (peer != PEER_PRESENT) {
-        shutdown(request->fd, SHUT_RD);
+    struct request *request = watched->request;
+    const bool computes = request != NULL && atomic_load(&request->phase) == REQUEST_COMPUTING;
+    if (now_ms > cut_at_ms(watched, &server->setup)) {
+        shutdown(watched->fd, SHUT_RDWR);
+        return;
     }
+    if (!(computes || asks_quiet))
+        return;
+    const enum peer peer = peer_of(watched->fd);
+    if (request == NULL && peer != PEER_PRESENT) /* nothing can come any more */
+        shutdown(watched->fd, SHUT_RDWR);
+    else if (computes && (peer == PEER_GONE || (peer == PEER_HALF_CLOSED && server->setup.cancels_on_half_close)))
+        atomic_store(&request->is_abandoned, true);
+    else if (!computes && peer != PEER_PRESENT)
+        shutdown(watched->fd, SHUT_RD);
 }
+
+/* ---- room for new connections ------------------------------------------------------------------------------------ */
+
+/* What closing it would cost: nothing was begun, a header, a body. -1: it has been heard, and is not for closing. */
+static int cost_of_closing(const struct watched *watched)
+{
+    if (watched->is_closing)
+        return -1;
+    if (watched->request == NULL)
+        return 0;
+    const enum request_phase phase = atomic_load(&watched->request->phase);
+    return phase == REQUEST_HEADERS ? 1 : phase == REQUEST_BODY || phase == REQUEST_DISCARD ? 2 : -1;
+}
+
+/* Of those that cost least, the one that has waited for longest; NULL when all are being served. */
+static struct watched *one_to_close(const struct http_server *server, const struct watched *newest)
+{
+    struct watched *chosen = NULL;
+    int least = 0;
+    for (struct watched *watched = server->watched; watched != NULL; watched = watched->next) {
+        const int cost = cost_of_closing(watched);
+        if (cost < 0 || watched == newest)
+            continue;
+        if (chosen == NULL || cost < least || (cost == least && watched->since_ms < chosen->since_ms)) {
+            chosen = watched;
+            least = cost;
+        }
+    }
+    return chosen;
+}
+
+static void close_one(struct http_server *server, struct watched *newest)
+{
+    struct watched *chosen = one_to_close(server, newest);
+    if (chosen == NULL)
+        chosen = newest;
+    chosen->is_closing = true;
+    server->connections--;
+    shutdown(chosen->fd, SHUT_RDWR);
+    metrics_add(&server->setup.metrics->connections_evicted, 1);
+}
+
+struct http_server *watch_server(const void *context)
+{
+    const struct watched *watched = context;
+    return watched != NULL ? watched->server : NULL;
+}
+
+unsigned watch_connections_needed(unsigned connections)
+{
+    return connections + connections / 4 + 64;
+}
+
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
+
+static void add_connection(struct http_server *server, struct watched *watched)
+{
+    pthread_mutex_lock(&server->lock);
+    watched->next = server->watched;
+    watched->link = &server->watched;
+    if (watched->next != NULL)
+        watched->next->link = &watched->next;
+    else
+        pthread_cond_signal(&server->watch_wakes);
+    server->watched = watched;
+    if (++server->connections > server->setup.connections)
+        close_one(server, watched);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void remove_connection(struct http_server *server, struct watched *watched)
+{
+    pthread_mutex_lock(&server->lock);
+    *watched->link = watched->next;
+    if (watched->next != NULL)
+        watched->next->link = watched->link;
+    server->connections -= !watched->is_closing;
+    pthread_mutex_unlock(&server->lock);
+    free(watched);
+}
+
+void watch_connection(void *cls, struct MHD_Connection *connection, void **context,
+                      enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = cls;
+    struct metrics *metrics = server->setup.metrics;
+    struct watched *watched = *context;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        atomic_fetch_sub_explicit(&metrics->connections, 1, memory_order_relaxed);
+        if (watched != NULL)
+            remove_connection(server, watched);
+        *context = NULL;
+        return;
+    }
+    atomic_fetch_add_explicit(&metrics->connections, 1, memory_order_relaxed);
+    metrics_add(&metrics->connections_begun, 1);
+    const int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    watched = malloc(sizeof *watched);
+    *context = watched;
+    if (watched == NULL) {
+        shutdown(fd, SHUT_RDWR);
+        return;
+    }
+    *watched = (struct watched){.server = server, .fd = fd, .since_ms = request_now_ms(), .is_new = true};
+    add_connection(server, watched);
+}
+
+void watch_add(struct request *request)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    request->watched = info != NULL ? info->socket_context : NULL;
+    if (request->watched == NULL)
+        return;
+    pthread_mutex_lock(&request->server->lock);
+    request->watched->request = request;
+    pthread_mutex_unlock(&request->server->lock);
+}
+
+void watch_remove(struct request *request)
+{
+    if (request->watched == NULL)
+        return;
+    pthread_mutex_lock(&request->server->lock);
+    request->watched->request = NULL;
+    request->watched->is_new = false;
+    request->watched->since_ms = request_now_ms();
+    pthread_mutex_unlock(&request->server->lock);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 static void wait_a_round(struct http_server *server)
 {
@@ -61,20 +232,16 @@ static void wait_a_round(struct http_server *server)
 static void *watch_thread(void *argument)
 {
     struct http_server *server = argument;
-    size_t empty_rounds = 0;
     pthread_mutex_lock(&server->lock);
-    while (!server->watch_ends) {
-        empty_rounds = server->watched == NULL ? empty_rounds + 1 : 0;
-        if (empty_rounds > EMPTY_ROUNDS) {
-            server->watch_sleeps = true;
+    for (unsigned round = 0; !server->watch_ends; round++) {
+        if (server->watched == NULL) {
             pthread_cond_wait(&server->watch_wakes, &server->lock);
-            server->watch_sleeps = false;
             continue;
         }
         wait_a_round(server);
         const double now_ms = request_now_ms();
-        for (struct request *request = server->watched; request != NULL; request = request->next_watched)
-            look_after(request, now_ms);
+        for (struct watched *watched = server->watched; watched != NULL; watched = watched->next)
+            look_after(watched, server, now_ms, round % QUIET_ROUNDS == 0);
     }
     pthread_mutex_unlock(&server->lock);
     return NULL;
@@ -92,28 +259,4 @@ void watch_stop(struct http_server *server)
     pthread_cond_broadcast(&server->watch_wakes);
     pthread_mutex_unlock(&server->lock);
     pthread_join(server->watch, NULL);
-}
-
-void watch_add(struct request *request)
-{
-    struct http_server *server = request->server;
-    pthread_mutex_lock(&server->lock);
-    request->next_watched = server->watched;
-    request->watched_link = &server->watched;
-    if (request->next_watched != NULL)
-        request->next_watched->watched_link = &request->next_watched;
-    else if (server->watch_sleeps)
-        pthread_cond_signal(&server->watch_wakes);
-    server->watched = request;
-    pthread_mutex_unlock(&server->lock);
-}
-
-void watch_remove(struct request *request)
-{
-    struct http_server *server = request->server;
-    pthread_mutex_lock(&server->lock);
-    *request->watched_link = request->next_watched;
-    if (request->next_watched != NULL)
-        request->next_watched->watched_link = request->watched_link;
-    pthread_mutex_unlock(&server->lock);
 }

@@ -1,23 +1,34 @@
 /*
- * watch.h: a thread that looks after the requests on their way, four times a second while there are any.
+ * watch.h: every open connection, and a thread that looks after them some thirty times a second while there are any.
  *
  * The library sees neither that a client left while its connection is suspended nor, with edge-triggered epoll, an end
- * of stream that came together with the last bytes; and its time-out counts silence only.
+ * of stream that came together with the last bytes; its time-out counts silence only, and when it has as many
+ * connections as it may it leaves all others waiting. So here are the deadlines in total, of header, body and whole
+ * request, and here room is made for a new connection by closing the one that has had nothing to say for longest.
  */
 #ifndef HTTP_WATCH_H
 #define HTTP_WATCH_H
 
+#include <microhttpd.h>
 #include <stdbool.h>
 
 struct http_server;
 struct request;
+struct watched;
 
 /* False when the system has no thread. The lock of the server is ready. */
 bool watch_start(struct http_server *server);
-/* Ends the thread; no request may be watched any more. */
+/* Ends the thread; no connection may be open any more. */
 void watch_stop(struct http_server *server);
-/* From the first line of a request to its end: while its socket is open. */
+/* What the library tells of connections that come and go. cls is the http_server. */
+void watch_connection(void *cls, struct MHD_Connection *connection, void **context,
+                      enum MHD_ConnectionNotificationCode code);
+/* From the first line of a request to its end. */
 void watch_add(struct request *request);
 void watch_remove(struct request *request);
+/* The server of a connection, from the context that watch_connection gave it. */
+struct http_server *watch_server(const void *context);
+/* So many connections the library must be able to hold: those that are being closed still count with it. */
+unsigned watch_connections_needed(unsigned connections);
 
 #endif

@@ -7,6 +7,7 @@
 #include "attn/diagnose.h"
 #include "codec/reduce.h"
 #include "codec/stream.h"
+#include "service/caches.h"
 #include "service/rendering.h"
 
 double attend_now_ms(void)
@@ -150,6 +151,7 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
     call->out->may_defer =
         call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->answer_media == MEDIA_JSON;
     attn_status status = check_limits(call, work, answer_bytes);
+    call->flops = status == ATTN_OK ? work->plan.time_flops : 0;
     call->times.parse_ms = attend_lap_ms(&since_ms);
     if (status == ATTN_OK)
         status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
@@ -188,22 +190,40 @@ static attn_status decode(const struct call *call, envelope_kind kind, const str
     return envelope_decode(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
 }
 
+/* Between planning and showing, steps that are computed for a cache alone. */
+static attn_status compute(struct call *call, struct attend_work *work, struct rendering *rendering,
+                           struct cache_step *cache, double since)
+{
+    attn_status status = rendering_prepare(call, rendering, work);
+    work->envelope.request.options.want |= cache->hidden;
+    if (status == ATTN_OK)
+        status = attend_plan(call, work);
+    status = caches_check(call, cache, &work->plan, status);
+    work->shown.want &= ~cache->hidden;
+    work->plan.want &= ~cache->hidden;
+    if (status == ATTN_OK)
+        status = rendering_weigh(call, rendering, work);
+    work->plan.want |= cache->hidden;
+    if (status == ATTN_OK)
+        status = attend_run(call, work, rendering->bytes, since);
+    work->plan.want &= ~cache->hidden;
+    return status;
+}
+
 static attn_status attend(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
 {
     struct attend_work work = {.plan.dims.batch = 0};
     struct rendering rendering;
+    struct cache_step cache = {.name = NULL};
     const double since = attend_now_ms();
     attn_status status = rendering_begin(call, &rendering);
     if (status == ATTN_OK)
         status = decode(call, kind, layer, &work.envelope);
     if (status == ATTN_OK)
-        status = rendering_prepare(call, &rendering, &work);
+        status = caches_begin(call, &work.envelope, layer != NULL ? layer->version : 0, &cache);
     if (status == ATTN_OK)
-        status = attend_plan(call, &work);
-    if (status == ATTN_OK)
-        status = rendering_weigh(call, &rendering, &work);
-    if (status == ATTN_OK)
-        status = attend_run(call, &work, rendering.bytes, since);
+        status = compute(call, &work, &rendering, &cache, since);
+    status = caches_end(call, &cache, &work.result, status);
     if (status == ATTN_OK)
         status = rendering_write(call, &rendering, &work);
     *batch = work.plan.dims.batch;

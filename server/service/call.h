@@ -34,6 +34,7 @@ enum call_refusal {
     CALL_CONFLICT,     /* with the state that things are in */
     CALL_PRECONDITION, /* if_match or if_none_match does not hold */
     CALL_READ_ONLY,
+    CALL_GONE,
     CALL_STORE_FULL,
     CALL_STORE_FAILED,
 };
@@ -43,6 +44,7 @@ enum call_outcome { CALL_DONE, CALL_CREATED, CALL_DELETED, CALL_NOT_MODIFIED };
 
 enum { CALL_ETAG_TEXT = 68 };
 
+struct cache_store;
 struct layer_keeper;
 struct layer_version;
 
@@ -59,12 +61,15 @@ struct call {
     bool is_first_try;                    /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
     struct layer_keeper *layers;
+    struct cache_store *caches;
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */
     double queue_ms;              /* that it has waited for its thread */
     struct call_times times;      /* written */
     enum call_refusal refusal;    /* written, with a failure */
+    double timeout_ms;            /* written: not 0 when the body sets a deadline, from its end to the answer */
+    double flops;                 /* written: what the plan takes */
     size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
     enum call_outcome outcome;    /* written */
     char etag[CALL_ETAG_TEXT];    /* written: with its quotes; "": none */

@@ -1,8 +1,9 @@
 /*
- * executor.c: the bounded queue between the I/O threads and the compute threads: a pool and a count.
+ * executor.c: the bounded queue between the I/O threads and the compute threads: lanes by priority before a pool.
  *
- * The pool keeps the order and the threads. Here every job is counted in and out, refused over the bound, and timed, so
- * that a refused client can be told when to come back.
+ * Every job waits in its lane, and the pool gets one turn for each: whoever has the turn takes the job that is next by
+ * then. Here every job is counted in and out, refused over the bound, and timed, so that a refused client can be told
+ * when to come back.
  */
 #include "service/executor.h"
 
@@ -11,20 +12,26 @@
 #include <stdlib.h>
 #include <time.h>
 
+struct executor_job {
+    struct executor *executor;
+    void (*job)(void *argument);
+    void *argument;
+    struct executor_job *next;
+};
+
+struct lane {
+    struct executor_job *first, *last;
+};
+
 struct executor {
     attn_pool *pool;
     const attn_kernel *kernel;
     size_t queue_limit;
     pthread_mutex_t *lock; /* guards what follows; a pointer, so that readers of a const executor may take it */
+    struct lane lanes[EXECUTOR_PRIORITIES];
+    size_t turns; /* given so far */
     size_t waiting, running;
     double job_s; /* what a job took of late: an average in which the last job weighs an eighth */
-};
-
-struct executor_job {
-    struct executor *executor;
-    void (*job)(void *argument);
-    void *argument;
-    bool is_continuation; /* never waited, and its short time says nothing of what a job takes */
 };
 
 enum { RETRY_AFTER_MAX_S = 120 };
@@ -77,14 +84,50 @@ void executor_destroy(struct executor *executor)
     free(executor);
 }
 
-static void job_starts(struct executor *executor, bool is_continuation)
+/* ---- the lanes, with the lock held ---- */
+
+static void lane_append(struct lane *lane, struct executor_job *job)
 {
-    pthread_mutex_lock(executor->lock);
-    executor->waiting -= !is_continuation;
-    executor->running++;
-    pthread_mutex_unlock(executor->lock);
+    job->next = NULL;
+    if (lane->first == NULL)
+        lane->first = job;
+    else
+        lane->last->next = job;
+    lane->last = job;
 }
 
+static struct executor_job *lane_take(struct lane *lane)
+{
+    struct executor_job *job = lane->first;
+    if (job != NULL)
+        lane->first = job->next;
+    return job;
+}
+
+/* Every eighth turn begins with the lowest lane, two more with the middle one. */
+static struct executor_job *take_next(struct executor *executor)
+{
+    static const executor_priority begins[] = {EXECUTOR_HIGH, EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_HIGH,
+                                               EXECUTOR_LOW,  EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_HIGH};
+    const executor_priority begin = begins[executor->turns++ % (sizeof begins / sizeof begins[0])];
+    struct executor_job *job = lane_take(&executor->lanes[begin]);
+    for (int i = 0; i < EXECUTOR_PRIORITIES && job == NULL; i++)
+        job = lane_take(&executor->lanes[i]);
+    return job;
+}
+
+/* A job that an idle thread is about to take does not wait: what counts is more jobs than threads and queue hold. */
+static bool has_room(const struct executor *executor, executor_priority priority)
+{
+    const size_t threads = attn_pool_threads(executor->pool);
+    const size_t idle = threads > executor->running ? threads - executor->running : 0;
+    const size_t limit = priority == EXECUTOR_LOW ? (executor->queue_limit + 1) / 2 : executor->queue_limit;
+    return executor->waiting < idle || executor->waiting - idle < limit;
+}
+
+/* ---- jobs ---- */
+
+/* A continuation never waited, and its short time says nothing of what a job takes. */
 static void job_ends(struct executor *executor, bool is_continuation, double took_s)
 {
     pthread_mutex_lock(executor->lock);
@@ -94,64 +137,82 @@ static void job_ends(struct executor *executor, bool is_continuation, double too
     pthread_mutex_unlock(executor->lock);
 }
 
-static void executor_run_job(void *argument)
+static void run_job(struct executor_job *given, bool is_continuation)
 {
-    const struct executor_job job = *(struct executor_job *)argument;
-    free(argument);
-    job_starts(job.executor, job.is_continuation);
+    const struct executor_job job = *given;
+    free(given);
     const double start_s = now_s();
     job.job(job.argument);
-    job_ends(job.executor, job.is_continuation, now_s() - start_s);
+    job_ends(job.executor, is_continuation, now_s() - start_s);
 }
 
-/* A job that an idle thread is about to take does not wait: what counts is more jobs than threads and queue hold. */
-static bool admit(struct executor *executor)
+/* There are as many turns as jobs in the lanes, so there is one for each. */
+static void take_turn(void *argument)
 {
+    struct executor *executor = argument;
     pthread_mutex_lock(executor->lock);
-    const size_t threads = attn_pool_threads(executor->pool);
-    const size_t idle = threads > executor->running ? threads - executor->running : 0;
-    const bool is_admitted = executor->waiting < idle || executor->waiting - idle < executor->queue_limit;
-    if (is_admitted)
-        executor->waiting++;
-    pthread_mutex_unlock(executor->lock);
-    return is_admitted;
-}
-
-static void withdraw(struct executor *executor)
-{
-    pthread_mutex_lock(executor->lock);
+    struct executor_job *job = take_next(executor);
     executor->waiting--;
+    executor->running++;
     pthread_mutex_unlock(executor->lock);
+    run_job(job, false);
 }
 
-bool executor_submit(struct executor *executor, void (*job)(void *argument), void *argument)
+static void run_continuation(void *argument)
 {
-    struct executor_job *copy = malloc(sizeof *copy);
-    if (copy == NULL)
+    struct executor_job *job = argument;
+    pthread_mutex_lock(job->executor->lock);
+    job->executor->running++;
+    pthread_mutex_unlock(job->executor->lock);
+    run_job(job, true);
+}
+
+static struct executor_job *job_create(struct executor *executor, void (*job)(void *argument), void *argument)
+{
+    struct executor_job *made = malloc(sizeof *made);
+    if (made != NULL)
+        *made = (struct executor_job){executor, job, argument, NULL};
+    return made;
+}
+
+/*
+ * The turn is asked for before the job is in its lane, with the lock held: a failure leaves nothing behind, and whoever
+ * has the turn waits for the lock.
+ */
+bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument), void *argument)
+{
+    struct executor_job *made = job_create(executor, job, argument);
+    if (made == NULL)
         return false;
-    *copy = (struct executor_job){executor, job, argument, false};
-    if (!admit(executor)) {
-        free(copy);
-        return false;
+    pthread_mutex_lock(executor->lock);
+    const bool is_admitted = has_room(executor, priority) && attn_pool_submit(executor->pool, take_turn, executor);
+    if (is_admitted) {
+        lane_append(&executor->lanes[priority], made);
+        executor->waiting++;
     }
-    if (!attn_pool_submit(executor->pool, executor_run_job, copy)) {
-        withdraw(executor);
-        free(copy);
-        return false;
-    }
-    return true;
+    pthread_mutex_unlock(executor->lock);
+    if (!is_admitted)
+        free(made);
+    return is_admitted;
 }
 
 bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument)
 {
-    struct executor_job *copy = malloc(sizeof *copy);
-    if (copy == NULL)
+    struct executor_job *made = job_create(executor, job, argument);
+    if (made == NULL)
         return false;
-    *copy = (struct executor_job){executor, job, argument, true};
-    if (attn_pool_submit_first(executor->pool, executor_run_job, copy))
+    if (attn_pool_submit_first(executor->pool, run_continuation, made))
         return true;
-    free(copy);
+    free(made);
     return false;
+}
+
+bool executor_is_full(const struct executor *executor)
+{
+    pthread_mutex_lock(executor->lock);
+    const bool is_full = !has_room(executor, EXECUTOR_NORMAL);
+    pthread_mutex_unlock(executor->lock);
+    return is_full;
 }
 
 unsigned executor_retry_after_s(const struct executor *executor)
@@ -161,6 +222,11 @@ unsigned executor_retry_after_s(const struct executor *executor)
     const double wait_s = ceil(jobs * executor->job_s / (double)attn_pool_threads(executor->pool));
     pthread_mutex_unlock(executor->lock);
     return wait_s < 1 ? 1 : wait_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : (unsigned)wait_s;
+}
+
+size_t executor_queue_limit(const struct executor *executor)
+{
+    return executor->queue_limit;
 }
 
 size_t executor_waiting(const struct executor *executor)

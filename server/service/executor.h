@@ -11,12 +11,19 @@
 
 struct executor;
 
+/*
+ * Jobs of a higher priority are taken first, of one in the order they came. Nobody starves: while all wait, of eight
+ * jobs five are high, two normal and one low. Low ones may fill half of the queue only.
+ */
+typedef enum { EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_LOW, EXECUTOR_PRIORITIES } executor_priority;
+
 /* NULL without memory or threads. kernel NULL: the best. */
 struct executor *executor_create(size_t threads, size_t queue_limit, const attn_kernel *kernel);
 /* Finishes every accepted job, then ends the threads. NULL is fine. */
 void executor_destroy(struct executor *executor);
 /* False when the queue is full, or without memory: job will not run. */
-ATTN_MUST_CHECK bool executor_submit(struct executor *executor, void (*job)(void *argument), void *argument);
+ATTN_MUST_CHECK bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument),
+                                     void *argument);
 /*
  * A short job that goes on with what an accepted one began: before all that waits, never refused for a full queue, and
  * not counted there (but as running). False without memory: job will not run.
@@ -24,6 +31,9 @@ ATTN_MUST_CHECK bool executor_submit(struct executor *executor, void (*job)(void
 ATTN_MUST_CHECK bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument);
 /* Seconds after which a refused client may try again: what waits, times what a job took of late, over the threads. */
 unsigned executor_retry_after_s(const struct executor *executor);
+/* Whether one more job would be refused now. */
+bool executor_is_full(const struct executor *executor);
+size_t executor_queue_limit(const struct executor *executor);
 size_t executor_waiting(const struct executor *executor);
 size_t executor_running(const struct executor *executor);
 /* What a job computes with. */

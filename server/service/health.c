@@ -23,9 +23,27 @@ void health_write_live(struct chunks *out)
     chunks_text(out, "{\"live\":true}");
 }
 
-void health_write_ready(bool is_draining, struct chunks *out)
+void health_write_ready(unsigned reasons, struct chunks *out)
 {
-    chunks_text(out, is_draining ? "{\"ready\":false,\"reasons\":[\"draining\"]}" : "{\"ready\":true}");
+    static const struct {
+        unsigned reason;
+        const char *name;
+    } names[] = {{HEALTH_STARTING, "starting"},
+                 {HEALTH_DRAINING, "draining"},
+                 {HEALTH_QUEUE_FULL, "queue full"},
+                 {HEALTH_MEMORY, "memory nearly used up"}};
+    if (reasons == 0) {
+        chunks_text(out, "{\"ready\":true}");
+        return;
+    }
+    const char *separator = "";
+    chunks_text(out, "{\"ready\":false,\"reasons\":[");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (reasons & names[i].reason) {
+            chunks_format(out, "%s\"%s\"", separator, names[i].name);
+            separator = ",";
+        }
+    chunks_text(out, "]}");
 }
 
 void health_write_version(const struct health_facts *facts, struct chunks *out)
@@ -49,5 +67,5 @@ void health_write_index(struct chunks *out)
                      "\"attention\":\"/v1/attention\",\"multi_head_attention\":\"/v1/multi-head-attention\","
                      "\"layers\":\"/v1/layers\","
                      "\"openapi\":\"/openapi.json\",\"docs\":\"/docs\",\"version\":\"/version\",\"live\":\"/livez\","
-                     "\"ready\":\"/readyz\",\"inference\":\"/v2\"}}");
+                     "\"ready\":\"/readyz\",\"metrics\":\"/metrics\",\"inference\":\"/v2\"}}");
 }

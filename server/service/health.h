@@ -15,8 +15,14 @@ struct health_facts {
 
 /* Each appends one JSON object to out; without memory out->is_ok becomes false. */
 void health_write_live(struct chunks *out);
-/* is_draining: the process was asked to end, and new work belongs elsewhere. */
-void health_write_ready(bool is_draining, struct chunks *out);
+/* Why new work belongs elsewhere, as a set; 0: it is welcome. */
+enum {
+    HEALTH_STARTING = 1,   /* the self-test has not passed yet */
+    HEALTH_DRAINING = 2,   /* the process was asked to end */
+    HEALTH_QUEUE_FULL = 4, /* one more request would be refused */
+    HEALTH_MEMORY = 8      /* nearly all memory for requests is taken */
+};
+void health_write_ready(unsigned reasons, struct chunks *out);
 void health_write_version(const struct health_facts *facts, struct chunks *out);
 /* Name, version and where to go from here. */
 void health_write_index(struct chunks *out);

@@ -28,7 +28,7 @@ void infer_write_server(struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION
                      "\",\"extensions\":[\"binary_tensor_data\",\"model_configuration\",\"model_repository\","
-                     "\"parameters\",\"statistics\"]}");
+                     "\"parameters\",\"schedule_policy\",\"statistics\"]}");
 }
 
 static attn_status finish(struct call *call)
@@ -229,7 +229,8 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
 static attn_status check_shown(const struct envelope *envelope, attn_error *err)
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
-    const char *option = envelope->view != ENVELOPE_VIEW_NONE   ? "/options/view"
+    const char *option = envelope->cache.name != NULL           ? "/options/cache"
+                         : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
                          : reduction->top_k > 0                 ? "/options/top_k"
                          : reduction->has_pool                  ? "/options/pool"
                          : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
@@ -249,6 +250,7 @@ static attn_status run(struct call *call, const struct model *model, struct atte
     if (status != ATTN_OK)
         return status;
     work->envelope = request.envelope;
+    call->timeout_ms = request.timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = check_shown(&work->envelope, call->err);
     if (status == ATTN_OK && model->layer != NULL)

@@ -167,8 +167,13 @@ int layer_files_map(const struct layer_files *files, const char *name, struct la
                     struct layer_identity *identity)
 {
     char file[FILE_NAME_MAX];
+    return layer_bytes_map(files->directory, file_name(name, file), bytes, identity);
+}
+
+int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity)
+{
     /* Not blocking: a FIFO of that name would wait for a writer. */
-    const int fd = openat(files->directory, file_name(name, file), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = openat(directory, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno;
     const int outcome = map_file(fd, bytes, identity);

@@ -70,6 +70,8 @@ int layer_files_remove(const struct layer_files *files, const char *name);
 /* Removes the temporaries of writers that are gone; how many. */
 size_t layer_files_sweep(const struct layer_files *files);
 
+/* A file as it is: path from the directory, which may be AT_FDCWD. */
+int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity);
 /* content in memory of its own: what keeps a layer without a directory. */
 int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes);
 void layer_bytes_release(struct layer_bytes *bytes);

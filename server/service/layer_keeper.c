@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/layer_refusal.h"
 #include "service/layer_watch.h"
 
 enum { READ_BYTES_MAX = 8 << 20 }; /* that looking into one file may take: its header and the small things in it */
@@ -34,46 +35,9 @@ struct layer_store *layer_keeper_store(struct layer_keeper *keeper)
 
 /* ---- refusals ---- */
 
-static attn_status refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static attn_status refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
-{
-    char text[sizeof call->err->message];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    call->refusal = refusal;
-    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "%s", text);
-}
-
-/* What the directory refused. */
-static attn_status refuse_errno(struct call *call, int error)
-{
-    char text[128];
-    const char *why = strerror_r(error, text, sizeof text);
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return refuse(call, CALL_STORE_FULL, "the directory of layers has no room left: %s", why);
-    case EROFS:
-    case EACCES:
-    case EPERM:
-        return refuse(call, CALL_READ_ONLY, "the directory of layers cannot be written to: %s", why);
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory to keep the layer: %s", why);
-    default:
-        return refuse(call, CALL_STORE_FAILED, "the directory of layers failed: %s", why);
-    }
-}
-
 static attn_status refuse_absent(struct call *call, const char *name)
 {
-    return refuse(call, CALL_NOT_FOUND, "there is no layer \"%s\" here; GET /v1/layers lists them", name);
+    return layer_refuse(call, CALL_NOT_FOUND, "there is no layer \"%s\" here; GET /v1/layers lists them", name);
 }
 
 /* The raw segment of the path as a name. */
@@ -94,43 +58,9 @@ static attn_status read_new_name(struct text_span span, char name[LAYER_NAME_MAX
 {
     attn_status status = read_name(span, name, call);
     if (status == ATTN_OK && (strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0))
-        return refuse(call, CALL_CONFLICT, "\"%s\" is a name of this server's own under /v2/models: choose another",
-                      name);
+        return layer_refuse(call, CALL_CONFLICT,
+                            "\"%s\" is a name of this server's own under /v2/models: choose another", name);
     return status;
-}
-
-/* ---- conditions (RFC 9110, sections 8.8.3 and 13.1) ---- */
-
-/* Whether a list of entity tags names the digest; a weak tag does only where weakness is fine. */
-static bool list_names(const char *list, const char *digest, bool weak_is_fine)
-{
-    struct text_span rest = text_span_of(list), tag;
-    while (text_next(&rest, ',', &tag)) {
-        if (text_equal(tag, "*"))
-            return digest != NULL;
-        const bool is_weak = tag.length > 2 && tag.at[0] == 'W' && tag.at[1] == '/';
-        if (is_weak)
-            tag = (struct text_span){tag.at + 2, tag.length - 2};
-        if ((is_weak && !weak_is_fine) || tag.length < 2 || tag.at[0] != '"' || tag.at[tag.length - 1] != '"')
-            continue;
-        if (digest != NULL && text_equal((struct text_span){tag.at + 1, tag.length - 2}, digest))
-            return true;
-    }
-    return false;
-}
-
-attn_status layer_keeper_check_conditions(struct layer_version *version, struct call *call)
-{
-    if (call->if_match == NULL && call->if_none_match == NULL)
-        return ATTN_OK;
-    const char *digest = version != NULL ? layer_version_digest(version) : NULL;
-    if (call->if_match != NULL && !list_names(call->if_match, digest, false))
-        return refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
-                      digest != NULL ? "the layer is now " : "there is no such layer", digest != NULL ? digest : "");
-    if (call->if_match == NULL && call->if_none_match != NULL && list_names(call->if_none_match, digest, true))
-        return refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there, as %s",
-                      digest != NULL ? digest : "");
-    return ATTN_OK;
 }
 
 /* ---- reading files; changing is held ---- */
@@ -197,7 +127,7 @@ static bool is_current(struct layer_keeper *keeper, const char *name, struct lay
 {
     struct layer_identity now = {0};
     layer_store_look(keeper->store, name, row);
-    if (keeper->files == NULL || row->state == LAYER_UNLOADED)
+    if (keeper->files == NULL || row->state == LAYER_UNLOADED || row->is_fixed)
         return true;
     const bool exists = layer_files_look(keeper->files, name, &now) == 0;
     if (row->state == LAYER_ABSENT)
@@ -223,11 +153,12 @@ static attn_status give(struct layer_row *row, struct call *call, struct layer_v
         return ATTN_OK;
     case LAYER_BROKEN:
     case LAYER_UNREAD:
-        return refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" cannot be used: %s", row->name, row->reason);
+        return layer_refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" cannot be used: %s", row->name,
+                            row->reason);
     case LAYER_UNLOADED:
-        return refuse(call, CALL_CONFLICT,
-                      "the layer \"%s\" is unloaded; POST /v2/repository/models/%s/load serves it again", row->name,
-                      row->name);
+        return layer_refuse(call, CALL_CONFLICT,
+                            "the layer \"%s\" is unloaded; POST /v2/repository/models/%s/load serves it again",
+                            row->name, row->name);
     case LAYER_ABSENT:
         break;
     }
@@ -258,17 +189,17 @@ static attn_status check_room(struct layer_keeper *keeper, const char *name, siz
 {
     if (layer_store_has_room(keeper->store, name, bytes))
         return ATTN_OK;
-    return refuse(call, CALL_STORE_FULL,
-                  "there is no room for the layer: at most %zu layers (--layers-max) of %zu bytes in all "
-                  "(--layers-bytes) are kept; delete some",
-                  keeper->settings.max_count, keeper->settings.max_bytes);
+    return layer_refuse(call, CALL_STORE_FULL,
+                        "there is no room for the layer: at most %zu layers (--layers-max) of %zu bytes in all "
+                        "(--layers-bytes) are kept; delete some",
+                        keeper->settings.max_count, keeper->settings.max_bytes);
 }
 
 static attn_status check_writable(const struct layer_keeper *keeper, struct call *call)
 {
     if (!keeper->settings.is_read_only)
         return ATTN_OK;
-    return refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
+    return layer_refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
 }
 
 /* With changing held: refreshes, checks, and leaves *created. */
@@ -277,7 +208,10 @@ static attn_status check_change(struct layer_keeper *keeper, const char *name, s
     struct layer_row row;
     refresh(keeper, name, &row);
     *exists = row.state != LAYER_ABSENT;
-    attn_status status = layer_keeper_check_conditions(row.version, call);
+    attn_status status = layer_check_conditions(row.version, call);
+    if (status == ATTN_OK && row.is_fixed)
+        status =
+            layer_refuse(call, CALL_CONFLICT, "the layer \"%s\" comes from --checkpoint and cannot be changed", name);
     layer_version_release(row.version);
     return status;
 }
@@ -319,11 +253,11 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     }
     if (is_renamed && layer_store_install(keeper->store, layer_version_keep(version))) {
         (void)layer_store_set_loaded(keeper->store, version->name, true);
-        return outcome == 0 ? ATTN_OK : refuse_errno(call, outcome);
+        return outcome == 0 ? ATTN_OK : layer_refuse_errno(call, outcome);
     }
     if (is_renamed)
         layer_version_release(version);
-    return refuse_errno(call, outcome != 0 ? outcome : ENOMEM);
+    return layer_refuse_errno(call, outcome != 0 ? outcome : ENOMEM);
 }
 
 attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span, const struct chunks *content,
@@ -341,7 +275,7 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     const int outcome = keeper->files != NULL ? layer_files_draft(keeper->files, content, &draft)
                                               : layer_bytes_copy(content, &draft.bytes);
     if (outcome != 0)
-        return refuse_errno(call, outcome);
+        return layer_refuse_errno(call, outcome);
     status = make_version(name, draft.bytes, NULL, version, call->err);
     if (status != ATTN_OK) {
         if (keeper->files != NULL)
@@ -370,7 +304,7 @@ static attn_status remove_file(struct layer_keeper *keeper, const char *name, st
         return refuse_absent(call, name);
     const int outcome = keeper->files != NULL ? layer_files_remove(keeper->files, name) : 0;
     if (outcome != 0)
-        return refuse_errno(call, outcome);
+        return layer_refuse_errno(call, outcome);
     layer_store_remove(keeper->store, name);
     return ATTN_OK;
 }
@@ -403,8 +337,9 @@ attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span span
     struct layer_version *version;
     status = give(&row, call, &version);
     if (status == ATTN_OK && row.reason[0] != '\0')
-        status = refuse(call, CALL_CONFLICT,
-                        "the file of the layer \"%s\" cannot be used, the version before it is: %s", name, row.reason);
+        status =
+            layer_refuse(call, CALL_CONFLICT,
+                         "the file of the layer \"%s\" cannot be used, the version before it is: %s", name, row.reason);
     layer_version_release(version);
     return status;
 }
@@ -416,6 +351,30 @@ attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span sp
     if (status != ATTN_OK)
         return status;
     return layer_store_set_loaded(keeper->store, name, false) ? ATTN_OK : refuse_absent(call, name);
+}
+
+attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, const struct chunks *content,
+                               struct call *call)
+{
+    struct layer_bytes bytes;
+    struct layer_version *version;
+    char copy[LAYER_NAME_MAX + 1];
+    attn_status status = read_new_name(text_span_of(name), copy, call);
+    if (status == ATTN_OK)
+        status = check_room(keeper, copy, content->total_bytes, call);
+    if (status != ATTN_OK)
+        return status;
+    const int outcome = layer_bytes_copy(content, &bytes);
+    if (outcome != 0)
+        return layer_refuse_errno(call, outcome);
+    status = make_version(copy, bytes, NULL, &version, call->err);
+    if (status != ATTN_OK)
+        return status;
+    version->is_fixed = true;
+    if (layer_store_install(keeper->store, version))
+        return ATTN_OK;
+    layer_version_release(version);
+    return layer_refuse_errno(call, ENOMEM);
 }
 
 /* ---- the whole directory; changing is held ---- */
@@ -439,7 +398,7 @@ static void forget_removed(struct layer_keeper *keeper)
     while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
         struct layer_identity now;
         layer_version_release(row.version);
-        if (layer_files_look(keeper->files, row.name, &now) == ENOENT)
+        if (!row.is_fixed && layer_files_look(keeper->files, row.name, &now) == ENOENT)
             layer_store_remove(keeper->store, row.name);
     }
 }
@@ -476,7 +435,8 @@ static void read_all(struct layer_keeper *keeper)
     struct layer_row row = {.name = ""};
     while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
         layer_version_release(row.version);
-        read_file(keeper, row.name);
+        if (!row.is_fixed)
+            read_file(keeper, row.name);
     }
 }
 
@@ -497,6 +457,10 @@ static void notice(struct layer_keeper *keeper, const char *name)
     struct layer_identity now;
     const bool exists = layer_files_look(keeper->files, name, &now) == 0;
     layer_store_look(keeper->store, name, &before);
+    if (before.is_fixed) {
+        layer_version_release(before.version);
+        return;
+    }
     if (before.state == LAYER_ABSENT && exists && note_name(keeper, name) == 0)
         say_changed(keeper, name, "file of a layer was added");
     if (before.state != LAYER_ABSENT && !exists) {

@@ -50,8 +50,12 @@ ATTN_MUST_CHECK attn_status layer_keeper_remove(struct layer_keeper *keeper, str
 /* Whether a put could succeed at all, as far as can be told before its body is read. */
 ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span name,
                                                     struct call *call);
-/* Whether call's conditions hold for that version; NULL: none is there. */
-ATTN_MUST_CHECK attn_status layer_keeper_check_conditions(struct layer_version *version, struct call *call);
+/*
+ * Keeps content, in memory, under a name whose layer no request can change; before any request, and whatever the
+ * directory has under it.
+ */
+ATTN_MUST_CHECK attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name,
+                                               const struct chunks *content, struct call *call);
 
 /* Takes in what was added to the directory and removed from it. */
 void layer_keeper_rescan(struct layer_keeper *keeper);

@@ -3,11 +3,12 @@
  */
 #include "service/layer_store.h"
 
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "digest.h"
 
 struct layer_entry {
     char name[LAYER_NAME_MAX + 1];
@@ -31,6 +32,8 @@ struct layer_store {
 
 /* ---- versions ---- */
 
+static atomic_uint_fast64_t versions_made;
+
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts)
 {
@@ -41,6 +44,7 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
     atomic_init(&version->references, 1);
     snprintf(version->name, sizeof version->name, "%s", name);
     version->bytes = bytes;
+    version->number = atomic_fetch_add(&versions_made, 1) + 1;
     version->facts = *facts;
     pthread_mutex_init(&version->digesting, NULL);
     if (identity != NULL)
@@ -66,22 +70,14 @@ void layer_version_release(struct layer_version *version)
     free(version);
 }
 
-static void digest(const struct layer_bytes *bytes, char text[LAYER_DIGEST_TEXT])
-{
-    struct sha256_ctx context;
-    uint8_t sum[SHA256_DIGEST_SIZE];
-    sha256_init(&context);
-    sha256_update(&context, bytes->size, (const uint8_t *)bytes->at);
-    sha256_digest(&context, sizeof sum, sum);
-    for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(text + 2 * i, 3, "%02x", sum[i]);
-}
-
 const char *layer_version_digest(struct layer_version *version)
 {
     pthread_mutex_lock(&version->digesting);
-    if (version->digest[0] == '\0')
-        digest(&version->bytes, version->digest);
+    if (version->digest[0] == '\0') {
+        uint8_t sum[DIGEST_BYTES];
+        digest_of(version->bytes.at, version->bytes.size, sum);
+        digest_write(sum, version->digest);
+    }
     pthread_mutex_unlock(&version->digesting);
     return version->digest;
 }
@@ -211,6 +207,7 @@ static void fill_row(const struct layer_entry *entry, struct layer_row *row)
     memcpy(row->reason, entry->reason, sizeof row->reason);
     row->seen = entry->seen;
     row->statistics = entry->statistics;
+    row->is_fixed = entry->current != NULL && entry->current->is_fixed;
     row->state = entry->is_unloaded         ? LAYER_UNLOADED
                  : entry->current != NULL   ? LAYER_READY
                  : entry->reason[0] != '\0' ? LAYER_BROKEN

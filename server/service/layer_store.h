@@ -23,6 +23,8 @@ struct layer_version {
     struct layer_identity identity; /* of its file; all zero without one */
     struct kept_layer_facts facts;
     int64_t modified_ns; /* since 1970 */
+    uint64_t number;     /* above 0; no other version has it */
+    bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
     pthread_mutex_t digesting;
     char digest[LAYER_DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
 };
@@ -54,6 +56,7 @@ enum layer_state {
 struct layer_row {
     char name[LAYER_NAME_MAX + 1];
     enum layer_state state;
+    bool is_fixed;                 /* as that of the version, also while it is unloaded */
     char reason[LAYER_REASON_MAX]; /* why it is broken, or why the newest file is not the one that is served */
     struct layer_identity seen;    /* the file that state is about */
     struct layer_version *version; /* a reference that is the caller's; NULL unless ready */

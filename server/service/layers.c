@@ -10,6 +10,7 @@
 #include "service/attend.h"
 #include "service/infer.h"
 #include "service/layer_keeper.h"
+#include "service/layer_refusal.h"
 
 enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
 
@@ -41,7 +42,7 @@ static void write_version(struct call *call, struct layer_version *version)
     struct chunks *out = call->out;
     chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":", version->name,
                   layer_version_digest(version), version->bytes.size,
-                  layer_keeper_is_durable(call->layers) ? "true" : "false");
+                  version->is_fixed || layer_keeper_is_durable(call->layers) ? "true" : "false");
     write_time(version->modified_ns, out);
     chunks_text(out, ",");
     kept_layer_write_facts(&version->facts, out);
@@ -85,7 +86,7 @@ attn_status layers_get(struct call *call)
     struct layer_version *version;
     attn_status status = find(call, &version);
     if (status == ATTN_OK)
-        status = layer_keeper_check_conditions(version, call);
+        status = layer_check_conditions(version, call);
     if (version != NULL)
         set_etag(call, version);
     if (status != ATTN_OK && call->refusal == CALL_PRECONDITION && call->if_match == NULL) {
@@ -149,12 +150,13 @@ attn_status layers_attend(struct call *call)
     size_t batch = 0;
     attn_status status = find(call, &version);
     if (status == ATTN_OK)
-        status = layer_keeper_check_conditions(version, call);
+        status = layer_check_conditions(version, call);
     if (status == ATTN_OK)
         status = open_layer(call, version, &layer.base);
     if (status != ATTN_OK)
         return status;
     layer.facts = &version->facts;
+    layer.version = version->number;
     status = attend_kept(call, &layer, &batch);
     infer_count(call, version->name, status, batch);
     return status;

@@ -7,20 +7,12 @@
  *            elapsed: number, timing: string, skipped: string[], thumbs?: Tensor, onlyHead?: number}} Answer
  *          thumbs are the reduced maps of all heads where outputs has those of one
  */
-import { countOf, numbersOfBytes, tensorFrom } from "./tensor.js";
+import { tensorFrom } from "./tensor.js";
 import { modelOf } from "./reference.js";
 import { LAYER } from "./presets.js";
-
-/** What the server says when it refuses. */
-export class Refusal extends Error {
-  constructor(problem) {
-    super(problem.detail ?? problem.error ?? String(problem.status));
-    this.pointer = problem.pointer ?? "";
-    this.status = problem.status;
-  }
-}
-
-export const hasServer = () => location.protocol !== "file:";
+import { ownRequest, pathOf } from "./layers.js";
+import { safetensorsFrom, SAFETENSORS } from "./safetensors.js";
+import { ask, hasServer } from "./server.js";
 
 /** From this many cells of all maps on the numbers of an answer travel as they are, not as text. */
 const BINARY = 1 << 14;
@@ -81,7 +73,7 @@ const isOneHead = (given) => mapCells(given) >= ONE_HEAD && headCount(given) > 1
 
 /** The request as it is sent, which is the one to copy. A return list of its own is left as it is. */
 export function requestToSend(given, head = 0, leftOut = []) {
-  const { request } = given;
+  const request = ownRequest(given);
   const options = { ...request.options };
   if (isOneHead(given))
     Object.assign(options, { return: ["attention", "output"], heads: [Math.min(head, headCount(given) - 1)] });
@@ -90,41 +82,9 @@ export function requestToSend(given, head = 0, leftOut = []) {
 }
 
 /** All heads, reduced by the server to what a thumbnail shows. */
-function thumbsRequest({ request }) {
-  return {
-    ...request,
-    options: { ...request.options, return: ["attention"], pool: { rows: THUMB, cols: THUMB, op: "max" } },
-  };
-}
-
-const SAFETENSORS = "application/vnd.attnd.safetensors";
-
-/** @param {ArrayBuffer} buffer */
-export function safetensorsFrom(buffer) {
-  const length = Number(new DataView(buffer).getBigUint64(0, true));
-  if (length > buffer.byteLength - 8) throw new Error("the header is longer than the file");
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-  const names = {
-    F64: "float64",
-    F32: "float32",
-    F16: "float16",
-    BF16: "bfloat16",
-    I64: "int64",
-    I32: "int32",
-    U8: "uint8",
-    BOOL: "bool",
-  };
-  const tensors = {};
-  for (const [name, { dtype, shape, data_offsets: range }] of Object.entries(header)) {
-    if (name === "__metadata__") continue;
-    const bytes = new Uint8Array(buffer, 8 + length + range[0], range[1] - range[0]);
-    const isInPlace = dtype === "F32" && bytes.byteOffset % 4 === 0;
-    const data = isInPlace
-      ? new Float32Array(buffer, bytes.byteOffset, countOf(shape))
-      : numbersOfBytes(bytes, names[dtype]);
-    tensors[name] = { shape, data };
-  }
-  return { tensors, metadata: header.__metadata__ ?? {} };
+function thumbsRequest(given, wanted = ["attention"]) {
+  const request = ownRequest(given);
+  return { ...request, options: { ...request.options, return: wanted, pool: { rows: THUMB, cols: THUMB, op: "max" } } };
 }
 
 async function readAnswer(response) {
@@ -149,18 +109,10 @@ function tensorsOf(outputs, shapes = {}) {
   return tensors;
 }
 
-async function post(given, body, signal) {
-  const accept = mapCells(given) >= BINARY ? SAFETENSORS + ", application/json;q=0.5" : "application/json";
-  const response = await fetch("v1/" + given.endpoint, {
-    method: "POST",
-    signal,
-    body: JSON.stringify(body),
-    headers: { "Content-Type": "application/json", Accept: accept },
-  });
-  if (response.ok) return response;
-  const problem = await response.json().catch(() => ({ error: response.statusText, status: response.status }));
-  throw new Refusal({ status: response.status, ...problem });
-}
+const mediaFor = (given) =>
+  mapCells(given) >= BINARY ? SAFETENSORS + ", application/json;q=0.5" : "application/json";
+
+const post = (given, body, signal) => ask(pathOf(given), { accept: mediaFor(given), body, signal });
 
 /** A server of another version may not know a step: it is left out by its name, and nothing else is. */
 async function postAllowed(given, head, signal) {
@@ -207,13 +159,9 @@ export async function compute(given, head, signal) {
   return { ...answer, ...part, isLocal: false, elapsed: since(), timing, skipped };
 }
 
-/** What this server can do beyond one request: the links of its index. */
-export async function serverLinks() {
-  if (!hasServer()) return {};
-  try {
-    const response = await fetch("./", { headers: { Accept: "application/json" } });
-    return (await response.json()).links ?? {};
-  } catch {
-    return {};
-  }
+/** Thumbnails of another kept layer that is given the same. */
+export async function thumbsOfLayer(name, given, signal) {
+  const path = pathOf({ ...given, layer: { name } }),
+    body = thumbsRequest(given, ["attention", "mask"]);
+  return readAnswer(await ask(path, { accept: SAFETENSORS, body, signal }));
 }

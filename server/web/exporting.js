@@ -3,6 +3,7 @@
  */
 import { cssAt } from "./colour.js";
 import { requestToSend } from "./api.js";
+import { pathOf } from "./layers.js";
 import { viewToShare } from "./share.js";
 
 const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -81,7 +82,7 @@ export function npyOf({ shape, data }) {
 
 const shellQuoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
 
-export const urlOf = (given) => new URL("v1/" + given.endpoint, location.href).href;
+export const urlOf = (given) => new URL(pathOf(given), location.href).href;
 
 /** @param {import("./presets.js").Case} given */
 export function curlOf(given, head) {

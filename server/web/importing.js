@@ -2,7 +2,7 @@
  * importing.js: what people paste or drop, made a request of the interface.
  */
 import { BARE, LAYER } from "./presets.js";
-import { safetensorsFrom } from "./api.js";
+import { requestFrom, safetensorsFrom } from "./safetensors.js";
 import { nestedOf, tensorFrom } from "./tensor.js";
 
 const caseOf = (endpoint, request) => ({ id: "", endpoint, request });
@@ -73,22 +73,17 @@ function caseOfCsv(text) {
       return Number(field);
     }),
   );
+  if (!query[0]?.length) throw new Error("no numbers");
   return caseOf(BARE, { inputs: { query }, ...(hasNames ? { tokens: { query: lines.map(([first]) => first) } } : {}) });
 }
 
-/** Tensors by the names of a request, "weights.query.weight"; the rest of it as JSON in the metadata. */
+/** A file of one tensor is a query, whatever its name. */
 function caseOfSafetensors(buffer) {
-  const { tensors, metadata } = safetensorsFrom(buffer);
-  const request = metadata.request ? JSON.parse(metadata.request) : {};
-  const names = Object.keys(tensors);
-  if (!tensors["inputs.query"] && names.length === 1)
-    return caseOf(BARE, { inputs: { query: nestedOf(tensors[names[0]]) } });
-  for (const name of names) {
-    const path = name.split(".");
-    let place = request;
-    for (const part of path.slice(0, -1)) place = place[part] ??= {};
-    place[path.at(-1)] = nestedOf(tensors[name]);
-  }
+  const file = safetensorsFrom(buffer),
+    names = Object.keys(file.tensors);
+  if (!file.tensors["inputs.query"] && names.length === 1)
+    return caseOf(BARE, { inputs: { query: nestedOf(file.tensors[names[0]]) } });
+  const request = requestFrom(file, nestedOf);
   if (!request.inputs?.query) throw new Error("no tensor inputs.query");
   return caseOf(request.weights ? LAYER : BARE, request);
 }

@@ -5,16 +5,18 @@
  *
  * @typedef {ReturnType<typeof createApp>} App
  */
-import { compute, hasServer, requestToSend, serverLinks } from "./api.js";
+import { compute, requestToSend } from "./api.js";
 import { checkRun } from "./checks.js";
 import { cssColour, download, h } from "./dom.js";
 import { csvOf, curlOf, npyOf, pageWith, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
 import { createHeader } from "./header.js";
 import { caseOfFile, caseOfText } from "./importing.js";
+import { caseOver, fetchLayer, inputsFor, listLayers } from "./layers.js";
 import { Masks } from "./masks.js";
 import { createPanel } from "./panel.js";
 import { presetCase } from "./presets.js";
 import { createCell, createChecks } from "./rail.js";
+import { hasServer } from "./server.js";
 import { hashOf, stateOf, stateOfHash } from "./share.js";
 import { createStage } from "./stage.js";
 import { isEditable, stepsIn, tensorIn } from "./steps.js";
@@ -52,6 +54,9 @@ function createApp(store) {
     store,
     language: languageFrom(memory.get("language") ?? navigator.language),
     theme: memory.get("theme") ?? "auto",
+    isAsking: false,
+    /** @type {import("./layers.js").Facts[]} */
+    layers: [],
   };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
@@ -107,6 +112,15 @@ function createApp(store) {
   const opened = (make) => async (source) => {
     try {
       app.openCase(await make(source));
+      app.notify("");
+    } catch (problem) {
+      app.notify(app.t("own.wrong", { why: problem.message }));
+    }
+  };
+  app.openLayer = async (name, view = {}) => {
+    try {
+      const layer = await fetchLayer(name);
+      app.openCase({ ...caseOver(layer, inputsFor(layer, store.state.given)), view });
       app.notify("");
     } catch (problem) {
       app.notify(app.t("own.wrong", { why: problem.message }));
@@ -265,7 +279,14 @@ function createApp(store) {
     );
     for (const old of document.body.querySelectorAll("header, main, .notice, .spoken")) old.remove();
     document.body.prepend(header.element, notice, main, spoken);
+    app.setAsking(app.isAsking);
     app.update(store.state);
+  };
+
+  /** Said to assistive technology at once; the picture pales only when it takes long. */
+  app.setAsking = (isAsking) => {
+    app.isAsking = isAsking;
+    app.stage?.element.setAttribute("aria-busy", String(isAsking));
   };
 
   app.update = (state) => {
@@ -284,7 +305,8 @@ function computeOn(store, app) {
   const wish = ({ given, view }) => ({ given, head: view.head });
   let asked = null,
     timer = 0,
-    running = null;
+    running = null,
+    isFirst = true;
 
   /** Of a large request only one head is here: looking at another one asks for it. */
   const isNew = ({ given, view, answer }) =>
@@ -307,7 +329,8 @@ function computeOn(store, app) {
         check: checkRun({ given, answer }),
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
-      app.notify("");
+      if (!isFirst) app.notify(""); // what the start has to say stays
+      isFirst = false;
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
       store.set({ isBusy: false, isRefused: true });
@@ -316,6 +339,7 @@ function computeOn(store, app) {
       app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
     } finally {
       clearTimeout(slow);
+      if (mine === running) app.setAsking(false);
     }
   }
 
@@ -323,10 +347,12 @@ function computeOn(store, app) {
     app.update(state);
     if (!isNew(state)) return;
     asked = wish(state);
+    app.setAsking(true);
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
   asked = wish(store.state);
+  app.setAsking(true);
   run(asked);
 }
 
@@ -358,16 +384,18 @@ function embeddedState() {
   return element ? stateOf(JSON.parse(element.textContent)) : null;
 }
 
+/** @returns {Promise<{given: object, view: object, problem?: Error}>} */
 async function firstState() {
+  const usual = () => ({ given: presetCase(FIRST), view: USUAL_VIEW });
   try {
-    return (await stateOfHash(location.hash)) ?? embeddedState() ?? { given: presetCase(FIRST), view: USUAL_VIEW };
-  } catch {
-    return { given: presetCase(FIRST), view: USUAL_VIEW };
+    return (await stateOfHash(location.hash)) ?? (await embeddedState()) ?? usual();
+  } catch (problem) {
+    return { ...usual(), problem };
   }
 }
 
 async function start() {
-  const { given, view } = await firstState();
+  const { given, view, problem } = await firstState();
   const store = new Store({
     given,
     shown: given,
@@ -381,6 +409,7 @@ async function start() {
   const app = createApp(store);
   computeOn(store, app); // the server works while the page is built
   app.build();
+  if (problem) app.notify(app.t("own.wrong", { why: problem.message }));
   takeDrops(app);
   takeKeys(store);
   window.addEventListener("hashchange", async () => {
@@ -389,8 +418,8 @@ async function start() {
     store.edit(found.given);
     store.look(found.view);
   });
-  // A choice of kept layers belongs beside the presets, once the server lists any.
-  if (hasServer()) app.links = await serverLinks();
+  if (hasServer()) app.layers = await listLayers();
+  app.update(store.state);
 }
 
 start();

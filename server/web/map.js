@@ -18,6 +18,8 @@ const FONT = "system-ui, sans-serif",
   TOTAL_HEIGHT = 40;
 /** Time for new tiles in one frame, as a number of them. */
 const TILES_A_FRAME = 2;
+/** Slanted lines of text are nearer to each other than their beginnings. */
+const SLANTED_APART = 18;
 const HATCH_CELLS = 40000;
 
 /**
@@ -287,9 +289,9 @@ export class MapView {
   }
 
   /** How many rows or columns go to one label, so that labels keep apart. */
-  #stride(size) {
+  #stride(size, apart = 15) {
     const strides = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
-    return strides.find((stride) => stride * size >= 15) ?? 10000;
+    return strides.find((stride) => stride * size >= apart) ?? 10000;
   }
 
   #drawRowLabels(context) {
@@ -310,8 +312,8 @@ export class MapView {
   #drawColLabels(context) {
     const { view, sheet, focus, hovered } = this,
       { fromCol, toCol } = view.seen,
-      stride = this.#stride(view.cellWidth);
-    const isFlat = this.colLabelWidth + 6 <= view.cellWidth * stride;
+      isFlat = this.colLabelWidth + 6 <= view.cellWidth * this.#stride(view.cellWidth),
+      stride = this.#stride(view.cellWidth, SLANTED_APART);
     context.textAlign = isFlat ? "center" : "left";
     context.textBaseline = isFlat ? "alphabetic" : "middle";
     for (let j = Math.ceil(fromCol / stride) * stride; j < toCol; j += stride) {

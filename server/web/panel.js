@@ -2,6 +2,7 @@
  * panel.js: the request: text, options, masks, and a place to bring one's own.
  */
 import { choice, field, h } from "./dom.js";
+import { caseOver, inputsOfText } from "./layers.js";
 import { LAYER, layerOfText } from "./presets.js";
 import { getIn } from "./store.js";
 import { tensorFrom } from "./tensor.js";
@@ -28,10 +29,13 @@ function number(app, path, attributes) {
   return { element: input, update };
 }
 
-function check(app, label, path, off = undefined) {
+function check(app, label, path) {
   const input = h("input", {
     type: "checkbox",
-    onchange: () => app.store.editRequest(path, input.checked ? true : off),
+    onchange: () => {
+      const usual = getIn(app.store.state.given.layer?.base, path);
+      app.store.editRequest(path, input.checked ? usual || true : usual ? false : undefined);
+    },
   });
   return {
     element: h("label.check", {}, input, label),
@@ -80,7 +84,7 @@ function dropoutFields(app) {
 function optionFields(app) {
   const { t } = app;
   const heads = number(app, OPTION("num_heads"), { min: 1, step: 1 });
-  const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, step: 1 });
+  const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, step: 1, placeholder: t("kvHeads.same") });
   const scale = number(app, OPTION("scale"), { placeholder: "1/√d_k", step: 0.05 });
   const softcap = number(app, OPTION("softcap"), { min: 0, placeholder: t("off"), step: 1 });
   const window = number(app, ["masks", "sliding_window"], { min: 1, step: 1, placeholder: t("off") });
@@ -135,7 +139,12 @@ function textFields(app) {
       seed: Number(seed.value) || 0,
     };
     if (found.text.trim() === "") return;
-    const masks = app.store.state.given.request.masks?.causal ? { causal: true } : {};
+    const { layer, request: before } = app.store.state.given;
+    if (layer) {
+      app.openCase(caseOver(layer, inputsOfText(layer, found.text, found.seed)));
+      return;
+    }
+    const masks = before.masks?.causal ? { causal: true } : {};
     const request = layerOfText({ ...found, masks, options: { residual: true, norm: { type: "layer" } } });
     app.openCase({ id: "", endpoint: LAYER, request });
   };
@@ -150,6 +159,7 @@ function textFields(app) {
   );
   let shown = null;
   const update = ({ given }) => {
+    width.disabled = heads.disabled = Boolean(given.layer);
     const tokens = given.request.tokens?.query,
       list = Array.isArray(tokens?.[0]) ? tokens[0] : tokens;
     if (shown === tokens || document.activeElement === text) return;
@@ -190,9 +200,49 @@ function ownFields(app) {
   return { element, update() {} };
 }
 
+/** More names than this are looked for by a part of them. */
+const NAMES_SHOWN = 50;
+
+/** Layers that the server keeps, when it keeps any. */
+function layerFields(app) {
+  const { t } = app;
+  const select = h("select", { onchange: () => select.value && app.openLayer(select.value) });
+  const part = h("input", { type: "search", spellcheck: "false", oninput: () => list() });
+  const search = field(t("layer.search"), part),
+    facts = h("p.note", {});
+  const element = h("section", {}, h("h2", {}, t("layer")), search, field(t("layer.label"), select), facts);
+  let made = null;
+
+  function list() {
+    const { layer } = app.store.state.given,
+      found = app.layers.filter(({ name }) => name.includes(part.value.trim()));
+    const names = found.slice(0, NAMES_SHOWN).map(({ name }) => name);
+    if (layer && !names.includes(layer.name)) names.unshift(layer.name);
+    const rest = found.length - NAMES_SHOWN;
+    select.replaceChildren(
+      h("option", { value: "" }, t("layer.none")),
+      ...names.map((name) => h("option", { value: name }, name)),
+      ...(rest > 0 ? [h("option", { disabled: true }, t("rest", { n: rest }))] : []),
+    );
+    select.value = layer?.name ?? "";
+    select.firstChild.disabled = Boolean(layer);
+  }
+
+  const update = ({ given: { layer } }) => {
+    element.hidden = app.layers.length === 0 && !layer;
+    search.hidden = app.layers.length <= NAMES_SHOWN;
+    if (made && made[0] === app.layers && made[1] === layer) return;
+    made = [app.layers, layer];
+    list();
+    facts.hidden = !layer;
+    if (layer) facts.textContent = `${layer.d_model} → ${layer.d_out}, ${layer.dtype}; ${t("layer.note")}`;
+  };
+  return { element, update };
+}
+
 /** @param {import("./main.js").App} app */
 export function createPanel(app) {
-  const parts = [textFields(app), optionFields(app), ownFields(app)];
+  const parts = [layerFields(app), textFields(app), optionFields(app), ownFields(app)];
   const element = h(
     "details.panel",
     { open: window.matchMedia("(min-width: 60rem)").matches },

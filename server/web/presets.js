@@ -1,7 +1,8 @@
 /**
  * presets.js: requests to begin with, each one a whole request of the HTTP interface.
  *
- * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object}} Case
+ * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object,
+ *            layer?: import("./layers.js").Layer}} Case
  */
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
@@ -30,10 +31,10 @@ export function layerOfText({ text, width = 16, heads = 4, seed = 7, masks = {},
   };
 }
 
-const ENGLISH = "The animal did not cross the street because it was too tired";
+export const SENTENCE = "The animal did not cross the street because it was too tired";
 
 function sentence() {
-  return layerOfText({ text: ENGLISH, options: { residual: true, norm: { type: "layer" } } });
+  return layerOfText({ text: SENTENCE, options: { residual: true, norm: { type: "layer" } } });
 }
 
 function threeTokens() {
@@ -133,7 +134,7 @@ function scripts() {
 
 function twelve() {
   const random = randomFrom(71);
-  const words = splitText(ENGLISH),
+  const words = splitText(SENTENCE),
     tokens = Array.from({ length: 64 }, () => words[Math.floor(random() * words.length)]);
   const width = 48;
   return {
@@ -185,8 +186,8 @@ const MAKERS = {
   large: [BARE, large],
 };
 
-/** Where a weight is small because there are many. */
-const VIEWS = { twelve: { range: "max" }, large: { range: "log" } };
+/** What shows the point: the shorter sentence; small weights where there are many. */
+const VIEWS = { padding: { batch: 1 }, twelve: { range: "max" }, large: { range: "log" } };
 
 export const PRESETS = Object.keys(MAKERS);
 

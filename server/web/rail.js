@@ -24,7 +24,12 @@ function chosenLines({ lines, marked }) {
   };
 }
 
-const written = (value) => (typeof value === "number" ? short(value, 4) : value);
+/** Narrow enough for three columns of them. */
+function written(value) {
+  if (typeof value !== "number") return value;
+  const isSmall = value !== 0 && Math.abs(value) < 1e-3;
+  return isSmall ? value.toExponential(2).replace(/-/g, "−") : short(value, 4);
+}
 
 function termsTable(terms, t) {
   const { shown, rest } = chosenLines(terms);

@@ -2,6 +2,7 @@
  * share.js: the state in the hash of the address, and in a file that opens from disk.
  */
 import { base64OfBytes, bytesOfBase64 } from "./tensor.js";
+import { caseOver, fetchLayer, ownRequest } from "./layers.js";
 import { PRESETS, presetCase } from "./presets.js";
 import { USUAL_VIEW } from "./store.js";
 
@@ -38,11 +39,12 @@ export function viewFromShared(given) {
 }
 
 /**
- * A preset that nobody has edited goes by its name; anything else whole.
+ * A preset that nobody has edited goes by its name, a kept layer too; anything else whole.
  * @returns {Promise<string | null>} null: too long for an address
  */
 export async function hashOf({ given, view }) {
-  const content = given.id ? { preset: given.id } : { endpoint: given.endpoint, request: given.request };
+  const { id, endpoint, layer } = given;
+  const content = id ? { preset: id } : { endpoint, layer: layer?.name, request: ownRequest(given) };
   const bytes = new TextEncoder().encode(JSON.stringify({ ...content, view: viewToShare(view) }));
   const hash = "#v1=" + toUrl(base64OfBytes(await through(new CompressionStream("deflate-raw"), bytes)));
   return hash.length <= HASH_MAX ? hash : null;
@@ -57,11 +59,12 @@ export async function stateOfHash(hash) {
 }
 
 /** @param {object} content as hashOf and pageWith write it */
-export function stateOf({ preset, endpoint, request, view }) {
+export async function stateOf({ preset, endpoint, layer, request, view }) {
   if (preset && PRESETS.includes(preset)) {
     const given = presetCase(preset);
     return { given, view: viewFromShared({ ...given.view, ...view }) };
   }
   if (typeof request !== "object" || request === null) return null;
-  return { given: { id: "", endpoint, request }, view: viewFromShared(view) };
+  const given = layer ? caseOver(await fetchLayer(String(layer)), request) : { id: "", endpoint, request };
+  return { given, view: viewFromShared(view) };
 }

@@ -3,6 +3,7 @@
  */
 import { extentOf, scaleOf } from "./colour.js";
 import { bdi, choice, h } from "./dom.js";
+import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
 import { MapView } from "./map.js";
 import { labelAt, labelsFor, MAPS, matrixIn, stepsIn, tensorIn } from "./steps.js";
@@ -42,6 +43,7 @@ export function createStage(app) {
     onkey: (key, row, col) => app.cellKey(key, row, col),
   });
   const links = new LinksView({ onselect: (row) => store.look({ row }) });
+  const layers = new LayersView(app);
   const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
   const linkTools = createLinkTools(app),
     mapTools = createMapTools(app, map),
@@ -116,7 +118,7 @@ export function createStage(app) {
       isWeight,
       extent,
       scale: scaleOf(app.look(), extent, isWeight),
-      hasTotals: one.isWeight,
+      hasTotals: one.isWeight && isWeight,
       title: parts.filter(Boolean).join(" · "),
       key: [one.id, view.compare, answer].join(),
       answer,
@@ -162,6 +164,16 @@ export function createStage(app) {
     );
   }
 
+  /** Only what is open is in the document: one grid at a time. */
+  function showLayers(state, isOpen) {
+    if (!isOpen) {
+      layers.hide();
+      return;
+    }
+    if (!layers.element.isConnected) body.append(layers.element);
+    layers.show(state);
+  }
+
   function update(state) {
     const sheet = state.answer ? sheetOf(state) : null;
     element.classList.toggle("busy", state.isBusy);
@@ -169,12 +181,15 @@ export function createStage(app) {
     if (!sheet) return;
     const { view } = state,
       isMap = sheet.step.cols === "key";
-    const tab = view.tab === "links" && !isMap ? "map" : view.tab;
-    title.textContent = sheet.title;
+    const { layer } = state.shown,
+      isOpen = { map: true, links: isMap, table: true, layers: Boolean(layer) };
+    const tab = isOpen[view.tab] ? view.tab : "map";
+    title.textContent = layer ? `${layer.name} · ${sheet.title}` : sheet.title;
     map.element.hidden = tab !== "map";
     links.element.hidden = tab !== "links";
     table.hidden = tab !== "table";
-    tabs.update(tab, isMap);
+    tabs.update(tab, isOpen);
+    compare.element.hidden = tab === "layers";
     compare.update(state);
     legend.element.hidden = tab === "links";
     legend.update(sheet);
@@ -185,6 +200,7 @@ export function createStage(app) {
       map.focus = { row: Math.min(view.row, sheet.matrix.rows - 1), col: Math.min(view.col, sheet.matrix.cols - 1) };
     map.show(sheet);
     showReadout(map.hovered);
+    showLayers(state, tab === "layers");
     if (tab === "table") drawTable(sheet);
     if (tab === "links")
       links.show({ ...sheet, row: view.row, t, mode: view.linkMode, top: view.linkTop, threshold: view.linkThreshold });
@@ -194,7 +210,7 @@ export function createStage(app) {
 
 /** Arrow keys move between the tabs, as those of a real tab list do. */
 function createTabs(app) {
-  const ids = ["map", "links", "table"];
+  const ids = ["map", "links", "table", "layers"];
   const buttons = ids.map((id) =>
     h(
       "button",
@@ -216,11 +232,12 @@ function createTabs(app) {
     ),
   );
   const element = h("div.segments", { role: "tablist", "aria-label": app.t("views") }, buttons);
-  const update = (tab, isMap) =>
+  const update = (tab, isOpen) =>
     ids.forEach((id, at) => {
       buttons[at].setAttribute("aria-selected", String(id === tab));
       buttons[at].tabIndex = id === tab ? 0 : -1;
-      buttons[at].disabled = id === "links" && !isMap;
+      buttons[at].disabled = !isOpen[id];
+      buttons[at].hidden = id === "layers" && !isOpen[id];
     });
   return { element, update };
 }

@@ -85,9 +85,11 @@ export class Store {
     this.set({ given });
   }
 
+  /** What is taken out is a kept layer's own again, where it has any. */
   editRequest(path, item, stroke) {
-    const { given } = this.state;
-    this.edit({ ...given, id: "", request: setIn(given.request, path, item) }, stroke);
+    const { given } = this.state,
+      usual = getIn(given.layer?.base, path);
+    this.edit({ ...given, id: "", request: setIn(given.request, path, item ?? usual) }, stroke);
   }
 
   undo() {

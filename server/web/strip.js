@@ -19,7 +19,8 @@ export function extentOfTensor(tensor) {
 export function createStrip(app) {
   const list = h("ol", {}),
     element = h("nav.strip", { "aria-label": app.t("steps") }, list);
-  let made = "";
+  let made = "",
+    shownStep = null;
   const buttons = new Map();
 
   function make(steps) {
@@ -47,6 +48,12 @@ export function createStrip(app) {
     return button;
   }
 
+  /** Sideways only: the page stays where it is. */
+  function reveal(button) {
+    shownStep = button;
+    element.scrollLeft = button.offsetLeft - (element.clientWidth - button.offsetWidth) / 2;
+  }
+
   function update({ answer, shown, view }) {
     if (!answer) return;
     const run = { given: shown, answer },
@@ -58,7 +65,9 @@ export function createStrip(app) {
       const { button, canvas, shape } = buttons.get(one.id),
         tensor = tensorIn(one, run),
         matrix = matrixIn(one, run, view);
-      button.setAttribute("aria-pressed", String(one.id === view.step));
+      const isOpen = one.id === view.step;
+      button.setAttribute("aria-pressed", String(isOpen));
+      if (isOpen && shownStep !== button) reveal(button);
       shape.textContent = `${matrix.rows} × ${matrix.cols}`;
       const size = thumbSize(matrix, 44, 56);
       canvas.style.width = size.width + "px";

@@ -103,6 +103,7 @@ export function tensorFrom(json) {
     fillNested(json, shape, 0, data, 0);
     return { shape, data };
   }
+  if (ArrayBuffer.isView(json.data)) return json;
   const data =
     json.base64 === undefined
       ? Float64Array.from(json.data, numberFrom)
@@ -157,7 +158,7 @@ export function short(value, digits = 4) {
   const size = Math.abs(value);
   const text =
     size !== 0 && (size < 1e-4 || size >= 1e6)
-      ? value.toExponential(digits - 2)
+      ? value.toExponential(digits - 1)
       : String(Number(value.toPrecision(digits)));
   return text.replace(/-/g, "−");
 }

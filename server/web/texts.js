@@ -61,6 +61,15 @@ export const TEXTS = {
     "Слишком много ячеек для SVG; PNG покажет то же.",
   ],
 
+  layer: ["Kept layer", "Saklanan katman", "Сохранённый слой"],
+  "layer.label": ["On this server", "Bu sunucuda", "На этом сервере"],
+  "layer.search": ["Part of a name", "Adın bir parçası", "Часть имени"],
+  "layer.none": ["Choose one", "Birini seçin", "Выберите"],
+  "layer.note": [
+    "the server adds its weights, options and masks.",
+    "ağırlıkları, seçenekleri ve maskeleri sunucu ekler.",
+    "веса, параметры и маски добавляет сервер.",
+  ],
   request: ["Request", "İstek", "Запрос"],
   text: ["Text", "Metin", "Текст"],
   "text.label": ["Sentence", "Cümle", "Предложение"],
@@ -74,6 +83,7 @@ export const TEXTS = {
   heads: ["Heads", "Başlıklar", "Головы"],
   head: ["head", "başlık", "голова"],
   kvHeads: ["K, V heads", "K, V başlıkları", "Головы K, V"],
+  "kvHeads.same": ["as many", "aynı sayıda", "столько же"],
   batch: ["batch", "yığın", "пакет"],
   scale: ["Scale", "Ölçek", "Масштаб"],
   window: ["Window", "Pencere", "Окно"],
@@ -113,6 +123,12 @@ export const TEXTS = {
   views: ["View", "Görünüm", "Вид"],
   "tab.map": ["Map", "Harita", "Карта"],
   "tab.links": ["Links", "Bağlar", "Связи"],
+  "tab.layers": ["Layers", "Katmanlar", "Слои"],
+  "layers.note": [
+    "The same request to every layer of the same widths. Click or Enter opens one.",
+    "Aynı genişlikteki her katmana aynı istek. Tıklama ya da Enter açar.",
+    "Один запрос ко всем слоям той же ширины. Щелчок или Enter открывает.",
+  ],
   "tab.table": ["Table", "Tablo", "Таблица"],
   "table.window": [
     "rows {from}–{to}, columns {first}–{last}",
@@ -151,8 +167,8 @@ export const TEXTS = {
   "compare.difference": ["B − A", "B − A", "B − A"],
   queries: ["Queries", "Sorgular", "Запросы"],
   "links.mode": ["Which links", "Hangi bağlar", "Какие связи"],
-  "links.top": ["Strongest of a token", "En güçlü bağlar", "Самые сильные"],
-  "links.threshold": ["From a weight on", "Ağırlık eşiği", "От порога"],
+  "links.top": ["Strongest of each token", "En güçlü bağlar", "Самые сильные"],
+  "links.threshold": ["All from a weight on", "Ağırlık eşiği", "От порога"],
 
   cell: ["The number", "Sayı", "Число"],
   edit: ["Change it", "Değiştir", "Изменить"],

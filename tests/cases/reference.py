@@ -289,7 +289,7 @@ class Mask:
         left = [n for n in range(count) if n not in edges and abs(n - block) > rule.get("window", 1)]
         draws, chosen = min(rule.get("random_blocks", 3), len(left)), []
         for n, last in enumerate(range(len(left) - draws, len(left))):
-            word = philox(rule.get("seed", 0), 256 * block + n, h)
+            word = philox(rule.get("seed", 0), 256 * block + n, h)[0]
             index = word * (last + 1) >> 32
             chosen.append(last if index in chosen else index)
         return {left[index] for index in chosen}
@@ -311,14 +311,31 @@ class Mask:
 
 
 def philox(seed, counter, stream):
-    """The first word of a block of Philox4x32-10 (Salmon et al., 2011)."""
+    """The four words of a block of Philox4x32-10 (Salmon et al., 2011)."""
     key = [seed & 0xFFFFFFFF, seed >> 32]
     x = [counter & 0xFFFFFFFF, counter >> 32 & 0xFFFFFFFF, stream & 0xFFFFFFFF, stream >> 32]
     for _ in range(10):
         low, high = x[0] * 0xD2511F53, x[2] * 0xCD9E8D57
         x = [high >> 32 ^ x[1] ^ key[0], high & 0xFFFFFFFF, low >> 32 ^ x[3] ^ key[1], low & 0xFFFFFFFF]
         key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
-    return x[0]
+    return x
+
+
+class Dropout:
+    """Weight n of all, counted row by row, is dropped when word n mod 4 of block n / 4 of stream 0 is below p 2^32."""
+
+    def __init__(self, options):
+        self.rule = options.get("dropout", {})
+        is_active = options.get("training", False) and "attention" in self.rule.get("where", ["attention"])
+        self.p = self.rule.get("p", 0) if is_active else 0
+
+    def drop(self, first, weights):
+        if self.p == 0:
+            return weights
+        return [0.0 if self.draws(first + n) else weight / (1 - self.p) for n, weight in enumerate(weights)]
+
+    def draws(self, n):
+        return philox(self.rule["seed"], n // 4, 0)[n % 4] < int(self.p * 2 ** 32)
 
 
 class PositionBias:
@@ -371,7 +388,7 @@ def attend(steps, masks, options):
         return
     q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
     flat = {name: [] for name in (*MAPS, *LINES, "context")}
-    position = PositionBias(options, heads)
+    position, dropout = PositionBias(options, heads), Dropout(options)
     sinks = Tensor.from_json(options["sinks"]).data if "sinks" in options else [-math.inf] * heads
     steps["rows_without_keys"] = []
     for b in range(batch):
@@ -383,7 +400,7 @@ def attend(steps, masks, options):
             for i, allowed in enumerate(rows):
                 one = q_rows[(b * heads + h) * q_len + i]
                 biases = [position.at(h, j - i - mask.offset(b)) + mask.bias(b, h, i, j) for j in range(kv_len)]
-                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, (*scaling, sinks[h]))
+                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, (*scaling, sinks[h], dropout))
                 if not any(allowed):
                     steps["rows_without_keys"].append((b, h, i))
     for name in MAPS:
@@ -420,20 +437,21 @@ def attend_by_features(steps, mask, features):
 
 def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
     """One query. A key that nobody may attend to is never read, and neither is a query without keys."""
-    scale, cap, sink = scaling
+    scale, cap, sink, dropout = scaling
     scores = [dot(query, key) if is_seen and any(allowed) else -math.inf for key, is_seen in zip(keys, seen)]
     scaled = [score * scale if score > -math.inf else score for score in scores]
     if cap:
         scaled = [cap * math.tanh(score / cap) if score > -math.inf else score for score in scaled]
     masked = [score + bias if may else -math.inf for score, bias, may in zip(scaled, biases, allowed)]
     weights, lse, sink_weight = softmax(masked, sink)
-    for name, row in zip(MAPS, (scores, scaled, masked, weights, weights, allowed)):
+    dropped = dropout.drop(len(flat["attention"]), weights)
+    for name, row in zip(MAPS, (scores, scaled, masked, weights, dropped, allowed)):
         flat[name] += row
     flat["lse"].append(lse)
     flat["lse_keys"].append(softmax(masked, -math.inf)[1])
     flat["entropy"].append(-math.fsum(w * math.log(w) for w in (*weights, sink_weight) if w > 0))
     flat["sink"].append(sink_weight)
-    flat["context"] += [math.fsum(w * value[c] for w, value in zip(weights, values) if w > 0)
+    flat["context"] += [math.fsum(w * value[c] for w, value in zip(dropped, values) if w > 0)
                         for c in range(d_v)]
 
 

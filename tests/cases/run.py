@@ -4,15 +4,18 @@ run.py: posts every tests/cases/<endpoint>/<case>/request.json to /v1/<endpoint>
 /v1/<endpoint>/gradients) and compares what comes back.
 
 status holds the HTTP status; expected.json what must be in the answer: every member that it has, numbers within a
-tolerance, and outputs and shapes without any member more. A bug report becomes a case by adding a folder.
+tolerance, and outputs and shapes without any member more. A bug report becomes a case by adding a folder. What
+docs/semantics.md says of other systems is held by cases too: those that it names exist, and no line is without one.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+SEMANTICS = HERE.parents[1] / "docs" / "semantics.md"
 sys.path.insert(0, str(HERE.parent / "support"))
 
 from attnd import Server  # noqa: E402
@@ -30,7 +33,7 @@ def main():
     parser.add_argument("--only", default="", help="a part of the names of the cases to run")
     options = parser.parse_args()
     cases = sorted(path.parent for path in HERE.glob("*/*/request.json") if options.only in path.parent.name)
-    failed = 0
+    failed, unproven = 0, list(semantics_without_cases(SEMANTICS.read_text()))
     with Server(options.attnd, options.url) as server:
         client = server.client()
         for case in cases:
@@ -38,8 +41,10 @@ def main():
             if wrong:
                 failed += 1
                 print(f"{case.relative_to(HERE)}: {wrong}")
-    print(f"cases: {len(cases) - failed} passed, {failed} failed")
-    return 1 if failed or not cases else 0
+    for wrong in unproven:
+        print(f"docs/semantics.md: {wrong}")
+    print(f"cases: {len(cases) - failed} passed, {failed + len(unproven)} failed")
+    return 1 if failed or unproven or not cases else 0
 
 
 def run_case(client, case):
@@ -57,6 +62,19 @@ def run_case(client, case):
     except ValueError as error:
         return f"not JSON: {error}"
     return difference(answer, json.loads((case / "expected.json").read_text()), "", tolerance(body))
+
+
+def semantics_without_cases(text):
+    """Lines of tables that name no case, or one that is not there."""
+    named = re.compile(r"`((?:attention|multi-head-attention)(?:-gradients)?/\w+)`")
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        names = named.findall(line)
+        yield from (f"line {number}: there is no case {name}" for name in names
+                    if not (HERE / name / "request.json").exists())
+        is_head = number < len(lines) and lines[number].startswith("| ---")
+        if line.startswith("| ") and not line.startswith("| ---") and not is_head and not names:
+            yield f"line {number}: no case holds it"
 
 
 def tolerance(body):

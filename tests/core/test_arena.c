@@ -39,6 +39,19 @@ START_TEST(blocks_are_aligned_and_do_not_overlap)
 }
 END_TEST
 
+/* Also such as are aligned to large pages, and end anywhere in one. */
+START_TEST(large_blocks_have_any_size)
+{
+    attn_arena *arena = attn_arena_create(64 * MIB);
+    for (size_t bytes = 2 * MIB - 64; bytes < 9 * MIB; bytes += MIB + 65) {
+        char *block = attn_arena_take(arena, bytes, 1);
+        ck_assert_ptr_nonnull(block);
+        block[0] = block[bytes - 1] = 1;
+    }
+    attn_arena_destroy(arena);
+}
+END_TEST
+
 START_TEST(nothing_is_taken_from_the_system_before_it_is_needed)
 {
     attn_arena *arena = attn_arena_create(MIB);
@@ -265,6 +278,7 @@ int main(void)
     Suite *suite = suite_create("arena");
     TCase *tests = tcase_create("arena");
     tcase_add_test(tests, blocks_are_aligned_and_do_not_overlap);
+    tcase_add_test(tests, large_blocks_have_any_size);
     tcase_add_test(tests, nothing_is_taken_from_the_system_before_it_is_needed);
     tcase_add_test(tests, the_ceiling_is_never_passed);
     tcase_add_test(tests, exactly_what_is_left_can_be_taken);

@@ -358,7 +358,12 @@ START_TEST(numbers_of_rope_are_checked)
     *s = (attn_rope_scaling){.type = ATTN_ROPE_LINEAR};
     expect_refusal(request, ATTN_ERR_FIELD, "/options/rope/scaling/factor", "linear needs factor");
     s->factor = HUGE_VAL;
-    expect_refusal(request, ATTN_ERR_VALUE, "/options/rope/scaling/factor", "finite");
+    expect_refusal(request, ATTN_ERR_VALUE, "/options/rope/scaling/factor", "1e-30 to 1e30");
+    s->factor = 1e-320; /* frequencies divided by it would be infinite */
+    expect_refusal(request, ATTN_ERR_VALUE, "/options/rope/scaling/factor", "1e-30 to 1e30");
+    *s = (attn_rope_scaling){
+        .type = ATTN_ROPE_YARN, .factor = 2, .original_max_position_embeddings = 8, .beta_slow = 1e300};
+    expect_refusal(request, ATTN_ERR_VALUE, "/options/rope/scaling/beta_slow", "1e-30 to 1e30");
     *s = (attn_rope_scaling){.type = ATTN_ROPE_LINEAR, .factor = 2, .beta_fast = 32};
     expect_refusal(request, ATTN_ERR_FIELD, "/options/rope/scaling/beta_fast", "no meaning for scaling linear");
     *s = (attn_rope_scaling){.type = ATTN_ROPE_YARN, .factor = 2};
@@ -376,7 +381,7 @@ START_TEST(numbers_of_rope_are_checked)
     s->short_factor = s->long_factor = scene_tensor(&scene, ATTN_F64, SHAPE(3));
     expect_refusal(request, ATTN_ERR_SHAPE, "/options/rope/scaling/short_factor", "each of the 4 pairs");
     s->short_factor = s->long_factor = scene_tensor(&scene, ATTN_F64, SHAPE(4));
-    expect_refusal(request, ATTN_ERR_VALUE, "/options/rope/scaling/short_factor", "above 0");
+    expect_refusal(request, ATTN_ERR_VALUE, "/options/rope/scaling/short_factor", "1e-30 to 1e30");
     *s = (attn_rope_scaling){.partial_rotary_factor = 1.5};
     expect_refusal(request, ATTN_ERR_VALUE, "/options/rope/scaling/partial_rotary_factor", "at most 1");
     scene_destroy(&scene);

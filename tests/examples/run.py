@@ -23,6 +23,8 @@ from attnd import Server  # noqa: E402
 # The same three tokens everywhere: softmax(q k^T / sqrt 2) under a causal mask.
 WEIGHTS = ["1.0000 0.0000 0.0000", "0.5212 0.4788 0.0000", "0.1633 0.2660 0.5708"]
 OUTPUT = ["0.2000 0.7000", "0.5352 0.4127", "0.5003 0.4263"]
+# Two tokens that attend to themselves, the second to both: softmax(1 / sqrt 2) of it.
+OPEN_INFERENCE = "[[1.0, 0.0], [0.3302, 0.6698]]"
 REFUSAL = "refused /inputs/query/1: "
 
 
@@ -36,8 +38,12 @@ def main():
     options = parser.parse_args()
     results = {"core.c": attempt(c_program)}
     with Server(options.attnd) as server:
-        for name, test in (("attention.sh", shell), ("client.py", python), ("attention.js", javascript)):
+        for name, test in (("attention.sh", shell), ("http_client.c", c_over_http), ("client.py", python),
+                           ("safetensors_client.py", python_tensors), ("attention.js", javascript),
+                           ("tensors.js", javascript_tensors), ("open_inference.py", open_inference)):
             results[name] = attempt(test, server.url)
+        with Server(options.attnd) as second, Server(options.attnd) as third:
+            results["split_heads.py"] = attempt(split, [server.url, second.url, third.url])
     for name, wrong in results.items():
         if wrong:
             print(f"examples/{name}: {wrong}")
@@ -95,6 +101,15 @@ def check_exports(library):
         raise Failure(f"libattn.so exports {sorted(strays)}")
 
 
+def c_over_http(url):
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(pathlib.Path(folder) / "http_client")
+        flags = run([os.environ.get("PKG_CONFIG", "pkg-config"), "--cflags", "--libs", "libcurl"])
+        run([*os.environ.get("CC", "cc").split(), "-std=c17", "-Wall", "-Wextra", "-Werror", "examples/http_client.c",
+             *flags.split(), "-o", program])
+        expect(run([program], ATTND_URL=url), "".join(f"out {out}\n" for out in OUTPUT))
+
+
 def shell(url):
     answer = json.loads(run(["examples/attention.sh"], ATTND_URL=url))
     rows = [" ".join(f"{item:.4f}" for item in row) for row in answer["outputs"]["attention"][0][0]]
@@ -105,6 +120,53 @@ def shell(url):
 def python(url):
     lines = run([sys.executable, "examples/client.py"], ATTND_URL=url).splitlines()
     expect_table([line.split() for line in lines[1:4]], lines[4])
+
+
+def python_tensors(url):
+    wanted = ["attention (1, 1, 3, 3)", *WEIGHTS, "output (3, 2)", *OUTPUT]
+    lines = run([sys.executable, "examples/safetensors_client.py"], ATTND_URL=url).splitlines()
+    expect("\n".join(lines), "\n".join(wanted))
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(pathlib.Path(folder) / "inputs.safetensors")
+        run([sys.executable, "-c", WRITE_INPUTS, path])
+        lines = run([sys.executable, "examples/safetensors_client.py", path], ATTND_URL=url).splitlines()
+    expect("\n".join(lines), "\n".join(wanted))
+
+
+# A file as other programs write it.
+WRITE_INPUTS = """
+import sys
+sys.path.insert(0, "examples")
+from safetensors_client import pack, tensor
+with open(sys.argv[1], "wb") as file:
+    file.write(pack({"query": tensor([0.3, 0.8, 1.2, 0.4, 1.2, 1.3], (3, 2)),
+                     "key": tensor([0.8, 0.3, 0.4, 1.2, 1.3, 1.2], (3, 2)),
+                     "value": tensor([0.2, 0.7, 0.9, 0.1, 0.4, 0.5], (3, 2))}, format="pt"))
+"""
+
+
+def split(urls):
+    lines = run([sys.executable, "examples/split_heads.py", *urls]).splitlines()
+    same = "from 3 parts: the same bytes as from one"
+    expect("\n".join(lines), f"attention (1, 6, 96, 96) {same}\noutput (1, 6, 96, 32) {same}")
+
+
+def open_inference(url):
+    """With the clients that are installed; by the standard library without any."""
+    lines = run([sys.executable, "examples/open_inference.py"], ATTND_URL=url).splitlines()
+    if len(lines) < 3:
+        raise Failure(f"printed {lines}")
+    for line in lines:
+        name, found, numbers = line.partition(": ")
+        if not found or numbers not in (OPEN_INFERENCE, "not installed"):
+            raise Failure(f"{name} got {numbers}, not {OPEN_INFERENCE}")
+
+
+def javascript_tensors(url):
+    lines = run(["node", "tests/examples/tensors.js", url]).splitlines()
+    expect("\n".join(lines[:3]), "\n".join(f"weights {row}   out {out}" for row, out in zip(WEIGHTS, OUTPUT)))
+    if not lines[3].startswith("refused /inputs/key: "):
+        raise Failure(f"printed {lines[3]}")
 
 
 def javascript(url):

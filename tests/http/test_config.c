@@ -111,6 +111,26 @@ START_TEST(wrong_values_are_refused_with_the_right_ones)
     check_refused("", "ATTND_QUEUE=", "ATTND_QUEUE");
     check_refused("--queue", "", "needs a value");
     check_refused("--max-body 1G --max-memory 1G", "", "smaller than max-memory");
+    check_refused("--tls-cert a.pem", "", "go together");
+    check_refused("--tls-key a.pem", "", "go together");
+    check_refused("--open=yes", "", "on or off");
+    check_refused("", "ATTND_OPEN=", "on or off");
+}
+END_TEST
+
+START_TEST(a_switch_needs_no_value_and_a_path_may_be_none)
+{
+    struct config config = check_runs("--open --queue 3", "");
+    ck_assert_int_eq(config.open, SWITCH_ON);
+    ck_assert_uint_eq(config.queue, 3);
+    ck_assert_int_eq(check_runs("--open=0", "ATTND_OPEN=1").open, SWITCH_OFF);
+    ck_assert_int_eq(check_runs("--open off", "ATTND_OPEN=on").open, SWITCH_OFF);
+    ck_assert_int_eq(check_runs("", "ATTND_OPEN=1").open, SWITCH_ON);
+    config = check_runs("--log-file a.log", "ATTND_KEYS=none");
+    ck_assert_str_eq(config.log_file, "a.log");
+    ck_assert_str_eq(config.keys, "");
+    ck_assert_str_eq(config.tls_cert, "");
+    ck_assert_int_eq(config.open, SWITCH_OFF);
 }
 END_TEST
 
@@ -138,7 +158,7 @@ END_TEST
 /* What write puts into a pipe, as one text. */
 static char *captured(void (*write)(int fd, const void *argument), const void *argument)
 {
-    static char text[16384];
+    static char text[32768];
     int pipe_fds[2];
     ck_assert_int_eq(pipe(pipe_fds), 0);
     write(pipe_fds[1], argument);
@@ -288,6 +308,7 @@ int main(void)
     tcase_add_test(tests, a_flag_wins_over_its_variable_and_that_over_the_default);
     tcase_add_test(tests, addresses_are_cut_at_the_right_colon);
     tcase_add_test(tests, wrong_values_are_refused_with_the_right_ones);
+    tcase_add_test(tests, a_switch_needs_no_value_and_a_path_may_be_none);
     tcase_add_test(tests, unknown_flags_are_refused_and_unknown_variables_remembered);
     tcase_add_test(tests, help_is_given_even_beside_wrong_values);
     tcase_add_test(tests, help_names_every_setting_with_its_variable);

@@ -141,7 +141,7 @@ START_TEST(a_small_request_waits_for_no_compute_thread_but_a_small_body_that_mea
     struct http_stage stage = http_stage_of(NULL);
     http_stage_start(&stage);
     for (size_t i = 0; i < stage.compute_threads; i++)
-        ck_assert(executor_submit(stage.executor, hold_thread, &is_released));
+        ck_assert(executor_submit(stage.executor, EXECUTOR_NORMAL, hold_thread, &is_released));
     await_begun(stage.compute_threads);
     struct http_client small = http_open(stage.port), large = http_open(stage.port);
     send_attention(&large, much);

@@ -15,6 +15,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
+import caches  # noqa: E402
+import checkpoints  # noqa: E402
 import contract  # noqa: E402
 import durability  # noqa: E402
 from attnd import Server, StartError  # noqa: E402
@@ -49,7 +51,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         failed = contract_with(options.attnd, None) + contract_with(options.attnd, folder)
     skipped = 0
-    for function in durability.CHECKS:
+    staged = durability.CHECKS + checkpoints.CHECKS + caches.CHECKS
+    for function in staged:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 function(durability.Stage(options.attnd, pathlib.Path(folder), options.kills))
@@ -59,7 +62,7 @@ def main():
             except ERRORS as error:
                 failed += 1
                 report(function.__name__, error)
-    passed = 2 * len(contract.CHECKS) + len(durability.CHECKS) - failed - skipped
+    passed = 2 * len(contract.CHECKS) + len(staged) - failed - skipped
     print(f"layers: {passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 

@@ -69,7 +69,8 @@ def check_inference(document):
     words = re.search(r"bool is_mask\(.*?\n\}", text, re.DOTALL).group(0)
     options = {name for name, _, scope in sources.decoders()["decode_options"].members if scope == "MEMBER_ALWAYS"}
     lists = {
-        "parameters": (options - {"return"} | set(re.findall(r'"(\w+)"', words)) | {"binary_data_output"},
+        "parameters": (options - {"return"} | set(re.findall(r'"(\w+)"', words))
+                       | {"binary_data_output", "priority", "timeout"},
                        document.schemas["InferParameters"]["properties"]),
         "types of tensors": (re.findall(r'\{"([A-Z0-9]+)", \d, ATTN_', text),
                              document.schemas["InferDatatype"]["enum"]),

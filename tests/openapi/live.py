@@ -67,6 +67,14 @@ class Servers:
         environment = {"ATTND_LAYERS": directory, "ATTND_LAYERS_READONLY": "on"}
         return self.stack.enter_context(Server(self.program, environment=environment)).client()
 
+    def _keyed(self):
+        """One that wants the API keys of the examples."""
+        lines = [f"{name}:{hashlib.sha256(f'example-of-{name}'.encode()).hexdigest()}:{name}:requests=1\n"
+                 for name in ("compute", "metrics")]
+        keys = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory())) / "keys"
+        keys.write_text("".join(lines))
+        return self.stack.enter_context(Server(self.program, environment={"ATTND_KEYS": str(keys)})).client()
+
     def _busy(self):
         """One compute thread, no queue, and a request that comes again and again."""
         return self._occupied({"ATTND_QUEUE": "0"}, [8192])

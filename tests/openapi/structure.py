@@ -15,7 +15,8 @@ def check_layout(document):
 
 
 def check_references(document):
-    used = set()
+    used = {f"#/components/securitySchemes/{name}" for operation in document.operations()
+            for choice in operation.node.get("security", []) for name in choice}
     for pointer, node in document.nodes():
         if "$ref" not in node:
             continue

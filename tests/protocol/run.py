@@ -44,6 +44,14 @@ def post(client, body, headers=None, path=INFER):
     return client.send("POST", path, body, {"Content-Type": "application/json", **(headers or {})})
 
 
+def post_nothing(client, path):
+    """As `curl -X POST` does: neither a body nor its length."""
+    client.connection.putrequest("POST", path)
+    client.connection.endheaders()
+    reply = client.connection.getresponse()
+    return reply.status, json.loads(reply.read())
+
+
 def answered(reply):
     expect(reply.status == 200, f"status {reply.status}: {reply.body[:300]}")
     length = reply.headers.get(SPLIT)
@@ -100,6 +108,8 @@ def models_are_listed_and_described(client):
     config = client.get("/v2/models/attention/config").json()
     expect(config["max_batch_size"] == 0 and config["input"][0]["data_type"] == "TYPE_FP32", f"{config}")
     index = post(client, {}, path="/v2/repository/index").json()
+    expect(post_nothing(client, "/v2/repository/index") == (200, index), "index without a body")
+    expect(post_nothing(client, "/v2/repository/models/none/load")[0] == 404, "load without a body")
     expect(index[0]["name"] == "attention" and index[0]["state"] == "READY", f"{index}")
 
 
@@ -250,6 +260,11 @@ def what_would_be_passed_over_is_refused(client):
           "/parameters/rope", "string")
     wrong({"outputs": [{"name": "OUTPUT\0X"}]}, "/outputs/0/name")
     wrong({"id": "a\0b"}, "/id")
+    def one(shape, number):
+        return {"inputs": [{"name": "QUERY", "shape": shape, "datatype": "FP16", "data": [number]}]}
+    refused(post(client, one([1, 1], 65520)), 400, "/inputs/0/data", "FP16")
+    answered(post(client, one([1, 1], -65519)))
+    refused(post(client, one(1, 1)), 400, "/inputs/0/shape", "dimensions")
 
 
 @check

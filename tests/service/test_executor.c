@@ -5,6 +5,7 @@
 #include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #include "service/executor.h"
@@ -58,12 +59,12 @@ START_TEST(one_job_more_than_threads_and_queue_hold_is_refused_at_once)
     gate_init(&gate);
     struct executor *executor = executor_create(2, 3, NULL);
     for (int i = 0; i < 5; i++)
-        ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+        ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_await_entered(&gate, 2);
     ck_assert_uint_eq(executor_running(executor), 2);
     ck_assert_uint_eq(executor_waiting(executor), 3);
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_open(&gate);
     executor_destroy(executor);
     ck_assert_uint_eq(gate.left, 5);
@@ -76,17 +77,17 @@ START_TEST(what_goes_on_with_a_job_is_never_refused_and_counts_as_running)
     gate_init(&gate);
     gate_init(&first);
     struct executor *executor = executor_create(1, 1, NULL);
-    ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_await_entered(&gate, 1);
-    ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     ck_assert(executor_continue(executor, gate_job, &first));
     ck_assert_uint_eq(executor_waiting(executor), 1);
     gate_open(&gate);
     gate_await_entered(&first, 1);
     ck_assert_uint_eq(gate.entered, 1); /* the other one still waits */
     ck_assert_uint_eq(executor_running(executor), 1);
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_open(&first);
     executor_destroy(executor);
     ck_assert_uint_eq(gate.left, 2);
@@ -99,9 +100,9 @@ START_TEST(without_a_queue_every_thread_still_takes_a_job)
     struct gate gate;
     gate_init(&gate);
     struct executor *executor = executor_create(2, 0, NULL);
-    ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(executor_submit(executor, gate_job, &gate));
-    ck_assert(!executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_open(&gate);
     executor_destroy(executor);
     ck_assert_uint_eq(gate.left, 2);
@@ -120,11 +121,11 @@ START_TEST(advice_to_retry_is_at_least_a_second_and_grows_with_what_waits)
     gate_init(&gate);
     struct executor *executor = executor_create(1, 20, NULL);
     ck_assert_uint_eq(executor_retry_after_s(executor), 1);
-    ck_assert(executor_submit(executor, sleep_job, NULL));
-    ck_assert(executor_submit(executor, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, sleep_job, NULL));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     gate_await_entered(&gate, 1);
     for (int i = 0; i < 9; i++)
-        ck_assert(executor_submit(executor, gate_job, &gate));
+        ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     ck_assert_uint_ge(executor_retry_after_s(executor), 4); /* ten jobs of 0.4 s */
     ck_assert_uint_le(executor_retry_after_s(executor), 8);
     gate_open(&gate);
@@ -136,6 +137,69 @@ START_TEST(impossible_sizes_make_no_executor)
 {
     ck_assert_ptr_null(executor_create(0, 1, NULL));
     executor_destroy(NULL);
+}
+END_TEST
+
+/* Which jobs ran in which order: each appends its letter. */
+struct order {
+    char letters[32];
+    size_t count;
+};
+
+struct letter {
+    struct order *order;
+    char letter;
+};
+
+static void letter_job(void *argument)
+{
+    const struct letter *letter = argument;
+    letter->order->letters[letter->order->count++] = letter->letter;
+}
+
+START_TEST(urgent_jobs_come_first_and_none_starves)
+{
+    enum { EACH = 8 };
+    struct gate gate;
+    struct order order = {.count = 0};
+    struct letter letters[] = {{&order, 'h'}, {&order, 'n'}, {&order, 'l'}};
+    gate_init(&gate);
+    struct executor *executor = executor_create(1, 3 * 2 * EACH, NULL);
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    gate_await_entered(&gate, 1);
+    for (executor_priority i = EXECUTOR_PRIORITIES; i-- > 0;) /* the least urgent come first */
+        for (size_t k = 0; k < EACH; k++)
+            ck_assert(executor_submit(executor, i, letter_job, &letters[i]));
+    gate_open(&gate);
+    executor_destroy(executor);
+    ck_assert_uint_eq(order.count, 3 * EACH);
+    ck_assert_ptr_null(memchr(order.letters + 2 * EACH, 'h', EACH)); /* all urgent ones are through by then, */
+    ck_assert_ptr_nonnull(memchr(order.letters, 'l', EACH));         /* and of each eight one of the least urgent */
+    ck_assert_ptr_nonnull(memchr(order.letters, 'n', EACH));
+    size_t urgent = 0;
+    for (size_t i = 0; i < EACH; i++)
+        urgent += order.letters[i] == 'h';
+    ck_assert_uint_ge(urgent, 4);
+}
+END_TEST
+
+START_TEST(the_least_urgent_fill_half_of_the_queue)
+{
+    struct gate gate;
+    gate_init(&gate);
+    struct executor *executor = executor_create(1, 4, NULL);
+    ck_assert(executor_submit(executor, EXECUTOR_LOW, gate_job, &gate));
+    gate_await_entered(&gate, 1);
+    ck_assert(executor_submit(executor, EXECUTOR_LOW, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_LOW, gate_job, &gate));
+    ck_assert(!executor_submit(executor, EXECUTOR_LOW, gate_job, &gate));
+    ck_assert(!executor_is_full(executor));
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    ck_assert(executor_submit(executor, EXECUTOR_HIGH, gate_job, &gate));
+    ck_assert(executor_is_full(executor));
+    gate_open(&gate);
+    executor_destroy(executor);
+    ck_assert_uint_eq(gate.left, 5);
 }
 END_TEST
 
@@ -166,6 +230,8 @@ int main(void)
     tcase_add_test(tests, what_goes_on_with_a_job_is_never_refused_and_counts_as_running);
     tcase_add_test(tests, without_a_queue_every_thread_still_takes_a_job);
     tcase_add_test(tests, advice_to_retry_is_at_least_a_second_and_grows_with_what_waits);
+    tcase_add_test(tests, urgent_jobs_come_first_and_none_starves);
+    tcase_add_test(tests, the_least_urgent_fill_half_of_the_queue);
     tcase_add_test(tests, impossible_sizes_make_no_executor);
     tcase_add_test(tests, its_runtime_computes);
     suite_add_tcase(suite, tests);

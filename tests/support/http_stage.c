@@ -1,8 +1,8 @@
 /*
  * http_stage.c: a whole server in the test's own process.
  *
- * The gate that holds jobs back is global because a service has no argument of its own; check forks every test, so each
- * has its own gate.
+ * The counters, and the gate that holds jobs back are global because a service has no argument of its own; check forks
+ * every test, so each has its own gate.
  */
 #include "support/http_stage.h"
 
@@ -15,6 +15,7 @@
 
 static atomic_bool is_released;
 static atomic_size_t begun;
+static struct metrics metrics;
 
 struct http_stage http_stage_of(service_function *service)
 {
@@ -26,7 +27,10 @@ struct http_stage http_stage_of(service_function *service)
                   .io_threads = 2,
                   .connections = 200,
                   .idle_timeout_s = 20,
+                  .header_timeout_s = 20,
                   .receive_timeout_s = 20,
+                  .request_timeout_s = 60,
+                  .metrics = &metrics,
                   .deadline_s = 60,
                   .cancels_on_half_close = true,
                   .max_body_bytes = 1 << 20,
@@ -47,6 +51,7 @@ void http_stage_start(struct http_stage *stage)
     stage->setup.log = &stage->log;
     stage->server = http_daemon_start(&stage->setup, message, sizeof message);
     ck_assert_msg(stage->server != NULL, "%s", message);
+    http_daemon_set_ready(stage->server);
     stage->port = (unsigned)strtoul(strrchr(http_daemon_url(stage->server), ':') + 1, NULL, 10);
 }
 

@@ -9,7 +9,7 @@ import { choosePreset, openPage } from "./support.mjs";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** axe is run through the debugger, as an extension would: the page's policy stays in force. */
-async function findings(page) {
+export async function findings(page) {
     const session = await page.context().newCDPSession(page);
     await session.send("Runtime.evaluate", { expression: AXE });
     const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
@@ -46,6 +46,10 @@ export const cases = {
                         assert.deepEqual(await findings(page), [], `${preset}, ${tab}`);
                     }
                 }
+                await page.getByRole("tab", { name: "Map" }).click();
+                await page.getByRole("button", { name: "Keep as A" }).click();
+                await page.getByRole("button", { name: "B − A" }).click();
+                assert.deepEqual(await findings(page), [], "difference");
                 await page.locator(".menu summary").first().click();
                 assert.deepEqual(await findings(page), [], "menu");
                 await page.finish();

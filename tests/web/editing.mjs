@@ -14,6 +14,8 @@ import {
     settled,
 } from "./support.mjs";
 
+const optionsOf = (page) => page.locator(".panel section", { has: page.getByRole("heading", { name: "Options" }) });
+
 export const cases = {
     async "editing: a number of the input goes to the server, and comes back by undo"(stage) {
         const page = await openPage(stage),
@@ -52,6 +54,15 @@ export const cases = {
         await focusGrid(page);
         const keyed = await answerTo(page, () => page.keyboard.press("m"));
         assert.equal(keyed.request.masks.attend[0][0], false);
+        const undo = page.getByRole("button", { name: "Undo" });
+        const [first, stroke] = (await answerTo(page, () => undo.click())).request.masks.attend;
+        assert.ok(first.every(Boolean));
+        assert.deepEqual([3, 4, 5].map((j) => stroke[j]), [false, false, false]);
+        const whole = await answerTo(page, () => undo.click());
+        assert.equal(whole.request.masks, undefined, "a stroke is one step back");
+        await answerTo(page, () => page.getByRole("button", { name: "Redo" }).click());
+        const cleared = await answerTo(page, () => page.getByRole("button", { name: "Remove it" }).click());
+        assert.equal(cleared.request.masks, undefined);
         await page.finish();
     },
     async "editing: options change the request, and empty ones leave it"(stage) {
@@ -67,14 +78,55 @@ export const cases = {
         assert.deepEqual((await answerTo(page, () => scale.fill(""))).request, before);
         await page.finish();
     },
+    async "editing: heads, window and a number of a weight are taken over, and checked"(stage) {
+        const page = await openPage(stage),
+            { request: before } = await choosePreset(page, "causal");
+        const heads = await answerTo(page, () => optionsOf(page).getByLabel("Heads", { exact: true }).fill("3"));
+        assert.equal(heads.answer.outputs.attention[0].length, 3);
+        assert.equal(await page.locator(".heads button").count(), 3);
+        const window = await answerTo(page, () => page.getByLabel("Window").fill("2"));
+        assert.equal(window.answer.outputs.attention[0][0][5][3], 0);
+        assert.ok(window.answer.outputs.attention[0][0][5][4] > 0);
+        await chooseStep(page, "W_K");
+        await focusGrid(page);
+        await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("Enter");
+        const { request } = await answerTo(page, () => page.keyboard.type("2"));
+        assert.equal(request.weights.key.weight[1][0], 2);
+        assert.deepEqual(request.weights.query, before.weights.query);
+        assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+        await page.finish();
+    },
+    async "editing: a file that is dropped anywhere is opened"(stage) {
+        const page = await openPage(stage);
+        const drop = (name, text) =>
+            page.evaluate(
+                ([name_, text_]) => {
+                    const dataTransfer = new DataTransfer();
+                    dataTransfer.items.add(new File([text_], name_));
+                    document.querySelector(".rail").dispatchEvent(
+                        new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer }),
+                    );
+                },
+                [name, text],
+            );
+        const { request } = await answerTo(page, () => drop("mine.csv", "1,2\n3,4\n5,7\n"));
+        assert.deepEqual(request.inputs.query, [
+            [1, 2],
+            [3, 4],
+            [5, 7],
+        ]);
+        await drop("mine.json", "no JSON");
+        await page.locator(".notice", { hasText: "cannot be used" }).waitFor();
+        await page.finish();
+    },
     async "editing: dropout of a seed is checked too, and another seed is another drop"(stage) {
         const page = await openPage(stage);
         await choosePreset(page, "cross");
-        await page.getByLabel("Dropout (training)").check();
-        await page.waitForTimeout(300);
+        await answerTo(page, () => page.getByLabel("Dropout (training)").check());
         const first = await answerTo(page, () => page.getByLabel("p", { exact: true }).fill("0.5"));
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
-        const second = await answerTo(page, () => page.locator(".panel section").nth(1).getByLabel("Seed").fill("9"));
+        const second = await answerTo(page, () => optionsOf(page).getByLabel("Seed").fill("9"));
         assert.notDeepEqual(first.answer.outputs.dropped, second.answer.outputs.dropped);
         assert.deepEqual(first.answer.outputs.attention, second.answer.outputs.attention);
         await page.finish();
@@ -82,7 +134,7 @@ export const cases = {
     async "editing: what the server refuses is said, and the old picture is marked as old"(stage) {
         const page = await openPage(stage);
         const { response } = await answerTo(page, () =>
-            page.locator(".panel section").nth(1).getByLabel("Heads", { exact: true }).fill("5"),
+            optionsOf(page).getByLabel("Heads", { exact: true }).fill("5"),
         );
         assert.equal(response.status(), 400);
         assert.match(await page.locator(".notice[role=alert]").textContent(), /The server refuses/);

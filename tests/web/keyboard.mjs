@@ -2,7 +2,7 @@
  * keyboard.mjs: all of it without a pointer.
  */
 import assert from "node:assert/strict";
-import { choosePreset, focusGrid, openPage } from "./support.mjs";
+import { choosePreset, focusGrid, openPage, settled } from "./support.mjs";
 
 const place = (page) =>
     page.evaluate(() =>
@@ -85,10 +85,10 @@ export const cases = {
         const width = async () => (await page.locator("[role=gridcell]").boundingBox()).width,
             before = await width();
         await page.keyboard.press("+");
-        await page.waitForTimeout(60);
+        await settled(page);
         assert.ok((await width()) > before);
         await page.keyboard.press("0");
-        await page.waitForTimeout(60);
+        await settled(page);
         assert.equal(await width(), before);
         await page.getByRole("tab", { name: "Map" }).focus();
         await page.keyboard.press("ArrowRight");

@@ -104,7 +104,6 @@ export const cases = {
         await page.waitForFunction(
             () => document.querySelector(".stage h2").textContent === "softmax · head 4 · 1024 × 1024",
         );
-        await page.waitForTimeout(1000);
         await settled(page);
         assert.deepEqual(asked.map(({ heads: only, pool }) => (only ? only[0] : pool.op)).sort(), [0, 4, "max", "max"]);
         assert.match(await page.locator(".verdict").getAttribute("class"), /good/);

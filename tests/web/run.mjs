@@ -6,23 +6,15 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { startBrowser, startServer } from "./support.mjs";
-import * as texts from "./texts.mjs";
 
-const FILES = [
-    "types",
-    "http",
-    "values",
-    "presets",
-    "editing",
-    "keyboard",
-    "accessibility",
-    "sharing",
-    "safety",
-    "large",
-    "pictures",
-    "frontends",
-    "docs",
+/** Lanes run beside each other: most of a case is waiting. There is one clipboard, so all that copies is in one lane. */
+const LANES = [
+    ["types", "http", "values", "editing", "keyboard", "pictures", "frontends"],
+    ["presets", "accessibility", "layers", "sharing", "safety", "docs"],
 ];
+
+/** What measures times, with nothing beside it. */
+const ALONE = ["large"];
 
 const { values: options } = parseArgs({
     options: {
@@ -37,25 +29,32 @@ if (!options.attnd || !existsSync(options.chromium)) {
     process.exit(2);
 }
 
+async function casesOf(files) {
+    const modules = await Promise.all(files.map((file) => import(`./${file}.mjs`)));
+    return modules.flatMap(({ cases }) => Object.entries(cases)).filter(([name]) => name.includes(options.only));
+}
+
 async function main() {
-    const cases = [...Object.entries(texts.cases)];
-    for (const file of FILES) cases.push(...Object.entries((await import(`./${file}.mjs`)).cases));
     const server = await startServer(options.attnd),
         browser = await startBrowser(options.chromium);
     const stage = { browser, url: server.url, update: options.update, attnd: options.attnd };
     let failed = 0,
         passed = 0;
-    for (const [name, run] of cases) {
-        if (!name.includes(options.only)) continue;
-        try {
-            const report = await run(stage);
-            passed++;
-            console.log(`ok      ${name}${report ? ": " + report : ""}`);
-        } catch (problem) {
-            failed++;
-            console.log(`FAILED  ${name}\n${String(problem.stack ?? problem).replace(/^/gm, "        ")}`);
+    const inOrder = async (files) => {
+        for (const [name, run] of await casesOf(files)) {
+            try {
+                const report = await run(stage);
+                passed++;
+                console.log(`ok      ${name}${report ? ": " + report : ""}`);
+            } catch (problem) {
+                failed++;
+                console.log(`FAILED  ${name}\n${String(problem.stack ?? problem).replace(/^/gm, "        ")}`);
+            }
         }
-    }
+    };
+    await inOrder(["texts"]);
+    await Promise.all(LANES.map(inOrder));
+    await inOrder(ALONE);
     await browser.close();
     await server.stop();
     console.log(`page: ${passed} passed, ${failed} failed`);

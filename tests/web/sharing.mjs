@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { answerTo, assertClose, choosePreset, chooseStep, numberOf, openPage, settled } from "./support.mjs";
+import { answerTo, assertClose, choosePreset, chooseStep, copied, numberOf, openPage, settled } from "./support.mjs";
 
 const PERMISSIONS = { permissions: ["clipboard-read", "clipboard-write"] };
 
@@ -91,10 +91,7 @@ export const cases = {
             ["curl", (text) => execFileSync("sh", ["-c", text])],
             ["Python", (text) => execFileSync("python3", ["-c", text])],
         ]) {
-            await openMenu(page, "Copy");
-            await page.getByRole("button", { name: kind, exact: true }).click();
-            await page.waitForTimeout(50);
-            const json = JSON.parse(run(await clipboard(page)));
+            const json = JSON.parse(run(await copied(page, kind)));
             assert.deepEqual(kind === "curl" ? json.outputs : json, answer.outputs, kind);
         }
         await page.finish();
@@ -147,10 +144,7 @@ export const cases = {
                 row.forEach((value, j) => assertClose(numberOf(cells[i][j]), value, 3, `[${i}, ${j}]`)),
             );
             await copy.getByLabel("Causal").check();
-            await copy.waitForTimeout(200);
-            assert.ok(
-                (await copy.locator(".table .hidden-cell").count()) > 0 || (await copy.getByText("masked").count()) > 0,
-            );
+            await copy.locator(".table .hidden-cell").first().waitFor();
             await chooseStep(copy, "X");
             await copy.finish();
         });

@@ -70,6 +70,7 @@ export async function openPage(stage, options = {}, path = "/", ready = settled)
     });
     const page = await context.newPage(),
         wrong = [];
+    context.setDefaultTimeout(20000);
     await page.addInitScript(WATCH);
     page.on("pageerror", (error) => wrong.push("error: " + (error.stack ?? error.message)));
     page.on("console", (message) => {
@@ -94,7 +95,7 @@ export async function openPage(stage, options = {}, path = "/", ready = settled)
 /** Until something is shown and nothing is being computed any more. */
 export async function settled(page) {
     await page.waitForFunction(
-        () => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage.busy"),
+        () => document.querySelector(".stage h2")?.textContent && !document.querySelector(".stage[aria-busy=true]"),
         null,
         { timeout: 30000 },
     );
@@ -104,13 +105,21 @@ export async function settled(page) {
 /** Does what is given, and waits for the server's answer to what came of it. */
 export async function answerTo(page, action) {
     const [response] = await Promise.all([
-        page.waitForResponse((r) => r.url().includes("/v1/"), { timeout: 60000 }),
+        page.waitForResponse((r) => r.url().includes("/v1/") && r.request().method() === "POST"),
         action(),
     ]);
     const answer = response.ok() ? await response.json().catch(() => null) : null;
-    await page.waitForTimeout(50);
     await settled(page);
     return { response, answer, request: response.request().postDataJSON() };
+}
+
+/** What the menu "Copy" puts on the clipboard. */
+export async function copied(page, kind) {
+    await page.evaluate(() => navigator.clipboard.writeText(""));
+    await page.locator(".menu", { hasText: "Copy" }).locator("summary").click();
+    await page.getByRole("button", { name: kind, exact: true }).click();
+    const text = await page.waitForFunction(() => navigator.clipboard.readText());
+    return text.jsonValue();
 }
 
 export const choosePreset = (page, id) =>

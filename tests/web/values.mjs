@@ -46,6 +46,48 @@ export const cases = {
         }
         await page.finish();
     },
+    async "values: zoomed and dragged, what is under the pointer is still the server's number"(stage) {
+        const page = await openPage(stage),
+            { answer } = await choosePreset(page, "bare"),
+            map = answer.outputs.attention[0][0];
+        const from = await cellPoint(page, 2, 3);
+        await page.mouse.move(from.x, from.y);
+        await page.keyboard.down("Control");
+        await page.mouse.wheel(0, -300);
+        await page.keyboard.up("Control");
+        await settled(page);
+        await page.mouse.down();
+        await page.mouse.move(from.x - 60, from.y - 30, { steps: 4 });
+        await page.mouse.up();
+        await settled(page);
+        const seen = new Set();
+        for (const [x, y] of [
+            [-90, -60],
+            [0, 0],
+            [80, 40],
+            [-80, 60],
+        ]) {
+            await page.mouse.move(from.x + x, from.y + y);
+            const [, i, j] = /\[(\d+), (\d+)\]/.exec(await page.locator(".readout small").textContent());
+            seen.add(i + j);
+            assertClose(numberOf((await readout(page)).value), map[i][j], 7, `[${i}, ${j}]`);
+        }
+        assert.ok(seen.size > 2);
+        await page.finish();
+    },
+    async "values: a click on a cell writes its sum out"(stage) {
+        const page = await openPage(stage),
+            { answer, request } = await choosePreset(page, "cross");
+        const { x, y } = await cellPoint(page, 2, 5);
+        await page.mouse.click(x, y);
+        await page.locator(".pairing", { hasText: request.tokens.key[5] }).waitFor();
+        const [here, server] = await page.locator(".explain .sum b").allTextContents();
+        assertClose(numberOf(server), answer.outputs.attention[0][0][2][5], 7, "server");
+        assertClose(numberOf(here), answer.outputs.attention[0][0][2][5], 5, "here");
+        assert.equal(await page.locator(".terms tbody tr").count(), request.tokens.key.length);
+        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("role")), "gridcell");
+        await page.finish();
+    },
     async "values: every step shows the server's matrix, of the chosen head"(stage) {
         const page = await openPage(stage),
             { answer } = await choosePreset(page, "cross");
@@ -155,8 +197,13 @@ export const cases = {
             .sort((a, b) => b[0] - a[0])
             .slice(0, 3)
             .map(([, token]) => token);
-        const said = await page.locator(".links .note bdi").allTextContents();
-        assert.deepEqual(said, [request.tokens.query[1], ...best]);
+        const said = page.locator(".links .note bdi");
+        assert.deepEqual(await said.allTextContents(), [request.tokens.query[1], ...best]);
+        await page.getByRole("combobox", { name: "Which links" }).selectOption("threshold");
+        await page.getByRole("slider").fill("0.2");
+        await page.getByRole("group", { name: "Queries" }).getByRole("button").nth(2).click();
+        const above = answer.outputs.attention[0][0][2].flatMap((w, j) => (w >= 0.2 ? [request.tokens.key[j]] : []));
+        assert.deepEqual(await said.allTextContents(), [request.tokens.query[2], ...above]);
         await page.finish();
     },
     async "values: a mistake in a number would be found"(stage) {

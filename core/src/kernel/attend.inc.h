@@ -7,7 +7,7 @@
  *     x = s               after softcap, bias, mask: row by row, in place
  *     m' = max(m, max x)  the running maximum of the row
  *     p = exp(x - m')     in place of x; l = l e^(m - m') + sum p
- *     o = o e^(m - m') + p v
+ *     o = o e^(m - m') + p v          p v in runs of SUM_KEYS, each a sum of its own
  *
  * and at the end o / l: the online softmax of Milakov and Gimelshein (2018), tiled as in Dao et al., "FlashAttention"
  * (2022). Every number is added in an order that the positions of keys and features fix: which rows share a tile, which
@@ -114,7 +114,7 @@ typedef struct {
 static FN(closing) FN(close_row)(const task_t *task, size_t row)
 {
     const attn_tensor *sinks = task->job->sinks;
-    const REAL m = task->m[row], l = task->l[row];
+    const REAL m = task->m[row], l = task->l[row] + task->l_low[row];
     if (sinks == NULL)
         return (FN(closing)){.top = m == -(REAL)INFINITY ? 0 : m, .alpha = 1, .sum = l};
     const REAL logit = ((const REAL *)sinks->data)[(ptrdiff_t)task->h * sinks->stride[0]];
@@ -141,11 +141,11 @@ static void FN(keep_numbers)(const task_t *task, size_t row, size_t at, bool see
 {
     const struct attn_heads_job *job = task->job;
     const bool has_sum = sees || job->sinks != NULL;
-    const REAL m = task->m[row] == -(REAL)INFINITY ? 0 : task->m[row];
+    const REAL m = task->m[row] == -(REAL)INFINITY ? 0 : task->m[row], l = task->l[row] + task->l_low[row];
     if (job->lse != NULL)
         ((REAL *)job->lse)[at] = has_sum ? end->top + (REAL)log((double)end->sum) : -(REAL)INFINITY;
     if (job->lse_keys != NULL)
-        ((REAL *)job->lse_keys)[at] = sees ? m + (REAL)log((double)task->l[row]) : -(REAL)INFINITY;
+        ((REAL *)job->lse_keys)[at] = sees ? m + (REAL)log((double)l) : -(REAL)INFINITY;
     if (job->entropy != NULL)
         ((REAL *)job->entropy)[at] = has_sum ? FN(entropy_of)(task, row, end) : 0;
     if (job->sink != NULL)
@@ -244,7 +244,8 @@ static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
     const REAL other_moved = beta == 0 || m == other ? 0 : (other - shift) * from->l[row];
     to->entropy_sum[row] =
         alpha * (to->entropy_sum[row] + moved) + beta * (from->entropy_sum[row] + other_moved);
-    to->l[row] = alpha * to->l[row] + beta * from->l[row];
+    FN(add_exactly)(&to->l[row], &to->l_low[row], alpha, beta * from->l[row]);
+    to->l_low[row] += beta * from->l_low[row];
     to->m[row] = m;
     to->row_sees_key[row] = 1;
     REAL *o = to->o + row * to->v_columns;

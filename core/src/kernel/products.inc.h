@@ -235,19 +235,19 @@ static void FN(score_tile)(task_t *task, const tile_t *tile, REAL scale)
         FN(score_panel)(task, tile, k, column, scale);
 }
 
-/* o[r][…] = alpha[r] o[r][…] + sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. */
+/*
+ * part[r][…] = or += sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. The sum is taken
+ * by itself, so that a long one is a sum of sums.
+ */
 static inline __attribute__((always_inline)) void FN(context_register_tile)(const REAL *restrict p,
                                                                             const REAL *restrict v, size_t keys,
-                                                                            const REAL *restrict alpha,
-                                                                            REAL *restrict o, size_t o_stride,
-                                                                            const int width)
+                                                                            bool is_first, REAL *restrict part,
+                                                                            size_t stride, const int width)
 {
     vec sum[REGISTER_ROWS][2];
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++)
-#pragma GCC unroll 2
-        for (int w = 0; w < width; w++)
-            sum[r][w] = alpha[r] * FN(load)(o + (size_t)r * o_stride + (size_t)w * LANES);
+        sum[r][0] = sum[r][1] = (vec){0};
     for (size_t j = 0; j < keys; j++, v += (size_t)width * LANES) {
         vec v0 = FN(load)(v), v1 = width > 1 ? FN(load)(v + LANES) : v0;
 #pragma GCC unroll 16
@@ -259,44 +259,67 @@ static inline __attribute__((always_inline)) void FN(context_register_tile)(cons
         }
     }
 #pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS && !is_first; r++)
+#pragma GCC unroll 2
+        for (int w = 0; w < width; w++)
+            sum[r][w] += FN(load)(part + (size_t)r * stride + (size_t)w * LANES);
+#pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++)
 #pragma GCC unroll 2
         for (int w = 0; w < width; w++)
-            FN(store)(o + (size_t)r * o_stride + (size_t)w * LANES, sum[r][w]);
+            FN(store)(part + (size_t)r * stride + (size_t)w * LANES, sum[r][w]);
 }
 
-/* Columns from … to of a group of rows. */
-static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t from, size_t to)
+/* Columns from … to of a group of rows: into task->part, or added to it. */
+static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t from, size_t to, bool is_first)
 {
     const size_t columns = task->v_columns;
     const REAL *v = task->v_pack + FN(block_of)(task, tile) * TILE_KEYS * columns;
     const REAL *p = task->s + r * TILE_STRIDE + from;
-    REAL *o = task->o + (tile->row0 + r) * columns;
     size_t column = 0;
     for (; columns - column >= PANEL; column += PANEL)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, to - from, task->alpha + r, o + column,
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, to - from, is_first, task->part + column,
                                   columns, 2);
     if (column < columns)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, to - from, task->alpha + r, o + column,
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, to - from, is_first, task->part + column,
                                   columns, 1);
 }
 
-/* Runs of panels that some row of the group sees; o has got its alpha with the first. */
+/* o = alpha o + part, for a group of rows. */
+static void FN(add_part)(task_t *task, const tile_t *tile, size_t r)
+{
+    const size_t columns = task->v_columns;
+    for (size_t row = 0; row < REGISTER_ROWS; row++) {
+        REAL *o = task->o + (tile->row0 + r + row) * columns;
+        for (size_t d = 0; d < columns; d += LANES)
+            FN(store)(o + d, task->alpha[r + row] * FN(load)(o + d) + FN(load)(task->part + row * columns + d));
+    }
+}
+
+/*
+ * Keys in runs of SUM_KEYS, which begin at multiples of it, so that the order of a sum follows from the positions alone;
+ * of each the panels from the first to the last that some row of the group sees: what lies between has weight 0.
+ */
 static void FN(context_tile)(task_t *task, const tile_t *tile)
 {
+    enum { RUN = SUM_KEYS / PANEL };
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
         const uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
-        for (size_t from = tile->from / PANEL; from < tile->to / PANEL;) {
-            size_t to = from;
-            while (to < tile->to / PANEL && seen[to])
-                to++;
-            if (to > from) {
-                FN(context_run)(task, tile, r, from * PANEL, to * PANEL);
-                for (size_t row = 0; row < REGISTER_ROWS; row++)
-                    task->alpha[r + row] = 1;
-            }
-            from = to + 1;
+        bool is_first = true;
+        for (size_t run = tile->from / SUM_KEYS * RUN; run < tile->to / PANEL; run += RUN) {
+            size_t from = run > tile->from / PANEL ? run : tile->from / PANEL;
+            size_t to = FN(least)(run + RUN, tile->to / PANEL);
+            while (from < to && !seen[from])
+                from++;
+            while (from < to && !seen[to - 1])
+                to--;
+            if (from == to)
+                continue;
+            FN(context_run)(task, tile, r, from * PANEL, to * PANEL, is_first);
+            is_first = false;
         }
+        if (!is_first)
+            FN(add_part)(task, tile, r);
     }
 }
 
@@ -450,17 +473,31 @@ static void FN(find_odd_values)(task_t *task, const tile_t *tile)
     task->block_odd_keys[0] = odd_keys;
 }
 
-/* One row again, leaving out the values that are not finite: run by run between them. */
-static void FN(context_around_odd)(const task_t *task, const tile_t *tile, size_t r, REAL *o)
+/* Keys from … to of one row, onto o; skips_odd: leaving out the values that are not finite. */
+static void FN(context_few_run)(const task_t *task, const tile_t *tile, size_t r, size_t from, size_t end,
+                                bool skips_odd, REAL *o)
 {
-    const size_t end = FN(least)(tile->to, tile->keys);
-    for (size_t from = tile->from; from < end;) {
-        size_t to = from;
+    while (from < end) {
+        size_t to = skips_odd ? from : end;
         while (to < end && !task->key_is_odd[to])
             to++;
         const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * task->job->v.row_stride;
         FN(context_few_row)(task, task->s + r * TILE_STRIDE + from, v, to - from, o);
         from = to + 1;
+    }
+}
+
+/* All keys of one row in runs of SUM_KEYS, as in context_tile: each is summed by itself, then added to o. */
+static void FN(context_few_keys)(const task_t *task, const tile_t *tile, size_t r, bool skips_odd, REAL *o)
+{
+    const size_t end = FN(least)(tile->to, tile->keys), columns = task->v_columns;
+    for (size_t from = tile->from; from < end;) {
+        const size_t to = FN(least)(end, from / SUM_KEYS * SUM_KEYS + SUM_KEYS);
+        memset(task->part, 0, columns * sizeof(REAL));
+        FN(context_few_run)(task, tile, r, from, to, skips_odd, task->part);
+        for (size_t d = 0; d < columns; d += LANES)
+            FN(store)(o + d, FN(load)(o + d) + FN(load)(task->part + d));
+        from = to;
     }
 }
 
@@ -470,19 +507,17 @@ static void FN(context_around_odd)(const task_t *task, const tile_t *tile, size_
  */
 static void FN(context_few_rows)(task_t *task, const tile_t *tile)
 {
-    const size_t end = FN(least)(tile->to, tile->keys);
-    const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + tile->from) * task->job->v.row_stride;
     task->block_odd_keys[0] = 0;
     for (size_t r = 0; r < tile->rows; r++) {
         REAL *o = task->o + (tile->row0 + r) * task->v_columns;
         for (size_t d = 0; d < task->v_columns; d += LANES)
             FN(store)(task->o_before + d, task->alpha[r] * FN(load)(o + d));
         memcpy(o, task->o_before, task->v_columns * sizeof(REAL));
-        FN(context_few_row)(task, task->s + r * TILE_STRIDE + tile->from, v, end - tile->from, o);
+        FN(context_few_keys)(task, tile, r, false, o);
         if (FN(all_finite)(o, task->job->d_v))
             continue;
         FN(find_odd_values)(task, tile);
         memcpy(o, task->o_before, task->v_columns * sizeof(REAL));
-        FN(context_around_odd)(task, tile, r, o);
+        FN(context_few_keys)(task, tile, r, true, o);
     }
 }

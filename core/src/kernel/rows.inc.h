@@ -254,16 +254,29 @@ static void FN(add_mask_bias)(const task_t *task, const tile_t *tile, size_t r, 
         x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
 }
 
-/* x = exp(x - m); returns the sum. */
-static REAL FN(exponentiate)(REAL *x, size_t n, REAL m)
+/* x = exp(x - m) in columns from … to of a tile; returns the sum, taken in runs of SUM_KEYS. */
+static REAL FN(exponentiate)(REAL *x, size_t from, size_t to, REAL m)
 {
     vec sum = {0};
-    for (size_t c = 0; c < n; c += LANES) {
-        vec p = FN(exp)(FN(load)(x + c) - m);
-        FN(store)(x + c, p);
-        sum += p;
+    for (size_t c = from; c < to;) {
+        const size_t end = FN(least)(to, c / SUM_KEYS * SUM_KEYS + SUM_KEYS);
+        vec part = {0};
+        for (; c < end; c += LANES) {
+            vec p = FN(exp)(FN(load)(x + c) - m);
+            FN(store)(x + c, p);
+            part += p;
+        }
+        sum += part;
     }
     return FN(sum_lanes)(sum);
+}
+
+/* *sum = alpha *sum + term, and in *low what rounding leaves out of it: Knuth's two-sum. */
+static void FN(add_exactly)(REAL *sum, REAL *low, REAL alpha, REAL term)
+{
+    const REAL before = alpha * *sum, after = before + term, added = after - before;
+    *low = alpha * *low + ((before - (after - added)) + (term - added));
+    *sum = after;
 }
 
 /* Sum of (x - m) exp(x - m) over the keys that are not hidden. */
@@ -377,7 +390,7 @@ static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *ma
         task->entropy_sum[row] =
             alpha * (task->entropy_sum[row] + moved) + FN(entropy_sum)(from, n, shift);
     }
-    task->l[row] = alpha * task->l[row] + FN(exponentiate)(from, n, shift);
+    FN(add_exactly)(&task->l[row], &task->l_low[row], alpha, FN(exponentiate)(x, tile->from, tile->to, shift));
     task->m[row] = m;
     task->alpha[r] = alpha;
     if (task->block_max != NULL)

@@ -1,0 +1,16 @@
+#!/bin/sh
+# check_version.sh: VERSION is the one home of the version; files that tools read as they are must repeat it.
+set -eu
+cd "$(dirname "$0")/.."
+version=$(cat VERSION)
+wrong=0
+# says FILE PATTERN: every number behind the pattern is the version, and there is one.
+says() {
+    found=$(sed -nE "s/.*$2\"?([0-9]+\.[0-9]+\.[0-9]+[^\"} ]*).*/\1/p" "$1" | sort -u)
+    [ "$found" = "$version" ] || { echo "$1 says '$found', VERSION says $version" >&2; wrong=1; }
+}
+says docker/compose.yaml 'ATTND_IMAGE:-attnd:'
+says docker/kubernetes/base/kustomization.yaml 'newTag: '
+says docker/kubernetes/kserve/runtime.yaml 'image: attnd:'
+grep -qE "^## ($version|Unreleased)" CHANGELOG.md || { echo "CHANGELOG.md has no $version" >&2; wrong=1; }
+[ "$wrong" = 0 ] && echo "version: $version everywhere"

@@ -1,0 +1,49 @@
+/*
+ * envelope_cache.c: "options.cache" of a request: the name of keys and values that the server keeps.
+ */
+#include <string.h>
+
+#include "codec/envelope_parts.h"
+
+/* const char *: a text in the arena */
+static attn_status decode_name(struct decoder *decoder, const struct node *node, void *to)
+{
+    const char *text;
+    size_t length;
+    if (!node_string(decoder, node, &text, &length))
+        return node_fail_type(decoder, node, "the name of a cache");
+    if (memchr(text, '\0', length) != NULL)
+        return node_fail_value(decoder, node, "a name of letters, digits, dots, underscores and hyphens");
+    const char *copy = attn_arena_copy_text(decoder->arena, text, length);
+    *(const char **)to = copy;
+    return copy != NULL ? ATTN_OK : node_fail_memory(decoder, node);
+}
+
+/* struct envelope_cache */
+static attn_status decode_length(struct decoder *decoder, const struct node *node, void *to)
+{
+    struct envelope_cache *cache = to;
+    int64_t length = 0;
+    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &length);
+    cache->has_length = true;
+    cache->length = (size_t)length;
+    return status;
+}
+
+/* struct envelope_cache: a name, or {"name", "length"} */
+attn_status decode_cache(struct decoder *decoder, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"name", decode_name, offsetof(struct envelope_cache, name), MEMBER_ALWAYS},
+        {"length", decode_length, 0, MEMBER_ALWAYS},
+    };
+    struct envelope_cache *cache = to;
+    if (envelope_is_gradients(decoder->kind))
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "does not go with gradients: send the whole sequence");
+    if (!json_is_object(node->json))
+        return decode_name(decoder, node, &cache->name);
+    attn_status status = decode_members(decoder, node, members, sizeof members / sizeof members[0], to);
+    if (status == ATTN_OK && cache->name == NULL)
+        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"name\"");
+    return status;
+}

@@ -1,0 +1,216 @@
+/*
+ * tls.c: the certificate that https is served with.
+ *
+ * The library asks for it at each handshake. One that was replaced is kept until the end, since a handshake may be
+ * looking at it: reloads are rare, and a certificate takes some kilobytes.
+ */
+#include "http/tls.h"
+
+#include <stdio.h>
+
+#if defined(HAVE_GNUTLS)
+
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/server.h"
+#include "http/watch.h"
+
+enum { CHAIN_MAX = 16 };
+
+struct certificate {
+    gnutls_pcert_st chain[CHAIN_MAX];
+    unsigned length;
+    gnutls_privkey_t key;
+    struct certificate *before;
+};
+
+struct tls {
+    char *certificate_path, *key_path;
+    _Atomic(struct certificate *) current;
+};
+
+static void certificate_free(struct certificate *certificate)
+{
+    for (unsigned i = 0; i < certificate->length; i++)
+        gnutls_pcert_deinit(&certificate->chain[i]);
+    if (certificate->key != NULL)
+        gnutls_privkey_deinit(certificate->key);
+    free(certificate);
+}
+
+/* A GnuTLS error code. */
+static int read_chain(const char *path, struct certificate *certificate)
+{
+    gnutls_datum_t text = {NULL, 0};
+    unsigned length = CHAIN_MAX;
+    int failure = gnutls_load_file(path, &text);
+    if (failure != 0)
+        return failure;
+    failure = gnutls_pcert_list_import_x509_raw(certificate->chain, &length, &text, GNUTLS_X509_FMT_PEM, 0);
+    gnutls_free(text.data);
+    certificate->length = failure == 0 ? length : 0;
+    return failure;
+}
+
+static int read_key(const char *path, struct certificate *certificate)
+{
+    gnutls_datum_t text = {NULL, 0};
+    int failure = gnutls_load_file(path, &text);
+    if (failure == 0)
+        failure = gnutls_privkey_init(&certificate->key);
+    if (failure == 0)
+        failure = gnutls_privkey_import_x509_raw(certificate->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
+    if (text.data != NULL)
+        gnutls_memset(text.data, 0, text.size);
+    gnutls_free(text.data);
+    return failure;
+}
+
+/* What the key signs, the certificate must verify. */
+static int check_pair(const struct certificate *certificate)
+{
+    static char word[] = "attnd";
+    const gnutls_datum_t data = {(unsigned char *)word, sizeof word - 1};
+    gnutls_datum_t signature = {NULL, 0};
+    unsigned bits;
+    const int algorithm = gnutls_pubkey_get_pk_algorithm(certificate->chain[0].pubkey, &bits);
+    const gnutls_sign_algorithm_t sign = gnutls_pk_to_sign((gnutls_pk_algorithm_t)algorithm, GNUTLS_DIG_SHA256);
+    int failure = gnutls_privkey_sign_data2(certificate->key, sign, 0, &data, &signature);
+    if (failure == 0)
+        failure = gnutls_pubkey_verify_data2(certificate->chain[0].pubkey, sign, 0, &data, &signature);
+    gnutls_free(signature.data);
+    return failure < 0 ? failure : 0;
+}
+
+static struct certificate *certificate_read(const struct tls *tls, char *message, size_t message_size)
+{
+    struct certificate *certificate = calloc(1, sizeof *certificate);
+    if (certificate == NULL) {
+        snprintf(message, message_size, "no memory for the certificate");
+        return NULL;
+    }
+    const char *what = tls->certificate_path;
+    int failure = read_chain(tls->certificate_path, certificate);
+    if (failure == 0) {
+        what = tls->key_path;
+        failure = read_key(tls->key_path, certificate);
+    }
+    if (failure == 0) {
+        what = "certificate and key do not belong together";
+        failure = check_pair(certificate);
+    }
+    if (failure == 0)
+        return certificate;
+    snprintf(message, message_size, "TLS: %s: %s", what, gnutls_strerror(failure));
+    certificate_free(certificate);
+    return NULL;
+}
+
+struct tls *tls_create(const char *certificate_path, const char *key_path, char *message, size_t message_size)
+{
+    if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES ||
+        MHD_is_feature_supported(MHD_FEATURE_HTTPS_CERT_CALLBACK) != MHD_YES) {
+        snprintf(message, message_size, "TLS: this libmicrohttpd was built without it; put a proxy in front");
+        return NULL;
+    }
+    struct tls *tls = calloc(1, sizeof *tls);
+    if (tls != NULL) {
+        tls->certificate_path = strdup(certificate_path);
+        tls->key_path = strdup(key_path);
+    }
+    if (tls == NULL || tls->certificate_path == NULL || tls->key_path == NULL)
+        snprintf(message, message_size, "no memory for the certificate");
+    else if (tls_reload(tls, message, message_size))
+        return tls;
+    tls_destroy(tls);
+    return NULL;
+}
+
+void tls_destroy(struct tls *tls)
+{
+    if (tls == NULL)
+        return;
+    for (struct certificate *certificate = tls->current, *before; certificate != NULL; certificate = before) {
+        before = certificate->before;
+        certificate_free(certificate);
+    }
+    free(tls->certificate_path);
+    free(tls->key_path);
+    free(tls);
+}
+
+bool tls_reload(struct tls *tls, char *message, size_t message_size)
+{
+    struct certificate *certificate = certificate_read(tls, message, message_size);
+    if (certificate == NULL)
+        return false;
+    certificate->before = tls->current;
+    tls->current = certificate;
+    return true;
+}
+
+/* The library makes the connection the user of the session; the connection's context is ours (watch.h). */
+static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int name_count,
+                    const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **chain,
+                    unsigned *length, gnutls_privkey_t *key)
+{
+    (void)names;
+    (void)name_count;
+    (void)algorithms;
+    (void)algorithm_count;
+    struct MHD_Connection *connection = gnutls_session_get_ptr(session);
+    const union MHD_ConnectionInfo *info =
+        connection != NULL ? MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT) : NULL;
+    const struct http_server *server = info != NULL ? watch_server(info->socket_context) : NULL;
+    if (server == NULL)
+        return -1;
+    struct certificate *certificate = atomic_load(&server->tls->current);
+    *chain = certificate->chain;
+    *length = certificate->length;
+    *key = certificate->key;
+    return 0;
+}
+
+/* The library keeps it as a plain pointer, as POSIX lets functions be kept. */
+void *tls_callback(void)
+{
+    int (*const callback)(gnutls_session_t, const gnutls_datum_t *, int, const gnutls_pk_algorithm_t *, int,
+                          gnutls_pcert_st **, unsigned *, gnutls_privkey_t *) = retrieve;
+    void *plain;
+    memcpy(&plain, &callback, sizeof plain);
+    return plain;
+}
+
+#else
+
+struct tls *tls_create(const char *certificate_path, const char *key_path, char *message, size_t message_size)
+{
+    (void)certificate_path;
+    (void)key_path;
+    snprintf(message, message_size, "TLS: this server was built without GnuTLS; put a proxy in front");
+    return NULL;
+}
+
+void tls_destroy(struct tls *tls)
+{
+    (void)tls;
+}
+
+bool tls_reload(struct tls *tls, char *message, size_t message_size)
+{
+    (void)tls;
+    (void)message;
+    (void)message_size;
+    return false;
+}
+
+void *tls_callback(void)
+{
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * trace.h: the place of a request in a distributed trace (W3C Trace Context, header field traceparent).
+ *
+ *     00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+ *     version, trace id, id of the caller's span, flags
+ *
+ * A request that brings a valid one gets a span of its own, a child of the caller's, which stands in log and answer.
+ * One that brings none, or one that is not valid, is not traced, as the standard has it for who does not sample.
+ */
+#ifndef HTTP_TRACE_H
+#define HTTP_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TRACE_ID_DIGITS = 32, TRACE_SPAN_DIGITS = 16, TRACE_PARENT_TEXT = 56 };
+
+struct trace {
+    char id[TRACE_ID_DIGITS + 1]; /* "": not traced */
+    char parent[TRACE_SPAN_DIGITS + 1], span[TRACE_SPAN_DIGITS + 1], flags[3];
+};
+
+/* field NULL: the request has none. random becomes the id of our span. False: not traced. */
+bool trace_begin(struct trace *trace, const char *field, uint64_t random);
+/* As the field of the answer: the trace with our span. Returns text. */
+const char *trace_write(const struct trace *trace, char text[TRACE_PARENT_TEXT]);
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * caches.c: options.cache and /v1/caches.
+ */
+#include "service/caches.h"
+
+#include <string.h>
+
+#include "service/layer_files.h"
+#include "service/layer_refusal.h"
+
+enum { LISTED_MAX = 1000 };
+
+static const uint32_t PRESENT = (uint32_t)1 << ATTN_STEP_PRESENT_KEY | (uint32_t)1 << ATTN_STEP_PRESENT_VALUE;
+
+static attn_status refuse(struct call *call, enum cache_outcome outcome, int length, const char *name)
+{
+    switch (outcome) {
+    case CACHE_OK:
+        return ATTN_OK;
+    case CACHE_ABSENT:
+        return layer_refuse(call, CALL_NOT_FOUND, "there is no cache \"%.*s\" here", length, name);
+    case CACHE_GONE:
+        return layer_refuse(call, CALL_GONE,
+                            "the cache \"%.*s\" was idle for too long and is gone: begin the sequence anew, after "
+                            "DELETE /v1/caches/%.*s or under another name",
+                            length, name, length, name);
+    case CACHE_BUSY:
+        return layer_refuse(call, CALL_CONFLICT, "the cache \"%.*s\" is in use by another request", length, name);
+    case CACHE_FULL:
+        return layer_refuse(
+            call, CALL_STORE_FULL,
+            "there is no room for the cache \"%.*s\" (--cache-bytes, --cache-max): delete some that are "
+            "no longer needed",
+            length, name);
+    case CACHE_NO_MEMORY:
+        break;
+    }
+    return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the cache");
+}
+
+/* ---- a step ---- */
+
+static attn_status check_request(struct call *call, const struct envelope *envelope)
+{
+    const char *name = envelope->cache.name;
+    if (!layer_name_is_valid(name, strlen(name)))
+        return attn_fail(
+            call->err, ATTN_ERR_VALUE, "/options/cache",
+            "\"%.64s\" cannot name a cache: 1 to %d letters, digits, dots, underscores and hyphens, with no "
+            "dot first",
+            name, CACHE_NAME_MAX);
+    if (envelope->request.inputs.past_key == NULL && envelope->request.inputs.past_value == NULL)
+        return ATTN_OK;
+    return attn_fail(call->err, ATTN_ERR_FIELD, "/options/cache",
+                     "options.cache and inputs.past_key are two ways to say the same: give one of them");
+}
+
+static attn_status check_loan(struct call *call, const struct envelope *envelope, uint64_t owner,
+                              const struct cache_loan *loan)
+{
+    const struct envelope_cache *cache = &envelope->cache;
+    if (loan->owner != owner)
+        return layer_refuse(call, CALL_CONFLICT,
+                            "the cache \"%s\" was begun with another layer, or with another version of it",
+                            cache->name);
+    if (!cache->has_length || cache->length == loan->length)
+        return ATTN_OK;
+    if (loan->length == 0)
+        return layer_refuse(call, CALL_GONE, "the cache \"%s\" is gone: it was to hold %zu positions", cache->name,
+                            cache->length);
+    return layer_refuse(call, CALL_CONFLICT, "the cache \"%s\" holds %zu positions, the request goes on from %zu",
+                        cache->name, loan->length, cache->length);
+}
+
+attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t owner, struct cache_step *step)
+{
+    attn_options *options = &envelope->request.options;
+    *step = (struct cache_step){.name = envelope->cache.name};
+    if (step->name == NULL)
+        return ATTN_OK;
+    attn_status status = check_request(call, envelope);
+    if (status != ATTN_OK)
+        return status;
+    const enum cache_outcome outcome = cache_store_begin(call->caches, step->name, owner, &step->loan);
+    if (outcome != CACHE_OK)
+        return refuse(call, outcome, (int)strlen(step->name), step->name);
+    status = check_loan(call, envelope, owner, &step->loan);
+    if (status != ATTN_OK) {
+        cache_store_give_back(call->caches, &step->loan);
+        return status;
+    }
+    step->hidden = PRESENT & ~options->want;
+    options->want |= PRESENT;
+    if (step->loan.length == 0)
+        return ATTN_OK;
+    step->key = step->loan.key;
+    step->value = step->loan.value;
+    envelope->request.inputs.past_key = &step->key;
+    envelope->request.inputs.past_value = &step->value;
+    return ATTN_OK;
+}
+
+attn_status caches_check(struct call *call, const struct cache_step *step, const attn_plan *plan, attn_status status)
+{
+    if (step->loan.entry == NULL)
+        return status;
+    if (status == ATTN_ERR_SHAPE && strncmp(call->err->field, "/inputs/past_", strlen("/inputs/past_")) == 0) {
+        const size_t *shape = step->key.shape;
+        return attn_fail(call->err, status, "/options/cache",
+                         "the cache \"%s\" is of %zu batch items, %zu key heads of %zu features, in %s: the request is "
+                         "of others",
+                         step->name, shape[0], shape[1], shape[3], attn_dtype_name(step->key.dtype));
+    }
+    if (status != ATTN_OK)
+        return status;
+    const size_t bytes = plan->step_bytes[ATTN_STEP_PRESENT_KEY] + plan->step_bytes[ATTN_STEP_PRESENT_VALUE];
+    return cache_store_has_room(call->caches, &step->loan, bytes)
+               ? ATTN_OK
+               : refuse(call, CACHE_FULL, (int)strlen(step->name), step->name);
+}
+
+attn_status caches_end(struct call *call, struct cache_step *step, const attn_result *result, attn_status status)
+{
+    if (step->loan.entry == NULL)
+        return status;
+    if (status != ATTN_OK) {
+        cache_store_give_back(call->caches, &step->loan);
+        return status;
+    }
+    const enum cache_outcome outcome = cache_store_keep(call->caches, &step->loan, &result->step[ATTN_STEP_PRESENT_KEY],
+                                                        &result->step[ATTN_STEP_PRESENT_VALUE]);
+    return refuse(call, outcome, (int)strlen(step->name), step->name);
+}
+
+/* ---- /v1/caches ---- */
+
+static void write_facts(const struct cache_facts *facts, struct chunks *out)
+{
+    chunks_format(out,
+                  "{\"name\":\"%s\",\"batch\":%zu,\"kv_num_heads\":%zu,\"length\":%zu,\"bytes\":%zu,\"dtype\":\"%s\","
+                  "\"idle_s\":%.3f}",
+                  facts->name, facts->batch, facts->kv_heads, facts->length, facts->bytes,
+                  attn_dtype_name(facts->dtype), facts->idle_s);
+}
+
+static attn_status finish(struct call *call)
+{
+    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
+}
+
+static int shown_length(struct text_span name)
+{
+    return name.length < CACHE_NAME_MAX ? (int)name.length : CACHE_NAME_MAX;
+}
+
+attn_status caches_get(struct call *call)
+{
+    const struct text_span name = call->names[0];
+    struct cache_facts facts;
+    const enum cache_outcome outcome = cache_store_look(call->caches, name, &facts);
+    if (outcome != CACHE_OK)
+        return refuse(call, outcome, shown_length(name), name.at);
+    write_facts(&facts, call->out);
+    return finish(call);
+}
+
+attn_status caches_remove(struct call *call)
+{
+    const struct text_span name = call->names[0];
+    call->outcome = CALL_DELETED;
+    return refuse(call, cache_store_remove(call->caches, name), shown_length(name), name.at);
+}
+
+attn_status caches_list(struct call *call)
+{
+    struct cache_facts *facts = attn_arena_take(call->out->arena, LISTED_MAX, sizeof *facts);
+    if (facts == NULL)
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
+    const size_t count = cache_store_list(call->caches, LISTED_MAX, facts);
+    chunks_text(call->out, "{\"caches\":[");
+    for (size_t i = 0; i < count; i++) {
+        chunks_text(call->out, i > 0 ? "," : "");
+        write_facts(&facts[i], call->out);
+    }
+    chunks_text(call->out, "]}");
+    return finish(call);
+}

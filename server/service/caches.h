@@ -1,0 +1,34 @@
+/*
+ * caches.h: options.cache of a request, and /v1/caches: decoding state that the server keeps.
+ */
+#ifndef SERVICE_CACHES_H
+#define SERVICE_CACHES_H
+
+#include "service/attend.h"
+#include "service/cache_store.h"
+
+service_function caches_list, caches_get, caches_remove;
+
+/* A request's use of a cache. */
+struct cache_step {
+    struct cache_loan loan; /* entry NULL: the request has none */
+    attn_tensor key, value; /* that inputs.past_key and past_value point to */
+    uint32_t hidden;        /* steps that are computed for the cache alone, and not shown */
+    const char *name;
+};
+
+/*
+ * After the envelope is decoded: its past becomes that of the cache. owner: which layer, so that no other one goes on
+ * with it. After success, caches_end must follow. Failures as of services: 410 gone, 409 in use or of another layer,
+ * 507 no room.
+ */
+ATTN_MUST_CHECK attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t owner,
+                                         struct cache_step *step);
+/* After the plan: whether there is room, and a failure of the shapes in words of the cache. Returns the status. */
+ATTN_MUST_CHECK attn_status caches_check(struct call *call, const struct cache_step *step, const attn_plan *plan,
+                                         attn_status status);
+/* After the run: appends when status is ATTN_OK, else leaves the cache as it was. Returns the status. */
+ATTN_MUST_CHECK attn_status caches_end(struct call *call, struct cache_step *step, const attn_result *result,
+                                       attn_status status);
+
+#endif

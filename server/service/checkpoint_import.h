@@ -1,0 +1,31 @@
+/*
+ * checkpoint_import.h: the layers of a checkpoint's directory (checkpoint.h), one after the other.
+ *
+ * The directory has config.json and model.safetensors, or model.safetensors.index.json and the files that it names, as
+ * transformers writes them. Files are mapped; a layer is one piece of memory only while it is taken.
+ */
+#ifndef SERVICE_CHECKPOINT_IMPORT_H
+#define SERVICE_CHECKPOINT_IMPORT_H
+
+#include "codec/chunks.h"
+
+struct checkpoint_source {
+    const char *directory;
+    const char *mapping; /* a file; NULL: the architecture is a known one */
+    const char *prefix;  /* of the names of layers, with a dot behind it; NULL: none */
+};
+
+struct checkpoint_receiver {
+    /* Takes a layer: a safetensors file. */
+    attn_status (*take)(void *context, const char *name, const struct chunks *file, attn_error *err);
+    /* Before a failure for an unknown architecture: its tensors, line by line, and a mapping to be filled in. */
+    void (*explain)(void *context, const char *tensors, const char *mapping);
+    void *context;
+};
+
+/* *count layers were taken. Failures as of checkpoint_find_layers and take; the message names the file or the layer. */
+ATTN_MUST_CHECK attn_status checkpoint_import(const struct checkpoint_source *source,
+                                              const struct checkpoint_receiver *receiver, size_t *count,
+                                              attn_error *err);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * checkpoint_layers.h: a checkpoint's layers kept: on the disk, by `attnd import`, or in memory, while starting.
+ */
+#ifndef SERVICE_CHECKPOINT_LAYERS_H
+#define SERVICE_CHECKPOINT_LAYERS_H
+
+#include "service/checkpoint_import.h"
+#include "service/layer_keeper.h"
+
+/*
+ * Writes every layer of the checkpoint into the directory into, replacing those of the same names, and says so on
+ * standard output. Of an unknown architecture the tensors are listed on standard error, and a mapping to be filled in
+ * is written into the directory. False: message says why; layers that were said to be written are.
+ */
+bool checkpoint_layers_write(const struct checkpoint_source *source, const char *into, const struct log *log,
+                             char *message, size_t size);
+
+/* Adopts every layer (layer_keeper_adopt). False: message says why. */
+bool checkpoint_layers_adopt(const struct checkpoint_source *source, struct layer_keeper *keeper, const struct log *log,
+                             char *message, size_t size);
+
+#endif

@@ -1,0 +1,399 @@
+/*
+ * keys.c: who may ask for what, and how much of it: API keys from a file.
+ */
+#include "service/keys.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "digest.h"
+#include "text.h"
+
+enum { LINE_BYTES_MAX = 1024, TOKEN_BYTES = 32 };
+
+typedef enum { QUOTA_REQUESTS, QUOTA_BYTES, QUOTA_FLOPS, QUOTAS } quota_kind;
+
+static const char *const quota_names[QUOTAS] = {"requests", "bytes", "flops"};
+
+/* rate 0: no limit. level is what may still be used, as of since_s; below zero it is owed. */
+struct bucket {
+    double rate, level, since_s;
+};
+
+struct key {
+    char name[KEYS_NAME_MAX + 1];
+    uint8_t digest[DIGEST_BYTES];
+    unsigned rights;
+    struct bucket buckets[QUOTAS];
+};
+
+struct keyring {
+    struct key *keys;
+    size_t count;
+};
+
+struct keys {
+    char *path;
+    pthread_mutex_t lock; /* guards what follows */
+    struct keyring ring;
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- quotas ---- */
+
+static double room_of(quota_kind which, double rate)
+{
+    return which == QUOTA_REQUESTS && rate < 1 ? 1 : rate;
+}
+
+static void bucket_fill(struct bucket *bucket, quota_kind which, double at_s)
+{
+    const double room = room_of(which, bucket->rate), level = bucket->level + bucket->rate * (at_s - bucket->since_s);
+    bucket->level = level < room ? level : room;
+    bucket->since_s = at_s;
+}
+
+/* What must flow in before the next request: a whole one; of bytes and operations, more than what is owed. */
+static double missing_of(const struct bucket *bucket, quota_kind which)
+{
+    if (which == QUOTA_REQUESTS)
+        return 1 - bucket->level;
+    return bucket->level > 0 ? 0 : 1 - bucket->level;
+}
+
+/* False: answer says what is used up. */
+static bool is_within_quota(struct key *key, struct keys_answer *answer)
+{
+    const double at_s = now_s();
+    for (quota_kind which = 0; which < QUOTAS; which++) {
+        struct bucket *bucket = &key->buckets[which];
+        if (bucket->rate == 0)
+            continue;
+        bucket_fill(bucket, which, at_s);
+        const double missing = missing_of(bucket, which);
+        if (missing <= 0)
+            continue;
+        answer->exhausted = quota_names[which];
+        answer->retry_after_s = missing / bucket->rate;
+        return false;
+    }
+    key->buckets[QUOTA_REQUESTS].level -= 1;
+    return true;
+}
+
+/* ---- one line ---- */
+
+static bool is_name(struct text_span name)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    if (name.length == 0 || name.length > KEYS_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < name.length; i++)
+        if (name.at[i] == '\0' || strchr(allowed, name.at[i]) == NULL)
+            return false;
+    return true;
+}
+
+/* 0: not known. */
+static unsigned right_of(struct text_span word)
+{
+    static const struct {
+        const char *name;
+        unsigned rights;
+    } known[] = {{"compute", RIGHT_COMPUTE},
+                 {"layers", RIGHT_LAYERS},
+                 {"metrics", RIGHT_METRICS},
+                 {"all", RIGHT_COMPUTE | RIGHT_LAYERS | RIGHT_METRICS}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (text_equal(word, known[i].name))
+            return known[i].rights;
+    return 0;
+}
+
+static const char *read_rights(struct text_span text, unsigned *rights)
+{
+    struct text_span word;
+    *rights = text.length == 0 ? RIGHT_COMPUTE : 0;
+    while (text_next(&text, ',', &word)) {
+        if (right_of(word) == 0)
+            return "rights are compute, layers, metrics or all, separated by commas";
+        *rights |= right_of(word);
+    }
+    return NULL;
+}
+
+static bool read_amount(quota_kind which, const char *text, double *amount)
+{
+    uint64_t bytes;
+    if (which != QUOTA_BYTES)
+        return text_read_real(text, amount) && *amount > 0;
+    if (!text_read_bytes(text, &bytes) || bytes == 0)
+        return false;
+    *amount = (double)bytes;
+    return true;
+}
+
+static bool read_limit(struct text_span word, struct bucket buckets[QUOTAS])
+{
+    char amount[64];
+    for (quota_kind which = 0; which < QUOTAS; which++) {
+        const size_t length = strlen(quota_names[which]);
+        if (word.length <= length || strncmp(word.at, quota_names[which], length) != 0 || word.at[length] != '=' ||
+            word.length - length - 1 >= sizeof amount)
+            continue;
+        snprintf(amount, sizeof amount, "%.*s", (int)(word.length - length - 1), word.at + length + 1);
+        return read_amount(which, amount, &buckets[which].rate);
+    }
+    return false;
+}
+
+static const char *read_quota(struct text_span text, struct bucket buckets[QUOTAS])
+{
+    struct text_span word;
+    while (text_next(&text, ',', &word))
+        if (!read_limit(word, buckets))
+            return "a quota is requests=N, bytes=N (with K, M, G or T) or flops=N, each above 0 and per second";
+    for (quota_kind which = 0; which < QUOTAS; which++) {
+        buckets[which].level = room_of(which, buckets[which].rate);
+        buckets[which].since_s = now_s();
+    }
+    return NULL;
+}
+
+/* NULL, or what is wrong. */
+static const char *read_key(struct text_span line, struct key *key)
+{
+    struct text_span name = {"", 0}, digest = {"", 0}, rights = {"", 0}, limits = {"", 0};
+    *key = (struct key){.rights = 0};
+    (void)text_next(&line, ':', &name);
+    if (!is_name(name))
+        return "a name is 1 to 64 letters, digits, dots, hyphens and underscores";
+    snprintf(key->name, sizeof key->name, "%.*s", (int)name.length, name.at);
+    if (!text_next(&line, ':', &digest) || !digest_read(digest, key->digest))
+        return "behind the name stand a colon and the SHA-256 of the key in 64 hexadecimal digits";
+    (void)text_next(&line, ':', &rights);
+    (void)text_next(&line, ':', &limits);
+    if (line.length > 0)
+        return "a line has at most four parts: name, digest, rights, quota";
+    const char *wrong = read_rights(rights, &key->rights);
+    return wrong != NULL ? wrong : read_quota(limits, key->buckets);
+}
+
+/* ---- the file ---- */
+
+static struct key *key_by_name(const struct keyring *ring, const char *name)
+{
+    for (size_t i = 0; i < ring->count; i++)
+        if (strcmp(ring->keys[i].name, name) == 0)
+            return &ring->keys[i];
+    return NULL;
+}
+
+static const char *add_line(struct keyring *ring, struct text_span line)
+{
+    if (line.length == 0 || line.at[0] == '#')
+        return NULL;
+    if (ring->count == KEYS_MAX)
+        return "there are more keys than 4096";
+    struct key key;
+    const char *wrong = read_key(line, &key);
+    if (wrong != NULL)
+        return wrong;
+    if (key_by_name(ring, key.name) != NULL)
+        return "the name stands there twice";
+    struct key *grown = realloc(ring->keys, (ring->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return "no memory for the keys";
+    ring->keys = grown;
+    ring->keys[ring->count++] = key;
+    return NULL;
+}
+
+static const char *read_lines(FILE *file, struct keyring *ring, size_t *number)
+{
+    char line[LINE_BYTES_MAX];
+    const char *wrong = NULL;
+    for (*number = 1; wrong == NULL && fgets(line, sizeof line, file) != NULL; ++*number) {
+        const size_t length = strcspn(line, "\r\n");
+        wrong = length == sizeof line - 1 ? "the line is too long"
+                                          : add_line(ring, text_trim((struct text_span){line, length}));
+    }
+    --*number;
+    return wrong;
+}
+
+static void keyring_free(struct keyring *ring)
+{
+    free(ring->keys);
+    *ring = (struct keyring){NULL, 0};
+}
+
+static bool keyring_read(const char *path, struct keyring *ring, char *message, size_t message_size)
+{
+    *ring = (struct keyring){NULL, 0};
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        snprintf(message, message_size, "keys: %s: %s", path, strerror(errno));
+        return false;
+    }
+    size_t number;
+    const char *wrong = read_lines(file, ring, &number);
+    const bool is_whole = ferror(file) == 0;
+    fclose(file);
+    if (wrong != NULL)
+        snprintf(message, message_size, "keys: %s, line %zu: %s", path, number, wrong);
+    else if (!is_whole || ring->count == 0)
+        snprintf(message, message_size, "keys: %s %s", path, is_whole ? "holds no key" : "cannot be read");
+    if (wrong == NULL && is_whole && ring->count > 0)
+        return true;
+    keyring_free(ring);
+    return false;
+}
+
+struct keys *keys_create(const char *path, char *message, size_t message_size)
+{
+    struct keys *keys = calloc(1, sizeof *keys);
+    char *copy = strdup(path);
+    if (keys == NULL || copy == NULL) {
+        snprintf(message, message_size, "keys: no memory");
+    } else if (keyring_read(path, &keys->ring, message, message_size)) {
+        keys->path = copy;
+        pthread_mutex_init(&keys->lock, NULL);
+        return keys;
+    }
+    free(keys);
+    free(copy);
+    return NULL;
+}
+
+void keys_destroy(struct keys *keys)
+{
+    if (keys == NULL)
+        return;
+    pthread_mutex_destroy(&keys->lock);
+    keyring_free(&keys->ring);
+    free(keys->path);
+    free(keys);
+}
+
+/* What is owed stays owed, within what the new quota can hold. */
+static void keep_levels(struct keyring *ring, const struct keyring *old)
+{
+    for (size_t i = 0; i < ring->count; i++) {
+        const struct key *before = key_by_name(old, ring->keys[i].name);
+        for (quota_kind which = 0; before != NULL && which < QUOTAS; which++) {
+            struct bucket *bucket = &ring->keys[i].buckets[which];
+            if (before->buckets[which].rate == 0)
+                continue;
+            bucket->since_s = before->buckets[which].since_s;
+            if (before->buckets[which].level < bucket->level)
+                bucket->level = before->buckets[which].level;
+        }
+    }
+}
+
+bool keys_reload(struct keys *keys, char *message, size_t message_size)
+{
+    struct keyring ring;
+    if (!keyring_read(keys->path, &ring, message, message_size))
+        return false;
+    pthread_mutex_lock(&keys->lock);
+    keep_levels(&ring, &keys->ring);
+    struct keyring old = keys->ring;
+    keys->ring = ring;
+    pthread_mutex_unlock(&keys->lock);
+    keyring_free(&old);
+    return true;
+}
+
+size_t keys_count(struct keys *keys)
+{
+    pthread_mutex_lock(&keys->lock);
+    const size_t count = keys->ring.count;
+    pthread_mutex_unlock(&keys->lock);
+    return count;
+}
+
+/* ---- asking ---- */
+
+/* Every key is compared, whether one was found already or not. */
+static struct key *key_by_digest(struct keyring *ring, const uint8_t digest[DIGEST_BYTES])
+{
+    struct key *found = NULL;
+    for (size_t i = 0; i < ring->count; i++)
+        if (digest_equal(ring->keys[i].digest, digest))
+            found = &ring->keys[i];
+    return found;
+}
+
+struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights)
+{
+    struct keys_answer answer = {.verdict = KEYS_UNKNOWN};
+    uint8_t digest[DIGEST_BYTES];
+    digest_of(token, strlen(token), digest);
+    pthread_mutex_lock(&keys->lock);
+    struct key *key = key_by_digest(&keys->ring, digest);
+    if (key != NULL) {
+        snprintf(answer.name, sizeof answer.name, "%s", key->name);
+        answer.verdict = (key->rights & rights) != rights ? KEYS_FORBIDDEN
+                         : is_within_quota(key, &answer)  ? KEYS_ALLOWED
+                                                          : KEYS_EXHAUSTED;
+    }
+    pthread_mutex_unlock(&keys->lock);
+    return answer;
+}
+
+void keys_charge(struct keys *keys, const char *name, uint64_t bytes, double flops)
+{
+    pthread_mutex_lock(&keys->lock);
+    struct key *key = key_by_name(&keys->ring, name);
+    if (key != NULL) {
+        key->buckets[QUOTA_BYTES].level -= (double)bytes;
+        key->buckets[QUOTA_FLOPS].level -= flops;
+    }
+    pthread_mutex_unlock(&keys->lock);
+}
+
+/* ---- making one ---- */
+
+/* 256 random bits: there is nothing to guess, so a plain digest is as good as a slow one. */
+static bool make_token(char token[KEYS_TOKEN_MAX])
+{
+    uint8_t bytes[TOKEN_BYTES];
+    char text[DIGEST_TEXT];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return false;
+    snprintf(token, KEYS_TOKEN_MAX, "attnd_%s", digest_write(bytes, text));
+    return true;
+}
+
+bool keys_make(const char *name, const char *rights, const char *quota, char token[KEYS_TOKEN_MAX], char *line,
+               size_t line_size, char *message, size_t message_size)
+{
+    uint8_t digest[DIGEST_BYTES];
+    char text[DIGEST_TEXT];
+    struct key key;
+    if (!make_token(token)) {
+        snprintf(message, message_size, "the system has no random bytes");
+        return false;
+    }
+    digest_of(token, strlen(token), digest);
+    const char *separator = quota != NULL ? ":" : "";
+    snprintf(line, line_size, "%s:%s:%s%s%s", name, digest_write(digest, text), rights != NULL ? rights : "compute",
+             separator, quota != NULL ? quota : "");
+    const char *wrong = read_key(text_span_of(line), &key);
+    if (wrong != NULL)
+        snprintf(message, message_size, "%s", wrong);
+    return wrong == NULL;
+}

@@ -1,0 +1,65 @@
+/*
+ * keys.h: who may ask for what, and how much of it: API keys from a file.
+ *
+ * A line is a key; empty lines and those that start with # are passed over:
+ *
+ *     name:sha256[:rights[:quota]]
+ *
+ *   name    letters, digits, . _ and -, for the log
+ *   sha256  64 hexadecimal digits: the file does not hold the keys themselves
+ *   rights  of compute, layers and metrics, separated by commas, or all; compute when left out
+ *   quota   of requests=N, bytes=N (with K, M, G) and flops=N, separated by commas, each per second
+ *
+ * Quotas are token buckets that hold one second's worth, and at least one request. A request is let in while no bucket
+ * is empty and may overdraw it: what it costs is known afterwards only, and what is owed is waited for. So a request of
+ * any size gets through, and over time the rate holds.
+ *
+ * All calls are safe from any thread.
+ */
+#ifndef SERVICE_KEYS_H
+#define SERVICE_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a route asks for, as a set of bits. */
+enum { RIGHT_NONE = 0, RIGHT_COMPUTE = 1, RIGHT_LAYERS = 2, RIGHT_METRICS = 4 };
+
+enum { KEYS_NAME_MAX = 64, KEYS_MAX = 4096, KEYS_TOKEN_MAX = 512 };
+
+struct keys;
+
+/* The keys of the file at path. NULL: message says which line is wrong. */
+struct keys *keys_create(const char *path, char *message, size_t message_size);
+/* NULL is fine. */
+void keys_destroy(struct keys *keys);
+/* Reads the file again; keys that keep their name keep what they have used. False: message; all is as before. */
+bool keys_reload(struct keys *keys, char *message, size_t message_size);
+size_t keys_count(struct keys *keys);
+
+typedef enum { KEYS_ALLOWED, KEYS_UNKNOWN, KEYS_FORBIDDEN, KEYS_EXHAUSTED } keys_verdict;
+
+struct keys_answer {
+    keys_verdict verdict;
+    char name[KEYS_NAME_MAX + 1]; /* "" when unknown */
+    const char *exhausted;        /* which quota: "requests", "bytes" or "flops" */
+    double retry_after_s;         /* until it allows another request */
+};
+
+/*
+ * Whether the one who has this token may do what needs those rights; then it is one more request of its quota. The time
+ * it takes does not depend on how much of a wrong token is right.
+ */
+struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights);
+/* What the request of that name has cost, to be taken from its quota. */
+void keys_charge(struct keys *keys, const char *name, uint64_t bytes, double flops);
+
+/*
+ * Makes a new random key: the token for its owner, and the line for the file. rights and quota NULL: left out. False:
+ * message says what is wrong with the words given.
+ */
+bool keys_make(const char *name, const char *rights, const char *quota, char token[KEYS_TOKEN_MAX], char *line,
+               size_t line_size, char *message, size_t message_size);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * layer_refusal.h: why something about a layer is refused, when it is not the request's own fault: call->refusal and
+ * *call->err are filled in.
+ */
+#ifndef SERVICE_LAYER_REFUSAL_H
+#define SERVICE_LAYER_REFUSAL_H
+
+#include "service/call.h"
+#include "service/layer_store.h"
+
+attn_status layer_refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* What the directory refused. */
+attn_status layer_refuse_errno(struct call *call, int error);
+
+/* Whether call's conditions (If-Match, If-None-Match) hold for that version; NULL: none is there. */
+ATTN_MUST_CHECK attn_status layer_check_conditions(struct layer_version *version, struct call *call);
+
+#endif

@@ -1,0 +1,231 @@
+/*
+ * metrics.c: what the server counts about itself, as Prometheus text.
+ */
+#include "service/metrics.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attn/runtime.h"
+
+/* Seconds: from a decode step to the longest deadline that is usual. */
+static const double bounds_s[METRICS_BUCKETS] = {0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                 0.25,    0.5,    1,     2.5,    5,     10,   30,    60,   300};
+static const char *const stage_names[METRICS_STAGES] = {"receive", "queue", "parse", "compute", "write", "total"};
+static const char *const cancel_names[METRICS_CANCELS] = {"client_gone", "deadline", "shutdown"};
+
+/* ---- counting ---- */
+
+void metrics_add(atomic_uint_fast64_t *counter, uint64_t more)
+{
+    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+}
+
+void metrics_count_request(struct metrics *metrics, size_t route, unsigned status)
+{
+    if (route < METRICS_ROUTES_MAX && status >= METRICS_STATUS_FROM && status < METRICS_STATUS_TO)
+        metrics_add(&metrics->requests[route][status - METRICS_STATUS_FROM], 1);
+}
+
+void metrics_observe(struct metrics_histogram *histogram, double ms)
+{
+    size_t bucket = 0;
+    const double s = ms > 0 ? ms / 1e3 : 0;
+    while (bucket < METRICS_BUCKETS && s > bounds_s[bucket])
+        bucket++;
+    metrics_add(&histogram->buckets[bucket], 1);
+    metrics_add(&histogram->sum_ns, (uint64_t)(s * 1e9 + 0.5));
+}
+
+static unsigned long long value_of(const atomic_uint_fast64_t *counter)
+{
+    return (unsigned long long)atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* ---- writing ---- */
+
+static void begin(struct chunks *out, const char *name, const char *type, const char *help)
+{
+    chunks_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void write_one(struct chunks *out, const char *name, const char *type, const char *help,
+                      unsigned long long value)
+{
+    begin(out, name, type, help);
+    chunks_format(out, "%s %llu\n", name, value);
+}
+
+static void write_requests(const struct metrics *metrics, const struct metrics_labels *labels, struct chunks *out)
+{
+    begin(out, "attnd_requests_total", "counter", "Requests answered, by route and status.");
+    for (size_t route = 0; route < labels->route_count && route < METRICS_ROUTES_MAX; route++)
+        for (unsigned status = 0; status < METRICS_STATUS_TO - METRICS_STATUS_FROM; status++) {
+            const unsigned long long count = value_of(&metrics->requests[route][status]);
+            if (count > 0)
+                chunks_format(out, "attnd_requests_total{method=\"%s\",route=\"%s\",status=\"%u\"} %llu\n",
+                              labels->routes[route].method, labels->routes[route].path, status + METRICS_STATUS_FROM,
+                              count);
+        }
+}
+
+/* Every reason is there from the start, so that the first refusal is an increase. */
+static void write_rejected(const struct metrics *metrics, const struct metrics_labels *labels, struct chunks *out)
+{
+    begin(out, "attnd_rejected_total", "counter", "Requests refused, by reason.");
+    for (size_t i = 0; i < labels->reason_count && i < METRICS_REASONS_MAX; i++)
+        if (labels->reasons[i] != NULL)
+            chunks_format(out, "attnd_rejected_total{reason=\"%s\"} %llu\n", labels->reasons[i],
+                          value_of(&metrics->rejected[i]));
+}
+
+static void write_cancelled(const struct metrics *metrics, struct chunks *out)
+{
+    begin(out, "attnd_cancelled_total", "counter", "Requests whose work was stopped, by reason.");
+    for (size_t i = 0; i < METRICS_CANCELS; i++)
+        chunks_format(out, "attnd_cancelled_total{reason=\"%s\"} %llu\n", cancel_names[i],
+                      value_of(&metrics->cancelled[i]));
+}
+
+static void write_histogram(const struct metrics_histogram *histogram, const char *stage, struct chunks *out)
+{
+    unsigned long long count = 0;
+    for (size_t i = 0; i < METRICS_BUCKETS; i++) {
+        count += value_of(&histogram->buckets[i]);
+        chunks_format(out, "attnd_request_seconds_bucket{stage=\"%s\",le=\"%g\"} %llu\n", stage, bounds_s[i], count);
+    }
+    count += value_of(&histogram->buckets[METRICS_BUCKETS]);
+    chunks_format(out,
+                  "attnd_request_seconds_bucket{stage=\"%s\",le=\"+Inf\"} %llu\n"
+                  "attnd_request_seconds_sum{stage=\"%s\"} %.9f\nattnd_request_seconds_count{stage=\"%s\"} %llu\n",
+                  stage, count, stage, (double)value_of(&histogram->sum_ns) / 1e9, stage, count);
+}
+
+static void write_times(const struct metrics *metrics, struct chunks *out)
+{
+    begin(out, "attnd_request_seconds", "histogram",
+          "Time of a request by stage; total is from its first line to the last byte sent.");
+    for (size_t i = 0; i < METRICS_STAGES; i++)
+        write_histogram(&metrics->stages[i], stage_names[i], out);
+}
+
+static void write_gauges(const struct metrics *metrics, const struct metrics_now *now, struct chunks *out)
+{
+    const long long connections = (long long)atomic_load_explicit(&metrics->connections, memory_order_relaxed);
+    write_one(out, "attnd_ready", "gauge", "1 while /readyz says 200.", now->is_ready);
+    write_one(out, "attnd_queue_jobs", "gauge", "Requests that wait for a compute thread.", now->queue_jobs);
+    write_one(out, "attnd_queue_limit", "gauge", "Requests that may wait (--queue).", now->queue_limit);
+    write_one(out, "attnd_running_jobs", "gauge", "Requests that a compute thread works on.", now->running_jobs);
+    write_one(out, "attnd_connections", "gauge", "Open connections.",
+              connections > 0 ? (unsigned long long)connections : 0);
+    write_one(out, "attnd_memory_bytes", "gauge", "Memory of bodies, work and unsent answers.", now->memory_bytes);
+    write_one(out, "attnd_memory_limit_bytes", "gauge", "Memory that all requests may take (--memory).",
+              now->memory_limit_bytes);
+    if (now->has_layers)
+        write_one(out, "attnd_layers", "gauge", "Layers kept.", now->layers);
+}
+
+static void write_counters(const struct metrics *metrics, struct chunks *out)
+{
+    write_one(out, "attnd_received_bytes_total", "counter", "Bytes of request bodies received.",
+              value_of(&metrics->received_bytes));
+    write_one(out, "attnd_sent_bytes_total", "counter", "Bytes of response bodies sent.",
+              value_of(&metrics->sent_bytes));
+    write_one(out, "attnd_connections_total", "counter", "Connections accepted.",
+              value_of(&metrics->connections_begun));
+    write_one(out, "attnd_connections_evicted_total", "counter", "Connections closed to make room for others.",
+              value_of(&metrics->connections_evicted));
+}
+
+/* Label values hold what compilers and libraries call themselves: quotes and backslashes are escaped. */
+static void write_label(struct chunks *out, const char *name, const char *value)
+{
+    chunks_format(out, "%s=\"", name);
+    for (; *value != '\0'; value++)
+        if (*value == '"' || *value == '\\')
+            chunks_format(out, "\\%c", *value);
+        else
+            chunks_bytes(out, value, 1);
+    chunks_text(out, "\"");
+}
+
+static void write_build(const struct metrics_now *now, struct chunks *out)
+{
+    begin(out, "attnd_build_info", "gauge", "What this server is made of; always 1.");
+    chunks_text(out, "attnd_build_info{version=\"" ATTN_VERSION "\",");
+    write_label(out, "kernel", now->kernel);
+    chunks_text(out, ",");
+    write_label(out, "blas", attn_blas_description());
+    chunks_text(out, ",");
+    write_label(out, "http", now->http_library);
+    chunks_text(out, "} 1\n");
+}
+
+/* ---- the process, under the names that all exporters use ---- */
+
+static unsigned long long resident_bytes(void)
+{
+    unsigned long long size, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%llu %llu", &size, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return resident * (unsigned long long)sysconf(_SC_PAGESIZE);
+}
+
+static void write_process(struct chunks *out)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    begin(out, "process_cpu_seconds_total", "counter", "Processor time, user and system.");
+    chunks_format(out, "process_cpu_seconds_total %.6f\n", (double)used.tv_sec + (double)used.tv_nsec / 1e9);
+    write_one(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
+}
+
+/* ---- the names that Triton's dashboards know ---- */
+
+static void write_alias(struct chunks *out, const char *name, const char *help, unsigned long long value)
+{
+    begin(out, name, "counter", help);
+    chunks_format(out, "%s{model=\"attention\",version=\"1\"} %llu\n", name, value);
+}
+
+static unsigned long long sum_us(const struct metrics *metrics, metrics_stage stage)
+{
+    return value_of(&metrics->inference[stage].sum_ns) / 1000;
+}
+
+static void write_aliases(const struct metrics *metrics, struct chunks *out)
+{
+    const unsigned long long done = value_of(&metrics->inferences_done);
+    write_alias(out, "nv_inference_request_success", "Successful inference requests.", done);
+    write_alias(out, "nv_inference_request_failure", "Failed inference requests.",
+                value_of(&metrics->inferences_failed));
+    write_alias(out, "nv_inference_count", "Inferences done.", done);
+    write_alias(out, "nv_inference_exec_count", "Executions of the model; no batches are formed.", done);
+    write_alias(out, "nv_inference_request_duration_us", "Time of requests.", sum_us(metrics, METRICS_TOTAL));
+    write_alias(out, "nv_inference_queue_duration_us", "Time in the queue.", sum_us(metrics, METRICS_QUEUE));
+    write_alias(out, "nv_inference_compute_input_duration_us", "Time of reading inputs.",
+                sum_us(metrics, METRICS_PARSE));
+    write_alias(out, "nv_inference_compute_infer_duration_us", "Time of computing.", sum_us(metrics, METRICS_COMPUTE));
+    write_alias(out, "nv_inference_compute_output_duration_us", "Time of writing outputs.",
+                sum_us(metrics, METRICS_WRITE));
+}
+
+void metrics_write(const struct metrics *metrics, const struct metrics_now *now, const struct metrics_labels *labels,
+                   struct chunks *out)
+{
+    write_build(now, out);
+    write_gauges(metrics, now, out);
+    write_requests(metrics, labels, out);
+    write_times(metrics, out);
+    write_rejected(metrics, labels, out);
+    write_cancelled(metrics, out);
+    write_counters(metrics, out);
+    write_process(out);
+    write_aliases(metrics, out);
+}

@@ -1,0 +1,77 @@
+/*
+ * metrics.h: what the server counts about itself, and the Prometheus text that tells it (GET /metrics).
+ *
+ * Counters are added to by any thread without a lock, and never go back. Labels come from tables: routes and reasons
+ * are numbers here, and their names are given when the text is written; so no client can make a new series.
+ *
+ * https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4)
+ */
+#ifndef SERVICE_METRICS_H
+#define SERVICE_METRICS_H
+
+#include <stdatomic.h>
+
+#include "codec/chunks.h"
+
+enum { METRICS_ROUTES_MAX = 64, METRICS_REASONS_MAX = 48, METRICS_BUCKETS = 18 };
+enum { METRICS_STATUS_FROM = 100, METRICS_STATUS_TO = 600 };
+
+typedef enum {
+    METRICS_RECEIVE,
+    METRICS_QUEUE,
+    METRICS_PARSE,
+    METRICS_COMPUTE,
+    METRICS_WRITE,
+    METRICS_TOTAL,
+    METRICS_STAGES
+} metrics_stage;
+
+/* Why work was stopped that had been accepted. */
+typedef enum { METRICS_CLIENT_GONE, METRICS_DEADLINE, METRICS_SHUTDOWN, METRICS_CANCELS } metrics_cancel;
+
+struct metrics_histogram {
+    atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* the last: longer than every bound */
+    atomic_uint_fast64_t sum_ns;
+};
+
+/* All zero at first. */
+struct metrics {
+    atomic_uint_fast64_t requests[METRICS_ROUTES_MAX][METRICS_STATUS_TO - METRICS_STATUS_FROM];
+    atomic_uint_fast64_t rejected[METRICS_REASONS_MAX];
+    atomic_uint_fast64_t cancelled[METRICS_CANCELS];
+    atomic_uint_fast64_t received_bytes, sent_bytes, connections_begun, connections_evicted;
+    atomic_int_fast64_t connections;
+    atomic_uint_fast64_t inferences_done, inferences_failed; /* of the Open Inference Protocol */
+    struct metrics_histogram stages[METRICS_STAGES], inference[METRICS_STAGES];
+};
+
+/* One more request of that route; a status outside of what HTTP has is not counted. */
+void metrics_count_request(struct metrics *metrics, size_t route, unsigned status);
+void metrics_observe(struct metrics_histogram *histogram, double ms);
+void metrics_add(atomic_uint_fast64_t *counter, uint64_t more);
+
+struct metrics_route {
+    const char *method, *path;
+};
+
+/* What is not counted but looked at when the text is written. */
+struct metrics_now {
+    size_t queue_jobs, running_jobs, queue_limit;
+    uint64_t memory_bytes, memory_limit_bytes;
+    bool is_ready, has_layers;
+    size_t layers; /* kept, when has_layers */
+    const char *kernel, *http_library;
+};
+
+struct metrics_labels {
+    const struct metrics_route *routes;
+    size_t route_count;
+    const char *const *reasons;
+    size_t reason_count;
+};
+
+/* Appends the text; without memory out->is_ok becomes false. */
+void metrics_write(const struct metrics *metrics, const struct metrics_now *now, const struct metrics_labels *labels,
+                   struct chunks *out);
+
+#endif

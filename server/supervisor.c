@@ -1,0 +1,76 @@
+/*
+ * supervisor.c: tells the service manager that started us how we are.
+ */
+#include "supervisor.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "text.h"
+
+/* A name that starts with @ is an abstract one, which the kernel wants with a NUL in that place. */
+static void say(const char *message)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = getenv("NOTIFY_SOCKET");
+    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof address.sun_path)
+        return;
+    const size_t length = strlen(path);
+    memcpy(address.sun_path, path, length);
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    /* A manager that does not listen must not stop the work. */
+    (void)!sendto(fd, message, strlen(message), MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
+    close(fd);
+}
+
+void supervisor_ready(void)
+{
+    say("READY=1\nSTATUS=serving\n");
+}
+
+/* The moment tells the manager which of its requests to reload this is the answer to. */
+void supervisor_reloading(void)
+{
+    char message[80];
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
+             (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    say(message);
+}
+
+void supervisor_stopping(void)
+{
+    say("STOPPING=1\nSTATUS=draining\n");
+}
+
+void supervisor_alive(void)
+{
+    say("WATCHDOG=1\n");
+}
+
+/* WATCHDOG_PID names the process that is meant: the variables may be inherited. */
+int supervisor_alive_every_ms(void)
+{
+    const char *interval = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    uint64_t us = 0, wanted = 0;
+    if (interval == NULL || !text_read_count(interval, &us) || us == 0)
+        return -1;
+    if (pid != NULL && (!text_read_count(pid, &wanted) || wanted != (uint64_t)getpid()))
+        return -1;
+    const uint64_t half_ms = us / 2000;
+    return half_ms < 1 ? 1 : half_ms > INT_MAX ? INT_MAX : (int)half_ms;
+}

@@ -1,0 +1,29 @@
+/**
+ * server.js: asks this server. A copy of the page that was opened from disk has none.
+ */
+
+/** What the server says when it refuses. */
+export class Refusal extends Error {
+  constructor(problem) {
+    super(problem.detail ?? problem.error ?? String(problem.status));
+    this.pointer = problem.pointer ?? "";
+    this.status = problem.status;
+  }
+}
+
+export const hasServer = () => location.protocol !== "file:";
+
+/**
+ * @param {string} path below the page's own
+ * @param {{accept?: string, body?: object, signal?: AbortSignal}} [wish] with a body it is a POST
+ * @returns {Promise<Response>} or throws a Refusal
+ */
+export async function ask(path, { accept = "application/json", body, signal } = {}) {
+  const sent = body && { method: "POST", body: JSON.stringify(body) };
+  const headers = { Accept: accept, ...(body ? { "Content-Type": "application/json" } : {}) };
+  // One address has several forms here, and what is kept may change: nothing is to come from the browser's cache.
+  const response = await fetch(path, { signal, headers, cache: "no-store", ...sent });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({ error: response.statusText }));
+  throw new Refusal({ status: response.status, ...problem });
+}

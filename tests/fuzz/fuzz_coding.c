@@ -1,0 +1,59 @@
+/*
+ * fuzz_coding.c: gzip and zstd: nothing is expanded beyond its limit, and what was compressed comes back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/coding.h"
+#include "fuzz.h"
+
+enum { ARENA_BYTES = 32 << 20, LIMIT = 64 << 10 };
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    return 0;
+}
+
+static void expand(enum coding coding, const struct fuzz_input *input)
+{
+    attn_arena *arena = attn_arena_create(ARENA_BYTES);
+    attn_error err = {.status = ATTN_OK};
+    const char *text = NULL;
+    size_t bytes = 0, limit = input->choice & 128 ? 100 : LIMIT;
+    attn_status status = coding_expand(coding, input->text, input->length, limit, arena, &text, &bytes, &err);
+    fuzz_claim_told(status, &err);
+    fuzz_claim(status != ATTN_OK || (bytes <= limit && (bytes == 0 || text != NULL)),
+               "no more comes out than the limit");
+    attn_arena_destroy(arena);
+}
+
+/* In two parts, cut where the input says. */
+static void there_and_back(enum coding coding, const struct fuzz_input *input)
+{
+    attn_arena *arena = attn_arena_create(ARENA_BYTES);
+    attn_error err = {.status = ATTN_OK};
+    struct chunks out = chunks_begin(arena);
+    const char *text = NULL;
+    size_t bytes = 0, cut = input->length > 0 ? (unsigned char)input->text[0] % input->length : 0;
+    struct compressor *compressor = compressor_begin(coding, arena);
+    fuzz_claim(compressor != NULL, "there is memory to compress");
+    compressor_take(compressor, input->text, cut, false, &out);
+    compressor_take(compressor, input->text + cut, input->length - cut, true, &out);
+    const char *packed = chunks_join(&out);
+    fuzz_claim(packed != NULL, "there is memory for what was compressed");
+    attn_status status = coding_expand(coding, packed, out.total_bytes, input->length, arena, &text, &bytes, &err);
+    fuzz_claim(status == ATTN_OK && bytes == input->length && memcmp(text, input->text, bytes) == 0,
+               "what was compressed comes back");
+    attn_arena_destroy(arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = fuzz_read(data, size, '\x1f');
+    const enum coding coding = input.choice == 0 ? CODING_GZIP : (enum coding)(input.choice % CODING_COUNT);
+    expand(coding, &input);
+    if (input.length <= LIMIT && input.choice & 64)
+        there_and_back(coding, &input);
+    return 0;
+}

@@ -1,0 +1,62 @@
+/*
+ * fuzz_oip.c: bodies of the Open Inference Protocol, with and without bytes behind the JSON, to their plan.
+ *
+ * The first byte, when it is no brace: bit 0, a kept layer is asked; bit 1, the two bytes behind it are the length of
+ * the JSON; bits 2 and 3, what else the body could be.
+ */
+#include <string.h>
+
+#include "codec/oip.h"
+#include "fuzz.h"
+
+enum { ARENA_BYTES = 16 << 20, ASKS_LAYER = 1, HAS_BYTES = 2, REPOSITORY = 12 };
+
+static const char layer[] = "{\"weights\":{\"query\":{\"weight\":[[1,0],[0,1]]},\"key\":{\"weight\":[[1,0],[0,1]]},"
+                            "\"value\":{\"weight\":[[1,0],[0,1]]}},\"options\":{\"num_heads\":2}}";
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    envelope_prepare();
+    return 0;
+}
+
+static void decode(const struct fuzz_input *input, size_t json_bytes, attn_arena *arena)
+{
+    const struct envelope_base base = {.text = layer, .length = strlen(layer)};
+    attn_error err = {.status = ATTN_OK};
+    struct oip_request request;
+    attn_plan plan;
+    attn_status status = oip_decode(input->text, input->length, json_bytes, input->choice & ASKS_LAYER ? &base : NULL,
+                                    arena, &request, &err);
+    fuzz_claim_told(status, &err);
+    if (status != ATTN_OK)
+        return;
+    status = attn_plan_make(&request.envelope.request, &plan, &err);
+    fuzz_claim_told(status, &err);
+    if (status != ATTN_OK)
+        oip_translate(&err);
+    else
+        (void)oip_bytes_bound(&request, &plan);
+    fuzz_claim(request.output_count <= ATTN_STEP_COUNT, "outputs are counted");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = fuzz_read(data, size, '{');
+    size_t json_bytes = OIP_ALL_JSON;
+    if ((input.choice & HAS_BYTES) && input.length >= 2) {
+        json_bytes = (size_t)(unsigned char)input.text[0] << 8 | (unsigned char)input.text[1];
+        input.text += 2;
+        input.length -= 2;
+    }
+    attn_arena *arena = attn_arena_create(ARENA_BYTES);
+    if (input.choice & REPOSITORY) {
+        attn_error err = {.status = ATTN_OK};
+        const oip_repository_kind kind = (oip_repository_kind)((input.choice >> 2 & 3) % 3);
+        fuzz_claim_told(oip_check_repository(input.text, input.length, kind, arena, &err), &err);
+    }
+    decode(&input, json_bytes, arena);
+    attn_arena_destroy(arena);
+    return 0;
+}

@@ -1,0 +1,15 @@
+#!/bin/sh
+# replay.sh PROGRAM…: gives each fuzz target the inputs that are kept for it, and JSON targets the cases besides.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+failed=
+for program in "$@"; do
+    name=$(basename "$program")
+    case $name in
+    fuzz_envelope | fuzz_request) more=tests/cases ;;
+    *) more= ;;
+    esac
+    # shellcheck disable=SC2086
+    "$program" "tests/fuzz/corpus/${name#fuzz_}" $more || failed="$failed $name"
+done
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

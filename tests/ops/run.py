@@ -1,0 +1,503 @@
+#!/usr/bin/env python3
+"""
+run.py: what operating the server relies on: metrics, traces, logs, keys, certificates, signals, deadlines, room.
+
+Every test starts servers of its own, with settings that make its point quickly. Times are bounds on behaviour, with
+room for a busy machine, and no measurements.
+"""
+
+import argparse
+import base64
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from attnd import Server  # noqa: E402
+
+SMALL = {"inputs": {"query": [[1, 2]]}}
+PATIENCE_SECONDS = 10
+SLACK_SECONDS = 1.5  # a busy machine may be late by so much, and a deadline that is not kept is much later
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def settings(**values):
+    return {"ATTND_" + name.upper(): str(value) for name, value in values.items()}
+
+
+def long_request(tokens=60000):
+    """Seconds of computing from little text."""
+    data = base64.b64encode(struct.pack(f"<{tokens}f", *[i * 0.618 % 1 for i in range(tokens)])).decode()
+    return {"inputs": {"query": {"shape": [tokens, 1], "dtype": "float32", "base64": data}},
+            "options": {"return": ["output"], "format": "base64"}}
+
+
+def post(client, request=None, **headers):
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.send("POST", "/v1/attention", json.dumps(request or SMALL).encode(),
+                       {"Content-Type": "application/json", **headers})
+
+
+def metrics(server, **headers):
+    reply = server.client().send("GET", "/metrics", None, {name.replace("_", "-"): v for name, v in headers.items()})
+    assert reply.status == 200, reply.status
+    assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4"), reply.headers["Content-Type"]
+    series = {}
+    for line in reply.body.decode().splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            assert re.fullmatch(r"[a-z_]+(\{([a-z]+=\"(\\.|[^\"\\])*\",?)*\})?", name), line
+            assert name not in series, line
+            series[name] = float(value)
+    return series
+
+
+def wait_until(holds, what):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def raw(server):
+    parts = urllib.parse.urlsplit(server.url)
+    return socket.create_connection((parts.hostname, parts.port), PATIENCE_SECONDS)
+
+
+# ---- metrics, traces, logs ----
+
+@test
+def metrics_count_by_route_and_no_client_makes_new_series(program):
+    with Server(program) as server:
+        client = server.client()
+        before = set(metrics(server))
+        for i in range(3):
+            assert post(client).status == 200
+            assert client.get(f"/nothing/{i}").status == 404
+            assert client.send("BREW", f"/coffee{i}").status == 404
+        assert post(client, {"inputs": {}}).status == 400
+        wait_until(lambda: 'attnd_requests_total{method="POST",route="/v1/attention",status="400"}' in metrics(server),
+                   "no count of the refusal")
+        after = metrics(server)
+        assert after['attnd_requests_total{method="POST",route="/v1/attention",status="200"}'] == 3
+        assert after['attnd_requests_total{method="other",route="other",status="404"}'] == 6
+        assert after['attnd_rejected_total{reason="not-found"}'] == 6
+        assert after['attnd_rejected_total{reason="field"}'] == 1
+        assert after['attnd_request_seconds_count{stage="compute"}'] == 4
+        assert after['attnd_request_seconds_bucket{stage="compute",le="+Inf"}'] == 4
+        assert after["attnd_running_jobs"] == 0 and after["attnd_ready"] == 1
+        assert 0 < after["attnd_memory_limit_bytes"]
+        new = {name for name in set(after) - before if not name.startswith("attnd_requests_total")}
+        assert not new, new
+
+
+@test
+def protocol_requests_have_the_usual_aliases(program):
+    with Server(program) as server:
+        request = {"inputs": [{"name": "QUERY", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]}
+        assert server.client().post("/v2/models/attention/infer", request).status == 200
+        name = 'nv_inference_request_success{model="attention",version="1"}'
+        wait_until(lambda: metrics(server)[name] == 1, "not counted")
+
+
+@test
+def a_trace_goes_on_with_a_span_of_our_own(program):
+    trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    with Server(program, environment=settings(log_format="json")) as server:
+        reply = post(server.client(), traceparent=f"00-{trace}-{parent}-01", X_Request_Id="mine")
+        version, got, span, flags = reply.headers["traceparent"].split("-")
+        assert (version, got, flags) == ("00", trace, "01") and span != parent, reply.headers["traceparent"]
+        for wrong in (f"00-{'0' * 32}-{parent}-01", f"ff-{trace}-{parent}-01", f"00-{trace}-{parent}-01-x",
+                      f"00-{trace.upper()}-{parent}-01", "x"):
+            assert post(server.client(), traceparent=wrong).headers["traceparent"] is None, wrong
+        wait_until(lambda: any('"id":"mine"' in line for line in server.lines), "no line")
+        line = json.loads(next(line for line in server.lines if '"id":"mine"' in line))
+        assert (line["trace_id"], line["span_id"], line["parent_id"]) == (trace, span, parent), line
+
+
+@test
+def nothing_that_is_sent_makes_lines_or_fields_of_the_log(program):
+    hostile = [b"GET /%0a%22level%22 HTTP/1.1\r\nHost: a\r\n\r\n",
+               b"GET /a\"b\\c HTTP/1.1\r\nHost: a\r\n\r\n",
+               b"GET /x HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\" status=200\r\n\r\n",
+               b"GET /x HTTP/1.1\r\nHost: a\r\nX-Request-Id: \x1b[31m\r\n\r\n",
+               b"G\"ET /x HTTP/1.1\r\nHost: a\r\n\r\n",
+               b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n",
+               b"GET /" + b"\"" * 20000 + b" HTTP/1.1\r\nHost: a\r\n\r\n"]
+    for form in ("json", "text"):
+        with Server(program, environment=settings(log_format=form)) as server:
+            for text in hostile:
+                with raw(server) as connection:
+                    connection.sendall(text)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(4096):
+                        pass
+            client = server.client()
+            assert client.send("GET", "/end", None, {"X-Request-Id": "the-end"}).status == 404
+            wait_until(lambda: any("the-end" in line for line in server.lines), "no line")
+            for line in server.lines:
+                if form == "json":
+                    fields = json.loads(line)
+                    assert fields["level"] in ("info", "warn", "debug"), line
+                else:
+                    assert re.match(r"\d{4}-\d\d-\d\dT[0-9:.]+Z (info|warn) ", line), line
+                assert all(" " <= character <= "~" for character in line.rstrip("\n")), repr(line)
+
+
+@test
+def a_log_that_was_moved_away_is_opened_anew(program):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "log"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(f"{folder}/notify")
+            process = subprocess.Popen([program], env={**os.environ, **settings(listen="127.0.0.1:0", log_file=path,
+                                                                                drain_delay=0),
+                                                       "NOTIFY_SOCKET": f"{folder}/notify"})
+            manager.settimeout(PATIENCE_SECONDS)
+            assert manager.recv(100).startswith(b"READY=1")
+            path.rename(f"{folder}/old")
+            process.send_signal(signal.SIGHUP)
+            assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+            assert manager.recv(100).startswith(b"READY=1")
+            process.terminate()
+            assert manager.recv(100).startswith(b"STOPPING=1")
+            assert process.wait(PATIENCE_SECONDS) == 0
+        assert "listening on" in pathlib.Path(f"{folder}/old").read_text()
+        assert "stopped" in path.read_text() and "listening on" not in path.read_text()
+
+
+@test
+def the_service_manager_hears_that_we_live(program):
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"{folder}/notify")
+        manager.settimeout(PATIENCE_SECONDS)
+        environment = {"NOTIFY_SOCKET": f"{folder}/notify", "WATCHDOG_USEC": "200000"}
+        with Server(program, environment=environment):
+            said = {manager.recv(100).split(b"\n")[0] for _ in range(4)}
+        assert said == {b"READY=1", b"WATCHDOG=1"}, said
+
+
+# ---- who may ----
+
+def make_key(program, *words):
+    made = subprocess.run([program, "key", *words], capture_output=True, text=True, check=True)
+    return made.stdout, made.stderr.split()[-1]
+
+
+@test
+def keys_are_asked_for_and_each_has_its_rights(program):
+    compute_line, compute = make_key(program, "worker")
+    watch_line, watch = make_key(program, "watcher", "metrics")
+    assert compute not in compute_line
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(f"# ours\n\n{compute_line}{watch_line}")
+        file.flush()
+        with Server(program, environment=settings(keys=file.name)) as server:
+            client = server.client()
+            for path in ("/livez", "/readyz", "/v2/health/live", "/", "/openapi.json"):
+                assert client.get(path).status == 200, path
+            reply = post(client)
+            assert reply.status == 401 and reply.headers["WWW-Authenticate"] == 'Bearer realm="attnd"'
+            for wrong in ("", "x", compute[:-1], compute + "x", compute.upper()):
+                reply = post(client, Authorization=f"Bearer {wrong}")
+                assert reply.status == 401 and "invalid_token" in reply.headers["WWW-Authenticate"], wrong
+            assert post(client, Authorization=f"Basic {compute}").status == 401
+            assert post(client, Authorization=f"bearer {compute}").status == 200
+            assert post(client, X_API_Key=compute).status == 200
+            assert post(client, X_API_Key=watch).status == 403
+            assert client.get("/metrics").status == 401
+            assert client.send("GET", "/metrics", None, {"X-API-Key": compute}).status == 403
+            assert metrics(server, X_API_Key=watch)['attnd_rejected_total{reason="forbidden"}'] == 2
+            assert client.send("OPTIONS", "/v1/attention").status == 204
+            log = "".join(server.lines)
+            assert "key=worker" in log and compute not in log
+
+
+@test
+def a_quota_is_kept_and_says_when_it_allows_more(program):
+    line, key = make_key(program, "few", "compute", "requests=2")
+    byte_line, by_bytes = make_key(program, "little", "compute", "bytes=10")
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(line + byte_line)
+        file.flush()
+        with Server(program, environment=settings(keys=file.name)) as server:
+            client = server.client()
+            replies = [post(client, X_API_Key=key) for _ in range(8)]
+            assert [reply.status for reply in replies[:2]] == [200, 200]
+            refused = [reply for reply in replies if reply.status == 429]
+            assert refused and all(int(reply.headers["Retry-After"]) >= 1 for reply in refused)
+            assert "few" in refused[0].json()["error"]
+            assert post(client, X_API_Key=by_bytes).status == 200
+            wait_until(lambda: post(client, X_API_Key=by_bytes).status == 429, "what a request has cost is not owed")
+            assert int(post(client, X_API_Key=by_bytes).headers["Retry-After"]) > 5
+
+
+@test
+def keys_are_read_again_and_a_wrong_file_changes_nothing(program):
+    first_line, first = make_key(program, "first")
+    second_line, second = make_key(program, "second")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "keys"
+        path.write_text(first_line)
+        with Server(program, environment=settings(keys=path)) as server:
+            client = server.client()
+
+            def reload(text):
+                seen = sum("reloaded" in line for line in server.lines)
+                path.write_text(text)
+                server.process.send_signal(signal.SIGHUP)
+                wait_until(lambda: sum("reloaded" in line for line in server.lines) > seen, "no reload")
+
+            assert post(client, X_API_Key=second).status == 401
+            reload(first_line + second_line)
+            assert post(client, X_API_Key=second).status == 200
+            reload(first_line + "wrong\n")
+            assert any("line 2" in line for line in server.lines)
+            assert post(client, X_API_Key=second).status == 200
+            reload(second_line)
+            assert post(client, X_API_Key=first).status == 401
+
+
+@test
+def no_listening_beyond_the_loopback_by_oversight(program):
+    for host in ("0.0.0.0:0", ":0", "[::]:0"):
+        ended = subprocess.run([program, "--listen", host], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+        assert ended.returncode == 1 and "--keys" in ended.stderr and "--open" in ended.stderr, ended.stderr
+    with subprocess.Popen([program, "--listen", "0.0.0.0:0", "--open"], stderr=subprocess.PIPE, text=True) as process:
+        assert "listening on http://0.0.0.0:" in process.stderr.readline()
+        process.terminate()
+        process.stderr.read()
+    assert process.returncode == 0
+
+
+class SecureServer(Server):
+    def _is_ready(self):
+        return any("listening on https" in line for line in self.lines)
+
+
+def make_certificate(folder, name):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-keyout", f"{folder}/key", "-out", f"{folder}/cert", "-subj", f"/CN={name}", "-days", "2"],
+                   capture_output=True, check=True)
+
+
+@test
+def https_is_served_and_certificates_are_read_again(program):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    def fetch(server):
+        with context.wrap_socket(raw(server)) as connection:
+            certificate = connection.getpeercert(True)
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            text = b""
+            while got := connection.recv(4096):
+                text += got
+            assert text.startswith(b"HTTP/1.1 200"), text
+            return ssl.DER_cert_to_PEM_cert(certificate)
+
+    with tempfile.TemporaryDirectory() as folder:
+        make_certificate(folder, "one")
+        paths = settings(tls_cert=f"{folder}/cert", tls_key=f"{folder}/key")
+        with SecureServer(program, environment=paths) as server:
+            first = fetch(server)
+            make_certificate(folder, "two")
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: fetch(server) != first, "the old certificate goes on")
+            second = fetch(server)
+            pathlib.Path(f"{folder}/cert").write_text(first)
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: any("belong together" in line for line in server.lines), "a wrong pair is taken")
+            assert fetch(server) == second
+
+
+# ---- deadlines and room ----
+
+@test
+def slow_clients_are_cut_at_their_deadline(program):
+    cases = {"silence": (b"", b"", 1),
+             "empty lines": (b"", b"\r\n", 1),
+             "first line": (b"GET", b"T", 1),
+             "header": (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: ", b"a", 1),
+             "many fields": (b"GET /livez HTTP/1.1\r\nHost: a\r\n", b"X: y\r\n", 1),
+             "body": (b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n", b"a", 2),
+             "chunks": (b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+                        b"1\r\na\r\n", 2),
+             "kept alive": (b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", b"\r\n", 3)}
+    lasted = {}
+
+    def probe(server, name, first, drip):
+        with raw(server) as connection:
+            begun = time.monotonic()
+            connection.settimeout(0.05)
+            try:
+                connection.sendall(first)
+                while time.monotonic() - begun < PATIENCE_SECONDS:
+                    try:
+                        if not connection.recv(4096):
+                            break
+                    except socket.timeout:
+                        connection.sendall(drip)
+            except OSError:
+                pass
+            lasted[name] = time.monotonic() - begun
+
+    timeouts = settings(header_timeout=1, receive_timeout=2, idle_timeout=3)
+    with Server(program, environment=timeouts) as server:
+        threads = [threading.Thread(target=probe, args=(server, name, first, drip))
+                   for name, (first, drip, _) in cases.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for name, (_, _, deadline) in cases.items():
+        assert deadline - 0.1 <= lasted[name] <= deadline + SLACK_SECONDS, f"{name}: cut after {lasted[name]:.2f} s"
+
+
+@test
+def a_client_that_does_not_read_is_cut_at_the_deadline_of_the_whole(program):
+    with Server(program, environment=settings(request_timeout=2)) as server:
+        with raw(server) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            body = json.dumps({"inputs": {"query": [[i % 7, 1] for i in range(2000)]}}).encode()
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            wait_until(lambda: any("path=/v1/attention status=200" in line for line in server.lines), "never cut")
+        wait_until(lambda: metrics(server)["attnd_memory_bytes"] < 1 << 20, "its memory is kept")
+
+
+@test
+def silent_connections_do_not_lock_others_out(program):
+    most = 20
+    with Server(program, environment=settings(connections=most)) as server:
+        silent = [raw(server) for _ in range(3 * most)]
+        for connection in silent[::2]:
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nX: ")
+        for _ in range(3):
+            assert post(server.client()).status == 200
+        series = metrics(server)
+        assert series["attnd_connections_evicted_total"] >= 2 * most
+        wait_until(lambda: metrics(server)["attnd_connections"] <= most, "too many are open")
+        for connection in silent:
+            connection.close()
+
+
+@test
+def a_deadline_of_the_request_stops_the_work(program):
+    with Server(program, environment=settings(compute_threads=1)) as server:
+        client = server.client()
+        reply = post(client, long_request(), Request_Timeout="0.2")
+        assert reply.status == 504 and "0.2 s" in reply.json()["error"], reply.body
+        wait_until(lambda: metrics(server)["attnd_running_jobs"] == 0, "the work goes on")
+        assert metrics(server)['attnd_cancelled_total{reason="deadline"}'] == 1
+        assert post(client, Request_Timeout="30").status == 200
+        for wrong in ("0", "-1", "soon", "1s", "1e999"):
+            assert post(client, Request_Timeout=wrong).status == 400, wrong
+        assert post(client, X_Priority="urgent").status == 400
+        for right in ("high", "normal", "Low"):
+            assert post(client, X_Priority=right).status == 200, right
+
+
+@test
+def the_protocol_sets_priority_and_deadline_by_parameters(program):
+    tokens = 60000
+    query = {"name": "QUERY", "shape": [tokens, 1], "datatype": "FP32", "data": [i % 5 for i in range(tokens)]}
+    small = {"name": "QUERY", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
+
+    def infer(client, tensor, **parameters):
+        return client.post("/v2/models/attention/infer",
+                           {"parameters": parameters, "inputs": [tensor], "outputs": [{"name": "OUTPUT"}]})
+
+    with Server(program) as server:
+        client = server.client()
+        assert infer(client, query, timeout=200000).status == 504
+        assert infer(client, small, timeout=5000000, priority=1).status == 200
+        for wrong in ({"priority": 4}, {"priority": -1}, {"priority": "high"}, {"timeout": -1}, {"timeout": 1.5}):
+            reply = infer(client, small, **wrong)
+            assert reply.status == 400 and f"/parameters/{next(iter(wrong))}" in reply.json()["pointer"], reply.body
+
+
+@test
+def work_stops_when_the_client_leaves(program):
+    with Server(program) as server:
+        body = json.dumps(long_request()).encode()
+        with raw(server) as connection:
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            wait_until(lambda: metrics(server)["attnd_running_jobs"] == 1, "not begun")
+        wait_until(lambda: metrics(server)["attnd_running_jobs"] == 0, "the work goes on")
+        assert metrics(server)['attnd_cancelled_total{reason="client_gone"}'] == 1
+
+
+@test
+def readiness_tells_why_not(program):
+    one = settings(compute_threads=1, queue=0, drain_delay=2)
+    with Server(program, environment=one) as server:
+        client = server.client()
+        assert client.get("/readyz").json() == {"ready": True}
+        body = json.dumps(long_request()).encode()
+        with raw(server) as connection:
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            wait_until(lambda: client.get("/readyz").status == 503, "a full queue is ready")
+            assert client.get("/readyz").json() == {"ready": False, "reasons": ["queue full"]}
+            assert client.get("/v2/health/ready").status == 503
+            assert post(client).status == 200, "a small request waits for no thread"
+            reply = post(client, long_request())
+            assert reply.status == 503 and int(reply.headers["Retry-After"]) >= 1
+        wait_until(lambda: client.get("/readyz").status == 200, "never ready again")
+        server.process.terminate()
+        wait_until(lambda: client.get("/readyz").status == 503, "draining is ready")
+        assert client.get("/readyz").json()["reasons"] == ["draining"]
+
+
+@test
+def memory_goes_back_after_a_peak(program):
+    def resident(server):
+        return metrics(server)["process_resident_memory_bytes"]
+
+    with Server(program) as server:
+        assert post(server.client()).status == 200
+        before = resident(server)
+        tokens = 1500
+        large = {"inputs": {"query": [[[i % 11, 1] for i in range(tokens)]] * 4}, "options": {"format": "base64"}}
+        for _ in range(3):
+            assert post(server.client(), large).status == 200
+        wait_until(lambda: metrics(server)["attnd_memory_bytes"] < 1 << 20, "memory of requests is kept")
+        wait_until(lambda: resident(server) < before + (32 << 20), "the system does not get memory back")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="hold a server against what operating it relies on")
+    parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--only", default="", help="tests whose name holds this")
+    options = parser.parse_args()
+    failed, chosen = 0, [function for function in TESTS if options.only in function.__name__]
+    for function in chosen:
+        try:
+            function(options.attnd)
+        except Exception:  # noqa: BLE001: one failed test must not hide the others
+            failed += 1
+            print(f"{function.__name__}:\n{traceback.format_exc()}")
+    print(f"ops: {len(chosen) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# pod.sh: the Pod of docker/kubernetes really run, by `podman kube play`: its settings, its security context, its probes.
+#
+# Needs root, kubectl (for kustomize), and what tests/image.sh needs, whose image it takes; else it exits with 77 and says why.
+# Not tried here: scheduling, services, autoscaling, network policies; they want a cluster.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/support/containers.sh
+version=$(cat VERSION)
+image=localhost/attnd-test:$version
+
+prepare() {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    command -v kubectl >/dev/null || skip "no kubectl"
+    need podman crun curl unshare ip catatonit
+    podman image exists "$image" || skip "no image: tests/image.sh builds it"
+}
+
+[ -n "${ATTN_INSIDE:-}" ] || prepare
+enter_namespaces "$0" "$@"
+
+# The Deployment and the settings it reads, as they are, with the image that was built here.
+kubectl kustomize docker/kubernetes/base | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
+    sed -e "s|image: attnd:.*|image: $image|" -e 's/replicas: 3/replicas: 1/' > /run/attn/pod.yaml
+
+failed=0
+check() { # check CLAIM COMMAND…
+    local claim=$1
+    shift
+    if "$@" >/run/attn/log 2>&1; then echo "   ok   $claim"; else
+        echo "   FAIL $claim"
+        tail -n 5 /run/attn/log
+        failed=$((failed + 1))
+    fi
+}
+answers() {
+    for _ in $(seq 300); do
+        curl -sf -o /dev/null "$url/readyz" && return 0
+        sleep 0.1
+    done
+    podman ps -a
+    podman logs "$(podman ps -aq --filter name=attnd | head -n 1)"
+    return 1
+}
+container() { podman ps -q --filter name=-attnd | head -n 1; }
+status_of() { awk -v name="$1:" '$1 == name {print $2}' "/proc/$(podman inspect -f '{{.State.Pid}}' "$(container)")/status"; }
+is() { [ "$1" = "$2" ] || { echo "is '$1', not '$2'"; return 1; }; }
+
+check "the Pod starts" podman kube play /run/attn/pod.yaml
+[ "$failed" = 0 ] || exit 1
+infra=$(podman ps -q --filter name=infra | head -n 1)
+url=http://$(podman inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$infra"):8080
+check "it is ready" answers
+[ "$failed" = 0 ] || exit 1
+check "it answers" curl -sf -H 'Content-Type: application/json' -d '{"inputs": {"query": [[1, 0], [0, 1]]}}' \
+    "$url/v1/attention"
+check "it runs as user 10001" is "$(status_of Uid)" 10001
+check "it has no capabilities" is "$(status_of CapEff)" 0000000000000000
+check "it can gain no privileges" is "$(status_of NoNewPrivs)" 1
+check "its root is read-only" is "$(podman inspect -f '{{.HostConfig.ReadonlyRootfs}}' "$(container)")" true
+check "it has the settings of the ConfigMap" is \
+    "$(podman inspect -f '{{range .Config.Env}}{{println .}}{{end}}' "$(container)" | grep ATTND_LOG_FORMAT)" ATTND_LOG_FORMAT=json
+check "its liveness probe is there" is "$(podman inspect -f '{{ne .Config.Healthcheck nil}}' "$(container)")" true
+check "it stops" podman kube down /run/attn/pod.yaml
+[ "$failed" = 0 ] && echo "pod: all checks pass"
+[ "$failed" = 0 ]

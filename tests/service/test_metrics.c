@@ -1,0 +1,115 @@
+/*
+ * test_metrics.c: what is counted, and how Prometheus is told.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/arena.h"
+#include "check_main.h"
+#include "service/metrics.h"
+
+static const struct metrics_route routes[] = {{"GET", "/a"}, {"POST", "/b/{name}"}};
+static const char *const reasons[] = {"busy", NULL, "quota"};
+static const struct metrics_labels labels = {routes, 2, reasons, 3};
+static const struct metrics_now now = {
+    .queue_jobs = 3, .running_jobs = 2, .kernel = "a \"quoted\\ one", .http_library = "h"};
+
+static char *text_of(const struct metrics *metrics)
+{
+    attn_arena *arena = attn_arena_create(1 << 20);
+    struct chunks out = chunks_begin(arena);
+    metrics_write(metrics, &now, &labels, &out);
+    char *text = chunks_join(&out);
+    ck_assert_ptr_nonnull(text);
+    char *copy = strdup(text);
+    attn_arena_destroy(arena);
+    return copy;
+}
+
+static void check_line(const char *text, const char *line)
+{
+    const char *at = strstr(text, line);
+    ck_assert_msg(at != NULL && (at == text || at[-1] == '\n') && at[strlen(line)] == '\n', "no line %s in\n%.3000s",
+                  line, text);
+}
+
+START_TEST(requests_are_counted_by_route_and_status)
+{
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    metrics_count_request(metrics, 0, 200);
+    metrics_count_request(metrics, 1, 404);
+    metrics_count_request(metrics, 1, 404);
+    metrics_count_request(metrics, 1, 0);
+    metrics_count_request(metrics, 1, 600);
+    metrics_count_request(metrics, METRICS_ROUTES_MAX, 200);
+    char *text = text_of(metrics);
+    check_line(text, "attnd_requests_total{method=\"GET\",route=\"/a\",status=\"200\"} 1");
+    check_line(text, "attnd_requests_total{method=\"POST\",route=\"/b/{name}\",status=\"404\"} 2");
+    ck_assert_ptr_null(strstr(text, "status=\"0\""));
+    ck_assert_ptr_null(strstr(text, "status=\"600\""));
+    free(text);
+    free(metrics);
+}
+END_TEST
+
+START_TEST(buckets_are_cumulative_and_hold_their_bounds)
+{
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    static const double times_ms[] = {1, 1.001, 40, 1e6, -1};
+    for (size_t i = 0; i < sizeof times_ms / sizeof times_ms[0]; i++)
+        metrics_observe(&metrics->stages[METRICS_COMPUTE], times_ms[i]);
+    char *text = text_of(metrics);
+    check_line(text, "attnd_request_seconds_bucket{stage=\"compute\",le=\"0.00025\"} 1"); /* no time at all */
+    check_line(text, "attnd_request_seconds_bucket{stage=\"compute\",le=\"0.001\"} 2");
+    check_line(text, "attnd_request_seconds_bucket{stage=\"compute\",le=\"0.0025\"} 3");
+    check_line(text, "attnd_request_seconds_bucket{stage=\"compute\",le=\"0.05\"} 4");
+    check_line(text, "attnd_request_seconds_bucket{stage=\"compute\",le=\"300\"} 4");
+    check_line(text, "attnd_request_seconds_bucket{stage=\"compute\",le=\"+Inf\"} 5");
+    check_line(text, "attnd_request_seconds_count{stage=\"compute\"} 5");
+    check_line(text, "attnd_request_seconds_sum{stage=\"compute\"} 1000.042001000");
+    check_line(text, "attnd_request_seconds_count{stage=\"parse\"} 0");
+    free(text);
+    free(metrics);
+}
+END_TEST
+
+START_TEST(reasons_gauges_and_labels_are_told)
+{
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    metrics_add(&metrics->rejected[2], 7);
+    metrics_add(&metrics->cancelled[METRICS_DEADLINE], 1);
+    char *text = text_of(metrics);
+    check_line(text, "attnd_rejected_total{reason=\"busy\"} 0");
+    check_line(text, "attnd_rejected_total{reason=\"quota\"} 7");
+    check_line(text, "attnd_cancelled_total{reason=\"deadline\"} 1");
+    check_line(text, "attnd_queue_jobs 3");
+    check_line(text, "attnd_running_jobs 2");
+    ck_assert_ptr_nonnull(strstr(text, "kernel=\"a \\\"quoted\\\\ one\""));
+    ck_assert_ptr_null(strstr(text, "attnd_layers"));
+    free(text);
+    free(metrics);
+}
+END_TEST
+
+START_TEST(without_memory_the_text_is_not_whole_and_says_so)
+{
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    attn_arena *arena = attn_arena_create(4096);
+    struct chunks out = chunks_begin(arena);
+    metrics_write(metrics, &now, &labels, &out);
+    ck_assert(!out.is_ok);
+    attn_arena_destroy(arena);
+    free(metrics);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        requests_are_counted_by_route_and_status,
+        buckets_are_cumulative_and_hold_their_bounds,
+        reasons_gauges_and_labels_are_told,
+        without_memory_the_text_is_not_whole_and_says_so,
+    };
+    return check_main("metrics", tests, sizeof tests / sizeof *tests);
+}
