@@ -224,6 +224,9 @@ $(BUILD)/bench/http_load $(BUILD)/bench/http_floor: $(BUILD)/bench/%: $(BUILD)/b
 bench-http: $(BUILD)/attnd $(BUILD)/bench/http_load $(BUILD)/bench/http_floor ## HTTP by each format, beside a bare echo and peers (BENCH='--quick --only tiny')
 	$(Q)python3 bench/wire.py --attnd $< --bin $(BUILD)/bench --json build/bench-http.json $(BENCH)
 
+bench-replicas: $(BUILD)/attnd ## throughput of one and two servers behind HAProxy (docs/scaling.md; a quiet machine)
+	$(Q)python3 bench/replicas.py --attnd $(BUILD)/attnd
+
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
@@ -280,8 +283,12 @@ $(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuz
     $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
-replay: $(REPLAY_BIN) ## give the fuzz targets all inputs that are kept in tests/fuzz/corpus, and tests/cases
+$(BUILD)/tests/fuzz/scan_lines: $(BUILD)/tests/fuzz/scan_lines.o $(SERVER_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+
+replay: $(REPLAY_BIN) $(BUILD)/tests/fuzz/scan_lines ## what fuzzing keeps in tests/fuzz/corpus; the scanner beside Python's json
 	$(Q)tests/fuzz/replay.sh $(REPLAY_BIN)
+	$(Q)python3 tests/fuzz/scanner.py $(BUILD)/tests/fuzz/scan_lines
 
 # As many seconds for each target: 10, unless the command line says SECONDS=60.
 fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sanitizers (SECONDS=10 for each of them)
@@ -291,6 +298,20 @@ fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sani
 
 fuzz-programs: $(REPLAY_BIN)
 
+
+$(BUILD)/tests/fault/shim.so: tests/fault/shim.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(WARN) $(if $(filter 1,$(WERROR)),-Werror) -O1 -fPIC -shared $< -ldl -o $@
+
+torture: $(BUILD)/attnd $(BUILD)/tests/fault/shim.so ## every call of every endpoint failed in turn (SECONDS=45: a sample)
+	$(Q)python3 tests/fault/torture.py --attnd $< --shim $(BUILD)/tests/fault/shim.so $(asked_seconds) $(TORTURE)
+
+chaos: $(BUILD)/attnd ## a network that cuts, delays and splits (SECONDS=20)
+	$(Q)python3 tests/fault/chaos.py --attnd $< $(asked_seconds)
+
+asked_seconds = $(if $(filter command,$(firstword $(origin SECONDS))),--seconds $(SECONDS))
+
+.PHONY: torture chaos
 
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
@@ -319,14 +340,15 @@ format: ## lay out all sources as .clang-format says
 format-check: ## complain about sources that `make format` would change
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 
-coverage: ## lines that the tests execute, per folder and in all
+coverage: ## lines and branches that the tests execute, per folder, and which they do not (build/coverage/uncovered.txt)
 	+$(Q)$(MAKE) --no-print-directory MODE=coverage all
 	$(Q)find build/coverage -name '*.gcda' -delete
-	+$(Q)$(MAKE) --no-print-directory MODE=coverage check cases
-	$(Q)lcov --quiet --capture --directory build/coverage --base-directory . --no-external \
+	+$(Q)$(MAKE) --no-print-directory MODE=coverage check replay cases protocol layer-tests
+	$(Q)lcov --quiet --rc lcov_branch_coverage=1 --capture --directory build/coverage --base-directory . --no-external \
 	    --output-file build/coverage/lines.info 2>build/coverage/lcov.log \
 	    || { cat build/coverage/lcov.log >&2; exit 1; }
-	$(Q)awk -v root="$(CURDIR)/" -f scripts/coverage_by_folder.awk build/coverage/lines.info
+	$(Q)awk -v root="$(CURDIR)/" -v uncovered=build/coverage/uncovered.txt -f scripts/coverage_by_folder.awk \
+	    build/coverage/lines.info
 
 # The manual page and the completion are made from the settings' own table, as --help prints it.
 install: all ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
@@ -371,6 +393,8 @@ image: ## container images by docker, podman or buildah (docker/image.sh says wh
 image-test: ## build the images, run them and check them from outside; then the balancer with three replicas
 	$(Q)tests/image.sh
 	$(Q)tests/compose.sh
+	$(Q)tests/pod.sh
+	$(Q)tests/manifests/run.sh
 
 fresh: ## the README on bare machines, Debian 12 and 13 (root; takes minutes)
 	$(Q)tests/fresh.sh bookworm

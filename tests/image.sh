@@ -29,6 +29,9 @@ is() { [ "$1" = "$2" ] || { echo "is '$1', not '$2'"; return 1; }; }
 at_most() { [ "$1" -le "$2" ] || { echo "$1 is more than $2"; return 1; }; }
 tag_of() { [ "$1" = minimal ] && echo "$image:$version" || echo "$image:$version-$1"; }
 
+# The digests of the layers' bytes, and the settings. The history tells which steps came from the cache of builds before.
+contents_of() { podman image inspect -f '{{.RootFS.Layers}} {{json .Config}}' "$(tag_of "$1")"; }
+
 build() { # build FLAGS VARIANT…
     local flags=$1
     shift
@@ -43,13 +46,13 @@ prepare() {
     build --layers "$@" || { echo "the image does not build"; exit 1; }
     [ "${ATTN_TWICE:-1}" = 1 ] || return 0
     local first
-    first=$(podman image inspect -f '{{.Id}}' "$(tag_of "$1")")
+    first=$(contents_of "$1")
     build --no-cache "$1" || exit 1
-    if ! is "$(podman image inspect -f '{{.Id}}' "$(tag_of "$1")")" "$first"; then
+    if ! is "$(contents_of "$1")" "$first"; then
         echo "a second build gives other bytes"
         exit 1
     fi
-    say "ok   a second build of $1 gives the same bytes: $first"
+    say "ok   a second build of $1 gives the same bytes: ${first%% *}"
 }
 
 # start FLAG…: a container of the image under test; its flags are those that a careful operator gives.

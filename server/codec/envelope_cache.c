@@ -38,8 +38,6 @@ attn_status decode_cache(struct decoder *decoder, const struct node *node, void 
         {"length", decode_length, 0, MEMBER_ALWAYS},
     };
     struct envelope_cache *cache = to;
-    if (envelope_is_gradients(decoder->kind))
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "does not go with gradients: send the whole sequence");
     if (!json_is_object(node->json))
         return decode_name(decoder, node, &cache->name);
     attn_status status = decode_members(decoder, node, members, sizeof members / sizeof members[0], to);

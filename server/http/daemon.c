@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "http/acceptor.h"
 #include "http/request.h"
 #include "http/watch.h"
 
@@ -136,15 +137,15 @@ static struct MHD_Daemon *start_library(struct http_server *server)
     if (server->tls != NULL)
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback()};
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
+                           MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                            (server->tls != NULL ? (unsigned)MHD_USE_TLS : 0);
     return MHD_start_daemon(flags, 0, NULL, NULL, request_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library,
-                            server, MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_URI_LOG_CALLBACK,
-                            request_begin, server, MHD_OPTION_NOTIFY_COMPLETED, request_end, server,
-                            MHD_OPTION_NOTIFY_CONNECTION, watch_connection, server, MHD_OPTION_CONNECTION_LIMIT,
-                            connections, MHD_OPTION_CONNECTION_TIMEOUT, setup->idle_timeout_s,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, STRICT_OPTION, 1,
-                            MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+                            server, MHD_OPTION_URI_LOG_CALLBACK, request_begin, server, MHD_OPTION_NOTIFY_COMPLETED,
+                            request_end, server, MHD_OPTION_NOTIFY_CONNECTION, watch_connection, server,
+                            MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
+                            setup->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                            STRICT_OPTION, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
 static bool start_threads(struct http_server *server)
@@ -152,9 +153,12 @@ static bool start_threads(struct http_server *server)
     if (!watch_start(server))
         return false;
     server->mhd = start_library(server);
-    if (server->mhd == NULL)
-        watch_stop(server);
-    return server->mhd != NULL;
+    if (server->mhd != NULL && acceptor_start(server))
+        return true;
+    if (server->mhd != NULL)
+        MHD_stop_daemon(server->mhd);
+    watch_stop(server);
+    return false;
 }
 
 static void server_free(struct http_server *server)
@@ -234,27 +238,37 @@ void http_daemon_begin_drain(struct http_server *server)
     atomic_store(&server->is_draining, true);
 }
 
-/*
- * The shutdown makes the system refuse connections from here on, also when another process holds a copy of the socket.
- * It is closed when the I/O threads have ended: one of them may be about to use its number.
- */
 void http_daemon_stop_listening(struct http_server *server)
 {
     http_daemon_begin_drain(server);
-    if (server->is_listening) {
-        MHD_quiesce_daemon(server->mhd);
-        shutdown(server->listen_fd, SHUT_RDWR);
-    }
+    if (server->is_listening)
+        acceptor_stop(server);
     server->is_listening = false;
 }
 
+static struct timespec after_ms(uint64_t ms)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_nsec += (long)(ms % 1000) * 1000000;
+    at.tv_sec += (time_t)(ms / 1000) + at.tv_nsec / 1000000000;
+    at.tv_nsec %= 1000000000;
+    return at;
+}
+
+/* The request of a client who was let in may be on its way; one who has nothing to say is not waited for. */
+enum { FIRST_WORDS_MS = 500 };
+
 bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s)
 {
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += (time_t)timeout_s;
+    const uint64_t timeout_ms = (uint64_t)timeout_s * 1000;
+    const struct timespec deadline = after_ms(timeout_ms),
+                          first_words = after_ms(timeout_ms < FIRST_WORDS_MS ? timeout_ms : FIRST_WORDS_MS);
     pthread_mutex_lock(&server->lock);
     int waited = 0;
+    while (!server->is_listening && server->newcomers > 0 && waited == 0)
+        waited = pthread_cond_timedwait(&server->changed, &server->lock, &first_words);
+    waited = 0;
     while (server->requests > 0 && waited == 0)
         waited = pthread_cond_timedwait(&server->changed, &server->lock, &deadline);
     const bool is_idle = server->requests == 0;

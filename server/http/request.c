@@ -48,11 +48,11 @@ uint64_t request_random(struct http_server *server)
 
 static void make_id(struct request *request)
 {
-    uint64_t number = request_random(request->server);
+    uint64_t random = request_random(request->server);
     enum { DIGITS = 16 };
     static_assert(sizeof request->id > DIGITS, "an id has room for 64 bits");
-    for (size_t i = DIGITS; i-- > 0; number >>= 4)
-        request->id[i] = "0123456789abcdef"[number & 15];
+    for (size_t i = DIGITS; i-- > 0; random >>= 4)
+        request->id[i] = "0123456789abcdef"[random & 15];
     request->id[DIGITS] = '\0';
 }
 
@@ -88,6 +88,7 @@ static void count_in(struct request *request)
     struct http_server *server = request->server;
     pthread_mutex_lock(&server->lock);
     server->requests++;
+    watch_heard(request);
     pthread_mutex_unlock(&server->lock);
     request->is_counted = true;
 }

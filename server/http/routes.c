@@ -16,6 +16,7 @@
 #include "service/caches.h"
 #include "service/gradients.h"
 #include "service/infer.h"
+#include "service/layer_keeper.h"
 #include "service/layers.h"
 
 static void answer_live(struct request *request)
@@ -156,12 +157,17 @@ static void answer_metrics(struct request *request)
     names[ROUTES] = (struct metrics_route){"other", "other"};
     struct metrics_labels labels = {.routes = names, .route_count = ROUTES + 1};
     labels.reasons = reply_reasons(&labels.reason_count);
+    size_t layers = 0, layer_bytes;
+    if (setup->layers != NULL)
+        layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
     const struct metrics_now now = {
         .queue_jobs = executor_waiting(setup->executor),
         .running_jobs = executor_running(setup->executor),
         .queue_limit = executor_queue_limit(setup->executor),
         .memory_bytes = setup->budget != NULL ? attn_budget_bytes(setup->budget) : 0,
         .memory_limit_bytes = setup->budget_bytes,
+        .has_layers = setup->layers != NULL,
+        .layers = layers,
         .is_ready = reasons_against(request->server) == 0,
         .kernel = setup->facts.kernel,
         .http_library = setup->facts.http_library,

@@ -14,7 +14,9 @@
 struct http_server {
     struct http_setup setup; /* read only while serving */
     struct MHD_Daemon *mhd;
-    int listen_fd;
+    int listen_fd; /* -1 once it is closed */
+    int acceptor_wake;
+    pthread_t acceptor;
     struct tls *tls;   /* NULL: plain http */
     bool is_listening; /* looked at by the thread that starts and stops only */
     char url[160], http_library[64];
@@ -26,6 +28,7 @@ struct http_server {
     pthread_mutex_t lock;     /* guards what follows */
     pthread_cond_t changed;
     size_t connections;      /* open, without those that are being closed to make room */
+    size_t newcomers;        /* accepted, and no header read yet */
     size_t requests;         /* begun (header read) and not yet completed */
     size_t jobs;             /* handed to the executor and not yet back */
     bool is_closed;          /* no further job is handed over */

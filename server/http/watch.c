@@ -22,6 +22,7 @@ struct watched {
     int fd;
     double since_ms;         /* accepted, or the end of its last request */
     bool is_new;             /* has had no request yet */
+    bool is_newcomer;        /* as counted in server.newcomers */
     bool is_closing;         /* shut down by us, no longer counted */
     struct request *request; /* NULL between two */
     struct watched *next, **link;
@@ -156,6 +157,36 @@ static void add_connection(struct http_server *server, struct watched *watched)
     pthread_mutex_unlock(&server->lock);
 }
 
+void watch_expect(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->newcomers++;
+    pthread_mutex_unlock(&server->lock);
+}
+
+void watch_expect_no_more(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->newcomers--;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void count_as_known(struct watched *watched)
+{
+    if (!watched->is_newcomer)
+        return;
+    watched->is_newcomer = false;
+    watched->server->newcomers--;
+    pthread_cond_broadcast(&watched->server->changed);
+}
+
+void watch_heard(struct request *request)
+{
+    if (request->watched != NULL)
+        count_as_known(request->watched);
+}
+
 static void remove_connection(struct http_server *server, struct watched *watched)
 {
     pthread_mutex_lock(&server->lock);
@@ -163,6 +194,7 @@ static void remove_connection(struct http_server *server, struct watched *watche
     if (watched->next != NULL)
         watched->next->link = watched->link;
     server->connections -= !watched->is_closing;
+    count_as_known(watched);
     pthread_mutex_unlock(&server->lock);
     free(watched);
 }
@@ -187,9 +219,11 @@ void watch_connection(void *cls, struct MHD_Connection *connection, void **conte
     *context = watched;
     if (watched == NULL) {
         shutdown(fd, SHUT_RDWR);
+        watch_expect_no_more(server);
         return;
     }
-    *watched = (struct watched){.server = server, .fd = fd, .since_ms = request_now_ms(), .is_new = true};
+    *watched =
+        (struct watched){.server = server, .fd = fd, .since_ms = request_now_ms(), .is_new = true, .is_newcomer = true};
     add_connection(server, watched);
 }
 

@@ -23,6 +23,11 @@ void watch_stop(struct http_server *server);
 /* What the library tells of connections that come and go. cls is the http_server. */
 void watch_connection(void *cls, struct MHD_Connection *connection, void **context,
                       enum MHD_ConnectionNotificationCode code);
+/* A connection was accepted, and is about to be told of by the library; or will not be after all. */
+void watch_expect(struct http_server *server);
+void watch_expect_no_more(struct http_server *server);
+/* The header of the request is there. The lock of the server is held. */
+void watch_heard(struct request *request);
 /* From the first line of a request to its end. */
 void watch_add(struct request *request);
 void watch_remove(struct request *request);

@@ -16,8 +16,8 @@ enum { RANK = 4, GONE_MAX = 1024 };
 struct cache_entry {
     char name[CACHE_NAME_MAX + 1];
     uint64_t owner;
-    bool is_lent;
-    char *data; /* keys, then values; NULL: new */
+    bool is_lent, is_removed; /* removed: when it is given back */
+    char *data;               /* keys, then values; NULL: new */
     size_t key_bytes, bytes;
     size_t shape[RANK], value_width; /* of the keys; of a value row */
     attn_dtype dtype;
@@ -136,13 +136,13 @@ static void lend(struct cache_entry *entry, struct cache_loan *loan)
     loan->value = attn_tensor_view(entry->data + entry->key_bytes, entry->dtype, RANK, values);
 }
 
-/* A cache that never held anything goes again. */
+/* A cache that never held anything goes again, and so does one that was removed meanwhile. */
 static void take_back(struct cache_store *store, struct cache_loan *loan)
 {
     struct cache_entry *entry = loan->entry;
     entry->is_lent = false;
     entry->used_ms = now_ms();
-    if (entry->data == NULL)
+    if (entry->data == NULL || entry->is_removed)
         drop(store, place_of(store, text_span_of(entry->name)));
     loan->entry = NULL;
 }
@@ -262,7 +262,7 @@ enum cache_outcome cache_store_remove(struct cache_store *store, struct text_spa
     else if (place == store->count)
         outcome = CACHE_ABSENT;
     else if (store->entries[place]->is_lent)
-        outcome = CACHE_BUSY;
+        store->entries[place]->is_removed = true;
     else
         drop(store, place);
     pthread_mutex_unlock(&store->lock);

@@ -54,7 +54,7 @@ struct cache_facts {
 
 /* CACHE_OK, CACHE_ABSENT or CACHE_GONE; *facts are those of a moment. */
 enum cache_outcome cache_store_look(struct cache_store *store, struct text_span name, struct cache_facts *facts);
-/* Removes it, and forgets that one of that name is gone: CACHE_OK, CACHE_ABSENT or CACHE_BUSY. */
+/* Removes it, or forgets that one of that name is gone: CACHE_OK or CACHE_ABSENT. A step that uses it ends with it. */
 enum cache_outcome cache_store_remove(struct cache_store *store, struct text_span name);
 /* Up to limit caches in no particular order; how many. */
 size_t cache_store_list(struct cache_store *store, size_t limit, struct cache_facts *facts);

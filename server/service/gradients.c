@@ -11,7 +11,7 @@ struct work {
     attn_gradient_result result;
 };
 
-/* What makes maps smaller knows the maps of a forward pass only. */
+/* What makes maps smaller knows the maps of a forward pass only; a cache has no gradients to go back to. */
 static attn_status check_reduction(struct call *call, const struct envelope *envelope)
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
@@ -19,6 +19,7 @@ static attn_status check_reduction(struct call *call, const struct envelope *env
                         : reduction->top_k > 0                 ? "/options/top_k"
                         : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
                         : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
+                        : envelope->cache.name != NULL         ? "/options/cache"
                                                                : NULL;
     if (field == NULL)
         return ATTN_OK;

@@ -225,7 +225,8 @@ static int write_content(int fd, const struct chunks *content)
     int outcome = 0;
     for (const struct chunk *chunk = content->first; chunk != NULL && outcome == 0; chunk = chunk->next)
         outcome = write_all(fd, chunk->data, chunk->length);
-    return outcome == 0 && fsync(fd) != 0 ? errno : outcome;
+    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* the disk begins; layer_files_sync waits for it */
+    return outcome;
 }
 
 /* A new file, locked before any sweep could take it for left over. */
@@ -240,8 +241,11 @@ static int create_draft(struct layer_files *files, struct layer_draft *draft)
             return errno;
         if (draft->fd < 0)
             continue;
-        if (flock(draft->fd, LOCK_EX | LOCK_NB) == 0 && fstat(draft->fd, &stat) == 0 && stat.st_nlink > 0)
+        const bool is_known = flock(draft->fd, LOCK_EX | LOCK_NB) == 0 && fstat(draft->fd, &stat) == 0;
+        if (is_known && stat.st_nlink > 0)
             return 0;
+        if (!is_known) /* otherwise a sweep has removed it */
+            (void)unlinkat(files->directory, draft->name, 0);
         close(draft->fd);
     }
     return EEXIST;
@@ -261,6 +265,11 @@ int layer_files_draft(struct layer_files *files, const struct chunks *content, s
     if (outcome != 0)
         layer_files_discard(files, draft);
     return outcome;
+}
+
+int layer_files_sync(const struct layer_draft *draft)
+{
+    return fsync(draft->fd) != 0 ? errno : 0;
 }
 
 static void close_draft(struct layer_draft *draft)

@@ -37,7 +37,7 @@ struct layer_bytes {
     size_t size;
 };
 
-/* A file that is written and synchronised, and has no name yet that counts. */
+/* A file that is written, and has no name yet that counts. */
 struct layer_draft {
     int fd;
     char name[48];
@@ -60,8 +60,12 @@ int layer_files_each(const struct layer_files *files, int (*found)(void *context
 /* When names were last added or removed, in nanoseconds; 0 when that cannot be told. */
 int64_t layer_files_changed_ns(const struct layer_files *files);
 
-/* After success, either of commit and discard must follow; bytes are mapped and then the caller's. */
+/*
+ * After success, sync and commit must follow, or discard; bytes are mapped and then the caller's. The disk writes while
+ * they are looked at.
+ */
 int layer_files_draft(struct layer_files *files, const struct chunks *content, struct layer_draft *draft);
+int layer_files_sync(const struct layer_draft *draft);
 void layer_files_discard(const struct layer_files *files, struct layer_draft *draft);
 /* *is_renamed tells, when it fails, whether the file has its name nevertheless and is only not known to be durable. */
 int layer_files_commit(const struct layer_files *files, struct layer_draft *draft, const char *name,

@@ -282,10 +282,16 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
             layer_files_discard(keeper->files, &draft);
         return status;
     }
-    (void)layer_version_digest(*version); /* before anybody waits for us */
-    pthread_mutex_lock(&keeper->changing);
-    status = commit(keeper, &draft, *version, call, &exists);
-    pthread_mutex_unlock(&keeper->changing);
+    (void)layer_version_digest(*version); /* while the disk writes, and before anybody waits for us */
+    const int synced = keeper->files != NULL ? layer_files_sync(&draft) : 0;
+    if (synced != 0) {
+        layer_files_discard(keeper->files, &draft);
+        status = layer_refuse_errno(call, synced);
+    } else {
+        pthread_mutex_lock(&keeper->changing);
+        status = commit(keeper, &draft, *version, call, &exists);
+        pthread_mutex_unlock(&keeper->changing);
+    }
     *created = !exists;
     if (status != ATTN_OK) {
         layer_version_release(*version);

@@ -22,7 +22,7 @@ const ONE_HEAD = 1 << 22;
 
 const THUMB = 64;
 
-const shapeOf = (json) => {
+export const shapeOf = (json) => {
   const shape = [];
   if (!Array.isArray(json)) return json?.shape ?? [];
   for (let inner = json; Array.isArray(inner); inner = inner[0]) shape.push(inner.length);

@@ -3,12 +3,23 @@
  */
 import { largestDifference, modelOf, rowOf } from "./reference.js";
 import { Masks } from "./masks.js";
-import { mapCells } from "./api.js";
+import { mapCells, shapeOf } from "./api.js";
 import { LAYER } from "./presets.js";
+import { countOf } from "./tensor.js";
 
 /** Above this many cells rows are checked by sample. */
 const WHOLE = 1 << 17;
 const SAMPLED_ROWS = 8;
+
+/** Above this many multiplications the picture does not wait for the check. */
+const QUICK = 1e7;
+
+/** @returns {boolean} whether checking this takes no longer than people notice */
+export function isQuickToCheck({ request }) {
+  const query = shapeOf(request.inputs.query),
+    weights = Object.values(request.weights ?? {}).map((one) => (one.weight ? countOf(shapeOf(one.weight)) : 0));
+  return countOf(query.slice(0, -1)) * weights.reduce((sum, count) => sum + count, 0) <= QUICK;
+}
 
 /** Scores that the server never reads stand as −∞ there, and as a number here. */
 function aligned(name, given, own) {

@@ -4,6 +4,7 @@
 import { cssAt } from "./colour.js";
 import { requestToSend } from "./api.js";
 import { pathOf } from "./layers.js";
+import { hasKey } from "./server.js";
 import { viewToShare } from "./share.js";
 
 const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -84,10 +85,11 @@ const shellQuoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
 
 export const urlOf = (given) => new URL(pathOf(given), location.href).href;
 
-/** @param {import("./presets.js").Case} given */
+/** A key is named, never written out. @param {import("./presets.js").Case} given */
 export function curlOf(given, head) {
+  const key = hasKey() ? ' -H "Authorization: Bearer $ATTND_KEY"' : "";
   return (
-    `curl -s ${shellQuoted(urlOf(given))} -H 'Content-Type: application/json' -d ` +
+    `curl -s ${shellQuoted(urlOf(given))} -H 'Content-Type: application/json'${key} -d ` +
     shellQuoted(JSON.stringify(requestToSend(given, head)))
   );
 }
@@ -95,13 +97,15 @@ export function curlOf(given, head) {
 /** Python's standard library only. JSON has no need for the quote that a raw string cannot hold. */
 export function pythonOf(given, head) {
   const json = JSON.stringify(requestToSend(given, head)).replace(/'/g, "\\u0027");
+  const key = hasKey() ? ', "Authorization": "Bearer " + os.environ["ATTND_KEY"]' : "";
   return [
     "import json",
+    ...(key ? ["import os"] : []),
     "import urllib.request",
     "",
     `request = json.loads(r'''${json}''')`,
     `call = urllib.request.Request(${JSON.stringify(urlOf(given))}, json.dumps(request).encode(),`,
-    '                              {"Content-Type": "application/json"})',
+    `                              {"Content-Type": "application/json"${key}})`,
     "with urllib.request.urlopen(call) as response:",
     "    answer = json.load(response)",
     'print(json.dumps(answer["outputs"], indent=1))',

@@ -29,12 +29,22 @@ export function joinHeads(x) {
   return out;
 }
 
+/** Requests are never changed in place: what has been read of one is kept. */
+const linears = new WeakMap();
+
+export function linearFrom(json, isOutIn, isOutput) {
+  const known = linears.get(json) ?? linears.set(json, new Map()).get(json),
+    form = `${isOutIn} ${isOutput}`;
+  if (!known.has(form)) known.set(form, readLinear(json, isOutIn, isOutput));
+  return known.get(form);
+}
+
 /**
  * A weight matrix as columns, whichever layout and rank it has: of rank 3 the heads stand side by side, for the output
  * projection one below the other.
  * @returns {Linear}
  */
-export function linearFrom(json, isOutIn, isOutput) {
+function readLinear(json, isOutIn, isOutput) {
   const { shape, data } = tensorFrom(json.weight);
   const [heads, a, b] = shape.length === 3 ? shape : [1, ...shape];
   const [inner, outer] = isOutIn ? [b, a] : [a, b];

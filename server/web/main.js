@@ -6,8 +6,8 @@
  * @typedef {ReturnType<typeof createApp>} App
  */
 import { compute, requestToSend } from "./api.js";
-import { checkRun } from "./checks.js";
-import { cssColour, download, h } from "./dom.js";
+import { checkRun, isQuickToCheck } from "./checks.js";
+import { cssColour, download, field, h } from "./dom.js";
 import { csvOf, curlOf, npyOf, pageWith, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
 import { createHeader } from "./header.js";
 import { caseOfFile, caseOfText } from "./importing.js";
@@ -16,7 +16,7 @@ import { Masks } from "./masks.js";
 import { createPanel } from "./panel.js";
 import { presetCase } from "./presets.js";
 import { createCell, createChecks } from "./rail.js";
-import { hasServer } from "./server.js";
+import { hasServer, useKey } from "./server.js";
 import { hashOf, stateOf, stateOfHash } from "./share.js";
 import { createStage } from "./stage.js";
 import { isEditable, stepsIn, tensorIn } from "./steps.js";
@@ -28,6 +28,8 @@ import { languageFrom, textsOf } from "./texts.js";
 /** Edits that come faster than this are computed together. */
 const DEBOUNCE_MS = 30;
 const BUSY_AFTER_MS = 200;
+/** A large check begins once the picture is there. */
+const CHECK_AFTER_MS = 50;
 
 const FIRST = "sentence";
 
@@ -117,7 +119,8 @@ function createApp(store) {
       app.notify(app.t("own.wrong", { why: problem.message }));
     }
   };
-  app.openLayer = async (name, view = {}) => {
+  /** Of a real layer's many keys none gets much: colours up to the largest weight show more. */
+  app.openLayer = async (name, view = { range: "max" }) => {
     try {
       const layer = await fetchLayer(name);
       app.openCase({ ...caseOver(layer, inputsFor(layer, store.state.given)), view });
@@ -132,6 +135,20 @@ function createApp(store) {
   app.notify = (...content) => {
     notice.replaceChildren(...content);
     notice.hidden = content.length === 0 || content[0] === "";
+  };
+
+  /** A server with keys wants one: asked for here, and what was refused is computed then. */
+  app.askForKey = (why) => {
+    const input = h("input", { type: "password", autocomplete: "off", required: true });
+    const send = async (event) => {
+      event.preventDefault();
+      useKey(input.value);
+      store.set({ given: { ...store.state.given } });
+      app.layers = await listLayers();
+      app.update(store.state);
+    };
+    const form = h("form.key", { onsubmit: send }, field(app.t("key"), input), h("button", {}, app.t("key.use")));
+    app.notify(why, form);
   };
 
   let stroke = { number: 0, value: false };
@@ -312,6 +329,10 @@ function computeOn(store, app) {
   const isNew = ({ given, view, answer }) =>
     given !== asked.given || (answer?.onlyHead !== undefined && view.head !== asked.head);
 
+  const checkLate = (given, answer) => {
+    if (store.state.answer === answer) store.set({ check: checkRun({ given, answer }) });
+  };
+
   async function run({ given, head }) {
     running?.abort();
     const mine = (running = new AbortController());
@@ -326,19 +347,24 @@ function computeOn(store, app) {
         shown: given,
         isBusy: false,
         isRefused: false,
-        check: checkRun({ given, answer }),
+        check: isQuickToCheck(given) ? checkRun({ given, answer }) : null,
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
       if (!isFirst) app.notify(""); // what the start has to say stays
-      isFirst = false;
+      if (!store.state.check) setTimeout(() => !mine.signal.aborted && checkLate(given, answer), CHECK_AFTER_MS);
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
       store.set({ isBusy: false, isRefused: true });
+      if (problem.status === 401) {
+        app.askForKey(problem.message);
+        return;
+      }
       const where =
         problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
       app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
     } finally {
       clearTimeout(slow);
+      isFirst = false;
       if (mine === running) app.setAsking(false);
     }
   }

@@ -198,8 +198,14 @@ export function createChecks(app) {
   const bound = (answer) => (answer.effective?.compute === "float64" ? 1e-9 : 1e-4);
 
   function update({ answer, check }) {
-    if (!check || drawn === check) return;
+    if (drawn === check) return;
     drawn = check;
+    if (!check) {
+      verdict.className = "verdict open";
+      verdict.textContent = t("check.now");
+      list.replaceChildren();
+      return;
+    }
     const { worst, sums, unknown, isSampled, failed, compared } = check;
     const isClose = worst && worst.difference <= bound(answer) * scaleOfWorst(answer, worst);
     verdict.className =

@@ -13,6 +13,14 @@ export class Refusal extends Error {
 
 export const hasServer = () => location.protocol !== "file:";
 
+/** Kept as long as the page is open, and nowhere else. */
+let apiKey = "";
+
+export const hasKey = () => apiKey !== "";
+export const useKey = (key) => {
+  apiKey = key.trim();
+};
+
 /**
  * @param {string} path below the page's own
  * @param {{accept?: string, body?: object, signal?: AbortSignal}} [wish] with a body it is a POST
@@ -20,7 +28,11 @@ export const hasServer = () => location.protocol !== "file:";
  */
 export async function ask(path, { accept = "application/json", body, signal } = {}) {
   const sent = body && { method: "POST", body: JSON.stringify(body) };
-  const headers = { Accept: accept, ...(body ? { "Content-Type": "application/json" } : {}) };
+  const headers = {
+    Accept: accept,
+    ...(body ? { "Content-Type": "application/json" } : {}),
+    ...(apiKey ? { Authorization: "Bearer " + apiKey } : {}),
+  };
   // One address has several forms here, and what is kept may change: nothing is to come from the browser's cache.
   const response = await fetch(path, { signal, headers, cache: "no-store", ...sent });
   if (response.ok) return response;

@@ -193,6 +193,7 @@ export function createStage(app) {
     compare.update(state);
     legend.element.hidden = tab === "links";
     legend.update(sheet);
+    legend.element.classList.toggle("bare", tab === "layers"); // each head there has its own extent
     mapTools.update(state, tab === "map", isMap);
     linkTools.update(state, tab === "links");
     readout.hidden = tab !== "map";

@@ -83,7 +83,7 @@ export const TEXTS = {
   heads: ["Heads", "Başlıklar", "Головы"],
   head: ["head", "başlık", "голова"],
   kvHeads: ["K, V heads", "K, V başlıkları", "Головы K, V"],
-  "kvHeads.same": ["as many", "aynı sayıda", "столько же"],
+  "kvHeads.same": ["as many", "aynı sayıda", "так же"],
   batch: ["batch", "yığın", "пакет"],
   scale: ["Scale", "Ölçek", "Масштаб"],
   window: ["Window", "Pencere", "Окно"],
@@ -103,13 +103,15 @@ export const TEXTS = {
     "Запрос, ответ или матрица; JSON или CSV",
   ],
   "own.use": ["Use it", "Kullan", "Открыть"],
-  "own.file": ["Open a file", "Dosya aç", "Открыть файл"],
+  "own.file": ["Open a file", "Dosya aç", "Файл…"],
   "own.note": [
     "Files (JSON, CSV, safetensors) can be dropped anywhere on the page.",
     "Dosyalar (JSON, CSV, safetensors) sayfanın her yerine bırakılabilir.",
     "Файлы (JSON, CSV, safetensors) можно бросить в любое место страницы.",
   ],
   "own.wrong": ["This cannot be used: {why}", "Bu kullanılamıyor: {why}", "Это не удалось открыть: {why}"],
+  key: ["API key", "API anahtarı", "Ключ API"],
+  "key.use": ["Use it", "Kullan", "Применить"],
   refused: ["The server refuses:", "Sunucu reddetti:", "Сервер отказал:"],
 
   steps: ["Steps", "Adımlar", "Шаги"],
@@ -224,6 +226,7 @@ export const TEXTS = {
     "Sayılar sayfanın float64 hesabından farklı.",
     "Числа отличаются от расчёта страницы в float64.",
   ],
+  "check.now": ["Checking…", "Doğrulanıyor…", "Проверяется…"],
   "check.local": [
     "Opened from disk: computed by this page, in float64.",
     "Diskten açıldı: bu sayfa float64 ile hesapladı.",

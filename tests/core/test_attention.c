@@ -106,6 +106,40 @@ START_TEST(out_is_the_same_without_weights)
 }
 END_TEST
 
+/* Queries of 0 give equal weights and scores of 0: 8 u of the mean is all that the bound leaves to 16384 additions. */
+static void expect_means(const call *c, const char *kernel)
+{
+    for (size_t d = 0; d < c->shape.d_v; d++) {
+        double mean = 0;
+        for (size_t j = 0; j < c->shape.kv_len; j++)
+            mean += (double)c->v[j * c->shape.d_v + d] / (double)c->shape.kv_len;
+        for (size_t i = 0; i < c->shape.q_len; i++) {
+            double off = fabs((double)c->out[i * c->shape.d_v + d] - mean);
+            ck_assert_msg(off <= 8 * unit_roundoff(ATTN_F32) * mean, "%s: out[%zu][%zu] is off by %g of %g", kernel, i,
+                          d, off, mean);
+        }
+    }
+}
+
+START_TEST(a_mean_of_many_values_of_one_sign_is_exact_to_a_few_ulp)
+{
+    static const attn_shape few_and_many[] = {{1, 1, 1, 16384, 4, 24}, {1, 1, 13, 16384, 4, 24}};
+    for (size_t s = 0; s < 2; s++) {
+        const attn_kernel *kernel;
+        call c = call_make(&few_and_many[s], false);
+        memset(c.q, 0, c.shape.q_len * c.shape.d_k * sizeof *c.q);
+        for (size_t at = 0; at < c.shape.kv_len * c.shape.d_v; at++)
+            c.v[at] = (float)random_uniform(&c.scene.random);
+        for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+            attn_runtime runtime = attn_runtime_serial(kernel);
+            ck_assert_int_eq(call_run(&c, &runtime, ROOM, NULL, NULL), ATTN_OK);
+            expect_means(&c, attn_kernel_name(kernel));
+        }
+        scene_destroy(&c.scene);
+    }
+}
+END_TEST
+
 START_TEST(a_query_with_every_key_hidden_gives_zeros)
 {
     call c = call_make(&shapes[2], true);
@@ -247,6 +281,7 @@ int main(void)
     const TTest *tests[] = {
         out_and_weights_meet_equation_1,
         out_is_the_same_without_weights,
+        a_mean_of_many_values_of_one_sign_is_exact_to_a_few_ulp,
         a_query_with_every_key_hidden_gives_zeros,
         a_dimension_of_zero_is_refused,
         dimensions_whose_product_does_not_fit_are_refused,

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -299,13 +300,13 @@ int fstat(int fd, struct stat *about)
 
 /* ---- the network ---- */
 
-int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict length, int flags)
+int accept4(int fd, __SOCKADDR_ARG address, socklen_t *restrict length, int flags)
 {
     FAIL_IF(FAULT_ACCEPT, EMFILE);
-    return (int)syscall(SYS_accept4, fd, address, length, flags);
+    return (int)syscall(SYS_accept4, fd, address.__sockaddr__, length, flags);
 }
 
-int accept(int fd, struct sockaddr *restrict address, socklen_t *restrict length)
+int accept(int fd, __SOCKADDR_ARG address, socklen_t *restrict length)
 {
     return accept4(fd, address, length, 0);
 }

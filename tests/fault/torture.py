@@ -7,7 +7,8 @@ second round, with all that follow, until the request passes untouched. After ev
 is the right one byte for byte, or a refusal that is to blame on the machine, or the connection ended; a clean request
 gets its right answer; no descriptor, no block of memory and no temporary file stays behind.
 
---points N takes a sample: about N faults, spread evenly. --seed N: from which.
+--seconds N takes a sample: of endpoints, classes and calls in random order, as many as go into that time; --seed N: in
+which order.
 """
 
 import argparse
@@ -24,9 +25,9 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-from asked import all_requests  # noqa: E402
+from asked import all_requests, at_first  # noqa: E402
 from attnd import Server, StartError  # noqa: E402
-from exchange import Exchange, Outcome, ask  # noqa: E402
+from exchange import Exchange, ask  # noqa: E402
 
 # As in shim.c.
 CLASSES = ["alloc", "open", "read", "write", "short", "fsync", "rename", "unlink", "stat", "mmap", "accept", "recv",
@@ -37,6 +38,7 @@ MUTE, MUTE_CALLS_MAX = ("accept", "recv", "epoll", "thread"), 2
 ONCE_ONLY = ("wait",)  # EINTR for ever is no fault of any machine
 CALLS_MAX = 600  # of one class and request; the large answers repeat themselves
 SILENCE_SECONDS, RECOVERY_SECONDS, SETTLE_SECONDS = 1.0, 8.0, 3.0
+SAMPLE_STRIDE, WRONG_MAX = 4, 40
 # Blocks that come and go with the moment: a worker's queue, a cache of the C library.
 BLOCKS_NOISE = 6
 
@@ -79,6 +81,7 @@ class Torture:
         self.server, self.faults, self.tries, self.wrong = None, 0, 0, []
         self.outcomes = collections.Counter()
         self.random = random.Random(options.seed)
+        self.end = time.monotonic() + options.seconds if options.seconds else None
 
     def start(self):
         self.control.disarm()
@@ -157,7 +160,7 @@ class Torture:
         self.tries += 1
         if given == 0:
             return False
-        self.faults += given if for_good and self.options.count_all else 1
+        self.faults += 1
         self.outcomes[outcome.word] += 1
         what = None
         if self.server.process.poll() is not None:
@@ -176,17 +179,16 @@ class Torture:
     def series(self, request, name, for_good, reference):
         """Each call in turn; then what stayed behind."""
         for _ in range(2):
-            self.control.disarm()
             for first in request.before:
                 ask(self.port, first)
             ask(self.port, request)
         before = self.control.get("blocks")
-        call, faults = self.first_call(), 0
+        call, faults = self.random.randint(1, SAMPLE_STRIDE) if self.end else 1, 0
         calls_max = MUTE_CALLS_MAX if for_good and name in MUTE else CALLS_MAX
         while call <= calls_max and self.try_fault(request, name, call, for_good, reference):
             faults += 1
-            call += self.stride
-            if len(self.wrong) > 40:
+            call += self.random.randint(1, 2 * SAMPLE_STRIDE - 1) if self.end else 1
+            if self.is_over():
                 break
         if faults and not self.settle(lambda: self.control.get("blocks") <= before + BLOCKS_NOISE + faults // 8):
             self.complain(f"{request.name}, {name}", f"{self.control.get('blocks') - before} blocks of memory stay after "
@@ -199,60 +201,51 @@ class Torture:
             for entry in self.temporaries():
                 os.unlink(self.layers / entry)
 
-    def first_call(self):
-        return self.random.randint(1, self.stride)
-
     # ---- all of it ----
+
+    def is_over(self):
+        return len(self.wrong) > WRONG_MAX or (self.end and time.monotonic() > self.end)
+
+    def prepare(self, request):
+        """The same kept layer for every series, and the answer without faults."""
+        for first in (*at_first(), *request.before):
+            ask(self.port, first, RECOVERY_SECONDS)
+        reference = ask(self.port, request, RECOVERY_SECONDS)
+        if reference.status not in request.answers:
+            raise SystemExit(f"{request.name}: without any fault {reference.word} {reference.body[:300]!r}")
+        return reference
 
     def run(self):
         self.start()
-        requests = [request for at, request in enumerate(all_requests()) if at == 0 or self.options.only in request.name]
-        names = self.options.classes.split(",")
-        self.stride = 1
-        if self.options.points:
-            self.stride = self.choose_stride(requests, names)
-        for request in requests:
-            for first in request.before:
-                ask(self.port, first)
-            reference = ask(self.port, request)
-            if reference.status not in request.answers:
-                raise SystemExit(f"{request.name}: without any fault {reference.word} {reference.body[:300]!r}")
-            time.sleep(0.05)
-            self.base = self.descriptors()
-            for name in names:
-                for for_good in (False,) if name in ONCE_ONLY else (False, True):
-                    self.series(request, name, for_good, reference)
+        work = [(request, name, for_good) for request in all_requests() if self.options.only in request.name
+                for name in self.options.classes.split(",")
+                for for_good in ((False,) if name in ONCE_ONLY else (False, True))]
+        for request in all_requests():
+            self.prepare(request)
+        time.sleep(0.2)
+        self.base = self.descriptors()
+        if self.end:
+            self.random.shuffle(work)
+        for request, name, for_good in work:
+            self.series(request, name, for_good, self.prepare(request))
+            if self.is_over():
+                break
         try:
             self.stop()
         except StartError as error:
             self.complain("the end", str(error))
-
-    def choose_stride(self, requests, names):
-        """Counts the calls of each class that the requests make, to spread the sample."""
-        calls = 0
-        for request in requests:
-            for first in request.before:
-                ask(self.port, first)
-            before = self.seen(names)
-            ask(self.port, request)
-            calls += sum(min(after - was, CALLS_MAX) for after, was in zip(self.seen(names), before))
-        return max(1, round(2 * calls / self.options.points))
-
-    def seen(self, names):
-        return [struct.unpack_from("<q", self.control.map, 8 * (len(Control.FIELDS) + CLASSES.index(name)))[0]
-                for name in names]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--attnd", required=True)
     parser.add_argument("--shim", required=True)
-    parser.add_argument("--points", type=int, default=0)
+    parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="requests whose name has this word")
     parser.add_argument("--classes", default=",".join(CLASSES))
     options = parser.parse_args()
-    options.shim, options.count_all = os.path.abspath(options.shim), False
+    options.shim = os.path.abspath(options.shim)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         torture = Torture(options, pathlib.Path(folder))

@@ -32,6 +32,7 @@ from attnd import Server  # noqa: E402
 SMALL = {"inputs": {"query": [[1, 2]]}}
 PATIENCE_SECONDS = 10
 SLACK_SECONDS = 1.5  # a busy machine may be late by so much, and a deadline that is not kept is much later
+ROUNDS = int(os.environ.get("ROUNDS", "3"))  # of what ends a server under load
 TESTS = []
 
 
@@ -465,6 +466,63 @@ def readiness_tells_why_not(program):
         server.process.terminate()
         wait_until(lambda: client.get("/readyz").status == 503, "draining is ready")
         assert client.get("/readyz").json()["reasons"] == ["draining"]
+
+
+def ask_until_refused(address, requests, ends):
+    """Puts into requests, for every connection that was made, whether each of two requests on it was answered."""
+    body = json.dumps(SMALL).encode()
+    head = b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    while True:
+        try:
+            connection = socket.create_connection(address, timeout=PATIENCE_SECONDS)
+        except ConnectionRefusedError:
+            break
+        with connection:
+            connection.sendall(head % len(body) + body)
+            reply = connection.recv(1 << 16)
+            requests.append(reply[:12] == b"HTTP/1.1 200")
+    ends.append(True)
+
+
+def end_under_load(program, clients=4):
+    """How many requests were answered before and while the server ended."""
+    with Server(program, environment=settings(drain_delay=0)) as server:
+        parts = urllib.parse.urlsplit(server.url)
+        requests, ends = [], []
+        threads = [threading.Thread(target=ask_until_refused, args=((parts.hostname, parts.port), requests, ends))
+                   for _ in range(clients)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(requests) > 20, "no request is answered")
+        server.process.terminate()
+        for thread in threads:
+            thread.join()
+        assert server.process.wait(PATIENCE_SECONDS) == 0, f"ended with {server.process.returncode}"
+        assert len(ends) == clients, "a client was reset after it was let in"
+        assert all(requests), f"{requests.count(False)} of {len(requests)} that were let in had no answer"
+        return len(requests)
+
+
+@test
+def who_is_let_in_is_answered_while_the_server_ends(program):
+    for _ in range(ROUNDS):
+        end_under_load(program)
+
+
+@test
+def what_the_documentation_names_is_there(program):
+    known = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    settings_known = set(re.findall(r"--[a-z][a-z-]*", known))
+    with Server(program) as server:
+        post(server.client())
+        series = {re.match(r"[a-z_]+", name).group(0) for name in metrics(server)}
+    pages = [ROOT / "docs" / "operations.md", ROOT / "SECURITY.md", ROOT / "docker" / "compose" / "grafana" / "attnd.json"]
+    for page in pages:
+        text = page.read_text()
+        unknown = set(re.findall(r"`(--[a-z][a-z-]*)", text)) - settings_known
+        assert not unknown, f"{page.name} names {sorted(unknown)}, which are no settings"
+        unknown = set(re.findall(r"\b(attnd_[a-z_]+|process_[a-z_]+)\b", text)) - series
+        assert not unknown, f"{page.name} names {sorted(unknown)}, which are no metrics"
 
 
 @test

@@ -213,6 +213,7 @@ export const cases = {
             });
             const map = (await response.json()).outputs.attention[0][1];
             await page.getByRole("combobox", { name: "Colours" }).selectOption("grey");
+            await page.getByRole("combobox", { name: "Range" }).selectOption("full");
             await page.getByRole("tab", { name: "Layers" }).click();
             await page.locator(".layers [role=grid][aria-busy=false]").waitFor();
             await page.locator(".layers [role=gridcell]").focus();

@@ -2,12 +2,12 @@
  * sharing.mjs: addresses, commands and files say exactly what was shown.
  */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { answerTo, assertClose, choosePreset, chooseStep, copied, numberOf, openPage, settled } from "./support.mjs";
+import { answerTo, assertClose, choosePreset, chooseStep, copied, numberOf, openPage, settled, startServer } from "./support.mjs";
 
 const PERMISSIONS = { permissions: ["clipboard-read", "clipboard-write"] };
 
@@ -95,6 +95,34 @@ export const cases = {
             assert.deepEqual(kind === "curl" ? json.outputs : json, answer.outputs, kind);
         }
         await page.finish();
+    },
+    async "sharing: a server with keys is asked with one, which is neither stored nor copied"(stage) {
+        await inFolder(async (folder) => {
+            const { stdout, stderr } = spawnSync(stage.attnd, ["key", "reader"], { encoding: "utf8" });
+            const [key] = /attnd_[0-9a-f]+/.exec(stderr);
+            writeFileSync(join(folder, "keys"), stdout);
+            const server = await startServer(stage.attnd, { ATTND_KEYS: join(folder, "keys") });
+            const ready = (page) => page.getByLabel("API key").waitFor();
+            const page = await openPage({ ...stage, url: server.url }, PERMISSIONS, "/", ready);
+            await page.getByLabel("API key").fill(key);
+            const { answer } = await answerTo(page, () => page.keyboard.press("Enter"));
+            assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+            assert.equal(await page.locator(".notice").isVisible(), false);
+            for (const [kind, program] of [
+                ["curl", "sh"],
+                ["Python", "python3"],
+            ]) {
+                const text = await copied(page, kind);
+                assert.ok(!text.includes(key));
+                const environment = { ...process.env, ATTND_KEY: key };
+                const json = JSON.parse(execFileSync(program, ["-c", text], { env: environment }));
+                assert.deepEqual(kind === "curl" ? json.outputs : json, answer.outputs, kind);
+            }
+            assert.doesNotMatch(readFileSync(await exported(page, "This page (HTML)", folder), "utf8"), new RegExp(key));
+            assert.deepEqual(await page.evaluate(() => Object.keys(localStorage)), []);
+            await page.finish();
+            await server.stop();
+        });
     },
     async "sharing: CSV, NPY, JSON, SVG and PNG hold the numbers shown"(stage) {
         await inFolder(async (folder) => {

@@ -10,8 +10,8 @@ import { chromium } from "playwright-core";
 const START_MS = 20000;
 
 /** @returns {Promise<{url: string, stop: () => Promise<void>}>} attnd on a free port of 127.0.0.1 */
-export function startServer(program) {
-    const environment = { ...process.env, ATTND_LISTEN: "127.0.0.1:0", ATTND_DRAIN_DELAY: "0" };
+export function startServer(program, settings = {}) {
+    const environment = { ...process.env, ATTND_LISTEN: "127.0.0.1:0", ATTND_DRAIN_DELAY: "0", ...settings };
     const child = spawn(program, [], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
     const ended = new Promise((resolve) => child.once("exit", resolve));
     return new Promise((resolve, reject) => {

@@ -1,0 +1,120 @@
+/*
+ * acceptor.c: takes in new connections.
+ */
+#include "http/acceptor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/server.h"
+#include "http/watch.h"
+
+/* As many in a row; and how long to leave the others waiting when there is no room or no descriptor for them. */
+enum { IN_A_ROW = 64, PAUSE_MS = 20 };
+
+typedef enum { TAKEN, NOBODY_THERE, TRY_LATER } acceptance;
+
+/* What ails one connection, or a network that it came from, is told to whoever accepts next: accept(2). */
+static acceptance acceptance_of_failure(void)
+{
+    static const int lasting[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EINVAL, EBADF, ENOTSOCK, EPERM};
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return NOBODY_THERE;
+    for (size_t i = 0; i < sizeof lasting / sizeof lasting[0]; i++)
+        if (errno == lasting[i])
+            return TRY_LATER;
+    return TAKEN;
+}
+
+static void hand_over(struct http_server *server, int fd, const struct sockaddr_storage *address, socklen_t length)
+{
+    watch_expect(server);
+    /* The library closes the descriptor if it cannot take it. */
+    if (MHD_add_connection(server->mhd, fd, (const struct sockaddr *)address, length) != MHD_YES)
+        watch_expect_no_more(server);
+}
+
+/* Who does not fit in stays where the system keeps them: the watch makes room for those who are in. */
+static bool has_room(const struct http_server *server)
+{
+    return atomic_load_explicit(&server->setup.metrics->connections, memory_order_relaxed) <
+           watch_connections_needed(server->setup.connections);
+}
+
+static acceptance take_one(struct http_server *server)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (!has_room(server))
+        return TRY_LATER;
+    const int fd = accept4(server->listen_fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return acceptance_of_failure();
+    hand_over(server, fd, &address, length);
+    return TAKEN;
+}
+
+static void say_why(const struct http_server *server, bool *is_said)
+{
+    const int reason = errno;
+    if (!*is_said && has_room(server))
+        log_say(server->setup.log, LOG_WARN, "new connections have to wait: %s", strerror(reason));
+    *is_said = true;
+}
+
+static void *accept_connections(void *argument)
+{
+    struct http_server *server = argument;
+    struct pollfd polled[] = {{.fd = server->acceptor_wake, .events = POLLIN},
+                              {.fd = server->listen_fd, .events = POLLIN}};
+    bool pauses = false, is_said = false;
+    for (;;) {
+        (void)poll(polled, pauses ? 1 : 2, pauses ? PAUSE_MS : -1);
+        if (polled[0].revents != 0)
+            return NULL;
+        acceptance last = TAKEN;
+        for (int i = 0; i < IN_A_ROW && last == TAKEN; i++)
+            last = take_one(server);
+        pauses = last == TRY_LATER;
+        if (pauses)
+            say_why(server, &is_said);
+        else
+            is_said = false;
+    }
+}
+
+bool acceptor_start(struct http_server *server)
+{
+    server->acceptor_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->acceptor_wake < 0)
+        return false;
+    const int failure = pthread_create(&server->acceptor, NULL, accept_connections, server);
+    if (failure == 0)
+        return true;
+    close(server->acceptor_wake);
+    errno = failure;
+    return false;
+}
+
+/*
+ * Without room in the system's queue a handshake that is not complete will not be, so that its client is refused rather
+ * than reset. The shutdown ends the socket also when another process holds a copy of it.
+ */
+void acceptor_stop(struct http_server *server)
+{
+    const uint64_t one = 1;
+    if (write(server->acceptor_wake, &one, sizeof one) != (ssize_t)sizeof one)
+        return; /* cannot be: nobody else writes to it */
+    pthread_join(server->acceptor, NULL);
+    close(server->acceptor_wake);
+    listen(server->listen_fd, 0);
+    while (take_one(server) == TAKEN)
+        continue;
+    shutdown(server->listen_fd, SHUT_RDWR);
+    close(server->listen_fd);
+    server->listen_fd = -1;
+}
