@@ -483,6 +483,17 @@ static void compute(struct request *request)
     (void)compute_within(request, &setup->limits, executor_runtime(setup->executor));
 }
 
+static void count_cancelled(const struct request *request)
+{
+    struct metrics *metrics = request->server->setup.metrics;
+    if (atomic_load(&request->is_abandoned))
+        metrics_add(&metrics->cancelled[METRICS_CLIENT_GONE], 1);
+    else if (request->reply.status == MHD_HTTP_GATEWAY_TIMEOUT)
+        metrics_add(&metrics->cancelled[METRICS_DEADLINE], 1);
+    else if (request->reply.status != MHD_HTTP_OK && atomic_load(&request->server->is_cancelled))
+        metrics_add(&metrics->cancelled[METRICS_SHUTDOWN], 1);
+}
+
 /*
  * A small request takes some ten microseconds, and waking a compute thread, which then wakes this one, several times as
  * long. So what is bounded to be small, by its body before it is read and by its plan before it is computed, is done
@@ -506,20 +517,11 @@ static bool compute_at_once(struct request *request)
     const attn_arena_mark after_body = attn_arena_mark_here(request->arena);
     request->clock.is_computed =
         compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
-    if (!request->clock.is_computed)
+    if (request->clock.is_computed)
+        count_cancelled(request);
+    else
         attn_arena_release(request->arena, after_body);
     return request->clock.is_computed;
-}
-
-static void count_cancelled(const struct request *request)
-{
-    struct metrics *metrics = request->server->setup.metrics;
-    if (atomic_load(&request->is_abandoned))
-        metrics_add(&metrics->cancelled[METRICS_CLIENT_GONE], 1);
-    else if (request->reply.status == MHD_HTTP_GATEWAY_TIMEOUT)
-        metrics_add(&metrics->cancelled[METRICS_DEADLINE], 1);
-    else if (request->reply.status != MHD_HTTP_OK && atomic_load(&request->server->is_cancelled))
-        metrics_add(&metrics->cancelled[METRICS_SHUTDOWN], 1);
 }
 
 /* After the resume the request may be gone already: an I/O thread sends and ends it. */

@@ -120,7 +120,7 @@ START_TEST(who_has_the_page_is_told_so)
     char fields[4][128];
     snprintf(fields[0], sizeof fields[0], "If-None-Match: %s\r\n", tag);
     snprintf(fields[1], sizeof fields[1], "If-None-Match: \"other\", W/%s\r\n", tag);
-    snprintf(fields[2], sizeof fields[2], "If-None-Match: \"other\"\r\nIf-None-Match: %s\r\n", tag);
+    snprintf(fields[2], sizeof fields[2], "If-None-Match: \"other\",\"another\" ,\t%s\r\n", tag);
     snprintf(fields[3], sizeof fields[3], "If-None-Match: *\r\n");
     for (size_t i = 0; i < 4; i++) {
         struct http_answer again = get(BROWSER, fields[i]);
