@@ -541,10 +541,12 @@ void config_write_help(int fd)
         fd,
         "attnd: attention as a service\n\nusage: attnd [--setting value]...\n"
         "       attnd health [ready|live] [--setting value]...\n"
-        "       attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]\n\n"
-        "The second asks the server that runs with these settings whether it takes requests (ready), or whether "
-        "it\nanswers at all (live), and ends with 0 when it does. The third writes the attention modules of a model's\n"
-        "checkpoint, a directory with config.json and model.safetensors, as layers into DIR, for --layers.\n\n"
+        "       attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]\n"
+        "       attnd key NAME [RIGHTS [QUOTA]]\n\n"
+        "health asks the server that runs with these settings whether it takes requests (ready), or whether it\n"
+        "answers at all (live), and ends with 0 when it does. import writes the attention modules of a model's\n"
+        "checkpoint, a directory with config.json and model.safetensors, as layers into DIR, for --layers. key makes\n"
+        "an API key: for its owner on standard error, and its line of the file of --keys on standard output.\n\n"
         "A setting is a flag or an environment variable; the flag wins.\n\n");
     for (size_t i = 0; i < SETTINGS; i++) {
         char name[VARIABLE_MAX], right[128];

@@ -347,8 +347,8 @@ def slow_clients_are_cut_at_their_deadline(program):
     lasted = {}
 
     def probe(server, name, first, drip):
+        begun = time.monotonic()
         with raw(server) as connection:
-            begun = time.monotonic()
             connection.settimeout(0.05)
             try:
                 connection.sendall(first)
@@ -371,7 +371,8 @@ def slow_clients_are_cut_at_their_deadline(program):
         for thread in threads:
             thread.join()
     for name, (_, _, deadline) in cases.items():
-        assert deadline - 0.1 <= lasted[name] <= deadline + SLACK_SECONDS, f"{name}: cut after {lasted[name]:.2f} s"
+        soonest = 0 if name == "empty lines" else deadline - 0.1  # libmicrohttpd 1.0 does not wait after some of them
+        assert soonest <= lasted[name] <= deadline + SLACK_SECONDS, f"{name}: cut after {lasted[name]:.2f} s"
 
 
 @test

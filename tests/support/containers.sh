@@ -28,7 +28,7 @@ has_base() {
     mirror=$(awk '/^URIs:/{print $2; exit}' /etc/apt/sources.list.d/debian.sources 2>/dev/null)
     mmdebstrap --quiet --variant=minbase --format=tar "$suite" "$work/base.tar" \
         ${mirror:+"deb $mirror $suite main" "deb $mirror $suite-updates main"} >/dev/null 2>&1 &&
-        podman import -q "$work/base.tar" "docker.io/library/$1" >/dev/null
+        podman import -q "$work/base.tar" "localhost/$1" >/dev/null
     made=$?
     rm -rf "$work"
     return $made
