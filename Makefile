@@ -99,6 +99,9 @@ cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/sr
 # The references of tests widen to long double on purpose, which is a promotion to clang.
 cflags_of = $(KERNEL_FLAGS_$(1)) $(if $(filter tests/%,$(1)),-Wno-double-promotion)
 
+# nproc heeds what is meant for BLAS.
+PROCESSORS = $(shell env -u OMP_NUM_THREADS nproc)
+
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
@@ -230,11 +233,12 @@ bench-replicas: $(BUILD)/attnd ## throughput of one and two servers behind HAPro
 bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorch: apt-get install python3-torch)
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
-# BLAS gets one thread because check forks; busy machines and instrumented code get more time.
+# BLAS gets one thread because check forks; busy machines and instrumented code get more time, and that all processors.
 check: $(TEST_BIN) ## build and run the unit tests
-	$(Q)failed=; for t in $(TEST_BIN); do \
-	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=$(if $(filter release,$(MODE)),5,20) $$t || failed="$$failed $$t"; \
-	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+	$(Q)printf '%s\n' $(TEST_BIN) | OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	    CK_TIMEOUT_MULTIPLIER=$(if $(filter release,$(MODE)),5,20) \
+	    xargs -P $(if $(filter release,$(MODE)),1,$(PROCESSORS)) -I{} sh -c 'said=$$({} 2>&1); ended=$$?; printf "%s\n" "$$said"; \
+	    [ $$ended -eq 0 ] || { echo "failed: {}" >&2; exit 1; }'
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
 	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
@@ -332,7 +336,7 @@ compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"director
 command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(call cflags_of,$(1)) $(CFLAGS)
 
 tidy: compile_commands.json ## clang-tidy over the core and the server
-	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) | xargs -P "$$(nproc)" -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
+	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) | xargs -P $(PROCESSORS) -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
 
 format: ## lay out all sources as .clang-format says
 	$(Q)clang-format -i $(FORMATTED)
