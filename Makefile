@@ -107,6 +107,8 @@ CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
+# CHECK='pool sender' has `make check` run these alone.
+CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
@@ -234,8 +236,8 @@ bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorc
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
 # BLAS gets one thread because check forks; busy machines and instrumented code get more time, and that all processors.
-check: $(TEST_BIN) ## build and run the unit tests
-	$(Q)printf '%s\n' $(TEST_BIN) | OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+check: $(CHECK_BIN) ## build and run the unit tests (CHECK='pool sender' for some of them)
+	$(Q)printf '%s\n' $(CHECK_BIN) | OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	    CK_TIMEOUT_MULTIPLIER=$(if $(filter release,$(MODE)),5,20) \
 	    xargs -P $(if $(filter release,$(MODE)),1,$(PROCESSORS)) -I{} sh -c 'said=$$({} 2>&1); ended=$$?; printf "%s\n" "$$said"; \
 	    [ $$ended -eq 0 ] || { echo "failed: {}" >&2; exit 1; }'
