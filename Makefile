@@ -315,9 +315,12 @@ torture: $(BUILD)/attnd $(BUILD)/tests/fault/shim.so ## every call of every endp
 chaos: $(BUILD)/attnd ## a network that cuts, delays and splits (SECONDS=20)
 	$(Q)python3 tests/fault/chaos.py --attnd $< $(asked_seconds)
 
+soak: $(BUILD)/attnd ## mixed traffic, bad clients, reloads, restarts; memory, descriptors, wrong answers (MINUTES=5)
+	$(Q)python3 tests/soak.py --attnd $< $(if $(MINUTES),--minutes $(MINUTES)) $(SOAK)
+
 asked_seconds = $(if $(filter command,$(firstword $(origin SECONDS))),--seconds $(SECONDS))
 
-.PHONY: torture chaos
+.PHONY: torture chaos soak
 
 headers: ## every header compiles on its own
 	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
