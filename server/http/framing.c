@@ -5,8 +5,8 @@
  * end of the header, so that what follows is read as another request. None of it can be seen in the fields. But the
  * library takes a header apart in place: from method on, REQUEST_HEADER_SIZE bytes hold the whole header, with NUL
  * where its separators were. So what lies between two fields can be looked at, and must be one end of line and nothing
- * else. Two spellings cannot be told from the right end of a header, whose four bytes are NUL then too: CR LF ":" LF
- * and LF ":" CR LF. Version 1.0 refuses them.
+ * else. A line of ":" or NUL alone cannot be told from the right end of a header, whose four bytes are NUL then too,
+ * where it makes four bytes with the ends of lines around it: CR LF ":" LF, LF ":" CR LF. Version 1.0 refuses them.
  */
 #include "http/framing.h"
 

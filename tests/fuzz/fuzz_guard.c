@@ -132,11 +132,25 @@ static bool read_strictly(struct strict_request *request)
     return false;
 }
 
+#if MHD_VERSION < 0x01000000
+static bool is_no_name(char byte)
+{
+    return byte == ':' || byte == '\0';
+}
+#endif
+
 /* What leaves no trace behind in the older library: see framing.c. */
 static bool is_beyond_sight(void)
 {
 #if MHD_VERSION < 0x01000000
-    return memmem(now.bytes, now.length, "\r\n:\n", 4) != NULL || memmem(now.bytes, now.length, "\n:\r\n", 4) != NULL;
+    for (size_t i = 0; i + 4 <= now.length; i++) {
+        const char *at = now.bytes + i;
+        const bool is_after_lf = at[0] == '\n' && is_no_name(at[1]) && (is_no_name(at[2]) || at[2] == '\r');
+        const bool is_after_crlf = at[0] == '\r' && at[1] == '\n' && is_no_name(at[2]);
+        if ((is_after_lf || is_after_crlf) && at[3] == '\n')
+            return true;
+    }
+    return false;
 #else
     return false;
 #endif

@@ -408,7 +408,8 @@ static void check_refused(const char *request, size_t length)
     struct http_client client = http_open(stage.port);
     http_send_bytes(&client, request, length);
     struct http_answer answer = http_read(&client, false);
-    ck_assert_int_eq(answer.status, 400);
+    /* libmicrohttpd 1.0 refuses some of it itself, and closes without a word. */
+    ck_assert_msg(answer.status == 400 || answer.status == 0, "%d", answer.status);
     http_free(&answer);
     http_close(&client);
 }
