@@ -14,6 +14,15 @@ async function send(page) {
   return page.locator(".result .status").textContent();
 }
 
+/** Operations on a cache need one that holds something. */
+async function keepCacheOfExamples(url) {
+  const { components } = await (await fetch(url + "/openapi.json")).json();
+  const name = components.parameters.CacheName.example, headers = { "Content-Type": "application/json" };
+  await fetch(`${url}/v1/caches/${name}`, { method: "DELETE" });
+  const body = JSON.stringify({ inputs: { query: [[0.5, 0.25]] }, options: { cache: name } });
+  await fetch(`${url}/v1/attention`, { method: "POST", headers, body });
+}
+
 /** Operations on a layer need one: that of the document's own example. */
 async function layerOfExamples(url) {
   const { paths, components } = await (await fetch(url + "/openapi.json")).json();
@@ -33,6 +42,7 @@ export const cases = {
     const links = await page.locator("nav section a").evaluateAll((all) => all.map((link) => link.hash));
     for (const hash of links) {
       if (hash.includes("Layer")) await layer.keep();
+      if (hash.includes("Cache")) await keepCacheOfExamples(stage.url);
       await page.evaluate((to) => { location.hash = to; }, hash);
       await page.locator(`nav a[href="${hash}"][aria-current]`).waitFor({ state: "attached" });
       await page.evaluate(() => document.querySelectorAll("main details").forEach((box) => { box.open = true; }));
