@@ -1,6 +1,8 @@
 /* blocks.c: block-sparse masks: which runs of keys a block of queries sees. */
 #include "blocks.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "dropout.h"
@@ -9,8 +11,8 @@
 
 static attn_status check_number(size_t value, size_t least, size_t most, const char *name, attn_error *err)
 {
-    char field[48] = "/masks/blocks/";
-    strcat(field, name);
+    char field[48];
+    snprintf(field, sizeof field, "/masks/blocks/%s", name);
     if (value >= least && value <= most)
         return ATTN_OK;
     return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", name, value, least, most);
@@ -288,6 +290,7 @@ static double matrix_pairs(const attn_mask *mask)
                     if (((const uint8_t *)blocks->attend->data)[at] != 0)
                         pairs += (double)blocks->size * (double)blocks->kv_size;
                 }
+    assert(items > 0 && heads > 0);
     return pairs * (double)(mask->batch / items) * (double)(mask->heads / heads);
 }
 

@@ -379,7 +379,7 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
                       .arena = arena,
                       .element = attn_dtype_bytes(plan->compute),
                       .scratch_bytes = attn_qk_scratch_bytes(plan, request)};
-    struct attn_operand *operands[3];
+    struct attn_operand *operands[3] = {NULL};
     if (!attn_qk_is_changed(&request->options) && !has_past(request))
         return ATTN_OK;
     run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
@@ -390,7 +390,7 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
         describe_parts(&run, job, operands);
         status = run_parts(&run, err);
     }
-    for (size_t p = 0; p < run.part_count && status == ATTN_OK; p++)
+    for (size_t p = 0; p < run.part_count && status == ATTN_OK && operands[p] != NULL; p++)
         *operands[p] = operand_of(&run.parts[p]);
     return status;
 }

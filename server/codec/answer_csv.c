@@ -35,8 +35,8 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RA
     static const enum column maps[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY},
                              keys[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_KEY, COLUMN_FEATURE},
                              heads[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_FEATURE},
-                             rows[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE},
-                             means[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY};
+                             rows[1 + ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE},
+                             means[ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY};
     const enum column *found = rank == 4 ? heads : rank == 3 ? rows : rows + 1;
     if (attn_step_is_map(step) || is_of_rows(step))
         found = maps;

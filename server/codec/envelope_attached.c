@@ -27,7 +27,7 @@ static attn_status put_marker(struct decoder *decoder, json_t *parent, const str
 {
     if (json_object_get(parent, node->name))
         return node_fail(decoder, node, ATTN_ERR_FIELD, "is given twice: a binary tensor has the same name");
-    json_t *marker = json_pack("[I]", (json_int_t)(decoder->skim->lifted_count + number));
+    json_t *marker = json_pack("[I]", (json_int_t)decoder->skim->lifted_count + (json_int_t)number);
     return json_object_set_new(parent, node->name, marker) == 0 ? ATTN_OK : node_fail_memory(decoder, node);
 }
 

@@ -84,7 +84,7 @@ attn_status envelope_name_text(attn_status status, attn_error *err)
 attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind, attn_arena *arena,
                                         struct envelope *envelope, attn_error *err)
 {
-    struct envelope_base file;
+    struct envelope_base file = {.text = NULL};
     attn_status status = envelope_open_safetensors(body, bytes, arena, &file, err);
     if (status != ATTN_OK)
         return status;

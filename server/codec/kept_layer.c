@@ -82,7 +82,7 @@ attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, s
                             struct kept_layer_facts *facts, attn_error *err)
 {
     struct envelope envelope;
-    attn_plan plan;
+    attn_plan plan = {.dims.batch = 0};
     *facts = (struct kept_layer_facts){.dtype = ATTN_F32};
     attn_status status = envelope_open_safetensors(file, bytes, arena, base, err);
     if (status == ATTN_OK && base->length == 0 && base->count == 0)

@@ -284,7 +284,7 @@ static bool list_length(const struct oip_decoder *d, const struct node *list, si
     while (inside && isspace((unsigned char)*inside))
         inside++;
     *length = lifted ? 0 : json_array_size(list->json);
-    return node_is_array(&d->decoder, list) && (!lifted || *inside == ']');
+    return node_is_array(&d->decoder, list) && (inside == NULL || *inside == ']');
 }
 
 static attn_status read_inputs(struct oip_decoder *d, const struct node *root)

@@ -3,6 +3,7 @@
  */
 #include "service/layer_keeper.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,6 +240,7 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
 {
     bool is_renamed = true;
     int outcome = 0;
+    assert(version != NULL);
     attn_status status = check_change(keeper, version->name, call, exists);
     if (status == ATTN_OK)
         status = check_room(keeper, version->name, version->bytes.size, call);
@@ -376,6 +378,7 @@ attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, co
     status = make_version(copy, bytes, NULL, &version, call->err);
     if (status != ATTN_OK)
         return status;
+    assert(version != NULL);
     version->is_fixed = true;
     if (layer_store_install(keeper->store, version))
         return ATTN_OK;

@@ -3,6 +3,7 @@
  */
 #include "service/layers.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -51,6 +52,7 @@ static void write_version(struct call *call, struct layer_version *version)
 /* A layer's file as the parts of a request. */
 static attn_status open_layer(struct call *call, const struct layer_version *version, struct envelope_base *base)
 {
+    assert(version != NULL);
     return envelope_open_safetensors(version->bytes.at, version->bytes.size, call->out->arena, base, call->err);
 }
 
@@ -95,6 +97,7 @@ attn_status layers_get(struct call *call)
     }
     if (status != ATTN_OK)
         return status;
+    assert(version != NULL);
     if (call->answer_media != MEDIA_SAFETENSORS)
         return write_layer(call, version);
     chunks_borrow(call->out, version->bytes.at, version->bytes.size);
