@@ -134,13 +134,15 @@ static void add_row(const struct run *run, size_t b, size_t h, size_t i, size_t 
 {
     const attn_tensor *map = &run->result->step[ATTN_STEP_ATTENTION];
     const size_t kv_len = run->plan->dims.kv_len;
+    const bool has_sink = run->request->options.sinks != NULL;
     const struct row row = read_row(map, first, kv_len);
-    if (!(row.sum > 0 && isfinite(row.sum))) /* no key, or not a number */
+    const bool is_all_sink = has_sink && row.sum == 0 && allowed_keys(run->plan, b, h, i) > 0;
+    if (!isfinite(row.sum) || (row.sum <= 0 && !is_all_sink)) /* no key, or not a number */
         return;
     const struct row start = read_row(map, first, 1);
     sums->rows++;
     sums->first += (double)start.sum;
-    sums->entropy += entropy_of(&row, run->request->options.sinks != NULL);
+    sums->entropy += entropy_of(&row, has_sink);
     sums->on_one_key += (double)row.largest > ONE_KEY && row.zeros < kv_len - 1;
     sums->underflowing += row.zeros > 0 && kv_len - row.zeros < allowed_keys(run->plan, b, h, i);
 }
