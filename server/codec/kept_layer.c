@@ -164,8 +164,9 @@ static void write_plain(const json_t *value, struct chunks *out)
 {
     const size_t length = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY);
     char *text = length > 0 ? chunks_reserve(out, length) : NULL;
-    if (text != NULL)
-        chunks_commit(out, json_dumpb(value, text, length, JSON_ENCODE_ANY));
+    /* Each of the two may run out of memory, and says so with no bytes. */
+    if (text != NULL && json_dumpb(value, text, length, JSON_ENCODE_ANY) == length)
+        chunks_commit(out, length);
     else
         out->is_ok = false;
 }
