@@ -91,7 +91,7 @@ static const struct route routes[] = {
     {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
     {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
     {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
-    {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS},
+    {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS, .keeps_body = true},
     {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
     {"/v1/layers/{name}/attention", "POST", RESULTS, .service = layers_attend, .reads = TENSORS,
      .takes_parameters = true},

@@ -217,7 +217,7 @@ static attn_status check_change(struct layer_keeper *keeper, const char *name, s
     return status;
 }
 
-attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span span, struct call *call)
+attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span span, size_t bytes, struct call *call)
 {
     char name[LAYER_NAME_MAX + 1];
     bool exists;
@@ -225,7 +225,7 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
     if (status == ATTN_OK)
         status = check_writable(keeper, call);
     if (status == ATTN_OK)
-        status = check_room(keeper, name, 0, call);
+        status = check_room(keeper, name, bytes, call);
     if (status != ATTN_OK)
         return status;
     pthread_mutex_lock(&keeper->changing);
@@ -262,11 +262,33 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     return layer_refuse_errno(call, outcome != 0 ? outcome : ENOMEM);
 }
 
+bool layer_keeper_write_ahead(struct layer_keeper *keeper, struct text_span name, size_t total_bytes,
+                              struct layer_draft *draft, const char *data, size_t length)
+{
+    attn_error ignored = {.status = ATTN_OK};
+    struct call call = {.err = &ignored};
+    if (keeper->files == NULL)
+        return false;
+    if (draft->fd < 0 && (layer_keeper_allows_put(keeper, name, total_bytes, &call) != ATTN_OK ||
+                          layer_files_begin(keeper->files, draft) != 0))
+        return false;
+    if (layer_files_append(draft, data, length) == 0)
+        return true;
+    layer_files_discard(keeper->files, draft);
+    return false;
+}
+
+void layer_keeper_give_up(struct layer_keeper *keeper, struct layer_draft *draft)
+{
+    if (draft->fd >= 0)
+        layer_files_discard(keeper->files, draft);
+}
+
 attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span, const struct chunks *content,
                              struct call *call, struct layer_version **version, bool *created)
 {
-    char name[LAYER_NAME_MAX + 1];
-    struct layer_draft draft = {.fd = -1};
+    char name[LAYER_NAME_MAX + 1], digest[DIGEST_TEXT] = "";
+    struct layer_draft own = {.fd = -1}, *draft = call->draft != NULL ? call->draft : &own;
     bool exists = false;
     *version = NULL;
     attn_status status = read_new_name(span, name, call);
@@ -274,24 +296,25 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
         status = check_room(keeper, name, content->total_bytes, call);
     if (status != ATTN_OK)
         return status;
-    const int outcome = keeper->files != NULL ? layer_files_draft(keeper->files, content, &draft)
-                                              : layer_bytes_copy(content, &draft.bytes);
+    const int outcome = keeper->files != NULL ? layer_files_write(keeper->files, content, call->runtime, draft, digest)
+                                              : layer_bytes_copy(content, &draft->bytes);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    status = make_version(name, draft.bytes, NULL, version, call->err);
+    status = make_version(name, draft->bytes, NULL, version, call->err);
     if (status != ATTN_OK) {
         if (keeper->files != NULL)
-            layer_files_discard(keeper->files, &draft);
+            layer_files_discard(keeper->files, draft);
         return status;
     }
-    (void)layer_version_digest(*version); /* while the disk writes, and before anybody waits for us */
-    const int synced = keeper->files != NULL ? layer_files_sync(&draft) : 0;
+    memcpy((*version)->digest, digest, sizeof digest);
+    (void)layer_version_digest(*version); /* before anybody waits for us */
+    const int synced = keeper->files != NULL ? layer_files_sync(draft) : 0;
     if (synced != 0) {
-        layer_files_discard(keeper->files, &draft);
+        layer_files_discard(keeper->files, draft);
         status = layer_refuse_errno(call, synced);
     } else {
         pthread_mutex_lock(&keeper->changing);
-        status = commit(keeper, &draft, *version, call, &exists);
+        status = commit(keeper, draft, *version, call, &exists);
         pthread_mutex_unlock(&keeper->changing);
     }
     *created = !exists;

@@ -83,12 +83,12 @@ const char *layer_version_digest(struct layer_version *version)
 }
 
 /* Without waiting for somebody who computes it; "" when it is not known. */
-static void known_digest(struct layer_version *version, char text[LAYER_DIGEST_TEXT])
+static void known_digest(struct layer_version *version, char text[DIGEST_TEXT])
 {
     text[0] = '\0';
     if (pthread_mutex_trylock(&version->digesting) != 0)
         return;
-    memcpy(text, version->digest, LAYER_DIGEST_TEXT);
+    memcpy(text, version->digest, DIGEST_TEXT);
     pthread_mutex_unlock(&version->digesting);
 }
 
@@ -245,7 +245,7 @@ void layer_store_look(struct layer_store *store, const char *name, struct layer_
 struct layer_version *layer_store_older(struct layer_store *store, const char *name, const char *wanted)
 {
     struct layer_version *found = NULL;
-    char text[LAYER_DIGEST_TEXT];
+    char text[DIGEST_TEXT];
     pthread_mutex_lock(&store->lock);
     const struct layer_entry *entry = find(store, name);
     for (size_t i = 0; entry != NULL && !entry->is_unloaded && i < entry->older_count && found == NULL; i++) {
@@ -257,7 +257,7 @@ struct layer_version *layer_store_older(struct layer_store *store, const char *n
     return found;
 }
 
-size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][LAYER_DIGEST_TEXT], size_t max)
+size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][DIGEST_TEXT], size_t max)
 {
     size_t count = 0;
     pthread_mutex_lock(&store->lock);

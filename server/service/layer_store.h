@@ -14,7 +14,7 @@
 #include "codec/kept_layer.h"
 #include "service/layer_files.h"
 
-enum { LAYER_DIGEST_TEXT = 65, LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
+enum { LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
 
 struct layer_version {
     atomic_size_t references;
@@ -26,7 +26,7 @@ struct layer_version {
     uint64_t number;     /* above 0; no other version has it */
     bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
     pthread_mutex_t digesting;
-    char digest[LAYER_DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
+    char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
 };
 
 /* Takes the bytes over; one reference, the caller's. NULL without memory, and the bytes are still the caller's. */
@@ -74,7 +74,7 @@ void layer_store_look(struct layer_store *store, const char *name, struct layer_
 /* The replaced version of that digest, with a reference; NULL: there is none. */
 struct layer_version *layer_store_older(struct layer_store *store, const char *name, const char *digest);
 /* Digests of the versions of a name, newest first, as far as they are known. */
-size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][LAYER_DIGEST_TEXT], size_t max);
+size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][DIGEST_TEXT], size_t max);
 /* Up to limit layers in the order of their names, behind after ("" : from the first); how many. */
 size_t layer_store_page(struct layer_store *store, const char *after, size_t limit, struct layer_row *rows);
 /* Layers, and the bytes of their present versions. */

@@ -122,7 +122,7 @@ attn_status layers_put(struct call *call)
     struct chunks file = chunks_begin(call->out->arena);
     bool created = false;
     const double since = attend_now_ms();
-    attn_status status = layer_keeper_allows_put(call->layers, call->names[0], call);
+    attn_status status = layer_keeper_allows_put(call->layers, call->names[0], 0, call);
     if (status == ATTN_OK)
         status = make_file(call, &file);
     call->times.parse_ms = attend_now_ms() - since;
