@@ -99,7 +99,7 @@ static void note_broken(struct layer_keeper *keeper, const char *name, const str
         log_say(keeper->log, LOG_ERROR, "no memory to note the layer %s", name);
 }
 
-/* Takes the file in as it is now; a broken one leaves the version that is there. */
+/* Takes the file in as it is now; a broken one leaves the version that is there, unless it is the one that broke. */
 static void read_file(struct layer_keeper *keeper, const char *name)
 {
     struct layer_bytes bytes;
@@ -111,9 +111,11 @@ static void read_file(struct layer_keeper *keeper, const char *name)
         layer_store_remove(keeper->store, name);
         return;
     }
+    if (outcome != 0)
+        (void)layer_files_look(keeper->files, name, &seen);
+    layer_store_forget(keeper->store, name, &seen);
     if (outcome != 0) {
         char text[128];
-        (void)layer_files_look(keeper->files, name, &seen);
         note_broken(keeper, name, &seen, strerror_r(outcome, text, sizeof text));
         return;
     }

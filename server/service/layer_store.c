@@ -334,6 +334,37 @@ bool layer_store_note(struct layer_store *store, const char *name, const struct 
     return entry != NULL;
 }
 
+/* Whether the version is mapped from the file, which has changed since. */
+static bool is_spoiled(const struct layer_version *version, const struct layer_identity *file)
+{
+    return version->identity.inode == file->inode && version->identity.device == file->device && file->inode != 0 &&
+           !layer_identity_equal(&version->identity, file);
+}
+
+void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file)
+{
+    pthread_mutex_lock(&store->lock);
+    struct layer_entry *entry = find(store, name);
+    size_t left = 0;
+    for (size_t i = 0; entry != NULL && i < entry->older_count; i++) {
+        struct layer_version *version = entry->older[i];
+        if (!is_spoiled(version, file)) {
+            entry->older[left++] = version;
+            continue;
+        }
+        store->older_bytes -= version->bytes.size;
+        layer_version_release(version);
+    }
+    if (entry != NULL)
+        entry->older_count = left;
+    if (entry != NULL && entry->current != NULL && is_spoiled(entry->current, file)) {
+        store->bytes -= entry->current->bytes.size;
+        layer_version_release(entry->current);
+        entry->current = NULL;
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
 void layer_store_remove(struct layer_store *store, const char *name)
 {
     bool is_there;

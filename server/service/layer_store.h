@@ -87,6 +87,11 @@ ATTN_MUST_CHECK bool layer_store_install(struct layer_store *store, struct layer
 /* Notes a file that is not read yet (reason NULL) or cannot be; the version that is there goes on being served. */
 ATTN_MUST_CHECK bool layer_store_note(struct layer_store *store, const char *name, const struct layer_identity *seen,
                                       const char *reason);
+/*
+ * Lets go of versions that are mapped from that very file, when it is not as it was: it was written to in its place,
+ * and what they show is not what they were made of; of one that was cut short, pages are missing.
+ */
+void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file);
 void layer_store_remove(struct layer_store *store, const char *name);
 /* False: there is no such layer. */
 bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded);

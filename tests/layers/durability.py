@@ -51,6 +51,10 @@ def digest(body):
     return hashlib.sha256(body).hexdigest()
 
 
+def wide(width):
+    return {"inputs": {"query": [[0.5] * width]}}
+
+
 def output(client, name):
     return answered(send(client, "POST", f"/v1/layers/{name}/attention", INPUTS))["outputs"]["output"]
 
@@ -190,6 +194,36 @@ def files_of_others_are_noticed_without_a_request(stage):
         os.unlink(stage.file("a"))
         until(says("was removed"), "a removed file is not noticed")
         refused(send(client, "GET", "/v1/layers/a"), 404)
+
+
+@check
+def a_file_written_to_in_its_place_takes_its_versions_along(stage):
+    with stage.server() as server:
+        client = server.client()
+        put(client, "good", layer(9))
+        for seed in range(2):
+            put(client, "a", as_file(layer(seed, width=64)))
+        versions = answered(send(client, "GET", "/v2/models/a"))["versions"]
+        whole, first = stage.file("a").read_bytes(), output(client, "good")
+        os.truncate(stage.file("a"), 4096)
+        for _ in range(2):
+            refused(send(client, "POST", "/v1/layers/a/attention", wide(64)), 409, "safetensors")
+            refused(send(client, "GET", "/v1/layers/a", Accept=TENSORS), 409)
+        expect(output(client, "good") == first, "another layer")
+        with open(stage.file("a"), "r+b") as file:
+            file.write(whole)
+        expect(send(client, "GET", "/v1/layers/a", Accept=TENSORS).body == whole, "a file that is whole again")
+        got = answered(send(client, "GET", "/v2/models/a"))["versions"]
+        expect(len(versions) == 2 and got == versions, f"{got} of {versions}")
+        with open(stage.file("a"), "r+b") as file:
+            file.write(as_file(layer(7, width=64)))
+        got = answered(send(client, "GET", "/v1/layers/a"))
+        expect(got["digest"] == digest(as_file(layer(7, width=64))), "the digest is that of the bytes before")
+        expect(digest(whole) not in answered(send(client, "GET", "/v2/models/a"))["versions"], "a version of no file")
+        os.truncate(stage.file("a"), 0)
+        refused(send(client, "POST", "/v1/layers/a/attention", wide(64)), 409)
+        answered(put(client, "a", layer(3)), 200)
+        output(client, "a")
 
 
 @check
