@@ -260,6 +260,40 @@ def two_servers_share_a_directory(stage):
         expect(stage.temporaries() == [], stage.temporaries())
 
 
+# ---- weights of 16 bits ----
+
+def widened(client):
+    text = client.get("/metrics").body.decode()
+    return int(re.search(r"^attnd_layers_widened_bytes (\d+)$", text, re.MULTILINE).group(1))
+
+
+@check
+def widened_weights_change_no_byte_and_keep_to_their_bound(stage):
+    names, width = [f"l{i}" for i in range(3)], 64
+    one = 4 * 4 * (width * width + width)  # bytes of a layer in float32
+    wanted = {}
+    for bound in (0, one + one // 2, 2 * one, "auto"):
+        with stage.server(layers_widened=bound) as server:
+            client = server.client()
+            for i, name in enumerate(names):
+                put(client, name, as_file(layer(i, width=width), "F16"))
+            for turn in range(12):
+                name = names[turn * turn % 3]
+                for options in ({}, {"options": {"compute": "float64"}}):
+                    reply = send(client, "POST", f"/v1/layers/{name}/attention", {**wide(width), **options})
+                    output_of = answered(reply)["outputs"]
+                    expect(wanted.setdefault((name, str(options)), output_of) == output_of, f"{name} within {bound}")
+                tensor = {"name": "QUERY", "shape": [1, width], "datatype": "FP32", "data": [0.5] * width}
+                reply = send(client, "POST", f"/v2/models/{name}/infer", {"inputs": [tensor]})
+                data = {output["name"]: output["data"] for output in answered(reply)["outputs"]}["OUTPUT"]
+                expect(data == wanted[name, "{}"]["output"][0], f"{name} as a model within {bound}")
+                most = {0: 0, "auto": 3 * one}.get(bound, bound)
+                expect((widened(client) > 0) is (most > 0) and widened(client) <= most, f"{widened(client)} of {most}")
+            for name in names:
+                expect(send(client, "DELETE", f"/v1/layers/{name}").status == 204, name)
+            expect(widened(client) == 0, "of layers that are gone")
+
+
 # ---- limits ----
 
 @check
