@@ -234,7 +234,7 @@ static const char *find_home(const struct decoder *decoder, const char *name)
 static attn_status fail_unknown(struct decoder *decoder, const struct node *node, const struct member *members,
                                 size_t count)
 {
-    char known[200] = "";
+    char known[384] = "";
     const char *nearest = NULL;
     size_t used = 0, distance = NEAREST_MAX + 1;
     for (size_t i = 0; i < count; i++) {
