@@ -214,16 +214,20 @@ START_TEST(a_spoilt_key_reaches_only_the_queries_that_see_it)
 }
 END_TEST
 
-/* Padded tokens of a layer hold NaN: no weight hears of it. */
+/* Padded tokens of a layer hold NaN: no weight hears of it, nor of its norms and its gate. */
 START_TEST(padding_of_a_layer_reaches_no_weight)
 {
-    for (int layout = 0; layout < 2; layout++) {
+    for (int variant = 0; variant < 4; variant++) {
         gradient_case made = {.scene = scene_create(ATTN_F64, 9)};
         const scene_size n = {2, 2, 1, 5, 7, 3, 2};
-        if (layout)
+        if (variant % 2)
             gradient_layer_by_heads(&made.scene, &n);
         else
             scene_layer(&made.scene, &n, 5);
+        if (variant / 2) {
+            gradient_add_qk_norm(&made.scene, &n, 4);
+            gradient_add_gate(&made.scene, &n, 1);
+        }
         attn_tensor *padding = scene_coins(&made.scene, 1, SHAPE(2, 7));
         made.scene.request.masks.padding = padding;
         made.wanted = gradient_ask(&made.scene);
@@ -233,7 +237,7 @@ START_TEST(padding_of_a_layer_reaches_no_weight)
         fill_row(made.scene.request.inputs.key, 6, (double)NAN);
         fill_row(made.scene.request.inputs.key, 9, (double)NAN);
         gradient_run planted = gradient_run_serial(&made.wanted, NULL);
-        for (int g = ATTN_GRADIENT_QUERY_WEIGHT; g <= ATTN_GRADIENT_OUTPUT_BIAS; g++)
+        for (int g = ATTN_GRADIENT_QUERY_WEIGHT; g <= ATTN_GRADIENT_GATE_BIAS; g++)
             if (plain.plan.of >> g & 1)
                 expect_same_bytes(&plain.result.gradient[g], &planted.result.gradient[g], "weights beside padding");
         expect_same_bytes(&plain.result.gradient[ATTN_GRADIENT_KEY], &planted.result.gradient[ATTN_GRADIENT_KEY],
@@ -242,6 +246,72 @@ START_TEST(padding_of_a_layer_reaches_no_weight)
         gradient_run_release(&planted);
         gradient_case_release(&made);
     }
+}
+END_TEST
+
+/* A query beyond its length holds NaN, which its gate makes the output; nobody asks for the gradient of that. */
+START_TEST(a_query_whose_gradient_is_0_reaches_no_weight)
+{
+    const scene_size n = {1, 2, 1, 4, 6, 3, 2};
+    for (size_t turn = 0; turn < 2; turn++) {
+        gradient_case made = {.scene = scene_create(ATTN_F32, turn)};
+        scene_layer(&made.scene, &n, 5);
+        gradient_add_gate(&made.scene, &n, turn);
+        made.scene.request.masks.query_lengths = scene_integers(&made.scene, (int64_t[]){3}, SHAPE(1));
+        made.wanted = gradient_ask(&made.scene);
+        fill_row(made.wanted.grad_output, 3, 0);
+        gradient_run plain = gradient_run_serial(&made.wanted, NULL);
+        fill_row(made.scene.request.inputs.query, 3, (double)NAN);
+        gradient_run planted = gradient_run_serial(&made.wanted, NULL);
+        expect_same_gradients(&plain, &planted, "a query that is not there");
+        expect_zero_row(&planted.result.gradient[ATTN_GRADIENT_QUERY], 3, "a query that is not there");
+        gradient_run_release(&plain);
+        gradient_run_release(&planted);
+        gradient_case_release(&made);
+    }
+}
+END_TEST
+
+/* ---- caches ---- */
+
+/* rows from … to of a (batch, heads, len, d) tensor. */
+static attn_tensor *rows_of(test_scene *scene, const attn_tensor *tensor, size_t from, size_t to)
+{
+    const size_t *all = tensor->shape, shape[4] = {all[0], all[1], to - from, all[3]}, run = shape[2] * shape[3];
+    attn_tensor *made = scene_tensor(scene, tensor->dtype, 4, shape);
+    for (size_t at = 0; at < attn_tensor_count(made); at++)
+        tensor_set(made, at, tensor_get(tensor, at / run * all[2] * all[3] + from * all[3] + at % run));
+    return made;
+}
+
+/* Keys from 200 on are new, which is within a tile: causal and a bias count all of them. */
+START_TEST(a_cache_has_the_gradients_of_the_keys_it_stands_for)
+{
+    const scene_size n = {2, 4, 2, 140, 340, 8, 5};
+    gradient_case made = {.scene = scene_create(ATTN_F32, 8)};
+    attn_inputs *in = &made.scene.request.inputs;
+    scene_attention(&made.scene, &n);
+    made.scene.request.masks.causal = true;
+    made.scene.request.masks.bias = scene_normal(&made.scene, 1, SHAPE(n.q_len, n.kv_len));
+    made.wanted = gradient_ask(&made.scene);
+    gradient_run whole = gradient_run_serial(&made.wanted, NULL);
+    const attn_tensor *key = in->key, *value = in->value, *of = whole.result.gradient;
+    in->past_key = rows_of(&made.scene, key, 0, 200);
+    in->past_value = rows_of(&made.scene, value, 0, 200);
+    in->key = rows_of(&made.scene, key, 200, n.kv_len);
+    in->value = rows_of(&made.scene, value, 200, n.kv_len);
+    gradient_run cached = gradient_run_serial(&made.wanted, NULL);
+    const attn_tensor *got = cached.result.gradient;
+    expect_same_bytes(&of[ATTN_GRADIENT_QUERY], &got[ATTN_GRADIENT_QUERY], "query");
+    expect_same_bytes(&of[ATTN_GRADIENT_MASK_BIAS], &got[ATTN_GRADIENT_MASK_BIAS], "bias");
+    for (int g = ATTN_GRADIENT_KEY; g <= ATTN_GRADIENT_VALUE; g++) {
+        const int past = g - ATTN_GRADIENT_KEY + ATTN_GRADIENT_PAST_KEY;
+        expect_same_bytes(rows_of(&made.scene, &of[g], 0, 200), &got[past], "the cache");
+        expect_same_bytes(rows_of(&made.scene, &of[g], 200, n.kv_len), &got[g], "new keys and values");
+    }
+    gradient_run_release(&whole);
+    gradient_run_release(&cached);
+    gradient_case_release(&made);
 }
 END_TEST
 
@@ -279,12 +349,15 @@ static attn_request widened(test_scene *scene)
     wide.inputs.query = widen(scene, wide.inputs.query);
     wide.inputs.key = widen(scene, wide.inputs.key);
     wide.inputs.value = widen(scene, wide.inputs.value);
+    wide.inputs.past_key = widen(scene, wide.inputs.past_key);
+    wide.inputs.past_value = widen(scene, wide.inputs.past_value);
     wide.masks.bias = widen(scene, wide.masks.bias);
     wide.options.alibi_slopes = widen(scene, wide.options.alibi_slopes);
     wide.options.relative_bias.table = widen(scene, wide.options.relative_bias.table);
     wide.options.sinks = widen(scene, wide.options.sinks);
-    attn_linear *const linears[] = {&wide.weights.query, &wide.weights.key,    &wide.weights.value,
-                                    &wide.weights.qkv,   &wide.weights.output, &wide.weights.norm};
+    attn_linear *const linears[] = {&wide.weights.query, &wide.weights.key,        &wide.weights.value,
+                                    &wide.weights.qkv,   &wide.weights.output,     &wide.weights.norm,
+                                    &wide.weights.gate,  &wide.weights.query_norm, &wide.weights.key_norm};
     for (size_t l = 0; l < sizeof linears / sizeof *linears; l++)
         widen_linear(scene, linears[l]);
     return wide;
@@ -364,6 +437,8 @@ int main(void)
         a_spoilt_query_reaches_only_the_keys_it_sees,
         a_spoilt_key_reaches_only_the_queries_that_see_it,
         padding_of_a_layer_reaches_no_weight,
+        a_query_whose_gradient_is_0_reaches_no_weight,
+        a_cache_has_the_gradients_of_the_keys_it_stands_for,
         float32_is_float64_rounded,
         kernels_agree_in_double,
     };

@@ -164,6 +164,57 @@ void gradient_add_to_scores(test_scene *scene, size_t heads, size_t turn)
         options->sinks = scene_normal(scene, 1, SHAPE(heads));
 }
 
+/* The sizes of a request, those too that default to others. */
+static scene_size size_of(const test_scene *scene)
+{
+    attn_plan plan;
+    attn_error err = {0};
+    attn_status status = attn_plan_make(&scene->request, &plan, &err);
+    ck_assert_msg(status == ATTN_OK, "plan: %s at %s", err.message, err.field);
+    const attn_dims *d = &plan.dims;
+    return (scene_size){d->batch, d->heads, d->kv_heads, d->q_len, d->kv_len, d->d_k, d->d_v};
+}
+
+/* Gain and shift of every shape that they may have: of all heads, of each its own, of a whole token. */
+static attn_linear norm_of(test_scene *scene, size_t heads, size_t d_k, size_t turn)
+{
+    attn_linear norm = {NULL, NULL};
+    const size_t of_each[2] = {heads, d_k}, of_all[1] = {turn % 3 == 0 ? d_k : heads * d_k};
+    const int rank = turn % 3 == 1 ? 2 : 1;
+    if (turn % 4 != 3)
+        norm.weight = scene_normal(scene, 1, rank, rank == 2 ? of_each : of_all);
+    if (turn % 4 != 1)
+        norm.bias = scene_normal(scene, 1, rank, rank == 2 ? of_each : of_all);
+    return norm;
+}
+
+/* An eps that counts beside heads of few features. */
+void gradient_add_qk_norm(test_scene *scene, const scene_size *n, size_t turn)
+{
+    attn_request *request = &scene->request;
+    request->options.qk_norm = (attn_norm_type)(ATTN_NORM_LAYER + turn % 3);
+    request->options.qk_norm_eps = 0.05;
+    if (!request->is_layer)
+        return;
+    request->weights.query_norm = norm_of(scene, n->heads, n->d_k, turn);
+    request->weights.key_norm = norm_of(scene, n->kv_heads, n->d_k, turn + 1);
+}
+
+/* A gate for each feature or for each head, with or without a bias, its weight of either rank. */
+void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn)
+{
+    attn_weights *w = &scene->request.weights;
+    const size_t d_query = scene->request.inputs.query->shape[2], d_gate = turn % 2 == 0 ? n->d_v : 1;
+    const bool in_out = w->layout == ATTN_LAYOUT_IN_OUT;
+    const size_t rows = in_out ? d_query : d_gate, columns = in_out ? d_gate : d_query;
+    if (turn % 4 < 2)
+        w->gate.weight = scene_normal(scene, 0.5, SHAPE(n->heads, rows, columns));
+    else
+        w->gate.weight = normal(scene, 0.5, 0, in_out ? rows : n->heads * rows, in_out ? n->heads * columns : columns);
+    if (turn % 3 != 0)
+        w->gate.bias = scene_normal(scene, 0.5, SHAPE(n->heads * d_gate));
+}
+
 /* Every kind with every size; masks and options take turns. */
 static void make_case(gradient_case *made, attn_dtype type, size_t kind, size_t size, size_t turn)
 {
@@ -190,6 +241,13 @@ static void make_case(gradient_case *made, attn_dtype type, size_t kind, size_t 
     gradient_add_to_scores(&made->scene, n.heads, turn);
     if (turn % 2 == 0 && n.d_k > 1)
         options->rope = (attn_rope){.layout = (attn_rope_layout)(1 + turn / 2 % 3), .dim = n.d_k / 2 * 2};
+    n = size_of(&made->scene);
+    if (turn % 3 == 0 && n.kv_len > 1)
+        scene_past(&made->scene, &n, n.kv_len / 3 + 1);
+    if (turn % 5 == 0 || turn % 7 == 2)
+        gradient_add_qk_norm(&made->scene, &n, turn / 2);
+    if (made->scene.request.is_layer && (turn % 5 == 1 || turn % 7 == 3))
+        gradient_add_gate(&made->scene, &n, turn / 3);
     made->wanted = gradient_ask(&made->scene);
 }
 

@@ -32,6 +32,9 @@ void gradient_case_release(gradient_case *made);
 void gradient_layer_by_heads(test_scene *scene, const scene_size *size);
 /* Biases by distance, and sinks, in turn. */
 void gradient_add_to_scores(test_scene *scene, size_t heads, size_t turn);
+/* Norms of queries and keys, and an output gate, of every kind in turn; n as the request is. */
+void gradient_add_qk_norm(test_scene *scene, const scene_size *n, size_t turn);
+void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn);
 /* The request for all that is given, with a gradient of the output to start from. */
 attn_gradient_request gradient_ask(test_scene *scene);
 /* Everything that can be asked of it: the scale and the scores as well. */
