@@ -57,6 +57,7 @@ def all_requests():
     put = Request("put", "PUT", "/v1/layers/kept", text(**own), answers=(200, 201))
     other = Request("put other", "PUT", "/v1/layers/kept", text(**layer(2)), answers=(200, 201))
     get = Request("get", "GET", "/v1/layers/kept")
+    file = Request("get tensors", "GET", "/v1/layers/kept", headers={"Accept": TENSORS})
     unload = Request("unload", "POST", "/v2/repository/models/kept/unload", b"{}")
     return [
         Request("attention", "POST", "/v1/attention", attend),
@@ -80,11 +81,11 @@ def all_requests():
         Request("gradients", "POST", "/v1/attention/gradients", grad),
         Request("layer gradients", "POST", "/v1/multi-head-attention/gradients",
                 text(**{**whole, "inputs": {**whole["inputs"], "grad_output": [[1, 0, 0, 1], [0, 1, 1, 0]]}})),
-        Request("put again", "PUT", "/v1/layers/kept", text(**own), before=[other], after=get, answers=(200, 201)),
-        Request("put tensors", "PUT", "/v1/layers/kept", as_file(own), TENSORS, before=[other], after=get,
+        Request("put again", "PUT", "/v1/layers/kept", text(**own), before=[other], after=file, answers=(200, 201)),
+        Request("put tensors", "PUT", "/v1/layers/kept", as_file(own), TENSORS, before=[other], after=file,
                 answers=(200, 201)),
         get,
-        Request("get tensors", "GET", "/v1/layers/kept", headers={"Accept": TENSORS}),
+        file,
         Request("list", "GET", "/v1/layers"),
         Request("kept attention", "POST", "/v1/layers/kept/attention",
                 text(inputs={"query": [[1, 2, 3, 4], [4, 3, 2, 1]]})),
