@@ -1,7 +1,7 @@
 /*
- * test_cut_short.c: every service with less memory than a request takes, some bytes more each time: a clean refusal until
- * it is enough, then the answer that a roomy one gives. The same for each allocation of the JSON library, and for a
- * request that is cancelled at each of the moments in which that is looked for.
+ * test_cut_short.c: every service with less memory than a request takes, some bytes more each time: a clean refusal
+ * until it is enough, then the answer that a roomy one gives. The same for each allocation of the JSON library, and for
+ * a request that is cancelled at each of the moments in which that is looked for.
  *
  * The requests are those of tests/cases, and below what these have none of.
  */
@@ -127,7 +127,7 @@ static void starve_by(const struct request *request, size_t step)
 {
     struct outcome roomy = ask(request, ROOMY_BYTES), tight;
     ck_assert_msg(roomy.status != ATTN_ERR_NO_MEMORY, "%s: %s", request->name, roomy.err.message);
-    for (size_t limit = 0;; limit += limit < FINE_BYTES ? step : limit / 256 / 64 * 64) {
+    for (size_t limit = 0;; limit += limit < FINE_BYTES ? step : limit / 32 / 64 * 64) {
         ck_assert_msg(limit <= ROOMY_BYTES, "%s: no memory is enough", request->name);
         tight = ask(request, limit);
         if (roomy.status == tight.status || !is_out_of_memory(request, limit, &tight))
@@ -221,15 +221,21 @@ static size_t each_case(const struct endpoint *endpoint, void (*try)(const struc
     return count;
 }
 
+static void every_case(void (*try)(const struct request *request))
+{
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++)
+        ck_assert_uint_gt(each_case(&endpoints[i], try), 3);
+}
+
 START_TEST(every_case_in_too_little_memory_is_refused_cleanly)
 {
-    ck_assert_uint_gt(each_case(&endpoints[_i], starve_case), 3);
+    every_case(starve_case);
 }
 END_TEST
 
 START_TEST(every_case_is_cancelled_at_every_look)
 {
-    ck_assert_uint_gt(each_case(&endpoints[_i], cancel), 3);
+    every_case(cancel);
 }
 END_TEST
 
@@ -248,7 +254,7 @@ END_TEST
     "\"masks\":{\"causal\":true},\"options\":{\"num_heads\":2," options "}}"
 #define ALONE(options)                                                                                                 \
     "{\"inputs\":{\"query\":[[1,2],[3,4],[5,6]]},\"tokens\":{\"query\":[\"a\",\"b\",\"c\"]},\"options\":{" options "}" \
-                                                                                                                   "}"
+    "}"
 #define QUERY_V2 "{\"name\":\"QUERY\",\"shape\":[2,2],\"datatype\":\"FP32\",\"data\":[1,2,3,4]}"
 #define HALVES_V2                                                                                                      \
     "{\"id\":\"7\",\"inputs\":[{\"name\":\"QUERY\",\"shape\":[2,2],\"datatype\":\"FP16\",\"parameters\":"              \
@@ -315,13 +321,15 @@ enum { OTHERS = sizeof others / sizeof others[0] };
 
 START_TEST(every_other_request_in_too_little_memory_is_refused_cleanly)
 {
-    starve(&others[_i]);
+    for (size_t i = 0; i < OTHERS; i++)
+        starve(&others[i]);
 }
 END_TEST
 
 START_TEST(every_other_request_is_cancelled_at_every_look)
 {
-    cancel(&others[_i]);
+    for (size_t i = 0; i < OTHERS; i++)
+        cancel(&others[i]);
 }
 END_TEST
 
@@ -360,13 +368,14 @@ static void starve_library(const struct request *request)
 
 START_TEST(every_failing_allocation_of_the_json_library_is_refused_cleanly)
 {
-    ck_assert_uint_gt(each_case(&endpoints[_i], starve_library), 3);
+    every_case(starve_library);
 }
 END_TEST
 
 START_TEST(so_it_is_for_every_other_request)
 {
-    starve_library(&others[_i]);
+    for (size_t i = 0; i < OTHERS; i++)
+        starve_library(&others[i]);
 }
 END_TEST
 
@@ -400,15 +409,14 @@ int main(void)
 {
     Suite *suite = suite_create("cut_short");
     TCase *tests = tcase_create("cut_short");
-    const int kinds = (int)(sizeof endpoints / sizeof endpoints[0]);
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, every_case_in_too_little_memory_is_refused_cleanly, 0, kinds);
-    tcase_add_loop_test(tests, every_other_request_in_too_little_memory_is_refused_cleanly, 0, OTHERS);
-    tcase_add_loop_test(tests, every_case_is_cancelled_at_every_look, 0, kinds);
-    tcase_add_loop_test(tests, every_other_request_is_cancelled_at_every_look, 0, OTHERS);
-    tcase_add_loop_test(tests, every_failing_allocation_of_the_json_library_is_refused_cleanly, 0, kinds);
-    tcase_add_loop_test(tests, so_it_is_for_every_other_request, 0, OTHERS);
+    tcase_add_test(tests, every_case_in_too_little_memory_is_refused_cleanly);
+    tcase_add_test(tests, every_other_request_in_too_little_memory_is_refused_cleanly);
+    tcase_add_test(tests, every_case_is_cancelled_at_every_look);
+    tcase_add_test(tests, every_other_request_is_cancelled_at_every_look);
+    tcase_add_test(tests, every_failing_allocation_of_the_json_library_is_refused_cleanly);
+    tcase_add_test(tests, so_it_is_for_every_other_request);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
