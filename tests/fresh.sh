@@ -152,6 +152,7 @@ for way in ${2:-root user}; do
     user) machine=(dev "$folder" commands) ;;
     arm64) machine=(root /src arm64) ;;
     esac
-    unshare --mount --propagation private --pid --fork --kill-child --uts --ipc "$0" --machine "${machine[@]}" || status=1
+    unshare --mount --propagation private --pid --fork --kill-child --uts --ipc "$0" --machine "${machine[@]}" ||
+        status=1
 done
 exit $status
