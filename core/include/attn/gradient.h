@@ -34,6 +34,8 @@
     X(ATTN_GRADIENT_QUERY, "inputs.query")                                                                             \
     X(ATTN_GRADIENT_KEY, "inputs.key")                                                                                 \
     X(ATTN_GRADIENT_VALUE, "inputs.value")                                                                             \
+    X(ATTN_GRADIENT_PAST_KEY, "inputs.past_key")                                                                       \
+    X(ATTN_GRADIENT_PAST_VALUE, "inputs.past_value")                                                                   \
     X(ATTN_GRADIENT_QUERY_WEIGHT, "weights.query.weight")                                                              \
     X(ATTN_GRADIENT_QUERY_BIAS, "weights.query.bias")                                                                  \
     X(ATTN_GRADIENT_KEY_WEIGHT, "weights.key.weight")                                                                  \
@@ -46,6 +48,12 @@
     X(ATTN_GRADIENT_OUTPUT_BIAS, "weights.output.bias")                                                                \
     X(ATTN_GRADIENT_NORM_WEIGHT, "weights.norm.weight")                                                                \
     X(ATTN_GRADIENT_NORM_BIAS, "weights.norm.bias")                                                                    \
+    X(ATTN_GRADIENT_QUERY_NORM_WEIGHT, "weights.query_norm.weight")                                                    \
+    X(ATTN_GRADIENT_QUERY_NORM_BIAS, "weights.query_norm.bias")                                                        \
+    X(ATTN_GRADIENT_KEY_NORM_WEIGHT, "weights.key_norm.weight")                                                        \
+    X(ATTN_GRADIENT_KEY_NORM_BIAS, "weights.key_norm.bias")                                                            \
+    X(ATTN_GRADIENT_GATE_WEIGHT, "weights.gate.weight")                                                                \
+    X(ATTN_GRADIENT_GATE_BIAS, "weights.gate.bias")                                                                    \
     X(ATTN_GRADIENT_MASK_BIAS, "masks.bias") /* summed over the dimensions that are broadcast */                       \
     X(ATTN_GRADIENT_SCALE, "options.scale")  /* a single number */                                                     \
     X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of slopes that were given */                                           \
@@ -87,9 +95,8 @@ typedef struct {
 /*
  * Checks the whole request and fills *plan, as attn_plan_make does and with its errors; allocates nothing. Also
  *   ATTN_ERR_FIELD   grad_output is missing or of another type ("/inputs/grad_output"); a wanted gradient is of
- *                    something that was not given ("/options/return"); or there is past_key, qk_norm, a gate or a
- *                    mechanism other than softmax, which have no gradient here yet (their own paths)
- *   ATTN_ERR_SHAPE   grad_output has not the shape of the output
+ *                    something that was not given ("/options/return"); or the mechanism is other than softmax, which
+ * has no gradient here yet ("/options/mechanism") ATTN_ERR_SHAPE   grad_output has not the shape of the output
  */
 ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,
                                                     attn_error *err);
