@@ -215,8 +215,43 @@ void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn)
         w->gate.bias = scene_normal(scene, 0.5, SHAPE(n->heads * d_gate));
 }
 
+/* What softmax alone has, and what it does to scores. */
+static void add_softmax(test_scene *scene, size_t heads, size_t turn)
+{
+    attn_options *options = &scene->request.options;
+    if (turn % 3 == 1) {
+        options->has_scale = true;
+        options->scale = turn % 2 ? 0.7 : -0.4;
+    }
+    options->softcap = turn % 4 == 2 ? 1.5 : 0;
+    if (turn % 5 == 3) {
+        options->dropout = 0.4;
+        options->dropout_seed = turn;
+        options->dropout_attention = true;
+        options->dropout_residual = scene->request.is_layer;
+    }
+    gradient_add_to_scores(scene, heads, turn);
+}
+
+void gradient_add_mechanism(test_scene *scene, size_t turn)
+{
+    attn_options *options = &scene->request.options;
+    attn_mechanism *mechanism = &options->mechanism;
+    mechanism->type = turn % 2 ? ATTN_PERFORMER : ATTN_LINEAR;
+    mechanism->features = 5;
+    mechanism->seed = turn;
+    mechanism->eps = turn % 3 == 0 ? 0 : 0.1;
+    mechanism->is_unnormalised = turn % 4 == 2;
+    mechanism->is_identity = turn % 8 == 2;
+    if (mechanism->is_unnormalised || mechanism->type == ATTN_PERFORMER) {
+        options->has_scale = turn % 3 != 1;
+        options->scale = turn % 5 == 0 ? -0.4 : 0.7;
+    }
+    scene->request.masks.bias = NULL;
+}
+
 /* Every kind with every size; masks and options take turns. */
-static void make_case(gradient_case *made, attn_dtype type, size_t kind, size_t size, size_t turn)
+static void make_case(gradient_case *made, attn_dtype type, bool is_softmax, size_t kind, size_t size, size_t turn)
 {
     scene_size n = gradient_sizes[size];
     n.kv_len = kinds[kind].is_self ? n.q_len : n.kv_len;
@@ -227,18 +262,10 @@ static void make_case(gradient_case *made, attn_dtype type, size_t kind, size_t 
     mask->apply(&made->scene, &n);
     snprintf(made->name, sizeof made->name, "%s, size %zu, turn %zu, mask %s", kinds[kind].name, size, turn,
              mask->name);
-    if (turn % 3 == 1) {
-        options->has_scale = true;
-        options->scale = turn % 2 ? 0.7 : -0.4;
-    }
-    options->softcap = turn % 4 == 2 ? 1.5 : 0;
-    if (turn % 5 == 3) {
-        options->dropout = 0.4;
-        options->dropout_seed = turn;
-        options->dropout_attention = true;
-        options->dropout_residual = made->scene.request.is_layer;
-    }
-    gradient_add_to_scores(&made->scene, n.heads, turn);
+    if (is_softmax)
+        add_softmax(&made->scene, n.heads, turn);
+    else
+        gradient_add_mechanism(&made->scene, turn / 2);
     if (turn % 2 == 0 && n.d_k > 1)
         options->rope = (attn_rope){.layout = (attn_rope_layout)(1 + turn / 2 % 3), .dim = n.d_k / 2 * 2};
     n = size_of(&made->scene);
@@ -258,10 +285,12 @@ void gradient_case_release(gradient_case *made)
 
 bool gradient_case_at(gradient_case *made, attn_dtype type, size_t number)
 {
-    if (number >= (size_t)GRADIENT_KINDS * GRADIENT_SIZES)
+    if (number >= GRADIENT_CASES)
         return false;
+    const size_t size = number / GRADIENT_KINDS;
     *made = (gradient_case){0};
-    make_case(made, type, number % GRADIENT_KINDS, number / GRADIENT_KINDS, number * 7 + number / GRADIENT_KINDS);
+    make_case(made, type, number < GRADIENT_CASES_OF_SOFTMAX, number % GRADIENT_KINDS, size % GRADIENT_SIZES,
+              number * 7 + size);
     made->wanted.request = &made->scene.request;
     return true;
 }
@@ -296,7 +325,10 @@ uint32_t gradient_all_of(const attn_gradient_request *request)
 {
     attn_gradient_plan plan;
     ck_assert_int_eq(attn_gradient_plan_make(request, &plan, NULL), ATTN_OK);
-    return plan.of | OF(SCALE) | OF(SCORES);
+    const attn_mechanism *mechanism = &request->request->options.mechanism;
+    if (mechanism->type == ATTN_SOFTMAX)
+        return plan.of | OF(SCALE) | OF(SCORES);
+    return mechanism->type == ATTN_PERFORMER || mechanism->is_unnormalised ? plan.of | OF(SCALE) : plan.of;
 }
 
 void expect_same_gradients(const gradient_run *a, const gradient_run *b, const char *what)
