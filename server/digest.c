@@ -4,15 +4,29 @@
 #include "digest.h"
 
 #include <nettle/memops.h>
-#include <nettle/sha2.h>
 #include <string.h>
+
+void digest_begin(struct digest_sum *sum)
+{
+    sha256_init(&sum->state);
+}
+
+void digest_add(struct digest_sum *sum, const void *bytes, size_t length)
+{
+    sha256_update(&sum->state, length, bytes);
+}
+
+void digest_end(struct digest_sum *sum, uint8_t digest[DIGEST_BYTES])
+{
+    sha256_digest(&sum->state, DIGEST_BYTES, digest);
+}
 
 void digest_of(const void *bytes, size_t length, uint8_t digest[DIGEST_BYTES])
 {
-    struct sha256_ctx context;
-    sha256_init(&context);
-    sha256_update(&context, length, bytes);
-    sha256_digest(&context, DIGEST_BYTES, digest);
+    struct digest_sum sum;
+    digest_begin(&sum);
+    digest_add(&sum, bytes, length);
+    digest_end(&sum, digest);
 }
 
 static const char hex_digits[] = "0123456789abcdef";

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# fresh.sh SUITE: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap. Takes minutes.
+# fresh.sh SUITE [root|user]: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap. Takes
+# minutes. Both, or one of:
 #
 #   as root                     make run, make test, the curl lines of the README
 #   a plain user with sudo,     the same; a second make run installs and builds nothing; the tarball of `make dist` builds
@@ -130,7 +131,7 @@ case ${1:-} in
 --commands) commands; exit ;;
 --machine) machine "$2" "$3"; exit ;;
 bookworm | trixie) ;;
-*) echo "usage: fresh.sh bookworm|trixie" >&2; exit 2 ;;
+*) echo "usage: fresh.sh bookworm|trixie [root|user]" >&2; exit 2 ;;
 esac
 
 [ "$(id -u)" = 0 ] || skip "needs root"
@@ -143,7 +144,9 @@ ATTN_BASE=$cache/$1.tar
 ATTN_TARBALL=$(make --no-print-directory -s dist) || exit 1
 export ATTN_BASE ATTN_TARBALL
 status=0
-for way in "root /src" "dev $folder"; do
+ways=("root /src" "dev $folder")
+case ${2:-} in root) unset 'ways[1]' ;; user) unset 'ways[0]' ;; esac
+for way in "${ways[@]}"; do
     unshare --mount --propagation private --pid --fork --kill-child --uts --ipc "$0" --machine "${way%% *}" "${way#* }" || status=1
 done
 exit $status
