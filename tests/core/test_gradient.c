@@ -404,6 +404,11 @@ static attn_request widened(test_scene *scene)
     wide.options.alibi_slopes = widen(scene, wide.options.alibi_slopes);
     wide.options.relative_bias.table = widen(scene, wide.options.relative_bias.table);
     wide.options.sinks = widen(scene, wide.options.sinks);
+    attn_rope_side *const sides[] = {&wide.options.rope.query, &wide.options.rope.key};
+    for (size_t s = 0; s < sizeof sides / sizeof *sides; s++) {
+        sides[s]->cos = widen(scene, sides[s]->cos);
+        sides[s]->sin = widen(scene, sides[s]->sin);
+    }
     attn_linear *const linears[] = {&wide.weights.query, &wide.weights.key,        &wide.weights.value,
                                     &wide.weights.qkv,   &wide.weights.output,     &wide.weights.norm,
                                     &wide.weights.gate,  &wide.weights.query_norm, &wide.weights.key_norm};
