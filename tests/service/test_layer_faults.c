@@ -4,6 +4,7 @@
  *
  * The calls are defined here, in the place of the C library's, and do what it does unless one is to fail.
  */
+#undef _FORTIFY_SOURCE /* whose forms of these calls are inline, and could not be defined anew */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -99,6 +100,22 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to)
 int unlinkat(int folder, const char *path, int flags)
 {
     return fails("unlinkat") ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
+}
+
+int poll(struct pollfd *waits, nfds_t count, int timeout)
+{
+    return fails("poll") ? -1 : (int)syscall(SYS_poll, waits, count, timeout);
+}
+
+/* What is read of an inotify descriptor tells of too many events instead, when that is to fail. */
+ssize_t read(int fd, void *to, size_t bytes)
+{
+    const ssize_t got = syscall(SYS_read, fd, to, bytes);
+    if (got < (ssize_t)sizeof(struct inotify_event) || !fails("events"))
+        return got;
+    const struct inotify_event overflow = {.wd = -1, .mask = IN_Q_OVERFLOW};
+    memcpy(to, &overflow, sizeof overflow);
+    return sizeof overflow;
 }
 
 int eventfd(unsigned count, int flags)
@@ -369,6 +386,189 @@ START_TEST(a_removal_that_fails_says_so)
 }
 END_TEST
 
+/* A file of the name that is made by somebody else; what it holds is taken from a layer that was put. */
+static void copy_file(const char *from, const char *to)
+{
+    char path[128], bytes[4096];
+    snprintf(path, sizeof path, "%s/%s.safetensors", folder, from);
+    FILE *stream = fopen(path, "rb");
+    ck_assert_ptr_nonnull(stream);
+    const size_t length = fread(bytes, 1, sizeof bytes, stream);
+    fclose(stream);
+    snprintf(path, sizeof path, "%s/%s.safetensors", folder, to);
+    stream = fopen(path, "wb");
+    ck_assert_ptr_nonnull(stream);
+    ck_assert_uint_eq(fwrite(bytes, 1, length, stream), length);
+    fclose(stream);
+}
+
+static enum layer_state state_of(const char *name)
+{
+    struct layer_row row;
+    layer_store_look(layer_keeper_store(keeper), name, &row);
+    layer_version_release(row.version);
+    return row.state;
+}
+
+static void wait_for(const char *name, enum layer_state state)
+{
+    for (int i = 0; i < 2000 && state_of(name) != state; i++)
+        usleep(1000);
+    ck_assert_int_eq(state_of(name), state);
+}
+
+/* Too many events to tell of each: all names are looked at. */
+START_TEST(events_that_were_lost_are_made_up_for)
+{
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    ck_assert_int_eq(put("gone").status, ATTN_OK);
+    char path[128];
+    snprintf(path, sizeof path, "%s/gone.safetensors", folder);
+    usleep(100000); /* what the puts themselves made known */
+    fault.reason = 0;
+    fault.call = "events";
+    copy_file("a", "new");
+    wait_for("new", LAYER_UNREAD);
+    ck_assert_int_lt(fault.skip, 0);
+    ck_assert_int_eq(unlink(path), 0);
+    wait_for("gone", LAYER_ABSENT);
+    ck_assert_int_eq(find("new").status, ATTN_OK);
+}
+END_TEST
+
+/* The watch ends, or goes on; requests look at the files themselves. */
+START_TEST(a_watch_that_cannot_wait_costs_no_layer)
+{
+    fault.call = "poll";
+    fault.reason = _i == 0 ? EINTR : EINVAL;
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    copy_file("a", "b");
+    ck_assert_int_eq(find("b").status, ATTN_OK);
+    fault.call = NULL;
+}
+END_TEST
+
+#if HAS_OWN_MALLOC
+START_TEST(a_file_of_others_that_cannot_be_noted_is_found_later)
+{
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    layer_keeper_close(keeper);
+    fault.call = "inotify_init1";
+    fault.reason = EMFILE;
+    keeper = open_keeper();
+    ck_assert_msg(keeper != NULL, "%s", message);
+    copy_file("a", "b");
+    fault.call = "calloc";
+    fault.skip = 2; /* the arena, the version, the name */
+    fault.reason = ENOMEM;
+    ck_assert_int_eq(find("b").refusal, CALL_NOT_FOUND);
+    ck_assert_int_lt(fault.skip, 0);
+    char path[128];
+    snprintf(path, sizeof path, "%s/broken.safetensors", folder);
+    ck_assert_int_eq(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+    fault.skip = 1; /* the arena, the name */
+    ck_assert_int_eq(find("broken").refusal, CALL_NOT_FOUND);
+    fault.skip = 0;
+    layer_keeper_rescan(keeper); /* which says so in the log */
+    ck_assert_int_lt(fault.skip, 0);
+    fault.call = NULL;
+    ck_assert_int_eq(find("b").status, ATTN_OK);
+    ck_assert_int_eq(find("broken").refusal, CALL_CONFLICT);
+}
+END_TEST
+#endif
+
+START_TEST(a_directory_that_cannot_be_listed_any_more_serves_what_it_has)
+{
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    fault.call = "openat";
+    fault.reason = EMFILE;
+    layer_keeper_rescan(keeper);
+    ck_assert_int_lt(fault.skip, 0);
+    fault.call = NULL;
+    ck_assert_int_eq(find("a").status, ATTN_OK);
+}
+END_TEST
+
+/* ---- without a directory ---- */
+
+static struct asked adopt(const char *name, const struct chunks *text)
+{
+    struct asked asked = {.status = ATTN_OK};
+    struct call call = {.err = &asked.err};
+    asked.status = layer_keeper_adopt(keeper, name, text, &call);
+    asked.refusal = call.refusal;
+    return asked;
+}
+
+START_TEST(what_is_kept_in_memory_is_refused_as_cleanly)
+{
+    struct chunks wrong = chunks_begin(arena), right = content;
+    chunks_text(&wrong, "no layer");
+    layer_keeper_close(keeper);
+    settings.directory = NULL;
+    settings.max_count = 2;
+    keeper = open_keeper();
+    ck_assert_ptr_nonnull(keeper);
+    fault.call = "mmap";
+    fault.reason = ENOMEM;
+    ck_assert_int_eq(put("a").status, ATTN_ERR_NO_MEMORY);
+    fault.skip = 0;
+    ck_assert_int_eq(adopt("a", &content).status, ATTN_ERR_NO_MEMORY);
+    fault.call = NULL;
+    content = wrong;
+    ck_assert_int_eq(put("a").status, ATTN_ERR_SYNTAX);
+    ck_assert_int_eq(adopt("a", &wrong).status, ATTN_ERR_SYNTAX);
+    content = right;
+    ck_assert_int_eq(adopt("a/b", &right).status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(adopt("stats", &right).refusal, CALL_CONFLICT);
+#if HAS_OWN_MALLOC
+    fault.call = "calloc";
+    fault.skip = 2; /* the arena, the version, the name */
+    ck_assert_int_eq(adopt("a", &right).status, ATTN_ERR_NO_MEMORY);
+    ck_assert_int_lt(fault.skip, 0);
+    fault.call = NULL;
+#endif
+    ck_assert_int_eq(adopt("a", &right).status, ATTN_OK);
+    ck_assert_int_eq(put("a").refusal, CALL_CONFLICT); /* nobody can change it */
+    ck_assert_int_eq(put("b").status, ATTN_OK);
+    ck_assert_int_eq(adopt("c", &right).refusal, CALL_STORE_FULL);
+    ck_assert_int_eq(remove_layer("b").status, ATTN_OK);
+    layer_keeper_rescan(keeper);
+}
+END_TEST
+
+START_TEST(what_cannot_be_a_name_is_refused_everywhere)
+{
+    attn_error err = {.status = ATTN_OK};
+    struct call call = {.err = &err};
+    const struct text_span wrong = text_span_of("a/b"), absent = text_span_of("absent");
+    ck_assert_int_eq(find("a/b").status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(put("a/b").status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(remove_layer("a/b").status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(layer_keeper_load(keeper, wrong, &call), ATTN_ERR_VALUE);
+    ck_assert_int_eq(layer_keeper_unload(keeper, wrong, &call), ATTN_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(err.message, "\"a/b\" cannot name a layer"));
+    ck_assert_int_eq(layer_keeper_unload(keeper, absent, &call), ATTN_ERR_VALUE);
+    ck_assert_int_eq(call.refusal, CALL_NOT_FOUND);
+}
+END_TEST
+
+/* Between the question whether it may and the put itself others may have changed it. */
+START_TEST(a_put_whose_condition_fails_at_the_end_leaves_nothing)
+{
+    struct asked asked = {.status = ATTN_OK};
+    struct call call = {.err = &asked.err, .if_none_match = "*"};
+    struct layer_version *version;
+    bool created;
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    ck_assert_int_eq(layer_keeper_put(keeper, text_span_of("a"), &content, &call, &version, &created), ATTN_ERR_VALUE);
+    ck_assert_int_eq(call.refusal, CALL_PRECONDITION);
+    ck_assert_ptr_null(version);
+    ck_assert_uint_eq(entries(), 1);
+}
+END_TEST
+
 /* ---- what fails at the start ---- */
 
 START_TEST(a_directory_that_cannot_be_opened_or_listed_is_said)
@@ -377,6 +577,7 @@ START_TEST(a_directory_that_cannot_be_opened_or_listed_is_said)
         {"openat", 0, EACCES, 0, 0, "Permission denied"}, /* the listing */
 #if HAS_OWN_MALLOC
         {"malloc", 0, ENOMEM, 0, 0, "Cannot allocate memory"},
+        {"malloc", 1, ENOMEM, 0, 0, "Cannot allocate memory"}, /* the listing */
         {"calloc", 0, ENOMEM, 0, 0, "no memory for layers"},
         {"calloc", 1, ENOMEM, 0, 0, "no memory for layers"},
 #endif
@@ -431,6 +632,15 @@ int main(void)
     tcase_add_loop_test(tests, a_file_that_cannot_be_read_is_a_conflict_until_it_changes, 0,
                         (int)(sizeof finds_failing / sizeof finds_failing[0]));
     tcase_add_loop_test(tests, a_removal_that_fails_says_so, 0, 2);
+    tcase_add_test(tests, events_that_were_lost_are_made_up_for);
+    tcase_add_loop_test(tests, a_watch_that_cannot_wait_costs_no_layer, 0, 2);
+#if HAS_OWN_MALLOC
+    tcase_add_test(tests, a_file_of_others_that_cannot_be_noted_is_found_later);
+#endif
+    tcase_add_test(tests, a_directory_that_cannot_be_listed_any_more_serves_what_it_has);
+    tcase_add_test(tests, what_is_kept_in_memory_is_refused_as_cleanly);
+    tcase_add_test(tests, what_cannot_be_a_name_is_refused_everywhere);
+    tcase_add_test(tests, a_put_whose_condition_fails_at_the_end_leaves_nothing);
     tcase_add_test(tests, a_directory_that_cannot_be_opened_or_listed_is_said);
     tcase_add_loop_test(tests, without_a_watch_files_are_looked_at, 0, 3);
     suite_add_tcase(suite, tests);
