@@ -14,6 +14,7 @@ skip() { echo "skipped: $1"; exit 77; }
 emulator=qemu-user-static
 . /etc/os-release
 [ "${VERSION_ID:-}" = 12 ] || emulator=qemu-user
+export DEBIAN_FRONTEND=noninteractive
 dpkg --add-architecture arm64 && apt-get -qq update || skip "no package lists for arm64"
 apt-get -qq install -y --no-install-recommends crossbuild-essential-arm64 "$emulator" pkg-config libc6-dev:arm64 \
     libmicrohttpd-dev:arm64 libjansson-dev:arm64 libopenblas-pthread-dev:arm64 zlib1g-dev:arm64 libzstd-dev:arm64 \
