@@ -4,21 +4,31 @@
 #include "digest.h"
 
 #include <nettle/memops.h>
+#include <nettle/sha2.h>
 #include <string.h>
+
+_Static_assert(sizeof(struct sha256_ctx) <= sizeof(((struct digest_sum *)NULL)->state), "a sum has room for its state");
 
 void digest_begin(struct digest_sum *sum)
 {
-    sha256_init(&sum->state);
+    struct sha256_ctx context;
+    sha256_init(&context);
+    memcpy(sum->state, &context, sizeof context);
 }
 
 void digest_add(struct digest_sum *sum, const void *bytes, size_t length)
 {
-    sha256_update(&sum->state, length, bytes);
+    struct sha256_ctx context;
+    memcpy(&context, sum->state, sizeof context);
+    sha256_update(&context, length, bytes);
+    memcpy(sum->state, &context, sizeof context);
 }
 
 void digest_end(struct digest_sum *sum, uint8_t digest[DIGEST_BYTES])
 {
-    sha256_digest(&sum->state, DIGEST_BYTES, digest);
+    struct sha256_ctx context;
+    memcpy(&context, sum->state, sizeof context);
+    sha256_digest(&context, DIGEST_BYTES, digest);
 }
 
 void digest_of(const void *bytes, size_t length, uint8_t digest[DIGEST_BYTES])

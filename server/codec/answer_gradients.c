@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codec/answer_parts.h"
+#include "codec/bound.h"
 
 enum { SHAPE_BYTES = 160 };
 
@@ -142,9 +143,8 @@ size_t answer_gradients_bytes_bound(const struct envelope *envelope, const attn_
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
         if (!is_wanted(plan, gradient))
             continue;
-        const size_t own = tensor_write_bound(&plan->gradient[gradient], &style);
-        if (__builtin_add_overflow(bound, own, &bound) || __builtin_add_overflow(bound, SHAPE_BYTES, &bound))
-            return SIZE_MAX;
+        bound = bound_add(bound, 1, tensor_write_bound(&plan->gradient[gradient], &style));
+        bound = bound_add(bound, 1, SHAPE_BYTES);
     }
     return bound;
 }

@@ -45,8 +45,9 @@ static attn_status load(const char *text, size_t length, const char *what, json_
         return fail_memory(err);
     if (json_is_object(*tree))
         return ATTN_OK;
-    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%s is no JSON object: line %d: %s", what, error.line,
-                     *tree == NULL ? error.text : "it is something else");
+    if (*tree != NULL)
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%s is JSON, but no object", what);
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%s is no JSON: line %d: %s", what, error.line, error.text);
 }
 
 /* ---- the index of several files ---- */

@@ -45,14 +45,3 @@ colormap colormap_from_name(const char *name)
         map++;
     return (colormap)map;
 }
-
-const char *colormap_name(colormap map)
-{
-    assert(map < COLORMAP_COUNT);
-    return names[map];
-}
-
-const char *colormap_names(void)
-{
-    return "viridis, cividis or grey";
-}

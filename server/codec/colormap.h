@@ -30,8 +30,5 @@ uint32_t colormap_rgb(colormap map, uint8_t level);
 uint8_t colormap_level(double value, double low, double high);
 /* COLORMAP_COUNT when no map has that name. */
 colormap colormap_from_name(const char *name);
-const char *colormap_name(colormap map);
-/* "viridis, cividis or grey". Static storage. */
-const char *colormap_names(void);
 
 #endif

@@ -206,18 +206,13 @@ static attn_status decode_step(struct decoder *decoder, const struct node *node,
         ATTN_STEP_LIST(STEP_NAME)
 #undef STEP_NAME
     };
-    static const attn_step last = ATTN_STEP_COUNT;
     if (!json_is_string(node->json))
         return node_fail_type(decoder, node, "the name of a step, such as \"output\"");
-    for (size_t i = 0; i < COUNT(words); i++) {
-        if (strcmp(words[i], json_string_value(node->json)) != 0)
-            continue;
-        if (i >= (size_t)last)
-            return node_fail(decoder, node, ATTN_ERR_FIELD, "\"%s\" is not implemented yet", words[i]);
-        *want |= (uint32_t)1 << i;
-        return ATTN_OK;
-    }
-    return decode_word(decoder, node, words, (size_t)last, &(size_t){0});
+    size_t index;
+    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    if (status == ATTN_OK)
+        *want |= (uint32_t)1 << index;
+    return status;
 }
 
 /* On an endpoint for gradients: "query" or "weights.query.weight", with "inputs." in front or without. */

@@ -261,8 +261,6 @@ static attn_status check_member(struct decoder *decoder, const struct node *node
     const struct member *member = find_member(members, count, node->name);
     if (!member)
         return fail_unknown(decoder, node, members, count);
-    if (member->scope == MEMBER_LATER)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "is not implemented yet");
     if (!is_usable(decoder, member))
         return node_fail(decoder, node, ATTN_ERR_FIELD, "%s",
                          member->scope == MEMBER_OF_GRADIENTS

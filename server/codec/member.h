@@ -48,12 +48,12 @@ struct node {
 /* Decodes node into *to, whose type the function's comment tells. */
 typedef attn_status decode_function(struct decoder *decoder, const struct node *node, void *to);
 
-enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_OF_GRADIENTS, MEMBER_LATER };
+enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_OF_GRADIENTS };
 
 struct member {
     const char *name;
-    decode_function *decode; /* NULL when MEMBER_LATER: known, but not implemented yet */
-    size_t offset;           /* of the target in the struct that the object becomes */
+    decode_function *decode;
+    size_t offset; /* of the target in the struct that the object becomes */
     enum member_scope scope;
 };
 

@@ -514,10 +514,9 @@ static char *write_text(struct oip_decoder *d, json_t *options, json_t *masks, s
     *length = whole ? json_dumpb(whole, NULL, 0, 0) : 0;
     if (*length > 0)
         text = attn_arena_take(d->decoder.arena, 1, *length);
-    if (text)
-        json_dumpb(whole, text, *length, 0);
+    const bool is_written = text && json_dumpb(whole, text, *length, 0) == *length;
     json_decref(whole);
-    return text;
+    return is_written ? text : NULL;
 }
 
 /* ---- the whole ---- */

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "codec/bound.h"
 #include "codec/oip.h"
 #include "codec/tensor_gather.h"
 #include "codec/tensor_write.h"
@@ -16,28 +17,11 @@ enum {
     OUTPUT_BYTES = 256,  /* name, shape, datatype and parameters of one output */
 };
 
+/* Of a step: the compute type, or that of the mask. */
 static const char *datatype_of(attn_dtype dtype)
 {
-    switch (dtype) {
-    case ATTN_F32:
-        return "FP32";
-    case ATTN_F64:
-        return "FP64";
-    case ATTN_F16:
-        return "FP16";
-    case ATTN_BF16:
-        return "BF16";
-    case ATTN_I64:
-        return "INT64";
-    case ATTN_I32:
-        return "INT32";
-    case ATTN_U8:
-        return "UINT8";
-    case ATTN_BOOL:
-    case ATTN_DTYPE_COUNT:
-        break;
-    }
-    return "BOOL";
+    assert(dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_BOOL);
+    return dtype == ATTN_F32 ? "FP32" : dtype == ATTN_F64 ? "FP64" : "BOOL";
 }
 
 static void write_upper(const char *name, struct chunks *out)
@@ -133,8 +117,7 @@ size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan)
         const struct tensor_style style = {.form = TENSOR_FORM_NESTED};
         const size_t own = request->outputs[i].is_binary ? plan->step_bytes[request->outputs[i].step]
                                                          : tensor_write_bound(tensor, &style);
-        if (__builtin_add_overflow(bound, OUTPUT_BYTES, &bound) || __builtin_add_overflow(bound, own, &bound))
-            return SIZE_MAX;
+        bound = bound_add(bound_add(bound, 1, OUTPUT_BYTES), 1, own);
     }
     return bound;
 }

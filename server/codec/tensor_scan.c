@@ -218,8 +218,9 @@ static bool take_truth_word(struct scan *s, double *value)
 static attn_status read_bool(struct scan *s)
 {
     double value = 0;
-    const char *after = number_read_f64(s->at, s->end, &value);
-    if (!after && !take_truth_word(s, &value) && !take_number_word(s, &value))
+    const bool is_truth = take_truth_word(s, &value);
+    const char *after = is_truth ? NULL : number_read_f64(s->at, s->end, &value);
+    if (!is_truth && !after && !take_number_word(s, &value))
         return fail_element(s);
     if (value != 0 && value != 1) /* NaN and infinities come here too */
         return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected true, false, 0 or 1");

@@ -314,6 +314,7 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
             layer_files_discard(keeper->files, draft);
         return status;
     }
+    assert(*version != NULL);
     memcpy((*version)->digest, digest, sizeof digest);
     (void)layer_version_digest(*version); /* before anybody waits for us */
     const int synced = keeper->files != NULL ? layer_files_sync(draft) : 0;

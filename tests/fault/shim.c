@@ -49,8 +49,9 @@ struct control {
     int64_t armed; /* bit 1 << class */
     int64_t countdown;
     int64_t for_good;
-    int64_t given;  /* faults */
-    int64_t blocks; /* of malloc, alive */
+    int64_t given;   /* faults */
+    int64_t blocks;  /* of malloc, alive */
+    int64_t at_main; /* armed when main begins: what libraries do before is not ours */
     int64_t seen[FAULT_CLASSES];
 };
 
@@ -67,6 +68,25 @@ __attribute__((constructor)) static void map_control(void)
     syscall(SYS_close, fd);
     if (at > 0)
         control = (struct control *)at;
+}
+
+static int (*real_main)(int, char **, char **);
+
+static int armed_main(int count, char **words, char **environment)
+{
+    __atomic_or_fetch(&control->armed, control->at_main, __ATOMIC_RELEASE);
+    return real_main(count, words, environment);
+}
+
+int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, void (*begin)(void),
+                      void (*end)(void), void (*linker_end)(void), void *stack_end);
+int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, void (*begin)(void),
+                      void (*end)(void), void (*linker_end)(void), void *stack_end)
+{
+    int (*start)(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+    *(void **)&start = dlsym(RTLD_NEXT, "__libc_start_main");
+    real_main = main;
+    return start(armed_main, count, words, begin, end, linker_end, stack_end);
 }
 
 static bool fails(enum fault_class class)

@@ -46,7 +46,7 @@ BLOCKS_NOISE = 6
 class Control:
     """The file through which shim.c is told what to fail."""
 
-    FIELDS = ["armed", "countdown", "for_good", "given", "blocks"]
+    FIELDS = ["armed", "countdown", "for_good", "given", "blocks", "at_main"]
 
     def __init__(self, path):
         path.write_bytes(bytes(4096))
@@ -59,13 +59,14 @@ class Control:
     def put(self, field, value):
         struct.pack_into("<q", self.map, 8 * self.FIELDS.index(field), value)
 
-    def arm(self, name, call, for_good):
+    def arm(self, name, call, for_good, when="armed"):
         self.put("given", 0)
         self.put("countdown", call)
         self.put("for_good", int(for_good))
-        self.put("armed", 1 << CLASSES.index(name))
+        self.put(when, 1 << CLASSES.index(name))
 
     def disarm(self):
+        self.put("at_main", 0)
         self.put("armed", 0)
         return self.get("given")
 
