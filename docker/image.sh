@@ -3,7 +3,7 @@
 #
 #   IMAGE=attnd               name; the tags are VERSION and VERSION-full
 #   PLATFORMS=linux/amd64,linux/arm64   one manifest list for several; default: this machine's alone
-#   PUSH=docker://registry/name   where that list goes; default: an archive in build/
+#   PUSH=docker://registry/name   where that list goes; default: an archive in build/, whose format knows no HEALTHCHECK
 #   BASE=debian:trixie-slim   what the build stages start from
 #   TOOL=docker|podman|buildah   FLAGS='…'   more flags for its build command
 #

@@ -9,6 +9,7 @@ says() {
     found=$(sed -nE "s/.*$2\"?([0-9]+\.[0-9]+\.[0-9]+[^\"} ]*).*/\1/p" "$1" | sort -u)
     [ "$found" = "$version" ] || { echo "$1 says '$found', VERSION says $version" >&2; wrong=1; }
 }
+says docker/README.md ' attnd:'
 says docker/compose.yaml 'ATTND_IMAGE:-attnd:'
 says docker/kubernetes/base/kustomization.yaml 'newTag: '
 says docker/kubernetes/kserve/runtime.yaml 'image: attnd:'

@@ -7,12 +7,36 @@
 #include <nettle/sha2.h>
 #include <string.h>
 
-void digest_of(const void *bytes, size_t length, uint8_t digest[DIGEST_BYTES])
+_Static_assert(sizeof(struct sha256_ctx) <= sizeof(((struct digest_sum *)NULL)->state), "a sum has room for its state");
+
+void digest_begin(struct digest_sum *sum)
 {
     struct sha256_ctx context;
     sha256_init(&context);
+    memcpy(sum->state, &context, sizeof context);
+}
+
+void digest_add(struct digest_sum *sum, const void *bytes, size_t length)
+{
+    struct sha256_ctx context;
+    memcpy(&context, sum->state, sizeof context);
     sha256_update(&context, length, bytes);
+    memcpy(sum->state, &context, sizeof context);
+}
+
+void digest_end(struct digest_sum *sum, uint8_t digest[DIGEST_BYTES])
+{
+    struct sha256_ctx context;
+    memcpy(&context, sum->state, sizeof context);
     sha256_digest(&context, DIGEST_BYTES, digest);
+}
+
+void digest_of(const void *bytes, size_t length, uint8_t digest[DIGEST_BYTES])
+{
+    struct digest_sum sum;
+    digest_begin(&sum);
+    digest_add(&sum, bytes, length);
+    digest_end(&sum, digest);
 }
 
 static const char hex_digits[] = "0123456789abcdef";

@@ -12,6 +12,15 @@
 
 enum { DIGEST_BYTES = 32, DIGEST_TEXT = 2 * DIGEST_BYTES + 1 };
 
+/* A sum of bytes that come one after another: nettle's, which only digest.c looks into. */
+struct digest_sum {
+    unsigned char state[128];
+};
+
+void digest_begin(struct digest_sum *sum);
+void digest_add(struct digest_sum *sum, const void *bytes, size_t length);
+/* Once: the sum is then worthless. */
+void digest_end(struct digest_sum *sum, uint8_t digest[DIGEST_BYTES]);
 void digest_of(const void *bytes, size_t length, uint8_t digest[DIGEST_BYTES]);
 /* Terminated, in lower case. Returns text. */
 const char *digest_write(const uint8_t digest[DIGEST_BYTES], char text[DIGEST_TEXT]);

@@ -2,7 +2,6 @@
  * main.c: attnd: configure, start, wait for a signal, stop.
  */
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "codec/font_set.h"
 #include "config.h"
 #include "http/daemon.h"
+#include "memory.h"
 #include "probe.h"
 #include "service/cache_store.h"
 #include "service/checkpoint_layers.h"
@@ -121,13 +121,29 @@ static void say_started(const struct log *log, const struct config *config, cons
                 (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
 }
 
-/* Sleeps until it is asked for something, with a sign of life now and then for who started us. */
-static signal_wish wait_for_wish(void)
+/* Whether requests came since the last time this was so, and none is at work any more. */
+static bool has_become_idle(const struct parts *parts, uint64_t *known_bytes)
 {
+    const uint64_t bytes = parts->metrics->received_bytes + parts->metrics->sent_bytes;
+    if (bytes == *known_bytes || attn_budget_bytes(parts->budget) > 0)
+        return false;
+    *known_bytes = bytes;
+    return true;
+}
+
+/* Sleeps until it is asked for something; now and then a sign of life for who started us, and memory for the system. */
+static signal_wish wait_for_wish(const struct parts *parts)
+{
+    enum { TIDY_EVERY_MS = 2000 };
     signal_wish wish;
+    uint64_t known_bytes = 0;
     const int alive_every_ms = supervisor_alive_every_ms();
-    while ((wish = signals_wait(alive_every_ms)) == SIGNAL_NONE)
+    const int every_ms = alive_every_ms > 0 && alive_every_ms < TIDY_EVERY_MS ? alive_every_ms : TIDY_EVERY_MS;
+    while ((wish = signals_wait(every_ms)) == SIGNAL_NONE) {
         supervisor_alive();
+        if (has_become_idle(parts, &known_bytes))
+            memory_return_free_blocks();
+    }
     return wish;
 }
 
@@ -186,6 +202,7 @@ static struct layer_keeper *open_layers(const struct config *config, const struc
         .max_count = config->layers_max,
         .max_bytes = config->layers_bytes,
         .older = config->layers_versions,
+        .wide_bytes = config->layers_widened_bytes,
     };
     return layer_keeper_open(&settings, log, message, message_size);
 }
@@ -281,7 +298,7 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
     int outcome = EXIT_FAILURE;
     if (prepare(&parts, config, kernel, message, sizeof message) &&
         start(&parts, config, kernel, fonts, message, sizeof message)) {
-        while (wait_for_wish() == SIGNAL_RELOAD)
+        while (wait_for_wish(&parts) == SIGNAL_RELOAD)
             reload(&parts, config);
         drain(&parts, config);
         outcome = EXIT_SUCCESS;
@@ -290,15 +307,6 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
     }
     give_back(&parts);
     return outcome;
-}
-
-/* Large chunks of arenas go back to the system when a request ends; left alone, the C library learns to keep them. */
-static void return_large_blocks(void)
-{
-#if defined(__GLIBC__)
-    enum { LARGE_BYTES = 128 << 10 };
-    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-#endif
 }
 
 /* attnd key NAME [RIGHTS [QUOTA]]: the key for its owner on standard error, its line for the file on standard output.
@@ -368,7 +376,7 @@ int main(int argc, char **argv)
         perror("attnd: signals");
         return EXIT_FAILURE;
     }
-    return_large_blocks();
+    memory_keep_small_blocks();
     attn_blas_prepare();
     const int outcome = serve(&config, kernel, &fonts);
     font_set_close(&fonts);

@@ -50,6 +50,26 @@ bool text_next(struct text_span *rest, char separator, struct text_span *piece)
     return true;
 }
 
+bool text_next_tag(struct text_span *rest, struct text_span *tag, bool *is_weak)
+{
+    if (!text_next(rest, ',', tag))
+        return false;
+    *is_weak = tag->length > 2 && tag->at[0] == 'W' && tag->at[1] == '/';
+    if (*is_weak)
+        *tag = (struct text_span){tag->at + 2, tag->length - 2};
+    return true;
+}
+
+bool text_names_tag(const char *list, const char *tag)
+{
+    struct text_span rest = text_span_of(list != NULL ? list : ""), one;
+    bool is_weak;
+    while (tag != NULL && text_next_tag(&rest, &one, &is_weak))
+        if (text_equal(one, tag) || (text_equal(one, "*") && !is_weak))
+            return true;
+    return false;
+}
+
 bool text_equal(struct text_span span, const char *word)
 {
     return strlen(word) == span.length && memcmp(span.at, word, span.length) == 0;

@@ -27,6 +27,13 @@ struct text_span text_trim(struct text_span span);
  * within "double quotes" does not count.
  */
 bool text_next(struct text_span *rest, char separator, struct text_span *piece);
+/*
+ * Cuts the next entity tag (RFC 9110, section 8.8.3) off the front of a list; *tag has its quotes, or is a star, or
+ * what stands there instead. *is_weak: "W/" was before it. False when none is left.
+ */
+bool text_next_tag(struct text_span *rest, struct text_span *tag, bool *is_weak);
+/* Whether If-None-Match names the tag, or any: by weak comparison (RFC 9110, section 13.1.2). NULL: no list, no tag. */
+bool text_names_tag(const char *list, const char *tag);
 bool text_equal(struct text_span span, const char *word);
 /* ASCII letters compare without case; so does text_starts_fold. */
 bool text_equal_fold(struct text_span span, const char *word);

@@ -20,8 +20,9 @@ prepare() {
     podman image exists "$ATTND_IMAGE" || TOOL=buildah IMAGE=attnd-test \
         FLAGS="--isolation chroot --network host --layers -q" docker/image.sh minimal >/dev/null || exit 1
     # The official image where it can be had; Debian's package of the same version with the same command elsewhere.
-    printf '%s\n' 'FROM debian:trixie-slim' 'RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends haproxy' \
-        'USER haproxy' 'CMD ["haproxy", "-W", "-db", "-f", "/usr/local/etc/haproxy/haproxy.cfg"]' |
+    printf '%s\n' 'FROM debian:trixie-slim' 'ARG DEBIAN_FRONTEND=noninteractive' \
+        'RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends haproxy >/dev/null' 'USER haproxy' \
+        'CMD ["haproxy", "-W", "-db", "-f", "/usr/local/etc/haproxy/haproxy.cfg"]' |
         buildah build -q --isolation chroot --network host --layers --format docker -t "$HAPROXY_IMAGE" - >/dev/null ||
         skip "no image of haproxy"
 }

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# fresh.sh SUITE: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap. Takes minutes.
+# fresh.sh SUITE [root|user|arm64]: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap.
+# Takes minutes. Without a word as root and as a user:
 #
 #   as root                     make run, make test, the curl lines of the README
 #   a plain user with sudo,     the same; a second make run installs and builds nothing; the tarball of `make dist` builds
 #   a path with spaces          and passes its tests without a network
+#   arm64                       scripts/check_arm64.sh: cross-built, and its tests under an emulator
 #
 # Needs root and mmdebstrap (installed when it can be); else it exits with 77 and says why. A machine lives on a tmpfs in
 # namespaces of its own and is gone when the script ends. ATTN_CACHE keeps the bare bases between runs (build/fresh);
@@ -39,9 +41,9 @@ sources() {
     else find . -path ./build -prune -o -type f -print0; fi | tar -c --null --no-recursion -T -
 }
 
-# machine USER FOLDER: a new machine, with the sources there, that runs this script once more. We are process 1.
+# machine USER FOLDER WHAT: a new machine, with the sources there, that runs this script once more. We are process 1.
 machine() {
-    local user=$1 place=$2 root=/mnt base
+    local user=$1 place=$2 what=$3 root=/mnt base
     exec {base}<"$ATTN_BASE"
     # Read before the folder of the machine covers what may lie below it.
     exec {tree}< <(sources) {tarball}<"$ATTN_TARBALL"
@@ -62,7 +64,7 @@ machine() {
     fi
     timeout -k 5 "${ATTN_PATIENCE:-3600}" chroot $root setpriv --reuid="$user" --regid="$user" --init-groups env -i \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$(chroot $root sh -c "echo ~$user")" \
-        LANG=C.UTF-8 TERM=dumb bash "$place/tests/fresh.sh" --commands </dev/null
+        LANG=C.UTF-8 TERM=dumb bash "$place/tests/fresh.sh" "--$what" </dev/null
 }
 
 # --- inside --------------------------------------------------------------------------------------------------------
@@ -128,9 +130,10 @@ commands() {
 
 case ${1:-} in
 --commands) commands; exit ;;
---machine) machine "$2" "$3"; exit ;;
+--arm64) ATTN_ARM64=1 scripts/check_arm64.sh; exit ;;
+--machine) machine "$2" "$3" "$4"; exit ;;
 bookworm | trixie) ;;
-*) echo "usage: fresh.sh bookworm|trixie" >&2; exit 2 ;;
+*) echo "usage: fresh.sh bookworm|trixie [root|user|arm64]" >&2; exit 2 ;;
 esac
 
 [ "$(id -u)" = 0 ] || skip "needs root"
@@ -143,7 +146,13 @@ ATTN_BASE=$cache/$1.tar
 ATTN_TARBALL=$(make --no-print-directory -s dist) || exit 1
 export ATTN_BASE ATTN_TARBALL
 status=0
-for way in "root /src" "dev $folder"; do
-    unshare --mount --propagation private --pid --fork --kill-child --uts --ipc "$0" --machine "${way%% *}" "${way#* }" || status=1
+for way in ${2:-root user}; do
+    case $way in
+    root) machine=(root /src commands) ;;
+    user) machine=(dev "$folder" commands) ;;
+    arm64) machine=(root /src arm64) ;;
+    esac
+    unshare --mount --propagation private --pid --fork --kill-child --uts --ipc "$0" --machine "${machine[@]}" ||
+        status=1
 done
 exit $status

@@ -38,9 +38,12 @@ build() { # build FLAGS VARIANT…
     TOOL=buildah IMAGE=$image FLAGS="--isolation chroot --network host --force-rm -q $flags" docker/image.sh "$@" >/dev/null
 }
 
+emulator() { command -v qemu-aarch64-static || command -v qemu-aarch64; }
+
 prepare() {
     [ "$(id -u)" = 0 ] || skip "needs root"
     need buildah podman crun curl python3 unshare ip
+    [ "${ATTN_ARM64:-}" != 1 ] || emulator >/dev/null || skip "no qemu-aarch64"
     [ "${ATTN_BUILT:-}" != 1 ] || return 0
     has_base "${BASE:-debian:trixie-slim}" || skip "the base ${BASE:-debian:trixie-slim} cannot be had"
     build --layers "$@" || { echo "the image does not build"; exit 1; }
@@ -138,9 +141,9 @@ limits() {
 # The image for arm64 without a kernel that could run it: its files alone, under an emulator.
 arm64() {
     local qemu root container status
-    qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) || skip "no qemu-aarch64"
+    qemu=$(emulator)
     PLATFORMS=linux/amd64,linux/arm64 build --layers minimal || return 1
-    tar -xOf "build/$image-$version.oci.tar" index.json || return 1
+    python3 tests/support/check_list.py "build/$image-$version.oci.tar" amd64 arm64 || return 1
     container=$(buildah from --pull-never "$image:$version-arm64" 2>/dev/null)
     root=$(buildah mount "$container")
     python3 tests/readme/run.py --attnd "$qemu $root/usr/bin/attnd" README.md

@@ -29,17 +29,22 @@ check() { # check CLAIM COMMAND…
     shift
     if "$@" >/run/attn/log 2>&1; then echo "   ok   $claim"; else
         echo "   FAIL $claim"
-        tail -n 5 /run/attn/log
+        tail -n 30 /run/attn/log
         failed=$((failed + 1))
     fi
+}
+give_up() {
+    podman ps -a
+    podman events --stream=false --since 10m
+    for id in $(podman ps -aq); do podman logs "$id" 2>&1 | tail -n 20; done
+    uptime
+    exit 1
 }
 answers() {
     for _ in $(seq 300); do
         curl -sf -o /dev/null "$url/readyz" && return 0
         sleep 0.1
     done
-    podman ps -a
-    podman logs "$(podman ps -aq --filter name=attnd | head -n 1)"
     return 1
 }
 container() { podman ps -q --filter name=-attnd | head -n 1; }
@@ -47,11 +52,11 @@ status_of() { awk -v name="$1:" '$1 == name {print $2}' "/proc/$(podman inspect 
 is() { [ "$1" = "$2" ] || { echo "is '$1', not '$2'"; return 1; }; }
 
 check "the Pod starts" podman kube play /run/attn/pod.yaml
-[ "$failed" = 0 ] || exit 1
+[ "$failed" = 0 ] || give_up
 infra=$(podman ps -q --filter name=infra | head -n 1)
 url=http://$(podman inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$infra"):8080
 check "it is ready" answers
-[ "$failed" = 0 ] || exit 1
+[ "$failed" = 0 ] || give_up
 check "it answers" curl -sf -H 'Content-Type: application/json' -d '{"inputs": {"query": [[1, 0], [0, 1]]}}' \
     "$url/v1/attention"
 check "it runs as user 10001" is "$(status_of Uid)" 10001

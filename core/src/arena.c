@@ -194,6 +194,14 @@ static size_t choose_chunk_bytes(const attn_arena *arena, size_t need)
     return arena->chunk_bytes < left ? arena->chunk_bytes : left;
 }
 
+/* How much of a block is worth huge pages: a last one of which less than half is used costs more to clear than to
+ * split. */
+static size_t huge_bytes(size_t bytes)
+{
+    const size_t whole = bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    return bytes - whole < HUGE_PAGE_BYTES / 2 ? whole : bytes;
+}
+
 /* A chunk from the system, on the budget unless it is the arena's first small one. */
 static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
 {
@@ -206,7 +214,7 @@ static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
         chunk = memory;
 #ifdef MADV_HUGEPAGE
     if (chunk != NULL && bytes >= HUGE_PAGE_BYTES)
-        (void)madvise(chunk, bytes, MADV_HUGEPAGE);
+        (void)madvise(chunk, huge_bytes(bytes), MADV_HUGEPAGE);
 #endif
     if (chunk == NULL && is_budgeted)
         atomic_fetch_sub_explicit(&arena->budget->bytes, bytes, memory_order_relaxed);

@@ -12,9 +12,9 @@
 static attn_status check_number(size_t value, size_t least, size_t most, const char *name, attn_error *err)
 {
     char field[48];
-    snprintf(field, sizeof field, "/masks/blocks/%s", name);
     if (value >= least && value <= most)
         return ATTN_OK;
+    snprintf(field, sizeof field, "/masks/blocks/%s", name);
     return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", name, value, least, most);
 }
 

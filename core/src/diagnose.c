@@ -3,12 +3,10 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
-enum {
-    BLOCK = 256,
-    WIDTH = 8
-}; /* numbers looked at together: WIDTH sums run side by side, for the compiler's vectors */
+#include "kernel/kernel.h"
+
+enum { BLOCK = 256 }; /* numbers looked at together */
 
 static const double ONE_KEY = 0.99; /* a row whose largest weight is over it looks at one key */
 
@@ -21,81 +19,46 @@ struct sums {
 struct run {
     const attn_plan *plan;
     const attn_request *request;
+    const attn_kernel *kernel;
     const attn_result *result;
     struct sums *sums; /* (batch, kept heads) */
 };
 
 /* ---- numbers ---- */
 
-/* ln x of a normal number: x = 2^e m with m in [sqrt(1/2), sqrt 2), ln m = 2 artanh s, s = (m - 1) / (m + 1). */
-static float fast_log(float x)
-{
-    const uint32_t half_root = 0x3f3504f3u; /* sqrt(1/2) */
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits -= half_root;
-    const int32_t e = (int32_t)bits >> 23;
-    bits = (bits & 0x7fffffu) + half_root;
-    float m;
-    memcpy(&m, &bits, sizeof m);
-    const float s = (m - 1) / (m + 1), z = s * s;
-    return (float)e * 0.693147181f + 2 * s * (1 + z * (1.0f / 3 + z * (0.2f + z * (1.0f / 7 + z * (1.0f / 9)))));
-}
-
-struct row {
-    float sum, moment, largest; /* of p, p ln p */
-    size_t zeros;
-};
-
-/* p ln p is 0 at p = 0: the logarithm there is some finite number. */
-static void add_block(const float *p, size_t n, struct row *row)
-{
-    float sum[WIDTH] = {0}, moment[WIDTH] = {0}, largest[WIDTH] = {0};
-    for (size_t at = 0; at < n; at += WIDTH)
-        for (size_t w = 0; w < WIDTH; w++) {
-            const float x = p[at + w];
-            sum[w] += x;
-            moment[w] += x * fast_log(x);
-            largest[w] = x > largest[w] ? x : largest[w];
-        }
-    for (size_t w = 0; w < WIDTH; w++) {
-        row->sum += sum[w];
-        row->moment += moment[w];
-        row->largest = largest[w] > row->largest ? largest[w] : row->largest;
-    }
-}
-
 /* A weight may be 0 as a float and not as the double that it is: zeros are counted before. */
-static size_t load_block(const attn_tensor *map, size_t first, size_t n, float *block)
+static size_t load_block(const double *p, size_t n, float *block)
 {
     size_t zeros = 0;
-    if (map->dtype == ATTN_F32) {
-        const float *p = (const float *)map->data + first;
-        for (size_t j = 0; j < n; j++) {
-            block[j] = p[j];
-            zeros += p[j] == 0;
-        }
-    } else {
-        const double *p = (const double *)map->data + first;
-        for (size_t j = 0; j < n; j++) {
-            block[j] = (float)p[j];
-            zeros += p[j] == 0;
-        }
+    for (size_t j = 0; j < n; j++) {
+        block[j] = (float)p[j];
+        zeros += p[j] == 0;
     }
     return zeros;
 }
 
-static struct row read_row(const attn_tensor *map, size_t first, size_t count)
+static struct attn_weight_row read_doubles(const attn_kernel *kernel, const double *p, size_t count)
 {
-    struct row row = {0};
+    struct attn_weight_row row = {0}, part;
     float block[BLOCK];
     for (size_t from = 0; from < count; from += BLOCK) {
-        const size_t n = count - from < BLOCK ? count - from : BLOCK, padded = (n + WIDTH - 1) / WIDTH * WIDTH;
-        row.zeros += load_block(map, first + from, n, block);
-        for (size_t j = n; j < padded; j++)
-            block[j] = 0;
-        add_block(block, padded, &row);
+        const size_t n = count - from < BLOCK ? count - from : BLOCK;
+        row.zeros += load_block(p + from, n, block);
+        kernel->weigh_row(block, n, &part);
+        row.sum += part.sum;
+        row.moment += part.moment;
+        row.largest = part.largest > row.largest ? part.largest : row.largest;
     }
+    return row;
+}
+
+static struct attn_weight_row read_row(const struct run *run, size_t first, size_t count)
+{
+    const attn_tensor *map = &run->result->step[ATTN_STEP_ATTENTION];
+    struct attn_weight_row row;
+    if (map->dtype != ATTN_F32)
+        return read_doubles(run->kernel, (const double *)map->data + first, count);
+    run->kernel->weigh_row((const float *)map->data + first, count, &row);
     return row;
 }
 
@@ -124,7 +87,7 @@ static size_t allowed_keys(const attn_plan *plan, size_t b, size_t h, size_t i)
 }
 
 /* A sink takes what the keys leave, and has its part in the entropy. */
-static double entropy_of(const struct row *row, bool has_sink)
+static double entropy_of(const struct attn_weight_row *row, bool has_sink)
 {
     const double sink = has_sink ? 1 - (double)row->sum : 0;
     return -(double)row->moment - (sink > 0 ? sink * log(sink) : 0);
@@ -132,14 +95,13 @@ static double entropy_of(const struct row *row, bool has_sink)
 
 static void add_row(const struct run *run, size_t b, size_t h, size_t i, size_t first, struct sums *sums)
 {
-    const attn_tensor *map = &run->result->step[ATTN_STEP_ATTENTION];
     const size_t kv_len = run->plan->dims.kv_len;
     const bool has_sink = run->request->options.sinks != NULL;
-    const struct row row = read_row(map, first, kv_len);
+    const struct attn_weight_row row = read_row(run, first, kv_len);
     const bool is_all_sink = has_sink && row.sum == 0 && allowed_keys(run->plan, b, h, i) > 0;
     if (!isfinite(row.sum) || (row.sum <= 0 && !is_all_sink)) /* no key, or not a number */
         return;
-    const struct row start = read_row(map, first, 1);
+    const struct attn_weight_row start = read_row(run, first, 1);
     sums->rows++;
     sums->first += (double)start.sum;
     sums->entropy += entropy_of(&row, has_sink);
@@ -312,7 +274,7 @@ static void find_not_finite(const struct run *run, attn_findings *findings)
 attn_status attn_diagnose(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                           attn_arena *arena, attn_result *result, attn_error *err)
 {
-    struct run run = {.plan = plan, .request = request, .result = result};
+    struct run run = {.plan = plan, .request = request, .kernel = runtime->kernel, .result = result};
     attn_findings findings = {0};
     const attn_status status = find_rows(&run, runtime, arena, &findings);
     if (status != ATTN_OK)

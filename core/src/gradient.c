@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "dropout.h"
+#include "gate.h"
 #include "gradient_distance.h"
 #include "gradient_job.h"
-#include "gradient_norm.h"
+#include "gradient_linear.h"
 #include "gradient_projection.h"
+#include "linear.h"
 #include "multihead_job.h"
 #include "number.h"
 #include "qk.h"
@@ -30,7 +32,11 @@ struct run {
     const char *grad_output;    /* (batch, q_len, d_out), or by heads for a query of rank 4 */
     const char *grad_summed;    /* before the post-norm */
     const char *grad_projected; /* before dropout and residual */
-    const char *grad_context;   /* before the output projection */
+    const char *grad_gated;     /* before the output projection */
+    const char *grad_context;   /* before the gate */
+    char *context_room;         /* for either of them; NULL: there is no need */
+    const char *gate;           /* of the forward pass, before its sigmoid */
+    char *grad_gate;            /* NULL: not wanted */
     char *grad_role[ROLES];     /* of q, k, v; NULL: not wanted */
     char *grad_input[ROLES];    /* of x; NULL: not wanted */
     char *add_to;               /* by add_task: the sum, */
@@ -219,7 +225,8 @@ static attn_status prepare_inputs(struct run *run)
 
 static attn_status run_forward(struct run *run)
 {
-    return attn_plan_run(&run->plan->forward, &run->request, run->runtime, run->arena, &run->result->forward, run->err);
+    return attn_multihead_run(&run->plan->forward, &run->request, run->runtime, run->arena, &run->result->forward,
+                              &run->gate, run->err);
 }
 
 /* ---- norm ---- */
@@ -233,6 +240,7 @@ static void differentiate_norm(struct run *run, const char *x, size_t d, const c
         .compute = run->plan->forward.compute,
         .eps = request->options.norm_eps,
         .rows = query_tokens(run),
+        .gains = 1,
         .d = d,
         .x = x,
         .gain = data_of(request->weights.norm.weight),
@@ -248,7 +256,7 @@ static void differentiate_norm(struct run *run, const char *x, size_t d, const c
 static const char *projected_of(const struct run *run)
 {
     const bool has_weight = run->request.weights.output.weight != NULL;
-    return step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_CONTEXT)->data;
+    return step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_GATED)->data;
 }
 
 /* From the output to what the output projection gave: post-norm, residual (which the query takes later), dropout. */
@@ -311,25 +319,49 @@ static void differentiate_linear(struct run *run, const struct attn_gradient_pro
 static attn_status go_through_output(struct run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    char *grad_context = NULL;
-    run->grad_context = run->grad_projected;
-    if (run->request.weights.output.weight == NULL)
-        return ATTN_OK;
+    attn_status status = take(run, run->needs.grad_context, &run->context_room);
+    run->grad_gated = run->grad_projected;
+    if (status != ATTN_OK || run->request.weights.output.weight == NULL)
+        return status;
     const attn_projection slices = attn_projection_of_output(&run->request.weights, d);
     const struct attn_gradient_projection output =
-        describe(run, slices, d->q_len, step(run, ATTN_STEP_CONTEXT)->data, run->grad_projected);
+        describe(run, slices, d->q_len, step(run, ATTN_STEP_GATED)->data, run->grad_projected);
     differentiate_linear(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT, ATTN_GRADIENT_OUTPUT_BIAS);
-    attn_status status = take(run, run->needs.grad_context, &grad_context);
-    if (status == ATTN_OK && grad_context != NULL)
-        attn_gradient_of_input(&output, 1, run->plan->forward.compute, d->batch, d->q_len, slices.inner, grad_context,
-                               run->runtime);
-    run->grad_context = grad_context;
+    if (run->context_room != NULL)
+        attn_gradient_of_input(&output, 1, run->plan->forward.compute, d->batch, d->q_len, slices.inner,
+                               run->context_room, run->runtime);
+    run->grad_gated = run->context_room;
+    return ATTN_OK;
+}
+
+static void gate_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const attn_dims *d = &run->plan->forward.dims;
+    const size_t row = index * TOKEN_ROWS, rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
+    const size_t at = row * d->heads * d->d_v * run->element, gate_at = row * d->heads * d->d_gate * run->element;
+    attn_gate_rows_back(run->plan->forward.compute, rows, d->heads, d->d_v, d->d_gate,
+                        (const char *)step(run, ATTN_STEP_CONTEXT)->data + at, run->gate + gate_at,
+                        run->grad_gated + at, run->needs.heads ? run->context_room + at : NULL,
+                        run->grad_gate == NULL ? NULL : run->grad_gate + gate_at);
+}
+
+static attn_status go_through_gate(struct run *run)
+{
+    run->grad_context = run->grad_gated;
+    if (run->plan->forward.dims.d_gate == 0 || (!run->needs.heads && run->needs.grad_gate == 0))
+        return ATTN_OK;
+    attn_status status = take(run, run->needs.grad_gate, &run->grad_gate);
+    if (status == ATTN_OK)
+        spread(run, blocks(query_tokens(run), TOKEN_ROWS), gate_task);
+    run->grad_context = run->context_room;
     return status;
 }
 
 static size_t len_of(const attn_dims *d, int role)
 {
-    return role == PROJECT_Q ? d->q_len : d->kv_len;
+    return role == PROJECT_Q ? d->q_len : attn_new_len(d);
 }
 
 static size_t width_of_input(const attn_dims *d, int input)
@@ -341,11 +373,13 @@ static size_t width_of_input(const attn_dims *d, int input)
 static void collect_input(struct run *run, const struct attn_gradient_projection *projections, int input)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    struct attn_gradient_projection readers[ROLES];
+    struct attn_gradient_projection readers[ROLES + 1];
     size_t count = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         if ((int)attn_gradient_owner(&run->request, (attn_role)role) == input)
             readers[count++] = projections[role];
+    if (input == PROJECT_Q && run->grad_gate != NULL)
+        readers[count++] = projections[PROJECT_GATE];
     if (run->grad_input[input] != NULL)
         attn_gradient_of_input(readers, count, run->plan->forward.compute, d->batch, len_of(d, input),
                                width_of_input(d, input), run->grad_input[input], run->runtime);
@@ -354,13 +388,18 @@ static void collect_input(struct run *run, const struct attn_gradient_projection
 static void go_through_projections(struct run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    struct attn_gradient_projection projections[ROLES];
+    struct attn_gradient_projection projections[ROLES + 1];
     for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
         projections[role] = describe(run, attn_projection_of(&run->request.weights, d, (attn_role)role),
                                      len_of(d, role), run->x[role], run->grad_role[role]);
         if (run->grad_role[role] != NULL)
             differentiate_linear(run, &projections[role], attn_gradient_weight_of(&run->request, (attn_role)role),
                                  attn_gradient_bias_of(&run->request, (attn_role)role));
+    }
+    if (run->grad_gate != NULL) {
+        projections[PROJECT_GATE] = describe(run, attn_projection_of(&run->request.weights, d, PROJECT_GATE), d->q_len,
+                                             run->x[PROJECT_Q], run->grad_gate);
+        differentiate_linear(run, &projections[PROJECT_GATE], ATTN_GRADIENT_GATE_WEIGHT, ATTN_GRADIENT_GATE_BIAS);
     }
     for (int input = PROJECT_Q; input <= PROJECT_V; input++)
         collect_input(run, projections, input);
@@ -396,6 +435,16 @@ static struct attn_operand lay_out(const struct run *run, const void *data, size
                                  .row_stride = (ptrdiff_t)(by_heads ? d : heads * d)};
 }
 
+/* The gradient of a cache, (batch, kv_heads, past_len, d) whatever the inputs are. */
+static struct attn_operand lay_out_past(const struct run *run, attn_gradient gradient, size_t d)
+{
+    const attn_dims *dims = &run->plan->forward.dims;
+    return (struct attn_operand){.data = run->result->gradient[gradient].data,
+                                 .batch_stride = (ptrdiff_t)(dims->kv_heads * dims->past_len * d),
+                                 .head_stride = (ptrdiff_t)(dims->past_len * d),
+                                 .row_stride = (ptrdiff_t)d};
+}
+
 static attn_status describe_heads(struct run *run, struct attn_gradient_heads *heads)
 {
     const attn_dims *d = &run->plan->forward.dims;
@@ -404,13 +453,15 @@ static attn_status describe_heads(struct run *run, struct attn_gradient_heads *h
     *heads = attn_gradient_describe_heads(run->plan, &run->request);
     heads->job.q = operand_of(step(run, ATTN_STEP_Q_ROTATED));
     heads->job.k = operand_of(step(run, ATTN_STEP_K_ROTATED));
-    heads->job.v = operand_of(step(run, ATTN_STEP_V));
+    heads->job.v = operand_of(step(run, ATTN_STEP_PRESENT_VALUE));
     heads->job.context = operand_of(step(run, ATTN_STEP_CONTEXT));
     heads->lse = step(run, ATTN_STEP_LSE)->data;
     heads->grad_context = lay_out(run, run->grad_context, d->heads, d->q_len, d->d_v);
     heads->grad_q = lay_out(run, run->grad_role[PROJECT_Q], d->heads, d->q_len, d->d_k);
-    heads->grad_k = lay_out(run, run->grad_role[PROJECT_K], d->kv_heads, d->kv_len, d->d_k);
-    heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->kv_heads, d->kv_len, d->d_v);
+    heads->grad_k = lay_out(run, run->grad_role[PROJECT_K], d->kv_heads, attn_new_len(d), d->d_k);
+    heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->kv_heads, attn_new_len(d), d->d_v);
+    heads->grad_past_k = lay_out_past(run, ATTN_GRADIENT_PAST_KEY, d->d_k);
+    heads->grad_past_v = lay_out_past(run, ATTN_GRADIENT_PAST_VALUE, d->d_v);
     heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
     heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;
     if (options->sinks != NULL)
@@ -448,6 +499,29 @@ static void finish_heads(struct run *run, const struct attn_gradient_heads *head
                                    gradient[ATTN_GRADIENT_ALIBI].data, gradient[ATTN_GRADIENT_RELATIVE_BIAS].data);
 }
 
+/* In place: what reached the normalised queries or keys becomes what reaches those before. */
+static void go_through_qk_norm(struct run *run, attn_role role)
+{
+    const bool is_query = role == PROJECT_Q;
+    const attn_tensor *gradient = run->result->gradient;
+    if (run->request.options.qk_norm == ATTN_NORM_NONE || run->grad_role[role] == NULL)
+        return;
+    struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(run->plan, &run->request, role);
+    norm.x = step(run, is_query ? ATTN_STEP_Q : ATTN_STEP_K)->data;
+    norm.grad_y = norm.grad_x = run->grad_role[role];
+    norm.grad_gain = gradient[is_query ? ATTN_GRADIENT_QUERY_NORM_WEIGHT : ATTN_GRADIENT_KEY_NORM_WEIGHT].data;
+    norm.grad_shift = gradient[is_query ? ATTN_GRADIENT_QUERY_NORM_BIAS : ATTN_GRADIENT_KEY_NORM_BIAS].data;
+    norm.partial = run->partials;
+    attn_gradient_norm_run(&norm, run->runtime);
+}
+
+static attn_status run_heads(struct run *run, struct attn_gradient_heads *heads)
+{
+    if (attn_is_linear(&run->request.options))
+        return attn_gradient_linear_run(&run->plan->forward, &run->request, heads, run->runtime, run->arena, run->err);
+    return attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
+}
+
 static attn_status go_through_heads(struct run *run)
 {
     struct attn_gradient_heads heads;
@@ -459,13 +533,16 @@ static attn_status go_through_heads(struct run *run)
     if (status == ATTN_OK)
         status = take_distance(run, &heads);
     if (status == ATTN_OK)
-        status = attn_gradient_heads_run(&heads, run->runtime, run->arena, run->err);
+        status = run_heads(run, &heads);
     if (status == ATTN_OK)
         status = attn_qk_turn_back(&run->plan->forward, &run->request, run->runtime, run->arena, &heads.grad_q,
                                    &heads.grad_k, run->err);
-    if (status == ATTN_OK)
-        finish_heads(run, &heads, scale);
-    return status;
+    if (status != ATTN_OK)
+        return status;
+    go_through_qk_norm(run, PROJECT_Q);
+    go_through_qk_norm(run, PROJECT_K);
+    finish_heads(run, &heads, scale);
+    return ATTN_OK;
 }
 
 /* ---- the run ---- */
@@ -494,6 +571,8 @@ static attn_status run_backward(struct run *run)
         status = go_through_sum(run);
     if (status == ATTN_OK)
         status = go_through_output(run);
+    if (status == ATTN_OK)
+        status = go_through_gate(run);
     if (status == ATTN_OK)
         status = go_through_heads(run);
     if (status != ATTN_OK)

@@ -180,13 +180,19 @@ static bool bias_is_owned(const struct attn_gradient_heads *heads)
 
 /* ---- the pass over keys ---- */
 
-static void store_keys(const struct gradient_tile *tile, const struct attn_operand *to, const char *from, size_t d,
-                       double factor)
+/* Keys of the cache and new ones have their gradients in different tensors. */
+static void store_keys(const struct gradient_tile *tile, const struct attn_operand *to_past,
+                       const struct attn_operand *to_new, const char *from, size_t d, double factor)
 {
     const attn_dtype compute = tile->heads->job.compute;
-    void *data = (void *)(uintptr_t)to->data;
-    for (size_t c = 0; data != NULL && c < tile->keys; c++) {
-        const size_t at = operand_at(to, tile->b, tile->kv_head, tile->key0 + c);
+    const size_t past_len = tile->heads->past_len;
+    for (size_t c = 0; c < tile->keys; c++) {
+        const size_t key = tile->key0 + c;
+        const struct attn_operand *to = key < past_len ? to_past : to_new;
+        void *data = (void *)(uintptr_t)to->data;
+        if (data == NULL)
+            continue;
+        const size_t at = operand_at(to, tile->b, tile->kv_head, key < past_len ? key : key - past_len);
         for (size_t f = 0; f < d; f++)
             attn_number_put(data, compute, at + f, factor * attn_number_get(from, compute, c * d + f));
     }
@@ -232,8 +238,8 @@ static bool attend_keys(const struct run *run, struct gradient_tile *tile, size_
             if (run->heads->grad_distance != NULL)
                 add_distance(tile, distance_part_of(run->heads, split, tile->b, h));
         }
-    store_keys(tile, &run->heads->grad_k, tile->grad_k, job->d_k, job->scale);
-    store_keys(tile, &run->heads->grad_v, tile->grad_v, job->d_v, 1);
+    store_keys(tile, &run->heads->grad_past_k, &run->heads->grad_k, tile->grad_k, job->d_k, job->scale);
+    store_keys(tile, &run->heads->grad_past_v, &run->heads->grad_v, tile->grad_v, job->d_v, 1);
     return true;
 }
 

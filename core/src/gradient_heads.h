@@ -16,9 +16,11 @@ struct attn_gradient_heads {
     struct attn_heads_job job;
     struct attn_operand grad_context;
     const void *lse;                            /* (batch, heads, q_len) */
-    struct attn_operand grad_q, grad_k, grad_v; /* written; data NULL: not wanted */
-    void *grad_scores;                          /* a map, by the selections of job; NULL: not wanted */
-    void *grad_bias;                            /* in the shape that was given, row-major; NULL: not wanted */
+    struct attn_operand grad_q, grad_k, grad_v; /* written; data NULL: not wanted. Of keys and values, the new rows, */
+    struct attn_operand grad_past_k, grad_past_v; /* and those of a cache before them */
+    size_t past_len;                              /* of job.kv_len, how many stand in the cache */
+    void *grad_scores;                            /* a map, by the selections of job; NULL: not wanted */
+    void *grad_bias;                              /* in the shape that was given, row-major; NULL: not wanted */
     size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
     double *grad_distance; /* (batch, heads, q_len + kv_len): of biases by distance, as score_bias.h has them, but one
                               vector for every item; NULL: not wanted */

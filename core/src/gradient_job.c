@@ -3,8 +3,9 @@
 
 #include <assert.h>
 
-#include "gradient_norm.h"
+#include "gradient_linear.h"
 #include "gradient_projection.h"
+#include "linear.h"
 #include "multihead_job.h"
 #include "qk.h"
 #include "score_bias.h"
@@ -24,6 +25,10 @@ const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradi
         return inputs->key;
     case ATTN_GRADIENT_VALUE:
         return inputs->value;
+    case ATTN_GRADIENT_PAST_KEY:
+        return inputs->past_key;
+    case ATTN_GRADIENT_PAST_VALUE:
+        return inputs->past_value;
     case ATTN_GRADIENT_QUERY_WEIGHT:
         return w->query.weight;
     case ATTN_GRADIENT_QUERY_BIAS:
@@ -48,6 +53,18 @@ const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradi
         return w->norm.weight;
     case ATTN_GRADIENT_NORM_BIAS:
         return w->norm.bias;
+    case ATTN_GRADIENT_QUERY_NORM_WEIGHT:
+        return w->query_norm.weight;
+    case ATTN_GRADIENT_QUERY_NORM_BIAS:
+        return w->query_norm.bias;
+    case ATTN_GRADIENT_KEY_NORM_WEIGHT:
+        return w->key_norm.weight;
+    case ATTN_GRADIENT_KEY_NORM_BIAS:
+        return w->key_norm.bias;
+    case ATTN_GRADIENT_GATE_WEIGHT:
+        return w->gate.weight;
+    case ATTN_GRADIENT_GATE_BIAS:
+        return w->gate.bias;
     case ATTN_GRADIENT_MASK_BIAS:
         return request->masks.bias;
     case ATTN_GRADIENT_ALIBI:
@@ -105,6 +122,20 @@ static bool wants_norm(const attn_gradient_plan *plan)
            attn_gradient_is_wanted(plan, ATTN_GRADIENT_NORM_BIAS);
 }
 
+static bool wants_qk_norm(const attn_gradient_plan *plan, int role)
+{
+    const int weight = role == PROJECT_Q ? ATTN_GRADIENT_QUERY_NORM_WEIGHT : ATTN_GRADIENT_KEY_NORM_WEIGHT;
+    const int bias = role == PROJECT_Q ? ATTN_GRADIENT_QUERY_NORM_BIAS : ATTN_GRADIENT_KEY_NORM_BIAS;
+    return role != PROJECT_V &&
+           (attn_gradient_is_wanted(plan, (attn_gradient)weight) || attn_gradient_is_wanted(plan, (attn_gradient)bias));
+}
+
+static bool wants_gate(const attn_gradient_plan *plan)
+{
+    return attn_gradient_is_wanted(plan, ATTN_GRADIENT_GATE_WEIGHT) ||
+           attn_gradient_is_wanted(plan, ATTN_GRADIENT_GATE_BIAS);
+}
+
 static bool wants_distance(const attn_gradient_plan *plan)
 {
     return attn_gradient_is_wanted(plan, ATTN_GRADIENT_ALIBI) ||
@@ -115,14 +146,14 @@ static size_t numbers_of_role(const attn_dims *d, int role)
 {
     if (role == PROJECT_Q)
         return d->batch * d->q_len * d->heads * d->d_k;
-    return d->batch * d->kv_len * d->kv_heads * (role == PROJECT_K ? d->d_k : d->d_v);
+    return d->batch * attn_new_len(d) * d->kv_heads * (role == PROJECT_K ? d->d_k : d->d_v);
 }
 
 static size_t numbers_of_input(const attn_dims *d, int input)
 {
     if (input == PROJECT_Q)
         return d->batch * d->q_len * d->d_query;
-    return d->batch * d->kv_len * (input == PROJECT_K ? d->d_key : d->d_value);
+    return d->batch * attn_new_len(d) * (input == PROJECT_K ? d->d_key : d->d_value);
 }
 
 /* Gradients of the inputs are their own buffers, where there is one and it is to hold no more than one role. */
@@ -144,14 +175,51 @@ static void need_roles(const attn_gradient_plan *plan, const attn_request *reque
         const attn_role owner = attn_gradient_owner(request, (attn_role)role);
         needs->input[owner] =
             attn_gradient_is_wanted(plan, (attn_gradient)owner) || (owner == PROJECT_Q && through_pre_norm);
-        needs->role[role] =
-            needs->input[owner] || (request->is_layer && wants_role_weights(plan, request, (attn_role)role));
+        needs->role[role] = needs->input[owner] || wants_qk_norm(plan, role) ||
+                            (request->is_layer && wants_role_weights(plan, request, (attn_role)role));
         needs->heads = needs->heads || needs->role[role];
     }
     needs->heads = needs->heads || attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS) ||
                    attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCALE) || wants_distance(plan) ||
                    attn_gradient_is_wanted(plan, ATTN_GRADIENT_SINKS) ||
-                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES);
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_PAST_KEY) ||
+                   attn_gradient_is_wanted(plan, ATTN_GRADIENT_PAST_VALUE);
+}
+
+/* A gain of rank 1 that is longer than a head is of a whole token, one of rank 2 of each head its own (plan.h). */
+struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, const attn_request *request,
+                                                         attn_role role)
+{
+    const attn_dims *d = &plan->forward.dims;
+    const attn_linear *weights = role == PROJECT_Q ? &request->weights.query_norm : &request->weights.key_norm;
+    const attn_tensor *shaped = weights->weight != NULL ? weights->weight : weights->bias;
+    const size_t heads = role == PROJECT_Q ? d->heads : d->kv_heads;
+    const size_t tokens = d->batch * (role == PROJECT_Q ? d->q_len : attn_new_len(d));
+    const bool is_whole = shaped != NULL && shaped->rank == 1 && shaped->shape[0] != d->d_k;
+    return (struct attn_gradient_norm){.type = request->options.qk_norm,
+                                       .compute = plan->forward.compute,
+                                       .eps = request->options.qk_norm_eps,
+                                       .rows = is_whole ? tokens : tokens * heads,
+                                       .d = is_whole ? heads * d->d_k : d->d_k,
+                                       .gains = shaped != NULL && shaped->rank == 2 ? heads : 1,
+                                       .gain = weights->weight == NULL ? NULL : weights->weight->data};
+}
+
+/* One norm after the other uses them. */
+static size_t count_partials(const attn_gradient_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->forward.dims;
+    const bool pre = attn_is_pre_normed(&request->options);
+    size_t most = 0;
+    if (request->options.norm != ATTN_NORM_NONE)
+        most = attn_gradient_norm_partials(d->batch * d->q_len) * 2 * (pre ? d->d_query : d->d_out);
+    for (int role = PROJECT_Q; request->options.qk_norm != ATTN_NORM_NONE && role <= PROJECT_K; role++) {
+        const struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(plan, request, (attn_role)role);
+        const size_t own = attn_gradient_norm_partials(norm.rows) * 2 * norm.gains * norm.d;
+        most = own > most ? own : most;
+    }
+    return most;
 }
 
 struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan, const attn_request *request)
@@ -170,12 +238,13 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     needs.summed = post && drops && !options->residual ? outputs : 0;
     needs.grad_summed = post ? outputs : 0;
     needs.grad_projected = drops ? outputs : 0;
-    if (request->weights.output.weight != NULL && needs.heads)
+    const bool through_gate = d->d_gate > 0 && (needs.input[PROJECT_Q] || wants_gate(plan));
+    needs.grad_gate = through_gate ? tokens * d->heads * d->d_gate : 0;
+    if (request->weights.output.weight != NULL ? needs.heads || through_gate : d->d_gate > 0 && needs.heads)
         needs.grad_context = tokens * d->heads * d->d_v;
     needs.distance_bias = attn_distance_bias_count(options, &plan->forward.mask);
     needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;
-    if (pre || post)
-        needs.partials = attn_gradient_norm_partials(tokens) * 2 * (pre ? d->d_query : d->d_out);
+    needs.partials = count_partials(plan, request);
     return needs;
 }
 
@@ -200,10 +269,13 @@ struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan
 {
     void *mark = (void *)(uintptr_t)plan; /* anything but NULL */
     const struct attn_gradient_needs needs = attn_gradient_needs_of(plan, request);
-    struct attn_gradient_heads heads = {.job = attn_describe_job(&plan->forward, request)};
+    struct attn_gradient_heads heads = {.job = attn_describe_job(&plan->forward, request),
+                                        .past_len = plan->forward.dims.past_len};
     heads.grad_q.data = needs.role[PROJECT_Q] ? mark : NULL;
     heads.grad_k.data = needs.role[PROJECT_K] ? mark : NULL;
     heads.grad_v.data = needs.role[PROJECT_V] ? mark : NULL;
+    heads.grad_past_k.data = attn_gradient_is_wanted(plan, ATTN_GRADIENT_PAST_KEY) ? mark : NULL;
+    heads.grad_past_v.data = attn_gradient_is_wanted(plan, ATTN_GRADIENT_PAST_VALUE) ? mark : NULL;
     heads.grad_scores = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SCORES) ? mark : NULL;
     heads.grad_distance = wants_distance(plan) ? mark : NULL;
     heads.grad_sinks = attn_gradient_is_wanted(plan, ATTN_GRADIENT_SINKS) ? mark : NULL;
@@ -236,7 +308,7 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
     const attn_dims *d = &plan->forward.dims;
     const size_t element = attn_dtype_bytes(plan->forward.compute);
     size_t numbers = needs.normed + needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
-                     needs.grad_context;
+                     needs.grad_context + needs.grad_gate;
     size_t gradients = 0, steps = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         numbers += needs.grad_role[role] + needs.grad_input[role];
@@ -250,8 +322,12 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
                           (needs.partials + needs.grad_distance) * sizeof(double) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
     if (needs.heads) {
-        plan->scratch_bytes += attn_gradient_heads_scratch_bytes(&heads);
-        plan->working_bytes += attn_gradient_heads_shared_bytes(&heads);
+        const attn_plan *forward = &plan->forward;
+        const bool is_linear = attn_is_linear(&request->options);
+        plan->scratch_bytes += is_linear ? attn_gradient_linear_scratch_bytes(forward, request)
+                                         : attn_gradient_heads_scratch_bytes(&heads);
+        plan->working_bytes +=
+            is_linear ? attn_gradient_linear_shared_bytes(forward, request) : attn_gradient_heads_shared_bytes(&heads);
         plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
         plan->working_bytes += attn_qk_bytes(&plan->forward, request);
     }

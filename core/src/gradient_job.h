@@ -6,6 +6,7 @@
 
 #include "attn/gradient.h"
 #include "gradient_heads.h"
+#include "gradient_norm.h"
 #include "projection.h"
 
 enum { ROLES = 3 }; /* PROJECT_Q, _K, _V; inputs are numbered alike */
@@ -22,6 +23,9 @@ attn_role attn_gradient_owner(const attn_request *request, attn_role role);
 /* Weight and bias of a role, the fused ones when it has no own: *bias is ATTN_GRADIENT_COUNT or a gradient. */
 attn_gradient attn_gradient_weight_of(const attn_request *request, attn_role role);
 attn_gradient attn_gradient_bias_of(const attn_request *request, attn_role role);
+/* How qk_norm sees the projected tokens of PROJECT_Q or _K: rows of d numbers, gains of them one after the other. */
+struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, const attn_request *request,
+                                                         attn_role role);
 
 /* Which parts of the backward pass run, and the numbers in each buffer between them; 0: there is none. */
 struct attn_gradient_needs {
@@ -29,6 +33,7 @@ struct attn_gradient_needs {
     bool input[ROLES]; /* of what enters the projections */
     bool heads;        /* of anything within the heads */
     bool output;       /* of the output projection */
+    size_t grad_gate;  /* of the gate before its sigmoid */
     size_t normed;     /* query after a pre-norm */
     size_t summed;     /* what a post-norm saw, where no step has it */
     size_t grad_summed, grad_projected, grad_context;

@@ -1,4 +1,4 @@
-/* gradient_norm.c: the backward pass of LayerNorm and RMSNorm, in double, row by row. */
+/* gradient_norm.c: the backward pass of LayerNorm, RMSNorm and L2Norm, in double, row by row. */
 #include "gradient_norm.h"
 
 #include <math.h>
@@ -22,8 +22,7 @@ size_t attn_gradient_norm_partials(size_t rows)
 
 /* What a row's gradient needs to know of the whole row. */
 struct row {
-    size_t at;
-    double centre, factor, mean_dz, mean_dz_z;
+    double centre, factor, mean_dz, along_z; /* along_z: how much of dz changes the length alone */
 };
 
 static double x_of(const struct attn_gradient_norm *norm, size_t at)
@@ -31,17 +30,31 @@ static double x_of(const struct attn_gradient_norm *norm, size_t at)
     return attn_number_get(norm->x, norm->compute, at);
 }
 
+/* Where the gain of a row begins. */
+static size_t gain_of(const struct attn_gradient_norm *norm, size_t at)
+{
+    return at / norm->d % norm->gains * norm->d;
+}
+
 static double dz_of(const struct attn_gradient_norm *norm, size_t at, size_t f)
 {
-    const double gain = norm->gain == NULL ? 1 : attn_number_get(norm->gain, norm->compute, f);
+    const double gain = norm->gain == NULL ? 1 : attn_number_get(norm->gain, norm->compute, gain_of(norm, at) + f);
     return attn_number_get(norm->grad_y, norm->compute, at + f) * gain;
+}
+
+/* Where eps is the divisor, the length does not matter. */
+static void measure_length(double length, double eps, double dz_x, struct row *row)
+{
+    const double divisor = length > eps ? length : eps;
+    row->factor = divisor > 0 ? 1 / divisor : 0;
+    row->along_z = length > eps ? dz_x * row->factor : 0;
 }
 
 static struct row measure(const struct attn_gradient_norm *norm, size_t at)
 {
     const double d = (double)norm->d;
-    struct row row = {.at = at};
-    double sum = 0, squares = 0, dz = 0, dz_z = 0;
+    struct row row = {0};
+    double sum = 0, squares = 0, dz = 0, dz_x = 0;
     for (size_t f = 0; f < norm->d; f++)
         sum += x_of(norm, at + f);
     row.centre = norm->type == ATTN_NORM_LAYER ? sum / d : 0;
@@ -49,11 +62,15 @@ static struct row measure(const struct attn_gradient_norm *norm, size_t at)
         const double x = x_of(norm, at + f) - row.centre;
         squares += x * x;
         dz += dz_of(norm, at, f);
-        dz_z += dz_of(norm, at, f) * x;
+        dz_x += dz_of(norm, at, f) * x;
+    }
+    if (norm->type == ATTN_NORM_L2) {
+        measure_length(sqrt(squares), norm->eps, dz_x, &row);
+        return row;
     }
     row.factor = 1 / sqrt(squares / d + norm->eps);
     row.mean_dz = norm->type == ATTN_NORM_LAYER ? dz / d : 0;
-    row.mean_dz_z = dz_z * row.factor / d;
+    row.along_z = dz_x * row.factor / d;
     return row;
 }
 
@@ -74,7 +91,7 @@ static void differentiate_row(const struct attn_gradient_norm *norm, size_t at, 
         gain[f] += dy * z;
         shift[f] += dy;
         if (norm->grad_x != NULL)
-            attn_number_put(norm->grad_x, norm->compute, at + f, row.factor * (dz - row.mean_dz - z * row.mean_dz_z));
+            attn_number_put(norm->grad_x, norm->compute, at + f, row.factor * (dz - row.mean_dz - z * row.along_z));
     }
 }
 
@@ -84,11 +101,12 @@ static void norm_task(void *argument, size_t index, size_t worker)
     const struct attn_gradient_norm *norm = argument;
     const size_t each = rows_of_a_task(norm->rows), first = index * each, d = norm->d;
     const size_t end = first + each < norm->rows ? first + each : norm->rows;
-    double *gain = norm->partial + index * 2 * d, *shift = gain + d;
-    memset(gain, 0, 2 * d * sizeof *gain);
+    const size_t all = norm->gains * d;
+    double *gain = norm->partial + index * 2 * all, *shift = gain + all;
+    memset(gain, 0, 2 * all * sizeof *gain);
     for (size_t r = first; r < end; r++)
         if (!is_zero(norm, r * d))
-            differentiate_row(norm, r * d, gain, shift);
+            differentiate_row(norm, r * d, gain + gain_of(norm, r * d), shift + gain_of(norm, r * d));
         else if (norm->grad_x != NULL)
             memset((char *)norm->grad_x + r * d * attn_dtype_bytes(norm->compute), 0,
                    d * attn_dtype_bytes(norm->compute));
@@ -97,14 +115,14 @@ static void norm_task(void *argument, size_t index, size_t worker)
 void attn_gradient_norm_run(const struct attn_gradient_norm *norm, const attn_runtime *runtime)
 {
     struct attn_gradient_norm shared = *norm;
-    const size_t tasks = attn_gradient_norm_partials(norm->rows), d = norm->d;
+    const size_t tasks = attn_gradient_norm_partials(norm->rows), all = norm->gains * norm->d;
     if (tasks > 0)
         runtime->run(runtime->context, tasks, norm_task, &shared);
-    for (size_t f = 0; f < d; f++) {
+    for (size_t f = 0; f < all; f++) {
         double gain = 0, shift = 0;
         for (size_t t = 0; t < tasks; t++) {
-            gain += norm->partial[t * 2 * d + f];
-            shift += norm->partial[t * 2 * d + d + f];
+            gain += norm->partial[t * 2 * all + f];
+            shift += norm->partial[t * 2 * all + all + f];
         }
         if (norm->grad_gain != NULL)
             attn_number_put(norm->grad_gain, norm->compute, f, gain);

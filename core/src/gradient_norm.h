@@ -4,6 +4,7 @@
  *     z = (x - centre) r, y = z gain + shift, r = 1 / sqrt(… + eps)        for each row, as norm.h has them
  *     dz = dy gain        dgain = sum dy z        dshift = sum dy
  *     dx = r (dz - mean(dz) - z mean(dz z))       without mean(dz) for RMSNorm
+ *     dx = r (dz - z sum(dz z))                   for L2Norm; r dz where |x| is below eps, and 0 where both are 0
  */
 #ifndef ATTN_GRADIENT_NORM_H
 #define ATTN_GRADIENT_NORM_H
@@ -16,11 +17,12 @@ struct attn_gradient_norm {
     attn_dtype compute;
     double eps;
     size_t rows, d;
+    size_t gains; /* rows take turns with that many gains and shifts, side by side: 1, or the heads of a token */
     const void *x, *gain; /* gain NULL: 1 */
     const void *grad_y;
     void *grad_x;                 /* may be grad_y; NULL: not wanted */
-    void *grad_gain, *grad_shift; /* d numbers each; NULL: not wanted */
-    double *partial;              /* attn_gradient_norm_partials(rows) times 2 d numbers */
+    void *grad_gain, *grad_shift; /* gains * d numbers each; NULL: not wanted */
+    double *partial;              /* attn_gradient_norm_partials(rows) times 2 gains d numbers */
 };
 
 size_t attn_gradient_norm_partials(size_t rows);

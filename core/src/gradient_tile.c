@@ -300,12 +300,12 @@ void gradient_tile_multiply(const struct gradient_tile *tile, char *part)
 {
     const struct attn_heads_job *job = &tile->heads->job;
     const attn_dtype compute = job->compute;
-    if (tile->heads->grad_v.data != NULL) {
+    if (tile->heads->grad_v.data != NULL || tile->heads->grad_past_v.data != NULL) {
         attn_blas_multiply_add_transposed(compute, tile->keys, job->d_v, tile->rows, tile->x, GRADIENT_STRIDE,
                                           tile->o.data, tile->o.stride, tile->grad_v, job->d_v);
         add_odd_rows(tile, &tile->o, job->d_v, tile->x, tile->grad_v);
     }
-    if (tile->heads->grad_k.data != NULL) {
+    if (tile->heads->grad_k.data != NULL || tile->heads->grad_past_k.data != NULL) {
         attn_blas_multiply_add_transposed(compute, tile->keys, job->d_k, tile->rows, tile->g, GRADIENT_STRIDE,
                                           tile->q.data, tile->q.stride, tile->grad_k, job->d_k);
         add_odd_rows(tile, &tile->q, job->d_k, tile->g, tile->grad_k);

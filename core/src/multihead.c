@@ -544,8 +544,8 @@ static void show_steps(struct run *run)
         step[ATTN_STEP_OUTPUT].data = run->output;
 }
 
-attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
-                          attn_arena *arena, attn_result *result, attn_error *err)
+attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                               attn_arena *arena, attn_result *result, const char **gate, attn_error *err)
 {
     *result = (attn_result){0};
     memcpy(result->step, plan->step, sizeof result->step);
@@ -578,5 +578,13 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, co
         status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     if (status == ATTN_OK)
         show_steps(&run);
+    *gate = run.gate;
     return status;
+}
+
+attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
+                          attn_arena *arena, attn_result *result, attn_error *err)
+{
+    const char *gate;
+    return attn_multihead_run(plan, request, runtime, arena, result, &gate, err);
 }

@@ -22,6 +22,11 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
 /* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
 
+/* attn_plan_run, which also says where the gate lies before its sigmoid: (batch, q_len, heads * d_gate). */
+ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request,
+                                               const attn_runtime *runtime, attn_arena *arena, attn_result *result,
+                                               const char **gate, attn_error *err);
+
 /* (*slots)[item] = its place in the selection, SIZE_MAX where it is not selected; NULL when all are. false: no memory.
  */
 bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots);

@@ -360,7 +360,9 @@ static void write_means(const char *name, const double *means, size_t count, str
 {
     if (means == NULL)
         return;
-    chunks_format(out, ",\"%s\":[", name);
+    chunks_text(out, ",\"");
+    chunks_text(out, name);
+    chunks_text(out, "\":[");
     for (size_t i = 0; i < count; i++) {
         chunks_text(out, i > 0 ? "," : "");
         write_computed(out, ATTN_F32, means[i]);
@@ -372,9 +374,12 @@ static void write_findings(const attn_findings *findings, struct chunks *out)
 {
     write_means("entropy_per_head", findings->entropy, findings->heads, out);
     write_means("first_key_share_per_head", findings->first_key_share, findings->heads, out);
-    if (findings->has_rows)
-        chunks_format(out, ",\"rows_on_one_key_count\":%zu,\"rows_underflowing_count\":%zu", findings->rows_on_one_key,
-                      findings->rows_underflowing);
+    if (findings->has_rows) {
+        chunks_text(out, ",\"rows_on_one_key_count\":");
+        chunks_count(out, findings->rows_on_one_key);
+        chunks_text(out, ",\"rows_underflowing_count\":");
+        chunks_count(out, findings->rows_underflowing);
+    }
     if (findings->not_finite_fields == 0)
         return;
     chunks_text(out, ",\"not_finite\":{");

@@ -234,7 +234,7 @@ static const char *find_home(const struct decoder *decoder, const char *name)
 static attn_status fail_unknown(struct decoder *decoder, const struct node *node, const struct member *members,
                                 size_t count)
 {
-    char known[200] = "";
+    char known[384] = "";
     const char *nearest = NULL;
     size_t used = 0, distance = NEAREST_MAX + 1;
     for (size_t i = 0; i < count; i++) {
@@ -374,26 +374,32 @@ attn_status decode_integer(struct decoder *decoder, const struct node *node, int
     return ATTN_OK;
 }
 
-attn_status decode_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
-                        size_t *index)
+static attn_status fail_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
+                             bool is_string)
 {
-    char wanted[256] = "";
+    char wanted[400] = "";
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         const char *between = i == 0 ? "" : i + 1 < count ? ", " : " or ";
         append(wanted, sizeof wanted, &used, "%s\"%s\"", between, words[i]);
     }
+    return is_string ? node_fail_value(decoder, node, wanted) : node_fail_type(decoder, node, wanted);
+}
+
+attn_status decode_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
+                        size_t *index)
+{
     const char *text;
     size_t length;
     if (!node_string(decoder, node, &text, &length))
-        return node_fail_type(decoder, node, wanted);
+        return fail_word(decoder, node, words, count, false);
     for (size_t i = 0; i < count; i++) {
         if (strlen(words[i]) == length && memcmp(text, words[i], length) == 0) {
             *index = i;
             return ATTN_OK;
         }
     }
-    return node_fail_value(decoder, node, wanted);
+    return fail_word(decoder, node, words, count, true);
 }
 
 attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)

@@ -54,24 +54,41 @@ static uint64_t eight_digits(uint64_t digits)
     return (first + second) >> 32;
 }
 
+static const uint64_t SCALE[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+/* Eight bytes of text: each as a digit less '0', and the high bit of each that is none, as far as the first of them. */
+struct eight_bytes {
+    uint64_t digits, others;
+};
+
+static inline struct eight_bytes read_eight(const char *text)
+{
+    uint64_t digits = load_bytes(text) ^ UINT64_C(0x3030303030303030);
+    /* The high bit of a byte says that it is above 9; below the first such byte nothing has been carried. */
+    return (struct eight_bytes){digits,
+                                (digits | (digits + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080)};
+}
+
+/* Some of the eight bytes are no digits: appends those before the first of them to mantissa, and counts them. */
+static inline uint64_t append_some(uint64_t mantissa, struct eight_bytes bytes, int *count)
+{
+    *count = __builtin_ctzll(bytes.others) / 8;
+    /* The digits move up; zeros come in before them. Two shifts, because one by 64 is undefined. */
+    return mantissa * SCALE[*count] + eight_digits(bytes.digits << (56 - 8 * *count) << 8);
+}
+
 /* Appends the digits at text to *mantissa, modulo 2^64; returns where they end. Eight at a time, as most are fractions.
  */
 static const char *read_digits(const char *text, const char *end, uint64_t *mantissa)
 {
-    static const uint64_t SCALE[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    while (end - text >= 8) {
-        uint64_t digits = load_bytes(text) ^ UINT64_C(0x3030303030303030);
-        /* The high bit of a byte says that it is above 9; below the first such byte nothing has been carried. */
-        uint64_t others = (digits | (digits + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
-        if (others != 0) {
-            int count = __builtin_ctzll(others) / 8;
-            /* The digits move up; zeros come in before them. Two shifts, because one by 64 is undefined. */
-            digits = digits << (56 - 8 * count) << 8;
-            *mantissa = *mantissa * SCALE[count] + eight_digits(digits);
+    for (; end - text >= 8; text += 8) {
+        const struct eight_bytes bytes = read_eight(text);
+        if (bytes.others != 0) {
+            int count;
+            *mantissa = append_some(*mantissa, bytes, &count);
             return text + count;
         }
-        *mantissa = *mantissa * 100000000 + eight_digits(digits);
-        text += 8;
+        *mantissa = *mantissa * SCALE[8] + eight_digits(bytes.digits);
     }
     for (; text < end && is_digit(*text); text++)
         *mantissa = *mantissa * 10 + (uint64_t)(*text - '0');
@@ -92,6 +109,39 @@ static const char *scan_exponent(const char *text, const char *end, int64_t *exp
             value = value * 10 + (*text - '0');
     }
     *exponent += is_negative ? -value : value;
+    return text;
+}
+
+/*
+ * What nearly all numbers of a large body are: one digit, a point, at most 18 digits, and more text behind them.
+ * Returns where the number ends, or NULL for any other, which scan_number then reads. It is there because its numbers
+ * stay in registers.
+ */
+static inline const char *scan_short(const char *text, const char *end, uint64_t *mantissa, int64_t *exponent)
+{
+    enum { PLACES_MAX = 18, BYTES = 2 + 3 * 8 };
+    if (end - text < BYTES || !is_digit(text[0]) || text[1] != '.')
+        return NULL;
+    const char *const fraction = text + 2;
+    uint64_t all = (uint64_t)(text[0] - '0');
+    struct eight_bytes bytes = read_eight(fraction);
+    int count;
+    for (text = fraction; bytes.others == 0; bytes = read_eight(text)) {
+        all = all * SCALE[8] + eight_digits(bytes.digits);
+        text += 8;
+        if (text - fraction > PLACES_MAX)
+            return NULL;
+    }
+    *mantissa = append_some(all, bytes, &count);
+    text += count;
+    *exponent = fraction - text;
+    if (*exponent == 0 || *exponent < -PLACES_MAX)
+        return NULL;
+    if ((*text | 0x20) != 'e')
+        return text;
+    int64_t with_power = *exponent;
+    text = scan_exponent(text + 1, end, &with_power);
+    *exponent = with_power;
     return text;
 }
 
@@ -249,7 +299,7 @@ static inline bool convert(const struct decimal *decimal, const struct binary_fo
     return decimal->dropped == 0 || *bits == round_decimal(decimal->mantissa + 1, decimal->exponent, format);
 }
 
-const char *number_read_f32(const char *text, const char *end, float *value)
+static const char *read_any_f32(const char *text, const char *end, float *value)
 {
     struct decimal decimal;
     text = scan_number(text, end, &decimal);
@@ -268,7 +318,20 @@ const char *number_read_f32(const char *text, const char *end, float *value)
     return text;
 }
 
-const char *number_read_f64(const char *text, const char *end, double *value)
+const char *number_read_f32(const char *text, const char *end, float *value)
+{
+    const bool is_negative = text < end && *text == '-';
+    uint64_t mantissa;
+    int64_t exponent;
+    const char *after = scan_short(text + is_negative, end, &mantissa, &exponent);
+    if (after == NULL)
+        return read_any_f32(text, end, value);
+    uint32_t word = (uint32_t)round_decimal(mantissa, exponent, &FLOAT32) | (uint32_t)is_negative << 31;
+    memcpy(value, &word, sizeof word);
+    return after;
+}
+
+static const char *read_any_f64(const char *text, const char *end, double *value)
 {
     struct decimal decimal;
     text = scan_number(text, end, &decimal);
@@ -285,6 +348,19 @@ const char *number_read_f64(const char *text, const char *end, double *value)
     bits |= (uint64_t)decimal.is_negative << 63;
     memcpy(value, &bits, sizeof bits);
     return text;
+}
+
+const char *number_read_f64(const char *text, const char *end, double *value)
+{
+    const bool is_negative = text < end && *text == '-';
+    uint64_t mantissa;
+    int64_t exponent;
+    const char *after = scan_short(text + is_negative, end, &mantissa, &exponent);
+    if (after == NULL)
+        return read_any_f64(text, end, value);
+    uint64_t bits = round_decimal(mantissa, exponent, &FLOAT64) | (uint64_t)is_negative << 63;
+    memcpy(value, &bits, sizeof bits);
+    return after;
 }
 
 const char *number_read_i64(const char *text, const char *end, int64_t *value)

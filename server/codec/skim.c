@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "codec/array_end.h"
+#include "text.h"
 
-enum { FIRST_TEXT_CAPACITY = 8192, FIRST_TABLE_CAPACITY = 32, MARKER_MAX = 24, PLAIN_BLOCK = 64 };
+enum { FIRST_TEXT_CAPACITY = 8192, FIRST_TABLE_CAPACITY = 32, PLAIN_BLOCK = 64 };
 
 struct skimmer {
     struct skim *skim;
@@ -92,11 +93,12 @@ static attn_status lift(struct skimmer *s, size_t length, size_t commas)
     if (!grow(s->arena, &items, sizeof *skim->lifted, skim->lifted_count, &s->lifted_capacity))
         return fail_memory(s);
     skim->lifted = items;
-    char marker[MARKER_MAX];
-    int marker_length = snprintf(marker, sizeof marker, "[%zu]", skim->lifted_count);
+    char marker[1 + TEXT_COUNT_MAX + 1] = "[";
+    char *marker_end = text_write_count(marker + 1, skim->lifted_count);
+    *marker_end++ = ']';
     skim->lifted[skim->lifted_count++] = (struct tensor_text){s->at, length, commas};
     s->at += length;
-    attn_status status = append(s, marker, (size_t)marker_length);
+    attn_status status = append(s, marker, (size_t)(marker_end - marker));
     return status == ATTN_OK ? anchor(s) : status;
 }
 

@@ -218,8 +218,9 @@ static bool take_truth_word(struct scan *s, double *value)
 static attn_status read_bool(struct scan *s)
 {
     double value = 0;
-    const char *after = number_read_f64(s->at, s->end, &value);
-    if (!after && !take_truth_word(s, &value) && !take_number_word(s, &value))
+    const bool is_truth = take_truth_word(s, &value);
+    const char *after = is_truth ? NULL : number_read_f64(s->at, s->end, &value);
+    if (!is_truth && !after && !take_number_word(s, &value))
         return fail_element(s);
     if (value != 0 && value != 1) /* NaN and infinities come here too */
         return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected true, false, 0 or 1");
@@ -316,6 +317,12 @@ static bool begins_number(const struct scan *s)
     return s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || strchr("-tf\"", *s->at));
 }
 
+/* Without a branch on the sign, which no machine can foretell. */
+static inline bool begins_float(char c)
+{
+    return (c == '-') | ((unsigned char)(c - '0') < 10);
+}
+
 /*
  * Floats with a comma right behind each, and a number behind that, as far as they go: what nearly all of a large body
  * is. Stops before an element, which is then read with all care.
@@ -327,8 +334,7 @@ static void read_plain_floats(struct scan *s)
     const char *at = s->at;
     for (;;) {
         const char *after = number_read_f32(at, s->end, to);
-        if (after == NULL || s->end - after < 2 || after[0] != ',' || isinf(*to) ||
-            !(after[1] == '-' || (after[1] >= '0' && after[1] <= '9')))
+        if (after == NULL || s->end - after < 2 || after[0] != ',' || isinf(*to) || !begins_float(after[1]))
             break;
         at = after + 1;
         to++;

@@ -158,12 +158,9 @@ void reply_conclude(struct request *request, const struct call *call)
         return;
     case CALL_DELETED:
         reply->status = MHD_HTTP_NO_CONTENT;
-        break;
-    case CALL_NOT_MODIFIED:
-        reply->status = MHD_HTTP_NOT_MODIFIED;
-        break;
+        reply->content_type = NULL;
+        return;
     }
-    reply->content_type = NULL;
 }
 
 /* Text always shrinks, pictures never; numbers in binary form may or may not. */
@@ -184,13 +181,37 @@ bool reply_stream(struct request *request, const attn_runtime *runtime)
     return request->reply.sender != NULL;
 }
 
+/* The tag of something compressed differs from that of the same as it is (RFC 9110, section 8.8.3.3). */
+static void tag_coding(struct reply *reply, enum coding coding)
+{
+    const size_t length = strlen(reply->etag);
+    if (length > 0 && coding != CODING_IDENTITY)
+        snprintf(reply->etag + length - 1, sizeof reply->etag - (length - 1), "-%s\"", coding_name(coding));
+}
+
+/* A read of something that has a tag; true when the client has it at hand, and nothing is to be sent. */
+static bool settle_tag(struct request *request, enum coding coding)
+{
+    struct reply *reply = &request->reply;
+    if (reply->etag[0] == '\0' || strcmp(request->route->method, MHD_HTTP_METHOD_GET) != 0)
+        return false;
+    tag_coding(reply, coding);
+    if (!text_names_tag(request->fields.if_none_match, reply->etag))
+        return false;
+    reply->status = MHD_HTTP_NOT_MODIFIED;
+    reply->content_type = NULL;
+    return true;
+}
+
 bool reply_compress(struct request *request)
 {
     struct reply *reply = &request->reply;
-    const enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
+    enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
     reply->is_negotiated = true;
-    if (coding == CODING_IDENTITY ||
+    if (coding != CODING_IDENTITY &&
         !reply_is_worth_compressing(request, reply->chunks.last, reply->chunks.total_bytes))
+        coding = CODING_IDENTITY;
+    if (settle_tag(request, coding) || coding == CODING_IDENTITY)
         return reply->chunks.is_ok;
     struct compressor *compressor = compressor_begin(coding, request->arena);
     struct chunks compressed = chunks_begin(request->arena);

@@ -90,7 +90,10 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
 /* What the service made of it, beside its answer: another status, an entity tag. */
 void reply_conclude(struct request *request, const struct call *call);
-/* Compresses reply.chunks if Accept-Encoding asks for it and it is worth the while. False without memory. */
+/*
+ * Compresses reply.chunks if Accept-Encoding asks for it and it is worth the while; 304 instead when If-None-Match
+ * names the tag of what would be sent. False without memory.
+ */
 ATTN_MUST_CHECK bool reply_compress(struct request *request);
 /* Whether an answer of at least so many bytes shrinks, sample being a part of it. */
 bool reply_is_worth_compressing(struct request *request, const struct chunk *sample, size_t bytes);

@@ -15,6 +15,7 @@
 #include "http/admission.h"
 #include "http/sender.h"
 #include "http/watch.h"
+#include "http/write_ahead.h"
 #include "service/layer_store.h"
 
 /*
@@ -213,7 +214,9 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
     log_request(request, termination);
     count_request(request);
     charge(request);
-    if (request->reply.sender == NULL || !sender_leave(request->reply.sender))
+    const bool is_sending = request->reply.sender != NULL && sender_leave(request->reply.sender);
+    const bool is_writing = request->ahead != NULL && write_ahead_leave(request->ahead);
+    if (!is_sending && !is_writing)
         request_free(request);
 }
 
@@ -222,6 +225,8 @@ void request_free(struct request *request)
     struct http_server *server = request->server;
     if (request->reply.sender != NULL)
         sender_end(request->reply.sender);
+    if (request->ahead != NULL)
+        write_ahead_end(request->ahead);
     layer_version_release(request->held);
     const bool is_counted = request->is_counted;
     attn_arena_destroy(request->arena); /* and with it the request */
@@ -286,6 +291,7 @@ static enum MHD_Result take_header(struct request *request, const char *method, 
         request->route->answer(request);
         return answer_header(request);
     }
+    request->ahead = write_ahead_begin(request);
     request->before_body = attn_arena_mark_here(request->arena);
     if (!prepare_body(request))
         return answer_header(request);
@@ -299,6 +305,8 @@ static void append_piece(struct request *request, const char *data, size_t lengt
         memcpy(request->body + request->body_bytes - length, data, length);
     else
         chunks_bytes(&request->pieces, data, length);
+    if (request->ahead != NULL)
+        write_ahead_more(request->ahead);
     if (!request->pieces.is_ok) {
         fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
         request->phase = REQUEST_DISCARD;
@@ -444,6 +452,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .if_match = request->fields.if_match,
         .if_none_match = request->fields.if_none_match,
         .layers = setup->layers,
+        .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
         .caches = setup->caches,
         .queue_ms = request->clock.queue_ms,
         .limits = *limits,
@@ -590,6 +599,8 @@ static enum MHD_Result submit(struct request *request)
     }
     request->phase = REQUEST_COMPUTING;
     MHD_suspend_connection(request->connection);
+    if (request->ahead != NULL && write_ahead_defers(request->ahead, compute_job))
+        return MHD_YES;
     if (executor_submit(server->setup.executor, priority_of(request), compute_job, request))
         return MHD_YES;
     attn_arena_release(request->arena, request->before_body);

@@ -60,7 +60,8 @@ struct request {
     size_t json_bytes;
     struct text_pair *parameters; /* of the query, in the arena */
     size_t parameter_count;
-    char *body; /* with a Content-Length; else the pieces are joined here by the job */
+    char *body;                /* with a Content-Length; else the pieces are joined here by the job */
+    struct write_ahead *ahead; /* NULL: none of the body is written before its end */
     struct chunks pieces;
     uint64_t body_bytes;
     bool may_stream; /* HTTP/1.1: an answer that is broken off can be told from a whole one */

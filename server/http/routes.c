@@ -91,7 +91,7 @@ static const struct route routes[] = {
     {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
     {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
     {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
-    {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS},
+    {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS, .keeps_body = true},
     {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
     {"/v1/layers/{name}/attention", "POST", RESULTS, .service = layers_attend, .reads = TENSORS,
      .takes_parameters = true},
@@ -157,9 +157,11 @@ static void answer_metrics(struct request *request)
     names[ROUTES] = (struct metrics_route){"other", "other"};
     struct metrics_labels labels = {.routes = names, .route_count = ROUTES + 1};
     labels.reasons = reply_reasons(&labels.reason_count);
-    size_t layers = 0, layer_bytes;
-    if (setup->layers != NULL)
+    size_t layers = 0, layer_bytes, widened_bytes = 0;
+    if (setup->layers != NULL) {
         layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
+        widened_bytes = wide_store_bytes(layer_keeper_wide(setup->layers));
+    }
     const struct metrics_now now = {
         .queue_jobs = executor_waiting(setup->executor),
         .running_jobs = executor_running(setup->executor),
@@ -168,6 +170,7 @@ static void answer_metrics(struct request *request)
         .memory_limit_bytes = setup->budget_bytes,
         .has_layers = setup->layers != NULL,
         .layers = layers,
+        .layers_widened_bytes = widened_bytes,
         .is_ready = reasons_against(request->server) == 0,
         .kernel = setup->facts.kernel,
         .http_library = setup->facts.http_library,

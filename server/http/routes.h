@@ -20,6 +20,7 @@ struct route {
     service_function *service;               /* of a job */
     unsigned reads;                          /* media types of its body */
     bool may_lack_body;                      /* none at all is as good as an empty one */
+    bool keeps_body;                         /* its body is kept: as safetensors, under the name in the path */
     bool takes_parameters;                   /* "?name=value", which the service checks */
     bool keeps_to_limits;                    /* the service does nothing that takes time beyond its limits */
     bool has_hints;                          /* its body may say how urgent it is (oip.h) */

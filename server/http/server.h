@@ -32,6 +32,7 @@ struct http_server {
     size_t requests;         /* begun (header read) and not yet completed */
     size_t jobs;             /* handed to the executor and not yet back */
     bool is_closed;          /* no further job is handed over */
+    bool is_writing_ahead;   /* a body (write_ahead.c) */
     struct watched *watched; /* every connection (watch.c) */
     bool watch_ends;
     pthread_cond_t watch_wakes;

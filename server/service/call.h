@@ -40,11 +40,13 @@ enum call_refusal {
 };
 
 /* What became of a request that did not fail. */
-enum call_outcome { CALL_DONE, CALL_CREATED, CALL_DELETED, CALL_NOT_MODIFIED };
+enum call_outcome { CALL_DONE, CALL_CREATED, CALL_DELETED };
 
-enum { CALL_ETAG_TEXT = 68 };
+/* A digest and what tells representations and their codings apart, with the quotes. */
+enum { CALL_ETAG_TEXT = 104 };
 
 struct cache_store;
+struct layer_draft;
 struct layer_keeper;
 struct layer_version;
 
@@ -61,6 +63,7 @@ struct call {
     bool is_first_try;                    /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
     struct layer_keeper *layers;
+    struct layer_draft *draft; /* what was written of the body while it came (layer_keeper.h); NULL: nothing */
     struct cache_store *caches;
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
@@ -72,7 +75,7 @@ struct call {
     double flops;                 /* written: what the plan takes */
     size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
     enum call_outcome outcome;    /* written */
-    char etag[CALL_ETAG_TEXT];    /* written: with its quotes; "": none */
+    char etag[CALL_ETAG_TEXT];    /* written: with its quotes, before any coding; "": none */
     struct layer_version *held;   /* written: a reference to be released when the answer has been sent */
     attn_error *err;
 };

@@ -275,7 +275,12 @@ attn_status infer_run(struct call *call)
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
+    struct wide_weights *wide = NULL;
+    if (model.layer != NULL)
+        wide = wide_weights_take(layer_keeper_wide(call->layers), model.layer, call->runtime, call->out->arena,
+                                 &model.base);
     status = run(call, &model, &work);
+    wide_weights_release(wide);
     infer_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
     return attend_explain(call, status);
 }

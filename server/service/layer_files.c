@@ -19,6 +19,9 @@ static const char SUFFIX[] = ".safetensors", TEMPORARY[] = ".attnd-";
 
 enum { FILE_NAME_MAX = LAYER_NAME_MAX + sizeof SUFFIX, DRAFT_TRIES = 100 };
 
+/* Handed to the disk at a time: it writes one while the next is copied and summed. */
+enum { PIECE_BYTES = 4 << 20 };
+
 struct layer_files {
     int directory;
     bool may_write;
@@ -220,15 +223,6 @@ static int write_all(int fd, const char *data, size_t length)
     return 0;
 }
 
-static int write_content(int fd, const struct chunks *content)
-{
-    int outcome = 0;
-    for (const struct chunk *chunk = content->first; chunk != NULL && outcome == 0; chunk = chunk->next)
-        outcome = write_all(fd, chunk->data, chunk->length);
-    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* the disk begins; layer_files_sync waits for it */
-    return outcome;
-}
-
 /* A new file, locked before any sweep could take it for left over. */
 static int create_draft(struct layer_files *files, struct layer_draft *draft)
 {
@@ -251,17 +245,76 @@ static int create_draft(struct layer_files *files, struct layer_draft *draft)
     return EEXIST;
 }
 
-int layer_files_draft(struct layer_files *files, const struct chunks *content, struct layer_draft *draft)
+int layer_files_begin(struct layer_files *files, struct layer_draft *draft)
 {
     *draft = (struct layer_draft){.fd = -1};
-    if (!files->may_write)
-        return EROFS;
-    int outcome = create_draft(files, draft);
+    digest_begin(&draft->sum);
+    return files->may_write ? create_draft(files, draft) : EROFS;
+}
+
+static int write_pieces(struct layer_draft *draft, const char *data, size_t length)
+{
+    int outcome = 0;
+    while (length > 0 && outcome == 0) {
+        const size_t some = length < PIECE_BYTES ? length : PIECE_BYTES;
+        outcome = write_all(draft->fd, data, some);
+        (void)sync_file_range(draft->fd, draft->written, (off_t)some, SYNC_FILE_RANGE_WRITE); /* the disk begins */
+        draft->written += (off_t)some;
+        data += some;
+        length -= some;
+    }
+    return outcome;
+}
+
+int layer_files_append(struct layer_draft *draft, const char *data, size_t length)
+{
+    const int outcome = write_pieces(draft, data, length);
+    digest_add(&draft->sum, data, length);
+    return outcome;
+}
+
+/* What a draft lacks of its content: one task writes it, the other sums it up, which takes about as long. */
+struct rest {
+    struct layer_draft *draft;
+    const struct chunks *content;
+    size_t there;
+    int outcome; /* the first task's */
+};
+
+enum { REST_WRITE, REST_SUM, REST_TASKS };
+
+static void rest_task(void *argument, size_t index, size_t worker)
+{
+    struct rest *rest = argument;
+    size_t there = rest->there;
+    (void)worker;
+    for (const struct chunk *chunk = rest->content->first; chunk != NULL; chunk = chunk->next) {
+        const size_t skipped = there < chunk->length ? there : chunk->length, length = chunk->length - skipped;
+        there -= skipped;
+        if (index == REST_SUM)
+            digest_add(&rest->draft->sum, chunk->data + skipped, length);
+        else if (rest->outcome == 0)
+            rest->outcome = write_pieces(rest->draft, chunk->data + skipped, length);
+    }
+}
+
+int layer_files_write(struct layer_files *files, const struct chunks *content, const attn_runtime *runtime,
+                      struct layer_draft *draft, char digest[DIGEST_TEXT])
+{
+    const attn_runtime serial = attn_runtime_serial(NULL);
+    uint8_t sum[DIGEST_BYTES];
+    int outcome = draft->fd < 0 ? layer_files_begin(files, draft) : 0;
     if (outcome != 0)
         return outcome;
-    outcome = write_content(draft->fd, content);
+    struct rest rest = {.draft = draft, .content = content, .there = (size_t)draft->written};
+    if (runtime == NULL)
+        runtime = &serial;
+    runtime->run(runtime->context, REST_TASKS, rest_task, &rest);
+    digest_end(&draft->sum, sum);
+    digest_write(sum, digest);
+    outcome = rest.outcome;
     if (outcome == 0)
-        outcome = map(draft->fd, content->total_bytes, &draft->bytes);
+        outcome = map(draft->fd, (size_t)draft->written, &draft->bytes);
     if (outcome != 0)
         layer_files_discard(files, draft);
     return outcome;

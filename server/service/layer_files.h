@@ -17,7 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "attn/runtime.h"
 #include "codec/chunks.h"
+#include "digest.h"
 
 enum { LAYER_NAME_MAX = 128 };
 
@@ -41,6 +43,8 @@ struct layer_bytes {
 struct layer_draft {
     int fd;
     char name[48];
+    off_t written;
+    struct digest_sum sum; /* of what is written */
     struct layer_bytes bytes;
 };
 
@@ -61,10 +65,18 @@ int layer_files_each(const struct layer_files *files, int (*found)(void *context
 int64_t layer_files_changed_ns(const struct layer_files *files);
 
 /*
- * After success, sync and commit must follow, or discard; bytes are mapped and then the caller's. The disk writes while
- * they are looked at.
+ * A draft is begun, appended to, written, synchronised and committed; or, from its begin on, discarded. What fails to
+ * append is to be discarded; what fails to write is. The disk is at work on what was appended while more is, and sums
+ * are made of it in passing.
  */
-int layer_files_draft(struct layer_files *files, const struct chunks *content, struct layer_draft *draft);
+int layer_files_begin(struct layer_files *files, struct layer_draft *draft);
+int layer_files_append(struct layer_draft *draft, const char *data, size_t length);
+/*
+ * The whole of content: what it has beyond what was appended already, when the draft was begun (fd is not -1). bytes
+ * are mapped, and then the caller's; digest is their sum. runtime NULL: by this thread alone.
+ */
+int layer_files_write(struct layer_files *files, const struct chunks *content, const attn_runtime *runtime,
+                      struct layer_draft *draft, char digest[DIGEST_TEXT]);
 int layer_files_sync(const struct layer_draft *draft);
 void layer_files_discard(const struct layer_files *files, struct layer_draft *draft);
 /* *is_renamed tells, when it fails, whether the file has its name nevertheless and is only not known to be durable. */

@@ -18,6 +18,7 @@ struct layer_keeper {
     struct layer_settings settings;
     const struct log *log;
     struct layer_store *store;
+    struct wide_store *wide;
     struct layer_files *files; /* NULL: memory alone */
     struct layer_watch *watch; /* NULL: none, files are looked at when they are asked for */
     pthread_mutex_t changing;  /* held while names change, on the disk and in the store together */
@@ -32,6 +33,11 @@ bool layer_keeper_is_durable(const struct layer_keeper *keeper)
 struct layer_store *layer_keeper_store(struct layer_keeper *keeper)
 {
     return keeper->store;
+}
+
+struct wide_store *layer_keeper_wide(struct layer_keeper *keeper)
+{
+    return keeper->wide;
 }
 
 /* ---- refusals ---- */
@@ -99,7 +105,7 @@ static void note_broken(struct layer_keeper *keeper, const char *name, const str
         log_say(keeper->log, LOG_ERROR, "no memory to note the layer %s", name);
 }
 
-/* Takes the file in as it is now; a broken one leaves the version that is there. */
+/* Takes the file in as it is now; a broken one leaves the version that is there, unless it is the one that broke. */
 static void read_file(struct layer_keeper *keeper, const char *name)
 {
     struct layer_bytes bytes;
@@ -111,9 +117,11 @@ static void read_file(struct layer_keeper *keeper, const char *name)
         layer_store_remove(keeper->store, name);
         return;
     }
+    if (outcome != 0)
+        (void)layer_files_look(keeper->files, name, &seen);
+    layer_store_forget(keeper->store, name, &seen);
     if (outcome != 0) {
         char text[128];
-        (void)layer_files_look(keeper->files, name, &seen);
         note_broken(keeper, name, &seen, strerror_r(outcome, text, sizeof text));
         return;
     }
@@ -217,7 +225,7 @@ static attn_status check_change(struct layer_keeper *keeper, const char *name, s
     return status;
 }
 
-attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span span, struct call *call)
+attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span span, size_t bytes, struct call *call)
 {
     char name[LAYER_NAME_MAX + 1];
     bool exists;
@@ -225,7 +233,7 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
     if (status == ATTN_OK)
         status = check_writable(keeper, call);
     if (status == ATTN_OK)
-        status = check_room(keeper, name, 0, call);
+        status = check_room(keeper, name, bytes, call);
     if (status != ATTN_OK)
         return status;
     pthread_mutex_lock(&keeper->changing);
@@ -262,11 +270,33 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     return layer_refuse_errno(call, outcome != 0 ? outcome : ENOMEM);
 }
 
+bool layer_keeper_write_ahead(struct layer_keeper *keeper, struct text_span name, size_t total_bytes,
+                              struct layer_draft *draft, const char *data, size_t length)
+{
+    attn_error ignored = {.status = ATTN_OK};
+    struct call call = {.err = &ignored};
+    if (keeper->files == NULL)
+        return false;
+    if (draft->fd < 0 && (layer_keeper_allows_put(keeper, name, total_bytes, &call) != ATTN_OK ||
+                          layer_files_begin(keeper->files, draft) != 0))
+        return false;
+    if (layer_files_append(draft, data, length) == 0)
+        return true;
+    layer_files_discard(keeper->files, draft);
+    return false;
+}
+
+void layer_keeper_give_up(struct layer_keeper *keeper, struct layer_draft *draft)
+{
+    if (draft->fd >= 0)
+        layer_files_discard(keeper->files, draft);
+}
+
 attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span, const struct chunks *content,
                              struct call *call, struct layer_version **version, bool *created)
 {
-    char name[LAYER_NAME_MAX + 1];
-    struct layer_draft draft = {.fd = -1};
+    char name[LAYER_NAME_MAX + 1], digest[DIGEST_TEXT] = "";
+    struct layer_draft own = {.fd = -1}, *draft = call->draft != NULL ? call->draft : &own;
     bool exists = false;
     *version = NULL;
     attn_status status = read_new_name(span, name, call);
@@ -274,24 +304,26 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
         status = check_room(keeper, name, content->total_bytes, call);
     if (status != ATTN_OK)
         return status;
-    const int outcome = keeper->files != NULL ? layer_files_draft(keeper->files, content, &draft)
-                                              : layer_bytes_copy(content, &draft.bytes);
+    const int outcome = keeper->files != NULL ? layer_files_write(keeper->files, content, call->runtime, draft, digest)
+                                              : layer_bytes_copy(content, &draft->bytes);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    status = make_version(name, draft.bytes, NULL, version, call->err);
+    status = make_version(name, draft->bytes, NULL, version, call->err);
     if (status != ATTN_OK) {
         if (keeper->files != NULL)
-            layer_files_discard(keeper->files, &draft);
+            layer_files_discard(keeper->files, draft);
         return status;
     }
-    (void)layer_version_digest(*version); /* while the disk writes, and before anybody waits for us */
-    const int synced = keeper->files != NULL ? layer_files_sync(&draft) : 0;
+    assert(*version != NULL);
+    memcpy((*version)->digest, digest, sizeof digest);
+    (void)layer_version_digest(*version); /* before anybody waits for us */
+    const int synced = keeper->files != NULL ? layer_files_sync(draft) : 0;
     if (synced != 0) {
-        layer_files_discard(keeper->files, &draft);
+        layer_files_discard(keeper->files, draft);
         status = layer_refuse_errno(call, synced);
     } else {
         pthread_mutex_lock(&keeper->changing);
-        status = commit(keeper, &draft, *version, call, &exists);
+        status = commit(keeper, draft, *version, call, &exists);
         pthread_mutex_unlock(&keeper->changing);
     }
     *created = !exists;
@@ -566,7 +598,9 @@ struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, co
     keeper->log = log;
     pthread_mutex_init(&keeper->changing, NULL);
     keeper->store = layer_store_create(settings->max_count, settings->max_bytes, settings->older);
-    if (keeper->store != NULL && (settings->directory == NULL || open_directory(keeper, message, size)))
+    keeper->wide = wide_store_create(settings->wide_bytes);
+    if (keeper->store != NULL && keeper->wide != NULL &&
+        (settings->directory == NULL || open_directory(keeper, message, size)))
         return keeper;
     layer_keeper_close(keeper);
     return NULL;
@@ -578,6 +612,7 @@ void layer_keeper_close(struct layer_keeper *keeper)
         return;
     layer_watch_stop(keeper->watch);
     layer_store_destroy(keeper->store);
+    wide_store_destroy(keeper->wide);
     layer_files_close(keeper->files);
     pthread_mutex_destroy(&keeper->changing);
     free(keeper);

@@ -18,7 +18,8 @@ struct layer_settings {
     bool is_read_only;
     bool verifies_at_start; /* each file is looked into before serving, rather than when it is first asked for */
     size_t max_count, max_bytes;
-    size_t older; /* replaced versions that a name keeps */
+    size_t older;      /* replaced versions that a name keeps */
+    size_t wide_bytes; /* of weights that stay widened (wide_weights.h) */
 };
 
 struct layer_keeper;
@@ -31,6 +32,7 @@ void layer_keeper_close(struct layer_keeper *keeper);
 
 bool layer_keeper_is_durable(const struct layer_keeper *keeper);
 struct layer_store *layer_keeper_store(struct layer_keeper *keeper);
+struct wide_store *layer_keeper_wide(struct layer_keeper *keeper);
 
 /*
  * What follows fails as services do: ATTN_ERR_… with call->refusal and *call->err filled in.
@@ -46,9 +48,17 @@ ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struc
 ATTN_MUST_CHECK attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span name,
                                              const struct chunks *content, struct call *call,
                                              struct layer_version **version, bool *created);
+/*
+ * The next bytes of what may be put under the name, total_bytes in all, to a draft that begins with fd -1: so that the
+ * disk is at work while they still come. False: not this one, and the draft is as it was at first; a put tells why.
+ * Then call->draft is put's to go on with, or the draft is given up.
+ */
+ATTN_MUST_CHECK bool layer_keeper_write_ahead(struct layer_keeper *keeper, struct text_span name, size_t total_bytes,
+                                              struct layer_draft *draft, const char *data, size_t length);
+void layer_keeper_give_up(struct layer_keeper *keeper, struct layer_draft *draft);
 ATTN_MUST_CHECK attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span name, struct call *call);
-/* Whether a put could succeed at all, as far as can be told before its body is read. */
-ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span name,
+/* Whether a put of so many bytes (0: not known) could succeed at all, as far as can be told before they are read. */
+ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span name, size_t bytes,
                                                     struct call *call);
 /*
  * Keeps content, in memory, under a name whose layer no request can change; before any request, and whatever the

@@ -43,35 +43,44 @@ attn_status layer_refuse_errno(struct call *call, int error)
 
 /* ---- conditions (RFC 9110, sections 8.8.3 and 13.1) ---- */
 
-/* Whether a list of entity tags names the digest; a weak tag does only where weakness is fine. */
+/* Whether the tag is that of the version: its digest, or that and, behind a hyphen, which representation it is of. */
+static bool is_tag_of(struct text_span tag, const char *digest)
+{
+    enum { END = DIGEST_TEXT }; /* of quote and digest */
+    if (tag.length <= END || tag.at[0] != '"' || memcmp(tag.at + 1, digest, END - 1) != 0)
+        return false;
+    return tag.at[END] == '-' ? tag.at[tag.length - 1] == '"' : tag.at[END] == '"' && tag.length == END + 1;
+}
+
+/* Whether a list of entity tags names the version of that digest; a weak tag does only where weakness is fine. */
 static bool list_names(const char *list, const char *digest, bool weak_is_fine)
 {
     struct text_span rest = text_span_of(list), tag;
-    while (text_next(&rest, ',', &tag)) {
-        if (text_equal(tag, "*"))
-            return digest != NULL;
-        const bool is_weak = tag.length > 2 && tag.at[0] == 'W' && tag.at[1] == '/';
-        if (is_weak)
-            tag = (struct text_span){tag.at + 2, tag.length - 2};
-        if ((is_weak && !weak_is_fine) || tag.length < 2 || tag.at[0] != '"' || tag.at[tag.length - 1] != '"')
-            continue;
-        if (digest != NULL && text_equal((struct text_span){tag.at + 1, tag.length - 2}, digest))
+    bool is_weak;
+    while (digest != NULL && text_next_tag(&rest, &tag, &is_weak))
+        if ((!is_weak && text_equal(tag, "*")) || ((!is_weak || weak_is_fine) && is_tag_of(tag, digest)))
             return true;
-    }
     return false;
+}
+
+attn_status layer_check_match(struct layer_version *version, struct call *call)
+{
+    if (call->if_match == NULL)
+        return ATTN_OK;
+    const char *digest = version != NULL ? layer_version_digest(version) : NULL;
+    if (list_names(call->if_match, digest, false))
+        return ATTN_OK;
+    return layer_refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
+                        digest != NULL ? "the layer is now " : "there is no such layer", digest != NULL ? digest : "");
 }
 
 attn_status layer_check_conditions(struct layer_version *version, struct call *call)
 {
-    if (call->if_match == NULL && call->if_none_match == NULL)
-        return ATTN_OK;
-    const char *digest = version != NULL ? layer_version_digest(version) : NULL;
-    if (call->if_match != NULL && !list_names(call->if_match, digest, false))
-        return layer_refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
-                            digest != NULL ? "the layer is now " : "there is no such layer",
-                            digest != NULL ? digest : "");
-    if (call->if_match == NULL && call->if_none_match != NULL && list_names(call->if_none_match, digest, true))
-        return layer_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there, as %s",
-                            digest != NULL ? digest : "");
+    attn_status status = layer_check_match(version, call);
+    if (status != ATTN_OK || call->if_none_match == NULL || version == NULL)
+        return status;
+    const char *digest = layer_version_digest(version);
+    if (list_names(call->if_none_match, digest, true))
+        return layer_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there, as %s", digest);
     return ATTN_OK;
 }

@@ -13,7 +13,12 @@ attn_status layer_refuse(struct call *call, enum call_refusal refusal, const cha
 /* What the directory refused. */
 attn_status layer_refuse_errno(struct call *call, int error);
 
-/* Whether call's conditions (If-Match, If-None-Match) hold for that version; NULL: none is there. */
+/*
+ * Whether call's conditions hold for that version; NULL: none is there. A tag of any of its representations is one of
+ * the version, since it is the version that a change is about.
+ */
+ATTN_MUST_CHECK attn_status layer_check_match(struct layer_version *version, struct call *call); /* If-Match alone */
+/* And If-None-Match, as requests that do something mean it: not if it is there. */
 ATTN_MUST_CHECK attn_status layer_check_conditions(struct layer_version *version, struct call *call);
 
 #endif

@@ -65,6 +65,7 @@ void layer_version_release(struct layer_version *version)
 {
     if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) > 1)
         return;
+    wide_weights_drop(version);
     layer_bytes_release(&version->bytes);
     pthread_mutex_destroy(&version->digesting);
     free(version);
@@ -83,12 +84,12 @@ const char *layer_version_digest(struct layer_version *version)
 }
 
 /* Without waiting for somebody who computes it; "" when it is not known. */
-static void known_digest(struct layer_version *version, char text[LAYER_DIGEST_TEXT])
+static void known_digest(struct layer_version *version, char text[DIGEST_TEXT])
 {
     text[0] = '\0';
     if (pthread_mutex_trylock(&version->digesting) != 0)
         return;
-    memcpy(text, version->digest, LAYER_DIGEST_TEXT);
+    memcpy(text, version->digest, DIGEST_TEXT);
     pthread_mutex_unlock(&version->digesting);
 }
 
@@ -245,7 +246,7 @@ void layer_store_look(struct layer_store *store, const char *name, struct layer_
 struct layer_version *layer_store_older(struct layer_store *store, const char *name, const char *wanted)
 {
     struct layer_version *found = NULL;
-    char text[LAYER_DIGEST_TEXT];
+    char text[DIGEST_TEXT];
     pthread_mutex_lock(&store->lock);
     const struct layer_entry *entry = find(store, name);
     for (size_t i = 0; entry != NULL && !entry->is_unloaded && i < entry->older_count && found == NULL; i++) {
@@ -257,7 +258,7 @@ struct layer_version *layer_store_older(struct layer_store *store, const char *n
     return found;
 }
 
-size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][LAYER_DIGEST_TEXT], size_t max)
+size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][DIGEST_TEXT], size_t max)
 {
     size_t count = 0;
     pthread_mutex_lock(&store->lock);
@@ -332,6 +333,37 @@ bool layer_store_note(struct layer_store *store, const char *name, const struct 
     }
     pthread_mutex_unlock(&store->lock);
     return entry != NULL;
+}
+
+/* Whether the version is mapped from the file, which has changed since. */
+static bool is_spoiled(const struct layer_version *version, const struct layer_identity *file)
+{
+    return version->identity.inode == file->inode && version->identity.device == file->device && file->inode != 0 &&
+           !layer_identity_equal(&version->identity, file);
+}
+
+void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file)
+{
+    pthread_mutex_lock(&store->lock);
+    struct layer_entry *entry = find(store, name);
+    size_t left = 0;
+    for (size_t i = 0; entry != NULL && i < entry->older_count; i++) {
+        struct layer_version *version = entry->older[i];
+        if (!is_spoiled(version, file)) {
+            entry->older[left++] = version;
+            continue;
+        }
+        store->older_bytes -= version->bytes.size;
+        layer_version_release(version);
+    }
+    if (entry != NULL)
+        entry->older_count = left;
+    if (entry != NULL && entry->current != NULL && is_spoiled(entry->current, file)) {
+        store->bytes -= entry->current->bytes.size;
+        layer_version_release(entry->current);
+        entry->current = NULL;
+    }
+    pthread_mutex_unlock(&store->lock);
 }
 
 void layer_store_remove(struct layer_store *store, const char *name)

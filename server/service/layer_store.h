@@ -13,8 +13,9 @@
 
 #include "codec/kept_layer.h"
 #include "service/layer_files.h"
+#include "service/wide_weights.h"
 
-enum { LAYER_DIGEST_TEXT = 65, LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
+enum { LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
 
 struct layer_version {
     atomic_size_t references;
@@ -26,7 +27,10 @@ struct layer_version {
     uint64_t number;     /* above 0; no other version has it */
     bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
     pthread_mutex_t digesting;
-    char digest[LAYER_DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
+    struct wide_store *wide_store; /* that may have wide weights of it; NULL: none */
+    struct wide_weights *wide;     /* this and is_widening are guarded by the lock of that store */
+    bool is_widening;
+    char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
 };
 
 /* Takes the bytes over; one reference, the caller's. NULL without memory, and the bytes are still the caller's. */
@@ -74,7 +78,7 @@ void layer_store_look(struct layer_store *store, const char *name, struct layer_
 /* The replaced version of that digest, with a reference; NULL: there is none. */
 struct layer_version *layer_store_older(struct layer_store *store, const char *name, const char *digest);
 /* Digests of the versions of a name, newest first, as far as they are known. */
-size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][LAYER_DIGEST_TEXT], size_t max);
+size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][DIGEST_TEXT], size_t max);
 /* Up to limit layers in the order of their names, behind after ("" : from the first); how many. */
 size_t layer_store_page(struct layer_store *store, const char *after, size_t limit, struct layer_row *rows);
 /* Layers, and the bytes of their present versions. */
@@ -87,6 +91,11 @@ ATTN_MUST_CHECK bool layer_store_install(struct layer_store *store, struct layer
 /* Notes a file that is not read yet (reason NULL) or cannot be; the version that is there goes on being served. */
 ATTN_MUST_CHECK bool layer_store_note(struct layer_store *store, const char *name, const struct layer_identity *seen,
                                       const char *reason);
+/*
+ * Lets go of versions that are mapped from that very file, when it is not as it was: it was written to in its place,
+ * and what they show is not what they were made of; of one that was cut short, pages are missing.
+ */
+void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file);
 void layer_store_remove(struct layer_store *store, const char *name);
 /* False: there is no such layer. */
 bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded);

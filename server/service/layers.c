@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "digest.h"
 #include "service/attend.h"
 #include "service/infer.h"
 #include "service/layer_keeper.h"
@@ -23,6 +24,23 @@ static attn_status finish(struct call *call)
 static void set_etag(struct call *call, struct layer_version *version)
 {
     snprintf(call->etag, sizeof call->etag, "\"%s\"", layer_version_digest(version));
+}
+
+/*
+ * The tag of the file is its digest. That of the facts, which are other bytes, adds a sum of them: some, as the time,
+ * may change while the file does not.
+ */
+static void set_etag_of_facts(struct call *call, struct layer_version *version)
+{
+    struct digest_sum sum;
+    uint8_t digest[DIGEST_BYTES];
+    char text[DIGEST_TEXT];
+    digest_begin(&sum);
+    for (const struct chunk *chunk = call->out->first; chunk != NULL; chunk = chunk->next)
+        digest_add(&sum, chunk->data, chunk->length);
+    digest_end(&sum, digest);
+    snprintf(call->etag, sizeof call->etag, "\"%s-json-%.16s\"", layer_version_digest(version),
+             digest_write(digest, text));
 }
 
 /* ---- telling about layers ---- */
@@ -88,20 +106,19 @@ attn_status layers_get(struct call *call)
     struct layer_version *version;
     attn_status status = find(call, &version);
     if (status == ATTN_OK)
-        status = layer_check_conditions(version, call);
-    if (version != NULL)
-        set_etag(call, version);
-    if (status != ATTN_OK && call->refusal == CALL_PRECONDITION && call->if_match == NULL) {
-        call->outcome = CALL_NOT_MODIFIED;
-        return ATTN_OK;
-    }
+        status = layer_check_match(version, call);
     if (status != ATTN_OK)
         return status;
     assert(version != NULL);
-    if (call->answer_media != MEDIA_SAFETENSORS)
-        return write_layer(call, version);
-    chunks_borrow(call->out, version->bytes.at, version->bytes.size);
-    return finish(call);
+    if (call->answer_media == MEDIA_SAFETENSORS) {
+        set_etag(call, version);
+        chunks_borrow(call->out, version->bytes.at, version->bytes.size);
+        return finish(call);
+    }
+    status = write_layer(call, version);
+    if (status == ATTN_OK)
+        set_etag_of_facts(call, version);
+    return status;
 }
 
 /* The body as the file that is kept: as it came when it is one already. */
@@ -122,7 +139,7 @@ attn_status layers_put(struct call *call)
     struct chunks file = chunks_begin(call->out->arena);
     bool created = false;
     const double since = attend_now_ms();
-    attn_status status = layer_keeper_allows_put(call->layers, call->names[0], call);
+    attn_status status = layer_keeper_allows_put(call->layers, call->names[0], 0, call);
     if (status == ATTN_OK)
         status = make_file(call, &file);
     call->times.parse_ms = attend_now_ms() - since;
@@ -160,7 +177,10 @@ attn_status layers_attend(struct call *call)
         return status;
     layer.facts = &version->facts;
     layer.version = version->number;
+    struct wide_weights *wide =
+        wide_weights_take(layer_keeper_wide(call->layers), version, call->runtime, call->out->arena, &layer.base);
     status = attend_kept(call, &layer, &batch);
+    wide_weights_release(wide);
     infer_count(call, version->name, status, batch);
     return status;
 }

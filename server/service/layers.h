@@ -8,7 +8,8 @@
 
 /*
  * PUT, GET and DELETE /v1/layers/{name}; GET /v1/layers?after=&limit=; POST /v1/layers/{name}/attention.
- * The entity tag of a layer is the SHA-256 of its file. If-Match and If-None-Match hold for all of them.
+ * The entity tag of a layer's file is its SHA-256, that of its facts begins with it. If-Match holds for all of them,
+ * If-None-Match for those that do something; what it means to a GET is for whoever sends the answer.
  */
 service_function layers_put, layers_get, layers_remove, layers_list, layers_attend;
 

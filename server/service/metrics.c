@@ -123,8 +123,12 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
     write_one(out, "attnd_memory_bytes", "gauge", "Memory of bodies, work and unsent answers.", now->memory_bytes);
     write_one(out, "attnd_memory_limit_bytes", "gauge", "Memory that all requests may take (--memory).",
               now->memory_limit_bytes);
-    if (now->has_layers)
+    if (now->has_layers) {
         write_one(out, "attnd_layers", "gauge", "Layers kept.", now->layers);
+        write_one(out, "attnd_layers_widened_bytes", "gauge",
+                  "Memory of weights that are kept in 16 bits and stay widened (--layers-widened).",
+                  now->layers_widened_bytes);
+    }
 }
 
 static void write_counters(const struct metrics *metrics, struct chunks *out)

@@ -22,7 +22,7 @@ static attn_status refuse_version(struct call *call, const char *name)
 static attn_status choose_version(struct call *call, struct layer_version **version)
 {
     const struct text_span wanted = call->names[1];
-    char digest[LAYER_DIGEST_TEXT];
+    char digest[DIGEST_TEXT];
     struct layer_version *older = NULL;
     if (wanted.length == 0 || text_equal(wanted, layer_version_digest(*version)))
         return ATTN_OK;
@@ -133,7 +133,7 @@ static void write_ports(const struct port *ports, size_t count, struct chunks *o
 /* The present one first, whatever the path named, then those that it replaced. */
 static void write_versions(const struct model *model, struct layer_store *store, struct chunks *out)
 {
-    char digests[LAYER_OLDER_MAX + 1][LAYER_DIGEST_TEXT];
+    char digests[LAYER_OLDER_MAX + 1][DIGEST_TEXT];
     const size_t count =
         model->layer != NULL ? layer_store_digests(store, model->name, digests, LAYER_OLDER_MAX + 1) : 0;
     bool is_listed = false;

@@ -36,21 +36,37 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
+/*
+ * A copy of text with more behind it, as numbers stand in an array: the reader takes another way when there is room to
+ * load whole words. Stands until the next call.
+ */
+static const char *in_an_array(const char *text)
+{
+    static char copy[1 << 15];
+    const int length = snprintf(copy, sizeof copy, "%s,9.87654321,-1.5e3,0.25,11111111", text);
+    ck_assert_int_lt(length, (int)sizeof copy);
+    return copy;
+}
+
 static float read_f32(const char *text)
 {
-    float value = -77.0f;
-    size_t length = strlen(text);
-    const char *end = number_read_f32(text, text + length, &value);
-    ck_assert_msg(end == text + length, "not read whole: %s", text);
+    float value = -77.0f, inside = -78.0f;
+    const size_t length = strlen(text);
+    ck_assert_msg(number_read_f32(text, text + length, &value) == text + length, "not read whole: %s", text);
+    const char *array = in_an_array(text);
+    ck_assert_msg(number_read_f32(array, array + strlen(array), &inside) == array + length, "not read to: %s", array);
+    ck_assert_msg(bits_f32(value) == bits_f32(inside), "float32 of %s", array);
     return value;
 }
 
 static double read_f64(const char *text)
 {
-    double value = -77.0;
-    size_t length = strlen(text);
-    const char *end = number_read_f64(text, text + length, &value);
-    ck_assert_msg(end == text + length, "not read whole: %s", text);
+    double value = -77.0, inside = -78.0;
+    const size_t length = strlen(text);
+    ck_assert_msg(number_read_f64(text, text + length, &value) == text + length, "not read whole: %s", text);
+    const char *array = in_an_array(text);
+    ck_assert_msg(number_read_f64(array, array + strlen(array), &inside) == array + length, "not read to: %s", array);
+    ck_assert_msg(bits_f64(value) == bits_f64(inside), "float64 of %s", array);
     return value;
 }
 
@@ -86,6 +102,9 @@ START_TEST(what_json_does_not_call_a_number_is_refused)
     ck_assert_ptr_null(number_read_f32(text, end, &f32));
     ck_assert_ptr_null(number_read_f64(text, end, &f64));
     ck_assert_ptr_null(number_read_i64(text, end, &i64));
+    const char *array = in_an_array(text);
+    ck_assert_ptr_null(number_read_f32(array, array + strlen(array), &f32));
+    ck_assert_ptr_null(number_read_f64(array, array + strlen(array), &f64));
     ck_assert_int_eq((int)i64, 5);
     ck_assert(f32 == 5.0f && f64 == 5.0);
 }
@@ -100,6 +119,8 @@ START_TEST(reading_stops_where_the_number_does)
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         float value;
         const char *text = CASES[i].text;
+        ck_assert_ptr_eq(number_read_f32(text, text + strlen(text), &value), text + CASES[i].length);
+        text = in_an_array(text);
         ck_assert_ptr_eq(number_read_f32(text, text + strlen(text), &value), text + CASES[i].length);
     }
 }
@@ -236,6 +257,23 @@ START_TEST(random_numbers_are_read_as_the_c_library_reads_them)
 }
 END_TEST
 
+/* Up to where the mantissa fits one word, and past it; each with both signs, a power, and zeros before its digits. */
+START_TEST(every_number_of_places_is_read_as_the_c_library_reads_it)
+{
+    static const char *const POWERS[] = {"", "e5", "E-7", "e+30", "e-40"};
+    uint64_t random = 7;
+    char text[96];
+    for (int i = 0; i < 2000; i++) {
+        const int places = 1 + i % 40, zeros = (int)(next_random(&random) % 12);
+        int length = sprintf(text, "%s%d.", i & 1 ? "-" : "", (int)(next_random(&random) % 3));
+        for (int place = 0; place < places; place++)
+            text[length++] = (char)(place < zeros ? '0' : '0' + next_random(&random) % 10);
+        strcpy(text + length, POWERS[next_random(&random) % (sizeof POWERS / sizeof POWERS[0])]);
+        check_like_the_c_library(text);
+    }
+}
+END_TEST
+
 START_TEST(every_float32_survives_nine_digits)
 {
     uint64_t random = 1;
@@ -362,6 +400,7 @@ int main(void)
     tcase_add_test(tests, every_decimal_of_the_corpus_is_rounded_as_it_says);
     tcase_add_test(tests, powers_of_ten_and_their_neighbours_are_right);
     tcase_add_test(tests, random_numbers_are_read_as_the_c_library_reads_them);
+    tcase_add_test(tests, every_number_of_places_is_read_as_the_c_library_reads_it);
     tcase_add_test(tests, every_float32_survives_nine_digits);
     tcase_add_test(tests, the_middle_of_two_floats_goes_to_even_and_one_digit_more_decides);
     tcase_add_test(tests, too_large_is_infinite_and_too_small_is_zero_of_the_same_sign);

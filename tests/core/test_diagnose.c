@@ -19,9 +19,9 @@ typedef struct {
     attn_arena *arena;
 } diagnosis;
 
-static diagnosis diagnose(test_scene *scene, uint32_t want)
+static diagnosis diagnose_by(const attn_kernel *kernel, test_scene *scene, uint32_t want)
 {
-    const attn_runtime runtime = attn_runtime_serial(NULL);
+    const attn_runtime runtime = attn_runtime_serial(kernel);
     attn_error err = {0};
     diagnosis made = {.arena = attn_arena_create(1 << 16)};
     scene->request.options.want = want;
@@ -29,6 +29,11 @@ static diagnosis diagnose(test_scene *scene, uint32_t want)
     ck_assert_int_eq(attn_diagnose(&made.run.plan, &scene->request, &runtime, made.arena, &made.run.result, &err),
                      ATTN_OK);
     return made;
+}
+
+static diagnosis diagnose(test_scene *scene, uint32_t want)
+{
+    return diagnose_by(NULL, scene, want);
 }
 
 static void release(diagnosis *made)
@@ -64,9 +69,9 @@ static void expect_head(const diagnosis *made, const attn_tensor *map, size_t he
     ck_assert_double_eq_tol(findings->first_key_share[head], rows > 0 ? first / rows : 0, 1e-6);
 }
 
-static void expect_findings(test_scene *scene, const char *what)
+static void expect_findings_by(const attn_kernel *kernel, test_scene *scene, const char *what)
 {
-    diagnosis made = diagnose(scene, WANT(ATTENTION) | WANT(MASK));
+    diagnosis made = diagnose_by(kernel, scene, WANT(ATTENTION) | WANT(MASK));
     const attn_tensor *map = &made.run.result.step[ATTN_STEP_ATTENTION];
     size_t underflowing = 0;
     ck_assert_uint_eq(made.run.result.findings.heads, map->shape[1]);
@@ -75,6 +80,12 @@ static void expect_findings(test_scene *scene, const char *what)
     ck_assert_msg(made.run.result.findings.rows_underflowing == underflowing, "%s: %zu rows underflow, %zu expected",
                   what, made.run.result.findings.rows_underflowing, underflowing);
     release(&made);
+}
+
+static void expect_findings(test_scene *scene, const char *what)
+{
+    for (size_t i = 0; attn_kernel_at(i) != NULL; i++)
+        expect_findings_by(attn_kernel_at(i), scene, what);
 }
 
 START_TEST(means_are_those_of_the_map)

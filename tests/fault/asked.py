@@ -14,6 +14,7 @@ from exchange import Request  # noqa: E402
 from layer import as_file, layer  # noqa: E402
 
 TENSORS = "application/vnd.attnd.safetensors"
+STEPS = ["q", "k", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "lse", "output"]
 QUERY = [[0.25, -1.5, 2], [0.5, 1, -0.75], [3, 0.125, 1]]
 
 
@@ -45,9 +46,18 @@ def all_requests():
     of_layer = text(inputs=[{"name": "QUERY", "shape": [2, 4], "datatype": "FP32", "data": [1, 2, 3, 4, 4, 3, 2, 1]}])
     tensors = tensor_file.write({"inputs.query": ("F32", [3, 3], sum(QUERY, []))}, {"request": "{}"})
     binary, its_headers = binary_inference()
+    step = text(inputs={"query": QUERY}, masks={"causal": True}, options={"cache": "steps", "return": ["output"]})
+    forget = Request("forget", "DELETE", "/v1/caches/steps")
+    remember = Request("remember", "POST", "/v1/attention", step)
+    grouped = text(inputs={"query": [[[[1, 2, 3, 4]] * 3] * 4], "key": [[[[4, 3, 2, 1]] * 3] * 2]}, masks={"window": [1, 1]},
+                   options={"kv_num_heads": 2, "rope": {}, "qk_norm": {"type": "rms"}, "return": STEPS})
+    performer = text(inputs={"query": QUERY}, options={"mechanism": {"type": "performer", "features": 8, "seed": 1}})
+    viewed = text(inputs={"query": QUERY}, tokens={"query": ["a", "b", "c"]}, options={"view": "bertviz"})
+    reduced = text(inputs={"query": QUERY}, options={"return": ["attention"], "top_k": 2, "queries": [0, 2]})
     put = Request("put", "PUT", "/v1/layers/kept", text(**own), answers=(200, 201))
     other = Request("put other", "PUT", "/v1/layers/kept", text(**layer(2)), answers=(200, 201))
     get = Request("get", "GET", "/v1/layers/kept")
+    file = Request("get tensors", "GET", "/v1/layers/kept", headers={"Accept": TENSORS})
     unload = Request("unload", "POST", "/v2/repository/models/kept/unload", b"{}")
     return [
         Request("attention", "POST", "/v1/attention", attend),
@@ -59,15 +69,23 @@ def all_requests():
         Request("svg", "POST", "/v1/attention", attend, headers={"Accept": "image/svg+xml"}),
         Request("large", "POST", "/v1/attention", large),
         Request("large gzip", "POST", "/v1/attention", large, headers={"Accept-Encoding": "gzip"}),
+        Request("large zstd", "POST", "/v1/attention", large, headers={"Accept-Encoding": "zstd"}),
+        Request("grouped", "POST", "/v1/attention", grouped),
+        Request("performer", "POST", "/v1/attention", performer),
+        Request("view", "POST", "/v1/attention", viewed),
+        Request("reduced", "POST", "/v1/attention", reduced),
+        Request("step", "POST", "/v1/attention", step, before=[forget]),
+        Request("caches", "GET", "/v1/caches", before=[forget]),
+        Request("forget", "DELETE", "/v1/caches/steps", before=[remember], answers=(204, 404)),
         Request("multi-head", "POST", "/v1/multi-head-attention", text(**whole)),
         Request("gradients", "POST", "/v1/attention/gradients", grad),
         Request("layer gradients", "POST", "/v1/multi-head-attention/gradients",
                 text(**{**whole, "inputs": {**whole["inputs"], "grad_output": [[1, 0, 0, 1], [0, 1, 1, 0]]}})),
-        Request("put again", "PUT", "/v1/layers/kept", text(**own), before=[other], after=get, answers=(200, 201)),
-        Request("put tensors", "PUT", "/v1/layers/kept", as_file(own), TENSORS, before=[other], after=get,
+        Request("put again", "PUT", "/v1/layers/kept", text(**own), before=[other], after=file, answers=(200, 201)),
+        Request("put tensors", "PUT", "/v1/layers/kept", as_file(own), TENSORS, before=[other], after=file,
                 answers=(200, 201)),
         get,
-        Request("get tensors", "GET", "/v1/layers/kept", headers={"Accept": TENSORS}),
+        file,
         Request("list", "GET", "/v1/layers"),
         Request("kept attention", "POST", "/v1/layers/kept/attention",
                 text(inputs={"query": [[1, 2, 3, 4], [4, 3, 2, 1]]})),
@@ -87,6 +105,7 @@ def all_requests():
         Request("readyz", "GET", "/readyz"),
         Request("version", "GET", "/version"),
         Request("openapi", "GET", "/openapi.json"),
+        Request("docs", "GET", "/docs", headers={"Accept": "text/html"}),
         Request("page", "GET", "/", headers={"Accept": "text/html", "Accept-Encoding": "gzip"}),
         Request("refused", "POST", "/v1/attention", b'{"inputs": [1', answers=(400,)),
         Request("nowhere", "GET", "/nowhere", answers=(404,)),

@@ -31,11 +31,12 @@ def run(client, name, inputs, **sections):
 
 @check
 def a_layer_that_is_put_is_there(client, durable):
-    facts = answered(put(client, "first", layer()), 201)
+    made = put(client, "first", layer())
+    facts = answered(made, 201)
+    expect(made.headers["ETag"] == f'"{facts["digest"]}"', made.headers["ETag"])
     expect(facts["durable"] is durable, f"durable is {facts['durable']}")
     reply = send(client, "GET", "/v1/layers/first")
     expect(answered(reply) == facts, "GET tells other facts than PUT")
-    expect(reply.headers["ETag"] == f'"{facts["digest"]}"', reply.headers["ETag"])
     for name, wanted in {"d_model": 4, "num_heads": 2, "d_k": 2, "d_out": 4, "parameters": 80}.items():
         expect(facts[name] == wanted, f"{name} is {facts[name]}")
     expect(facts["request"]["options"] == {"num_heads": 2}, facts["request"])
@@ -116,6 +117,37 @@ def conditions_are_kept(client, durable):
     refused(send(client, "POST", "/v1/layers/c/attention", {"inputs": {"query": QUERY}}, If_Match='"00"'), 412)
     expect(send(client, "DELETE", "/v1/layers/c", If_Match=tag).status == 204, "delete")
     refused(send(client, "DELETE", "/v1/layers/c"), 404)
+
+
+@check
+def every_representation_has_a_tag_of_its_own(client, durable):
+    forms = ({}, {"Accept": TENSORS}, {"Accept_Encoding": "gzip"}, {"Accept_Encoding": "zstd"})
+    steps = ["output", "attention", "q", "k", "v", "scores", "scaled", "masked", "lse", "entropy", "context", "concat",
+             "projected", "present_key", "present_value", "mask"]
+    body = {**layer(), "options": {"num_heads": 2, "return": steps}}  # facts that are long enough to be compressed
+    digest = answered(put(client, "tags", body), 201)["digest"]
+    replies = [send(client, "GET", "/v1/layers/tags", **form) for form in forms]
+    tags = [reply.headers["ETag"] for reply in replies]
+    expect(len({reply.body for reply in replies}) == len(forms) == len(set(tags)), tags)
+    expect(tags[1] == f'"{digest}"' and all(tag.startswith(f'"{digest}') for tag in tags), tags)
+    for form, reply, own in zip(forms, replies, tags):
+        expect(reply.headers["Vary"].startswith("Accept, Accept-Encoding"), reply.headers["Vary"])
+        others = ", ".join(tag for tag in tags if tag != own)
+        expect(send(client, "GET", "/v1/layers/tags", If_None_Match=others, **form).status == 200, f"{form} of others")
+        fresh = send(client, "GET", "/v1/layers/tags", If_None_Match=f"{others}, {own}", If_Match=own, **form)
+        expect(fresh.status == 304 and fresh.headers["ETag"] == own and not fresh.body, f"{form}: {fresh.status}")
+        head = send(client, "HEAD", "/v1/layers/tags", **form)
+        expect(head.headers["ETag"] == own, f"HEAD {form}")
+        refused(put(client, "tags", body, If_None_Match=own), 412)
+        for close in (own[:-1] + "0\"" if "-" not in own else own[:-1], own.replace(digest, digest[:-1]), own[1:]):
+            refused(put(client, "tags", body, If_Match=close), 412)
+    for tag in tags:
+        answered(put(client, "tags", body, If_Match=tag))
+    again = [send(client, "GET", "/v1/layers/tags", **form) for form in forms]
+    for before, after in zip(replies, again):
+        same = before.body == after.body
+        expect((before.headers["ETag"] == after.headers["ETag"]) is same, "a tag for other bytes")
+    expect(again[1].headers["ETag"] == tags[1], "the same file has another tag")
 
 
 @check

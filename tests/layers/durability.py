@@ -51,6 +51,10 @@ def digest(body):
     return hashlib.sha256(body).hexdigest()
 
 
+def wide(width):
+    return {"inputs": {"query": [[0.5] * width]}}
+
+
 def output(client, name):
     return answered(send(client, "POST", f"/v1/layers/{name}/attention", INPUTS))["outputs"]["output"]
 
@@ -193,6 +197,36 @@ def files_of_others_are_noticed_without_a_request(stage):
 
 
 @check
+def a_file_written_to_in_its_place_takes_its_versions_along(stage):
+    with stage.server() as server:
+        client = server.client()
+        put(client, "good", layer(9))
+        for seed in range(2):
+            put(client, "a", as_file(layer(seed, width=64)))
+        versions = answered(send(client, "GET", "/v2/models/a"))["versions"]
+        whole, first = stage.file("a").read_bytes(), output(client, "good")
+        os.truncate(stage.file("a"), 4096)
+        for _ in range(2):
+            refused(send(client, "POST", "/v1/layers/a/attention", wide(64)), 409, "safetensors")
+            refused(send(client, "GET", "/v1/layers/a", Accept=TENSORS), 409)
+        expect(output(client, "good") == first, "another layer")
+        with open(stage.file("a"), "r+b") as file:
+            file.write(whole)
+        expect(send(client, "GET", "/v1/layers/a", Accept=TENSORS).body == whole, "a file that is whole again")
+        got = answered(send(client, "GET", "/v2/models/a"))["versions"]
+        expect(len(versions) == 2 and got == versions, f"{got} of {versions}")
+        with open(stage.file("a"), "r+b") as file:
+            file.write(as_file(layer(7, width=64)))
+        got = answered(send(client, "GET", "/v1/layers/a"))
+        expect(got["digest"] == digest(as_file(layer(7, width=64))), "the digest is that of the bytes before")
+        expect(digest(whole) not in answered(send(client, "GET", "/v2/models/a"))["versions"], "a version of no file")
+        os.truncate(stage.file("a"), 0)
+        refused(send(client, "POST", "/v1/layers/a/attention", wide(64)), 409)
+        answered(put(client, "a", layer(3)), 200)
+        output(client, "a")
+
+
+@check
 def links_lead_to_files_and_are_replaced_themselves(stage):
     with tempfile.TemporaryDirectory() as elsewhere, stage.server() as server:
         client, target = server.client(), os.path.join(elsewhere, "target")
@@ -224,6 +258,40 @@ def two_servers_share_a_directory(stage):
         send(first, "DELETE", "/v1/layers/shared")
         refused(send(second, "GET", "/v1/layers/shared"), 404)
         expect(stage.temporaries() == [], stage.temporaries())
+
+
+# ---- weights of 16 bits ----
+
+def widened(client):
+    text = client.get("/metrics").body.decode()
+    return int(re.search(r"^attnd_layers_widened_bytes (\d+)$", text, re.MULTILINE).group(1))
+
+
+@check
+def widened_weights_change_no_byte_and_keep_to_their_bound(stage):
+    names, width = [f"l{i}" for i in range(3)], 64
+    one = 4 * 4 * (width * width + width)  # bytes of a layer in float32
+    wanted = {}
+    for bound in (0, one + one // 2, 2 * one, "auto"):
+        with stage.server(layers_widened=bound) as server:
+            client = server.client()
+            for i, name in enumerate(names):
+                put(client, name, as_file(layer(i, width=width), "F16"))
+            for turn in range(12):
+                name = names[turn * turn % 3]
+                for options in ({}, {"options": {"compute": "float64"}}):
+                    reply = send(client, "POST", f"/v1/layers/{name}/attention", {**wide(width), **options})
+                    output_of = answered(reply)["outputs"]
+                    expect(wanted.setdefault((name, str(options)), output_of) == output_of, f"{name} within {bound}")
+                tensor = {"name": "QUERY", "shape": [1, width], "datatype": "FP32", "data": [0.5] * width}
+                reply = send(client, "POST", f"/v2/models/{name}/infer", {"inputs": [tensor]})
+                data = {output["name"]: output["data"] for output in answered(reply)["outputs"]}["OUTPUT"]
+                expect(data == wanted[name, "{}"]["output"][0], f"{name} as a model within {bound}")
+                most = {0: 0, "auto": 3 * one}.get(bound, bound)
+                expect((widened(client) > 0) is (most > 0) and widened(client) <= most, f"{widened(client)} of {most}")
+            for name in names:
+                expect(send(client, "DELETE", f"/v1/layers/{name}").status == 204, name)
+            expect(widened(client) == 0, "of layers that are gone")
 
 
 # ---- limits ----

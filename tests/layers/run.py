@@ -19,6 +19,7 @@ import caches  # noqa: E402
 import checkpoints  # noqa: E402
 import contract  # noqa: E402
 import durability  # noqa: E402
+import uploads  # noqa: E402
 from attnd import Server, StartError  # noqa: E402
 from layer import Wrong  # noqa: E402
 
@@ -51,7 +52,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         failed = contract_with(options.attnd, None) + contract_with(options.attnd, folder)
     skipped = 0
-    staged = durability.CHECKS + checkpoints.CHECKS + caches.CHECKS
+    staged = durability.CHECKS + uploads.CHECKS + checkpoints.CHECKS + caches.CHECKS
     for function in staged:
         with tempfile.TemporaryDirectory() as folder:
             try:

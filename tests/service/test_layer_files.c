@@ -45,13 +45,21 @@ static struct chunks content_of(const char *text)
     return content;
 }
 
+/* A draft of that text, mapped. */
+static int write_draft(const char *text, struct layer_draft *draft)
+{
+    char digest[DIGEST_TEXT];
+    const struct chunks content = content_of(text);
+    *draft = (struct layer_draft){.fd = -1};
+    return layer_files_write(files, &content, NULL, draft, digest);
+}
+
 static int keep(const char *name, const char *text)
 {
     struct layer_draft draft;
     struct layer_identity identity;
-    const struct chunks content = content_of(text);
     bool is_renamed = false;
-    int outcome = layer_files_draft(files, &content, &draft);
+    int outcome = write_draft(text, &draft);
     if (outcome == 0)
         outcome = layer_files_commit(files, &draft, name, &identity, &is_renamed);
     layer_bytes_release(&draft.bytes);
@@ -140,10 +148,9 @@ START_TEST(only_who_may_write_writes)
 {
     struct layer_files *readers;
     struct layer_draft draft;
-    const struct chunks content = content_of("text");
     ck_assert_int_eq(keep("a", "1"), 0);
     ck_assert_int_eq(layer_files_open(folder, false, &readers), 0);
-    ck_assert_int_eq(layer_files_draft(readers, &content, &draft), EROFS);
+    ck_assert_int_eq(layer_files_begin(readers, &draft), EROFS);
     ck_assert_int_eq(layer_files_remove(readers, "a"), EROFS);
     ck_assert_uint_eq(layer_files_sweep(readers), 0);
     layer_files_close(readers);
@@ -157,12 +164,11 @@ START_TEST(drafts_of_writers_that_are_gone_are_swept_and_no_others)
 {
     struct layer_draft draft;
     struct layer_identity identity;
-    const struct chunks content = content_of("text");
     bool is_renamed;
     char path[64];
     snprintf(path, sizeof path, "%s/.attnd-1-1", folder);
     ck_assert_int_eq(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
-    ck_assert_int_eq(layer_files_draft(files, &content, &draft), 0);
+    ck_assert_int_eq(write_draft("text", &draft), 0);
     ck_assert(draft.bytes.size == 4 && memcmp(draft.bytes.at, "text", 4) == 0);
     ck_assert_uint_eq(entries(), 2);
     ck_assert_uint_eq(layer_files_sweep(files), 1);
@@ -179,21 +185,48 @@ START_TEST(a_draft_that_cannot_get_its_name_leaves_nothing)
 {
     struct layer_draft draft;
     struct layer_identity identity;
-    const struct chunks content = content_of("text");
     bool is_renamed = true;
     char path[64];
     snprintf(path, sizeof path, "%s/taken.safetensors", folder);
     ck_assert_int_eq(mkdir(path, 0700), 0); /* which no file can be renamed over */
-    ck_assert_int_eq(layer_files_draft(files, &content, &draft), 0);
+    ck_assert_int_eq(write_draft("text", &draft), 0);
     ck_assert_int_ne(layer_files_commit(files, &draft, "taken", &identity, &is_renamed), 0);
     ck_assert(!is_renamed);
     layer_bytes_release(&draft.bytes);
     ck_assert_uint_eq(entries(), 1);
     ck_assert_int_eq(rmdir(path), 0);
-    ck_assert_int_eq(layer_files_draft(files, &content, &draft), 0);
+    ck_assert_int_eq(write_draft("text", &draft), 0);
     layer_bytes_release(&draft.bytes);
     layer_files_discard(files, &draft);
     ck_assert_uint_eq(entries(), 0);
+}
+END_TEST
+
+/* However it is cut: the digest is that of the whole, and so is the file. */
+START_TEST(pieces_of_a_draft_make_one_file_and_one_digest)
+{
+    enum { BYTES = 9 << 20, FIRST = 5000001 };
+    struct layer_draft draft;
+    uint8_t sum[DIGEST_BYTES];
+    char digest[DIGEST_TEXT], wanted[DIGEST_TEXT], *content = malloc(BYTES);
+    ck_assert_ptr_nonnull(content);
+    for (size_t i = 0; i < BYTES; i++)
+        content[i] = (char)(i * 2654435761u >> 13);
+    struct chunks whole = chunks_begin(arena);
+    chunks_borrow(&whole, content, 1000);
+    chunks_borrow(&whole, content + 1000, FIRST);
+    chunks_borrow(&whole, content + 1000 + FIRST, BYTES - 1000 - FIRST);
+    ck_assert_int_eq(layer_files_begin(files, &draft), 0);
+    ck_assert_int_eq(layer_files_append(&draft, content, FIRST), 0);
+    ck_assert_int_eq(layer_files_append(&draft, content + FIRST, 0), 0);
+    ck_assert_int_eq(layer_files_write(files, &whole, NULL, &draft, digest), 0);
+    ck_assert(draft.bytes.size == BYTES && memcmp(draft.bytes.at, content, BYTES) == 0);
+    digest_of(content, BYTES, sum);
+    ck_assert_str_eq(digest, digest_write(sum, wanted));
+    layer_bytes_release(&draft.bytes);
+    layer_files_discard(files, &draft);
+    ck_assert_uint_eq(entries(), 0);
+    free(content);
 }
 END_TEST
 
@@ -219,6 +252,7 @@ int main(void)
     tcase_add_test(tests, only_who_may_write_writes);
     tcase_add_test(tests, drafts_of_writers_that_are_gone_are_swept_and_no_others);
     tcase_add_test(tests, a_draft_that_cannot_get_its_name_leaves_nothing);
+    tcase_add_test(tests, pieces_of_a_draft_make_one_file_and_one_digest);
     tcase_add_test(tests, a_copy_in_memory_is_as_long_as_its_content);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -49,6 +49,8 @@ set_up_inside() {
     ip link set lo up
     mkdir -p /run/attn
     mount -t tmpfs -o mode=755 attn /run/attn
+    # Podman's locks are shared memory: without its own, this podman and the machine's, or another test's, share them.
+    mount -t tmpfs -o mode=1777 attn /dev/shm
     for folder in /run/netns /run/libpod /run/containers /run/crun /run/lock /var/lib/cni /etc/containers/networks; do
         mkdir -p "$folder"
         mount -t tmpfs -o mode=755 attn "$folder"
@@ -64,4 +66,6 @@ additionalimagestores = ["$ATTN_IMAGES"]
 EOF
     printf '[engine]\nevents_logger = "file"\ncgroup_manager = "cgroupfs"\n' > /run/attn/containers.conf
     export CONTAINERS_STORAGE_CONF=/run/attn/storage.conf CONTAINERS_CONF=/run/attn/containers.conf
+    # Control groups have no namespace here: what is not removed leaves empty ones to the machine.
+    trap 'podman pod rm --all --force -t 0 >/dev/null 2>&1; podman rm --all --force -t 0 >/dev/null 2>&1' EXIT
 }

@@ -380,6 +380,11 @@ const mask_case *mask_case_at(size_t i)
     return i < sizeof cases / sizeof *cases ? &cases[i] : NULL;
 }
 
+size_t mask_case_count(void)
+{
+    return sizeof cases / sizeof *cases;
+}
+
 const mask_case *mask_case_composed(void)
 {
     return &cases[sizeof cases / sizeof *cases - 1];

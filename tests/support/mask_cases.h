@@ -13,6 +13,7 @@ typedef struct {
 
 /* The i-th case; NULL past the end. */
 const mask_case *mask_case_at(size_t i);
+size_t mask_case_count(void);
 /* The case with everything in it. */
 const mask_case *mask_case_composed(void);
 

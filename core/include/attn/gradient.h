@@ -11,8 +11,9 @@
  * Dao, "FlashAttention-2" (2023), section 3.1.2: P is computed again, tile by tile, from the log-sum-exp of the forward
  * pass, so nothing of size q_len x kv_len exists unless a map is asked for. Under dropout P keeps its place in dS, and
  * dV and dP see the same decisions as the forward pass, for the same seed. The heads of a group add up in their key
- * head. Around the heads: dW = x^T dy, db = sum of dy, dx = dy W^T; LayerNorm and RMSNorm after Ba et al. (2016) and
- * Zhang and Sennrich (2019).
+ * head. The gradients of linear and performer (mechanism.h) are those of their sums, in linear time where theirs is;
+ * the projection of performer is a constant. Around the heads: dW = x^T dy, db = sum of dy, dx = dy W^T; LayerNorm and
+ * RMSNorm after Ba et al. (2016) and Zhang and Sennrich (2019).
  *
  * What the mask hides contributes exactly 0: hidden keys and values are never read, their gradients are 0, and so are
  * those of queries without keys. A token whose gradient is 0 adds nothing to the gradient of a weight or of a norm,
@@ -34,6 +35,8 @@
     X(ATTN_GRADIENT_QUERY, "inputs.query")                                                                             \
     X(ATTN_GRADIENT_KEY, "inputs.key")                                                                                 \
     X(ATTN_GRADIENT_VALUE, "inputs.value")                                                                             \
+    X(ATTN_GRADIENT_PAST_KEY, "inputs.past_key")                                                                       \
+    X(ATTN_GRADIENT_PAST_VALUE, "inputs.past_value")                                                                   \
     X(ATTN_GRADIENT_QUERY_WEIGHT, "weights.query.weight")                                                              \
     X(ATTN_GRADIENT_QUERY_BIAS, "weights.query.bias")                                                                  \
     X(ATTN_GRADIENT_KEY_WEIGHT, "weights.key.weight")                                                                  \
@@ -46,6 +49,12 @@
     X(ATTN_GRADIENT_OUTPUT_BIAS, "weights.output.bias")                                                                \
     X(ATTN_GRADIENT_NORM_WEIGHT, "weights.norm.weight")                                                                \
     X(ATTN_GRADIENT_NORM_BIAS, "weights.norm.bias")                                                                    \
+    X(ATTN_GRADIENT_QUERY_NORM_WEIGHT, "weights.query_norm.weight")                                                    \
+    X(ATTN_GRADIENT_QUERY_NORM_BIAS, "weights.query_norm.bias")                                                        \
+    X(ATTN_GRADIENT_KEY_NORM_WEIGHT, "weights.key_norm.weight")                                                        \
+    X(ATTN_GRADIENT_KEY_NORM_BIAS, "weights.key_norm.bias")                                                            \
+    X(ATTN_GRADIENT_GATE_WEIGHT, "weights.gate.weight")                                                                \
+    X(ATTN_GRADIENT_GATE_BIAS, "weights.gate.bias")                                                                    \
     X(ATTN_GRADIENT_MASK_BIAS, "masks.bias") /* summed over the dimensions that are broadcast */                       \
     X(ATTN_GRADIENT_SCALE, "options.scale")  /* a single number */                                                     \
     X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of slopes that were given */                                           \
@@ -87,8 +96,9 @@ typedef struct {
 /*
  * Checks the whole request and fills *plan, as attn_plan_make does and with its errors; allocates nothing. Also
  *   ATTN_ERR_FIELD   grad_output is missing or of another type ("/inputs/grad_output"); a wanted gradient is of
- *                    something that was not given ("/options/return"); or there is past_key, qk_norm, a gate or a
- *                    mechanism other than softmax, which have no gradient here yet (their own paths)
+ *                    something that was not given, or that the mechanism does not have: under linear and performer
+ *                    grad_scores, under a linear that is normalised the scale ("/options/return")
+ *   ATTN_ERR_VALUE   the gradient of the scale is wanted of performer with scale 0 ("/options/scale")
  *   ATTN_ERR_SHAPE   grad_output has not the shape of the output
  */
 ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,

@@ -33,7 +33,7 @@ typedef enum {
  */
 typedef struct {
     attn_status status;
-    char message[352];  /* a sentence for a person: what was expected and what came */
+    char message[640];  /* a sentence for a person: what was expected and what came */
     char field[160];    /* path of the member in attn_request, as a JSON pointer: "/inputs/key" */
     char expected[128]; /* JSON fragment: "[3,3]", "\"float32\"" */
     char received[128]; /* JSON fragment */

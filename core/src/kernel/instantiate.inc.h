@@ -37,6 +37,7 @@
 #define EXP_COEFFICIENTS \
     1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f
 #include "kernel/attend.inc.h"
+#include "kernel/weights.inc.h"
 #undef FN
 #undef REAL
 #undef INTEGER
@@ -82,6 +83,7 @@ const attn_kernel JOIN2(attn_kernel, KERNEL) = {
     .scratch_f64 = JOIN3(scratch_bytes, KERNEL, f64),
     .gradient_f32 = JOIN3(gradient_row, KERNEL, f32),
     .gradient_f64 = JOIN3(gradient_row, KERNEL, f64),
+    .weigh_row = JOIN3(weigh_row, KERNEL, f32),
     .multiply_f32 = JOIN3(multiply, KERNEL, f32),
     .multiply_f64 = JOIN3(multiply, KERNEL, f64),
     .multiplies_faster = MULTIPLIES_FASTER,

@@ -96,6 +96,12 @@ struct attn_gradient_row {
     double gain;           /* of what dropout keeps */
 };
 
+/* Sums over the weights p of a row. */
+struct attn_weight_row {
+    float sum, moment, largest; /* of p, p ln p, p */
+    size_t zeros;
+};
+
 /*
  * A block of y = x W + b, of the kernel's type: x (rows, inner), y (rows, columns), b (columns) or NULL; at most
  * LINEAR_ROWS by LINEAR_COLUMNS. Strides of rows in elements; of columns of W where the layout is out_in.
@@ -126,6 +132,7 @@ struct attn_kernel {
     size_t (*partials_f64)(const struct attn_heads_job *job);
     void (*gradient_f32)(const struct attn_gradient_row *row);
     void (*gradient_f64)(const struct attn_gradient_row *row);
+    void (*weigh_row)(const float *p, size_t n, struct attn_weight_row *row);
     attn_multiply *multiply_f32, *multiply_f64;
     bool multiplies_faster; /* than the BLAS on the same CPU */
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */

@@ -1,0 +1,137 @@
+/*
+ * write_ahead.c: the file of a layer is written while its body is received.
+ */
+#include "http/write_ahead.h"
+
+#include "http/request.h"
+#include "service/layer_keeper.h"
+
+/* What is worth a job. A body of less than two of them is written at its end. */
+enum { PIECE_BYTES = 4 << 20 };
+
+struct write_ahead {
+    struct request *request;
+    struct layer_draft draft; /* a job has it, and written, to itself while is_running */
+    size_t written;
+    size_t told;     /* of the body; the I/O thread's */
+    size_t received; /* this and what follows is guarded by the lock of the server */
+    bool is_running, has_failed, has_left;
+    void (*then)(void *request); /* NULL: the body goes on */
+};
+
+struct write_ahead *write_ahead_begin(struct request *request)
+{
+    const struct layer_keeper *layers = request->server->setup.layers;
+    if (!request->route->keeps_body || layers == NULL || !layer_keeper_is_durable(layers) ||
+        request->body_media != MEDIA_SAFETENSORS || request->body_coding != CODING_IDENTITY ||
+        guard_is_chunked(&request->fields) || request->fields.content_length < 2 * PIECE_BYTES)
+        return NULL;
+    struct write_ahead *ahead = attn_arena_take_zeroed(request->arena, 1, sizeof *ahead);
+    if (ahead == NULL)
+        return NULL;
+    ahead->request = request;
+    ahead->draft.fd = -1;
+    return ahead;
+}
+
+struct layer_draft *write_ahead_draft(struct write_ahead *ahead)
+{
+    return &ahead->draft;
+}
+
+void write_ahead_end(struct write_ahead *ahead)
+{
+    layer_keeper_give_up(ahead->request->server->setup.layers, &ahead->draft);
+}
+
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
+
+struct turn {
+    bool goes_on; /* a piece is to be written; else the job is over */
+    bool has_left;
+    void (*then)(void *request);
+};
+
+/* With the lock given back, a job that is over may touch the request only if that was left to it. */
+static struct turn take_turn(struct write_ahead *ahead, bool has_failed)
+{
+    struct http_server *server = ahead->request->server;
+    pthread_mutex_lock(&server->lock);
+    ahead->has_failed |= has_failed;
+    ahead->is_running = !ahead->has_failed && !ahead->has_left && ahead->then == NULL &&
+                        ahead->received - ahead->written >= PIECE_BYTES;
+    server->is_writing_ahead = ahead->is_running;
+    const struct turn turn = {ahead->is_running, ahead->has_left, ahead->then};
+    pthread_mutex_unlock(&server->lock);
+    return turn;
+}
+
+static bool write_piece(struct write_ahead *ahead)
+{
+    const struct request *request = ahead->request;
+    const bool is_written =
+        layer_keeper_write_ahead(request->server->setup.layers, request->names[0], request->fields.content_length,
+                                 &ahead->draft, request->body + ahead->written, PIECE_BYTES);
+    ahead->written += PIECE_BYTES;
+    return is_written;
+}
+
+static void write_job(void *argument)
+{
+    struct write_ahead *ahead = argument;
+    struct request *request = ahead->request;
+    struct http_server *server = request->server;
+    struct turn turn = take_turn(ahead, false);
+    while (turn.goes_on)
+        turn = take_turn(ahead, !write_piece(ahead));
+    if (turn.has_left)
+        request_free(request);
+    else if (turn.then != NULL)
+        turn.then(request);
+    request_count_job_out(server);
+}
+
+/* ---- the I/O thread ---------------------------------------------------------------------------------------------- */
+
+void write_ahead_more(struct write_ahead *ahead)
+{
+    struct http_server *server = ahead->request->server;
+    if (ahead->request->body_bytes - ahead->told < PIECE_BYTES)
+        return;
+    ahead->told = ahead->request->body_bytes;
+    pthread_mutex_lock(&server->lock);
+    ahead->received = ahead->told;
+    const bool starts =
+        !ahead->is_running && !ahead->has_failed && !server->is_writing_ahead && request_count_job_in(server);
+    ahead->is_running |= starts;
+    server->is_writing_ahead |= starts;
+    pthread_mutex_unlock(&server->lock);
+    if (!starts || executor_continue(server->setup.executor, write_job, ahead))
+        return;
+    pthread_mutex_lock(&server->lock);
+    ahead->is_running = server->is_writing_ahead = false;
+    ahead->has_failed = true;
+    pthread_mutex_unlock(&server->lock);
+    request_count_job_out(server);
+}
+
+bool write_ahead_defers(struct write_ahead *ahead, void (*then)(void *request))
+{
+    struct http_server *server = ahead->request->server;
+    pthread_mutex_lock(&server->lock);
+    const bool is_running = ahead->is_running;
+    if (is_running)
+        ahead->then = then;
+    pthread_mutex_unlock(&server->lock);
+    return is_running;
+}
+
+bool write_ahead_leave(struct write_ahead *ahead)
+{
+    struct http_server *server = ahead->request->server;
+    pthread_mutex_lock(&server->lock);
+    ahead->has_left = true;
+    const bool is_running = ahead->is_running;
+    pthread_mutex_unlock(&server->lock);
+    return is_running;
+}
