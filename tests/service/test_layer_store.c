@@ -133,6 +133,12 @@ START_TEST(a_name_keeps_as_many_replaced_versions_as_it_may)
     ck_assert(older != NULL && older->bytes.size == 3 && memcmp(older->bytes.at, "two", 3) == 0);
     layer_version_release(older);
     ck_assert_ptr_null(layer_store_older(store, "a", known[0])); /* gave way */
+    struct layer_row row = look(store, "a");
+    pthread_mutex_lock(&row.version->digesting); /* as who computes it does: nobody waits for that */
+    ck_assert_uint_eq(layer_store_digests(store, "a", listed, 8), 3);
+    ck_assert(listed[0][0] == '\0' && strcmp(listed[1], known[2]) == 0);
+    pthread_mutex_unlock(&row.version->digesting);
+    layer_version_release(row.version);
     ck_assert_ptr_null(layer_store_older(store, "a", known[3])); /* is the present one */
     ck_assert(layer_store_set_loaded(store, "a", false));
     ck_assert_int_eq(look(store, "a").state, LAYER_UNLOADED);
