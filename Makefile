@@ -45,7 +45,8 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
 MODE_FLAGS_release := -O3 -g -fstack-protector-strong
 MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
-MODE_FLAGS_coverage := -O1 -g --coverage
+# Two warnings crash gcc 12 without optimisation.
+MODE_FLAGS_coverage := -O0 -g -fprofile-arcs -ftest-coverage -Wno-format-overflow -Wno-format-truncation
 MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
@@ -66,6 +67,9 @@ endif
 KERNEL_FLAGS_core/src/kernel/portable.c := -ffp-contract=fast
 KERNEL_FLAGS_core/src/kernel/neon.c := -ffp-contract=fast
 KERNEL_FLAGS_bench/machine.c := -ffp-contract=fast
+# What is only run, and what computes most: the whole takes a third of the time.
+TEST_FLAGS_in_coverage := -O1 -fno-profile-arcs -fno-test-coverage
+CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
 
 CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
 SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/codec/*.c)
@@ -97,7 +101,8 @@ cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/sr
     -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
-cflags_of = $(KERNEL_FLAGS_$(1)) $(if $(filter tests/%,$(1)),-Wno-double-promotion)
+cflags_of = $(KERNEL_FLAGS_$(1)) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
+           $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))
 
 # nproc heeds what is meant for BLAS.
 PROCESSORS = $(shell env -u OMP_NUM_THREADS nproc)
@@ -255,8 +260,10 @@ protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
 	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
 
-overload: $(BUILD)/attnd ## measure what is still done at ten times the load that can be (a quiet machine)
+overload: $(BUILD)/attnd ## measure goodput at ten times the load, waits beside slow clients, how soon work of who left ends (a quiet machine)
 	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/load/slow_crowd.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/load/client_gone.py --attnd $(BUILD)/attnd
 
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
@@ -309,7 +316,8 @@ $(BUILD)/tests/fault/shim.so: tests/fault/shim.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(WARN) $(if $(filter 1,$(WERROR)),-Werror) -O1 -fPIC -shared $< -ldl -o $@
 
-torture: $(BUILD)/attnd $(BUILD)/tests/fault/shim.so ## every call of every endpoint failed in turn (SECONDS=45: a sample)
+torture: $(BUILD)/attnd $(BUILD)/tests/fault/shim.so ## every call of the start and of every endpoint failed in turn (SECONDS=45 each: a sample)
+	$(Q)python3 tests/fault/start.py --attnd $< --shim $(BUILD)/tests/fault/shim.so $(asked_seconds)
 	$(Q)python3 tests/fault/torture.py --attnd $< --shim $(BUILD)/tests/fault/shim.so $(asked_seconds) $(TORTURE)
 
 chaos: $(BUILD)/attnd ## a network that cuts, delays and splits (SECONDS=20)
@@ -349,15 +357,20 @@ format: ## lay out all sources as .clang-format says
 format-check: ## complain about sources that `make format` would change
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 
-coverage: ## lines and branches that the tests execute, per folder, and which they do not (build/coverage/uncovered.txt)
+# Built without optimisation, so that a branch is one of the source.
+COVERED_TESTS := check replay cases protocol layer-tests ops openapi vectors torture
+COVERAGE := build/coverage/gcovr.json
+TORTURED_SECONDS ?= 100
+coverage: ## lines and branches that the tests execute, by file and folder, and which they do not (build/coverage/uncovered.txt)
+	$(Q)scripts/install_packages.sh $(TEST_PACKAGES) gcovr
 	+$(Q)$(MAKE) --no-print-directory MODE=coverage all
 	$(Q)find build/coverage -name '*.gcda' -delete
-	+$(Q)$(MAKE) --no-print-directory MODE=coverage check replay cases protocol layer-tests
-	$(Q)lcov --quiet --rc lcov_branch_coverage=1 --capture --directory build/coverage --base-directory . --no-external \
-	    --output-file build/coverage/lines.info 2>build/coverage/lcov.log \
-	    || { cat build/coverage/lcov.log >&2; exit 1; }
-	$(Q)awk -v root="$(CURDIR)/" -v uncovered=build/coverage/uncovered.txt -f scripts/coverage_by_folder.awk \
-	    build/coverage/lines.info
+	+$(Q)for tests in $(COVERED_TESTS); do \
+	    $(MAKE) --no-print-directory MODE=coverage SECONDS=$(TORTURED_SECONDS) $$tests || \
+	    echo "coverage: $$tests failed: what it executed counts" >&2; done
+	$(Q)gcovr --root . --filter core/ --filter server/ --exclude-unreachable-branches --json $(COVERAGE) \
+	    --exclude-branches-by-pattern '.*\bassert\(.*' build/coverage
+	$(Q)scripts/coverage.py $(COVERAGE) --document tests/coverage.md
 
 # The manual page and the completion are made from the settings' own table, as --help prints it.
 install: all ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)

@@ -18,7 +18,7 @@ is_there() {
     nettle-dev) has_library nettle ;;
     libcurl4-gnutls-dev) has_library libcurl ;;
     check) has_library check ;;
-    python3 | curl | openssl | buildah | lcov | clang | clang-tidy | clang-format | chromium | npm) command -v "$1" >/dev/null ;;
+    python3 | curl | openssl | buildah | gcovr | clang | clang-tidy | clang-format | chromium | npm) command -v "$1" >/dev/null ;;
     nodejs) command -v node >/dev/null ;;
     *) false ;;
     esac || [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]

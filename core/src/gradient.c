@@ -7,7 +7,9 @@
 #include "gate.h"
 #include "gradient_distance.h"
 #include "gradient_job.h"
+#include "gradient_linear.h"
 #include "gradient_projection.h"
+#include "linear.h"
 #include "multihead_job.h"
 #include "number.h"
 #include "qk.h"
@@ -513,6 +515,13 @@ static void go_through_qk_norm(struct run *run, attn_role role)
     attn_gradient_norm_run(&norm, run->runtime);
 }
 
+static attn_status run_heads(struct run *run, struct attn_gradient_heads *heads)
+{
+    if (attn_is_linear(&run->request.options))
+        return attn_gradient_linear_run(&run->plan->forward, &run->request, heads, run->runtime, run->arena, run->err);
+    return attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
+}
+
 static attn_status go_through_heads(struct run *run)
 {
     struct attn_gradient_heads heads;
@@ -524,7 +533,7 @@ static attn_status go_through_heads(struct run *run)
     if (status == ATTN_OK)
         status = take_distance(run, &heads);
     if (status == ATTN_OK)
-        status = attn_gradient_heads_run(&heads, run->runtime, run->arena, run->err);
+        status = run_heads(run, &heads);
     if (status == ATTN_OK)
         status = attn_qk_turn_back(&run->plan->forward, &run->request, run->runtime, run->arena, &heads.grad_q,
                                    &heads.grad_k, run->err);

@@ -3,7 +3,9 @@
 
 #include <assert.h>
 
+#include "gradient_linear.h"
 #include "gradient_projection.h"
+#include "linear.h"
 #include "multihead_job.h"
 #include "qk.h"
 #include "score_bias.h"
@@ -320,8 +322,12 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
                           (needs.partials + needs.grad_distance) * sizeof(double) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
     if (needs.heads) {
-        plan->scratch_bytes += attn_gradient_heads_scratch_bytes(&heads);
-        plan->working_bytes += attn_gradient_heads_shared_bytes(&heads);
+        const attn_plan *forward = &plan->forward;
+        const bool is_linear = attn_is_linear(&request->options);
+        plan->scratch_bytes += is_linear ? attn_gradient_linear_scratch_bytes(forward, request)
+                                         : attn_gradient_heads_scratch_bytes(&heads);
+        plan->working_bytes +=
+            is_linear ? attn_gradient_linear_shared_bytes(forward, request) : attn_gradient_heads_shared_bytes(&heads);
         plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
         plan->working_bytes += attn_qk_bytes(&plan->forward, request);
     }

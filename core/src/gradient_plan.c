@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "gradient_job.h"
+#include "gradient_linear.h"
 #include "gradient_tile.h"
+#include "linear.h"
 #include "multihead_job.h"
 
 static const char *const names[] = {
@@ -83,12 +85,23 @@ static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor 
     return ATTN_OK;
 }
 
-static attn_status check_supported(const attn_request *request, attn_error *err)
+/* What linear and performer have not, or not always. */
+static attn_status check_mechanism(const attn_request *request, uint32_t of, attn_error *err)
 {
-    return request->options.mechanism.type == ATTN_SOFTMAX
-               ? ATTN_OK
-               : attn_fail(err, ATTN_ERR_FIELD, "/options/mechanism",
-                           "only mechanism softmax has gradients: linear and performer have none here yet");
+    const attn_mechanism *mechanism = &request->options.mechanism;
+    const bool of_scale = (of >> ATTN_GRADIENT_SCALE & 1) != 0;
+    if (mechanism->type == ATTN_SOFTMAX)
+        return ATTN_OK;
+    if (of >> ATTN_GRADIENT_SCORES & 1)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/return", "\"%s\" belongs to mechanism softmax",
+                         names[ATTN_GRADIENT_SCORES]);
+    if (of_scale && mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/return",
+                         "scale has no meaning for mechanism linear, unless it is not normalised");
+    if (of_scale && mechanism->type == ATTN_PERFORMER && request->options.has_scale && request->options.scale == 0)
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/scale",
+                         "performer takes the root of the scale, which has no gradient at 0; name others in return");
+    return ATTN_OK;
 }
 
 /* ---- shapes and weights ---- */
@@ -96,7 +109,9 @@ static attn_status check_supported(const attn_request *request, attn_error *err)
 /* What the backward pass reads of the forward pass, beside what the caller wants of it. */
 static uint32_t steps_to_keep(const attn_request *request)
 {
-    uint32_t want = (uint32_t)1 << ATTN_STEP_LSE | (uint32_t)1 << ATTN_STEP_CONTEXT;
+    uint32_t want = (uint32_t)1 << ATTN_STEP_CONTEXT;
+    if (!attn_is_linear(&request->options))
+        want |= (uint32_t)1 << ATTN_STEP_LSE;
     if (request->weights.output.weight != NULL)
         want |= (uint32_t)1 << ATTN_STEP_PROJECTED;
     if (request->options.sinks != NULL)
@@ -139,7 +154,7 @@ static double pairs_of_tiles(const attn_plan *forward)
 }
 
 /* Five products for the forward pass's two; each product of a layer becomes three. */
-static void weigh_work(attn_gradient_plan *plan)
+static void weigh_work(attn_gradient_plan *plan, const attn_request *request)
 {
     const attn_plan *forward = &plan->forward;
     const attn_dims *d = &forward->dims;
@@ -148,6 +163,8 @@ static void weigh_work(attn_gradient_plan *plan)
     double attention = pairs * (2 * (3 * d_k + 2 * d_v) + 20);
     if (attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS))
         attention += pairs * 2 * (d_k + d_v);
+    if (attn_is_linear(&request->options))
+        attention = attn_gradient_linear_flops(forward, request);
     plan->flops = forward->flops;
     plan->flops.attention += attention;
     plan->flops.projections *= 3;
@@ -165,19 +182,19 @@ attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_g
     attn_request forward = *request->request;
     *plan = (attn_gradient_plan){.want = forward.options.want};
     forward.options.want |= steps_to_keep(&forward);
-    attn_status status = check_supported(&forward, err);
-    if (status == ATTN_OK)
-        status = attn_plan_make(&forward, &plan->forward, err);
+    attn_status status = attn_plan_make(&forward, &plan->forward, err);
     if (status == ATTN_OK)
         status = check_wanted(&forward, request->of, err);
     if (status == ATTN_OK)
         status = check_grad_output(request->grad_output, &plan->forward.step[ATTN_STEP_OUTPUT], err);
     plan->of = request->of != 0 ? request->of : all_given(&forward);
     if (status == ATTN_OK)
+        status = check_mechanism(&forward, plan->of, err);
+    if (status == ATTN_OK)
         status = shape_gradients(plan, &forward, err);
     if (status != ATTN_OK)
         return status;
-    weigh_work(plan);
+    weigh_work(plan, &forward);
     attn_gradient_weigh(plan, &forward);
     return ATTN_OK;
 }

@@ -10,6 +10,7 @@
  */
 #include "http/framing.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -40,7 +41,8 @@ struct header_walk {
 static bool is_line_end(const char *from, const char *to, size_t line_ends)
 {
     const size_t bytes = 2 * line_ends;
-    if (to < from || (size_t)(to - from) < bytes)
+    assert(to >= from);
+    if ((size_t)(to - from) < bytes)
         return false;
     for (const char *c = from; c < to; c++) {
         const bool is_blank = *c == ' ' || *c == '\t';
@@ -61,13 +63,14 @@ static enum MHD_Result step_over(void *cls, enum MHD_ValueKind kind, const char 
 {
     struct header_walk *walk = cls;
     (void)kind;
-    if (!is_within(walk, name, name_length) || (value != NULL && !is_within(walk, value, value_length)))
+    assert(value != NULL);
+    if (!is_within(walk, name, name_length) || !is_within(walk, value, value_length))
         walk->refusal = "a line of the header is folded"; /* unfolded elsewhere */
     else if (!is_line_end(walk->at, name, 1))
         walk->refusal = not_crlf;
     if (walk->refusal != NULL)
         return MHD_NO;
-    walk->at = value != NULL ? value + value_length : name + name_length;
+    walk->at = value + value_length;
     return MHD_YES;
 }
 
@@ -75,8 +78,7 @@ const char *framing_refuses(struct MHD_Connection *connection, const char *metho
                             const char *version)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    if (info == NULL)
-        return NULL;
+    assert(info != NULL); /* the header has been read */
     struct header_walk walk = {.at = method, .end = method + info->header_size};
     if (!is_within(&walk, version, strlen(version)))
         return "the first line must hold method, target and version";

@@ -3,6 +3,7 @@
  */
 #include "http/guard.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,8 +114,7 @@ static enum MHD_Result read_field(void *cls, enum MHD_ValueKind kind, const char
 {
     struct guard_fields *fields = cls;
     (void)kind;
-    if (value == NULL)
-        value = "";
+    assert(value != NULL); /* a field of the header has one, if an empty one */
     if (!is_token(name, name_length))
         refuse(fields, "a header name holds a byte that no name may hold");
     else if (has_control(value, value_length))
@@ -138,7 +138,8 @@ void guard_read_fields(struct MHD_Connection *connection, struct guard_fields *f
 {
     memset(fields, 0, sizeof *fields);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    fields->header_bytes = info != NULL ? info->header_size : 0;
+    assert(info != NULL); /* the header has been read */
+    fields->header_bytes = info->header_size;
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_field, fields);
 }
 

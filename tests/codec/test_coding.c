@@ -242,9 +242,67 @@ START_TEST(frames_of_old_versions_are_refused)
 }
 END_TEST
 
+/* Compressing has no other way to fail: until memory suffices nothing is said to be whole. */
+START_TEST(a_compressor_short_of_memory_gives_nothing_that_looks_whole)
+{
+    enum { BYTES = 200000 };
+    char *text = make_text(BYTES);
+    for (int coding = 0; coding < CODING_COUNT; coding++) {
+        bool is_whole = false, was_refused = false, was_cut = false;
+        for (size_t limit = 4096; !is_whole; limit += 32768) {
+            attn_arena *small = attn_arena_create(limit);
+            struct chunks out = chunks_begin(small);
+            struct compressor *compressor = compressor_begin((enum coding)coding, small);
+            was_refused = was_refused || compressor == NULL;
+            if (compressor != NULL)
+                compressor_take(compressor, text, BYTES, true, &out);
+            is_whole = compressor != NULL && out.is_ok;
+            was_cut = was_cut || (compressor != NULL && !out.is_ok);
+            attn_arena_destroy(small);
+        }
+        ck_assert_msg(was_refused, "coding %d takes no memory to begin", coding);
+        ck_assert_msg(was_cut, "coding %d takes no memory to go on", coding);
+    }
+    attn_arena *tiny = attn_arena_create(4096);
+    ck_assert(!coding_is_worth(text, BYTES, tiny));
+    attn_arena_destroy(tiny);
+    free(text);
+}
+END_TEST
+
+/* A body that grows where there is no room for what it becomes. */
+START_TEST(a_body_that_outgrows_the_memory_is_refused)
+{
+    enum { BYTES = 2000000 };
+    char *zeros = calloc(1, BYTES);
+    ck_assert_ptr_nonnull(zeros);
+    for (int coding = 0; coding < CODING_COUNT; coding++) {
+        attn_arena *arena = attn_arena_create(ROOM);
+        struct chunks small = compress((enum coding)coding, zeros, BYTES, BYTES, arena);
+        char *body = join(&small);
+        attn_status status = ATTN_ERR_NO_MEMORY;
+        for (size_t limit = 4096; status != ATTN_OK; limit += 65536) {
+            attn_arena *tight = attn_arena_create(limit);
+            const char *back;
+            size_t back_bytes;
+            attn_error err = {0};
+            status =
+                coding_expand((enum coding)coding, body, small.total_bytes, BYTES, tight, &back, &back_bytes, &err);
+            ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%zu: %s", limit, err.message);
+            attn_arena_destroy(tight);
+        }
+        free(body);
+        attn_arena_destroy(arena);
+    }
+    free(zeros);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
+        a_compressor_short_of_memory_gives_nothing_that_looks_whole,
+        a_body_that_outgrows_the_memory_is_refused,
         text_comes_back_whatever_the_pieces,
         members_and_frames_follow_one_another,
         one_byte_over_the_limit_is_too_much,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "codec/answer_picture.h"
 #include "codec/kept_layer.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
@@ -115,6 +116,55 @@ START_TEST(a_list_of_numbers_that_would_become_a_tree_is_bounded)
     ck_assert_str_eq(err.field, "/options/heads");
     ck_assert_ptr_nonnull(strstr(err.message, "a list of more than 1048576 bytes"));
     free(text);
+}
+END_TEST
+
+/* Text of another encoding is named, whatever it begins with. */
+START_TEST(only_utf_8_is_read)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *fragment;
+    } cases[] = {
+        {"\xFF\xFE{\0", 4, "UTF-16"},
+        {"\xFE\xFF\0{", 4, "UTF-16"},
+        {"{\0}\0", 4, "UTF-16"},
+        {"\0{\0}", 4, "UTF-16"},
+        {"\xFF\xFD{}", 4, "not JSON"},
+        {"\xFE\xFE{}", 4, "not JSON"},
+        {"{\0}", 3, "a NUL byte"},
+        {"{\0}}", 4, "a NUL byte"},
+        {"\0{}}", 4, "a NUL byte"},
+        {"\0\0{}", 4, "a NUL byte"},
+        {"\0{\0\0", 4, "a NUL byte"},
+        {"{\0\0}", 4, "a NUL byte"},
+        {"\xEF\xBB\xBF", 3, "a byte order mark"},
+        {" \t\r\n", 4, "has no body"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        err = (attn_error){0};
+        ck_assert_int_eq(envelope_decode(cases[i].bytes, cases[i].length, ENVELOPE_ATTENTION, arena, &envelope, &err),
+                         ATTN_ERR_SYNTAX);
+        ck_assert_msg(strstr(err.message, cases[i].fragment) != NULL, "%zu: %s", i, err.message);
+    }
+}
+END_TEST
+
+START_TEST(a_picture_has_no_other_form)
+{
+    static const struct refusal forms[] = {
+        {OPTIONS("\"view\":\"rows\""), ATTN_ERR_FIELD, "/options/view", "has no meaning for a picture"},
+        {OPTIONS("\"pool\":{\"rows\":1}"), ATTN_ERR_FIELD, "/options/pool", "has no meaning for a picture"},
+        {OPTIONS("\"top_k\":1"), ATTN_ERR_FIELD, "/options/top_k", "has no meaning for a picture"},
+        {OPTIONS("\"dtype\":\"float16\""), ATTN_ERR_FIELD, "/options/dtype", "has no meaning for a picture"},
+    };
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        ck_assert_int_eq(decode(forms[i].text), ATTN_OK);
+        check_refusal(&forms[i], answer_picture_prepare(&envelope, &err));
+    }
+    ck_assert_int_eq(decode(OPTIONS("\"scale\":1")), ATTN_OK);
+    ck_assert_int_eq(answer_picture_prepare(&envelope, &err), ATTN_OK);
 }
 END_TEST
 
@@ -249,6 +299,8 @@ int main(void)
     tcase_add_loop_test(tests, options_are_refused_with_their_code_pointer_and_reason, 0, (int)COUNT(options));
     tcase_add_test(tests, mechanisms_and_rotations_are_read);
     tcase_add_test(tests, a_list_of_numbers_that_would_become_a_tree_is_bounded);
+    tcase_add_test(tests, only_utf_8_is_read);
+    tcase_add_test(tests, a_picture_has_no_other_form);
     tcase_add_loop_test(tests, a_layer_is_refused_with_its_code_pointer_and_reason, 0, (int)COUNT(kept));
     tcase_add_loop_test(tests, a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason, 0, (int)COUNT(over));
     tcase_add_test(tests, inputs_of_other_widths_are_named);

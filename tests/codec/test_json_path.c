@@ -20,6 +20,9 @@ static const struct {
     {"{\"a\":\"[{,\\\"\\\\\",\"b\":@", "/b"},
     {"{\"a/b~c\":@", "/a~1b~0c"},
     {"{\"a\\\"b\":@", "/a\\\"b"},
+    {"{\"a\"\n\t\r :@", "/a"},
+    {"\"a\":@", ""},
+    {"1,@", ""},
 };
 
 START_TEST(a_place_has_the_pointer_of_the_brackets_around_it)

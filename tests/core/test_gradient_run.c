@@ -87,7 +87,9 @@ START_TEST(the_forward_steps_are_those_of_a_plain_run)
 {
     gradient_case made;
     for (size_t number = 0; gradient_case_at(&made, ATTN_F32, number); number++) {
-        made.scene.request.options.want = WANT(OUTPUT) | WANT(ATTENTION) | WANT(LSE) | WANT(Q);
+        made.scene.request.options.want = WANT(OUTPUT) | WANT(ATTENTION) | WANT(Q);
+        if (number < GRADIENT_CASES_OF_SOFTMAX)
+            made.scene.request.options.want |= WANT(LSE);
         gradient_run run = gradient_run_serial(&made.wanted, NULL);
         test_run plain = run_kernel(&made.scene.request, NULL, made.scene.request.options.want);
         const test_run forward = {.plan = run.plan.forward, .result = run.result.forward};
@@ -167,18 +169,22 @@ END_TEST
 
 START_TEST(without_maps_no_memory_grows_with_queries_times_keys)
 {
-    attn_gradient_plan plans[2];
-    for (size_t p = 0; p < 2; p++) {
-        gradient_case made = {.scene = scene_create(ATTN_F32, 1)};
-        const size_t length = p == 0 ? 4096 : 8192;
-        scene_attention(&made.scene, &(scene_size){1, 1, 1, length, length, 16, 16});
-        made.wanted = gradient_ask(&made.scene);
-        ck_assert_int_eq(attn_gradient_plan_make(&made.wanted, &plans[p], NULL), ATTN_OK);
-        gradient_case_release(&made);
+    for (size_t variant = 0; variant < 3; variant++) {
+        attn_gradient_plan plans[2];
+        for (size_t p = 0; p < 2; p++) {
+            gradient_case made = {.scene = scene_create(ATTN_F32, 1)};
+            const size_t length = p == 0 ? 4096 : 8192;
+            scene_attention(&made.scene, &(scene_size){1, 1, 1, length, length, 16, 16});
+            if (variant > 0)
+                gradient_add_mechanism(&made.scene, variant);
+            made.wanted = gradient_ask(&made.scene);
+            ck_assert_int_eq(attn_gradient_plan_make(&made.wanted, &plans[p], NULL), ATTN_OK);
+            gradient_case_release(&made);
+        }
+        const double growth =
+            (double)attn_gradient_plan_bytes(&plans[1], 2) / (double)attn_gradient_plan_bytes(&plans[0], 2);
+        ck_assert_msg(growth <= 2, "variant %zu: twice the length takes %g times the memory", variant, growth);
     }
-    const double growth =
-        (double)attn_gradient_plan_bytes(&plans[1], 2) / (double)attn_gradient_plan_bytes(&plans[0], 2);
-    ck_assert_msg(growth <= 2, "twice the length takes %g times the memory", growth);
 }
 END_TEST
 
@@ -215,20 +221,23 @@ START_TEST(what_cannot_be_differentiated_is_refused)
 }
 END_TEST
 
-/* Their backward pass is not written: a wrong gradient would be worse than none. */
-START_TEST(what_has_no_gradient_yet_is_refused_by_name)
+START_TEST(what_a_mechanism_does_not_have_is_refused)
 {
     gradient_case made;
-    ck_assert(gradient_case_at(&made, ATTN_F32, 3 + GRADIENT_KINDS)); /* a layer across */
-    attn_request *request = &made.scene.request;
-    request->options.mechanism.type = ATTN_LINEAR;
-    request->options.sinks = NULL;
-    request->options.softcap = 0;
-    request->options.alibi_slopes = request->options.relative_bias.table = NULL;
-    request->options.alibi = false;
-    request->options.dropout = 0;
-    request->masks = (attn_masks){0};
-    expect_gradient_refusal(&made.wanted, ATTN_ERR_FIELD, "/options/mechanism", "linear and performer have none");
+    ck_assert(gradient_case_at(&made, ATTN_F32, GRADIENT_CASES_OF_SOFTMAX + GRADIENT_KINDS));
+    attn_options *options = &made.scene.request.options;
+    options->mechanism = (attn_mechanism){.type = ATTN_LINEAR, .eps = 0.1};
+    options->has_scale = false;
+    made.wanted.of = OF(SCORES);
+    expect_gradient_refusal(&made.wanted, ATTN_ERR_FIELD, "/options/return", "belongs to mechanism softmax");
+    made.wanted.of = OF(SCALE);
+    expect_gradient_refusal(&made.wanted, ATTN_ERR_FIELD, "/options/return", "unless it is not normalised");
+    options->mechanism = (attn_mechanism){.type = ATTN_PERFORMER, .features = 5};
+    options->has_scale = true;
+    options->scale = 0;
+    expect_gradient_refusal(&made.wanted, ATTN_ERR_VALUE, "/options/scale", "root of the scale");
+    made.wanted.of = 0;
+    expect_gradient_refusal(&made.wanted, ATTN_ERR_VALUE, "/options/scale", "root of the scale");
     gradient_case_release(&made);
 }
 END_TEST
@@ -247,11 +256,9 @@ static bool after_some_looks(void *context)
     return *left == 0 || --*left == 0;
 }
 
-START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
+static void cancel_midway(const gradient_case *made)
 {
-    gradient_case made;
-    ck_assert(gradient_case_at(&made, ATTN_F32, 5 + 4 * GRADIENT_KINDS)); /* a layer with everything, several tiles */
-    gradient_run whole = gradient_run_serial(&made.wanted, NULL);
+    gradient_run whole = gradient_run_serial(&made->wanted, NULL);
     size_t finished = 0, cancelled = 0;
     for (size_t looks = 1; finished == 0; looks += 1 + looks / 8) {
         size_t left = looks;
@@ -260,7 +267,7 @@ START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
         runtime.cancel_context = &left;
         gradient_run run = {.plan = whole.plan, .arena = attn_arena_create(attn_gradient_plan_bytes(&whole.plan, 1))};
         attn_error err = {0};
-        const attn_status status = attn_gradient_run(&run.plan, &made.wanted, &runtime, run.arena, &run.result, &err);
+        const attn_status status = attn_gradient_run(&run.plan, &made->wanted, &runtime, run.arena, &run.result, &err);
         ck_assert(status == ATTN_OK || (status == ATTN_ERR_CANCELLED && err.status == status));
         if (status == ATTN_OK)
             expect_same_gradients(&whole, &run, "finished before it was cancelled");
@@ -270,32 +277,51 @@ START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
     }
     ck_assert_uint_gt(cancelled, 0);
     gradient_run_release(&whole);
-    gradient_case_release(&made);
+}
+
+/* A layer with everything and several tiles, by softmax and by another mechanism. */
+START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
+{
+    for (size_t number = 5 + 4 * GRADIENT_KINDS; number < GRADIENT_CASES; number += GRADIENT_CASES_OF_SOFTMAX) {
+        gradient_case made;
+        ck_assert(gradient_case_at(&made, ATTN_F32, number));
+        cancel_midway(&made);
+        gradient_case_release(&made);
+    }
 }
 END_TEST
+
+static void expect_items_alone(gradient_case *made, size_t batch)
+{
+    gradient_run all = gradient_run_serial(&made->wanted, NULL);
+    const attn_inputs in = made->scene.request.inputs;
+    for (size_t b = 0; b < batch; b++) {
+        made->scene.request.inputs = (attn_inputs){.query = scene_item(&made->scene, in.query, b),
+                                                   .key = scene_item(&made->scene, in.key, b),
+                                                   .value = scene_item(&made->scene, in.value, b)};
+        attn_gradient_request one = {&made->scene.request, scene_item(&made->scene, made->wanted.grad_output, b), 0};
+        gradient_run single = gradient_run_serial(&one, NULL);
+        for (int g = ATTN_GRADIENT_QUERY; g <= ATTN_GRADIENT_VALUE; g++)
+            expect_same_bytes(scene_item(&made->scene, &all.result.gradient[g], b), &single.result.gradient[g], "item");
+        gradient_run_release(&single);
+    }
+    gradient_run_release(&all);
+}
 
 /* Neighbours in a batch change nothing of an item. */
 START_TEST(a_batch_of_two_is_two_single_requests)
 {
     const scene_size n = {2, 4, 2, 140, 300, 8, 5};
-    gradient_case made = {.scene = scene_create(ATTN_F32, 3)};
-    scene_attention(&made.scene, &n);
-    made.wanted = gradient_ask(&made.scene);
-    gradient_run both = gradient_run_serial(&made.wanted, NULL);
-    const attn_inputs in = made.scene.request.inputs;
-    const attn_tensor *grad = made.wanted.grad_output;
-    for (size_t b = 0; b < 2; b++) {
-        made.scene.request.inputs = (attn_inputs){.query = scene_item(&made.scene, in.query, b),
-                                                  .key = scene_item(&made.scene, in.key, b),
-                                                  .value = scene_item(&made.scene, in.value, b)};
-        attn_gradient_request one = {&made.scene.request, scene_item(&made.scene, grad, b), 0};
-        gradient_run single = gradient_run_serial(&one, NULL);
-        for (int g = ATTN_GRADIENT_QUERY; g <= ATTN_GRADIENT_VALUE; g++)
-            expect_same_bytes(scene_item(&made.scene, &both.result.gradient[g], b), &single.result.gradient[g], "item");
-        gradient_run_release(&single);
+    for (size_t variant = 0; variant < 3; variant++) {
+        gradient_case made = {.scene = scene_create(ATTN_F32, 3)};
+        scene_attention(&made.scene, &n);
+        made.scene.request.masks.causal = variant > 0;
+        if (variant > 0)
+            gradient_add_mechanism(&made.scene, variant);
+        made.wanted = gradient_ask(&made.scene);
+        expect_items_alone(&made, n.batch);
+        gradient_case_release(&made);
     }
-    gradient_run_release(&both);
-    gradient_case_release(&made);
 }
 END_TEST
 
@@ -310,7 +336,7 @@ int main(void)
         an_arena_too_small_is_a_clean_refusal,
         without_maps_no_memory_grows_with_queries_times_keys,
         what_cannot_be_differentiated_is_refused,
-        what_has_no_gradient_yet_is_refused_by_name,
+        what_a_mechanism_does_not_have_is_refused,
         names_lead_to_their_gradients_and_back,
         a_run_cancelled_midway_says_so_or_has_finished,
         a_batch_of_two_is_two_single_requests,

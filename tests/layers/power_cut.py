@@ -46,7 +46,7 @@ def operations(trace, folder):
     for name, text, value in calls(trace):
         strings = [unescape(part).decode("latin1") for part in re.findall(r'"((?:\\x[0-9a-f]{2})*)"', text)]
         path = descriptor(text)
-        if name == "openat" and "O_CREAT" in text:
+        if name == "openat" and "O_CREAT" in text and path == folder:
             yield "create", strings[0].split("/")[-1]
         elif name in ("write", "pwrite64") and path.startswith(folder + "/"):
             data = re.search(r'"((?:\\x[0-9a-f]{2})*)"', text)

@@ -1,248 +1,11 @@
 /*
- * test_layer_faults.c: each call of the system that server/service/layer_*.c make, failing: what a client and the log
- * are told, that nothing stays behind, and that the next request is served.
- *
- * The calls are defined here, in the place of the C library's, and do what it does unless one is to fail.
+ * test_layer_faults.c: each call of the system that server/service/layer_*.c make for a request, failing: what the
+ * client is told, that nothing stays behind, and that the next request is served.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/file.h>
-#include <sys/inotify.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "check_main.h"
-#include "codec/envelope.h"
-#include "service/layer_keeper.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_OWN_MALLOC 0 /* the sanitizer has taken it */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_OWN_MALLOC 0
-#endif
-#endif
-#ifndef HAS_OWN_MALLOC
-#define HAS_OWN_MALLOC 1
-#endif
-
-/* ---- the system ---- */
-
-static struct {
-    const char *call; /* NULL: none is to fail */
-    int skip;         /* as many pass before */
-    int reason;
-} fault;
-
-static bool fails(const char *call)
-{
-    if (fault.call == NULL || strcmp(fault.call, call) != 0 || fault.skip-- != 0)
-        return false;
-    errno = fault.reason;
-    return true;
-}
-
-int openat(int folder, const char *path, int flags, ...)
-{
-    mode_t mode = 0;
-    if (flags & O_CREAT) {
-        va_list more;
-        va_start(more, flags);
-        mode = va_arg(more, mode_t);
-        va_end(more);
-    }
-    return fails("openat") ? -1 : (int)syscall(SYS_openat, folder, path, flags, mode);
-}
-
-int fstat(int fd, struct stat *about)
-{
-    return fails("fstat") ? -1 : fstatat(fd, "", about, AT_EMPTY_PATH);
-}
-
-void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
-{
-    return fails("mmap") ? MAP_FAILED : (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
-}
-
-/* With reason 0 nothing is written. */
-ssize_t write(int fd, const void *from, size_t bytes)
-{
-    if (fails("write"))
-        return fault.reason == 0 ? 0 : -1;
-    return syscall(SYS_write, fd, from, bytes);
-}
-
-int flock(int fd, int operation)
-{
-    return fails("flock") ? -1 : (int)syscall(SYS_flock, fd, operation);
-}
-
-int fsync(int fd)
-{
-    return fails("fsync") ? -1 : (int)syscall(SYS_fsync, fd);
-}
-
-int renameat(int from_folder, const char *from, int to_folder, const char *to)
-{
-    return fails("renameat") ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
-}
-
-int unlinkat(int folder, const char *path, int flags)
-{
-    return fails("unlinkat") ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
-}
-
-int eventfd(unsigned count, int flags)
-{
-    return fails("eventfd") ? -1 : (int)syscall(SYS_eventfd2, count, flags);
-}
-
-int inotify_init1(int flags)
-{
-    return fails("inotify_init1") ? -1 : (int)syscall(SYS_inotify_init1, flags);
-}
-
-int inotify_add_watch(int fd, const char *path, uint32_t events)
-{
-    return fails("inotify_add_watch") ? -1 : (int)syscall(SYS_inotify_add_watch, fd, path, events);
-}
-
-#if HAS_OWN_MALLOC
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *block, size_t bytes);
-
-void *malloc(size_t bytes)
-{
-    return fails("malloc") ? NULL : __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-    return fails("calloc") ? NULL : __libc_calloc(count, bytes);
-}
-
-void *realloc(void *block, size_t bytes)
-{
-    return fails("realloc") ? NULL : __libc_realloc(block, bytes);
-}
-#endif
-
-/* ---- the stage ---- */
-
-enum { ARENA_BYTES = 1 << 20 };
-
-static const char layer_text[] = "{\"weights\":{\"query\":{\"weight\":[[1]]},\"key\":{\"weight\":[[1]]},"
-                                 "\"value\":{\"weight\":[[1]]}}}";
-static const struct log silence = {.fd = 2, .format = LOG_TEXT, .level = LOG_OFF};
-static char folder[64];
-static struct layer_settings settings;
-static struct layer_keeper *keeper;
-static attn_arena *arena;
-static struct chunks content;
-static char message[320];
-
-static struct layer_keeper *open_keeper(void)
-{
-    return layer_keeper_open(&settings, &silence, message, sizeof message);
-}
-
-static void prepare(void)
-{
-    attn_error err = {.status = ATTN_OK};
-    envelope_prepare();
-    snprintf(folder, sizeof folder, "/tmp/layer_faults_XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    settings = (struct layer_settings){.directory = folder, .max_count = 4, .max_bytes = 1 << 20, .older = 1};
-    arena = attn_arena_create(ARENA_BYTES);
-    ck_assert_ptr_nonnull(arena);
-    content = chunks_begin(arena);
-    ck_assert_int_eq(kept_layer_write(layer_text, strlen(layer_text), arena, &content, &err), ATTN_OK);
-    keeper = open_keeper();
-    ck_assert_msg(keeper != NULL, "%s", message);
-}
-
-static size_t entries(void)
-{
-    DIR *directory = opendir(folder);
-    size_t count = 0;
-    ck_assert_ptr_nonnull(directory);
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count - 2; /* "." and ".." */
-}
-
-static void release(void)
-{
-    DIR *directory = opendir(folder);
-    fault.call = NULL;
-    layer_keeper_close(keeper);
-    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        (void)unlinkat(dirfd(directory), entry->d_name, 0);
-    closedir(directory);
-    ck_assert_int_eq(rmdir(folder), 0);
-    attn_arena_destroy(arena);
-}
-
-/* One request to the keeper: its status, and what it says. */
-struct asked {
-    attn_status status;
-    enum call_refusal refusal;
-    attn_error err;
-};
-
-static struct asked put(const char *name)
-{
-    struct asked asked = {.status = ATTN_OK};
-    struct call call = {.err = &asked.err};
-    struct layer_version *version;
-    bool created;
-    asked.status = layer_keeper_put(keeper, text_span_of(name), &content, &call, &version, &created);
-    asked.refusal = call.refusal;
-    ck_assert((asked.status == ATTN_OK) == (version != NULL));
-    layer_version_release(version);
-    return asked;
-}
-
-static struct asked find(const char *name)
-{
-    struct asked asked = {.status = ATTN_OK};
-    struct call call = {.err = &asked.err};
-    struct layer_version *version;
-    asked.status = layer_keeper_find(keeper, text_span_of(name), &call, &version);
-    asked.refusal = call.refusal;
-    layer_version_release(version);
-    return asked;
-}
-
-static struct asked remove_layer(const char *name)
-{
-    struct asked asked = {.status = ATTN_OK};
-    struct call call = {.err = &asked.err};
-    asked.status = layer_keeper_remove(keeper, text_span_of(name), &call);
-    asked.refusal = call.refusal;
-    return asked;
-}
+#undef _FORTIFY_SOURCE
+#include "layer_stage.h"
 
 /* ---- what fails while a layer is put ---- */
-
-struct failing {
-    const char *call;
-    int skip, reason;
-    attn_status status;
-    enum call_refusal refusal;
-    const char *fragment;
-};
 
 static const struct failing puts_failing[] = {
     {"openat", 0, ENOSPC, ATTN_ERR_VALUE, CALL_STORE_FULL, "No space left"},
@@ -295,14 +58,14 @@ END_TEST
 
 START_TEST(a_draft_whose_lock_or_state_fails_is_tried_again)
 {
-    static const char *const calls[] = {"flock", "fstat", "openat"};
+    static const char *const calls[] = {"flock", "fstat", "openat", "sweep"};
     fault.call = calls[_i];
     fault.reason = _i == 2 ? EEXIST : EIO;
     const struct asked asked = put("a");
     ck_assert_msg(fault.skip < 0, "%s was not called", calls[_i]);
     fault.call = NULL;
     ck_assert_msg(asked.status == ATTN_OK, "%s: %s", calls[_i], asked.err.message);
-    ck_assert_uint_eq(entries(), 1);
+    ck_assert_uint_eq(entries(), _i == 3 ? 2 : 1); /* the sweep was none */
 }
 END_TEST
 
@@ -312,6 +75,12 @@ START_TEST(a_write_that_is_interrupted_goes_on)
     fault.reason = EINTR;
     ck_assert_int_eq(put("a").status, ATTN_OK);
     ck_assert_int_lt(fault.skip, 0);
+    fault.skip = 0; /* the one that ends the watch */
+    layer_keeper_close(keeper);
+    ck_assert_int_lt(fault.skip, 0);
+    fault.call = NULL;
+    keeper = open_keeper();
+    ck_assert_ptr_nonnull(keeper);
 }
 END_TEST
 
@@ -369,52 +138,82 @@ START_TEST(a_removal_that_fails_says_so)
 }
 END_TEST
 
-/* ---- what fails at the start ---- */
+/* ---- without a directory ---- */
 
-START_TEST(a_directory_that_cannot_be_opened_or_listed_is_said)
+static struct asked adopt(const char *name, const struct chunks *text)
 {
-    static const struct failing opens[] = {
-        {"openat", 0, EACCES, 0, 0, "Permission denied"}, /* the listing */
-#if HAS_OWN_MALLOC
-        {"malloc", 0, ENOMEM, 0, 0, "Cannot allocate memory"},
-        {"calloc", 0, ENOMEM, 0, 0, "no memory for layers"},
-        {"calloc", 1, ENOMEM, 0, 0, "no memory for layers"},
-#endif
-    };
+    struct asked asked = {.status = ATTN_OK};
+    struct call call = {.err = &asked.err};
+    asked.status = layer_keeper_adopt(keeper, name, text, &call);
+    asked.refusal = call.refusal;
+    return asked;
+}
+
+START_TEST(what_is_kept_in_memory_is_refused_as_cleanly)
+{
+    struct chunks wrong = chunks_begin(arena), right = content;
+    chunks_text(&wrong, "no layer");
     layer_keeper_close(keeper);
-    keeper = NULL;
-    settings.is_read_only = true; /* no sweep, which lists the directory too */
-    for (size_t i = 0; i < sizeof opens / sizeof opens[0]; i++) {
-        fault.call = opens[i].call;
-        fault.skip = opens[i].skip;
-        fault.reason = opens[i].reason;
-        struct layer_keeper *opened = open_keeper();
-        fault.call = NULL;
-        ck_assert_msg(opened == NULL, "%s %d did not fail", opens[i].call, opens[i].skip);
-        ck_assert_msg(strstr(message, opens[i].fragment) != NULL, "%s %d: %s", opens[i].call, opens[i].skip, message);
-    }
-    settings.directory = "/nowhere/at/all";
-    ck_assert_ptr_null(open_keeper());
-    ck_assert_str_eq(message, "layers: /nowhere/at/all: No such file or directory");
+    settings.directory = NULL;
+    settings.max_count = 2;
+    keeper = open_keeper();
+    ck_assert_ptr_nonnull(keeper);
+    fault.call = "mmap";
+    fault.reason = ENOMEM;
+    ck_assert_int_eq(put("a").status, ATTN_ERR_NO_MEMORY);
+    fault.skip = 0;
+    ck_assert_int_eq(adopt("a", &content).status, ATTN_ERR_NO_MEMORY);
+    fault.call = NULL;
+    content = wrong;
+    ck_assert_int_eq(put("a").status, ATTN_ERR_SYNTAX);
+    ck_assert_int_eq(adopt("a", &wrong).status, ATTN_ERR_SYNTAX);
+    content = right;
+    ck_assert_int_eq(adopt("a/b", &right).status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(adopt("stats", &right).refusal, CALL_CONFLICT);
+#if HAS_OWN_MALLOC
+    fault.call = "calloc";
+    fault.skip = 2; /* the arena, the version, the name */
+    ck_assert_int_eq(adopt("a", &right).status, ATTN_ERR_NO_MEMORY);
+    ck_assert_int_lt(fault.skip, 0);
+    fault.call = NULL;
+#endif
+    ck_assert_int_eq(adopt("a", &right).status, ATTN_OK);
+    ck_assert_int_eq(put("a").refusal, CALL_CONFLICT); /* nobody can change it */
+    ck_assert_int_eq(put("b").status, ATTN_OK);
+    ck_assert_int_eq(adopt("c", &right).refusal, CALL_STORE_FULL);
+    ck_assert_int_eq(remove_layer("b").status, ATTN_OK);
+    layer_keeper_rescan(keeper);
 }
 END_TEST
 
-/* Without a watch, files of others are still found. */
-START_TEST(without_a_watch_files_are_looked_at)
+START_TEST(what_cannot_be_a_name_is_refused_everywhere)
 {
-    static const char *const calls[] = {"eventfd", "inotify_init1", "inotify_add_watch"};
+    attn_error err = {.status = ATTN_OK};
+    struct call call = {.err = &err};
+    const struct text_span wrong = text_span_of("a/b"), absent = text_span_of("absent");
+    ck_assert_int_eq(find("a/b").status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(put("a/b").status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(remove_layer("a/b").status, ATTN_ERR_VALUE);
+    ck_assert_int_eq(layer_keeper_load(keeper, wrong, &call), ATTN_ERR_VALUE);
+    ck_assert_int_eq(layer_keeper_unload(keeper, wrong, &call), ATTN_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(err.message, "\"a/b\" cannot name a layer"));
+    ck_assert_int_eq(layer_keeper_unload(keeper, absent, &call), ATTN_ERR_VALUE);
+    ck_assert_int_eq(call.refusal, CALL_NOT_FOUND);
+}
+END_TEST
+
+/* Between the question whether it may and the put itself others may have changed it. */
+START_TEST(a_put_whose_condition_fails_at_the_end_leaves_nothing)
+{
+    struct asked asked = {.status = ATTN_OK};
+    struct call call = {.err = &asked.err, .if_none_match = "*"};
+    struct layer_version *version;
+    bool created;
     ck_assert_int_eq(put("a").status, ATTN_OK);
-    layer_keeper_close(keeper);
-    fault.call = calls[_i];
-    fault.reason = EMFILE;
-    keeper = open_keeper();
-    ck_assert_msg(keeper != NULL && fault.skip < 0, "%s: %s", calls[_i], message);
-    fault.call = NULL;
-    ck_assert_int_eq(find("a").status, ATTN_OK);
-    char path[128];
-    snprintf(path, sizeof path, "%s/a.safetensors", folder);
-    ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(find("a").refusal, CALL_NOT_FOUND);
+    ck_assert_int_eq(layer_keeper_put(keeper, text_span_of("a"), &content, &call, &version, &created), ATTN_ERR_VALUE);
+    ck_assert_int_eq(call.refusal, CALL_PRECONDITION);
+    ck_assert_ptr_null(version);
+    ck_assert_uint_eq(entries(), 1);
 }
 END_TEST
 
@@ -426,13 +225,14 @@ int main(void)
     tcase_add_loop_test(tests, a_put_that_fails_says_why_and_the_next_is_kept, 0,
                         (int)(sizeof puts_failing / sizeof puts_failing[0]));
     tcase_add_test(tests, a_put_whose_directory_is_not_synchronised_is_served_and_refused);
-    tcase_add_loop_test(tests, a_draft_whose_lock_or_state_fails_is_tried_again, 0, 3);
+    tcase_add_loop_test(tests, a_draft_whose_lock_or_state_fails_is_tried_again, 0, 4);
     tcase_add_test(tests, a_write_that_is_interrupted_goes_on);
     tcase_add_loop_test(tests, a_file_that_cannot_be_read_is_a_conflict_until_it_changes, 0,
                         (int)(sizeof finds_failing / sizeof finds_failing[0]));
     tcase_add_loop_test(tests, a_removal_that_fails_says_so, 0, 2);
-    tcase_add_test(tests, a_directory_that_cannot_be_opened_or_listed_is_said);
-    tcase_add_loop_test(tests, without_a_watch_files_are_looked_at, 0, 3);
+    tcase_add_test(tests, a_put_whose_condition_fails_at_the_end_leaves_nothing);
+    tcase_add_test(tests, what_cannot_be_a_name_is_refused_everywhere);
+    tcase_add_test(tests, what_is_kept_in_memory_is_refused_as_cleanly);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -175,6 +175,40 @@ static scene_size size_of(const test_scene *scene)
     return (scene_size){d->batch, d->heads, d->kv_heads, d->q_len, d->kv_len, d->d_k, d->d_v};
 }
 
+/* The positions, or cosines and sines, of len tokens. */
+static attn_rope_side side_of(test_scene *scene, size_t batch, size_t len, size_t pairs, bool has_positions)
+{
+    attn_rope_side side = {NULL, NULL, NULL};
+    if (has_positions) {
+        attn_tensor *positions = scene_integers(scene, NULL, SHAPE(len));
+        for (size_t i = 0; i < len; i++)
+            ((int64_t *)positions->data)[i] = (int64_t)((len - i) * 3 % 17);
+        side.positions = positions;
+        return side;
+    }
+    side.cos = scene_normal(scene, 1, SHAPE(batch, len, pairs));
+    side.sin = scene_normal(scene, 1, SHAPE(batch, len, pairs));
+    return side;
+}
+
+/* All of a head; a part of it, by frequencies with a factor; by positions; by given numbers, which are no rotation. */
+static void add_rope(test_scene *scene, const scene_size *n, size_t turn)
+{
+    const attn_tensor *past = scene->request.inputs.past_key;
+    const size_t new_len = n->kv_len - (past == NULL ? 0 : past->shape[2]), pairs = n->d_k / 2;
+    attn_rope *rope = &scene->request.options.rope;
+    *rope = (attn_rope){.layout = (attn_rope_layout)(1 + turn % 3), .dim = pairs * 2};
+    if (turn / 3 % 4 == 1) {
+        rope->dim = n->d_k < 4 ? 2 : n->d_k / 4 * 2;
+        rope->scaling.type = ATTN_ROPE_YARN;
+        rope->scaling.factor = 4;
+        rope->scaling.original_max_position_embeddings = 32;
+    } else if (turn / 3 % 4 > 1) {
+        rope->query = side_of(scene, n->batch, n->q_len, pairs, turn / 3 % 4 == 2);
+        rope->key = side_of(scene, n->batch, new_len, pairs, turn / 3 % 4 == 2);
+    }
+}
+
 /* Gain and shift of every shape that they may have: of all heads, of each its own, of a whole token. */
 static attn_linear norm_of(test_scene *scene, size_t heads, size_t d_k, size_t turn)
 {
@@ -215,18 +249,10 @@ void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn)
         w->gate.bias = scene_normal(scene, 0.5, SHAPE(n->heads * d_gate));
 }
 
-/* Every kind with every size; masks and options take turns. */
-static void make_case(gradient_case *made, attn_dtype type, size_t kind, size_t size, size_t turn)
+/* What softmax alone has, and what it does to scores. */
+static void add_softmax(test_scene *scene, size_t heads, size_t turn)
 {
-    scene_size n = gradient_sizes[size];
-    n.kv_len = kinds[kind].is_self ? n.q_len : n.kv_len;
-    made->scene = scene_create(type, 31 * kind + size + 1);
-    attn_options *options = &made->scene.request.options;
-    const mask_case *mask = mask_case_at(turn % mask_case_count());
-    kinds[kind].build(&made->scene, &n);
-    mask->apply(&made->scene, &n);
-    snprintf(made->name, sizeof made->name, "%s, size %zu, turn %zu, mask %s", kinds[kind].name, size, turn,
-             mask->name);
+    attn_options *options = &scene->request.options;
     if (turn % 3 == 1) {
         options->has_scale = true;
         options->scale = turn % 2 ? 0.7 : -0.4;
@@ -236,14 +262,48 @@ static void make_case(gradient_case *made, attn_dtype type, size_t kind, size_t 
         options->dropout = 0.4;
         options->dropout_seed = turn;
         options->dropout_attention = true;
-        options->dropout_residual = made->scene.request.is_layer;
+        options->dropout_residual = scene->request.is_layer;
     }
-    gradient_add_to_scores(&made->scene, n.heads, turn);
-    if (turn % 2 == 0 && n.d_k > 1)
-        options->rope = (attn_rope){.layout = (attn_rope_layout)(1 + turn / 2 % 3), .dim = n.d_k / 2 * 2};
+    gradient_add_to_scores(scene, heads, turn);
+}
+
+void gradient_add_mechanism(test_scene *scene, size_t turn)
+{
+    attn_options *options = &scene->request.options;
+    attn_mechanism *mechanism = &options->mechanism;
+    mechanism->type = turn % 2 ? ATTN_PERFORMER : ATTN_LINEAR;
+    mechanism->features = 5;
+    mechanism->seed = turn;
+    mechanism->eps = turn % 3 == 0 ? 0 : 0.1;
+    mechanism->is_unnormalised = turn % 4 == 2;
+    mechanism->is_identity = turn % 8 == 2;
+    if (mechanism->is_unnormalised || mechanism->type == ATTN_PERFORMER) {
+        options->has_scale = turn % 3 != 1;
+        options->scale = turn % 5 == 0 ? -0.4 : 0.7;
+    }
+    scene->request.masks.bias = NULL;
+}
+
+/* Every kind with every size; masks and options take turns. */
+static void make_case(gradient_case *made, attn_dtype type, bool is_softmax, size_t kind, size_t size, size_t turn)
+{
+    scene_size n = gradient_sizes[size];
+    n.kv_len = kinds[kind].is_self ? n.q_len : n.kv_len;
+    made->scene = scene_create(type, 31 * kind + size + 1);
+    const mask_case *mask = mask_case_at(turn % mask_case_count());
+    kinds[kind].build(&made->scene, &n);
+    mask->apply(&made->scene, &n);
+    snprintf(made->name, sizeof made->name, "%s, size %zu, turn %zu, mask %s", kinds[kind].name, size, turn,
+             mask->name);
+    if (is_softmax)
+        add_softmax(&made->scene, n.heads, turn);
+    else
+        gradient_add_mechanism(&made->scene, turn / 2);
     n = size_of(&made->scene);
     if (turn % 3 == 0 && n.kv_len > 1)
         scene_past(&made->scene, &n, n.kv_len / 3 + 1);
+    if (turn % 2 == 0 && n.d_k > 1)
+        add_rope(&made->scene, &n, turn / 2);
     if (turn % 5 == 0 || turn % 7 == 2)
         gradient_add_qk_norm(&made->scene, &n, turn / 2);
     if (made->scene.request.is_layer && (turn % 5 == 1 || turn % 7 == 3))
@@ -258,10 +318,12 @@ void gradient_case_release(gradient_case *made)
 
 bool gradient_case_at(gradient_case *made, attn_dtype type, size_t number)
 {
-    if (number >= (size_t)GRADIENT_KINDS * GRADIENT_SIZES)
+    if (number >= GRADIENT_CASES)
         return false;
+    const size_t size = number / GRADIENT_KINDS;
     *made = (gradient_case){0};
-    make_case(made, type, number % GRADIENT_KINDS, number / GRADIENT_KINDS, number * 7 + number / GRADIENT_KINDS);
+    make_case(made, type, number < GRADIENT_CASES_OF_SOFTMAX, number % GRADIENT_KINDS, size % GRADIENT_SIZES,
+              number * 7 + size);
     made->wanted.request = &made->scene.request;
     return true;
 }
@@ -296,7 +358,10 @@ uint32_t gradient_all_of(const attn_gradient_request *request)
 {
     attn_gradient_plan plan;
     ck_assert_int_eq(attn_gradient_plan_make(request, &plan, NULL), ATTN_OK);
-    return plan.of | OF(SCALE) | OF(SCORES);
+    const attn_mechanism *mechanism = &request->request->options.mechanism;
+    if (mechanism->type == ATTN_SOFTMAX)
+        return plan.of | OF(SCALE) | OF(SCORES);
+    return mechanism->type == ATTN_PERFORMER || mechanism->is_unnormalised ? plan.of | OF(SCALE) : plan.of;
 }
 
 void expect_same_gradients(const gradient_run *a, const gradient_run *b, const char *what)

@@ -16,14 +16,20 @@ typedef struct {
     char name[96];
 } gradient_case;
 
-enum { GRADIENT_SIZES = 6, GRADIENT_KINDS = 11 };
+enum {
+    GRADIENT_SIZES = 6,
+    GRADIENT_KINDS = 11,
+    GRADIENT_CASES_OF_SOFTMAX = GRADIENT_KINDS * GRADIENT_SIZES,
+    GRADIENT_CASES = 2 * GRADIENT_CASES_OF_SOFTMAX
+};
 
 /* Odd sizes; the last two need several tiles of queries and of keys. */
 extern const scene_size gradient_sizes[];
 
 /*
  * Every kind of request with every size, masks and options taking turns: case number is kind number % GRADIENT_KINDS
- * with size number / GRADIENT_KINDS. false past the end.
+ * with size number / GRADIENT_KINDS; from GRADIENT_CASES_OF_SOFTMAX on the same with the other mechanisms. false past
+ * the end.
  */
 bool gradient_case_at(gradient_case *made, attn_dtype type, size_t number);
 void gradient_case_release(gradient_case *made);
@@ -32,6 +38,8 @@ void gradient_case_release(gradient_case *made);
 void gradient_layer_by_heads(test_scene *scene, const scene_size *size);
 /* Biases by distance, and sinks, in turn. */
 void gradient_add_to_scores(test_scene *scene, size_t heads, size_t turn);
+/* linear and performer of every kind in turn. */
+void gradient_add_mechanism(test_scene *scene, size_t turn);
 /* Norms of queries and keys, and an output gate, of every kind in turn; n as the request is. */
 void gradient_add_qk_norm(test_scene *scene, const scene_size *n, size_t turn);
 void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn);

@@ -11,8 +11,9 @@
  * Dao, "FlashAttention-2" (2023), section 3.1.2: P is computed again, tile by tile, from the log-sum-exp of the forward
  * pass, so nothing of size q_len x kv_len exists unless a map is asked for. Under dropout P keeps its place in dS, and
  * dV and dP see the same decisions as the forward pass, for the same seed. The heads of a group add up in their key
- * head. Around the heads: dW = x^T dy, db = sum of dy, dx = dy W^T; LayerNorm and RMSNorm after Ba et al. (2016) and
- * Zhang and Sennrich (2019).
+ * head. The gradients of linear and performer (mechanism.h) are those of their sums, in linear time where theirs is;
+ * the projection of performer is a constant. Around the heads: dW = x^T dy, db = sum of dy, dx = dy W^T; LayerNorm and
+ * RMSNorm after Ba et al. (2016) and Zhang and Sennrich (2019).
  *
  * What the mask hides contributes exactly 0: hidden keys and values are never read, their gradients are 0, and so are
  * those of queries without keys. A token whose gradient is 0 adds nothing to the gradient of a weight or of a norm,
@@ -95,8 +96,10 @@ typedef struct {
 /*
  * Checks the whole request and fills *plan, as attn_plan_make does and with its errors; allocates nothing. Also
  *   ATTN_ERR_FIELD   grad_output is missing or of another type ("/inputs/grad_output"); a wanted gradient is of
- *                    something that was not given ("/options/return"); or the mechanism is other than softmax, which
- * has no gradient here yet ("/options/mechanism") ATTN_ERR_SHAPE   grad_output has not the shape of the output
+ *                    something that was not given, or that the mechanism does not have: under linear and performer
+ *                    grad_scores, under a linear that is normalised the scale ("/options/return")
+ *   ATTN_ERR_VALUE   the gradient of the scale is wanted of performer with scale 0 ("/options/scale")
+ *   ATTN_ERR_SHAPE   grad_output has not the shape of the output
  */
 ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,
                                                     attn_error *err);

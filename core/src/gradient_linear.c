@@ -1,0 +1,558 @@
+/* gradient_linear.c: the backward pass of linear and performer. */
+#include "gradient_linear.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "linear_keys.h"
+#include "number.h"
+
+enum { QUERIES = 64 /* of a task */, TAKES_MAX = 10 };
+
+struct run {
+    const struct attn_gradient_heads *heads;
+    struct attn_linear_keys keys;
+    double *phi_q;     /* (batch, heads, q_len, m) */
+    double *grad_sums; /* (batch, heads, q_len, width): dS */
+    uint8_t *is_live;  /* (batch, heads, q_len): sees a key, and its dO is not all 0: others have neither of the two */
+    size_t *order;     /* (batch, q_len): queries by where their spans end, */
+    size_t *starts;    /* (batch, kv_len + 2): and how many end before a key */
+    double *later; /* (batch, kv_heads, key_blocks + 1, m, width): R of the queries that end in the block or later */
+    double *largest_parts; /* (batch, kv_heads, key_blocks): of the largest P s of a head */
+    double *scale_parts;   /* one for each task */
+    char *scratch;
+    size_t scratch_bytes;
+};
+
+/* What a task works with. */
+struct room {
+    double *product;     /* m: dphi, then du */
+    double *row, *value; /* width: (v_j, 1), or a sum of them */
+    double *x;           /* d_k + d_v: the gradient of a token */
+    double *sums;        /* (m, width) */
+};
+
+static struct room room_of(const struct run *run, size_t worker)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    double *scratch = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
+    struct room room = {.product = scratch};
+    room.row = room.product + keys->m;
+    room.value = room.row + keys->width;
+    room.x = room.value + keys->width;
+    room.sums = room.x + keys->job->d_k + keys->job->d_v;
+    return room;
+}
+
+static void spread(struct run *run, size_t tasks, attn_task *task)
+{
+    if (tasks > 0 && !attn_linear_is_cancelled(&run->keys))
+        run->keys.runtime->run(run->keys.runtime->context, tasks, task, run);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t blocks(size_t n, size_t size)
+{
+    return (n + size - 1) / size;
+}
+
+static size_t group_of(const struct attn_heads_job *job)
+{
+    return job->heads / job->kv_heads;
+}
+
+static size_t query_tasks(const struct attn_heads_job *job)
+{
+    return job->batch * job->heads * blocks(job->q_len, QUERIES);
+}
+
+static size_t key_tasks(const struct run *run)
+{
+    return run->keys.job->batch * run->keys.job->kv_heads * run->keys.key_blocks;
+}
+
+static const double *phi_of_key(const struct run *run, size_t kv_head, size_t j)
+{
+    return run->keys.phi + (kv_head * run->keys.job->kv_len + j) * run->keys.m;
+}
+
+/* (v_j, 1) */
+static void read_value(const struct run *run, size_t kv_head, size_t j, double *row)
+{
+    const struct attn_heads_job *job = run->keys.job;
+    const size_t at = attn_linear_place(&job->v, kv_head / job->kv_heads, kv_head % job->kv_heads, j);
+    for (size_t c = 0; c < job->d_v; c++)
+        row[c] = attn_number_get(job->v.data, job->compute, at + c);
+    row[job->d_v] = 1;
+}
+
+/* to += factor from */
+static void add(double *to, double factor, const double *from, size_t count)
+{
+    for (size_t n = 0; n < count; n++)
+        to[n] += factor * from[n];
+}
+
+/* ---- from features to what they are made of: each returns the row's gradient of the scale ---- */
+
+static double differentiate_map(const struct run *run, const void *data, size_t at, bool is_query,
+                                const double *grad_phi, double *grad_x)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const attn_mechanism *mechanism = keys->mechanism;
+    const bool is_scaled = is_query && mechanism->is_unnormalised;
+    double of_scale = 0;
+    for (size_t f = 0; f < keys->m; f++) {
+        const double x = attn_number_get(data, keys->job->compute, at + f);
+        const double phi = mechanism->is_identity ? x : x > 0 ? x + 1 : exp(x);
+        const double slope = mechanism->is_identity || x > 0 ? 1 : phi;
+        grad_x[f] = grad_phi[f] * slope * (is_scaled ? keys->plan->scale : 1);
+        of_scale += is_scaled ? grad_phi[f] * phi : 0;
+    }
+    return of_scale;
+}
+
+/* du = dphi (phi - eps / sqrt(m)), in place; returns the sum, which is what |s|^2 / 2 and the largest P s lose. */
+static double differentiate_exp(const struct run *run, const double *phi, double *product)
+{
+    const double floor = run->keys.mechanism->eps / sqrt((double)run->keys.m);
+    double total = 0;
+    for (size_t r = 0; r < run->keys.m; r++) {
+        product[r] *= phi[r] - floor;
+        total += product[r];
+    }
+    return total;
+}
+
+/* ds = P^T du - total s; s = factor x, where factor is the root of the scale. */
+static double differentiate_projection(const struct run *run, const void *data, size_t at, double factor, double total,
+                                       const double *product, double *grad_x)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    double of_scale = 0;
+    for (size_t f = 0; f < keys->job->d_k; f++) {
+        const double s = factor * attn_number_get(data, keys->job->compute, at + f);
+        const double ds = attn_linear_dot(keys->projection + f * keys->m, product, keys->m) - total * s;
+        grad_x[f] = factor * ds;
+        of_scale += ds * s;
+    }
+    return keys->plan->scale == 0 ? 0 : of_scale / (2 * keys->plan->scale);
+}
+
+static double differentiate_features_of_query(const struct run *run, size_t at, const double *phi, struct room *room)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const void *data = keys->job->q.data;
+    size_t largest = 0;
+    if (keys->mechanism->type == ATTN_LINEAR)
+        return differentiate_map(run, data, at, true, room->product, room->x);
+    const double total = differentiate_exp(run, phi, room->product);
+    for (size_t r = 1; r < keys->m; r++)
+        largest = phi[r] > phi[largest] ? r : largest;
+    room->product[largest] -= total;
+    return differentiate_projection(run, data, at, attn_linear_query_factor(keys), total, room->product, room->x);
+}
+
+static double differentiate_features_of_key(const struct run *run, size_t at, const double *phi, struct room *room,
+                                            double *of_largest)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const void *data = keys->job->k.data;
+    if (keys->mechanism->type == ATTN_LINEAR)
+        return differentiate_map(run, data, at, false, room->product, room->x);
+    const double total = differentiate_exp(run, phi, room->product);
+    *of_largest -= total;
+    return differentiate_projection(run, data, at, attn_linear_key_factor(keys), total, room->product, room->x);
+}
+
+/* ---- queries ---- */
+
+struct query {
+    size_t b, h, i, row;
+    struct attn_linear_sums sums;
+};
+
+static bool is_zero(const struct run *run, const struct query *query)
+{
+    const struct attn_operand *grad = &run->heads->grad_context;
+    const size_t at = attn_linear_place(grad, query->b, query->h, query->i);
+    for (size_t c = 0; c < run->keys.job->d_v; c++)
+        if (attn_number_get(grad->data, run->keys.job->compute, at + c) != 0)
+            return false;
+    return true;
+}
+
+static void put_query(const struct run *run, const struct query *query, const double *x)
+{
+    const struct attn_operand *to = &run->heads->grad_q;
+    const size_t at = attn_linear_place(to, query->b, query->h, query->i);
+    for (size_t f = 0; to->data != NULL && f < run->keys.job->d_k; f++)
+        attn_number_put((void *)(uintptr_t)to->data, run->keys.job->compute, at + f, x == NULL ? 0 : x[f]);
+}
+
+/* S into row: over running sums, or pair by pair. */
+static void sum_keys(const struct run *run, struct query *query, attn_span span, const double *phi, struct room *room)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    memset(room->row, 0, keys->width * sizeof *room->row);
+    if (keys->is_running) {
+        attn_linear_advance(keys, &query->sums, span.to);
+        for (size_t r = 0; r < keys->m; r++)
+            add(room->row, phi[r], query->sums.sums + r * keys->width, keys->width);
+        return;
+    }
+    for (size_t j = span.from; j < span.to && !attn_linear_is_cancelled(keys); j++)
+        if (attn_linear_allows(keys, query->b, query->h, query->i, j)) {
+            read_value(run, query->sums.head, j, room->value);
+            add(room->row, attn_linear_dot(phi, phi_of_key(run, query->sums.head, j), keys->m), room->value,
+                keys->width);
+        }
+}
+
+/* dS, from S in row. */
+static void differentiate_quotient(const struct run *run, const struct query *query, const double *row,
+                                   double *grad_sums)
+{
+    const struct attn_heads_job *job = run->keys.job;
+    const struct attn_operand *grad = &run->heads->grad_context;
+    const size_t at = attn_linear_place(grad, query->b, query->h, query->i);
+    const double divisor = attn_linear_divisor(run->keys.mechanism, row[job->d_v]);
+    double product = 0;
+    for (size_t c = 0; c < job->d_v; c++) {
+        const double dO = attn_number_get(grad->data, job->compute, at + c);
+        grad_sums[c] = dO / divisor;
+        product += dO * row[c];
+    }
+    grad_sums[job->d_v] = run->keys.mechanism->is_unnormalised ? 0 : -product / divisor / divisor;
+}
+
+/* dphi(q) into product. */
+static void differentiate_sums(const struct run *run, const struct query *query, attn_span span,
+                               const double *grad_sums, struct room *room)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    memset(room->product, 0, keys->m * sizeof *room->product);
+    for (size_t r = 0; keys->is_running && r < keys->m; r++)
+        room->product[r] = attn_linear_dot(query->sums.sums + r * keys->width, grad_sums, keys->width);
+    for (size_t j = span.from; !keys->is_running && j < span.to && !attn_linear_is_cancelled(keys); j++)
+        if (attn_linear_allows(keys, query->b, query->h, query->i, j)) {
+            read_value(run, query->sums.head, j, room->value);
+            add(room->product, attn_linear_dot(room->value, grad_sums, keys->width),
+                phi_of_key(run, query->sums.head, j), keys->m);
+        }
+}
+
+static double differentiate_query(const struct run *run, struct query *query, struct room *room)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const attn_span span = attn_mask_span(keys->job->mask, query->b, query->i);
+    const bool is_live = attn_linear_sees(keys, query->b, query->h, query->i, span) && !is_zero(run, query);
+    double *phi = run->phi_q + query->row * keys->m, *grad_sums = run->grad_sums + query->row * keys->width;
+    run->is_live[query->row] = is_live;
+    if (!is_live) {
+        put_query(run, query, NULL);
+        return 0;
+    }
+    attn_linear_map_query(keys, query->b, query->h, query->i, phi);
+    sum_keys(run, query, span, phi, room);
+    differentiate_quotient(run, query, room->row, grad_sums);
+    differentiate_sums(run, query, span, grad_sums, room);
+    const double of_scale =
+        differentiate_features_of_query(run, attn_linear_place(&keys->job->q, query->b, query->h, query->i), phi, room);
+    put_query(run, query, room->x);
+    return of_scale;
+}
+
+static void query_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct attn_heads_job *job = run->keys.job;
+    const size_t across = blocks(job->q_len, QUERIES), head = index / across, first = index % across * QUERIES;
+    struct room room = room_of(run, worker);
+    struct query query = {.b = head / job->heads, .h = head % job->heads, .sums = {.at = SIZE_MAX}};
+    query.sums.head = query.b * job->kv_heads + query.h / group_of(job);
+    query.sums.sums = room.sums;
+    double of_scale = 0;
+    for (query.i = first; query.i < smaller(first + QUERIES, job->q_len) && !attn_linear_is_cancelled(&run->keys);
+         query.i++) {
+        query.row = head * job->q_len + query.i;
+        of_scale += differentiate_query(run, &query, &room);
+    }
+    run->scale_parts[index] = of_scale;
+}
+
+/* ---- R, from the last queries on ---- */
+
+/* Task: the queries of one item, by where their spans end. */
+static void order_task(void *argument, size_t b, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_heads_job *job = run->keys.job;
+    size_t *order = run->order + b * job->q_len, *starts = run->starts + b * (job->kv_len + 2);
+    memset(starts, 0, (job->kv_len + 2) * sizeof *starts);
+    for (size_t i = 0; i < job->q_len; i++) {
+        const attn_span span = attn_mask_span(job->mask, b, i);
+        starts[(span.from < span.to ? span.to : 0) + 1]++;
+    }
+    for (size_t end = 1; end < job->kv_len + 2; end++)
+        starts[end] += starts[end - 1];
+    for (size_t i = job->q_len; i-- > 0;) {
+        const attn_span span = attn_mask_span(job->mask, b, i);
+        order[--starts[(span.from < span.to ? span.to : 0) + 1]] = i;
+    }
+    /* Each start has moved down to the one before it. */
+    memmove(starts, starts + 1, (job->kv_len + 1) * sizeof *starts);
+    starts[job->kv_len + 1] = job->q_len;
+}
+
+/* sums += R of the queries of a group that end at keys from … up to, but without, to. */
+static void add_queries(const struct run *run, size_t kv_head, size_t from, size_t to, double *sums)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_heads_job *job = keys->job;
+    const size_t b = kv_head / job->kv_heads, group = group_of(job), *starts = run->starts + b * (job->kv_len + 2);
+    for (size_t n = starts[from]; n < starts[to] && !attn_linear_is_cancelled(keys); n++)
+        for (size_t h = kv_head % job->kv_heads * group; h < (kv_head % job->kv_heads + 1) * group; h++) {
+            const size_t row = (b * job->heads + h) * job->q_len + run->order[b * job->q_len + n];
+            for (size_t r = 0; run->is_live[row] && r < keys->m; r++)
+                add(sums + r * keys->width, run->phi_q[row * keys->m + r], run->grad_sums + row * keys->width,
+                    keys->width);
+        }
+}
+
+static double *later_of(const struct run *run, size_t kv_head, size_t block)
+{
+    return run->later + (kv_head * (run->keys.key_blocks + 1) + block) * run->keys.m * run->keys.width;
+}
+
+/* Task: of the queries that end in one block of keys. */
+static void later_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const size_t all = run->keys.key_blocks + 1, kv_head = index / all, block = index % all;
+    const size_t end = run->keys.job->kv_len + 1;
+    double *sums = later_of(run, kv_head, block);
+    memset(sums, 0, run->keys.m * run->keys.width * sizeof *sums);
+    add_queries(run, kv_head, smaller(block * LINEAR_KEYS, end), smaller((block + 1) * LINEAR_KEYS, end), sums);
+}
+
+/* Task: the blocks of one head, each on top of those behind it. */
+static void pile_task(void *argument, size_t kv_head, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    for (size_t block = run->keys.key_blocks; block-- > 0;)
+        add(later_of(run, kv_head, block), 1, later_of(run, kv_head, block + 1), run->keys.m * run->keys.width);
+}
+
+/* ---- keys ---- */
+
+static void put_key(const struct run *run, const struct attn_operand *to_past, const struct attn_operand *to_new,
+                    size_t kv_head, size_t j, size_t d, const double *from)
+{
+    const struct attn_heads_job *job = run->keys.job;
+    const size_t past_len = run->heads->past_len;
+    const struct attn_operand *to = j < past_len ? to_past : to_new;
+    if (to->data == NULL)
+        return;
+    const size_t at =
+        attn_linear_place(to, kv_head / job->kv_heads, kv_head % job->kv_heads, j < past_len ? j : j - past_len);
+    for (size_t f = 0; f < d; f++)
+        attn_number_put((void *)(uintptr_t)to->data, job->compute, at + f, from[f]);
+}
+
+/* dphi(k_j) into product and dv_j into x, from R. */
+static void take_from_sums(const struct run *run, const double *phi, struct room *room)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    for (size_t r = 0; r < keys->m; r++) {
+        const double *row = room->sums + r * keys->width;
+        room->product[r] = attn_linear_dot(row, room->value, keys->width);
+        add(room->x, phi[r], row, keys->job->d_v);
+    }
+}
+
+/* The same pair by pair: every query that may see the key. */
+static void take_from_queries(const struct run *run, size_t kv_head, size_t j, const double *phi, struct room *room)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_heads_job *job = keys->job;
+    const size_t b = kv_head / job->kv_heads, group = group_of(job), first = kv_head % job->kv_heads * group;
+    memset(room->product, 0, keys->m * sizeof *room->product);
+    for (size_t h = first; h < first + group; h++)
+        for (size_t i = 0; i < job->q_len && !attn_linear_is_cancelled(keys); i++) {
+            const size_t row = (b * job->heads + h) * job->q_len + i;
+            if (!run->is_live[row] || !attn_linear_allows(keys, b, h, i, j))
+                continue;
+            const double *phi_q = run->phi_q + row * keys->m, *grad_sums = run->grad_sums + row * keys->width;
+            add(room->product, attn_linear_dot(grad_sums, room->value, keys->width), phi_q, keys->m);
+            add(room->x, attn_linear_dot(phi_q, phi, keys->m), grad_sums, job->d_v);
+        }
+}
+
+static double differentiate_key(const struct run *run, size_t kv_head, size_t j, struct room *room, double *of_largest)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_gradient_heads *heads = run->heads;
+    const struct attn_heads_job *job = keys->job;
+    const double *phi = phi_of_key(run, kv_head, j);
+    const bool is_seen = keys->is_seen[kv_head * job->kv_len + j];
+    double of_scale = 0;
+    memset(room->x, 0, (job->d_k + job->d_v) * sizeof *room->x);
+    if (is_seen) {
+        read_value(run, kv_head, j, room->value);
+        if (keys->is_running)
+            take_from_sums(run, phi, room);
+        else
+            take_from_queries(run, kv_head, j, phi, room);
+    }
+    put_key(run, &heads->grad_past_v, &heads->grad_v, kv_head, j, job->d_v, room->x);
+    if (is_seen)
+        of_scale = differentiate_features_of_key(
+            run, attn_linear_place(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, room,
+            of_largest);
+    put_key(run, &heads->grad_past_k, &heads->grad_k, kv_head, j, job->d_k, room->x);
+    return of_scale;
+}
+
+/* Task: one block of keys, the last one first, so that R grows by the queries that end behind each. */
+static void key_task(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    const struct attn_linear_keys *keys = &run->keys;
+    const size_t kv_head = index / keys->key_blocks, block = index % keys->key_blocks, first = block * LINEAR_KEYS;
+    struct room room = room_of(run, worker);
+    double of_scale = 0, of_largest = 0;
+    if (keys->is_running)
+        memcpy(room.sums, later_of(run, kv_head, block + 1), keys->m * keys->width * sizeof *room.sums);
+    for (size_t j = smaller(first + LINEAR_KEYS, keys->job->kv_len); j-- > first && !attn_linear_is_cancelled(keys);) {
+        if (keys->is_running && (j + 1) % LINEAR_KEYS != 0)
+            add_queries(run, kv_head, j + 1, j + 2, room.sums);
+        of_scale += differentiate_key(run, kv_head, j, &room, &of_largest);
+    }
+    run->largest_parts[index] = of_largest;
+    run->scale_parts[query_tasks(keys->job) + index] = of_scale;
+}
+
+/* Task: what the largest P s of a head gets from all of its keys goes to the key and the feature that had it. */
+static void largest_task(void *argument, size_t kv_head, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_heads_job *job = keys->job;
+    const struct attn_gradient_heads *heads = run->heads;
+    const size_t j = keys->largest_at[kv_head] / keys->m, r = keys->largest_at[kv_head] % keys->m;
+    const size_t b = kv_head / job->kv_heads, h = kv_head % job->kv_heads, past_len = heads->past_len;
+    const size_t from = attn_linear_place(&job->k, b, h, j);
+    const struct attn_operand *to = j < past_len ? &heads->grad_past_k : &heads->grad_k;
+    const size_t at = attn_linear_place(to, b, h, j < past_len ? j : j - past_len);
+    const double factor = attn_linear_key_factor(keys);
+    double total = 0, of_scale = 0;
+    for (size_t block = 0; block < keys->key_blocks; block++)
+        total += run->largest_parts[kv_head * keys->key_blocks + block];
+    for (size_t f = 0; keys->largest[kv_head] > -HUGE_VAL && f < job->d_k; f++) {
+        const double ds = keys->projection[f * keys->m + r] * total;
+        of_scale += ds * factor * attn_number_get(job->k.data, job->compute, from + f);
+        if (to->data != NULL)
+            attn_number_add((void *)(uintptr_t)to->data, job->compute, at + f, factor * ds);
+    }
+    run->scale_parts[query_tasks(job) + key_tasks(run) + kv_head] =
+        keys->plan->scale == 0 ? 0 : of_scale / (2 * keys->plan->scale);
+}
+
+/* ---- the run ---- */
+
+struct counts {
+    size_t query_rows, key_heads, later, tasks;
+};
+
+static struct counts count(const struct attn_linear_keys *keys)
+{
+    const attn_dims *d = &keys->plan->dims;
+    const size_t key_heads = d->batch * d->kv_heads;
+    return (struct counts){.query_rows = d->batch * d->heads * d->q_len,
+                           .key_heads = key_heads,
+                           .later = keys->is_running ? key_heads * (keys->key_blocks + 1) * keys->m * keys->width : 0,
+                           .tasks =
+                               d->batch * d->heads * blocks(d->q_len, QUERIES) + key_heads * (keys->key_blocks + 1)};
+}
+
+size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_request *request)
+{
+    const size_t m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
+    const size_t bytes = (m + 2 * width + plan->dims.d_k + plan->dims.d_v + m * width) * sizeof(double);
+    return blocks(bytes, ATTN_ALIGNMENT) * ATTN_ALIGNMENT;
+}
+
+size_t attn_gradient_linear_shared_bytes(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const struct attn_linear_keys keys = attn_linear_describe_keys(plan, request, NULL, NULL);
+    const struct counts counts = count(&keys);
+    const size_t numbers =
+        counts.query_rows * (keys.m + keys.width) + counts.later + counts.key_heads * keys.key_blocks + counts.tasks;
+    return attn_linear_keys_bytes(plan, request) + numbers * sizeof(double) + counts.query_rows +
+           d->batch * (d->q_len + d->kv_len + 2) * sizeof(size_t) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
+}
+
+/* The forward pass once more, and every product of it two or three times. */
+double attn_gradient_linear_flops(const attn_plan *plan, const attn_request *request)
+{
+    return 4 * attn_linear_flops(plan, request);
+}
+
+static bool take_memory(struct run *run, attn_arena *arena)
+{
+    const struct attn_linear_keys *keys = &run->keys;
+    const attn_dims *d = &keys->plan->dims;
+    const struct counts counts = count(keys);
+    run->scratch = attn_arena_take(arena, keys->runtime->threads, run->scratch_bytes);
+    run->phi_q = attn_arena_take(arena, counts.query_rows * keys->m, sizeof *run->phi_q);
+    run->grad_sums = attn_arena_take(arena, counts.query_rows * keys->width, sizeof *run->grad_sums);
+    run->is_live = attn_arena_take(arena, counts.query_rows, 1);
+    run->order = attn_arena_take(arena, d->batch * d->q_len, sizeof *run->order);
+    run->starts = attn_arena_take(arena, d->batch * (d->kv_len + 2), sizeof *run->starts);
+    run->later = attn_arena_take(arena, counts.later, sizeof *run->later);
+    run->largest_parts = attn_arena_take(arena, counts.key_heads * keys->key_blocks, sizeof *run->largest_parts);
+    run->scale_parts = attn_arena_take_zeroed(arena, counts.tasks, sizeof *run->scale_parts);
+    return run->scratch != NULL && run->phi_q != NULL && run->grad_sums != NULL && run->is_live != NULL &&
+           run->order != NULL && run->starts != NULL && run->later != NULL && run->largest_parts != NULL &&
+           run->scale_parts != NULL;
+}
+
+attn_status attn_gradient_linear_run(const attn_plan *plan, const attn_request *request,
+                                     const struct attn_gradient_heads *heads, const attn_runtime *runtime,
+                                     attn_arena *arena, attn_error *err)
+{
+    struct run run = {.heads = heads,
+                      .keys = attn_linear_describe_keys(plan, request, &heads->job, runtime),
+                      .scratch_bytes = attn_gradient_linear_scratch_bytes(plan, request)};
+    attn_status status = take_memory(&run, arena) ? attn_linear_prepare_keys(&run.keys, arena) : ATTN_ERR_NO_MEMORY;
+    if (status == ATTN_ERR_NO_MEMORY)
+        return attn_fail(err, status, NULL, "not enough memory for the gradients of the features");
+    const struct counts counts = count(&run.keys);
+    spread(&run, query_tasks(&heads->job), query_task);
+    if (run.keys.is_running) {
+        spread(&run, plan->dims.batch, order_task);
+        spread(&run, counts.key_heads * (run.keys.key_blocks + 1), later_task);
+        spread(&run, counts.key_heads, pile_task);
+    }
+    spread(&run, key_tasks(&run), key_task);
+    if (run.keys.mechanism->type == ATTN_PERFORMER)
+        spread(&run, counts.key_heads, largest_task);
+    if (attn_linear_is_cancelled(&run.keys))
+        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+    double scale = 0;
+    for (size_t t = 0; t < counts.tasks; t++)
+        scale += run.scale_parts[t];
+    if (heads->grad_scale != NULL)
+        *heads->grad_scale = scale;
+    return ATTN_OK;
+}

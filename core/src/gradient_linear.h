@@ -1,0 +1,33 @@
+/*
+ * gradient_linear.h: the backward pass of linear and performer.
+ *
+ *     w_ij = phi(q_i) phi(k_j)      S_i = sum_j w_ij (v_j, 1) = (N_i, D_i)      out_i = N_i / D_i
+ *     dS_i = (dO_i / D_i, -dO_i N_i / D_i^2), or (dO_i, 0) without a denominator
+ *     dphi(q_i) = sum_j phi(k_j) (v_j, 1) dS_i            dphi(k_j) = R_j (v_j, 1)         dv_j = R_j^T phi(k_j)
+ *     R_j = sum over the queries that see key j of phi(q_i) dS_i^T
+ *
+ * As in the forward pass, sums over keys are running ones where the mask allows it, and R is summed from the last query
+ * on. The largest P s that performer takes from its exponents is differentiated too: with its eps it counts. The
+ * projection of performer is a constant.
+ */
+#ifndef ATTN_GRADIENT_LINEAR_H
+#define ATTN_GRADIENT_LINEAR_H
+
+#include "attn/plan.h"
+#include "gradient_heads.h"
+
+/* Arena bytes that attn_gradient_linear_run takes: for each thread, and in all; its floating-point operations. */
+size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_request *request);
+size_t attn_gradient_linear_shared_bytes(const attn_plan *plan, const attn_request *request);
+double attn_gradient_linear_flops(const attn_plan *plan, const attn_request *request);
+
+/*
+ * What attn_gradient_heads_run does, for these mechanisms: reads job, grad_context and past_len of heads, and writes
+ * its gradients of q, k, v, the cache and the scale; there are no others. ATTN_OK, ATTN_ERR_NO_MEMORY or
+ * ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_gradient_linear_run(const attn_plan *plan, const attn_request *request,
+                                                     const struct attn_gradient_heads *heads,
+                                                     const attn_runtime *runtime, attn_arena *arena, attn_error *err);
+
+#endif

@@ -1,0 +1,88 @@
+/*
+ * linear_keys.h: what linear and performer make of keys and queries: features, and the running sums of keys
+ * (attn/mechanism.h has the equations).
+ */
+#ifndef ATTN_LINEAR_KEYS_H
+#define ATTN_LINEAR_KEYS_H
+
+#include "attn/arena.h"
+#include "heads.h"
+#include "linear.h"
+
+enum { LINEAR_KEYS = 256 /* of a block whose sums are taken together: part of the result's bits */ };
+
+struct attn_linear_keys {
+    const attn_plan *plan;
+    const attn_mechanism *mechanism;
+    const struct attn_heads_job *job;
+    const attn_runtime *runtime;
+    size_t m, width;    /* features of phi; numbers of a row of sums: d_v, and 1 for the denominator */
+    size_t key_blocks;  /* of LINEAR_KEYS */
+    bool is_running;    /* the mask leaves every query a run from key 0, and padding */
+    double *projection; /* performer: (d_k, m) */
+    double *phi;        /* (batch, kv_heads, kv_len, m), of keys that are seen */
+    double *largest;    /* performer: (batch, kv_heads): the largest P s of keys that are seen, */
+    size_t *largest_at; /* and its place in phi of the head */
+    uint8_t *is_seen;   /* (batch, kv_heads, kv_len): by any query */
+    double *sums;       /* is_running: (batch, kv_heads, key_blocks + 1, m, width): of all keys before the block */
+};
+
+/* The sizes of a request's keys, before there is memory. */
+struct attn_linear_keys attn_linear_describe_keys(const attn_plan *plan, const attn_request *request,
+                                                  const struct attn_heads_job *job, const attn_runtime *runtime);
+/* Arena bytes that attn_linear_prepare_keys takes. */
+size_t attn_linear_keys_bytes(const attn_plan *plan, const attn_request *request);
+/* ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED, without a message. */
+ATTN_MUST_CHECK attn_status attn_linear_prepare_keys(struct attn_linear_keys *keys, attn_arena *arena);
+
+/* Whether the mask is a run of keys from the first one on for every query, and padding: then there are sums. */
+bool attn_linear_is_running(const attn_mask *mask);
+
+/* The features of a query: m numbers. */
+void attn_linear_map_query(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, double *phi);
+/* By what keys and queries are multiplied before they are projected; that of queries turns them round for a negative
+ * scale. */
+double attn_linear_key_factor(const struct attn_linear_keys *keys);
+double attn_linear_query_factor(const struct attn_linear_keys *keys);
+
+/* For a key of the query's span. */
+bool attn_linear_allows(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, size_t j);
+/* Whether the query may see any key of its span. */
+bool attn_linear_sees(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, attn_span span);
+
+/* What sums of values are divided by, from the sum of the weights. */
+static inline double attn_linear_divisor(const attn_mechanism *mechanism, double sum)
+{
+    return mechanism->is_unnormalised ? 1 : mechanism->type == ATTN_LINEAR ? sum + mechanism->eps : sum;
+}
+
+/* The sums of all keys before at. head counts key heads over all items; at SIZE_MAX: of none yet. */
+struct attn_linear_sums {
+    size_t head, at;
+    double *sums; /* (m, width) */
+};
+
+/* Brings the sums to all keys before end: from the block's beginning on, key by key, wherever it came from. */
+void attn_linear_advance(const struct attn_linear_keys *keys, struct attn_linear_sums *to, size_t end);
+
+static inline bool attn_linear_is_cancelled(const struct attn_linear_keys *keys)
+{
+    return keys->runtime->is_cancelled != NULL && keys->runtime->is_cancelled(keys->runtime->cancel_context);
+}
+
+/* Where a row of an operand begins. */
+static inline size_t attn_linear_place(const struct attn_operand *operand, size_t b, size_t h, size_t row)
+{
+    return (size_t)((ptrdiff_t)b * operand->batch_stride + (ptrdiff_t)h * operand->head_stride +
+                    (ptrdiff_t)row * operand->row_stride);
+}
+
+static inline double attn_linear_dot(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t n = 0; n < count; n++)
+        sum += a[n] * b[n];
+    return sum;
+}
+
+#endif

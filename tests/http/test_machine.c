@@ -1,0 +1,217 @@
+/*
+ * test_machine.c: tests of server/cpus.c, memory.c and supervisor.c: what the machine, its control groups and the
+ * service manager say. Files of the system are made up here: fopen and sched_getaffinity stand in the C library's
+ * place.
+ */
+#undef _FORTIFY_SOURCE /* whose forms of these calls are inline, and could not be defined anew */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "check_main.h"
+#include "cpus.h"
+#include "memory.h"
+#include "supervisor.h"
+
+enum { FILES_MAX = 6, MACHINE_CPUS = 8 };
+
+struct file {
+    const char *path, *text; /* text NULL: there is no such file */
+};
+
+static struct file files[FILES_MAX];
+static int affinity = MACHINE_CPUS; /* negative: it cannot be told */
+
+FILE *fopen(const char *path, const char *mode)
+{
+    for (size_t i = 0; i < FILES_MAX && files[i].path != NULL; i++)
+        if (strcmp(files[i].path, path) == 0)
+            return files[i].text != NULL ? fmemopen((void *)(size_t)files[i].text, strlen(files[i].text), "r") : NULL;
+    if (strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
+        return NULL;
+    const int fd = open(path, mode[0] == 'r' ? O_RDONLY : O_WRONLY | O_CREAT, 0600);
+    return fd >= 0 ? fdopen(fd, mode) : NULL;
+}
+
+int sched_getaffinity(pid_t process, size_t size, cpu_set_t *set)
+{
+    (void)process;
+    memset(set, 0, size);
+    for (size_t i = 0; affinity > 0 && i < (size_t)affinity; i++)
+        CPU_SET(i, set);
+    return affinity < 0 ? -1 : 0;
+}
+
+#define GROUP "/proc/self/cgroup"
+#define V2    "/sys/fs/cgroup"
+#define V1    "/sys/fs/cgroup/cpu"
+
+static const struct {
+    int affinity;
+    struct file files[FILES_MAX];
+    size_t cpus;
+} machines[] = {
+    {8, {{NULL, NULL}}, 8},
+    {-1, {{NULL, NULL}}, 1},
+    {0, {{NULL, NULL}}, 1},
+    {8, {{GROUP, "0::/a/b\n"}, {V2 "/a/b/cpu.max", "max 100000\n"}}, 8},
+    {8, {{GROUP, "0::/a/b\n"}, {V2 "/a/b/cpu.max", "150000 100000\n"}}, 2},
+    {8, {{GROUP, "0::/a/b\n"}, {V2 "/a/cpu.max", "100000 100000\n"}, {V2 "/a/b/cpu.max", "300000 100000\n"}}, 1},
+    {8, {{GROUP, "0::/\n"}, {V2 "/cpu.max", "300000 100000\n"}}, 3},
+    {2, {{GROUP, "0::/a\n"}, {V2 "/a/cpu.max", "300000 100000\n"}}, 2},
+    {8, {{GROUP, "0::/a\n"}, {V2 "/a/cpu.max", "0 100000\n"}}, 8},
+    {8, {{GROUP, "0::/a\n"}, {V2 "/a/cpu.max", "100000 0\n"}}, 8},
+    {8, {{GROUP, "0::/a\n"}, {V2 "/a/cpu.max", ""}}, 8},
+    {8,
+     {{GROUP, "3:cpuset:/a\n2:cpu,cpuacct:/a\n"},
+      {V1 "/a/cpu.cfs_quota_us", "250000\n"},
+      {V1 "/a/cpu.cfs_period_us", "100000\n"}},
+     3},
+    {8,
+     {{GROUP, "2:cpu,cpuacct:/a\n"}, {V1 "/a/cpu.cfs_quota_us", "-1\n"}, {V1 "/a/cpu.cfs_period_us", "100000\n"}},
+     8},
+    {8, {{GROUP, "2:cpu:/a\n"}, {V1 "/a/cpu.cfs_quota_us", "100000\n"}}, 8},
+    {8, {{GROUP, "2:cpu:/a\n"}, {V1 "/a/cpu.cfs_quota_us", "many\n"}}, 8},
+    {8, {{GROUP, "2:cpu:/a\n"}, {V1 "/a/cpu.cfs_quota_us", "1\n"}, {V1 "/a/cpu.cfs_period_us", "x\n"}}, 8},
+    {8, {{GROUP, "nonsense\n1:half\n"}}, 8},
+};
+
+START_TEST(processors_are_those_of_the_scheduler_within_every_quota)
+{
+    memcpy(files, machines[_i].files, sizeof files);
+    affinity = machines[_i].affinity;
+    ck_assert_uint_eq(cpus_available(), machines[_i].cpus);
+}
+END_TEST
+
+START_TEST(memory_is_that_of_the_machine_within_every_limit)
+{
+    static const struct {
+        const char *v2, *v1;
+        uint64_t bytes; /* 0: the machine's */
+    } limits[] = {
+        {NULL, NULL, 0},
+        {"max\n", NULL, 0},
+        {"0\n", NULL, 0},
+        {"18446744073709551615\n", NULL, 0},
+        {"1048576\n", NULL, 1 << 20},
+        {NULL, "2097152\n", 2 << 20},
+        {"3145728\n", "1048576\n", 1 << 20},
+    };
+    const uint64_t machine = memory_available_bytes();
+    ck_assert_uint_gt(machine, 1 << 24);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        files[0] = (struct file){V2 "/memory.max", limits[i].v2};
+        files[1] = (struct file){V2 "/memory/memory.limit_in_bytes", limits[i].v1};
+        ck_assert_uint_eq(memory_available_bytes(), limits[i].bytes > 0 ? limits[i].bytes : machine);
+    }
+}
+END_TEST
+
+/* ---- the service manager ---- */
+
+/* A socket of that name, "@…" an abstract one. */
+static int listen_as(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    ck_assert_int_ge(fd, 0);
+    memcpy(address.sun_path, name, strlen(name));
+    if (name[0] == '@')
+        address.sun_path[0] = '\0';
+    const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, length), 0);
+    ck_assert_int_eq(setenv("NOTIFY_SOCKET", name, 1), 0);
+    return fd;
+}
+
+static void expect_said(int fd, const char *begin)
+{
+    char text[128] = "";
+    ck_assert_int_gt(recv(fd, text, sizeof text - 1, 0), 0);
+    ck_assert_msg(strncmp(text, begin, strlen(begin)) == 0, "%s", text);
+}
+
+START_TEST(a_manager_is_told_how_the_service_is)
+{
+    char path[64];
+    snprintf(path, sizeof path, _i == 0 ? "/tmp/notify_%ld" : "@notify_%ld", (long)getpid());
+    const int fd = listen_as(path);
+    supervisor_ready();
+    expect_said(fd, "READY=1\n");
+    supervisor_reloading();
+    expect_said(fd, "RELOADING=1\nMONOTONIC_USEC=");
+    supervisor_alive();
+    expect_said(fd, "WATCHDOG=1\n");
+    supervisor_stopping();
+    expect_said(fd, "STOPPING=1\n");
+    close(fd);
+    if (_i == 0)
+        ck_assert_int_eq(unlink(path), 0);
+    supervisor_ready(); /* nobody listens */
+}
+END_TEST
+
+START_TEST(where_no_manager_can_listen_nothing_is_said)
+{
+    static const char *const names[] = {"relative", "vsock:2:1234",
+                                        "/of/a/length/that/no/socket/can/have/"
+                                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    unsetenv("NOTIFY_SOCKET");
+    supervisor_ready();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        ck_assert_int_eq(setenv("NOTIFY_SOCKET", names[i], 1), 0);
+        supervisor_ready();
+    }
+}
+END_TEST
+
+START_TEST(a_sign_of_life_is_given_twice_as_often_as_asked)
+{
+    static const struct {
+        const char *interval, *pid; /* pid "" : ours */
+        int every_ms;
+    } cases[] = {
+        {NULL, NULL, -1},        {"0", NULL, -1},       {"soon", NULL, -1},
+        {"2000000", NULL, 1000}, {"2000000", "", 1000}, {"2000000", "1", -1},
+        {"2000000", "x", -1},    {"100", NULL, 1},      {"18446744073709551615", NULL, INT_MAX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char own[32];
+        snprintf(own, sizeof own, "%ld", (long)getpid());
+        unsetenv("WATCHDOG_USEC");
+        unsetenv("WATCHDOG_PID");
+        if (cases[i].interval != NULL)
+            ck_assert_int_eq(setenv("WATCHDOG_USEC", cases[i].interval, 1), 0);
+        if (cases[i].pid != NULL)
+            ck_assert_int_eq(setenv("WATCHDOG_PID", cases[i].pid[0] == '\0' ? own : cases[i].pid, 1), 0);
+        ck_assert_int_eq(supervisor_alive_every_ms(), cases[i].every_ms);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("machine");
+    TCase *tests = tcase_create("machine");
+    tcase_add_loop_test(tests, processors_are_those_of_the_scheduler_within_every_quota, 0,
+                        (int)(sizeof machines / sizeof machines[0]));
+    tcase_add_test(tests, memory_is_that_of_the_machine_within_every_limit);
+    tcase_add_loop_test(tests, a_manager_is_told_how_the_service_is, 0, 2);
+    tcase_add_test(tests, where_no_manager_can_listen_nothing_is_said);
+    tcase_add_test(tests, a_sign_of_life_is_given_twice_as_often_as_asked);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

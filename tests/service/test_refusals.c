@@ -1,0 +1,283 @@
+/*
+ * test_refusals.c: what services refuse beyond what decoding does: limits, labels, forms that do not go with an
+ * endpoint, names, caches, parameters of lists; each with its code, its kind, its field and its reason.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/runtime.h"
+#include "check_main.h"
+#include "codec/envelope.h"
+#include "service/cache_store.h"
+#include "service/caches.h"
+#include "service/gradients.h"
+#include "service/infer.h"
+#include "service/layer_keeper.h"
+#include "service/layers.h"
+
+enum { ARENA_BYTES = 8 << 20, LARGE = 1 << 30 };
+
+static const struct log silence = {.fd = 2, .format = LOG_TEXT, .level = LOG_OFF};
+static const struct font_set no_fonts;
+static struct layer_keeper *layers;
+static struct cache_store *caches;
+static attn_error err;
+
+struct refusal {
+    service_function *service;
+    const char *path_name, *body;
+    attn_status status;
+    enum call_refusal refusal;
+    const char *field, *fragment;
+    struct call_limits limits; /* 0: no limit to speak of */
+    struct text_pair parameter;
+};
+
+static attn_status ask(const struct refusal *refusal, struct call *call)
+{
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    attn_arena *arena = attn_arena_create(ARENA_BYTES);
+    ck_assert_ptr_nonnull(arena);
+    struct chunks out = chunks_begin(arena);
+    const struct text_span names[] = {text_span_of(refusal->path_name), text_span_of("")};
+    const struct call_limits *limits = &refusal->limits;
+    err = (attn_error){.status = ATTN_OK};
+    *call = (struct call){
+        .body = refusal->body,
+        .body_bytes = strlen(refusal->body),
+        .names = names,
+        .parameters = &refusal->parameter,
+        .parameter_count = refusal->parameter.name != NULL,
+        .limits = {.result_bytes = limits->result_bytes > 0 ? limits->result_bytes : LARGE,
+                   .memory_bytes = limits->memory_bytes > 0 ? limits->memory_bytes : LARGE,
+                   .flops = limits->flops > 0 ? limits->flops : 1e12},
+        .layers = layers,
+        .caches = caches,
+        .runtime = &runtime,
+        .fonts = &no_fonts,
+        .out = &out,
+        .err = &err,
+    };
+    const attn_status status = refusal->service(call);
+    layer_version_release(call->held);
+    attn_arena_destroy(arena);
+    return status;
+}
+
+#define Q               "\"inputs\":{\"query\":[[1,2],[3,4]]}"
+#define A(more)         "{" Q more "}"
+#define GRADIENTS(more) "{\"inputs\":{\"query\":[[1,2]],\"grad_output\":[[1,1]]}" more "}"
+#define LAYER(more)     "{\"weights\":{\"qkv\":{\"weight\":[[1,0,1,0,1,0],[0,1,0,1,0,1]]}}" more "}"
+#define INFER           "{\"inputs\":[{\"name\":\"QUERY\",\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2]}]}"
+#define FREE                                                                                                           \
+    {                                                                                                                  \
+        0, 0, 0                                                                                                        \
+    }
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NULL, NULL                                                                                                     \
+    }
+
+static const struct refusal refusals[] = {
+    /* Limits */
+    {attend_attention,
+     "",
+     A(""),
+     ATTN_ERR_TOO_LARGE,
+     CALL_FAILED,
+     "/options/return",
+     "this server's limit is 100;",
+     {.result_bytes = 100},
+     NONE},
+    {attend_attention,
+     "",
+     A(",\"options\":{\"return\":[\"output\"]}"),
+     ATTN_ERR_TOO_LARGE,
+     CALL_FAILED,
+     "/options/return",
+     "the largest part is \"output\": leave it out of options.return, or use",
+     {.result_bytes = 100},
+     NONE},
+    {attend_attention,
+     "",
+     A(",\"options\":{\"return\":[\"attention_mean\"]}"),
+     ATTN_ERR_TOO_LARGE,
+     CALL_FAILED,
+     "/options/return",
+     "select some of it",
+     {.result_bytes = 100},
+     NONE},
+    {attend_attention,
+     "",
+     A(""),
+     ATTN_ERR_TOO_LARGE,
+     CALL_FAILED,
+     "/inputs",
+     "bytes of memory, this server's limit",
+     {.memory_bytes = 100},
+     NONE},
+    {attend_attention,
+     "",
+     A(""),
+     ATTN_ERR_TOO_LARGE,
+     CALL_FAILED,
+     "/inputs",
+     "floating-point operations, this server's",
+     {.flops = 1},
+     NONE},
+    {gradients_attention,
+     "",
+     GRADIENTS(""),
+     ATTN_ERR_TOO_LARGE,
+     CALL_FAILED,
+     "/inputs",
+     "floating-point operations",
+     {.flops = 1},
+     NONE},
+    {gradients_attention,
+     "",
+     GRADIENTS(",\"options\":{\"return\":[\"query\",\"attention\",\"output\"]}"),
+     ATTN_ERR_TOO_LARGE,
+     CALL_FAILED,
+     "/options/return",
+     "this server's limit is 100",
+     {.result_bytes = 100},
+     NONE},
+    /* Labels */
+    {attend_attention, "", A(",\"tokens\":{\"key\":[\"a\"]}"), ATTN_ERR_SHAPE, CALL_FAILED, "/tokens/key",
+     "has 1 labels for 2 positions", FREE, NONE},
+    {attend_attention, "", A(",\"tokens\":{\"query\":[\"a\",\"b\",\"c\"]}"), ATTN_ERR_SHAPE, CALL_FAILED,
+     "/tokens/query", "3 labels for 2 positions", FREE, NONE},
+    /* Forms that mean nothing there */
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"pool\":{\"rows\":1}}"), ATTN_ERR_FIELD, CALL_FAILED,
+     "/options/pool", "gradients", FREE, NONE},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"top_k\":1,\"return\":[\"query\",\"attention\"]}"),
+     ATTN_ERR_FIELD, CALL_FAILED, "/options/top_k", "gradients", FREE, NONE},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"dtype\":\"float16\",\"format\":\"base64\"}"), ATTN_ERR_FIELD,
+     CALL_FAILED, "/options/dtype", "gradients", FREE, NONE},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"view\":\"rows\"}"), ATTN_ERR_FIELD, CALL_FAILED,
+     "/options/view", "", FREE, NONE},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"cache\":\"a\"}"), ATTN_ERR_FIELD, CALL_FAILED,
+     "/options/cache", "gradients", FREE, NONE},
+    {infer_run, "pooled", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/pool", "does not go with this protocol",
+     FREE, NONE},
+    {infer_run, "topped", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/top_k", "does not go with this protocol",
+     FREE, NONE},
+    {infer_run, "halved", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/dtype", "does not go with this protocol",
+     FREE, NONE},
+    {infer_run, "viewed", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/return", "does not go with options.view",
+     FREE, NONE},
+    /* Names */
+    {infer_metadata, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "\"absent\"", FREE, NONE},
+    {layers_get, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here", FREE, NONE},
+    {layers_attend, "absent", A(""), ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here", FREE,
+     NONE},
+    {layers_put, ".hidden", LAYER(""), ATTN_ERR_VALUE, CALL_FAILED, "", "\".hidden\" cannot name a layer", FREE, NONE},
+    {layers_put, "stats", LAYER(""), ATTN_ERR_VALUE, CALL_CONFLICT, "", "a name of this server's own", FREE, NONE},
+    {layers_put, "new", "{}", ATTN_ERR_FIELD, CALL_FAILED, "", "has no \"weights\"", FREE, NONE},
+    /* Caches */
+    {caches_get, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no cache \"absent\" here", FREE, NONE},
+    {caches_remove, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no cache \"absent\" here", FREE, NONE},
+    {attend_attention, "", A(",\"options\":{\"cache\":\"a/b\"}"), ATTN_ERR_VALUE, CALL_FAILED, "/options/cache",
+     "\"a/b\" cannot name a cache", FREE, NONE},
+    {attend_attention, "",
+     "{\"inputs\":{\"query\":[[1,2]],\"past_key\":[[[1,2]]],\"past_value\":[[[1,2]]]},\"options\":{\"cache\":\"a\"}}",
+     ATTN_ERR_FIELD, CALL_FAILED, "/options/cache", "two ways to say the same", FREE, NONE},
+    {attend_attention, "", A(",\"options\":{\"cache\":{\"name\":\"fresh\",\"length\":3}}"), ATTN_ERR_VALUE, CALL_GONE,
+     "", "it was to hold 3 positions", FREE, NONE},
+    {attend_attention, "", A(",\"options\":{\"cache\":{\"name\":\"begun\",\"length\":3}}"), ATTN_ERR_VALUE,
+     CALL_CONFLICT, "", "holds 2 positions, the request goes on from 3", FREE, NONE},
+    {attend_attention, "", "{\"inputs\":{\"query\":[[1,2,3]]},\"options\":{\"cache\":\"begun\"}}", ATTN_ERR_SHAPE,
+     CALL_FAILED, "/options/cache", "is of 1 batch items, 1 key heads of 2 features, in float32", FREE, NONE},
+    {layers_attend, "kept", A(",\"options\":{\"cache\":\"begun\"}"), ATTN_ERR_VALUE, CALL_CONFLICT, "",
+     "was begun with another layer", FREE, NONE},
+    {attend_attention, "",
+     "{\"inputs\":{\"query\":{\"shape\":[64,64],\"data\":[0]}},\"options\":{\"cache\":\"large\"}}", ATTN_ERR_SHAPE,
+     CALL_FAILED, "/inputs/query/data", "", FREE, NONE},
+    /* Lists */
+    {layers_list,
+     "",
+     "",
+     ATTN_ERR_FIELD,
+     CALL_FAILED,
+     "",
+     "query parameter \"from\" is not known",
+     FREE,
+     {"from", "a"}},
+    {layers_list, "", "", ATTN_ERR_VALUE, CALL_FAILED, "", "limit is 0; expected a whole number", FREE, {"limit", "0"}},
+    {layers_list, "", "", ATTN_ERR_VALUE, CALL_FAILED, "", "limit is 1001;", FREE, {"limit", "1001"}},
+    {layers_list, "", "", ATTN_ERR_VALUE, CALL_FAILED, "", "limit is x;", FREE, {"limit", "x"}},
+};
+
+START_TEST(a_refusal_has_its_code_kind_field_and_reason)
+{
+    const struct refusal *refusal = &refusals[_i];
+    struct call call;
+    const attn_status status = ask(refusal, &call);
+    ck_assert_msg(status == refusal->status, "%d: %s: %s", _i, attn_status_name(status), err.message);
+    ck_assert_msg(call.refusal == refusal->refusal, "%d: %d: %s", _i, (int)call.refusal, err.message);
+    ck_assert_msg(strcmp(err.field, refusal->field) == 0, "%d: %s: %s", _i, err.field, err.message);
+    ck_assert_msg(strstr(err.message, refusal->fragment) != NULL, "%d: %s", _i, err.message);
+}
+END_TEST
+
+/* The built-in model may be tried at once; a layer may have to be read from a file. */
+START_TEST(a_first_try_leaves_layers_to_the_queue)
+{
+    static const struct refusal layer = {infer_run, "kept", INFER, ATTN_OK, CALL_FAILED, "", "", FREE, NONE};
+    struct call call;
+    ck_assert_int_eq(ask(&layer, &call), ATTN_OK);
+    const struct text_span names[] = {text_span_of("kept"), text_span_of("")};
+    call = (struct call){.names = names, .is_first_try = true, .err = &err};
+    ck_assert_int_eq(infer_run(&call), ATTN_ERR_TOO_LARGE);
+}
+END_TEST
+
+static void must(service_function *service, const char *name, const char *body)
+{
+    const struct refusal request = {service, name, body, ATTN_OK, CALL_FAILED, "", "", FREE, NONE};
+    struct call call;
+    const attn_status status = ask(&request, &call);
+    ck_assert_msg(status == ATTN_OK, "%s: %s", name, err.message);
+}
+
+static void prepare(void)
+{
+    static const struct layer_settings settings = {.max_count = 8, .max_bytes = 1 << 20, .older = 1};
+    char message[320];
+    attn_blas_prepare();
+    envelope_prepare();
+    layers = layer_keeper_open(&settings, &silence, message, sizeof message);
+    ck_assert_msg(layers != NULL, "%s", message);
+    caches = cache_store_create(4096, 4, 60);
+    ck_assert_ptr_nonnull(caches);
+    must(layers_put, "kept", LAYER(""));
+    must(layers_put, "pooled", LAYER(",\"options\":{\"pool\":{\"rows\":1}}"));
+    must(layers_put, "topped", LAYER(",\"options\":{\"top_k\":1}"));
+    must(layers_put, "halved", LAYER(",\"options\":{\"dtype\":\"float16\"}"));
+    must(layers_put, "viewed", LAYER(",\"options\":{\"view\":\"rows\"}"));
+    must(attend_attention, "", A(",\"options\":{\"cache\":\"begun\"}"));
+}
+
+static void release(void)
+{
+    layer_keeper_close(layers);
+    cache_store_destroy(caches);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("refusals");
+    TCase *tests = tcase_create("refusals");
+    tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_loop_test(tests, a_refusal_has_its_code_kind_field_and_reason, 0,
+                        (int)(sizeof refusals / sizeof refusals[0]));
+    tcase_add_test(tests, a_first_try_leaves_layers_to_the_queue);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
