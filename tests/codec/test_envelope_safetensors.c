@@ -80,6 +80,8 @@ START_TEST(types_and_ranks_that_are_not_computed_with_are_refused_by_name)
                      ATTN_ERR_VALUE);
     ck_assert_str_eq(err.field, "/inputs/query");
     ck_assert_ptr_nonnull(strstr(err.message, "has dtype I8"));
+    ck_assert_int_eq(envelope_decode_safetensors(body, sizeof body, ENVELOPE_LAYER, arena, &envelope, NULL),
+                     ATTN_ERR_VALUE);
     attn_arena_destroy(arena);
 }
 END_TEST

@@ -99,6 +99,12 @@ static const struct {
 } requests[] = {
     {GET(""), NULL},
     {GET("X:\r\n"), NULL},
+    {GET("X: a\t\r\nY:\tb \t \r\nZ: \t\r\n"), NULL},
+    {GET("X: a\t\n"), lines_wrong},
+    {GET("X: a \t\nY: b\r\n"), lines_wrong},
+    {GET("X: a\0\r\n"), lines_wrong},
+    {GET("X: a \0 \r\n"), lines_wrong},
+    {GET("X: a\r\r\n"), value_wrong},
     {GET("X-Y_z.0~!#$%&'*+^`|: a\tb \r\n"), NULL},
     {BYTES("OPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"), NULL},
     {BYTES("GET http://a/ HTTP/1.1\r\nHost: a-b.c_d~%41!$&'()*+;=:1\r\n\r\n"), NULL},

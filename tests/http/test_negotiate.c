@@ -26,6 +26,20 @@ static const struct {
     {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", JSON | HTML, MEDIA_HTML},
     {"application/problem+json", JSON | PNG, MEDIA_JSON},
     {"application/json;q=2", JSON, MEDIA_COUNT},
+    {"application/json;q=0.5x", JSON, MEDIA_COUNT},
+    {"application/json;q=1.5", JSON, MEDIA_COUNT},
+    {"application/json;q=1.000", JSON, MEDIA_JSON},
+    {"application/json;q=1.", JSON, MEDIA_JSON},
+    {"application/json;q=0,5", JSON, MEDIA_COUNT},
+    {"application/json;q=0x5", JSON, MEDIA_COUNT},
+    {"application/json;q=", JSON, MEDIA_COUNT},
+    {"application/json;q=0.12345", JSON, MEDIA_COUNT},
+    {"application/json;Q=0.5;level=1", JSON, MEDIA_JSON},
+    {"application/json;quiet=1;q", JSON, MEDIA_JSON},
+    {";q=1, ,image/png", JSON | PNG, MEDIA_PNG},
+    {"application/*;q=0.3, image/*;q=0.2", JSON | PNG, MEDIA_JSON},
+    {"*/png", JSON | PNG, MEDIA_COUNT},
+    {"application/", JSON, MEDIA_COUNT},
 };
 
 START_TEST(accept_chooses_among_what_is_offered)

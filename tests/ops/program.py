@@ -1,0 +1,151 @@
+"""program.py: what the program itself is asked and told: its arguments, its environment, where it listens."""
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import tempfile
+
+from attnd import Server
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def run(program, *arguments, **environment):
+    """(status, standard output, standard error) of a run that ends by itself."""
+    done = subprocess.run([program, *arguments], env={**os.environ, **environment}, capture_output=True, text=True,
+                          timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def refused(program, *arguments, says, **environment):
+    status, _, error = run(program, *arguments, **environment)
+    assert status == 1 and says in error, (arguments, environment, status, error)
+
+
+@test
+def it_says_what_it_is(program):
+    status, output, _ = run(program, "--version")
+    assert status == 0 and output.startswith("attnd "), output
+    status, output, _ = run(program, "-h")
+    assert status == 0 and "--listen" in output, output
+
+
+@test
+def what_it_cannot_do_it_says_at_once(program):
+    refused(program, "--kernel", "abacus", says='kernel: "abacus" is not one that this processor can run; expected auto or ')
+    refused(program, "--fonts", "/nowhere.ttf", says="font /nowhere.ttf: No such file or directory")
+    refused(program, "--log-file", "/nowhere/log", says="log-file: /nowhere/log: No such file or directory")
+    refused(program, "--layers", "/nowhere", says="layers: /nowhere: No such file or directory")
+    refused(program, "--listen", "name.invalid:0", says='cannot listen on "name.invalid"')
+    refused(program, "key", says="usage: attnd key NAME [RIGHTS [QUOTA]]")
+    refused(program, "key", "a", "b", "c", "d", says="usage: attnd key NAME")
+    refused(program, "key", "two words", says="attnd: ")
+    refused(program, "key", "owner", "everything", says="attnd: ")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused(program, "--listen", address, says="in use")
+
+
+@test
+def it_asks_a_server_how_it_is(program):
+    with Server(program) as server:
+        address = server.url.rsplit("/", 1)[1]
+        assert run(program, "health", ATTND_LISTEN=address)[0] == 0
+    refused(program, "health", says="attnd: ", ATTND_LISTEN=address)
+
+
+@test
+def settings_that_are_none_are_named(program):
+    with Server(program, environment={"ATTND_COULOURS": "many", "ATTND_THREADS": "2"}) as server:
+        said = "".join(server.lines)
+        assert "ATTND_COULOURS is not a setting and is ignored" in said, said
+
+
+@test
+def it_serves_the_other_loopback(program):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen([program, "--listen", "[::1]:0", "--drain-delay", "0"], stdout=log, stderr=log)
+        try:
+            for _ in range(1000):
+                log.seek(0)
+                said = log.read()
+                if "listening on http://[::1]:" in said or process.poll() is not None:
+                    break
+                try:
+                    process.wait(0.01)
+                except subprocess.TimeoutExpired:
+                    pass
+            assert "listening on http://[::1]:" in said, said
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
+
+
+@test
+def connections_are_bounded_for_each_address(program):
+    with Server(program, environment={"ATTND_CONNECTIONS_PER_ADDRESS": "3"}) as server:
+        host, port = server.url.rsplit("/", 1)[1].split(":")
+        held = [socket.create_connection((host, int(port))) for _ in range(3)]
+        for connection in held:
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        with socket.create_connection((host, int(port))) as fourth:
+            fourth.settimeout(10)
+            try:
+                fourth.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert fourth.recv(4096) == b""
+            except OSError:
+                pass
+        for connection in held:
+            connection.close()
+
+
+@test
+def more_descriptors_are_taken_where_they_are_allowed(program):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def limit(most):
+        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most), most))
+
+    for most, warns in ((4096, False), (512, True)):
+        if hard != resource.RLIM_INFINITY and hard < most:
+            continue
+        with tempfile.TemporaryFile("w+") as log:
+            process = subprocess.Popen([program, "--listen", "127.0.0.1:0", "--drain-delay", "0"], stdout=log, stderr=log,
+                                       preexec_fn=limit(most))
+            said = ""
+            while "kernel=" not in said and process.poll() is None:
+                log.seek(0)
+                said = log.read()
+            process.terminate()
+            assert process.wait(60) == 0
+            log.seek(0)
+            assert ("descriptors are allowed, too few" in log.read()) == warns, said
+
+
+@test
+def queries_are_read_or_refused(program):
+    body = json.dumps({"inputs": {"query": [[1, 2]]}}).encode()
+
+    def post(query):
+        return client.send("POST", "/v1/attention" + query, body, {"Content-Type": "application/json", "Accept": "image/svg+xml"})
+
+    with Server(program) as server:
+        client = server.client()
+        assert post("?head=%30&").status == 200
+        for query, says in (("?head=%zz", "not percent-encoded text"), ("?%0a=1", "not percent-encoded text"),
+                            ("?head=%3", "not percent-encoded text"), ("?head=%00", "not percent-encoded text"),
+                            ("?" + "head=0&" * 100, "more than"), ("?colour=1", "colour")):
+            reply = post(query)
+            assert reply.status == 400 and says in reply.json()["error"], (query, reply.status, reply.body)
