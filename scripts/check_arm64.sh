@@ -23,7 +23,7 @@ apt-get -qq install -y --no-install-recommends crossbuild-essential-arm64 "$emul
 
 tests=(exp mask multihead properties determinism)
 pkg_config="env PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig pkg-config"
-make -s -j"$(nproc)" CC=aarch64-linux-gnu-gcc PKG_CONFIG="$pkg_config" BUILD=build/arm64 WERROR=1 \
+make -s -j"$(nproc)" CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar PKG_CONFIG="$pkg_config" BUILD=build/arm64 WERROR=1 \
     build/arm64/attnd "${tests[@]/#/build/arm64/tests/core/test_}" || exit 1
 qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64)
 for name in "${tests[@]}"; do

@@ -29,6 +29,14 @@ def binary_inference():
     return head + data, {"Inference-Header-Content-Length": len(head)}
 
 
+def large_layer(width=768):
+    """So large that it is written to the disk while it comes."""
+    row = [(i % 61 - 30) / 64 for i in range(width)]
+    parts = ("query", "key", "value", "output")
+    tensors = {f"weights.{part}.weight": ("F32", [width, width], row * width) for part in parts}
+    return tensor_file.write(tensors, {"request": json.dumps({"options": {"num_heads": 2}})})
+
+
 def at_first():
     """What makes the server's state the same whatever was asked before."""
     return [Request("put", "PUT", "/v1/layers/kept", text(**layer(1))),
@@ -83,6 +91,8 @@ def all_requests():
                 text(**{**whole, "inputs": {**whole["inputs"], "grad_output": [[1, 0, 0, 1], [0, 1, 1, 0]]}})),
         Request("put again", "PUT", "/v1/layers/kept", text(**own), before=[other], after=file, answers=(200, 201)),
         Request("put tensors", "PUT", "/v1/layers/kept", as_file(own), TENSORS, before=[other], after=file,
+                answers=(200, 201)),
+        Request("put large", "PUT", "/v1/layers/kept", large_layer(), TENSORS, before=[other], after=file,
                 answers=(200, 201)),
         get,
         file,
