@@ -156,6 +156,7 @@ START_TEST(a_directory_that_cannot_be_opened_or_listed_is_said)
         {"malloc", 1, ENOMEM, 0, 0, "Cannot allocate memory"}, /* the listing */
         {"calloc", 0, ENOMEM, 0, 0, "no memory for layers"},
         {"calloc", 1, ENOMEM, 0, 0, "no memory for layers"},
+        {"calloc", 2, ENOMEM, 0, 0, "no memory for layers"}, /* the wide weights */
 #endif
     };
     layer_keeper_close(keeper);
