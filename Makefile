@@ -81,7 +81,7 @@ TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/te
 LONG_SRC := $(wildcard tests/long/*.c)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
-           tests/fuzz/replay.c $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
+           tests/fuzz/replay.c tests/fuzz/scan_lines.c $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
            tests/support/*.h tests/fuzz/*.h bench/*.h))

@@ -162,9 +162,9 @@ END_TEST
 
 START_TEST(where_no_manager_can_listen_nothing_is_said)
 {
-    static const char *const names[] = {"relative", "vsock:2:1234",
-                                        "/of/a/length/that/no/socket/can/have/"
-                                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    char too_long[sizeof(((struct sockaddr_un *)0)->sun_path) + 1] = "/";
+    memset(too_long + 1, 'a', sizeof too_long - 2);
+    const char *const names[] = {"relative", "vsock:2:1234", too_long};
     unsetenv("NOTIFY_SOCKET");
     supervisor_ready();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
