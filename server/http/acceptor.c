@@ -4,6 +4,7 @@
 #include "http/acceptor.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -100,9 +101,22 @@ bool acceptor_start(struct http_server *server)
     return false;
 }
 
+/* From now on the system drops what begins a connection (SYN), so that nobody comes in behind the last who is accepted.
+ */
+static void let_nobody_in(int fd)
+{
+    enum { FLAGS_AT = 13, SYN = 2 };
+    struct sock_filter drop_syn[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS_AT),
+                                     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SYN, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
+                                     BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
+    const struct sock_fprog program = {.len = sizeof drop_syn / sizeof drop_syn[0], .filter = drop_syn};
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 /*
- * Without room in the system's queue a handshake that is not complete will not be, so that its client is refused rather
- * than reset. The shutdown ends the socket also when another process holds a copy of it.
+ * A client whose SYN is dropped sends it again, and is refused then, where one in the system's queue would be reset by
+ * the close. Should there be no filters, the queue is as short as it can be. The shutdown ends the socket also when
+ * another process holds a copy of it.
  */
 void acceptor_stop(struct http_server *server)
 {
@@ -111,6 +125,7 @@ void acceptor_stop(struct http_server *server)
         return; /* cannot be: nobody else writes to it */
     pthread_join(server->acceptor, NULL);
     close(server->acceptor_wake);
+    let_nobody_in(server->listen_fd);
     listen(server->listen_fd, 0);
     while (take_one(server) == TAKEN)
         continue;
