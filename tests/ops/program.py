@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 
-from attnd import Server
+from attnd import Server, wait_until
 
 TESTS = []
 
@@ -68,6 +68,11 @@ def settings_that_are_none_are_named(program):
         assert "ATTND_COULOURS is not a setting and is ignored" in said, said
 
 
+def said_in(log):
+    """Without moving the place in the file, which is that of the process that writes it, too."""
+    return os.pread(log.fileno(), 1 << 20, 0).decode()
+
+
 @test
 def it_serves_the_other_loopback(program):
     try:
@@ -77,16 +82,7 @@ def it_serves_the_other_loopback(program):
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen([program, "--listen", "[::1]:0", "--drain-delay", "0"], stdout=log, stderr=log)
         try:
-            for _ in range(1000):
-                log.seek(0)
-                said = log.read()
-                if "listening on http://[::1]:" in said or process.poll() is not None:
-                    break
-                try:
-                    process.wait(0.01)
-                except subprocess.TimeoutExpired:
-                    pass
-            assert "listening on http://[::1]:" in said, said
+            wait_until(lambda: "listening on http://[::1]:" in said_in(log), "it does not listen")
         finally:
             process.terminate()
             assert process.wait(60) == 0
@@ -127,14 +123,12 @@ def more_descriptors_are_taken_where_they_are_allowed(program):
         with tempfile.TemporaryFile("w+") as log:
             process = subprocess.Popen([program, "--listen", "127.0.0.1:0", "--drain-delay", "0"], stdout=log, stderr=log,
                                        preexec_fn=limit(most))
-            said = ""
-            while "kernel=" not in said and process.poll() is None:
-                log.seek(0)
-                said = log.read()
-            process.terminate()
-            assert process.wait(60) == 0
-            log.seek(0)
-            assert ("descriptors are allowed, too few" in log.read()) == warns, said
+            try:
+                wait_until(lambda: "kernel=" in said_in(log), "it does not say that it has started")
+            finally:
+                process.terminate()
+                assert process.wait(60) == 0
+            assert ("descriptors are allowed, too few" in said_in(log)) == warns, said_in(log)
 
 
 @test

@@ -28,11 +28,10 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from attnd import Server  # noqa: E402
+from attnd import PATIENCE_SECONDS, Server, wait_until  # noqa: E402
 import program as of_program  # noqa: E402
 
 SMALL = {"inputs": {"query": [[1, 2]]}}
-PATIENCE_SECONDS = 10
 SLACK_SECONDS = 1.5  # a busy machine may be late by so much, and a deadline that is not kept is much later
 ROUNDS = int(os.environ.get("ROUNDS", "3"))  # of what ends a server under load
 TESTS = []
@@ -72,13 +71,6 @@ def metrics(server, **headers):
             assert name not in series, line
             series[name] = float(value)
     return series
-
-
-def wait_until(holds, what):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def raw(server):

@@ -14,11 +14,19 @@ import urllib.parse
 START_SECONDS = 30
 STOP_SECONDS = 30
 REPLY_SECONDS = 120
+PATIENCE_SECONDS = 10
 ADDRESS = re.compile(r"127\.0\.0\.1:([1-9][0-9]*)")
 
 
 class StartError(Exception):
     """The server ended, or said no address, before it was ready."""
+
+
+def wait_until(holds, what):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
 
 
 class Server:
