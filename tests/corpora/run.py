@@ -141,6 +141,9 @@ def exchange(host, port, segments, first_seconds):
         try:
             for segment in segments:
                 connection.sendall(segment)
+        except OSError:
+            pass  # it was answered before its end, and what was answered can still be read
+        try:
             connection.settimeout(first_seconds)
             while True:
                 got = connection.recv(1 << 18)
