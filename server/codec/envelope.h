@@ -99,7 +99,7 @@ void envelope_prepare(void);
 
 /*
  * Decodes text[0 .. length) into *envelope; everything lives in arena, and text must outlive it too.
- * Every member of API.md is known: those that are not implemented yet are refused by name, and so are unknown ones.
+ * Members that are not known are refused by name, with those that are.
  *   ATTN_ERR_SYNTAX with line and column; ATTN_ERR_FIELD, _SHAPE, _VALUE with the pointer; ATTN_ERR_TOO_LARGE when what
  *   is not a tensor is over ENVELOPE_TEXT_MAX; ATTN_ERR_NO_MEMORY
  */
