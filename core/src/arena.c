@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct chunk {
     struct chunk *next;
     size_t capacity, used; /* bytes behind the header */
     size_t number;
+    void *block; /* of the system, which the chunk begins in */
     bool is_budgeted;
 };
 
@@ -113,7 +115,7 @@ static void chunk_free(attn_arena *arena, struct chunk *chunk)
     arena->bytes -= HEADER_BYTES + chunk->capacity;
     if (chunk->is_budgeted)
         atomic_fetch_sub_explicit(&arena->budget->bytes, HEADER_BYTES + chunk->capacity, memory_order_relaxed);
-    free(chunk);
+    free(chunk->block);
 }
 
 static void list_free(attn_arena *arena, struct chunk **list)
@@ -202,16 +204,28 @@ static size_t huge_bytes(size_t bytes)
     return bytes - whole < HUGE_PAGE_BYTES / 2 ? whole : bytes;
 }
 
+/*
+ * Aligned memory from the system, *block being what is to be freed. A small block is aligned here: to have malloc do it
+ * costs as much as ten blocks.
+ */
+static struct chunk *take_block(size_t bytes, void **block)
+{
+    enum { MALLOC_ALIGNMENT = _Alignof(max_align_t) };
+    if (bytes >= HUGE_PAGE_BYTES) /* posix_memalign: aligned_alloc may insist on a multiple of the alignment */
+        return posix_memalign(block, HUGE_PAGE_BYTES, bytes) == 0 ? *block : NULL;
+    *block = malloc(bytes + ATTN_ALIGNMENT - MALLOC_ALIGNMENT);
+    const uintptr_t at = (uintptr_t)*block, aligned = (at + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+    return *block != NULL ? (void *)((char *)*block + (aligned - at)) : NULL;
+}
+
 /* A chunk from the system, on the budget unless it is the arena's first small one. */
 static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
 {
     const bool is_budgeted = arena->budget != NULL && (arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST);
     if (is_budgeted && !budget_take(arena->budget, bytes))
         return NULL;
-    void *memory = NULL; /* from posix_memalign: aligned_alloc may insist on a multiple of the alignment */
-    struct chunk *chunk = NULL;
-    if (posix_memalign(&memory, bytes < HUGE_PAGE_BYTES ? ATTN_ALIGNMENT : HUGE_PAGE_BYTES, bytes) == 0)
-        chunk = memory;
+    void *block = NULL;
+    struct chunk *chunk = take_block(bytes, &block);
 #ifdef MADV_HUGEPAGE
     if (chunk != NULL && bytes >= HUGE_PAGE_BYTES)
         (void)madvise(chunk, huge_bytes(bytes), MADV_HUGEPAGE);
@@ -219,7 +233,7 @@ static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
     if (chunk == NULL && is_budgeted)
         atomic_fetch_sub_explicit(&arena->budget->bytes, bytes, memory_order_relaxed);
     if (chunk != NULL)
-        *chunk = (struct chunk){.capacity = bytes - HEADER_BYTES, .is_budgeted = is_budgeted};
+        *chunk = (struct chunk){.capacity = bytes - HEADER_BYTES, .block = block, .is_budgeted = is_budgeted};
     return chunk;
 }
 
