@@ -325,23 +325,29 @@ static inline bool begins_float(char c)
 
 /*
  * Floats with a comma right behind each, and a number behind that, as far as they go: what nearly all of a large body
- * is. Stops before an element, which is then read with all care.
+ * is. Stops before an element, which is then read with all care; but behind the last of the row when its bracket
+ * follows at once, and then returns true.
  */
-static void read_plain_floats(struct scan *s)
+static bool read_plain_floats(struct scan *s)
 {
     float *to = (float *)s->data + s->taken;
     const float *first = to;
     const char *at = s->at;
-    for (;;) {
+    bool is_row_read = false;
+    while (!is_row_read) {
         const char *after = number_read_f32(at, s->end, to);
-        if (after == NULL || s->end - after < 2 || after[0] != ',' || isinf(*to) || !begins_float(after[1]))
+        if (after == NULL || s->end - after < 2 || isinf(*to))
             break;
-        at = after + 1;
+        is_row_read = *after == ']';
+        if (!is_row_read && (*after != ',' || !begins_float(after[1])))
+            break;
+        at = after + !is_row_read;
         to++;
     }
     s->at = at;
     s->taken += (size_t)(to - first);
     s->filled[s->depth - 1] += (size_t)(to - first);
+    return is_row_read;
 }
 
 /* Elements of one innermost row, up to what is not a comma: the loop where the time goes. */
@@ -351,8 +357,8 @@ static attn_status read_run(struct scan *s)
         s->rank = s->depth;
     if (s->rank != s->depth)
         return begins_number(s) ? fail_depth(s, false) : fail_element(s);
-    if (s->dtype == ATTN_F32)
-        read_plain_floats(s);
+    if (s->dtype == ATTN_F32 && read_plain_floats(s))
+        return ATTN_OK;
     for (;;) {
         attn_status status = read_element(s);
         if (status != ATTN_OK)
