@@ -22,6 +22,8 @@ void json_tree_prepare(void);
  * then, json_tree_is_starved tells whether memory was the reason.
  */
 json_t *json_tree_load(const char *text, size_t length, json_error_t *error);
+/* The same, at less cost, for a tree that is released soon, and by the thread that loads it. */
+json_t *json_tree_load_near(const char *text, size_t length, json_error_t *error);
 /* "an integer above …" or "… below …" when that was the failure, else NULL. */
 const char *json_tree_integer_bound(const json_error_t *error);
 /* Whether an allocation of this thread failed since the last json_tree_load began. */

@@ -3,6 +3,7 @@
  */
 #include "codec/member.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,10 @@
 #include "codec/nearest.h"
 #include "codec/number_write.h"
 
-enum { LIST_TEXT_MAX = 1 << 20 }; /* bytes of a lifted list that may become a tree */
+enum {
+    LIST_TEXT_MAX = 1 << 20, /* bytes of a lifted list that may become a tree */
+    MEMBERS_MAX = 64,        /* of a table */
+};
 
 /* Appends to to[0 .. size) at *used; what does not fit is dropped. */
 __attribute__((format(printf, 4, 5))) static void append(char *to, size_t size, size_t *used, const char *format, ...)
@@ -255,10 +259,10 @@ static attn_status fail_unknown(struct decoder *decoder, const struct node *node
     return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member; known here: %s", known);
 }
 
-static attn_status check_member(struct decoder *decoder, const struct node *node, const struct member *members,
-                                size_t count)
+/* member is that of node->name, NULL when the table has none. */
+static attn_status check_member(struct decoder *decoder, const struct node *node, const struct member *member,
+                                const struct member *members, size_t count)
 {
-    const struct member *member = find_member(members, count, node->name);
     if (!member)
         return fail_unknown(decoder, node, members, count);
     if (!is_usable(decoder, member))
@@ -269,7 +273,9 @@ static attn_status check_member(struct decoder *decoder, const struct node *node
     return ATTN_OK;
 }
 
-attn_status check_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count)
+/* Checks every member of an object, and notes in found, unless it is NULL, which of the table's are there. */
+static attn_status look_over(struct decoder *decoder, const struct node *node, const struct member *members,
+                             size_t count, json_t **found)
 {
     if (!json_is_object(node->json))
         return node_fail_type(decoder, node, "an object");
@@ -278,21 +284,33 @@ attn_status check_members(struct decoder *decoder, const struct node *node, cons
     json_object_foreach(node->json, name, value)
     {
         struct node child = {.parent = node, .name = name, .json = value};
-        attn_status status = check_member(decoder, &child, members, count);
+        const struct member *member = find_member(members, count, name);
+        attn_status status = check_member(decoder, &child, member, members, count);
         if (status != ATTN_OK)
             return status;
+        if (found)
+            found[member - members] = value;
     }
     return ATTN_OK;
 }
 
+attn_status check_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count)
+{
+    return look_over(decoder, node, members, count, NULL);
+}
+
+/* An object has few of the members that it may have: it is asked once for those it has, not for each of the table. */
 attn_status decode_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count,
                            void *to)
 {
-    attn_status status = check_members(decoder, node, members, count);
+    json_t *found[MEMBERS_MAX] = {NULL};
+    assert(count <= MEMBERS_MAX);
+    attn_status status = look_over(decoder, node, members, count, found);
     for (size_t i = 0; i < count && status == ATTN_OK; i++) {
-        struct node child = node_member(node, members[i].name);
-        if (child.json)
-            status = members[i].decode(decoder, &child, (char *)to + members[i].offset);
+        if (!found[i])
+            continue;
+        struct node child = {.parent = node, .name = members[i].name, .json = found[i]};
+        status = members[i].decode(decoder, &child, (char *)to + members[i].offset);
     }
     return status;
 }
@@ -404,7 +422,7 @@ attn_status decode_word(struct decoder *decoder, const struct node *node, const 
 
 attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
 {
-    int64_t seed;
+    int64_t seed = 0;
     attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
     if (status == ATTN_OK)
         *(uint64_t *)to = (uint64_t)seed;

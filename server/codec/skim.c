@@ -9,7 +9,7 @@
 #include "codec/array_end.h"
 #include "text.h"
 
-enum { FIRST_TEXT_CAPACITY = 8192, FIRST_TABLE_CAPACITY = 32, PLAIN_BLOCK = 64 };
+enum { FIRST_TEXT_MAX = 8192, FIRST_TABLE_CAPACITY = 32, PLAIN_BLOCK = 64 };
 
 struct skimmer {
     struct skim *skim;
@@ -17,7 +17,7 @@ struct skimmer {
     attn_error *err;
     const char *at, *end;
     const char *undecided; /* no array that begins before here is lifted */
-    size_t text_max, text_capacity;
+    size_t text_max, text_first, text_capacity;
     size_t lifted_capacity, anchor_capacity;
     size_t depth, depth_max;
 };
@@ -57,7 +57,7 @@ static attn_status append(struct skimmer *s, const char *bytes, size_t length)
         return attn_fail(s->err, ATTN_ERR_TOO_LARGE, NULL, "the request without its tensors is longer than %zu bytes",
                          s->text_max);
     if (length > s->text_capacity - skim->length) {
-        size_t wanted = s->text_capacity == 0 ? FIRST_TEXT_CAPACITY : s->text_capacity * 2;
+        size_t wanted = s->text_capacity == 0 ? s->text_first : s->text_capacity * 2;
         if (wanted < skim->length + length)
             wanted = skim->length + length;
         char *larger = attn_arena_take(s->arena, wanted, 1);
@@ -276,6 +276,7 @@ attn_status skim_body(const char *body, size_t length, size_t text_max, size_t d
                         .end = body + length,
                         .undecided = body,
                         .text_max = text_max,
+                        .text_first = length < FIRST_TEXT_MAX ? length : FIRST_TEXT_MAX,
                         .depth_max = depth_max};
     attn_status status = anchor(&s);
     while (status == ATTN_OK && s.at < s.end)
