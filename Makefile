@@ -53,7 +53,8 @@ MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 
 OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" $(MODE_CPPFLAGS_$(MODE))
 OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
-OUR_CFLAGS := -std=c17 -fPIC -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS)
+# Nobody puts functions of his own in place of ours at run time, so calls within a file may become inline.
+OUR_CFLAGS := -std=c17 -fPIC -fno-semantic-interposition -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS)
 OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
 LINK = $(CC) $(OUR_LDFLAGS)
