@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "log_writer.h"
 #include "text.h"
 
 enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
@@ -82,17 +83,30 @@ static bool put_key(struct log_line *line, const char *key, size_t need)
     return true;
 }
 
+/* Many lines have the same second, which takes as long to write as half of a line. */
+static const char *second_text(time_t second)
+{
+    static _Thread_local struct {
+        time_t second;
+        char text[40];
+    } last;
+    struct tm utc;
+    if (last.text[0] == '\0' || last.second != second) {
+        gmtime_r(&second, &utc);
+        strftime(last.text, sizeof last.text, "%Y-%m-%dT%H:%M:%S", &utc);
+        last.second = second;
+    }
+    return last.text;
+}
+
 static void put_time(struct log_line *line)
 {
     struct timespec now;
-    struct tm utc;
-    char text[40], ms[TEXT_COUNT_MAX];
+    char ms[TEXT_COUNT_MAX];
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
     text_write_count(ms, (uint64_t)(1000 + now.tv_nsec / 1000000 % 1000)); /* the 1 keeps the zeros, and is a point */
     ms[0] = '.';
-    put_text(line, text);
+    put_text(line, second_text(now.tv_sec));
     put_text(line, ms);
     put_text(line, "Z");
 }
@@ -162,6 +176,10 @@ void log_end(struct log_line *line)
     if (line->log->format == LOG_JSON)
         put_closing(line, '}');
     put_closing(line, '\n');
+    if (line->log->writer != NULL) {
+        log_writer_put(line->log->writer, line->text, line->length);
+        return;
+    }
     /* A log that cannot be written must not stop the work that it tells about. */
     const ssize_t written = write(line->log->fd, line->text, line->length);
     (void)written;

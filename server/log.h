@@ -4,8 +4,9 @@
  *     2026-01-31T12:00:00.000Z info request id=5f… method=POST path=/v1/attention status=200 total_ms=1.25
  *     {"time":"2026-01-31T12:00:00.000Z","level":"info","message":"request","id":"5f…","status":200,"total_ms":1.25}
  *
- * A line is built on the stack and written by one write(2), so lines of several threads never mix. Whatever a value
- * holds, it stays one line and one value: controls, quotes and bytes that are not ASCII are escaped.
+ * A line is built on the stack and given to the log's writer, or written by one write(2): lines of several threads
+ * never mix. Whatever a value holds, it stays one line and one value: controls, quotes and bytes that are not ASCII are
+ * escaped.
  */
 #ifndef LOG_H
 #define LOG_H
@@ -15,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct log_writer; /* log_writer.h */
+
 typedef enum { LOG_TEXT, LOG_JSON } log_format;
 typedef enum { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF } log_level;
 
@@ -22,7 +25,8 @@ typedef enum { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF } log_level;
 struct log {
     int fd;
     log_format format;
-    log_level level; /* and above */
+    log_level level;           /* and above */
+    struct log_writer *writer; /* NULL: each line is written at once, by who has it to say */
 };
 
 enum { LOG_LINE_MAX = 2048 }; /* longer values are cut, the line stays whole */

@@ -12,6 +12,7 @@
 #include "codec/font_set.h"
 #include "config.h"
 #include "http/daemon.h"
+#include "log_writer.h"
 #include "memory.h"
 #include "probe.h"
 #include "service/cache_store.h"
@@ -147,11 +148,15 @@ static signal_wish wait_for_wish(const struct parts *parts)
     return wish;
 }
 
+/* How long is waited for a log that is slow to take its lines, at the end and before it becomes another file. */
+enum { LOG_PATIENCE_MS = 2000 };
+
 /* What cannot be read stays as it was: a slip of the pen in a file must not end the service. */
 static void reload(const struct parts *parts, const struct config *config)
 {
     char message[320];
     supervisor_reloading();
+    log_writer_flush(parts->log.writer, LOG_PATIENCE_MS);
     if (*config->log_file != '\0' && !log_open(parts->log.fd, config->log_file))
         log_say(&parts->log, LOG_ERROR, "%s: %s; the log goes on in the old file", config->log_file, strerror(errno));
     if (parts->keys != NULL && !keys_reload(parts->keys, message, sizeof message))
@@ -230,17 +235,36 @@ static bool adopt_checkpoint(const struct config *config, const struct parts *pa
            checkpoint_layers_adopt(&source, parts->layers, &parts->log, message, message_size);
 }
 
+static struct log log_of(const struct config *config)
+{
+    return (struct log){.fd = STDERR_FILENO, .format = config->log_format, .level = config->log_level};
+}
+
+static void finish_log(void *writer)
+{
+    log_writer_finish(writer, LOG_PATIENCE_MS);
+}
+
+/* Without memory for a writer, lines go on being written one by one. */
+static void start_log_writer(struct parts *parts)
+{
+    parts->log.writer = log_writer_start(&parts->log);
+    if (parts->log.writer != NULL)
+        signals_before_death(finish_log, parts->log.writer);
+}
+
 /* False: message says what is missing. */
 static bool prepare(struct parts *parts, const struct config *config, const attn_kernel *kernel, char *message,
                     size_t message_size)
 {
-    *parts = (struct parts){.log = {STDERR_FILENO, config->log_format, config->log_level}};
+    *parts = (struct parts){.log = log_of(config)};
     if (*config->keys != '\0' && (parts->keys = keys_create(config->keys, message, message_size)) == NULL)
         return false;
     if (*config->log_file != '\0' && !log_open(parts->log.fd, config->log_file)) {
         snprintf(message, message_size, "log-file: %s: %s", config->log_file, strerror(errno));
         return false;
     }
+    start_log_writer(parts);
     parts->layers = open_layers(config, &parts->log, message, message_size);
     if (parts->layers == NULL || !adopt_checkpoint(config, parts, message, message_size))
         return false;
@@ -263,6 +287,8 @@ static void give_back(struct parts *parts)
     attn_budget_destroy(parts->budget);
     keys_destroy(parts->keys);
     free(parts->metrics);
+    signals_before_death(NULL, NULL);
+    (void)log_writer_stop(parts->log.writer, LOG_PATIENCE_MS);
 }
 
 /* It answers probes already, and says that it is starting. */
@@ -361,7 +387,7 @@ int main(int argc, char **argv)
         break;
     }
     envelope_prepare();
-    const struct log log = {STDERR_FILENO, config.log_format, config.log_level};
+    const struct log log = log_of(&config);
     if (config.is_import)
         return import(&config, &log);
     const attn_kernel *kernel = choose_kernel(config.kernel);

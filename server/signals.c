@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -53,4 +54,28 @@ signal_wish signals_wait(int timeout_ms)
     if (take_event(stop_event))
         return SIGNAL_STOP;
     return take_event(reload_event) ? SIGNAL_RELOAD : SIGNAL_NONE;
+}
+
+static void (*say_last_words)(void *context);
+static void *last_context;
+
+/* The handler is gone by now: raised again, the signal ends the process as it would have without us. */
+static void die(int number)
+{
+    if (say_last_words != NULL)
+        say_last_words(last_context);
+    raise(number);
+}
+
+void signals_before_death(void (*last_words)(void *context), void *context)
+{
+    static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    say_last_words = last_words;
+    last_context = context;
+    struct sigaction before, action = {.sa_handler = die, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (sigaction(faults[i], NULL, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
+            before.sa_handler == SIG_DFL)
+            (void)sigaction(faults[i], &action, NULL);
 }

@@ -16,4 +16,11 @@ bool signals_take(void);
 /* Waits for the next of the three, timeout_ms at most (negative: for ever). To end comes before to reload. */
 signal_wish signals_wait(int timeout_ms);
 
+/*
+ * From now on last_words(context) is called before the process dies of a fault of its own (SIGABRT, SIGSEGV, SIGBUS,
+ * SIGFPE, SIGILL), in the thread that has it; it may call only what handlers may. A signal that somebody else handles
+ * already is left to them. Before any thread starts, and once more with NULL when there is nothing left to say.
+ */
+void signals_before_death(void (*last_words)(void *context), void *context);
+
 #endif

@@ -201,7 +201,7 @@ struct log_case {
 static void write_line(int fd, const void *argument)
 {
     const struct log_case *given = argument;
-    const struct log log = {fd, given->format, LOG_INFO};
+    const struct log log = {.fd = fd, .format = given->format, .level = LOG_INFO};
     struct log_line line;
     log_begin(&line, &log, LOG_INFO, "request");
     log_text(&line, "path", given->value);
@@ -267,7 +267,7 @@ END_TEST
 
 static void write_below(int fd, const void *argument)
 {
-    const struct log log = {fd, LOG_TEXT, LOG_WARN};
+    const struct log log = {.fd = fd, .format = LOG_TEXT, .level = LOG_WARN};
     (void)argument;
     log_say(&log, LOG_INFO, "quiet");
     log_say(&log, LOG_ERROR, "loud");

@@ -28,7 +28,7 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from attnd import PATIENCE_SECONDS, Server, wait_until  # noqa: E402
+from attnd import Client, PATIENCE_SECONDS, Server, wait_until  # noqa: E402
 import program as of_program  # noqa: E402
 
 SMALL = {"inputs": {"query": [[1, 2]]}}
@@ -178,6 +178,54 @@ def a_log_that_was_moved_away_is_opened_anew(program):
             assert process.wait(PATIENCE_SECONDS) == 0
         assert "listening on" in pathlib.Path(f"{folder}/old").read_text()
         assert "stopped" in path.read_text() and "listening on" not in path.read_text()
+
+
+def numbered_requests(url, count):
+    """One after the other on one connection, each with its number as its name."""
+    client = Client(url)
+    for number in range(count):
+        assert post(client, X_Request_Id=f"n{number}").status == 200
+
+
+def numbers_of(lines):
+    return [int(number) for number in re.findall(r" id=n([0-9]+) ", lines)]
+
+
+@test
+def no_line_is_missing_however_it_ends(program):
+    count = 300
+    for end in (signal.SIGTERM, signal.SIGINT, signal.SIGABRT):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "log"
+            environment = {**os.environ, **settings(listen="127.0.0.1:0", log_file=path, drain_delay=0)}
+            process = subprocess.Popen(["sh", "-c", 'ulimit -c 0; exec "$0"', program], env=environment)
+            wait_until(lambda: path.exists() and "kernel=" in path.read_text(), "it does not start")
+            numbered_requests(re.search(r"http://\S+", path.read_text())[0], count)
+            process.send_signal(end)
+            status = process.wait(PATIENCE_SECONDS)
+            numbers = numbers_of(path.read_text())
+            assert status == (-end if end == signal.SIGABRT else 0), (end, status)
+            # The line of the last one comes when its answer is on its way, which is when an abort may come, too.
+            least = count - 1 if end == signal.SIGABRT else count
+            assert numbers == list(range(len(numbers))) and len(numbers) >= least, (end, numbers)
+
+
+@test
+def a_log_that_nobody_reads_holds_up_no_request(program):
+    count = 1500  # several times what a pipe holds
+    read_end, write_end = os.pipe()
+    process = subprocess.Popen([program], stderr=write_end,
+                               env={**os.environ, **settings(listen="127.0.0.1:0", drain_delay=0)})
+    os.close(write_end)
+    with open(read_end, encoding="utf-8") as log:
+        began = ""
+        while "kernel=" not in began:
+            began += log.readline()
+        numbered_requests(re.search(r"http://\S+", began)[0], count)
+        process.terminate()
+        said = log.read()
+    assert process.wait(PATIENCE_SECONDS) == 0
+    assert numbers_of(said) == list(range(count)) and said.endswith("stopped\n"), said[-400:]
 
 
 @test

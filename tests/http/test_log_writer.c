@@ -1,0 +1,254 @@
+/*
+ * test_log_writer.c: lines that are written by a thread of their own: all of them, in order, whole; and a log that
+ * nobody reads.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check_main.h"
+#include "log.h"
+#include "log_writer.h"
+
+enum { PATIENCE_MS = 30000, SHORT_MS = 20 };
+
+static struct log log_to(int fd)
+{
+    struct log log = {.fd = fd, .format = LOG_TEXT, .level = LOG_INFO};
+    log.writer = log_writer_start(&log);
+    ck_assert_ptr_nonnull(log.writer);
+    return log;
+}
+
+static void make_pipe(int ends[2])
+{
+    ck_assert_int_eq(pipe(ends), 0);
+}
+
+/* The next line; false at the end. */
+static bool next_line(FILE *lines, char line[LOG_LINE_MAX])
+{
+    if (fgets(line, LOG_LINE_MAX, lines) == NULL)
+        return false;
+    ck_assert_ptr_nonnull(strchr(line, '\n'));
+    return true;
+}
+
+/* ---- order ---- */
+
+enum { TELLERS = 4, TOLD = 3000 };
+
+struct teller {
+    const struct log *log;
+    unsigned number;
+};
+
+static void *tell(void *argument)
+{
+    const struct teller *teller = argument;
+    for (unsigned i = 0; i < TOLD; i++)
+        log_say(teller->log, LOG_INFO, "teller %u line %u", teller->number, i);
+    return NULL;
+}
+
+START_TEST(lines_of_several_threads_are_all_there_each_in_its_order)
+{
+    FILE *file = tmpfile();
+    const struct log log = log_to(fileno(file));
+    struct teller tellers[TELLERS];
+    pthread_t threads[TELLERS];
+    for (unsigned t = 0; t < TELLERS; t++) {
+        tellers[t] = (struct teller){&log, t};
+        ck_assert_int_eq(pthread_create(&threads[t], NULL, tell, &tellers[t]), 0);
+    }
+    for (unsigned t = 0; t < TELLERS; t++)
+        pthread_join(threads[t], NULL);
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    unsigned next[TELLERS] = {0}, teller, number;
+    char line[LOG_LINE_MAX];
+    rewind(file);
+    while (next_line(file, line)) {
+        ck_assert_int_eq(sscanf(line, "%*s info teller %u line %u", &teller, &number), 2);
+        ck_assert_uint_lt(teller, TELLERS);
+        ck_assert_uint_eq(number, next[teller]++);
+    }
+    for (unsigned t = 0; t < TELLERS; t++)
+        ck_assert_uint_eq(next[t], TOLD);
+    fclose(file);
+}
+END_TEST
+
+START_TEST(a_line_does_not_wait_for_another)
+{
+    int ends[2];
+    char text[LOG_LINE_MAX] = "";
+    make_pipe(ends);
+    const struct log log = log_to(ends[1]);
+    log_say(&log, LOG_INFO, "alone");
+    ck_assert_int_gt(read(ends[0], text, sizeof text - 1), 0); /* returns as soon as there is something */
+    ck_assert_ptr_nonnull(strstr(text, " info alone\n"));
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+START_TEST(what_was_put_is_written_after_a_flush)
+{
+    FILE *file = tmpfile();
+    const struct log log = log_to(fileno(file));
+    log_writer_flush(NULL, PATIENCE_MS);
+    for (long before = 0, i = 0; i < 20; i++) {
+        log_say(&log, LOG_INFO, "once more");
+        log_writer_flush(log.writer, PATIENCE_MS);
+        const long now = lseek(fileno(file), 0, SEEK_END);
+        ck_assert_int_gt(now, before);
+        before = now;
+    }
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    fclose(file);
+}
+END_TEST
+
+/* Each write arrives as one packet. */
+START_TEST(a_write_is_whole_lines_and_no_more_than_a_pipe_takes_at_once)
+{
+    enum { LINES = 1000 };
+    int ends[2];
+    size_t lines = 0, packets = 0;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    const struct log log = log_to(ends[1]);
+    for (unsigned i = 0; i < LINES; i++)
+        log_say(&log, LOG_INFO, "%*u", (int)(i % 700), i);
+    for (char packet[2 * PIPE_BUF]; lines < LINES; packets++) {
+        const ssize_t length = recv(ends[0], packet, sizeof packet, 0);
+        ck_assert_int_gt(length, 0);
+        ck_assert_int_le(length, PIPE_BUF);
+        ck_assert_int_eq(packet[length - 1], '\n');
+        for (ssize_t at = 0; at < length; at++)
+            lines += packet[at] == '\n';
+    }
+    ck_assert_uint_eq(lines, LINES);
+    ck_assert_uint_lt(packets, LINES);
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+/* ---- a log that is not read ---- */
+
+struct found {
+    int fd;
+    unsigned lines, lost;
+};
+
+/* Lines in rising order, and in the end how many of those between are missing. */
+static void *read_on(void *argument)
+{
+    struct found *found = argument;
+    FILE *lines = fdopen(found->fd, "r");
+    char line[LOG_LINE_MAX];
+    for (unsigned number, next = 0; next_line(lines, line);) {
+        const char *lost = strstr(line, " warn lines of the log were lost");
+        if (lost != NULL && sscanf(strchr(lost, '='), "=%u", &number) == 1) {
+            found->lost += number;
+            continue;
+        }
+        ck_assert_int_eq(sscanf(line, "%*s info line %u", &number), 1);
+        ck_assert_uint_ge(number, next);
+        next = number + 1;
+        found->lines++;
+    }
+    fclose(lines);
+    return NULL;
+}
+
+START_TEST(a_log_that_is_not_read_holds_up_nobody_and_says_what_is_missing)
+{
+    enum { LINES = 40000 };
+    int ends[2];
+    pthread_t reader;
+    make_pipe(ends);
+    const struct log log = log_to(ends[1]);
+    for (unsigned i = 0; i < LINES; i++) /* much more than what waits for a reader: this returns all the same */
+        log_say(&log, LOG_INFO, "line %u %500s", i, "");
+    struct found found = {.fd = ends[0]};
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_on, &found), 0);
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    close(ends[1]);
+    pthread_join(reader, NULL);
+    ck_assert_uint_gt(found.lost, 0);
+    ck_assert_uint_eq(found.lines + found.lost, LINES);
+}
+END_TEST
+
+START_TEST(the_end_does_not_wait_for_ever_for_a_reader)
+{
+    enum { LINES = 1000 };
+    int ends[2];
+    pthread_t reader;
+    make_pipe(ends);
+    const struct log log = log_to(ends[1]);
+    for (unsigned i = 0; i < LINES; i++)
+        log_say(&log, LOG_INFO, "line %u %500s", i, "");
+    log_writer_flush(log.writer, SHORT_MS);
+    ck_assert(!log_writer_stop(log.writer, SHORT_MS));
+    struct found found = {.fd = ends[0]};
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_on, &found), 0);
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS)); /* once it is read, nothing was lost */
+    close(ends[1]);
+    pthread_join(reader, NULL);
+    ck_assert_uint_eq(found.lines, LINES);
+}
+END_TEST
+
+START_TEST(a_log_that_cannot_be_written_is_done_without)
+{
+    const int fd = open("/dev/full", O_WRONLY);
+    ck_assert_int_ge(fd, 0);
+    const struct log log = log_to(fd);
+    for (unsigned i = 0; i < 100; i++)
+        log_say(&log, LOG_INFO, "line %u", i);
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    ck_assert(log_writer_stop(NULL, PATIENCE_MS));
+    close(fd);
+}
+END_TEST
+
+/* Also where writing says "not now": a pipe that somebody else has made so. */
+START_TEST(a_log_that_does_not_block_is_waited_for)
+{
+    enum { LINES = 3000 };
+    int ends[2];
+    pthread_t reader;
+    make_pipe(ends);
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    const struct log log = log_to(ends[1]);
+    for (unsigned i = 0; i < LINES; i++)
+        log_say(&log, LOG_INFO, "line %u %500s", i, "");
+    struct found found = {.fd = ends[0]};
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_on, &found), 0);
+    ck_assert(log_writer_stop(log.writer, PATIENCE_MS));
+    close(ends[1]);
+    pthread_join(reader, NULL);
+    ck_assert_uint_eq(found.lines, LINES);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {lines_of_several_threads_are_all_there_each_in_its_order,
+                                  a_line_does_not_wait_for_another,
+                                  what_was_put_is_written_after_a_flush,
+                                  a_write_is_whole_lines_and_no_more_than_a_pipe_takes_at_once,
+                                  a_log_that_is_not_read_holds_up_nobody_and_says_what_is_missing,
+                                  the_end_does_not_wait_for_ever_for_a_reader,
+                                  a_log_that_cannot_be_written_is_done_without,
+                                  a_log_that_does_not_block_is_waited_for};
+    return check_main("log_writer", tests, sizeof tests / sizeof *tests);
+}
