@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/json_plain.h"
+
 enum { NEAR_BYTES = 16 << 10, NEAR_ALIGNMENT = 16 };
 
 static _Thread_local struct {
@@ -77,7 +79,12 @@ json_t *json_tree_load(const char *text, size_t length, json_error_t *error)
 {
     notes.is_loading = true;
     notes.is_starved = false;
-    json_t *tree = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+    json_t *tree = json_plain_load(text, length);
+    if (!tree) {
+        notes.bytes = 0;
+        notes.is_starved = false;
+        tree = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+    }
     notes.is_loading = false;
     notes.bytes = 0;
     if (tree && notes.is_starved) {
