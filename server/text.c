@@ -70,6 +70,13 @@ bool text_names_tag(const char *list, const char *tag)
     return false;
 }
 
+void text_copy(char *to, size_t size, const char *text)
+{
+    const size_t length = strnlen(text, size - 1);
+    memcpy(to, text, length);
+    to[length] = '\0';
+}
+
 bool text_equal(struct text_span span, const char *word)
 {
     return strlen(word) == span.length && memcmp(span.at, word, span.length) == 0;

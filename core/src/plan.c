@@ -43,39 +43,58 @@ static void set_shape(attn_plan *plan, attn_step step, attn_dtype dtype, int ran
     plan->step[step] = attn_tensor_view(NULL, dtype, rank, shape);
 }
 
+/* Steps of the same shape are copied from one another: a view is most of what this costs. */
+static void shape_maps(attn_plan *plan)
+{
+    const attn_dims *d = &plan->dims;
+    const size_t map[4] = {d->batch, plan->selected_heads, plan->selected_queries, plan->selected_keys};
+    const attn_tensor view = attn_tensor_view(NULL, plan->compute, 4, map);
+    for (int step = 0; step < ATTN_STEP_COUNT; step++)
+        if (attn_step_is_map((attn_step)step))
+            plan->step[step] = view;
+    plan->step[ATTN_STEP_MASK].dtype = ATTN_BOOL;
+    set_shape(plan, ATTN_STEP_ATTENTION_MEAN, plan->compute, 3,
+              (size_t[]){d->batch, plan->selected_queries, plan->selected_keys});
+}
+
+static void shape_rows(attn_plan *plan)
+{
+    static const attn_step of_a_query[] = {ATTN_STEP_LSE, ATTN_STEP_LSE_KEYS, ATTN_STEP_ENTROPY, ATTN_STEP_SINK};
+    const attn_dims *d = &plan->dims;
+    const size_t context[4] = {d->batch, d->heads, d->q_len, d->d_v};
+    const attn_tensor view = attn_tensor_view(NULL, plan->compute, 3, context);
+    for (size_t i = 0; i < sizeof of_a_query / sizeof *of_a_query; i++)
+        plan->step[of_a_query[i]] = view;
+    set_shape(plan, ATTN_STEP_CONTEXT, plan->compute, 4, context);
+}
+
+/* No batch axis where the query has none. */
+static void shape_tokens(attn_plan *plan)
+{
+    const attn_dims *d = &plan->dims;
+    const int skip = d->query_rank == 2 ? 1 : 0;
+    const size_t concat[3] = {d->batch, d->q_len, d->heads * d->d_v}, tokens[3] = {d->batch, d->q_len, d->d_out};
+    set_shape(plan, ATTN_STEP_CONCAT, plan->compute, 3 - skip, concat + skip);
+    plan->step[ATTN_STEP_GATED] = plan->step[ATTN_STEP_CONCAT];
+    set_shape(plan, ATTN_STEP_PROJECTED, plan->compute, 3 - skip, tokens + skip);
+    plan->step[ATTN_STEP_RESIDUAL] = plan->step[ATTN_STEP_PROJECTED];
+    plan->step[ATTN_STEP_OUTPUT] = plan->step[d->query_rank == 4 ? ATTN_STEP_CONTEXT : ATTN_STEP_PROJECTED];
+}
+
 static void shape_steps(attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
     const attn_dtype t = plan->compute;
-    const size_t map[4] = {d->batch, plan->selected_heads, plan->selected_queries, plan->selected_keys};
-    const size_t mean[3] = {d->batch, plan->selected_queries, plan->selected_keys};
-    const size_t concat[3] = {d->batch, d->q_len, d->heads * d->d_v}, tokens[3] = {d->batch, d->q_len, d->d_out};
-    const size_t context[4] = {d->batch, d->heads, d->q_len, d->d_v};
-    const int skip = d->query_rank == 2 ? 1 : 0; /* no batch axis where the query has none */
     set_shape(plan, ATTN_STEP_Q, t, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_k});
     set_shape(plan, ATTN_STEP_K, t, 4, (size_t[]){d->batch, d->kv_heads, attn_new_len(d), d->d_k});
     set_shape(plan, ATTN_STEP_V, t, 4, (size_t[]){d->batch, d->kv_heads, attn_new_len(d), d->d_v});
-    set_shape(plan, ATTN_STEP_Q_ROTATED, t, 4, plan->step[ATTN_STEP_Q].shape);
     set_shape(plan, ATTN_STEP_K_ROTATED, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_k});
-    set_shape(plan, ATTN_STEP_PRESENT_KEY, t, 4, plan->step[ATTN_STEP_K_ROTATED].shape);
     set_shape(plan, ATTN_STEP_PRESENT_VALUE, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_v});
-    for (int step = 0; step < ATTN_STEP_COUNT; step++)
-        if (attn_step_is_map((attn_step)step))
-            set_shape(plan, (attn_step)step, step == ATTN_STEP_MASK ? ATTN_BOOL : t, 4, map);
-    set_shape(plan, ATTN_STEP_LSE, t, 3, context);
-    set_shape(plan, ATTN_STEP_LSE_KEYS, t, 3, context);
-    set_shape(plan, ATTN_STEP_ENTROPY, t, 3, context);
-    set_shape(plan, ATTN_STEP_SINK, t, 3, context);
-    set_shape(plan, ATTN_STEP_CONTEXT, t, 4, context);
-    set_shape(plan, ATTN_STEP_CONCAT, t, 3 - skip, concat + skip);
-    set_shape(plan, ATTN_STEP_GATED, t, 3 - skip, concat + skip);
-    set_shape(plan, ATTN_STEP_PROJECTED, t, 3 - skip, tokens + skip);
-    set_shape(plan, ATTN_STEP_RESIDUAL, t, 3 - skip, tokens + skip);
-    if (d->query_rank == 4)
-        set_shape(plan, ATTN_STEP_OUTPUT, t, 4, context);
-    else
-        set_shape(plan, ATTN_STEP_OUTPUT, t, 3 - skip, tokens + skip);
-    set_shape(plan, ATTN_STEP_ATTENTION_MEAN, t, 3, mean);
+    plan->step[ATTN_STEP_Q_ROTATED] = plan->step[ATTN_STEP_Q];
+    plan->step[ATTN_STEP_PRESENT_KEY] = plan->step[ATTN_STEP_K_ROTATED];
+    shape_maps(plan);
+    shape_rows(plan);
+    shape_tokens(plan);
 }
 
 /* Every dimension is below 2^40 or so in practice; doubles hold the products that a size_t might not. */

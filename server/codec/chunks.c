@@ -100,11 +100,6 @@ void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length)
     chunks_commit(chunks, length);
 }
 
-void chunks_text(struct chunks *chunks, const char *text)
-{
-    chunks_bytes(chunks, text, strlen(text));
-}
-
 void chunks_count(struct chunks *chunks, uint64_t count)
 {
     char text[TEXT_COUNT_MAX];

@@ -6,6 +6,7 @@
 #define CODEC_CHUNKS_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "attn/arena.h"
 
@@ -44,12 +45,16 @@ struct chunks chunks_begin(attn_arena *arena);
 char *chunks_reserve(struct chunks *chunks, size_t want);
 /* The first used bytes of the last reservation are content now. */
 void chunks_commit(struct chunks *chunks, size_t used);
-void chunks_text(struct chunks *chunks, const char *text);
 /* Appends bytes without copying them: they must stay as they are, as long as the chunks are used. */
 void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length);
 /* All of it, nothing deferred, as one terminated text in the arena; NULL without memory. */
 char *chunks_join(const struct chunks *chunks);
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length);
+/* Inline, because most texts are constants, whose length the compiler knows. */
+static inline void chunks_text(struct chunks *chunks, const char *text)
+{
+    chunks_bytes(chunks, text, strlen(text));
+}
 void chunks_count(struct chunks *chunks, uint64_t count); /* in decimal */
 void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* text as a JSON string with quotes: escapes controls, quote, backslash; the bytes must be UTF-8 (else U+FFFD). */

@@ -216,7 +216,7 @@ static size_t text_bytes_max(const struct writer *writer, size_t count)
 
 static void write_serial(const struct writer *writer, struct chunks *out)
 {
-    size_t room = text_bytes_max(writer, BLOCK) + NUMBER_TEXT_MAX;
+    size_t room = text_bytes_max(writer, writer->count < BLOCK ? writer->count : BLOCK) + NUMBER_TEXT_MAX;
     for (size_t from = 0; from < writer->count && out->is_ok; from += BLOCK) {
         size_t count = writer->count - from < BLOCK ? writer->count - from : BLOCK;
         char *to = chunks_reserve(out, room);

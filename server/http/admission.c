@@ -25,7 +25,7 @@ static void take_id(struct request *request)
 {
     const char *given = request->fields.request_id;
     if (given != NULL && is_id(given))
-        snprintf(request->id, sizeof request->id, "%s", given);
+        text_copy(request->id, sizeof request->id, given);
 }
 
 /* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */

@@ -59,25 +59,31 @@ static void read_host(struct guard_fields *fields, const char *value)
 
 struct kept_field {
     const char *name;
+    size_t length;
     size_t at; /* of the pointer in struct guard_fields that keeps its value */
 };
 
+#define KEPT(name, field)                                                                                              \
+    {                                                                                                                  \
+        name, sizeof name - 1, offsetof(struct guard_fields, field)                                                    \
+    }
+
 static const struct kept_field kept_fields[] = {
-    {"Expect", offsetof(struct guard_fields, expect)},
-    {"Content-Type", offsetof(struct guard_fields, content_type)},
-    {"Content-Encoding", offsetof(struct guard_fields, content_encoding)},
-    {"Accept-Encoding", offsetof(struct guard_fields, accept_encoding)},
-    {"Origin", offsetof(struct guard_fields, origin)},
-    {"X-Request-Id", offsetof(struct guard_fields, request_id)},
-    {"Inference-Header-Content-Length", offsetof(struct guard_fields, json_bytes)},
-    {"Authorization", offsetof(struct guard_fields, authorization)},
-    {"X-API-Key", offsetof(struct guard_fields, api_key)},
-    {"traceparent", offsetof(struct guard_fields, traceparent)},
-    {"X-Priority", offsetof(struct guard_fields, priority)},
-    {"Request-Timeout", offsetof(struct guard_fields, request_timeout)},
-    {"If-Match", offsetof(struct guard_fields, if_match)},
-    {"If-None-Match", offsetof(struct guard_fields, if_none_match)},
-    {"Access-Control-Request-Method", offsetof(struct guard_fields, asked_method)},
+    KEPT("Expect", expect),
+    KEPT("Content-Type", content_type),
+    KEPT("Content-Encoding", content_encoding),
+    KEPT("Accept-Encoding", accept_encoding),
+    KEPT("Origin", origin),
+    KEPT("X-Request-Id", request_id),
+    KEPT("Inference-Header-Content-Length", json_bytes),
+    KEPT("Authorization", authorization),
+    KEPT("X-API-Key", api_key),
+    KEPT("traceparent", traceparent),
+    KEPT("X-Priority", priority),
+    KEPT("Request-Timeout", request_timeout),
+    KEPT("If-Match", if_match),
+    KEPT("If-None-Match", if_none_match),
+    KEPT("Access-Control-Request-Method", asked_method),
 };
 
 /* Fields that change nothing but how an answer is sent or logged; the last one counts. */
@@ -102,10 +108,10 @@ static void keep_one(struct guard_fields *fields, const struct kept_field *field
     memcpy(at, &value, sizeof value);
 }
 
-static void keep(struct guard_fields *fields, const char *name, const char *value)
+static void keep(struct guard_fields *fields, const char *name, size_t length, const char *value)
 {
     for (size_t i = 0; i < sizeof kept_fields / sizeof kept_fields[0]; i++)
-        if (strcasecmp(name, kept_fields[i].name) == 0)
+        if (length == kept_fields[i].length && strcasecmp(name, kept_fields[i].name) == 0)
             keep_one(fields, &kept_fields[i], value);
 }
 
@@ -126,7 +132,7 @@ static enum MHD_Result read_field(void *cls, enum MHD_ValueKind kind, const char
     else if (strcasecmp(name, "Accept") == 0)
         negotiate_add(&fields->accept, value);
     else
-        keep(fields, name, value);
+        keep(fields, name, name_length, value);
     if (strcasecmp(name, "Transfer-Encoding") == 0) {
         fields->transfer_encodings++;
         fields->transfer_encoding = value;

@@ -77,7 +77,7 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 {
     request->reply = (struct reply){.status = MHD_HTTP_NO_CONTENT, .coding = CODING_IDENTITY};
     request->reply.is_preflight = is_preflight;
-    snprintf(request->reply.allow, sizeof request->reply.allow, "%s", allow);
+    text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 
 /* Refusals of our own come first, then those of services, by status. */
@@ -149,7 +149,7 @@ void reply_failure(struct request *request, const attn_error *error, enum call_r
 void reply_conclude(struct request *request, const struct call *call)
 {
     struct reply *reply = &request->reply;
-    snprintf(reply->etag, sizeof reply->etag, "%s", call->etag);
+    text_copy(reply->etag, sizeof reply->etag, call->etag);
     switch (call->outcome) {
     case CALL_DONE:
         return;

@@ -282,7 +282,7 @@ static enum MHD_Result answer_header(struct request *request)
 
 static enum MHD_Result take_header(struct request *request, const char *method, const char *version)
 {
-    snprintf(request->method, sizeof request->method, "%s", method);
+    text_copy(request->method, sizeof request->method, method);
     request->may_stream = strcmp(version, "HTTP/1.1") == 0;
     count_in(request);
     if (!admission_admits(request, method, version))
