@@ -350,6 +350,24 @@ static bool read_plain_floats(struct scan *s)
     return is_row_read;
 }
 
+/*
+ * From the bracket of a row as long as the first of its level to the next row's numbers, when there is nothing but a
+ * comma and a bracket between: what the loops below would do in six steps.
+ */
+static bool pass_to_next_row(struct scan *s)
+{
+    const int level = s->depth - 1;
+    const char *at = s->at;
+    if (level == 0 || !s->is_known[level] || s->filled[level] != s->shape[level])
+        return false;
+    if (s->end - at < 4 || at[1] != ',' || at[2] != '[' || !begins_float(at[3]))
+        return false;
+    s->filled[level] = 0;
+    s->filled[level - 1]++;
+    s->at = at + 3;
+    return true;
+}
+
 /* Elements of one innermost row, up to what is not a comma: the loop where the time goes. */
 static attn_status read_run(struct scan *s)
 {
@@ -357,8 +375,9 @@ static attn_status read_run(struct scan *s)
         s->rank = s->depth;
     if (s->rank != s->depth)
         return begins_number(s) ? fail_depth(s, false) : fail_element(s);
-    if (s->dtype == ATTN_F32 && read_plain_floats(s))
-        return ATTN_OK;
+    while (s->dtype == ATTN_F32 && read_plain_floats(s))
+        if (!pass_to_next_row(s))
+            return ATTN_OK;
     for (;;) {
         attn_status status = read_element(s);
         if (status != ATTN_OK)

@@ -130,7 +130,7 @@ static void log_clock(struct log_line *line, const struct request *request)
         log_ms(line, "compute_ms", clock->times.compute_ms);
         log_ms(line, "write_ms", clock->times.write_ms + later_ms);
     }
-    log_ms(line, "total_ms", request_now_ms() - clock->begun);
+    log_ms(line, "total_ms", clock->ended - clock->begun);
 }
 
 static void log_trace(struct log_line *line, const struct trace *trace)
@@ -172,7 +172,7 @@ static void observe(const struct request *request, struct metrics_histogram *sta
         metrics_observe(&stages[METRICS_COMPUTE], clock->times.compute_ms);
         metrics_observe(&stages[METRICS_WRITE], clock->times.write_ms + later_ms);
     }
-    metrics_observe(&stages[METRICS_TOTAL], request_now_ms() - clock->begun);
+    metrics_observe(&stages[METRICS_TOTAL], clock->ended - clock->begun);
 }
 
 /* A client that left before it was answered is counted as such, under the status that proxies have for it. */
@@ -210,6 +210,7 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
     if (request == NULL)
         return;
     *con_cls = NULL;
+    request->clock.ended = request_now_ms();
     watch_remove(request);
     log_request(request, termination);
     count_request(request);

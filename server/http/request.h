@@ -25,7 +25,7 @@ enum { REQUEST_ID_MAX = 128 };
 
 /* Moments, in milliseconds of the monotonic clock. */
 struct request_clock {
-    double begun, received;
+    double begun, received, ended;
     double queue_ms;
     bool is_computed;
     struct call_times times;

@@ -246,7 +246,7 @@ void watch_remove(struct request *request)
     pthread_mutex_lock(&request->server->lock);
     request->watched->request = NULL;
     request->watched->is_new = false;
-    request->watched->since_ms = request_now_ms();
+    request->watched->since_ms = request->clock.ended;
     pthread_mutex_unlock(&request->server->lock);
 }
 
