@@ -175,6 +175,58 @@ START_TEST(refusals_name_the_element_and_say_what_is_wrong)
 }
 END_TEST
 
+/* text with a space behind every bracket and comma, where the quick ways from number to number and row to row end. */
+static void spread(const char *text, size_t length, char *to)
+{
+    for (size_t i = 0; i < length; i++) {
+        *to++ = text[i];
+        if (strchr("[],", text[i]))
+            *to++ = ' ';
+    }
+    *(to - (to[-1] == ' ')) = '\0'; /* behind the last bracket nothing may stand */
+}
+
+static void check_spread_alike(const char *text, size_t length)
+{
+    enum { TEXT_MAX = 200 };
+    char compact[TEXT_MAX] = "", spread_out[TEXT_MAX];
+    attn_tensor tensor, other;
+    memcpy(compact, text, length);
+    spread(text, length, spread_out);
+    const attn_status status = scan(compact, ATTN_F32, &tensor);
+    const attn_error error = err;
+    ck_assert_msg(scan(spread_out, ATTN_F32, &other) == status, "%s: %s", compact, error.message);
+    ck_assert_str_eq(err.field, error.field);
+    ck_assert_str_eq(err.message, error.message);
+    if (status != ATTN_OK)
+        return;
+    ck_assert_int_eq(tensor.rank, other.rank);
+    ck_assert_mem_eq(tensor.shape, other.shape, (size_t)tensor.rank * sizeof *tensor.shape);
+    ck_assert_mem_eq(tensor.data, other.data, attn_tensor_count(&tensor) * sizeof(float));
+}
+
+START_TEST(white_space_changes_neither_numbers_nor_refusals)
+{
+    static const char text[] = "[[[1,-2.5],[3,0.25]],[[5,6],[7,8e1]],[[9,10],[11.125,12]]]",
+                      spoilers[] = "[],-.e05{t\"";
+    const size_t length = strlen(text);
+    check_spread_alike(text, length);
+    for (size_t i = 0; i < length; i++) {
+        char spoilt[sizeof text + 1];
+        memcpy(spoilt, text, i);
+        memcpy(spoilt + i, text + i + 1, length - i - 1);
+        check_spread_alike(spoilt, length - 1);
+        for (const char *spoiler = spoilers; *spoiler; spoiler++) {
+            spoilt[i] = *spoiler;
+            memcpy(spoilt + i + 1, text + i, length - i);
+            check_spread_alike(spoilt, length + 1); /* inserted */
+            memcpy(spoilt + i + 1, text + i + 1, length - i - 1);
+            check_spread_alike(spoilt, length); /* put in the place of another */
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_syntax_error_tells_its_offset)
 {
     attn_tensor tensor;
@@ -218,6 +270,7 @@ int main(void)
     tcase_add_test(tests, elements_come_in_the_order_of_the_text);
     tcase_add_test(tests, every_type_of_text_is_read);
     tcase_add_loop_test(tests, refusals_name_the_element_and_say_what_is_wrong, 0, COUNT(refusals));
+    tcase_add_test(tests, white_space_changes_neither_numbers_nor_refusals);
     tcase_add_test(tests, a_syntax_error_tells_its_offset);
     tcase_add_test(tests, deep_nesting_is_refused_without_recursion);
     tcase_add_test(tests, a_small_arena_is_a_clean_refusal);
