@@ -205,14 +205,16 @@ static size_t huge_bytes(size_t bytes)
 }
 
 /*
- * Aligned memory from the system, *block being what is to be freed. A small block is aligned here: to have malloc do it
- * costs as much as ten blocks.
+ * Aligned memory from the system, *block being what is to be freed. A small block is aligned here: posix_memalign cuts
+ * it out of a larger one and gives both ends back, at the cost of ten mallocs. For large ones that is nothing, and
+ * keeps the pages that it takes together.
  */
 static struct chunk *take_block(size_t bytes, void **block)
 {
     enum { MALLOC_ALIGNMENT = _Alignof(max_align_t) };
-    if (bytes >= HUGE_PAGE_BYTES) /* posix_memalign: aligned_alloc may insist on a multiple of the alignment */
-        return posix_memalign(block, HUGE_PAGE_BYTES, bytes) == 0 ? *block : NULL;
+    const size_t alignment = bytes < HUGE_PAGE_BYTES ? ATTN_ALIGNMENT : HUGE_PAGE_BYTES;
+    if (bytes > CHUNK_BYTES_MAX) /* and not aligned_alloc, which may insist on a multiple of the alignment */
+        return posix_memalign(block, alignment, bytes) == 0 ? *block : NULL;
     *block = malloc(bytes + ATTN_ALIGNMENT - MALLOC_ALIGNMENT);
     const uintptr_t at = (uintptr_t)*block, aligned = (at + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
     return *block != NULL ? (void *)((char *)*block + (aligned - at)) : NULL;
