@@ -332,16 +332,17 @@ static bool read_plain_floats(struct scan *s)
 {
     float *to = (float *)s->data + s->taken;
     const float *first = to;
-    const char *at = s->at;
-    bool is_row_read = false;
-    while (!is_row_read) {
-        const char *after = number_read_f32(at, s->end, to);
-        if (after == NULL || s->end - after < 2 || isinf(*to))
+    const char *at = s->at, *after;
+    for (;;) {
+        after = number_read_f32(at, s->end, to);
+        if (after == NULL || s->end - after < 2 || after[0] != ',' || isinf(*to) || !begins_float(after[1]))
             break;
-        is_row_read = *after == ']';
-        if (!is_row_read && (*after != ',' || !begins_float(after[1])))
-            break;
-        at = after + !is_row_read;
+        at = after + 1;
+        to++;
+    }
+    const bool is_row_read = after != NULL && s->end - after >= 2 && after[0] == ']' && !isinf(*to);
+    if (is_row_read) {
+        at = after;
         to++;
     }
     s->at = at;
