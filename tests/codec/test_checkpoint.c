@@ -13,8 +13,6 @@
 #include "codec/json_tree.h"
 #include "text.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-
 enum { ARENA_BYTES = 4 << 20, TENSORS_MAX = 48 };
 
 static attn_arena *arena;
@@ -340,21 +338,15 @@ static void release(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("checkpoint");
-    TCase *tests = tcase_create("checkpoint");
+    TCase *tests = check_case("checkpoint");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_module_is_found_behind_any_prefix);
-    tcase_add_loop_test(tests, what_a_mapping_or_a_configuration_lacks_is_named, 0, (int)COUNT(refusals));
+    tcase_add_loop_test(tests, what_a_mapping_or_a_configuration_lacks_is_named, 0, COUNT(refusals));
     tcase_add_test(tests, a_module_has_a_bounded_number_of_tensors);
-    tcase_add_loop_test(tests, expressions_are_worked_out_from_the_configuration, 0, (int)COUNT(expressions));
+    tcase_add_loop_test(tests, expressions_are_worked_out_from_the_configuration, 0, COUNT(expressions));
     tcase_add_test(tests, an_index_names_each_file_once);
     tcase_add_test(tests, a_checkpoint_that_nobody_knows_is_described);
     tcase_add_test(tests, memory_runs_out_cleanly);
     tcase_add_test(tests, no_layer_is_made_of_a_tree_that_is_not_whole);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("checkpoint", tests);
 }

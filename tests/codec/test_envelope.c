@@ -3,17 +3,16 @@
  */
 #include "codec/envelope.h"
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attn/gradient.h"
+#include "check_main.h"
 #include "codec/json_tree.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-#define WANT(step)   ((uint32_t)1 << (step))
+#define WANT(step) ((uint32_t)1 << (step))
 
 enum { ARENA_BYTES = 1 << 26 };
 
@@ -405,8 +404,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("envelope");
-    TCase *tests = tcase_create("envelope");
+    TCase *tests = check_case("envelope");
     tcase_add_checked_fixture(tests, prepare, destroy_arena);
     tcase_add_test(tests, the_least_request_has_the_defaults);
     tcase_add_test(tests, a_profile_sets_what_the_request_does_not_say);
@@ -429,10 +427,5 @@ int main(void)
     tcase_add_test(tests, gradients_are_named_by_their_paths);
     tcase_add_test(tests, without_return_all_gradients_and_no_step_are_wanted);
     tcase_add_test(tests, gradients_without_what_they_start_from_are_refused);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("envelope", tests);
 }

@@ -3,7 +3,6 @@
  */
 #include "codec/envelope.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -11,9 +10,8 @@
 #include <string.h>
 
 #include "attn/gradient.h"
+#include "check_main.h"
 #include "codec/json_tree.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 enum { ARENA_BYTES = 1 << 26 };
 
@@ -356,6 +354,21 @@ START_TEST(expected_and_received_are_json)
 }
 END_TEST
 
+/* Of names longer than a pointer may be, its beginning is told. */
+START_TEST(a_pointer_that_is_too_long_is_cut)
+{
+    char name[400], text[sizeof name + 64];
+    memset(name, '~', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    snprintf(text, sizeof text, "{" Q ",\"%s\":1}", name);
+    ck_assert_int_eq(decode_as(A, text), ATTN_ERR_FIELD);
+    ck_assert_uint_gt(strlen(err.field), 100);
+    ck_assert_uint_lt(strlen(err.field), sizeof err.field);
+    for (size_t i = 1; err.field[i] != '\0'; i++)
+        ck_assert_int_eq(err.field[i], i % 2 == 1 ? '~' : '0');
+}
+END_TEST
+
 START_TEST(syntax_errors_have_line_and_column_of_the_body)
 {
     static const struct {
@@ -548,11 +561,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("envelope refusals");
-    TCase *tests = tcase_create("envelope refusals");
+    TCase *tests = check_case("envelope_refusals");
     tcase_add_checked_fixture(tests, prepare, destroy_arena);
     tcase_add_loop_test(tests, refusals_have_their_code_pointer_and_reason, 0, COUNT(refusals));
     tcase_add_test(tests, expected_and_received_are_json);
+    tcase_add_test(tests, a_pointer_that_is_too_long_is_cut);
     tcase_add_test(tests, syntax_errors_have_line_and_column_of_the_body);
     tcase_add_test(tests, a_nul_byte_is_refused_wherever_it_stands);
     tcase_add_test(tests, every_prefix_of_a_request_is_refused);
@@ -560,10 +573,5 @@ int main(void)
     tcase_add_test(tests, every_arena_too_small_is_a_clean_refusal);
     tcase_add_test(tests, every_failing_allocation_of_jansson_is_a_clean_refusal);
     tcase_add_test(tests, the_json_test_suite_is_judged_rightly);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("envelope_refusals", tests);
 }

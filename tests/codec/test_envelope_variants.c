@@ -10,8 +10,6 @@
 #include "codec/answer_picture.h"
 #include "codec/kept_layer.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-
 enum { ARENA_BYTES = 32 << 20, LIST_BYTES = 2 << 20 };
 
 static attn_arena *arena;
@@ -293,22 +291,16 @@ static void release(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("envelope_variants");
-    TCase *tests = tcase_create("envelope_variants");
+    TCase *tests = check_case("envelope_variants");
     tcase_add_checked_fixture(tests, prepare, release);
-    tcase_add_loop_test(tests, options_are_refused_with_their_code_pointer_and_reason, 0, (int)COUNT(options));
+    tcase_add_loop_test(tests, options_are_refused_with_their_code_pointer_and_reason, 0, COUNT(options));
     tcase_add_test(tests, mechanisms_and_rotations_are_read);
     tcase_add_test(tests, a_list_of_numbers_that_would_become_a_tree_is_bounded);
     tcase_add_test(tests, only_utf_8_is_read);
     tcase_add_test(tests, a_picture_has_no_other_form);
-    tcase_add_loop_test(tests, a_layer_is_refused_with_its_code_pointer_and_reason, 0, (int)COUNT(kept));
-    tcase_add_loop_test(tests, a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason, 0, (int)COUNT(over));
+    tcase_add_loop_test(tests, a_layer_is_refused_with_its_code_pointer_and_reason, 0, COUNT(kept));
+    tcase_add_loop_test(tests, a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason, 0, COUNT(over));
     tcase_add_test(tests, inputs_of_other_widths_are_named);
     tcase_add_test(tests, the_rest_of_a_layer_is_kept_as_json);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("envelope_variants", tests);
 }

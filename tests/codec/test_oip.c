@@ -9,8 +9,6 @@
 
 #include "check_main.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-
 enum { ARENA_BYTES = 8 << 20 };
 
 static attn_arena *arena;
@@ -354,21 +352,15 @@ static void release(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("oip");
-    TCase *tests = tcase_create("oip");
+    TCase *tests = check_case("oip");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_request_becomes_one_of_ours);
     tcase_add_test(tests, without_outputs_the_usual_two_are_sent_in_the_form_that_the_parameter_says);
     tcase_add_test(tests, bytes_of_every_datatype_are_read);
     tcase_add_test(tests, bytes_that_do_not_fit_are_refused);
-    tcase_add_loop_test(tests, refusals_have_their_code_field_and_reason, 0, (int)COUNT(refusals));
+    tcase_add_loop_test(tests, refusals_have_their_code_field_and_reason, 0, COUNT(refusals));
     tcase_add_test(tests, what_a_plan_finds_is_told_in_the_words_of_the_protocol);
     tcase_add_test(tests, the_priority_is_guessed_from_the_beginning_of_the_body);
     tcase_add_test(tests, requests_about_the_repository_say_little);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("oip", tests);
 }

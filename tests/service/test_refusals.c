@@ -268,16 +268,9 @@ static void release(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("refusals");
-    TCase *tests = tcase_create("refusals");
+    TCase *tests = check_case("refusals");
     tcase_add_checked_fixture(tests, prepare, release);
-    tcase_add_loop_test(tests, a_refusal_has_its_code_kind_field_and_reason, 0,
-                        (int)(sizeof refusals / sizeof refusals[0]));
+    tcase_add_loop_test(tests, a_refusal_has_its_code_kind_field_and_reason, 0, COUNT(refusals));
     tcase_add_test(tests, a_first_try_leaves_layers_to_the_queue);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("refusals", tests);
 }
