@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "codec/json_tree.h"
 
 #define WANT(step) ((uint32_t)1 << (step))
 
@@ -97,7 +98,7 @@ static void assert_at(const json_t *tree, const char *path, const char *expected
     json_t *wanted = json_loads(expected, JSON_DECODE_ANY, NULL);
     char *text = json_dumps(tree, JSON_COMPACT | JSON_ENCODE_ANY);
     ck_assert_msg(json_equal(wanted, tree), "%s is %s, not %s", path, text ? text : "absent", expected);
-    free(text);
+    json_tree_give_text(text);
     json_decref(wanted);
 }
 

@@ -192,7 +192,7 @@ START_TEST(expressions_are_worked_out_from_the_configuration)
         ck_assert_msg(text == NULL, "%s: %s", expressions[_i].config, text);
     else
         ck_assert_msg(text != NULL && strcmp(text, expressions[_i].value) == 0, "%s: %s", expressions[_i].config, text);
-    free(text);
+    json_tree_give_text(text);
     json_decref(value);
     json_decref(config);
 }
