@@ -80,8 +80,13 @@ void json_tree_give_text(char *text)
 
 static void give_all(void)
 {
-    while (notes.taken.after != &notes.taken)
-        give(notes.taken.after + 1);
+    struct link *link = notes.taken.after;
+    notes.taken = (struct link){&notes.taken, &notes.taken};
+    while (link != &notes.taken) {
+        struct link *next = link->after;
+        free(link);
+        link = next;
+    }
 }
 
 /* No variable of it changes between setjmp and the jump. */
