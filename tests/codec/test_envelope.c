@@ -9,45 +9,10 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "check_main.h"
 #include "codec/json_tree.h"
+#include "envelope_stage.h"
 
 #define WANT(step) ((uint32_t)1 << (step))
-
-enum { ARENA_BYTES = 1 << 26 };
-
-static attn_arena *arena;
-static attn_error err;
-static struct envelope envelope;
-
-static void prepare(void)
-{
-    envelope_prepare();
-    arena = attn_arena_create(ARENA_BYTES);
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void destroy_arena(void)
-{
-    attn_arena_destroy(arena);
-}
-
-static attn_status decode_as(envelope_kind kind, const char *text)
-{
-    err = (attn_error){0};
-    return envelope_decode(text, strlen(text), kind, arena, &envelope, &err);
-}
-
-static void accept_as(envelope_kind kind, const char *text)
-{
-    attn_status status = decode_as(kind, text);
-    ck_assert_msg(status == ATTN_OK, "%s: %s: %s", text, attn_status_name(status), err.message);
-}
-
-static void accept(const char *text)
-{
-    accept_as(ENVELOPE_ATTENTION, text);
-}
 
 static void assert_floats(const attn_tensor *tensor, const float *expected, size_t count)
 {
@@ -405,7 +370,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = check_case("envelope");
-    tcase_add_checked_fixture(tests, prepare, destroy_arena);
+    tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, the_least_request_has_the_defaults);
     tcase_add_test(tests, a_profile_sets_what_the_request_does_not_say);
     tcase_add_test(tests, a_layer_has_weights);

@@ -7,7 +7,6 @@
  * The requests are those of tests/cases, and below what these have none of.
  */
 #include <dirent.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "attn/runtime.h"
 #include "check_main.h"
 #include "codec/envelope.h"
+#include "failing_json.h"
 #include "failing_take.h"
 #include "service/attend.h"
 #include "service/cache_store.h"
@@ -509,35 +509,18 @@ END_TEST
 
 /* ---- the JSON library ---- */
 
-static json_malloc_t real_malloc;
-static size_t allocations_left;
-static bool fails_for_good;
-
-static void *failing_malloc(size_t size)
-{
-    if (allocations_left > 0) {
-        allocations_left--;
-        return real_malloc(size);
-    }
-    allocations_left = fails_for_good ? 0 : SIZE_MAX;
-    return real_malloc(SIZE_MAX); /* more than a tree may have: noted as a failure of memory */
-}
-
 static void starve_library(const struct request *request)
 {
-    json_free_t real_free;
     struct outcome outcome = {.status = ATTN_ERR_NO_MEMORY};
-    json_get_alloc_funcs(&real_malloc, &real_free);
-    allocations_left = SIZE_MAX;
     struct outcome roomy = ask(request, ROOMY_BYTES);
-    json_set_alloc_funcs(failing_malloc, real_free);
+    fail_json_begin();
     for (size_t tries = 0;; tries++) {
-        allocations_left = tries;
+        json_allocations_left = tries;
         outcome = ask(request, ROOMY_BYTES);
         if (outcome.status == roomy.status || !is_out_of_memory(request, tries, &outcome))
             break;
     }
-    json_set_alloc_funcs(real_malloc, real_free);
+    fail_json_end();
     check_same(request, &outcome, &roomy);
     free(outcome.answer);
     free(roomy.answer);
@@ -545,14 +528,14 @@ static void starve_library(const struct request *request)
 
 START_TEST(every_failing_allocation_of_the_json_library_is_refused_cleanly)
 {
-    fails_for_good = _i == 1;
+    json_fails_for_good = _i == 1;
     every_case(starve_library);
 }
 END_TEST
 
 START_TEST(so_it_is_for_every_other_request)
 {
-    fails_for_good = _i == 1;
+    json_fails_for_good = _i == 1;
     everything_else(starve_library);
 }
 END_TEST
