@@ -125,6 +125,41 @@ START_TEST(a_long_label_is_cut_to_its_width)
 }
 END_TEST
 
+/* The first and the last of every block of marks, and what stands behind it. */
+static const struct {
+    const char *character;
+    bool is_mark;
+} marks[] = {
+    {"\xCC\x80", true},      {"\xCD\xAF", true},          {"\xCD\xB0", false},     {"\xD2\x83", true},
+    {"\xD2\x89", true},      {"\xD2\x8A", false},         {"\xE1\xAA\xB0", true},  {"\xE1\xAB\xBF", true},
+    {"\xE1\xAC\x80", false}, {"\xE1\xB7\x80", true},      {"\xE1\xB7\xBF", true},  {"\xE1\xB8\x80", false},
+    {"\xE2\x83\x90", true},  {"\xE2\x83\xBF", true},      {"\xE2\x84\x80", false}, {"\xE3\x82\x99", true},
+    {"\xE3\x82\x9A", true},  {"\xE3\x82\x9B", false},     {"\xEF\xB8\xA0", true},  {"\xEF\xB8\xAF", true},
+    {"\xEF\xB8\xB0", false}, {"\xF0\x9F\x98\x80", false},
+};
+
+START_TEST(a_label_is_not_cut_between_a_letter_and_its_mark)
+{
+    char text[64] = "";
+    bool was_cut_there = false;
+    for (int i = 0; i < 8; i++)
+        strcat(strcat(text, "o"), marks[_i].character);
+    struct blocks blocks = blocks_begin(arena);
+    struct glyphs *glyphs = glyphs_open(&fonts, &blocks);
+    struct label whole;
+    label_clean(&whole, text);
+    ck_assert_uint_eq(whole.count, 16);
+    for (int width = 24; width < glyphs_width(glyphs, &whole, 22); width++) {
+        struct label label = whole;
+        glyphs_fit(glyphs, &label, 22, width);
+        ck_assert_int_le(glyphs_width(glyphs, &label, 22), width);
+        was_cut_there = was_cut_there || label.count % 2 == 0; /* a letter, its mark, …, a letter, the ellipsis */
+    }
+    ck_assert_msg(was_cut_there == !marks[_i].is_mark, "mark %d", _i);
+    glyphs_close(glyphs);
+}
+END_TEST
+
 START_TEST(without_fonts_ascii_is_in_dots_and_the_rest_in_boxes)
 {
     static const struct font_set none = {0};
@@ -174,5 +209,6 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     for (size_t i = 0; i < COUNT(tests); i++)
         tcase_add_test(tcase, tests[i]);
+    tcase_add_loop_test(tcase, a_label_is_not_cut_between_a_letter_and_its_mark, 0, COUNT(marks));
     return check_run("glyphs", tcase);
 }
