@@ -251,9 +251,5 @@ int main(void)
         pooling_keeps_the_largest_of_a_block,
         batch_items_are_bands_or_with_one_head_share_one,
     };
-    TCase *all = check_case("picture");
-    tcase_add_checked_fixture(all, set_up, tear_down);
-    for (size_t i = 0; i < COUNT(tests); i++)
-        tcase_add_test(all, tests[i]);
-    return check_run("picture", all);
+    return check_staged("picture", set_up, tear_down, tests, COUNT(tests));
 }

@@ -73,8 +73,5 @@ int main(void)
         parameters_are_read,
         wrong_parameters_are_refused_by_name,
     };
-    TCase *tcase = check_case("picture_options");
-    for (size_t i = 0; i < COUNT(tests); i++)
-        tcase_add_test(tcase, tests[i]);
-    return check_run("picture_options", tcase);
+    return check_main("picture_options", tests, COUNT(tests));
 }

@@ -235,9 +235,5 @@ int main(void)
         a_picture_that_lacks_one_block_is_refused,
         a_library_that_flushes_changes_no_picture,
     };
-    TCase *all = check_case("picture_refusals");
-    tcase_add_checked_fixture(all, set_up, tear_down);
-    for (size_t i = 0; i < COUNT(tests); i++)
-        tcase_add_test(all, tests[i]);
-    return check_run("picture_refusals", all);
+    return check_staged("picture_refusals", set_up, tear_down, tests, COUNT(tests));
 }

@@ -146,9 +146,5 @@ int main(void)
         svg_is_well_formed,
         a_tooltip_has_the_pair_and_the_weight,
     };
-    TCase *all = check_case("picture_text");
-    tcase_add_checked_fixture(all, set_up, tear_down);
-    for (size_t i = 0; i < COUNT(tests); i++)
-        tcase_add_test(all, tests[i]);
-    return check_run("picture_text", all);
+    return check_staged("picture_text", set_up, tear_down, tests, COUNT(tests));
 }

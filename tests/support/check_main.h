@@ -42,12 +42,19 @@ static inline int check_run(const char *name, TCase *tests)
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static inline int check_main(const char *name, const TTest *const *tests, size_t count)
+/* Each test once, between set_up and tear_down, which may be NULL. */
+static inline int check_staged(const char *name, SFun set_up, SFun tear_down, const TTest *const *tests, size_t count)
 {
     TCase *all = check_case(name);
+    tcase_add_checked_fixture(all, set_up, tear_down);
     for (size_t i = 0; i < count; i++)
         tcase_add_test(all, tests[i]);
     return check_run(name, all);
+}
+
+static inline int check_main(const char *name, const TTest *const *tests, size_t count)
+{
+    return check_staged(name, NULL, NULL, tests, count);
 }
 
 #endif
