@@ -1,7 +1,7 @@
 /*
  * check_main.h: the main of a test program. Of one whose tests are all run once, without a fixture:
  *
- *     int main(void) { return check_main("mask", mask_tests, sizeof mask_tests / sizeof *mask_tests); }
+ *     int main(void) { return check_main("mask", mask_tests, COUNT(mask_tests)); }
  *
  * and of any other:
  *
