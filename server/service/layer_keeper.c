@@ -471,13 +471,13 @@ void layer_keeper_rescan(struct layer_keeper *keeper)
                 strerror_r(outcome, text, sizeof text));
 }
 
+/* At the start, when nothing has been adopted yet. */
 static void read_all(struct layer_keeper *keeper)
 {
     struct layer_row row = {.name = ""};
     while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
         layer_version_release(row.version);
-        if (!row.is_fixed)
-            read_file(keeper, row.name);
+        read_file(keeper, row.name);
     }
 }
 

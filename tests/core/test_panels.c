@@ -1,7 +1,6 @@
 /* test_panels.c: weights packed once give the same bits as weights that are read as they lie, by every kernel. */
 #include "attn/panels.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,18 +184,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("panels");
-    TCase *tcase = tcase_create("panels");
-    tcase_set_timeout(tcase, 60); /* instrumented builds are slow */
-    tcase_add_loop_test(tcase, separate_weights, 0, SIZES);
-    tcase_add_loop_test(tcase, fused_weights, 0, SIZES);
-    tcase_add_test(tcase, panels_of_another_kernel_are_left_alone);
-    tcase_add_test(tcase, nothing_to_pack);
-    suite_add_tcase(suite, tcase);
+    TCase *tests = check_case("panels");
+    tcase_add_loop_test(tests, separate_weights, 0, SIZES);
+    tcase_add_loop_test(tests, fused_weights, 0, SIZES);
+    tcase_add_test(tests, panels_of_another_kernel_are_left_alone);
+    tcase_add_test(tests, nothing_to_pack);
     attn_blas_prepare();
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("panels", tests);
 }

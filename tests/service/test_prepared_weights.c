@@ -4,11 +4,11 @@
  */
 #include "service/prepared_weights.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attn/panels.h"
+#include "check_main.h"
 #include "service/layer_store.h"
 
 /* More than a task widens, and a rest. */
@@ -220,18 +220,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("prepared_weights");
-    TCase *tests = tcase_create("prepared_weights");
+    TCase *tests = check_case("prepared_weights");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, narrow_weights_become_single_and_nothing_else_changes);
     tcase_add_loop_test(tests, matrices_are_packed_in_the_layout_of_the_layer, 0, 4);
     tcase_add_test(tests, the_one_not_used_for_longest_gives_way_unless_it_is_in_use);
     tcase_add_test(tests, what_does_not_fit_is_left_as_it_is);
     tcase_add_test(tests, without_memory_a_request_goes_on_as_it_is);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("prepared_weights", tests);
 }
