@@ -60,7 +60,9 @@ class Round:
 
     def __init__(self, server, options, processors, connections, rate=None):
         port = urllib.parse.urlsplit(server.url).port
-        command = [options.load, port, options.request, connections, options.seconds, *([rate] if rate else [])]
+        command = [options.load, port, options.request, connections, options.seconds]
+        if rate:
+            command += [rate] if options.shared else [rate, "poll"]
         before = self.server_seconds(server)
         done = subprocess.run(on(processors, command), capture_output=True, text=True)
         if done.returncode != 0:
@@ -106,10 +108,10 @@ def measure(server, options, processors):
         good = loud.rate("answers")
         ratios.append(good / peak)
         waits.append(loud.p99_ms("refusals"))
-        print(f"peak {peak:.1f}/s, asked for {loud.said['refusals']['requests'] / options.seconds:.0f}/s, goodput {good:.1f}/s "
-              f"= {good / peak:.3f} of the peak, answered within {loud.p99_ms('answers'):.0f} ms; refused "
-              f"{loud.count('refusals')}, {refusal_us(quiet, loud):.0f} us of processor each, p99 {waits[-1]:.2f} ms",
-              flush=True)
+        asked = loud.said["refusals"]["requests"] / options.seconds
+        print(f"peak {peak:.1f}/s, asked for {asked:.0f}/s, goodput {good:.1f}/s = {good / peak:.3f} of the peak, "
+              f"answered within {loud.p99_ms('answers'):.0f} ms; refused {loud.count('refusals')}, "
+              f"{refusal_us(quiet, loud):.0f} us of processor each, p99 {waits[-1]:.2f} ms", flush=True)
     print(f"goodput under overload: {statistics.median(ratios):.3f} of the peak, p99 of refusals "
           f"{statistics.median(waits):.2f} ms (medians of {len(ratios)})")
     return statistics.median(ratios)
@@ -127,8 +129,8 @@ def main():
     parser.add_argument("--shared", action="store_true", help="server and clients share all processors")
     options = parser.parse_args()
     processors = sorted(os.sched_getaffinity(0))
-    apart = len(processors) > 1 and not options.shared and options.url is None
-    servers, clients = (processors[:-1], processors[-1:]) if apart else (processors, processors)
+    options.shared |= len(processors) == 1 or options.url is not None
+    servers, clients = (processors, processors) if options.shared else (processors[:-1], processors[-1:])
     os.sched_setaffinity(0, clients)  # of who reads the log
     with tempfile.NamedTemporaryFile() as request, \
             Server(" ".join(on(servers, [options.attnd])), options.url) as server:
