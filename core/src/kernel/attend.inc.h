@@ -7,7 +7,7 @@
  *     x = s               after softcap, bias, mask: row by row, in place
  *     m' = max(m, max x)  the running maximum of the row
  *     p = exp(x - m')     in place of x; l = l e^(m - m') + sum p
- *     o = o e^(m - m') + p v          p v in runs of SUM_KEYS, each a sum of its own
+ *     o = o e^(m - m') + p v          p v as a sum of sums of sums: SUM_KEYS, RUN_KEYS
  *
  * and at the end o / l: the online softmax of Milakov and Gimelshein (2018), tiled as in Dao et al., "FlashAttention"
  * (2022). Every number is added in an order that the positions of keys and features fix: which rows share a tile, which
@@ -158,10 +158,12 @@ static void FN(finish_row)(const task_t *task, size_t row)
     const size_t i = task->first_row + row, at = (task->b * job->heads + task->h) * job->q_len + i;
     const bool sees = task->row_sees_key[row] != 0;
     const FN(closing) end = FN(close_row)(task, row);
-    const REAL *o = task->o + row * task->v_columns;
+    const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
     REAL *to = (REAL *)(uintptr_t)FN(head)(&job->context, task->b, task->h) + (ptrdiff_t)i * job->context.row_stride;
-    for (size_t d = 0; d < job->d_v; d++)
-        to[d] = sees ? end.alpha * o[d] / end.sum : 0;
+    for (size_t d = 0; d < job->d_v; d++) {
+        const REAL low = o_low[d] - o_low[d] == 0 ? o_low[d] : 0; /* infinite values leave NaN there */
+        to[d] = sees ? end.alpha * (o[d] + low) / end.sum : 0;
+    }
     job->row_is_empty[at] = !sees;
     FN(keep_numbers)(task, row, at, sees, &end);
     if (sees && task->block_max != NULL) {
@@ -248,10 +250,11 @@ static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
     to->l_low[row] += beta * from->l_low[row];
     to->m[row] = m;
     to->row_sees_key[row] = 1;
-    REAL *o = to->o + row * to->v_columns;
-    const REAL *other_o = from->o + row * from->v_columns;
-    for (size_t d = 0; d < to->v_columns; d++)
-        o[d] = alpha * o[d] + beta * other_o[d];
+    const size_t at = row * to->v_columns;
+    for (size_t d = at; d < at + to->v_columns; d++) {
+        FN(add_exactly)(&to->o[d], &to->o_low[d], alpha, beta * from->o[d]);
+        to->o_low[d] += beta * from->o_low[d];
+    }
 }
 
 /* Few queries: the splits of head t, in order, into one. */

@@ -15,8 +15,14 @@
 enum {
     TILE_ROWS = 48,  /* query rows of a tile: a multiple of the rows of every register tile */
     TILE_KEYS = 512, /* keys of a tile: partial sums are taken per tile, so this number is part of the result's bits */
-    SUM_KEYS = 64,   /* keys that are summed in a row: longer sums are sums of sums, which round less */
-    FEW_ROWS = 8,    /* up to so many queries are computed without packing */
+    /*
+     * A sum over keys is a sum of sums, so that adding one number again and again, which rounds alike at each step,
+     * rounds little: products of SUM_KEYS keys, sums of those of RUN_KEYS, of those a tile, and tiles with what
+     * rounding leaves out.
+     */
+    SUM_KEYS = 16,
+    RUN_KEYS = 64,
+    FEW_ROWS = 8,                    /* up to so many queries are computed without packing */
     SPLIT_KEYS = 4 * TILE_KEYS,      /* keys of a task for few queries: part of the result's bits too */
     CHUNK_ROWS_MAX = 22 * TILE_ROWS, /* query rows of a task: keys are packed once for all of them */
     PACK_BYTES = 1 << 20,            /* of packed keys at a time, and of packed values */

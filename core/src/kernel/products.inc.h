@@ -155,7 +155,7 @@ static void FN(pack_block)(task_t *task, const tile_t *tile)
 
 /* ---- the two products ---- */
 
-enum { FN(SUM_FEATURES) = 64 }; /* products that are summed in a row: longer sums are sums of sums, which round less */
+enum { FN(SUM_FEATURES) = 32 }; /* products that are summed in a row: longer sums are sums of sums, which round less */
 
 /* One row of a register tile on its way into s, and its lanes' extremes. */
 static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
@@ -165,60 +165,58 @@ static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
     FN(store)(low, FN(smaller)(x, FN(load)(low)));
 }
 
-/*
- * s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows. A sum over many features comes
- * in several runs: all but the first add to s, all but the last leave the scale out.
- */
+/* s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows: a sum of sums of SUM_FEATURES. */
 static inline void FN(score_register_tile)(const REAL *restrict q, ptrdiff_t q_stride, const REAL *restrict k,
-                                           size_t features, REAL *restrict s, bool is_first, bool is_last, REAL scale,
-                                           REAL *restrict high, REAL *restrict low)
+                                           size_t d_k, REAL *restrict s, REAL scale, REAL *restrict high,
+                                           REAL *restrict low)
 {
-    vec sum[REGISTER_ROWS][2];
+    vec sum[REGISTER_ROWS][2], part[REGISTER_ROWS][2] = {0};
+    size_t d = 0;
+    do {
+        const size_t end = FN(least)(d_k, d + FN(SUM_FEATURES));
+        const bool is_first = d == 0;
 #pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS; r++)
-        sum[r][0] = sum[r][1] = (vec){0};
-    for (size_t d = 0; d < features; d++, q++, k += PANEL) {
-        vec k0 = FN(load)(k), k1 = FN(load)(k + LANES);
+        for (int r = 0; r < REGISTER_ROWS; r++)
+            sum[r][0] = sum[r][1] = (vec){0};
+        for (; d < end; d++, q++, k += PANEL) {
+            vec k0 = FN(load)(k), k1 = FN(load)(k + LANES);
 #pragma GCC unroll 16
-        for (int r = 0; r < REGISTER_ROWS; r++) {
-            REAL feature = q[r * q_stride];
-            sum[r][0] += feature * k0;
-            sum[r][1] += feature * k1;
+            for (int r = 0; r < REGISTER_ROWS; r++) {
+                REAL feature = q[r * q_stride];
+                sum[r][0] += feature * k0;
+                sum[r][1] += feature * k1;
+            }
         }
-    }
 #pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS && !is_first; r++) {
-        sum[r][0] += FN(load)(s + r * TILE_STRIDE);
-        sum[r][1] += FN(load)(s + r * TILE_STRIDE + LANES);
-    }
+        for (int r = 0; r < REGISTER_ROWS && !is_first; r++) {
+            sum[r][0] += part[r][0];
+            sum[r][1] += part[r][1];
+        }
 #pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS && is_last; r++) {
+        for (int r = 0; r < REGISTER_ROWS && d < d_k; r++) {
+            part[r][0] = sum[r][0];
+            part[r][1] = sum[r][1];
+        }
+    } while (d < d_k);
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS; r++) {
         FN(put_scores)(s + r * TILE_STRIDE, scale * sum[r][0], high + r * LANES, low + r * LANES);
         FN(put_scores)(s + r * TILE_STRIDE + LANES, scale * sum[r][1], high + r * LANES, low + r * LANES);
     }
-#pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS && !is_last; r++) {
-        FN(store)(s + r * TILE_STRIDE, sum[r][0]);
-        FN(store)(s + r * TILE_STRIDE + LANES, sum[r][1]);
-    }
 }
 
-/* A panel of keys against all rows, a run of features at a time. */
+/* A panel of keys against all rows. */
 static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *k, size_t column, REAL scale)
 {
     const size_t d_k = task->job->d_k;
-    for (size_t d = 0; d < d_k; d += FN(SUM_FEATURES)) {
-        const size_t features = FN(least)(d_k - d, FN(SUM_FEATURES));
-        for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
-            if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
-                continue;
-            const bool is_full = tile->rows - r >= REGISTER_ROWS;
-            const ptrdiff_t q_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
-            const REAL *q = is_full ? FN(query)(task, tile, r) : task->q_pack;
-            FN(score_register_tile)(q + d, q_stride, k + d * PANEL, features,
-                                    task->s + r * TILE_STRIDE + column, d == 0, d + features == d_k, scale,
-                                    task->high + r * LANES, task->low + r * LANES);
-        }
+    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
+        if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
+            continue;
+        const bool is_full = tile->rows - r >= REGISTER_ROWS;
+        const ptrdiff_t q_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
+        const REAL *q = is_full ? FN(query)(task, tile, r) : task->q_pack;
+        FN(score_register_tile)(q, q_stride, k, d_k, task->s + r * TILE_STRIDE + column, scale,
+                                task->high + r * LANES, task->low + r * LANES);
     }
 }
 
@@ -236,38 +234,45 @@ static void FN(score_tile)(task_t *task, const tile_t *tile, REAL scale)
 }
 
 /*
- * part[r][…] = or += sum over keys of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors. The sum is taken
- * by itself, so that a long one is a sum of sums.
+ * total[r][…] = or += sum over keys from … to of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors: sums of
+ * SUM_KEYS keys, which begin at multiples of it, are summed in a part of their own first.
  */
 static inline __attribute__((always_inline)) void FN(context_register_tile)(const REAL *restrict p,
-                                                                            const REAL *restrict v, size_t keys,
-                                                                            bool is_first, REAL *restrict part,
-                                                                            size_t stride, const int width)
+                                                                            const REAL *restrict v, size_t from,
+                                                                            size_t to, bool is_first,
+                                                                            REAL *restrict total, size_t stride,
+                                                                            const int width)
 {
-    vec sum[REGISTER_ROWS][2];
+    vec sum[REGISTER_ROWS][2], part[REGISTER_ROWS][2] = {0};
+    for (size_t j = from; j < to;) {
+        const bool begins = j == from;
+        const size_t end = FN(least)(to, j / SUM_KEYS * SUM_KEYS + SUM_KEYS);
 #pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS; r++)
-        sum[r][0] = sum[r][1] = (vec){0};
-    for (size_t j = 0; j < keys; j++, v += (size_t)width * LANES) {
-        vec v0 = FN(load)(v), v1 = width > 1 ? FN(load)(v + LANES) : v0;
+        for (int r = 0; r < REGISTER_ROWS; r++)
+            sum[r][0] = sum[r][1] = (vec){0};
+        for (; j < end; j++, v += (size_t)width * LANES) {
+            vec v0 = FN(load)(v), v1 = width > 1 ? FN(load)(v + LANES) : v0;
 #pragma GCC unroll 16
-        for (int r = 0; r < REGISTER_ROWS; r++) {
-            REAL weight = p[(size_t)r * TILE_STRIDE + j];
-            sum[r][0] += weight * v0;
-            if (width > 1)
-                sum[r][1] += weight * v1;
+            for (int r = 0; r < REGISTER_ROWS; r++) {
+                REAL weight = p[(size_t)r * TILE_STRIDE + j];
+                sum[r][0] += weight * v0;
+                if (width > 1)
+                    sum[r][1] += weight * v1;
+            }
         }
+#pragma GCC unroll 16
+        for (int r = 0; r < REGISTER_ROWS; r++)
+#pragma GCC unroll 2
+            for (int w = 0; w < width; w++)
+                part[r][w] = begins ? sum[r][w] : part[r][w] + sum[r][w];
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < REGISTER_ROWS && !is_first; r++)
-#pragma GCC unroll 2
-        for (int w = 0; w < width; w++)
-            sum[r][w] += FN(load)(part + (size_t)r * stride + (size_t)w * LANES);
-#pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++)
 #pragma GCC unroll 2
-        for (int w = 0; w < width; w++)
-            FN(store)(part + (size_t)r * stride + (size_t)w * LANES, sum[r][w]);
+        for (int w = 0; w < width; w++) {
+            REAL *at = total + (size_t)r * stride + (size_t)w * LANES;
+            FN(store)(at, is_first ? part[r][w] : part[r][w] + FN(load)(at));
+        }
 }
 
 /* Columns from … to of a group of rows: into task->part, or added to it. */
@@ -275,38 +280,37 @@ static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t f
 {
     const size_t columns = task->v_columns;
     const REAL *v = task->v_pack + FN(block_of)(task, tile) * TILE_KEYS * columns;
-    const REAL *p = task->s + r * TILE_STRIDE + from;
+    const REAL *p = task->s + r * TILE_STRIDE;
     size_t column = 0;
     for (; columns - column >= PANEL; column += PANEL)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, to - from, is_first, task->part + column,
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, from, to, is_first, task->part + column,
                                   columns, 2);
     if (column < columns)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, to - from, is_first, task->part + column,
+        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, from, to, is_first, task->part + column,
                                   columns, 1);
 }
 
-/* o = alpha o + part, for a group of rows. */
+/* o = alpha o + part, and what rounding leaves out of it, for a group of rows. */
 static void FN(add_part)(task_t *task, const tile_t *tile, size_t r)
 {
     const size_t columns = task->v_columns;
     for (size_t row = 0; row < REGISTER_ROWS; row++) {
-        REAL *o = task->o + (tile->row0 + r + row) * columns;
-        for (size_t d = 0; d < columns; d += LANES)
-            FN(store)(o + d, task->alpha[r + row] * FN(load)(o + d) + FN(load)(task->part + row * columns + d));
+        const size_t at = (tile->row0 + r + row) * columns;
+        FN(add_row_exactly)(task->o + at, task->o_low + at, task->alpha[r + row], task->part + row * columns, columns);
     }
 }
 
 /*
- * Keys in runs of SUM_KEYS, which begin at multiples of it, so that the order of a sum follows from the positions alone;
+ * Keys in runs of RUN_KEYS, which begin at multiples of it, so that the order of a sum follows from the positions alone;
  * of each the panels from the first to the last that some row of the group sees: what lies between has weight 0.
  */
 static void FN(context_tile)(task_t *task, const tile_t *tile)
 {
-    enum { RUN = SUM_KEYS / PANEL };
+    enum { RUN = RUN_KEYS / PANEL };
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
         const uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
         bool is_first = true;
-        for (size_t run = tile->from / SUM_KEYS * RUN; run < tile->to / PANEL; run += RUN) {
+        for (size_t run = tile->from / RUN_KEYS * RUN; run < tile->to / PANEL; run += RUN) {
             size_t from = run > tile->from / PANEL ? run : tile->from / PANEL;
             size_t to = FN(least)(run + RUN, tile->to / PANEL);
             while (from < to && !seen[from])
@@ -429,36 +433,36 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
 
 enum { FN(FEW_WIDTH) = 4 }; /* vectors of features that are summed together */
 
-/* o[…] += sum over keys of p[key] v[key][…] for width vectors of features. */
+/* sum[…] += p[key] v[key][…] key by key, for width vectors of features. */
 static inline __attribute__((always_inline)) void FN(context_few_tile)(const REAL *p, const REAL *v, ptrdiff_t v_stride,
-                                                                       size_t keys, REAL *o, const int width)
+                                                                       size_t keys, REAL *sum, const int width)
 {
-    vec sum[FN(FEW_WIDTH)];
+    vec x[FN(FEW_WIDTH)];
 #pragma GCC unroll 4
     for (int w = 0; w < width; w++)
-        sum[w] = FN(load)(o + w * LANES);
+        x[w] = FN(load)(sum + w * LANES);
     for (size_t j = 0; j < keys; j++, v += v_stride)
 #pragma GCC unroll 4
         for (int w = 0; w < width; w++)
-            sum[w] += p[j] * FN(load)(v + w * LANES);
+            x[w] += p[j] * FN(load)(v + w * LANES);
 #pragma GCC unroll 4
     for (int w = 0; w < width; w++)
-        FN(store)(o + w * LANES, sum[w]);
+        FN(store)(sum + w * LANES, x[w]);
 }
 
 /* One row: all features, over so many keys from v on. */
-static void FN(context_few_row)(const task_t *task, const REAL *p, const REAL *v, size_t keys, REAL *o)
+static void FN(context_few_row)(const task_t *task, const REAL *p, const REAL *v, size_t keys, REAL *sum)
 {
     const size_t d_v = task->job->d_v;
     const ptrdiff_t v_stride = task->job->v.row_stride;
     size_t d = 0;
     for (; d_v - d >= FN(FEW_WIDTH) * LANES; d += FN(FEW_WIDTH) * LANES)
-        FN(context_few_tile)(p, v + d, v_stride, keys, o + d, FN(FEW_WIDTH));
+        FN(context_few_tile)(p, v + d, v_stride, keys, sum + d, FN(FEW_WIDTH));
     for (; d_v - d >= LANES; d += LANES)
-        FN(context_few_tile)(p, v + d, v_stride, keys, o + d, 1);
+        FN(context_few_tile)(p, v + d, v_stride, keys, sum + d, 1);
     for (; d < d_v; d++)
         for (size_t j = 0; j < keys; j++)
-            o[d] += p[j] * v[(ptrdiff_t)j * v_stride + (ptrdiff_t)d];
+            sum[d] += p[j] * v[(ptrdiff_t)j * v_stride + (ptrdiff_t)d];
 }
 
 /* Which values of the tile are not finite. */
@@ -473,31 +477,37 @@ static void FN(find_odd_values)(task_t *task, const tile_t *tile)
     task->block_odd_keys[0] = odd_keys;
 }
 
-/* Keys from … to of one row, onto o; skips_odd: leaving out the values that are not finite. */
-static void FN(context_few_run)(const task_t *task, const tile_t *tile, size_t r, size_t from, size_t end,
-                                bool skips_odd, REAL *o)
+/* sum = the sum over keys from … end of one row; skips_odd: leaving out the values that are not finite. */
+static void FN(context_few_sum)(const task_t *task, const tile_t *tile, size_t r, size_t from, size_t end,
+                                bool skips_odd, REAL *sum)
 {
+    memset(sum, 0, task->v_columns * sizeof(REAL));
     while (from < end) {
         size_t to = skips_odd ? from : end;
         while (to < end && !task->key_is_odd[to])
             to++;
         const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * task->job->v.row_stride;
-        FN(context_few_row)(task, task->s + r * TILE_STRIDE + from, v, to - from, o);
+        FN(context_few_row)(task, task->s + r * TILE_STRIDE + from, v, to - from, sum);
         from = to + 1;
     }
 }
 
-/* All keys of one row in runs of SUM_KEYS, as in context_tile: each is summed by itself, then added to o. */
-static void FN(context_few_keys)(const task_t *task, const tile_t *tile, size_t r, bool skips_odd, REAL *o)
+/* All keys of one row, in the sums of context_tile, onto o and o_low. */
+static void FN(context_few_keys)(const task_t *task, const tile_t *tile, size_t r, bool skips_odd, REAL *o, REAL *o_low)
 {
-    const size_t end = FN(least)(tile->to, tile->keys), columns = task->v_columns;
-    for (size_t from = tile->from; from < end;) {
-        const size_t to = FN(least)(end, from / SUM_KEYS * SUM_KEYS + SUM_KEYS);
-        memset(task->part, 0, columns * sizeof(REAL));
-        FN(context_few_run)(task, tile, r, from, to, skips_odd, task->part);
-        for (size_t d = 0; d < columns; d += LANES)
-            FN(store)(o + d, FN(load)(o + d) + FN(load)(task->part + d));
-        from = to;
+    const size_t tile_end = FN(least)(tile->to, tile->keys), columns = task->v_columns;
+    REAL *part = task->part, *sum = task->part + columns;
+    for (size_t from = tile->from; from < tile_end;) {
+        const size_t run_end = FN(least)(tile_end, from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
+        memset(part, 0, columns * sizeof(REAL));
+        while (from < run_end) {
+            const size_t to = FN(least)(run_end, from / SUM_KEYS * SUM_KEYS + SUM_KEYS);
+            FN(context_few_sum)(task, tile, r, from, to, skips_odd, sum);
+            for (size_t d = 0; d < columns; d += LANES)
+                FN(store)(part + d, FN(load)(part + d) + FN(load)(sum + d));
+            from = to;
+        }
+        FN(add_row_exactly)(o, o_low, 1, part, columns);
     }
 }
 
@@ -507,17 +517,22 @@ static void FN(context_few_keys)(const task_t *task, const tile_t *tile, size_t 
  */
 static void FN(context_few_rows)(task_t *task, const tile_t *tile)
 {
+    const size_t columns = task->v_columns, bytes = columns * sizeof(REAL);
     task->block_odd_keys[0] = 0;
     for (size_t r = 0; r < tile->rows; r++) {
-        REAL *o = task->o + (tile->row0 + r) * task->v_columns;
-        for (size_t d = 0; d < task->v_columns; d += LANES)
-            FN(store)(task->o_before + d, task->alpha[r] * FN(load)(o + d));
-        memcpy(o, task->o_before, task->v_columns * sizeof(REAL));
-        FN(context_few_keys)(task, tile, r, false, o);
+        REAL *o = task->o + (tile->row0 + r) * columns, *o_low = task->o_low + (tile->row0 + r) * columns;
+        for (size_t d = 0; d < columns; d += LANES) {
+            FN(store)(o + d, task->alpha[r] * FN(load)(o + d));
+            FN(store)(o_low + d, task->alpha[r] * FN(load)(o_low + d));
+        }
+        memcpy(task->o_before, o, bytes);
+        memcpy(task->o_before + columns, o_low, bytes);
+        FN(context_few_keys)(task, tile, r, false, o, o_low);
         if (FN(all_finite)(o, task->job->d_v))
             continue;
         FN(find_odd_values)(task, tile);
-        memcpy(o, task->o_before, task->v_columns * sizeof(REAL));
-        FN(context_few_keys)(task, tile, r, true, o);
+        memcpy(o, task->o_before, bytes);
+        memcpy(o_low, task->o_before + columns, bytes);
+        FN(context_few_keys)(task, tile, r, true, o, o_low);
     }
 }

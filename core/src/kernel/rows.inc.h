@@ -254,12 +254,12 @@ static void FN(add_mask_bias)(const task_t *task, const tile_t *tile, size_t r, 
         x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
 }
 
-/* x = exp(x - m) in columns from … to of a tile; returns the sum, taken in runs of SUM_KEYS. */
+/* x = exp(x - m) in columns from … to of a tile; returns the sum, taken in runs of RUN_KEYS. */
 static REAL FN(exponentiate)(REAL *x, size_t from, size_t to, REAL m)
 {
     vec sum = {0};
     for (size_t c = from; c < to;) {
-        const size_t end = FN(least)(to, c / SUM_KEYS * SUM_KEYS + SUM_KEYS);
+        const size_t end = FN(least)(to, c / RUN_KEYS * RUN_KEYS + RUN_KEYS);
         vec part = {0};
         for (; c < end; c += LANES) {
             vec p = FN(exp)(FN(load)(x + c) - m);
@@ -269,14 +269,6 @@ static REAL FN(exponentiate)(REAL *x, size_t from, size_t to, REAL m)
         sum += part;
     }
     return FN(sum_lanes)(sum);
-}
-
-/* *sum = alpha *sum + term, and in *low what rounding leaves out of it: Knuth's two-sum. */
-static void FN(add_exactly)(REAL *sum, REAL *low, REAL alpha, REAL term)
-{
-    const REAL before = alpha * *sum, after = before + term, added = after - before;
-    *low = alpha * *low + ((before - (after - added)) + (term - added));
-    *sum = after;
 }
 
 /* Sum of (x - m) exp(x - m) over the keys that are not hidden. */

@@ -9,7 +9,8 @@ enum {
 #define PANELS (TILE_KEYS / PANEL) /* of a tile */
 #define TILE_STRIDE FN(TILE_STRIDE)
 static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "tiles are whole register tiles");
-static_assert(TILE_KEYS % SUM_KEYS == 0 && SUM_KEYS % (2 * LANES) == 0, "runs of keys are whole panels");
+static_assert(TILE_KEYS % RUN_KEYS == 0 && RUN_KEYS % (2 * LANES) == 0, "runs of keys are whole panels");
+static_assert(RUN_KEYS % SUM_KEYS == 0, "a run is whole sums");
 
 /* What a task works with: its place in the job, and its parts of the scratch memory. */
 typedef struct {
@@ -21,7 +22,7 @@ typedef struct {
     const REAL *q_head, *k_head, *v_head;
     /* per row of the task */
     REAL *o, *m, *l, *entropy_sum;
-    REAL *l_low; /* what rounding has left out of l */
+    REAL *o_low, *l_low; /* what rounding has left out of o and l */
     REAL *block_max; /* (row, key block): the maximum that p of the block was taken against; NULL: no weights kept */
     uint8_t *row_sees_key;
     size_t capped, saturated; /* scores with a softcap, for the diagnostics */
@@ -30,8 +31,8 @@ typedef struct {
     REAL *k_pack, *v_pack;
     uint8_t *block_is_packed, *key_is_odd; /* odd: a value that is not finite */
     size_t *block_odd_keys;
-    REAL *o_before; /* few queries: a row of o as it was */
-    REAL *part;     /* of o, for REGISTER_ROWS rows, or for one of few: a sum on its way */
+    REAL *o_before; /* few queries: a row of o, then of o_low, as they were */
+    REAL *part;     /* of o, for REGISTER_ROWS rows, or two of one of few: sums on their way */
     /* one tile */
     REAL *q_pack; /* the last group of rows, when it is not full */
     REAL *s, *alpha;
@@ -78,6 +79,7 @@ static size_t FN(lay_out_rows)(task_t *task, size_t rows, char *memory)
 {
     size_t used = 0;
     task->o = FN(lend)(memory, &used, rows * task->v_columns, sizeof(REAL));
+    task->o_low = FN(lend)(memory, &used, rows * task->v_columns, sizeof(REAL));
     task->m = FN(lend)(memory, &used, rows, sizeof(REAL));
     task->l = FN(lend)(memory, &used, rows, sizeof(REAL));
     task->l_low = FN(lend)(memory, &used, rows, sizeof(REAL));
@@ -139,9 +141,9 @@ static size_t FN(lay_out)(const struct attn_heads_job *job, task_t *task, char *
 {
     FN(measure)(job, task);
     size_t used = FN(lay_out_tile)(task, job->few_rows ? FEW_ROWS : TILE_ROWS, scratch);
-    task->part = FN(lend)(scratch, &used, (job->few_rows ? 1 : REGISTER_ROWS) * task->v_columns, sizeof(REAL));
+    task->part = FN(lend)(scratch, &used, (job->few_rows ? 2 : REGISTER_ROWS) * task->v_columns, sizeof(REAL));
     if (job->few_rows) {
-        task->o_before = FN(lend)(scratch, &used, task->v_columns, sizeof(REAL));
+        task->o_before = FN(lend)(scratch, &used, 2 * task->v_columns, sizeof(REAL));
         task->key_is_odd = FN(lend)(scratch, &used, TILE_KEYS, 1);
         task->block_odd_keys = FN(lend)(scratch, &used, 1, sizeof(size_t));
         return used;
@@ -219,6 +221,7 @@ static void FN(begin)(task_t *task, const struct attn_heads_job *job, size_t t, 
     }
     size_t rows = job->few_rows ? task->rows : FN(round_up)(task->rows, REGISTER_ROWS);
     memset(task->o, 0, rows * task->v_columns * sizeof(REAL));
+    memset(task->o_low, 0, rows * task->v_columns * sizeof(REAL));
     memset(task->row_sees_key, 0, rows);
     for (size_t r = 0; r < rows; r++) {
         task->m[r] = -(REAL)INFINITY;

@@ -90,6 +90,25 @@ static inline REAL FN(sum_lanes)(vec x)
     return part[0];
 }
 
+/* *sum = alpha *sum + term, and in *low what rounding leaves out of it: Knuth's two-sum. */
+static inline void FN(add_exactly)(REAL *sum, REAL *low, REAL alpha, REAL term)
+{
+    const REAL before = alpha * *sum, after = before + term, added = after - before;
+    *low = alpha * *low + ((before - (after - added)) + (term - added));
+    *sum = after;
+}
+
+/* The same for n numbers, whole vectors of them. */
+static inline void FN(add_row_exactly)(REAL *sum, REAL *low, REAL alpha, const REAL *term, size_t n)
+{
+    for (size_t d = 0; d < n; d += LANES) {
+        const vec before = alpha * FN(load)(sum + d), more = FN(load)(term + d), after = before + more;
+        const vec added = after - before;
+        FN(store)(low + d, alpha * FN(load)(low + d) + ((before - (after - added)) + (more - added)));
+        FN(store)(sum + d, after);
+    }
+}
+
 /* All ones in lanes whose byte is not 0. */
 static inline ivec FN(mask_from_bytes)(const uint8_t *from)
 {
@@ -108,10 +127,7 @@ static inline ivec FN(lane_numbers)(void)
 /* p 2^n for whole n with p near 1: rounded once, also where the result is subnormal, infinite or 0. */
 static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
 {
-#if defined(__AVX512F__) && REAL_BITS == 32
-    (void)whole;
-    return (vec)_mm512_scalef_ps((__m512)p, (__m512)n);
-#elif defined(__AVX512F__)
+#if defined(__AVX512F__) && REAL_BITS == 64
     (void)whole;
     return (vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
 #else
@@ -125,9 +141,32 @@ static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
 }
 
 /*
- * e^x to within 1 ulp or so: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n put into the exponent.
- * Exactly 1 at 0 and 0 at -infinity; NaN stays NaN. Cody and Waite, "Software Manual for the Elementary Functions", 1980.
+ * e^x to within 1 ulp or so, exactly 1 at 0 and 0 at -infinity; NaN stays NaN. Cody and Waite, "Software Manual for the
+ * Elementary Functions", 1980: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n put into the exponent.
  */
+#if defined(__AVX512F__) && REAL_BITS == 32
+/*
+ * Here a register holds 2^(i/16), so that x = n ln 2 / 16 + r and a polynomial of a third of the length serves: Tang,
+ * "Table-driven implementation of the exponential function", 1989.
+ */
+static inline vec FN(exp)(vec x)
+{
+    const vec power = {
+        0x1p+0f, 0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fep+0f, 0x1.3dea64p+0f,
+        0x1.4bfdaep+0f, 0x1.5ab07ep+0f, 0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
+        0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f,
+    };
+    x = FN(larger)(FN(splat)(EXP_LOWEST), x); /* in this order NaN stays */
+    x = FN(smaller)(FN(splat)(EXP_HIGHEST), x);
+    vec shifted = x * (REAL)(16 * 1.44269504088896340736) + ROUNDING_SHIFT; /* n modulo 16 is in its lowest bits */
+    vec n = shifted - ROUNDING_SHIFT;
+    vec r = x - n * (REAL)(LN2_HIGH / 16);
+    r = r - n * (REAL)(LN2_LOW / 16);
+    vec p = (r * (REAL)(1.0 / 6) + (REAL)0.5) * (r * r) + r; /* e^r - 1 */
+    vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power);
+    return (vec)_mm512_scalef_ps((__m512)(two * p + two), (__m512)(n * (REAL)0.0625)); /* which rounds n / 16 down */
+}
+#else
 static inline vec FN(exp)(vec x)
 {
     const REAL shift = ROUNDING_SHIFT;
@@ -145,6 +184,7 @@ static inline vec FN(exp)(vec x)
     p = p * (r * r) + r + 1;
     return FN(times_power_of_two)(p, n, whole);
 }
+#endif
 
 /* tanh; odd, so that only |x| is computed: a polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
 static inline vec FN(tanh)(vec x)
