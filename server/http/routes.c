@@ -34,7 +34,7 @@ static unsigned reasons_against(const struct http_server *server)
 {
     return (atomic_load(&server->is_ready) ? 0u : HEALTH_STARTING) |
            (atomic_load(&server->is_draining) ? HEALTH_DRAINING : 0u) |
-           (executor_is_full(server->setup.executor) ? HEALTH_QUEUE_FULL : 0u) |
+           (executor_is_full(server->setup.executor, EXECUTOR_NORMAL) ? HEALTH_QUEUE_FULL : 0u) |
            (is_memory_short(&server->setup) ? HEALTH_MEMORY : 0u);
 }
 
