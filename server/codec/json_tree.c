@@ -1,21 +1,35 @@
 /*
- * json_tree.c: jansson with its memory counted.
+ * json_tree.c: jansson with its memory counted, and never told that there is none while it parses.
+ *
+ * Its parser goes on with a text that lacks what could not be appended, and an assertion of it ends the process then,
+ * or it reads past the end. So an allocation that fails leaves the parser at once, and what the parse had taken is
+ * given back here.
  */
 #include "codec/json_tree.h"
 
+#include <setjmp.h>
+#include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/json_plain.h"
 
-enum { NEAR_BYTES = 16 << 10, NEAR_ALIGNMENT = 16 };
+enum { NEAR_BYTES = 16 << 10 };
+
+/* In front of each block: those of one parse are a ring. */
+struct link {
+    alignas(max_align_t) struct link *before;
+    struct link *after;
+};
 
 static _Thread_local struct {
     bool is_loading; /* only then are bytes counted: what else uses jansson is small and has no end to count to */
     bool is_near;    /* only then are blocks taken from near */
     size_t bytes;
     bool is_starved;
+    struct link taken; /* by the parse: a link of their ring that is no block */
+    jmp_buf starved;
 } notes;
 
 /*
@@ -23,7 +37,7 @@ static _Thread_local struct {
  * from memory of the thread, one behind the other, and that is empty again as soon as the last of them was given back.
  */
 static _Thread_local struct {
-    _Alignas(NEAR_ALIGNMENT) char bytes[NEAR_BYTES];
+    alignas(max_align_t) char bytes[NEAR_BYTES];
     size_t used, blocks;
 } near;
 
@@ -32,27 +46,18 @@ static void *take_near(size_t size)
     if (!notes.is_near || size > NEAR_BYTES - near.used)
         return NULL;
     void *block = near.bytes + near.used;
-    near.used += (size + NEAR_ALIGNMENT - 1) / NEAR_ALIGNMENT * NEAR_ALIGNMENT;
+    near.used += (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
     near.blocks++;
     return block;
 }
 
-static void *take(size_t size)
+static void *take_block(size_t size)
 {
-    void *block = NULL;
-    if (size <= JSON_TREE_BYTES_MAX - notes.bytes) {
-        block = take_near(size);
-        if (!block)
-            block = malloc(size);
-    }
-    if (!block)
-        notes.is_starved = true;
-    else if (notes.is_loading)
-        notes.bytes += size;
-    return block;
+    void *block = take_near(size);
+    return block != NULL ? block : malloc(size);
 }
 
-static void give_back(void *block)
+static void give_block(void *block)
 {
     const uintptr_t at = (uintptr_t)block, first = (uintptr_t)near.bytes;
     if (at < first || at >= first + NEAR_BYTES)
@@ -61,10 +66,98 @@ static void give_back(void *block)
         near.used = 0;
 }
 
+static void join(struct link *link, struct link *ring)
+{
+    *link = (struct link){.before = ring->before, .after = ring};
+    ring->before->after = link;
+    ring->before = link;
+}
+
+static void leave(struct link *link)
+{
+    link->before->after = link->after;
+    link->after->before = link->before;
+}
+
+static void *take(size_t size)
+{
+    struct link *link = size <= JSON_TREE_BYTES_MAX - notes.bytes ? take_block(sizeof *link + size) : NULL;
+    if (link == NULL) {
+        notes.is_starved = true;
+        if (notes.is_loading)
+            longjmp(notes.starved, 1);
+        return NULL;
+    }
+    *link = (struct link){link, link};
+    if (notes.is_loading) {
+        join(link, &notes.taken);
+        notes.bytes += size;
+    }
+    return link + 1;
+}
+
+static void give(void *block)
+{
+    if (block == NULL)
+        return;
+    struct link *link = (struct link *)block - 1;
+    leave(link);
+    give_block(link);
+}
+
 void json_tree_prepare(void)
 {
-    json_set_alloc_funcs(take, give_back);
+    json_set_alloc_funcs(take, give);
     json_object_seed(0);
+}
+
+void json_tree_give_text(char *text)
+{
+    json_free_t free_text;
+    json_get_alloc_funcs(NULL, &free_text);
+    free_text(text);
+}
+
+static void give_all(void)
+{
+    struct link *link = notes.taken.after;
+    notes.taken = (struct link){&notes.taken, &notes.taken};
+    while (link != &notes.taken) {
+        struct link *next = link->after;
+        give_block(link);
+        link = next;
+    }
+}
+
+static json_t *parse(const char *text, size_t length, json_error_t *error)
+{
+    json_t *tree = json_plain_load(text, length);
+    if (tree != NULL)
+        return tree;
+    notes.bytes = 0;
+    return json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+}
+
+/* No variable of it changes between setjmp and the jump. */
+static json_t *load(const char *text, size_t length, json_error_t *error)
+{
+    if (setjmp(notes.starved) != 0) {
+        give_all();
+        return NULL;
+    }
+    return parse(text, length, error);
+}
+
+json_t *json_tree_load(const char *text, size_t length, json_error_t *error)
+{
+    notes.is_loading = true;
+    notes.is_starved = false;
+    notes.taken = (struct link){&notes.taken, &notes.taken};
+    json_t *tree = load(text, length, error);
+    leave(&notes.taken);
+    notes.is_loading = false;
+    notes.bytes = 0;
+    return tree;
 }
 
 json_t *json_tree_load_near(const char *text, size_t length, json_error_t *error)
@@ -72,25 +165,6 @@ json_t *json_tree_load_near(const char *text, size_t length, json_error_t *error
     notes.is_near = true;
     json_t *tree = json_tree_load(text, length, error);
     notes.is_near = false;
-    return tree;
-}
-
-json_t *json_tree_load(const char *text, size_t length, json_error_t *error)
-{
-    notes.is_loading = true;
-    notes.is_starved = false;
-    json_t *tree = json_plain_load(text, length);
-    if (!tree) {
-        notes.bytes = 0;
-        notes.is_starved = false;
-        tree = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
-    }
-    notes.is_loading = false;
-    notes.bytes = 0;
-    if (tree && notes.is_starved) {
-        json_decref(tree);
-        return NULL;
-    }
     return tree;
 }
 
