@@ -268,8 +268,8 @@ protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
 	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
 
-overload: $(BUILD)/attnd ## measure goodput at ten times the load, waits beside slow clients, how soon work of who left ends (a quiet machine)
-	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd
+overload: $(BUILD)/attnd $(BUILD)/bench/http_load ## measure goodput at ten times the load, waits beside slow clients, how soon work of who left ends (a quiet machine)
+	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd --load $(BUILD)/bench/http_load
 	$(Q)python3 tests/load/slow_crowd.py --attnd $(BUILD)/attnd
 	$(Q)python3 tests/load/client_gone.py --attnd $(BUILD)/attnd
 

@@ -1,7 +1,7 @@
 /*
  * http_load.c: sends one request over and over on some connections, and tells how many answers came and how soon.
  *
- *     http_load PORT FILE CONNECTIONS SECONDS
+ *     http_load PORT FILE CONNECTIONS SECONDS [RATE [poll]]
  *
  * FILE is a whole HTTP/1.1 request, its head included, to a server on 127.0.0.1. Each connection is kept and sends the
  * next request when the answer to the last one is complete. Printed are one line of
@@ -11,6 +11,14 @@
  * where N is the body of an answer, with the framing of its chunks when it comes in chunks. Any status but 200 ends the
  * program. One thread, epoll, and no work on the bytes of an answer: it costs as little of the machine that it shares
  * with the server as it can.
+ *
+ * With a RATE, requests a second, it sends that many whatever is answered, as long as a connection is free. Then 503
+ * with Retry-After is an answer too, told by a second line
+ *
+ *     refusals COUNT seconds S p50_us T p99_us T requests COUNT late COUNT
+ *
+ * and what comes after the SECONDS counts as late only. With poll it never sleeps, for a processor of its own: so the
+ * server, as if the client were on another machine, spends nothing on waking it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,6 +34,7 @@
 #include <unistd.h>
 
 enum { HEAD_MAX = 16 << 10, DRAIN_BYTES = 512 << 10, EVENTS = 64, LATENCIES_FIRST = 1 << 16 };
+enum { ANSWERED = 200, REFUSED = 503 };
 
 struct connection {
     int fd;
@@ -36,18 +45,28 @@ struct connection {
     double begun_us; /* when the request was begun */
     int is_in_body, is_chunked, waits_to_send;
     int is_in_size; /* of a chunk: in the line before it */
-    size_t size;    /* of the chunk, as far as that line has been read */
+    int status;
+    struct connection *next; /* of those that are free */
+    size_t size;             /* of the chunk, as far as that line has been read */
     char text[HEAD_MAX + 1];
+};
+
+struct latencies {
+    uint32_t *us10; /* tenths of a microsecond */
+    size_t count, capacity;
 };
 
 struct load {
     const char *request;
     size_t request_bytes;
     int epoll;
-    double end_us; /* no request begins after it */
+    double begun_us, end_us; /* no request begins after the end */
+    double rate;             /* 0: each connection goes on when it is answered */
+    int pause_ms;            /* how long at most it sleeps while requests are due */
+    size_t requests, late;
     size_t at_work;
-    uint32_t *latency_us10; /* tenths of a microsecond */
-    size_t answers, capacity;
+    struct connection *free;
+    struct latencies answers, refusals;
     size_t answer_bytes;
     char *drain;
 };
@@ -113,20 +132,57 @@ static void begin_request(struct load *load, struct connection *connection)
     }
     connection->sent = connection->head = connection->left = connection->body = connection->size = 0;
     connection->is_in_body = connection->is_in_size = connection->is_chunked = 0;
+    load->requests++;
     send_more(load, connection);
+}
+
+static void note_latency(struct latencies *latencies, double us)
+{
+    if (latencies->count == latencies->capacity) {
+        latencies->capacity = latencies->capacity == 0 ? LATENCIES_FIRST : 2 * latencies->capacity;
+        latencies->us10 = realloc(latencies->us10, latencies->capacity * sizeof *latencies->us10);
+        if (latencies->us10 == NULL)
+            fail("memory");
+    }
+    latencies->us10[latencies->count++] = (uint32_t)(us * 10);
+}
+
+static void set_free(struct load *load, struct connection *connection)
+{
+    connection->next = load->free;
+    load->free = connection;
+    load->at_work--;
 }
 
 static void note_answer(struct load *load, struct connection *connection)
 {
-    if (load->answers == load->capacity) {
-        load->capacity *= 2;
-        load->latency_us10 = realloc(load->latency_us10, load->capacity * sizeof *load->latency_us10);
-        if (load->latency_us10 == NULL)
-            fail("memory");
+    const double now = now_us();
+    if (load->rate == 0 || now < load->end_us)
+        note_latency(connection->status == REFUSED ? &load->refusals : &load->answers, now - connection->begun_us);
+    else
+        load->late++;
+    if (connection->status == ANSWERED)
+        load->answer_bytes = connection->body;
+    if (load->rate > 0)
+        set_free(load, connection);
+    else
+        begin_request(load, connection);
+}
+
+/* As many as are due by now; returns how soon there will be more to do, in milliseconds. */
+static int begin_due(struct load *load)
+{
+    const double now = now_us();
+    const double due = (now < load->end_us ? now - load->begun_us : 0) * 1e-6 * load->rate;
+    if (load->rate == 0)
+        return -1;
+    while (load->free != NULL && (double)load->requests < due) {
+        struct connection *connection = load->free;
+        load->free = connection->next;
+        load->at_work++;
+        begin_request(load, connection);
     }
-    load->answer_bytes = connection->body;
-    load->latency_us10[load->answers++] = (uint32_t)((now_us() - connection->begun_us) * 10);
-    begin_request(load, connection);
+    return now < load->end_us ? load->pause_ms : -1;
 }
 
 /* A byte of the line "SIZE[;extension]CRLF" before a chunk; the last chunk has size 0 and one more empty line. */
@@ -167,14 +223,21 @@ static int take_body(struct connection *connection, const char *bytes, size_t co
     return connection->left == 0 && !connection->is_in_size;
 }
 
+/* Who is refused must be told when to come again. */
+static int is_welcome(const struct load *load, const struct connection *connection)
+{
+    return connection->status == ANSWERED || (load->rate > 0 && connection->status == REFUSED &&
+                                              strcasestr(connection->text, "\r\nRetry-After:") != NULL);
+}
+
 /* The head is there, and perhaps some of the body behind it; true when all of that. */
-static int take_head(struct connection *connection, const char *head_end)
+static int take_head(const struct load *load, struct connection *connection, const char *head_end)
 {
     const char *length = strcasestr(connection->text, "\r\nContent-Length:");
     const char *chunked = strcasestr(connection->text, "\r\nTransfer-Encoding: chunked");
     connection->is_chunked = connection->is_in_size = chunked != NULL && chunked < head_end;
-    if (strncmp(connection->text, "HTTP/1.1 200", 12) != 0 ||
-        (!connection->is_chunked && (length == NULL || length > head_end))) {
+    connection->status = strncmp(connection->text, "HTTP/1.1 ", 9) == 0 ? atoi(connection->text + 9) : 0;
+    if (!is_welcome(load, connection) || (!connection->is_chunked && (length == NULL || length > head_end))) {
         fprintf(stderr, "http_load: not an answer with status 200 and a length:\n%.600s\n", connection->text);
         exit(EXIT_FAILURE);
     }
@@ -202,7 +265,7 @@ static void receive(struct load *load, struct connection *connection)
         connection->head += (size_t)got;
         connection->text[connection->head] = '\0';
         const char *head_end = strstr(connection->text, "\r\n\r\n");
-        is_complete = head_end != NULL && take_head(connection, head_end);
+        is_complete = head_end != NULL && take_head(load, connection, head_end);
     }
     if (is_complete)
         note_answer(load, connection);
@@ -231,23 +294,37 @@ static int order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void report(struct load *load, double seconds)
+static void report(const char *what, struct latencies *latencies, double seconds)
 {
-    if (load->answers == 0) {
+    const size_t count = latencies->count;
+    qsort(latencies->us10, count, sizeof *latencies->us10, order);
+    printf("%s %zu seconds %.4f p50_us %.1f p99_us %.1f", what, count, seconds,
+           count > 0 ? latencies->us10[count / 2] * 0.1 : 0, count > 0 ? latencies->us10[count * 99 / 100] * 0.1 : 0);
+}
+
+static void report_all(struct load *load)
+{
+    const double seconds = ((load->rate > 0 ? load->end_us : now_us()) - load->begun_us) * 1e-6;
+    if (load->answers.count == 0) {
         fprintf(stderr, "http_load: no answer in time\n");
         exit(EXIT_FAILURE);
     }
-    qsort(load->latency_us10, load->answers, sizeof *load->latency_us10, order);
-    printf("answers %zu seconds %.4f p50_us %.1f p99_us %.1f answer_bytes %zu\n", load->answers, seconds,
-           load->latency_us10[load->answers / 2] * 0.1, load->latency_us10[load->answers * 99 / 100] * 0.1,
-           load->answer_bytes);
+    report("answers", &load->answers, seconds);
+    printf(" answer_bytes %zu\n", load->answer_bytes);
+    if (load->rate == 0)
+        return;
+    report("refusals", &load->refusals, seconds);
+    printf(" requests %zu late %zu\n", load->requests, load->late);
 }
 
 static void run(struct load *load)
 {
     struct epoll_event events[EVENTS];
-    while (load->at_work > 0) {
-        const int count = epoll_wait(load->epoll, events, EVENTS, -1);
+    for (;;) {
+        const int wait_ms = begin_due(load);
+        if (load->at_work == 0 && wait_ms < 0)
+            return;
+        const int count = epoll_wait(load->epoll, events, EVENTS, wait_ms);
         if (count < 0 && errno != EINTR)
             fail("epoll_wait");
         for (int i = 0; i < count; i++) {
@@ -261,26 +338,31 @@ static void run(struct load *load)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: http_load PORT FILE CONNECTIONS SECONDS\n");
+    if (argc < 5 || argc > 7) {
+        fprintf(stderr, "usage: http_load PORT FILE CONNECTIONS SECONDS [RATE [poll]]\n");
         return EXIT_FAILURE;
     }
-    struct load load = {.epoll = epoll_create1(0), .capacity = LATENCIES_FIRST, .drain = malloc(DRAIN_BYTES)};
-    load.latency_us10 = malloc(load.capacity * sizeof *load.latency_us10);
-    if (load.epoll < 0 || load.drain == NULL || load.latency_us10 == NULL)
+    struct load load = {.epoll = epoll_create1(0), .drain = malloc(DRAIN_BYTES)};
+    if (load.epoll < 0 || load.drain == NULL)
         fail("start");
     read_request(&load, argv[2]);
+    load.rate = argc > 5 ? strtod(argv[5], NULL) : 0;
+    load.pause_ms = argc > 6 && strcmp(argv[6], "poll") == 0 ? 0 : 1;
     load.at_work = strtoull(argv[3], NULL, 10);
     const size_t connections = load.at_work;
     struct connection **all = calloc(connections + 1, sizeof *all);
     for (size_t i = 0; all != NULL && i < connections; i++)
         all[i] = connect_to(&load, atoi(argv[1]));
-    const double begun_us = now_us();
-    load.end_us = begun_us + strtod(argv[4], NULL) * 1e6;
-    for (size_t i = 0; all != NULL && i < connections; i++)
-        begin_request(&load, all[i]);
+    load.begun_us = now_us();
+    load.end_us = load.begun_us + strtod(argv[4], NULL) * 1e6;
+    for (size_t i = 0; all != NULL && i < connections; i++) {
+        if (load.rate > 0)
+            set_free(&load, all[i]);
+        else
+            begin_request(&load, all[i]);
+    }
     run(&load);
-    report(&load, (now_us() - begun_us) * 1e-6);
+    report_all(&load);
     for (size_t i = 0; all != NULL && i < connections; i++)
         free(all[i]);
     free(all);

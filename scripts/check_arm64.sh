@@ -1,32 +1,68 @@
 #!/usr/bin/env bash
 # check_arm64.sh: cross-builds for AArch64 and runs the tests of the core's numbers and tests/cases under an emulator.
-# `tests/fresh.sh trixie arm64` does it on a machine of its own.
 #
-# It adds the arm64 architecture to apt, whose packages may replace those of the machine: so it wants a machine or
-# container of its own, as root, and ATTN_ARM64=1 to say that this is one. Else it exits with 77 and says why.
+# Compiler and emulator are installed when they are missing. The libraries for arm64 are unpacked into build/arm64-root,
+# by apt with a state of its own: the machine's apt and dpkg learn nothing of that architecture. What cannot be had ends
+# the script with 77 and says why.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 skip() { echo "skipped: $1"; exit 77; }
-[ "${ATTN_ARM64:-}" = 1 ] || skip "set ATTN_ARM64=1 on a machine of its own"
-[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || skip "needs root and apt-get"
-[ "$(dpkg --print-architecture)" = amd64 ] || skip "cross-building is tried on amd64 only"
-
-emulator=qemu-user-static
-. /etc/os-release
-[ "${VERSION_ID:-}" = 12 ] || emulator=qemu-user
-export DEBIAN_FRONTEND=noninteractive
-dpkg --add-architecture arm64 && apt-get -qq update || skip "no package lists for arm64"
-apt-get -qq install -y --no-install-recommends crossbuild-essential-arm64 "$emulator" pkg-config libc6-dev:arm64 \
-    libmicrohttpd-dev:arm64 libjansson-dev:arm64 libopenblas-pthread-dev:arm64 zlib1g-dev:arm64 libzstd-dev:arm64 \
-    libpng-dev:arm64 libfreetype-dev:arm64 nettle-dev:arm64 check:arm64 libsubunit-dev:arm64 python3 \
-    >/dev/null || skip "the packages for arm64 cannot be installed"
-
+root=$PWD/build/arm64-root
+triplet=aarch64-linux-gnu
+libraries='libc6-dev libmicrohttpd-dev libjansson-dev libopenblas-pthread-dev zlib1g-dev libzstd-dev libpng-dev
+           libfreetype-dev nettle-dev check libsubunit-dev'
 tests=(exp mask multihead properties determinism)
-pkg_config="env PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig pkg-config"
-make -s -j"$(nproc)" CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar PKG_CONFIG="$pkg_config" BUILD=build/arm64 WERROR=1 \
-    build/arm64/attnd "${tests[@]/#/build/arm64/tests/core/test_}" || exit 1
-qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64)
+
+apt_for_arm64() {
+    apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User="$(id -un)" \
+        -o Dir::State="$root.apt" -o Dir::State::status="$root.apt/status" -o Dir::Cache="$root.apt" \
+        -o Dir::Log="$root.apt" -o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
+}
+
+# Nothing is installed as far as this apt knows, so the libraries come with all that they depend on.
+unpack_libraries() {
+    rm -rf "$root" "$root.apt"
+    mkdir -p "$root/usr/lib" "$root.apt/lists/partial" "$root.apt/archives/partial"
+    : > "$root.apt/status"
+    # A list of words on purpose.
+    # shellcheck disable=SC2086
+    apt_for_arm64 update && apt_for_arm64 -y --download-only install $libraries || return 1
+    ln -s usr/lib "$root/lib"
+    for package in "$root.apt"/archives/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" | tar -C "$root" -x --keep-directory-symlink --no-same-owner || return 1
+    done
+    # Links that begin at / would leave the folder.
+    find "$root" -type l -lname '/*' -printf '%l\0%p\0' | while IFS= read -r -d '' target && IFS= read -r -d '' link; do
+        ln -sfnr "$root$target" "$link"
+    done
+    rm -rf "$root.apt"
+    touch "$root/complete"
+}
+
+command -v apt-get >/dev/null || skip "no apt-get"
+[ "$(dpkg --print-architecture)" = amd64 ] || skip "cross-building is tried on amd64 only"
+scripts/install_packages.sh gcc-$triplet qemu-user python3 >/dev/null || skip "no cross compiler or no emulator"
+[ -f "$root/complete" ] || unpack_libraries >/dev/null || skip "the libraries for arm64 cannot be had"
+
+# Which BLAS the name openblas stands for is for an installation to choose.
+blas=/usr/lib/$triplet/openblas-pthread
+pkg_config="env PKG_CONFIG_SYSROOT_DIR=$root \
+PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig:$root$blas/pkgconfig:$root/usr/share/pkgconfig pkg-config"
+make -s -j"$(nproc)" CC="$triplet-gcc --sysroot=$root" AR=$triplet-ar PKG_CONFIG="$pkg_config" BUILD=build/arm64 \
+    WERROR=1 build/arm64/attnd "${tests[@]/#/build/arm64/tests/core/test_}" || exit 1
+emulator="$(command -v qemu-aarch64 || command -v qemu-aarch64-static) -L $root -E LD_LIBRARY_PATH=$blas"
+# All at once: emulated, the longest of them takes a minute.
+run_test() {
+    # A list of words on purpose.
+    # shellcheck disable=SC2086
+    CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 OPENBLAS_NUM_THREADS=1 $emulator "build/arm64/tests/core/test_$1"
+}
+running=()
 for name in "${tests[@]}"; do
-    CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 OPENBLAS_NUM_THREADS=1 "$qemu" "build/arm64/tests/core/test_$name" || exit 1
+    { said=$(run_test "$name" 2>&1); status=$?; printf '%s\n' "$said"; exit $status; } &
+    running+=($!)
 done
-OPENBLAS_NUM_THREADS=1 python3 tests/cases/run.py --attnd "$qemu build/arm64/attnd"
+OPENBLAS_NUM_THREADS=1 python3 tests/cases/run.py --attnd "$emulator build/arm64/attnd"
+failed=$?
+for test in "${running[@]}"; do wait "$test" || failed=1; done
+exit $failed

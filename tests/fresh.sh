@@ -130,7 +130,7 @@ commands() {
 
 case ${1:-} in
 --commands) commands; exit ;;
---arm64) ATTN_ARM64=1 scripts/check_arm64.sh; exit ;;
+--arm64) scripts/check_arm64.sh; exit ;;
 --machine) machine "$2" "$3" "$4"; exit ;;
 bookworm | trixie) ;;
 *) echo "usage: fresh.sh bookworm|trixie [root|user|arm64]" >&2; exit 2 ;;

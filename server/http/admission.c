@@ -261,6 +261,22 @@ static bool is_timeout_welcome(struct request *request)
     return true;
 }
 
+/*
+ * A body that takes no time to arrive finds the queue as full as its header does, and need not be kept; nor does one
+ * that waits for "100 Continue" have to be sent. Others may find room at their end, and how urgent they are may stand
+ * in them.
+ */
+static bool is_worth_its_body(struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    const bool is_soon_there = !guard_is_chunked(fields) && fields->content_length <= REQUEST_DISCARD_MAX;
+    if (fields->content_length <= REQUEST_AT_ONCE_MAX || !(is_soon_there || fields->expect != NULL) ||
+        request->route->has_hints || !executor_is_full(request->server->setup.executor, request->priority))
+        return true;
+    reply_busy(request);
+    return false;
+}
+
 /* Routes that read nothing. */
 static bool is_bare(struct request *request)
 {
@@ -277,7 +293,7 @@ static bool is_body_welcome(struct request *request)
     if (request->route->reads == 0)
         return are_parameters_welcome(request) && is_bare(request);
     return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
-           is_type_welcome(request);
+           is_type_welcome(request) && is_worth_its_body(request);
 }
 
 bool admission_admits(struct request *request, const char *method, const char *version)

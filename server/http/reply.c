@@ -130,6 +130,11 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
         route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
 }
 
+void reply_busy(struct request *request)
+{
+    reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
+}
+
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
     static const enum reply_problem problem_of[] = {

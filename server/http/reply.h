@@ -86,6 +86,8 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 /* The reply is a refusal of our own. */
 void reply_refuse(struct request *request, enum reply_problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The reply is the refusal of a request that finds the queue full. */
+void reply_busy(struct request *request);
 /* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
 /* What the service made of it, beside its answer: another status, an entity tag. */

@@ -18,12 +18,8 @@
 #include "http/write_ahead.h"
 #include "service/layer_store.h"
 
-/*
- * The body of a refused request is dropped up to this size and the connection kept; a larger one is answered at once
- * and the connection closed. A chunked body that turns out to be too large can only be answered at its end, so more
- * patience is had with it.
- */
-enum { DISCARD_MAX = 64 << 10, DISCARD_CHUNKED_MAX = 8 << 20 };
+/* A chunked body that turns out to be too large can only be answered at its end, so more patience is had with it. */
+enum { DISCARD_CHUNKED_MAX = 8 << 20 };
 
 double request_now_ms(void)
 {
@@ -266,7 +262,7 @@ static bool is_worth_reading(const struct request *request)
     const struct guard_fields *fields = &request->fields;
     if (request->closes || request->reply.status == MHD_HTTP_CONTENT_TOO_LARGE)
         return false;
-    return !guard_has_body(fields) || (fields->content_length <= DISCARD_MAX && fields->expect == NULL);
+    return !guard_has_body(fields) || (fields->content_length <= REQUEST_DISCARD_MAX && fields->expect == NULL);
 }
 
 static enum MHD_Result answer_header(struct request *request)
@@ -510,7 +506,7 @@ static void count_cancelled(const struct request *request)
  */
 static bool compute_at_once(struct request *request)
 {
-    enum { BODY_MAX = 4 << 10, RESULT_MAX = 16 << 10, MEMORY_MAX = 4 << 20 };
+    enum { RESULT_MAX = 16 << 10, MEMORY_MAX = 4 << 20 };
     static const double FLOPS_MAX = 1e6;
     const struct http_setup *setup = &request->server->setup;
     const struct call_limits *full = &setup->limits;
@@ -520,8 +516,8 @@ static bool compute_at_once(struct request *request)
         .flops = full->flops < FLOPS_MAX ? full->flops : FLOPS_MAX,
     };
     const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
-    if (!request->route->keeps_to_limits || setup->instead != NULL || is_picture || request->body_bytes > BODY_MAX ||
-        request->body_coding != CODING_IDENTITY)
+    if (!request->route->keeps_to_limits || setup->instead != NULL || is_picture ||
+        request->body_bytes > REQUEST_AT_ONCE_MAX || request->body_coding != CODING_IDENTITY)
         return false;
     const attn_arena_mark after_body = attn_arena_mark_here(request->arena);
     request->clock.is_computed =
@@ -588,24 +584,39 @@ static executor_priority priority_of(const struct request *request)
     return request->priority;
 }
 
-/* Suspended first, submitted then: the job may be done, and resume, before submit returns. */
+static void refuse_busy(struct request *request)
+{
+    attn_arena_release(request->arena, request->before_body);
+    reply_busy(request);
+    request->phase = REQUEST_REPLY;
+}
+
+/*
+ * Suspended first, submitted then: the job may be done, and resume, before submit returns. To suspend and to resume
+ * takes half of the system calls of a refusal, so a full queue is looked for before; somebody else may still take the
+ * last place in between.
+ */
 static enum MHD_Result submit(struct request *request)
 {
     struct http_server *server = request->server;
+    const executor_priority priority = priority_of(request);
     if (!count_job_in(server)) {
         reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
         request->phase = REQUEST_REPLY;
+        return reply_queue(request);
+    }
+    if (request->ahead == NULL && executor_is_full(server->setup.executor, priority)) {
+        count_out(server, &server->jobs);
+        refuse_busy(request);
         return reply_queue(request);
     }
     request->phase = REQUEST_COMPUTING;
     MHD_suspend_connection(request->connection);
     if (request->ahead != NULL && write_ahead_defers(request->ahead, compute_job))
         return MHD_YES;
-    if (executor_submit(server->setup.executor, priority_of(request), compute_job, request))
+    if (executor_submit(server->setup.executor, priority, compute_job, request))
         return MHD_YES;
-    attn_arena_release(request->arena, request->before_body);
-    reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
-    request->phase = REQUEST_REPLY;
+    refuse_busy(request);
     MHD_resume_connection(request->connection);
     count_out(server, &server->jobs);
     return MHD_YES;

@@ -23,6 +23,12 @@ enum request_phase { REQUEST_HEADERS, REQUEST_BODY, REQUEST_DISCARD, REQUEST_COM
 
 enum { REQUEST_ID_MAX = 128 };
 
+/*
+ * A body up to AT_ONCE may mean so little that it waits for no compute thread. Of a refused request, the body is
+ * dropped up to DISCARD and the connection kept; a larger one is answered at once and the connection closed.
+ */
+enum { REQUEST_AT_ONCE_MAX = 4 << 10, REQUEST_DISCARD_MAX = 64 << 10 };
+
 /* Moments, in milliseconds of the monotonic clock. */
 struct request_clock {
     double begun, received;

@@ -207,10 +207,10 @@ bool executor_continue(struct executor *executor, void (*job)(void *argument), v
     return false;
 }
 
-bool executor_is_full(const struct executor *executor)
+bool executor_is_full(const struct executor *executor, executor_priority priority)
 {
     pthread_mutex_lock(executor->lock);
-    const bool is_full = !has_room(executor, EXECUTOR_NORMAL);
+    const bool is_full = !has_room(executor, priority);
     pthread_mutex_unlock(executor->lock);
     return is_full;
 }

@@ -163,33 +163,109 @@ START_TEST(a_small_request_waits_for_no_compute_thread_but_a_small_body_that_mea
 }
 END_TEST
 
-START_TEST(a_full_queue_is_told_at_once_with_a_time_to_come_back)
+enum { WAITING = 3 };
+
+/* Two jobs at work, and a third that fills the queue. */
+static void fill_queue(struct http_stage *stage, struct http_client clients[WAITING])
 {
-    struct http_stage stage = http_stage_of(http_stage_wait);
-    stage.queue = 1;
-    http_stage_start(&stage);
-    struct http_client clients[3];
-    for (size_t i = 0; i < 3; i++) {
-        clients[i] = http_open(stage.port);
+    *stage = http_stage_of(http_stage_wait);
+    stage->queue = 1;
+    http_stage_start(stage);
+    for (size_t i = 0; i < WAITING; i++) {
+        clients[i] = http_open(stage->port);
         http_send(&clients[i], POST);
         if (i == 1)
             await_begun(2);
     }
-    while (executor_waiting(stage.executor) < 1)
+    while (executor_waiting(stage->executor) < 1)
         sleep_ms(1);
-    struct http_answer answer = http_ask(stage.port, POST);
-    ck_assert_int_eq(answer.status, 503);
-    ck_assert_int_ge(atoi(http_field(&answer, "Retry-After")), 1);
-    ck_assert_ptr_nonnull(strstr(answer.body, "queue is full"));
-    http_free(&answer);
+}
+
+static void empty_queue(struct http_stage *stage, struct http_client clients[WAITING])
+{
     http_stage_release();
-    for (size_t i = 0; i < 3; i++) {
-        answer = http_read(&clients[i], false);
+    for (size_t i = 0; i < WAITING; i++) {
+        struct http_answer answer = http_read(&clients[i], false);
         ck_assert_int_eq(answer.status, 200);
         http_free(&answer);
         http_close(&clients[i]);
     }
-    http_stage_stop(&stage);
+    http_stage_stop(stage);
+}
+
+static void expect_busy(struct http_client *client, bool is_closed)
+{
+    struct http_answer answer = http_read(client, false);
+    ck_assert_int_eq(answer.status, 503);
+    ck_assert_int_ge(atoi(http_field(&answer, "Retry-After")), 1);
+    ck_assert_ptr_nonnull(strstr(answer.body, "queue is full"));
+    ck_assert_int_eq(strstr(answer.head, "Connection: close") != NULL, is_closed);
+    http_free(&answer);
+}
+
+static void send_header(struct http_client *client, size_t bytes, const char *fields)
+{
+    char header[300];
+    snprintf(
+        header, sizeof header,
+        "POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
+        bytes, fields);
+    http_send(client, header);
+}
+
+START_TEST(a_full_queue_is_told_at_once_with_a_time_to_come_back)
+{
+    static const size_t sizes[] = {2, 4096, 4097, 65536, 65537, 1 << 20};
+    static char body[1 << 20];
+    memset(body, ' ', sizeof body);
+    struct http_stage stage;
+    struct http_client waiting[WAITING];
+    fill_queue(&stage, waiting);
+    struct http_client client = http_open(stage.port);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        send_header(&client, sizes[i], "");
+        http_send_bytes(&client, body, sizes[i]);
+        expect_busy(&client, false);
+    }
+    http_close(&client);
+    ck_assert_uint_eq(http_stage_begun(), 2);
+    empty_queue(&stage, waiting);
+}
+END_TEST
+
+START_TEST(who_asks_before_the_body_is_told_of_a_full_queue_without_sending_it)
+{
+    struct http_stage stage;
+    struct http_client waiting[WAITING];
+    fill_queue(&stage, waiting);
+    struct http_client client = http_open(stage.port);
+    send_header(&client, 1 << 20, "Expect: 100-continue\r\n");
+    expect_busy(&client, true);
+    http_close(&client);
+    empty_queue(&stage, waiting);
+}
+END_TEST
+
+START_TEST(a_body_that_takes_its_time_may_find_room_at_its_end)
+{
+    enum { BYTES = 100000 };
+    static char body[BYTES];
+    memset(body, ' ', sizeof body);
+    struct http_stage stage;
+    struct http_client waiting[WAITING];
+    fill_queue(&stage, waiting);
+    struct http_client client = http_open(stage.port);
+    send_header(&client, BYTES, "");
+    http_send_bytes(&client, body, BYTES / 2);
+    http_stage_release();
+    while (executor_is_full(stage.executor, EXECUTOR_NORMAL))
+        sleep_ms(1);
+    http_send_bytes(&client, body, BYTES - BYTES / 2);
+    struct http_answer answer = http_read(&client, false);
+    ck_assert_int_eq(answer.status, 200);
+    http_free(&answer);
+    http_close(&client);
+    empty_queue(&stage, waiting);
 }
 END_TEST
 
@@ -440,6 +516,8 @@ int main(void)
     tcase_add_test(tests, a_small_request_waits_for_no_compute_thread_but_a_small_body_that_means_much_does);
     tcase_add_test(tests, probes_answer_at_once_while_every_compute_thread_is_busy);
     tcase_add_test(tests, a_full_queue_is_told_at_once_with_a_time_to_come_back);
+    tcase_add_test(tests, who_asks_before_the_body_is_told_of_a_full_queue_without_sending_it);
+    tcase_add_test(tests, a_body_that_takes_its_time_may_find_room_at_its_end);
     tcase_add_test(tests, draining_is_told_and_finishes_what_runs);
     tcase_add_test(tests, a_drain_under_load_loses_no_request);
     tcase_add_test(tests, stopping_ends_running_and_waiting_jobs_with_an_answer);

@@ -112,7 +112,8 @@ static const struct {
     {BYTES("GET / HTTP/1.0\r\n\r\n"), NULL},
     {BYTES("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"), NULL},
     {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"), NULL},
-    {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551615\r\n\r\n"), NULL},
+    /* One more stands for a length that is not known, which libmicrohttpd 1.0.1 refuses itself. */
+    {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551614\r\n\r\n"), NULL},
     {BYTES("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"), NULL},
     {GET("Accept: a/b\r\nAccept: c/d\r\nAccept-Encoding: gzip\r\nAccept-Encoding: zstd\r\n"), NULL},
     {GET("X-Request-Id: 1\r\nX-Request-Id: 2\r\ntraceparent: 1\r\nTraceParent: 2\r\n"), NULL},

@@ -2,23 +2,27 @@
 """
 overload.py: what a server still gets done when it is asked for ten times as much as it can do.
 
-    overload.py --attnd build/release/attnd [--times 10] [--seconds 5] [--rounds 3]
+    overload.py --attnd build/release/attnd --load build/release/bench/http_load [--times 10] [--seconds 5] [--rounds 3]
 
 Rounds take turns: first a few clients that ask again as soon as they are answered, whose rate is the peak; then
-requests at TIMES that rate, whatever the answers. Prints the goodput (answers 200 a second) of both, their ratio, and
-how soon the refusals come. Fails when the median ratio is below --least. It measures: run it on a quiet machine.
+requests at TIMES that rate, whatever the answers, even "come again in three seconds". Prints the goodput (answers 200 a
+second) of both, their ratio, what the server's processors spent on a refusal, and how soon refusals come. Fails when
+the median ratio is below --least.
+
+The clients have the last processor for themselves and the server has the others, so that sending ten times as much
+takes nothing from the server; --shared gives all to both. It measures: run it on a quiet machine.
 """
 
 import argparse
 import base64
 import json
+import os
 import pathlib
-import selectors
-import socket
 import statistics
 import struct
+import subprocess
 import sys
-import time
+import tempfile
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -29,7 +33,7 @@ from attnd import Server  # noqa: E402
 LENGTH = 4096           # tokens of one feature: much to compute, little to send
 PEAK_CONNECTIONS = 8
 CROWD_CONNECTIONS = 300  # more than threads and queue hold
-SETTLE_SECONDS = 10      # at most, until all answers of a round are in
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def request_bytes():
@@ -42,70 +46,8 @@ def request_bytes():
     return head.encode() + body
 
 
-class Connection:
-    """One request at a time."""
-
-    def __init__(self, address):
-        self.address, self.socket = address, None
-        self.open()
-
-    def open(self):
-        if self.socket is not None:
-            self.socket.close()
-        self.socket = socket.create_connection(self.address)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.text, self.sent_at = b"", None
-
-    def send(self, request):
-        self.sent_at, self.text = time.perf_counter(), b""
-        self.socket.sendall(request)
-
-    def receive(self):
-        """The status once the whole answer is there, else None; 0: the connection ended."""
-        got = self.socket.recv(1 << 18)
-        if not got:
-            return 0
-        self.text += got
-        head, separator, body = self.text.partition(b"\r\n\r\n")
-        if not separator:
-            return None
-        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
-        if len(body) < int(fields[b"content-length"]):
-            return None
-        status = int(head[9:12])
-        if status == 503 and b"retry-after" not in fields:
-            raise AssertionError("503 without Retry-After")
-        return status
-
-
-def run(address, count, seconds, rate=None):
-    """Answers as {status: [milliseconds]}; rate None: each connection asks again at once."""
-    request, answers = request_bytes(), {}
-    chooser, free = selectors.DefaultSelector(), []
-    for _ in range(count):
-        connection = Connection(address)
-        chooser.register(connection.socket, selectors.EVENT_READ, connection)
-        free.append(connection)
-    begun, sent = time.perf_counter(), 0
-    while (now := time.perf_counter() - begun) < seconds + (SETTLE_SECONDS if len(free) < count else 0):
-        while free and now < seconds and (rate is None or sent < rate * now):
-            free.pop().send(request)
-            sent += 1
-        for key, _ in chooser.select(0.001):
-            connection = key.data
-            status = connection.receive()
-            if status is None:
-                continue
-            if connection.sent_at is not None and now < seconds:
-                answers.setdefault(status, []).append((time.perf_counter() - connection.sent_at) * 1e3)
-            if status == 0:
-                chooser.unregister(connection.socket)
-                connection.open()
-                chooser.register(connection.socket, selectors.EVENT_READ, connection)
-            free.append(connection)
-    for key in list(chooser.get_map().values()):
-        key.data.socket.close()
-    return sent / seconds, answers
+def on(processors, command):
+    return ["taskset", "-c", ",".join(map(str, processors)), *map(str, command)]
 
 
 def percentile(values, share):
@@ -113,33 +55,89 @@ def percentile(values, share):
     return values[min(len(values) - 1, int(len(values) * share))] if values else float("nan")
 
 
+class Round:
+    """One run of http_load: its lines by their first word, and the processor time that the server took, in seconds."""
+
+    def __init__(self, server, options, processors, connections, rate=None):
+        port = urllib.parse.urlsplit(server.url).port
+        command = [options.load, port, options.request, connections, options.seconds]
+        if rate:
+            command += [rate] if options.shared else [rate, "poll"]
+        before = self.server_seconds(server)
+        done = subprocess.run(on(processors, command), capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(done.stderr)
+        self.cpu_seconds = self.server_seconds(server) - before
+        self.said = {}
+        for line in done.stdout.splitlines():
+            words = line.split()
+            self.said[words[0]] = dict(zip(words[::2], map(float, words[1::2])))
+
+    @staticmethod
+    def server_seconds(server):
+        if server.process is None:
+            return float("nan")
+        fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def count(self, what):
+        return int(self.said[what][what])
+
+    def rate(self, what):
+        return self.said[what][what] / self.said[what]["seconds"]
+
+    def p99_ms(self, what):
+        return self.said[what]["p99_us"] / 1e3
+
+
+def refusal_us(quiet, loud):
+    """What the server's processors did beside computing as for the peak, for each refusal."""
+    if loud.count("refusals") == 0:
+        return float("nan")
+    answer_seconds = quiet.cpu_seconds / quiet.count("answers")
+    answers = loud.count("answers") + loud.said["refusals"]["late"]
+    return 1e6 * (loud.cpu_seconds - answers * answer_seconds) / loud.count("refusals")
+
+
+def measure(server, options, processors):
+    ratios, waits = [], []
+    for _ in range(options.rounds):
+        quiet = Round(server, options, processors, PEAK_CONNECTIONS)
+        peak = quiet.rate("answers")
+        loud = Round(server, options, processors, CROWD_CONNECTIONS, options.times * peak)
+        good = loud.rate("answers")
+        ratios.append(good / peak)
+        waits.append(loud.p99_ms("refusals"))
+        asked = loud.said["refusals"]["requests"] / options.seconds
+        print(f"peak {peak:.1f}/s, asked for {asked:.0f}/s, goodput {good:.1f}/s = {good / peak:.3f} of the peak, "
+              f"answered within {loud.p99_ms('answers'):.0f} ms; refused {loud.count('refusals')}, "
+              f"{refusal_us(quiet, loud):.0f} us of processor each, p99 {waits[-1]:.2f} ms", flush=True)
+    print(f"goodput under overload: {statistics.median(ratios):.3f} of the peak, p99 of refusals "
+          f"{statistics.median(waits):.2f} ms (medians of {len(ratios)})")
+    return statistics.median(ratios)
+
+
 def main():
     parser = argparse.ArgumentParser(description="goodput under overload")
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--load", default=str(ROOT / "build" / "release" / "bench" / "http_load"), help="the client")
     parser.add_argument("--url", help="a server that runs already")
     parser.add_argument("--times", type=float, default=10, help="so many times what it can do")
     parser.add_argument("--seconds", type=float, default=5, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--least", type=float, default=0.95, help="of the peak that must be left")
+    parser.add_argument("--shared", action="store_true", help="server and clients share all processors")
     options = parser.parse_args()
-    ratios, refusals = [], []
-    with Server(options.attnd, options.url) as server:
-        parts = urllib.parse.urlsplit(server.url)
-        address = (parts.hostname, parts.port)
-        run(address, PEAK_CONNECTIONS, 1)
-        for _ in range(options.rounds):
-            _, quiet = run(address, PEAK_CONNECTIONS, options.seconds)
-            peak = len(quiet[200]) / options.seconds
-            offered, loud = run(address, CROWD_CONNECTIONS, options.seconds, options.times * peak)
-            good = len(loud.get(200, [])) / options.seconds
-            ratios.append(good / peak)
-            refusals += loud.get(503, [])
-            others = {status: len(times) for status, times in loud.items() if status not in (200, 503)}
-            print(f"peak {peak:.1f}/s, offered {offered:.0f}/s, goodput {good:.1f}/s = {good / peak:.3f} of the peak, "
-                  f"refused {len(loud.get(503, []))}, other {others}")
-    print(f"refusals: p50 {percentile(refusals, 0.5):.2f} ms, p99 {percentile(refusals, 0.99):.2f} ms")
-    print(f"goodput under overload: {statistics.median(ratios):.3f} of the peak (median of {len(ratios)})")
-    return 0 if statistics.median(ratios) >= options.least else 1
+    processors = sorted(os.sched_getaffinity(0))
+    options.shared |= len(processors) == 1 or options.url is not None
+    servers, clients = (processors, processors) if options.shared else (processors[:-1], processors[-1:])
+    os.sched_setaffinity(0, clients)  # of who reads the log
+    with tempfile.NamedTemporaryFile() as request, \
+            Server(" ".join(on(servers, [options.attnd])), options.url) as server:
+        request.write(request_bytes())
+        request.flush()
+        options.request = request.name
+        return 0 if measure(server, options, clients) >= options.least else 1
 
 
 if __name__ == "__main__":

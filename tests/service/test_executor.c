@@ -194,10 +194,11 @@ START_TEST(the_least_urgent_fill_half_of_the_queue)
     ck_assert(executor_submit(executor, EXECUTOR_LOW, gate_job, &gate));
     ck_assert(executor_submit(executor, EXECUTOR_LOW, gate_job, &gate));
     ck_assert(!executor_submit(executor, EXECUTOR_LOW, gate_job, &gate));
-    ck_assert(!executor_is_full(executor));
+    ck_assert(executor_is_full(executor, EXECUTOR_LOW));
+    ck_assert(!executor_is_full(executor, EXECUTOR_NORMAL));
     ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
     ck_assert(executor_submit(executor, EXECUTOR_HIGH, gate_job, &gate));
-    ck_assert(executor_is_full(executor));
+    ck_assert(executor_is_full(executor, EXECUTOR_HIGH));
     gate_open(&gate);
     executor_destroy(executor);
     ck_assert_uint_eq(gate.left, 5);
