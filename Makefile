@@ -5,6 +5,7 @@
 #   STATIC=1    a server that needs no shared library (its libmicrohttpd must have no TLS)
 #   STATIC=blas a server that has OpenBLAS in it, without the half of it that is for complex numbers
 
+comma := ,
 MODE ?= release
 BUILD ?= build/$(MODE)
 PREFIX ?= /usr/local
@@ -200,8 +201,15 @@ $(BUILD)/unused_kernels.o: $(BUILD)/unused_kernels.c
 $(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unused_kernels.o) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(if $(PKG_STATIC),-static-pie -Wl$(comma)--gc-sections,-pie) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
+# tests/support/failing_take.h takes these calls over.
+TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
+LDFLAGS_tests/service/test_cut_short := $(TAKES_CAN_FAIL)
+LDFLAGS_tests/codec/test_json_tree := -Wl,--wrap=malloc -Wl,--wrap=free
+LDFLAGS_tests/codec/test_stream := $(TAKES_CAN_FAIL)
+LDFLAGS_tests/codec/test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn
+
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
-	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
+	$(Q)$(LINK) $(LDFLAGS_tests/$*) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 $(BUILD)/tests/long/numbers: $(addprefix $(BUILD)/,tests/long/numbers.o server/codec/number_read.o \
     server/codec/number_write.o server/codec/powers_of_ten.o)
@@ -343,7 +351,6 @@ compile_commands.json: Makefile $(SOURCES)
 	$(file >$@,[)
 	$(foreach f,$(SOURCES),$(file >>$@,$(compile_entry)))
 	$(file >>$@,])
-comma := ,
 compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"directory": "$(CURDIR)"$(comma) "file": "$f"$(comma) \
     "command": "$(subst ",\",$(subst \,\\,$(call command_for,$(f)))) -c $f"}
 command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(call cflags_of,$(1)) $(CFLAGS)

@@ -4,11 +4,13 @@
 
 #include "attn/gradient.h"
 #include "attn/multihead.h"
+#include "attn/panels.h"
 #include "contender.h"
 
 struct attnd {
     attn_tensor stream[STREAM_COUNT];
-    attn_tensor sinks, documents; /* where the case has them */
+    attn_tensor sinks, documents;            /* where the case has them */
+    struct attn_panels panels[STREAM_COUNT]; /* of the weights of a layer, which is kept: packed before it is used */
     attn_request request;
     attn_pool *pool;
     attn_runtime runtime;
@@ -77,8 +79,10 @@ static void release(void *state)
         return;
     attn_arena_destroy(attnd->arena);
     attn_pool_destroy(attnd->pool);
-    for (int s = 0; s < STREAM_COUNT; s++)
+    for (int s = 0; s < STREAM_COUNT; s++) {
         free(attnd->stream[s].data);
+        free((void *)(uintptr_t)attnd->panels[s].data);
+    }
     free(attnd->sinks.data);
     free(attnd->documents.data);
     free(attnd);
@@ -92,6 +96,24 @@ static bool make_streams(const bench_case *c, attn_tensor *stream)
         stream[s] = bench_stream_make(c, (bench_stream)s);
         if (stream[s].data == NULL)
             return false;
+    }
+    return true;
+}
+
+static bool pack_weights(struct attnd *attnd)
+{
+    for (int s = STREAM_W_Q; s <= STREAM_W_O; s++) {
+        attn_tensor *weight = &attnd->stream[s];
+        const attn_kernel *kernel = attnd->runtime.kernel;
+        const size_t bytes = weight->data == NULL ? 0 : attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, weight);
+        if (bytes == 0)
+            continue;
+        void *data = aligned_alloc(ATTN_ALIGNMENT, (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT);
+        if (data == NULL)
+            return false;
+        attn_panels_write(&attnd->runtime, ATTN_LAYOUT_IN_OUT, weight, data);
+        attnd->panels[s] = (struct attn_panels){kernel, data};
+        weight->panels = &attnd->panels[s];
     }
     return true;
 }
@@ -111,7 +133,7 @@ static void *prepare(const bench_case *c)
     attnd->runtime = attn_pool_runtime(attnd->pool, NULL);
     attnd->request = make_request(c, attnd->stream);
     attnd->is_gradients = c->is_gradients;
-    if (add_variant(c, attnd))
+    if (pack_weights(attnd) && add_variant(c, attnd))
         return attnd;
     release(attnd);
     return NULL;

@@ -95,10 +95,10 @@ static const struct setting settings[] = {
      "disk's own with a directory"},
     {"layers-versions", COUNT, AT(layers_versions), "2", 0, 16,
      "replaced versions of a layer that can still be asked for by their digest"},
-    {"layers-widened", ROOM, AT(layers_widened_bytes), "auto", 0, 1024 * 1024 * GIB,
-     "bytes of weights that are kept in 16 bits and stay widened in memory, of the layers that were used last; 0 = "
-     "none, "
-     "each request widens them; auto = a sixteenth of what this process may use"},
+    {"layers-prepared", ROOM, AT(layers_prepared_bytes), "auto", 0, 1024 * 1024 * GIB,
+     "bytes of weights that stay as computing wants them, widened from 16 bits and packed, of the layers that were "
+     "used "
+     "last; 0 = none, each request does it; auto = a sixteenth of what this process may use"},
     {"cache-bytes", ROOM, AT(cache_bytes), "auto", 0, 1024 * 1024 * GIB,
      "bytes that all caches of keys and values (options.cache) may take; auto = an eighth of what this process may "
      "use"},
@@ -513,8 +513,8 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
         config->layers_bytes = memory_available_bytes() / 4;
     if (config->cache_bytes == CONFIG_AUTO)
         config->cache_bytes = memory_available_bytes() / 8;
-    if (config->layers_widened_bytes == CONFIG_AUTO)
-        config->layers_widened_bytes = memory_available_bytes() / 16;
+    if (config->layers_prepared_bytes == CONFIG_AUTO)
+        config->layers_prepared_bytes = memory_available_bytes() / 16;
     if (!fits_together(config, refusal))
         return CONFIG_REFUSED;
     if (config->is_import && config->layers_directory == NULL) {

@@ -35,7 +35,7 @@ struct config {
     const char *layers_directory; /* NULL: none */
     config_switch layers_readonly;
     layers_verify layers_verify;
-    uint64_t layers_max, layers_bytes, layers_versions, layers_widened_bytes;
+    uint64_t layers_max, layers_bytes, layers_versions, layers_prepared_bytes;
     uint64_t cache_bytes, cache_max, cache_idle_s;
     const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping; /* NULL: none */
     double max_flops;

@@ -202,7 +202,7 @@ static struct layer_keeper *open_layers(const struct config *config, const struc
         .max_count = config->layers_max,
         .max_bytes = config->layers_bytes,
         .older = config->layers_versions,
-        .wide_bytes = config->layers_widened_bytes,
+        .prepared_bytes = config->layers_prepared_bytes,
     };
     return layer_keeper_open(&settings, log, message, message_size);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attn/panels.h"
 #include "dropout.h"
 #include "gate.h"
 #include "heads.h"
@@ -89,6 +90,17 @@ static const char *bias_data(const attn_linear *linear)
     return linear->bias == NULL ? NULL : linear->bias->data;
 }
 
+/* The panels of a weight from a column on, where they can begin there. */
+static const char *panels_at(const struct run *run, const attn_tensor *weight, size_t column, size_t inner)
+{
+    const struct attn_panels *panels = weight->panels;
+    const attn_kernel *kernel = run->runtime->kernel;
+    if (panels == NULL || panels->kernel != kernel || run->plan->compute != ATTN_F32 || weight->rank != 2 ||
+        column % kernel->panel_columns != 0)
+        return NULL;
+    return (const char *)panels->data + column * inner * sizeof(float);
+}
+
 /* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
 static void add_projection(struct run *run, const attn_projection *projection, const char *x, size_t len, char *y)
 {
@@ -99,6 +111,8 @@ static void add_projection(struct run *run, const attn_projection *projection, c
             .x = x,
             .w = weight + (projection->first + s * projection->step) * element,
             .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
+            .panels = panels_at(run, projection->linear->weight, projection->bias_first + s * projection->bias_step,
+                                projection->inner),
             .y = y + s * projection->columns * element,
             .batch = run->plan->dims.batch,
             .rows = len,

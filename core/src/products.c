@@ -84,6 +84,7 @@ static void kernel_block(const struct run *run, const struct attn_product *p, si
         .x = at(run, p->x, row * p->inner),
         .w = weight_at(run, p, 0, column),
         .bias = p->bias == NULL ? NULL : at(run, p->bias, column),
+        .panels = p->panels == NULL ? NULL : at(run, p->panels, column * p->inner),
         .y = at(run, p->y, row * p->y_stride + column),
         .rows = rows,
         .columns = smaller(p->columns - column, p->block_columns),

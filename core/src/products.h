@@ -11,10 +11,10 @@
 /*
  * x (batch, rows, inner) and y (batch, rows, y_stride), both without gaps between the items of the batch; the first
  * columns numbers of each row of y are written. W as attn_layout says, its rows (in_out) or columns (out_in) w_stride
- * apart; bias of columns numbers, or NULL.
+ * apart; bias of columns numbers, or NULL; panels of the runtime's kernel from the first column on, or NULL.
  */
 struct attn_product {
-    const char *x, *w, *bias;
+    const char *x, *w, *bias, *panels;
     char *y;
     size_t batch, rows, columns, inner, w_stride, y_stride;
     /* filled in by attn_products_run */

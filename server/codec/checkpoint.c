@@ -259,7 +259,7 @@ static attn_status keep(const struct module *module, json_t *request)
     layer->name = attn_arena_copy_text(finder->arena, module->path, strlen(module->path));
     layer->request = text != NULL ? attn_arena_copy_text(finder->arena, text, strlen(text)) : NULL;
     layer->entries = attn_arena_take(finder->arena, module->count, sizeof *layer->entries);
-    free(text);
+    json_tree_give_text(text);
     if (layer->name == NULL || layer->request == NULL || layer->entries == NULL || json_tree_is_starved())
         return fail_memory(finder->err);
     memcpy(layer->entries, module->entries, module->count * sizeof *layer->entries);

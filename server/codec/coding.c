@@ -6,6 +6,7 @@
 
 #include "codec/coding.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 #include <zlib.h>
@@ -110,6 +111,12 @@ static unsigned narrow(size_t n)
     return n < UINT_MAX ? (unsigned)n : UINT_MAX;
 }
 
+static void begin_member(z_stream *stream)
+{
+    const int outcome = inflateReset(stream);
+    assert(outcome == Z_OK); /* it fails for what is no stream alone */
+}
+
 /* One member after the other, until the body is used up. */
 static attn_status expand_gzip(const char *body, size_t body_bytes, struct growing *text, attn_error *err)
 {
@@ -120,8 +127,8 @@ static attn_status expand_gzip(const char *body, size_t body_bytes, struct growi
     int outcome = Z_OK;
     attn_status status = ATTN_OK;
     while (status == ATTN_OK && (outcome != Z_STREAM_END || at < body_bytes)) {
-        if (outcome == Z_STREAM_END && inflateReset(&stream) != Z_OK)
-            return fail_damaged(CODING_GZIP, err);
+        if (outcome == Z_STREAM_END)
+            begin_member(&stream);
         status = make_room(text, err);
         if (status != ATTN_OK)
             break;

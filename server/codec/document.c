@@ -67,9 +67,8 @@ static attn_status check_bytes(const struct skim *body, attn_error *err)
 /* Where in the envelope the token begins that jansson stopped after: it quotes short ones at the end of its message. */
 static size_t error_offset(const struct skim *skim, const json_error_t *error)
 {
-    size_t after = error->position > 0 ? (size_t)error->position : 0;
-    if (after > skim->length)
-        after = skim->length;
+    const size_t read = error->position > 0 ? (size_t)error->position : 0;
+    const size_t after = read < skim->length ? read : skim->length;
     const char *token = strstr(error->text, " near '");
     if (!token)
         return after > 0 ? after - 1 : 0;

@@ -107,5 +107,8 @@ attn_status decode_attached(struct decoder *decoder, const struct node *node,
         return status;
     *tensor = attn_tensor_view(from->data, dtype, from->rank, from->shape);
     bool is_usable = from->dtype == dtype && count > 0 && (uintptr_t)from->data % size == 0;
-    return is_usable ? ATTN_OK : convert(decoder, node, from, count, tensor);
+    if (!is_usable)
+        return convert(decoder, node, from, count, tensor);
+    tensor->panels = from->panels;
+    return ATTN_OK;
 }

@@ -2,10 +2,10 @@
  * envelope_tokens.c: "tokens" of a request: labels of the positions, checked in number and echoed in the answer.
  */
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "codec/envelope_parts.h"
+#include "codec/json_tree.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
@@ -83,7 +83,7 @@ static attn_status write_echo(struct decoder *decoder, const struct node *node, 
     if (!text)
         return node_fail_memory(decoder, node);
     tokens->json = attn_arena_copy_text(decoder->arena, text, strlen(text));
-    free(text);
+    json_tree_give_text(text);
     return tokens->json ? ATTN_OK : node_fail_memory(decoder, node);
 }
 

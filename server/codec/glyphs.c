@@ -73,8 +73,6 @@ struct glyphs *glyphs_open(const struct font_set *fonts, struct blocks *blocks)
 
 void glyphs_close(struct glyphs *glyphs)
 {
-    if (glyphs == NULL)
-        return;
     if (glyphs->library != NULL)
         FT_Done_Library(glyphs->library);
     blocks_give(glyphs->blocks, glyphs);
@@ -91,7 +89,7 @@ static FT_Face open_face(struct glyphs *glyphs, size_t i, int size)
             FT_New_Memory_Face(glyphs->library, file->data, (FT_Long)file->bytes, 0, &face->face) != 0)
             face->face = NULL;
     }
-    if (face->face != NULL && face->size != size && FT_Set_Pixel_Sizes(face->face, 0, (FT_UInt)size) != 0)
+    if (face->face == NULL || (face->size != size && FT_Set_Pixel_Sizes(face->face, 0, (FT_UInt)size) != 0))
         return NULL;
     face->size = size;
     return face->face;
@@ -222,11 +220,11 @@ static void add_ink(struct glyph_line *line, int x, int y, unsigned ink)
 static void draw_outline(const struct placed *placed, struct glyph_line *line, int left)
 {
     FT_GlyphSlot slot = placed->face->glyph;
-    if (FT_Load_Glyph(placed->face, placed->glyph, FT_LOAD_NO_HINTING | FT_LOAD_NO_BITMAP) != 0 ||
-        slot->format != FT_GLYPH_FORMAT_OUTLINE)
-        return;
-    FT_Outline_Translate(&slot->outline, placed->x & 63, 0);
-    if (FT_Render_Glyph(slot, FT_RENDER_MODE_NORMAL) != 0)
+    const bool is_outline = FT_Load_Glyph(placed->face, placed->glyph, FT_LOAD_NO_HINTING | FT_LOAD_NO_BITMAP) == 0 &&
+                            slot->format == FT_GLYPH_FORMAT_OUTLINE;
+    if (is_outline)
+        FT_Outline_Translate(&slot->outline, placed->x & 63, 0);
+    if (!is_outline || FT_Render_Glyph(slot, FT_RENDER_MODE_NORMAL) != 0)
         return;
     const FT_Bitmap *bitmap = &slot->bitmap;
     int x0 = left + (int)(placed->x >> 6) + slot->bitmap_left;

@@ -1,9 +1,9 @@
 /*
  * json_tree.h: jansson with its memory counted.
  *
- * Under memory shortage jansson reports most failures as syntax errors, and some not at all (a number then has a wrong
- * value). So every parse asks afterwards whether an allocation failed. The notes are kept per thread, because jansson's
- * allocators take no context.
+ * Under memory shortage jansson reports most failures as syntax errors, and some not at all; of others an assertion of
+ * it ends the process. So a parse ends at the first allocation that fails, and every parse asks afterwards whether one
+ * did. The notes are kept per thread, because jansson's allocators take no context.
  */
 #ifndef CODEC_JSON_TREE_H
 #define CODEC_JSON_TREE_H
@@ -22,6 +22,8 @@ void json_tree_prepare(void);
  * then, json_tree_is_starved tells whether memory was the reason.
  */
 json_t *json_tree_load(const char *text, size_t length, json_error_t *error);
+/* Gives back a text that jansson has made (json_dumps). NULL is fine. */
+void json_tree_give_text(char *text);
 /* "an integer above …" or "… below …" when that was the failure, else NULL. */
 const char *json_tree_integer_bound(const json_error_t *error);
 /* Whether an allocation of this thread failed since the last json_tree_load began. */

@@ -95,6 +95,7 @@ attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, s
         return status;
     facts->dims = plan.dims;
     facts->compute = plan.compute;
+    facts->layout = envelope.request.weights.layout;
     count_tensors(base, facts);
     return ATTN_OK;
 }

@@ -19,6 +19,7 @@ struct kept_layer_facts {
     attn_dims dims;        /* of one token; batch, q_len and kv_len mean nothing */
     attn_dtype dtype;      /* of most weights, as they are kept */
     attn_dtype compute;    /* what it computes with by itself */
+    attn_layout layout;    /* of its weights */
     size_t parameters;     /* numbers in its tensors */
     bool takes_key_inputs; /* keys or values have another width than queries: requests have to bring them */
 };

@@ -8,6 +8,7 @@
  */
 #include "codec/number_read.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,7 @@
 
 enum {
     MANTISSA_DIGITS = 19, /* always fit 64 bits, and so does their successor */
-    STRTOD_DIGITS = 800,  /* more than the 767 that the middle of two doubles can have */
-    EXPONENT_PRINTED = 100000
+    STRTOD_DIGITS = 800   /* more than the 767 that the middle of two doubles can have */
 };
 static const int64_t EXPONENT_STOP = INT64_C(100000000000000); /* no text is long enough to make up for it */
 
@@ -283,14 +283,10 @@ static void print_for_strtod(char *to, size_t size, const struct decimal *decima
     }
     exponent += left_out - 1;
     to[used++] = is_more ? '1' : '0';
-    if (exponent > EXPONENT_PRINTED)
-        exponent = EXPONENT_PRINTED;
-    if (exponent < -EXPONENT_PRINTED)
-        exponent = -EXPONENT_PRINTED;
-    snprintf(to + used, size - used, "e%d", (int)exponent);
+    snprintf(to + used, size - used, "e%" PRId64, exponent);
 }
 
-enum { STRTOD_TEXT = STRTOD_DIGITS + 16 };
+enum { STRTOD_TEXT = STRTOD_DIGITS + 1 + sizeof "e-9223372036854775808" };
 
 /* Whether the digits that were dropped cannot change the result, which is then *bits. */
 static inline bool convert(const struct decimal *decimal, const struct binary_format *format, uint64_t *bits)

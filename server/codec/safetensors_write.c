@@ -1,6 +1,7 @@
 /*
  * safetensors_write.c: tensors as a safetensors file.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "codec/bound.h"
@@ -19,11 +20,11 @@ enum {
 
 const char *safetensors_type_name(attn_dtype dtype)
 {
-    for (size_t i = 0; i < SAFETENSORS_TYPE_COUNT; i++) {
-        if (SAFETENSORS_TYPES[i].dtype == dtype)
-            return SAFETENSORS_TYPES[i].name;
-    }
-    return NULL;
+    size_t i = 0;
+    assert(dtype < ATTN_DTYPE_COUNT); /* each of which is in the table */
+    while (SAFETENSORS_TYPES[i].dtype != dtype)
+        i++;
+    return SAFETENSORS_TYPES[i].name;
 }
 
 static size_t tensor_bytes(const attn_tensor *tensor)

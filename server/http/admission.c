@@ -31,7 +31,7 @@ static void take_id(struct request *request)
 /* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
 static bool is_sound(struct request *request, const char *method, const char *version)
 {
-    const char *refusal = framing_refuses(request->connection, method, request->target, version);
+    const char *refusal = framing_refuses(MHD_VERSION, request->connection, method, request->target, version);
     if (refusal == NULL)
         refusal = guard_refuses(&request->fields, method, version);
     if (refusal == NULL)

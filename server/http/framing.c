@@ -15,27 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#if MHD_VERSION >= 0x01000000
-
-const char *framing_refuses(struct MHD_Connection *connection, const char *method, const char *target,
-                            const char *version)
-{
-    (void)connection;
-    (void)method;
-    (void)target;
-    (void)version;
-    return NULL;
-}
-
-#else
-
 static const char not_crlf[] = "a line of the header does not end in CR LF, or holds a NUL or no name";
-
-/* The header, and how far it has been looked at. */
-struct header_walk {
-    const char *at, *end;
-    const char *refusal;
-};
 
 /* Bytes that stood for the end of a line: NUL now, or what was there. Blanks before it belong to the value. */
 static bool is_line_end(const char *from, const char *to, size_t line_ends)
@@ -53,44 +33,68 @@ static bool is_line_end(const char *from, const char *to, size_t line_ends)
     return true;
 }
 
-static bool is_within(const struct header_walk *walk, const char *text, size_t length)
+static bool is_within(const struct framing *framing, const char *text, size_t length)
 {
-    return text >= walk->at && text < walk->end && length <= (size_t)(walk->end - text);
+    return text >= framing->at && text < framing->end && length <= (size_t)(framing->end - text);
+}
+
+static const char *first_line_refuses(const char *method, const char *target, const char *version)
+{
+    if (method[strlen(method) + 1] == ' ')
+        return "the first line holds more than one space between two words";
+    if (strlen(target) != (size_t)(version - method) - strlen(method) - 2)
+        return "the first line holds a NUL, or more than one space between two words";
+    return NULL;
+}
+
+void framing_begin(struct framing *framing, size_t header_bytes, const char *method, const char *target,
+                   const char *version)
+{
+    *framing = (struct framing){.at = method, .end = method + header_bytes};
+    if (!is_within(framing, version, strlen(version))) {
+        framing->refusal = "the first line must hold method, target and version";
+        return;
+    }
+    framing->refusal = first_line_refuses(method, target, version);
+    framing->at = version + strlen(version);
+}
+
+void framing_step_over(struct framing *framing, struct text_span name, struct text_span value)
+{
+    if (framing->refusal != NULL)
+        return;
+    if (!is_within(framing, name.at, name.length) || !is_within(framing, value.at, value.length))
+        framing->refusal = "a line of the header is folded"; /* unfolded elsewhere */
+    else if (!is_line_end(framing->at, name.at, 1))
+        framing->refusal = not_crlf;
+    framing->at = value.at + value.length;
+}
+
+const char *framing_end(const struct framing *framing)
+{
+    if (framing->refusal == NULL && !is_line_end(framing->at, framing->end, 2))
+        return not_crlf;
+    return framing->refusal;
 }
 
 static enum MHD_Result step_over(void *cls, enum MHD_ValueKind kind, const char *name, size_t name_length,
                                  const char *value, size_t value_length)
 {
-    struct header_walk *walk = cls;
     (void)kind;
-    assert(value != NULL);
-    if (!is_within(walk, name, name_length) || !is_within(walk, value, value_length))
-        walk->refusal = "a line of the header is folded"; /* unfolded elsewhere */
-    else if (!is_line_end(walk->at, name, 1))
-        walk->refusal = not_crlf;
-    if (walk->refusal != NULL)
-        return MHD_NO;
-    walk->at = value + value_length;
+    assert(value != NULL); /* a field of the header has one, if an empty one */
+    framing_step_over(cls, (struct text_span){name, name_length}, (struct text_span){value, value_length});
     return MHD_YES;
 }
 
-const char *framing_refuses(struct MHD_Connection *connection, const char *method, const char *target,
+const char *framing_refuses(uint32_t library, struct MHD_Connection *connection, const char *method, const char *target,
                             const char *version)
 {
+    struct framing framing;
+    if (library >= FRAMING_IS_THE_LIBRARYS)
+        return NULL;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     assert(info != NULL); /* the header has been read */
-    struct header_walk walk = {.at = method, .end = method + info->header_size};
-    if (!is_within(&walk, version, strlen(version)))
-        return "the first line must hold method, target and version";
-    if (method[strlen(method) + 1] == ' ')
-        return "the first line holds more than one space between two words";
-    if (strlen(target) != (size_t)(version - method) - strlen(method) - 2)
-        return "the first line holds a NUL, or more than one space between two words";
-    walk.at = version + strlen(version);
-    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, step_over, &walk);
-    if (walk.refusal == NULL && !is_line_end(walk.at, walk.end, 2))
-        walk.refusal = not_crlf;
-    return walk.refusal;
+    framing_begin(&framing, info->header_size, method, target, version);
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, step_over, &framing);
+    return framing_end(&framing);
 }
-
-#endif

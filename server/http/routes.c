@@ -157,10 +157,10 @@ static void answer_metrics(struct request *request)
     names[ROUTES] = (struct metrics_route){"other", "other"};
     struct metrics_labels labels = {.routes = names, .route_count = ROUTES + 1};
     labels.reasons = reply_reasons(&labels.reason_count);
-    size_t layers = 0, layer_bytes, widened_bytes = 0;
+    size_t layers = 0, layer_bytes, prepared_bytes = 0;
     if (setup->layers != NULL) {
         layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
-        widened_bytes = wide_store_bytes(layer_keeper_wide(setup->layers));
+        prepared_bytes = prepared_store_bytes(layer_keeper_prepared(setup->layers));
     }
     const struct metrics_now now = {
         .queue_jobs = executor_waiting(setup->executor),
@@ -170,7 +170,7 @@ static void answer_metrics(struct request *request)
         .memory_limit_bytes = setup->budget_bytes,
         .has_layers = setup->layers != NULL,
         .layers = layers,
-        .layers_widened_bytes = widened_bytes,
+        .layers_prepared_bytes = prepared_bytes,
         .is_ready = reasons_against(request->server) == 0,
         .kernel = setup->facts.kernel,
         .http_library = setup->facts.http_library,

@@ -275,12 +275,12 @@ attn_status infer_run(struct call *call)
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
-    struct wide_weights *wide = NULL;
+    struct prepared_weights *prepared = NULL;
     if (model.layer != NULL)
-        wide = wide_weights_take(layer_keeper_wide(call->layers), model.layer, call->runtime, call->out->arena,
-                                 &model.base);
+        prepared = prepared_weights_take(layer_keeper_prepared(call->layers), model.layer, call->runtime,
+                                         call->out->arena, &model.base);
     status = run(call, &model, &work);
-    wide_weights_release(wide);
+    prepared_weights_release(prepared);
     infer_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
     return attend_explain(call, status);
 }

@@ -18,7 +18,7 @@ struct layer_keeper {
     struct layer_settings settings;
     const struct log *log;
     struct layer_store *store;
-    struct wide_store *wide;
+    struct prepared_store *prepared;
     struct layer_files *files; /* NULL: memory alone */
     struct layer_watch *watch; /* NULL: none, files are looked at when they are asked for */
     pthread_mutex_t changing;  /* held while names change, on the disk and in the store together */
@@ -35,9 +35,9 @@ struct layer_store *layer_keeper_store(struct layer_keeper *keeper)
     return keeper->store;
 }
 
-struct wide_store *layer_keeper_wide(struct layer_keeper *keeper)
+struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper)
 {
-    return keeper->wide;
+    return keeper->prepared;
 }
 
 /* ---- refusals ---- */
@@ -471,13 +471,13 @@ void layer_keeper_rescan(struct layer_keeper *keeper)
                 strerror_r(outcome, text, sizeof text));
 }
 
+/* At the start, when nothing has been adopted yet. */
 static void read_all(struct layer_keeper *keeper)
 {
     struct layer_row row = {.name = ""};
     while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
         layer_version_release(row.version);
-        if (!row.is_fixed)
-            read_file(keeper, row.name);
+        read_file(keeper, row.name);
     }
 }
 
@@ -598,8 +598,8 @@ struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, co
     keeper->log = log;
     pthread_mutex_init(&keeper->changing, NULL);
     keeper->store = layer_store_create(settings->max_count, settings->max_bytes, settings->older);
-    keeper->wide = wide_store_create(settings->wide_bytes);
-    if (keeper->store != NULL && keeper->wide != NULL &&
+    keeper->prepared = prepared_store_create(settings->prepared_bytes);
+    if (keeper->store != NULL && keeper->prepared != NULL &&
         (settings->directory == NULL || open_directory(keeper, message, size)))
         return keeper;
     layer_keeper_close(keeper);
@@ -612,7 +612,7 @@ void layer_keeper_close(struct layer_keeper *keeper)
         return;
     layer_watch_stop(keeper->watch);
     layer_store_destroy(keeper->store);
-    wide_store_destroy(keeper->wide);
+    prepared_store_destroy(keeper->prepared);
     layer_files_close(keeper->files);
     pthread_mutex_destroy(&keeper->changing);
     free(keeper);

@@ -18,8 +18,8 @@ struct layer_settings {
     bool is_read_only;
     bool verifies_at_start; /* each file is looked into before serving, rather than when it is first asked for */
     size_t max_count, max_bytes;
-    size_t older;      /* replaced versions that a name keeps */
-    size_t wide_bytes; /* of weights that stay widened (wide_weights.h) */
+    size_t older;          /* replaced versions that a name keeps */
+    size_t prepared_bytes; /* of weights that stay widened (prepared_weights.h) */
 };
 
 struct layer_keeper;
@@ -32,7 +32,7 @@ void layer_keeper_close(struct layer_keeper *keeper);
 
 bool layer_keeper_is_durable(const struct layer_keeper *keeper);
 struct layer_store *layer_keeper_store(struct layer_keeper *keeper);
-struct wide_store *layer_keeper_wide(struct layer_keeper *keeper);
+struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper);
 
 /*
  * What follows fails as services do: ATTN_ERR_… with call->refusal and *call->err filled in.

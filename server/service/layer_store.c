@@ -65,7 +65,7 @@ void layer_version_release(struct layer_version *version)
 {
     if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) > 1)
         return;
-    wide_weights_drop(version);
+    prepared_weights_drop(version);
     layer_bytes_release(&version->bytes);
     pthread_mutex_destroy(&version->digesting);
     free(version);

@@ -13,7 +13,7 @@
 
 #include "codec/kept_layer.h"
 #include "service/layer_files.h"
-#include "service/wide_weights.h"
+#include "service/prepared_weights.h"
 
 enum { LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
 
@@ -27,9 +27,9 @@ struct layer_version {
     uint64_t number;     /* above 0; no other version has it */
     bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
     pthread_mutex_t digesting;
-    struct wide_store *wide_store; /* that may have wide weights of it; NULL: none */
-    struct wide_weights *wide;     /* this and is_widening are guarded by the lock of that store */
-    bool is_widening;
+    struct prepared_store *prepared_store; /* that may have prepared weights of it; NULL: none */
+    struct prepared_weights *prepared;     /* this and is_preparing are guarded by the lock of that store */
+    bool is_preparing;
     char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
 };
 

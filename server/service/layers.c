@@ -177,10 +177,10 @@ attn_status layers_attend(struct call *call)
         return status;
     layer.facts = &version->facts;
     layer.version = version->number;
-    struct wide_weights *wide =
-        wide_weights_take(layer_keeper_wide(call->layers), version, call->runtime, call->out->arena, &layer.base);
+    struct prepared_weights *prepared = prepared_weights_take(layer_keeper_prepared(call->layers), version,
+                                                              call->runtime, call->out->arena, &layer.base);
     status = attend_kept(call, &layer, &batch);
-    wide_weights_release(wide);
+    prepared_weights_release(prepared);
     infer_count(call, version->name, status, batch);
     return status;
 }

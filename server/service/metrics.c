@@ -125,9 +125,9 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
               now->memory_limit_bytes);
     if (now->has_layers) {
         write_one(out, "attnd_layers", "gauge", "Layers kept.", now->layers);
-        write_one(out, "attnd_layers_widened_bytes", "gauge",
-                  "Memory of weights that are kept in 16 bits and stay widened (--layers-widened).",
-                  now->layers_widened_bytes);
+        write_one(out, "attnd_layers_prepared_bytes", "gauge",
+                  "Memory of weights of kept layers that stay widened and packed (--layers-prepared).",
+                  now->layers_prepared_bytes);
     }
 }
 

@@ -59,7 +59,7 @@ struct metrics_now {
     size_t queue_jobs, running_jobs, queue_limit;
     uint64_t memory_bytes, memory_limit_bytes;
     bool is_ready, has_layers;
-    size_t layers, layers_widened_bytes; /* when has_layers */
+    size_t layers, layers_prepared_bytes; /* when has_layers */
     const char *kernel, *http_library;
 };
 

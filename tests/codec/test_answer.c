@@ -3,12 +3,14 @@
  */
 #include "codec/answer.h"
 
-#include <check.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
+#include "codec/json_tree.h"
 
 #define WANT(step) ((uint32_t)1 << (step))
 
@@ -96,7 +98,7 @@ static void assert_at(const json_t *tree, const char *path, const char *expected
     json_t *wanted = json_loads(expected, JSON_DECODE_ANY, NULL);
     char *text = json_dumps(tree, JSON_COMPACT | JSON_ENCODE_ANY);
     ck_assert_msg(json_equal(wanted, tree), "%s is %s, not %s", path, text ? text : "absent", expected);
-    free(text);
+    json_tree_give_text(text);
     json_decref(wanted);
 }
 
@@ -139,7 +141,7 @@ START_TEST(effective_tells_what_was_used)
     ck_assert(json_is_string(json_object_get(json_object_get(tree, "effective"), "kernel")));
     static const char *const absent[] = {"causal_offset", "window",  "softcap", "layout", "residual",
                                          "norm",          "dropout", "heads",   "keys",   "queries"};
-    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
+    for (size_t i = 0; i < COUNT(absent); i++) {
         char path[64];
         snprintf(path, sizeof path, "effective/%s", absent[i]);
         assert_at(tree, path, NULL);
@@ -345,8 +347,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("answer");
-    TCase *tests = tcase_create("answer");
+    TCase *tests = check_case("answer");
     tcase_add_checked_fixture(tests, prepare, destroy_arena);
     tcase_add_test(tests, outputs_come_in_the_order_of_the_steps_with_their_shapes);
     tcase_add_test(tests, a_masked_score_is_null_and_nothing_else_is);
@@ -361,10 +362,5 @@ int main(void)
     tcase_add_test(tests, a_small_arena_makes_the_answer_not_ok);
     tcase_add_test(tests, an_error_has_all_its_parts);
     tcase_add_test(tests, an_error_of_text_has_a_place_and_no_empty_parts);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("answer", tests);
 }

@@ -10,6 +10,7 @@
 #include "attended.h"
 #include "check_main.h"
 #include "codec/base64.h"
+#include "codec/json_tree.h"
 #include "codec/labels.h"
 #include "codec/safetensors.h"
 
@@ -52,7 +53,7 @@ static void assert_member(const json_t *tree, const char *name, const char *expe
     char *text = json_dumps(json_object_get(tree, name), JSON_COMPACT | JSON_ENCODE_ANY);
     ck_assert_ptr_nonnull(text);
     ck_assert_str_eq(text, expected);
-    free(text);
+    json_tree_give_text(text);
 }
 
 /* ---- CSV ---- */

@@ -3,10 +3,11 @@
  */
 #include "codec/base64.h"
 
-#include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 /* RFC 4648, section 10. */
 static const char *const PAIRS[][2] = {{"", ""},
@@ -91,25 +92,18 @@ START_TEST(a_wrong_length_or_padding_has_no_decoded_length)
 {
     static const char *const TEXTS[] = {"Z", "Zg", "Zg=", "Z===", "====", "Zm9vZ"};
     size_t bytes;
-    for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++)
+    for (size_t i = 0; i < COUNT(TEXTS); i++)
         ck_assert(!base64_decoded_length(TEXTS[i], strlen(TEXTS[i]), &bytes));
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("base64");
-    TCase *tests = tcase_create("base64");
-    tcase_add_loop_test(tests, the_vectors_of_the_rfc_hold_both_ways, 0, (int)(sizeof PAIRS / sizeof PAIRS[0]));
+    TCase *tests = check_case("base64");
+    tcase_add_loop_test(tests, the_vectors_of_the_rfc_hold_both_ways, 0, COUNT(PAIRS));
     tcase_add_test(tests, every_byte_at_every_place_survives);
     tcase_add_test(tests, nothing_is_written_beyond_the_announced_length);
-    tcase_add_loop_test(tests, what_is_not_strict_base64_is_refused_with_the_place, 0,
-                        (int)(sizeof BAD_CASES / sizeof BAD_CASES[0]));
+    tcase_add_loop_test(tests, what_is_not_strict_base64_is_refused_with_the_place, 0, COUNT(BAD_CASES));
     tcase_add_test(tests, a_wrong_length_or_padding_has_no_decoded_length);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("base64", tests);
 }

@@ -8,17 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "codec/architecture.h"
 #include "codec/json_tree.h"
+#include "decode_stage.h"
+#include "failing_json.h"
 #include "text.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+enum { TENSORS_MAX = 48 };
 
-enum { ARENA_BYTES = 4 << 20, TENSORS_MAX = 48 };
-
-static attn_arena *arena;
-static attn_error err;
 static struct safetensors_tensor tensors[TENSORS_MAX];
 static struct checkpoint_layers layers;
 static bool is_unknown;
@@ -194,7 +191,7 @@ START_TEST(expressions_are_worked_out_from_the_configuration)
         ck_assert_msg(text == NULL, "%s: %s", expressions[_i].config, text);
     else
         ck_assert_msg(text != NULL && strcmp(text, expressions[_i].value) == 0, "%s: %s", expressions[_i].config, text);
-    free(text);
+    json_tree_give_text(text);
     json_decref(value);
     json_decref(config);
 }
@@ -289,17 +286,6 @@ START_TEST(memory_runs_out_cleanly)
 }
 END_TEST
 
-static json_malloc_t real_malloc;
-static size_t allocations_left;
-
-static void *failing_malloc(size_t size)
-{
-    if (allocations_left == 0)
-        return real_malloc(SIZE_MAX); /* noted as a failure of memory */
-    allocations_left--;
-    return real_malloc(size);
-}
-
 /* What the JSON library had no memory for must not be missing from a layer. */
 START_TEST(no_layer_is_made_of_a_tree_that_is_not_whole)
 {
@@ -308,53 +294,34 @@ START_TEST(no_layer_is_made_of_a_tree_that_is_not_whole)
         "\"head_dim\":4,\"max_position_embeddings\":9}";
     static const char mapping[] = MODULE("\"layout\":\"out_in\",\"order\":\"per_head\",\"query\":\"q\"",
                                          ",\"options\":{\"rope\":\"$rope\",\"scale\":\"$scale|2\"},\"masks\":{}");
-    json_free_t real_free;
     ck_assert_int_eq(find(arena, config, mapping, NAMES), ATTN_OK);
     const char *whole = layers.items[0].request;
-    json_get_alloc_funcs(&real_malloc, &real_free);
-    json_set_alloc_funcs(failing_malloc, real_free);
+    fail_json_begin();
+    json_fails_for_good = _i == 1;
     attn_status status = ATTN_ERR_NO_MEMORY;
     size_t tries = 0;
     for (; status != ATTN_OK; tries++) {
-        allocations_left = tries;
+        json_allocations_left = tries;
         status = find(arena, config, mapping, NAMES);
         ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%zu: %s", tries, err.message);
     }
-    json_set_alloc_funcs(real_malloc, real_free);
+    fail_json_end();
     ck_assert_str_eq(layers.items[0].request, whole);
     ck_assert_uint_gt(tries, 50);
 }
 END_TEST
 
-static void prepare(void)
-{
-    json_tree_prepare();
-    arena = attn_arena_create(ARENA_BYTES);
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void release(void)
-{
-    attn_arena_destroy(arena);
-}
-
 int main(void)
 {
-    Suite *suite = suite_create("checkpoint");
-    TCase *tests = tcase_create("checkpoint");
+    TCase *tests = check_case("checkpoint");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_module_is_found_behind_any_prefix);
-    tcase_add_loop_test(tests, what_a_mapping_or_a_configuration_lacks_is_named, 0, (int)COUNT(refusals));
+    tcase_add_loop_test(tests, what_a_mapping_or_a_configuration_lacks_is_named, 0, COUNT(refusals));
     tcase_add_test(tests, a_module_has_a_bounded_number_of_tensors);
-    tcase_add_loop_test(tests, expressions_are_worked_out_from_the_configuration, 0, (int)COUNT(expressions));
+    tcase_add_loop_test(tests, expressions_are_worked_out_from_the_configuration, 0, COUNT(expressions));
     tcase_add_test(tests, an_index_names_each_file_once);
     tcase_add_test(tests, a_checkpoint_that_nobody_knows_is_described);
     tcase_add_test(tests, memory_runs_out_cleanly);
-    tcase_add_test(tests, no_layer_is_made_of_a_tree_that_is_not_whole);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    tcase_add_loop_test(tests, no_layer_is_made_of_a_tree_that_is_not_whole, 0, 2);
+    return check_run("checkpoint", tests);
 }

@@ -3,11 +3,12 @@
  */
 #include "codec/chunks.h"
 
-#include <check.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 static attn_arena *arena;
 
@@ -193,8 +194,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("chunks");
-    TCase *tests = tcase_create("chunks");
+    TCase *tests = check_case("chunks");
     tcase_add_checked_fixture(tests, make_arena, drop_arena);
     tcase_add_test(tests, nothing_written_is_no_chunk);
     tcase_add_test(tests, text_bytes_and_formats_stand_in_order);
@@ -203,14 +203,8 @@ int main(void)
     tcase_add_test(tests, after_a_refusal_nothing_more_is_written);
     tcase_add_test(tests, a_size_near_the_limit_of_size_t_is_refused);
     tcase_add_test(tests, writing_succeeds_when_repeated_with_64_bytes_more_each_time);
-    tcase_add_loop_test(tests, a_json_string_is_escaped_and_always_utf8, 0,
-                        (int)(sizeof STRING_CASES / sizeof STRING_CASES[0]));
+    tcase_add_loop_test(tests, a_json_string_is_escaped_and_always_utf8, 0, COUNT(STRING_CASES));
     tcase_add_test(tests, append_moves_the_tail_behind);
     tcase_add_test(tests, append_of_a_failed_tail_fails);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("chunks", tests);
 }

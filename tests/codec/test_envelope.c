@@ -3,7 +3,6 @@
  */
 #include "codec/envelope.h"
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,44 +10,9 @@
 
 #include "attn/gradient.h"
 #include "codec/json_tree.h"
+#include "envelope_stage.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-#define WANT(step)   ((uint32_t)1 << (step))
-
-enum { ARENA_BYTES = 1 << 26 };
-
-static attn_arena *arena;
-static attn_error err;
-static struct envelope envelope;
-
-static void prepare(void)
-{
-    envelope_prepare();
-    arena = attn_arena_create(ARENA_BYTES);
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void destroy_arena(void)
-{
-    attn_arena_destroy(arena);
-}
-
-static attn_status decode_as(envelope_kind kind, const char *text)
-{
-    err = (attn_error){0};
-    return envelope_decode(text, strlen(text), kind, arena, &envelope, &err);
-}
-
-static void accept_as(envelope_kind kind, const char *text)
-{
-    attn_status status = decode_as(kind, text);
-    ck_assert_msg(status == ATTN_OK, "%s: %s: %s", text, attn_status_name(status), err.message);
-}
-
-static void accept(const char *text)
-{
-    accept_as(ENVELOPE_ATTENTION, text);
-}
+#define WANT(step) ((uint32_t)1 << (step))
 
 static void assert_floats(const attn_tensor *tensor, const float *expected, size_t count)
 {
@@ -405,9 +369,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("envelope");
-    TCase *tests = tcase_create("envelope");
-    tcase_add_checked_fixture(tests, prepare, destroy_arena);
+    TCase *tests = check_case("envelope");
+    tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, the_least_request_has_the_defaults);
     tcase_add_test(tests, a_profile_sets_what_the_request_does_not_say);
     tcase_add_test(tests, a_layer_has_weights);
@@ -429,10 +392,5 @@ int main(void)
     tcase_add_test(tests, gradients_are_named_by_their_paths);
     tcase_add_test(tests, without_return_all_gradients_and_no_step_are_wanted);
     tcase_add_test(tests, gradients_without_what_they_start_from_are_refused);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("envelope", tests);
 }

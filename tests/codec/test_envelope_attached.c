@@ -101,6 +101,17 @@ START_TEST(bytes_at_any_address_and_of_any_type_are_converted)
 }
 END_TEST
 
+/* Where no element is, no address is asked for. */
+START_TEST(a_tensor_without_elements_is_taken_as_it_is)
+{
+    const struct envelope_attachment empty = attachment("inputs.query", NULL, ATTN_F16, 0, 2);
+    accept("", &empty, 1);
+    const attn_tensor *tensor = envelope.request.inputs.query;
+    ck_assert(tensor->dtype == ATTN_F32 && tensor->rank == 2 && tensor->shape[0] == 0 && tensor->shape[1] == 2);
+    attn_arena_destroy(arena);
+}
+END_TEST
+
 START_TEST(nothing_is_lost_silently)
 {
     double large[] = {1, 2, 3, 1e300};
@@ -179,6 +190,7 @@ int main(void)
     const TTest *const tests[] = {a_tensor_of_the_compute_type_is_used_where_it_lies,
                                   tensors_and_text_make_one_request,
                                   bytes_at_any_address_and_of_any_type_are_converted,
+                                  a_tensor_without_elements_is_taken_as_it_is,
                                   nothing_is_lost_silently,
                                   a_path_must_be_free_and_known,
                                   text_that_is_no_object_is_refused_as_ever,

@@ -3,52 +3,15 @@
  */
 #include "codec/envelope.h"
 
-#include <check.h>
 #include <dirent.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attn/gradient.h"
 #include "codec/json_tree.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-
-enum { ARENA_BYTES = 1 << 26 };
-
-static attn_arena *arena;
-static attn_error err;
-static struct envelope envelope;
-
-static void prepare(void)
-{
-    envelope_prepare();
-    arena = attn_arena_create(ARENA_BYTES);
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void destroy_arena(void)
-{
-    attn_arena_destroy(arena);
-}
-
-static attn_status decode_as(envelope_kind kind, const char *text)
-{
-    err = (attn_error){0};
-    return envelope_decode(text, strlen(text), kind, arena, &envelope, &err);
-}
-
-static void accept_as(envelope_kind kind, const char *text)
-{
-    attn_status status = decode_as(kind, text);
-    ck_assert_msg(status == ATTN_OK, "%s: %s: %s", text, attn_status_name(status), err.message);
-}
-
-static void accept(const char *text)
-{
-    accept_as(ENVELOPE_ATTENTION, text);
-}
+#include "envelope_stage.h"
+#include "failing_json.h"
 
 #define Q             "\"inputs\":{\"query\":[[1]]}"
 #define A             ENVELOPE_ATTENTION
@@ -56,19 +19,20 @@ static void accept(const char *text)
 #define OPTIONS(text) "{" Q ",\"options\":{" text "}}"
 #define MASKS(text)   "{" Q ",\"masks\":{" text "}}"
 
-struct refusal {
+#define INPUTS(text)  "{\"inputs\":{" text "}}"
+#define WEIGHTS(text) "{" Q ",\"weights\":{" text "}}"
+#define TOKENS(text)  "{" Q ",\"tokens\":{" text "}}"
+
+/* The kind of request that a text is decoded as, the text, and what is said. */
+struct row {
     envelope_kind kind;
     const char *text;
     attn_status status;
     const char *pointer, *fragment;
 };
 
-#define INPUTS(text)  "{\"inputs\":{" text "}}"
-#define WEIGHTS(text) "{" Q ",\"weights\":{" text "}}"
-#define TOKENS(text)  "{" Q ",\"tokens\":{" text "}}"
-
-static const struct refusal refusals[] = {
-    /* The frame */
+/* The frame */
+static const struct row frame_rows[] = {
     {A, "", ATTN_ERR_SYNTAX, "", "has no body"},
     {A, "1", ATTN_ERR_FIELD, "", "must be a JSON object, received 1"},
     {A, "[[1]]", ATTN_ERR_FIELD, "", "must be a JSON object, received an array"},
@@ -98,7 +62,10 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"bias\":-Infinity"), ATTN_ERR_SYNTAX, "", "in quotes"},
     {A, INPUTS("\"query\":[[NaN]]"), ATTN_ERR_SYNTAX, "/inputs/query/0/0", "in quotes"},
     {A, INPUTS("\"query\":[[Infinity]]"), ATTN_ERR_SYNTAX, "/inputs/query/0/0", "in quotes"},
-    /* Members of another section */
+};
+
+/* Members of another section */
+static const struct row section_rows[] = {
     {A, "{\"query\":[[1]]}", ATTN_ERR_FIELD, "/query", "it belongs into inputs. Known here: options"},
     {A, OPTIONS("\"causal\":true"), ATTN_ERR_FIELD, "/options/causal", "it belongs into masks"},
     {A, OPTIONS("\"attend\":[[1]]"), ATTN_ERR_FIELD, "/options/attend", "it belongs into masks"},
@@ -107,7 +74,10 @@ static const struct refusal refusals[] = {
     {L, OPTIONS("\"qkv\":{}"), ATTN_ERR_FIELD, "/options/qkv", "it belongs into weights"},
     {A, OPTIONS("\"qkv\":{}"), ATTN_ERR_FIELD, "/options/qkv", "unknown member; known here"},
     {A, OPTIONS("\"rope_\":{}"), ATTN_ERR_FIELD, "/options/rope_", "did you mean \"rope\"?"},
-    /* Booleans are no numbers */
+};
+
+/* Booleans are no numbers */
+static const struct row boolean_rows[] = {
     {A, INPUTS("\"query\":[[1,true]]"), ATTN_ERR_FIELD, "/inputs/query/0/1", "expected a number, received true"},
     {A, INPUTS("\"query\":{\"shape\":[true],\"data\":[1]}"), ATTN_ERR_FIELD, "/inputs/query/shape/0", "received true"},
     {A, INPUTS("\"query\":{\"shape\":[1],\"data\":[false]}"), ATTN_ERR_FIELD, "/inputs/query/data/0", "received false"},
@@ -118,7 +88,10 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"causal\":{\"offset\":true}"), ATTN_ERR_FIELD, "/masks/causal/offset", "an integer, or a list"},
     {A, INPUTS("\"query\":{\"shape\":[2],\"dtype\":\"bool\",\"base64\":\"AQI=\"}"), ATTN_ERR_VALUE,
      "/inputs/query/base64", "bytes 0 and 1"},
-    /* Tensors */
+};
+
+/* Tensors */
+static const struct row tensor_rows[] = {
     {A, INPUTS("\"query\":null"), ATTN_ERR_FIELD, "/inputs/query", "must be a tensor"},
     {A, INPUTS("\"query\":1"), ATTN_ERR_FIELD, "/inputs/query", "must be a tensor"},
     {A, INPUTS("\"query\":\"x\""), ATTN_ERR_FIELD, "/inputs/query", "received \"x\""},
@@ -132,6 +105,10 @@ static const struct refusal refusals[] = {
     {A, INPUTS("\"query\":[[1,null]]"), ATTN_ERR_FIELD, "/inputs/query/0/1", "expected a number"},
     {A, INPUTS("\"query\":[[1e39]]"), ATTN_ERR_VALUE, "/inputs/query/0/0", "range of float32"},
     {A, INPUTS("\"query\":[[1,]]"), ATTN_ERR_SYNTAX, "/inputs/query/0/1", "missing"},
+};
+
+/* Tensors as objects */
+static const struct row tensor_object_rows[] = {
     {A, INPUTS("\"query\":{}"), ATTN_ERR_FIELD, "/inputs/query", "has no \"data\""},
     {A, INPUTS("\"query\":{\"data\":[1]}"), ATTN_ERR_FIELD, "/inputs/query", "has no \"shape\""},
     {A, INPUTS("\"query\":{\"shape\":[1],\"dtype\":\"bool\"}"), ATTN_ERR_FIELD, "/inputs/query", "has no \"base64\""},
@@ -164,6 +141,10 @@ static const struct refusal refusals[] = {
      "string of base64"},
     {A, INPUTS("\"query\":{\"shape\":[1],\"dtype\":\"int64\",\"base64\":\"////////fwA=\"}"), ATTN_ERR_VALUE,
      "/inputs/query/base64", "float32"},
+};
+
+/* Tensors of masks */
+static const struct row mask_tensor_rows[] = {
     {A, MASKS("\"attend\":{\"shape\":[1],\"dtype\":\"float32\",\"base64\":\"AACAPw==\"}"), ATTN_ERR_VALUE,
      "/masks/attend/dtype", "bool or an integer type"},
     {A, MASKS("\"attend\":{\"shape\":[1],\"dtype\":\"bool\",\"base64\":\"Ag==\"}"), ATTN_ERR_VALUE,
@@ -174,11 +155,13 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"attend\":[2]"), ATTN_ERR_VALUE, "/masks/attend/0", "true, false, 0 or 1"},
     {A, MASKS("\"attend\":2"), ATTN_ERR_VALUE, "/masks/attend", "true, false, 0 or 1, received 2"},
     {A, MASKS("\"bias\":1e300"), ATTN_ERR_VALUE, "/masks/bias", "range of the compute type"},
-    /* Not yet */
+};
+
+/* Inputs, weights and profiles */
+static const struct row input_rows[] = {
     {A, INPUTS("\"query\":[[1]],\"grad_output\":1"), ATTN_ERR_FIELD, "/inputs/grad_output", "belongs to gradients"},
     {A, OPTIONS("\"profile\":\"tensorflow\""), ATTN_ERR_VALUE, "/options/profile", "torch_sdpa"},
     {A, OPTIONS("\"profile\":1"), ATTN_ERR_FIELD, "/options/profile", "torch_sdpa"},
-    /* Inputs and weights */
     {A, INPUTS("\"query\":[[1]],\"keys\":[[1]]"), ATTN_ERR_FIELD, "/inputs/keys", "did you mean \"key\"?"},
     {L, WEIGHTS("\"query\":[[1]]"), ATTN_ERR_FIELD, "/weights/query", "must be an object"},
     {L, WEIGHTS("\"query\":{\"bias\":[1]}"), ATTN_ERR_FIELD, "/weights/query", "has no \"weight\""},
@@ -186,7 +169,10 @@ static const struct refusal refusals[] = {
     {L, WEIGHTS("\"qkv\":{\"weight\":[1],\"order\":\"x\"}"), ATTN_ERR_VALUE, "/weights/qkv/order", "\"per_head\""},
     {L, WEIGHTS("\"layout\":\"x\""), ATTN_ERR_VALUE, "/weights/layout", "\"in_out\" or \"out_in\""},
     {L, WEIGHTS("\"layout\":1"), ATTN_ERR_FIELD, "/weights/layout", "received 1"},
-    /* Masks */
+};
+
+/* Masks */
+static const struct row mask_rows[] = {
     {A, MASKS("\"casual\":true"), ATTN_ERR_FIELD, "/masks/casual", "did you mean \"causal\"?"},
     {A, MASKS("\"causal\":1"), ATTN_ERR_FIELD, "/masks/causal", "true, false, or an object"},
     {A, MASKS("\"causal\":{\"align\":\"x\"}"), ATTN_ERR_VALUE, "/masks/causal/align",
@@ -212,6 +198,10 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"documents\":{\"key\":[1]}"), ATTN_ERR_FIELD, "/masks/documents", "has no \"query\""},
     {A, MASKS("\"documents\":{\"query\":[1]}"), ATTN_ERR_FIELD, "/masks/documents", "has no \"key\""},
     {A, MASKS("\"documents\":{\"query\":[1],\"keys\":[1]}"), ATTN_ERR_FIELD, "/masks/documents/keys", "\"key\"?"},
+};
+
+/* Blocks */
+static const struct row block_rows[] = {
     {A, MASKS("\"blocks\":[[true]]"), ATTN_ERR_FIELD, "/masks/blocks", "an object"},
     {A, MASKS("\"blocks\":{}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"size\": give size and attend, or a pattern"},
     {A, MASKS("\"blocks\":{\"size\":2}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"attend\""},
@@ -239,7 +229,10 @@ static const struct refusal refusals[] = {
     {A, MASKS("\"blocks\":{\"pattern\":\"prefix\"}"), ATTN_ERR_FIELD, "/masks/blocks", "has no \"length\""},
     {A, MASKS("\"blocks\":{\"pattern\":\"prefix\",\"length\":true}"), ATTN_ERR_FIELD, "/masks/blocks/length",
      "an integer"},
-    /* Options */
+};
+
+/* What becomes of scores */
+static const struct row score_rows[] = {
     {A, OPTIONS("\"alibi\":1"), ATTN_ERR_FIELD, "/options/alibi", "true, false, or a list of slopes"},
     {A, OPTIONS("\"alibi\":[true]"), ATTN_ERR_FIELD, "/options/alibi/0", "a number"},
     {A, OPTIONS("\"relative_bias\":{}"), ATTN_ERR_FIELD, "/options/relative_bias", "has no \"table\""},
@@ -263,6 +256,10 @@ static const struct refusal refusals[] = {
     {A, OPTIONS("\"softcap\":true"), ATTN_ERR_FIELD, "/options/softcap", "above 0"},
     {A, OPTIONS("\"residual\":true"), ATTN_ERR_FIELD, "/options/residual", "/v1/multi-head-attention"},
     {A, OPTIONS("\"norm\":{}"), ATTN_ERR_FIELD, "/options/norm", "/v1/multi-head-attention"},
+};
+
+/* What becomes of the output, dropout, the way to compute */
+static const struct row layer_rows[] = {
     {L, OPTIONS("\"residual\":1"), ATTN_ERR_FIELD, "/options/residual", "true or false"},
     {L, OPTIONS("\"norm\":{\"type\":\"x\"}"), ATTN_ERR_VALUE, "/options/norm/type", "\"layer\" or \"rms\""},
     {L, OPTIONS("\"norm\":{\"position\":\"x\"}"), ATTN_ERR_VALUE, "/options/norm/position", "\"post\" or \"pre\""},
@@ -278,6 +275,10 @@ static const struct refusal refusals[] = {
     {A, OPTIONS("\"training\":1"), ATTN_ERR_FIELD, "/options/training", "true or false"},
     {A, OPTIONS("\"compute\":\"float16\""), ATTN_ERR_VALUE, "/options/compute", "\"float32\" or \"float64\""},
     {A, OPTIONS("\"mechanism\":\"x\""), ATTN_ERR_VALUE, "/options/mechanism", "\"softmax\""},
+};
+
+/* What is returned, and how */
+static const struct row selection_rows[] = {
     {A, OPTIONS("\"return\":\"output\""), ATTN_ERR_FIELD, "/options/return", "a list of names"},
     {A, OPTIONS("\"return\":[]"), ATTN_ERR_VALUE, "/options/return", "empty"},
     {A, OPTIONS("\"return\":[\"NaN\"]"), ATTN_ERR_VALUE, "/options/return/0", "\"output\""},
@@ -296,7 +297,10 @@ static const struct refusal refusals[] = {
     {A, OPTIONS("\"format\":\"csv\""), ATTN_ERR_VALUE, "/options/format", "\"nested\", \"flat\" or \"base64\""},
     {A, OPTIONS("\"digits\":18"), ATTN_ERR_VALUE, "/options/digits", "from 1 to 17"},
     {A, OPTIONS("\"max\":18"), ATTN_ERR_FIELD, "/options/max", "unknown member"},
-    /* What is shown of maps */
+};
+
+/* What is shown of maps */
+static const struct row shown_rows[] = {
     {A, OPTIONS("\"pool\":{}"), ATTN_ERR_FIELD, "/options/pool", "neither \"rows\" nor \"cols\""},
     {A, OPTIONS("\"pool\":4"), ATTN_ERR_FIELD, "/options/pool", "an object"},
     {A, OPTIONS("\"pool\":{\"rows\":0}"), ATTN_ERR_VALUE, "/options/pool/rows", "from 1 to"},
@@ -311,7 +315,10 @@ static const struct refusal refusals[] = {
     {A, OPTIONS("\"view\":\"rows\",\"format\":\"flat\""), ATTN_ERR_FIELD, "/options/format", "options.view"},
     {A, OPTIONS("\"view\":\"rows\",\"top_k\":1"), ATTN_ERR_FIELD, "/options/top_k", "options.view"},
     {A, OPTIONS("\"view\":\"rows\",\"return\":[\"lse\"]"), ATTN_ERR_FIELD, "/options/return", "options.view"},
-    /* Tokens */
+};
+
+/* Tokens */
+static const struct row token_rows[] = {
     {A, TOKENS("\"query\":\"a\""), ATTN_ERR_FIELD, "/tokens/query", "a list of strings"},
     {A, TOKENS("\"query\":[1]"), ATTN_ERR_FIELD, "/tokens/query/0", "a string, received 1"},
     {A, TOKENS("\"query\":[\"a\",[\"b\"]]"), ATTN_ERR_FIELD, "/tokens/query/1", "a string"},
@@ -322,17 +329,35 @@ static const struct refusal refusals[] = {
     {A, TOKENS("\"value\":[\"a\"]"), ATTN_ERR_FIELD, "/tokens/value", "unknown member"},
 };
 
+static const struct {
+    const struct row *rows;
+    size_t count;
+} tables[] = {
+    {frame_rows, COUNT(frame_rows)},
+    {section_rows, COUNT(section_rows)},
+    {boolean_rows, COUNT(boolean_rows)},
+    {tensor_rows, COUNT(tensor_rows)},
+    {tensor_object_rows, COUNT(tensor_object_rows)},
+    {mask_tensor_rows, COUNT(mask_tensor_rows)},
+    {input_rows, COUNT(input_rows)},
+    {mask_rows, COUNT(mask_rows)},
+    {block_rows, COUNT(block_rows)},
+    {score_rows, COUNT(score_rows)},
+    {layer_rows, COUNT(layer_rows)},
+    {selection_rows, COUNT(selection_rows)},
+    {shown_rows, COUNT(shown_rows)},
+    {token_rows, COUNT(token_rows)},
+};
+
 START_TEST(refusals_have_their_code_pointer_and_reason)
 {
-    const struct refusal *refusal = &refusals[_i];
-    attn_status status = decode_as(refusal->kind, refusal->text);
-    ck_assert_msg(status == refusal->status, "%s: %s: %s", refusal->text, attn_status_name(status), err.message);
-    ck_assert_int_eq(err.status, status);
-    ck_assert_msg(strcmp(err.field, refusal->pointer) == 0, "%s: %s", refusal->text, err.field);
-    ck_assert_msg(strstr(err.message, refusal->fragment), "%s: %s", refusal->text, err.message);
-    ck_assert(status != ATTN_ERR_SYNTAX || (err.line > 0 && err.column > 0));
-    ck_assert_int_eq(envelope_decode(refusal->text, strlen(refusal->text), refusal->kind, arena, &envelope, NULL),
-                     refusal->status);
+    for (size_t i = 0; i < tables[_i].count; i++) {
+        const struct row *row = &tables[_i].rows[i];
+        const struct refusal refusal = {row->text, row->status, row->pointer, row->fragment};
+        check_refusal(&refusal, decode_as(row->kind, row->text));
+        ck_assert(row->status != ATTN_ERR_SYNTAX || (err.line > 0 && err.column > 0));
+        ck_assert_int_eq(envelope_decode(row->text, strlen(row->text), row->kind, arena, &envelope, NULL), row->status);
+    }
 }
 END_TEST
 
@@ -353,6 +378,21 @@ START_TEST(expected_and_received_are_json)
         ck_assert_str_eq(err.expected, cases[i].expected);
         ck_assert_str_eq(err.received, cases[i].received);
     }
+}
+END_TEST
+
+/* Of names longer than a pointer may be, its beginning is told. */
+START_TEST(a_pointer_that_is_too_long_is_cut)
+{
+    char name[400], text[sizeof name + 64];
+    memset(name, '~', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    snprintf(text, sizeof text, "{" Q ",\"%s\":1}", name);
+    ck_assert_int_eq(decode_as(A, text), ATTN_ERR_FIELD);
+    ck_assert_uint_gt(strlen(err.field), 100);
+    ck_assert_uint_lt(strlen(err.field), sizeof err.field);
+    for (size_t i = 1; err.field[i] != '\0'; i++)
+        ck_assert_int_eq(err.field[i], i % 2 == 1 ? '~' : '0');
 }
 END_TEST
 
@@ -441,29 +481,18 @@ START_TEST(every_arena_too_small_is_a_clean_refusal)
 }
 END_TEST
 
-static json_malloc_t real_malloc;
-static size_t allocations_left;
-
-static void *failing_malloc(size_t size)
-{
-    if (allocations_left == 0)
-        return real_malloc(SIZE_MAX); /* more than a tree may have: noted as a failure of memory */
-    allocations_left--;
-    return real_malloc(size);
-}
-
 START_TEST(every_failing_allocation_of_jansson_is_a_clean_refusal)
 {
-    json_free_t real_free;
-    json_get_alloc_funcs(&real_malloc, &real_free);
-    json_set_alloc_funcs(failing_malloc, real_free);
+    fail_json_begin();
+    json_fails_for_good = _i == 1;
     attn_status status = ATTN_ERR_NO_MEMORY;
     size_t tries = 0;
     for (; status != ATTN_OK; tries++) {
-        allocations_left = tries;
+        json_allocations_left = tries;
         status = decode_as(A, whole_request);
         ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%zu: %s", tries, err.message);
     }
+    fail_json_end();
     ck_assert_uint_gt(tries, 50);
 }
 END_TEST
@@ -548,22 +577,17 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("envelope refusals");
-    TCase *tests = tcase_create("envelope refusals");
-    tcase_add_checked_fixture(tests, prepare, destroy_arena);
-    tcase_add_loop_test(tests, refusals_have_their_code_pointer_and_reason, 0, COUNT(refusals));
+    TCase *tests = check_case("envelope_refusals");
+    tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_loop_test(tests, refusals_have_their_code_pointer_and_reason, 0, COUNT(tables));
     tcase_add_test(tests, expected_and_received_are_json);
+    tcase_add_test(tests, a_pointer_that_is_too_long_is_cut);
     tcase_add_test(tests, syntax_errors_have_line_and_column_of_the_body);
     tcase_add_test(tests, a_nul_byte_is_refused_wherever_it_stands);
     tcase_add_test(tests, every_prefix_of_a_request_is_refused);
     tcase_add_test(tests, an_envelope_beyond_the_limit_is_too_large);
     tcase_add_test(tests, every_arena_too_small_is_a_clean_refusal);
-    tcase_add_test(tests, every_failing_allocation_of_jansson_is_a_clean_refusal);
+    tcase_add_loop_test(tests, every_failing_allocation_of_jansson_is_a_clean_refusal, 0, 2);
     tcase_add_test(tests, the_json_test_suite_is_judged_rightly);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("envelope_refusals", tests);
 }

@@ -6,36 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
 #include "codec/answer_picture.h"
 #include "codec/kept_layer.h"
+#include "envelope_stage.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-
-enum { ARENA_BYTES = 32 << 20, LIST_BYTES = 2 << 20 };
-
-static attn_arena *arena;
-static attn_error err;
-static struct envelope envelope;
-
-struct refusal {
-    const char *text;
-    attn_status status;
-    const char *pointer, *fragment;
-};
-
-static void check_refusal(const struct refusal *refusal, attn_status status)
-{
-    ck_assert_msg(status == refusal->status, "%s: %s: %s", refusal->text, attn_status_name(status), err.message);
-    ck_assert_msg(strcmp(err.field, refusal->pointer) == 0, "%s: %s: %s", refusal->text, err.field, err.message);
-    ck_assert_msg(strstr(err.message, refusal->fragment) != NULL, "%s: %s", refusal->text, err.message);
-}
-
-static attn_status decode(const char *text)
-{
-    err = (attn_error){0};
-    return envelope_decode(text, strlen(text), ENVELOPE_ATTENTION, arena, &envelope, &err);
-}
+enum { LIST_BYTES = 2 << 20 };
 
 #define OPTIONS(text) "{\"inputs\":{\"query\":[[1]]},\"options\":{" text "}}"
 #define ROPE(text)    OPTIONS("\"rope\":{" text "}")
@@ -85,21 +60,22 @@ static const struct refusal options[] = {
 
 START_TEST(options_are_refused_with_their_code_pointer_and_reason)
 {
-    check_refusal(&options[_i], decode(options[_i].text));
+    check_refusal(&options[_i], decode_as(ENVELOPE_ATTENTION, options[_i].text));
 }
 END_TEST
 
 START_TEST(mechanisms_and_rotations_are_read)
 {
-    ck_assert_int_eq(decode(KIND("\"type\":\"softmax\"")), ATTN_OK);
+    ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION, KIND("\"type\":\"softmax\"")), ATTN_OK);
     ck_assert_int_eq(envelope.request.options.mechanism.type, ATTN_SOFTMAX);
-    ck_assert_int_eq(decode(ROPE("\"theta\":2,\"scaling\":{\"type\":\"yarn\",\"rope_theta\":2,\"factor\":4,"
-                                 "\"mscale\":null,\"truncate\":false}")),
-                     ATTN_OK);
+    ck_assert_int_eq(
+        decode_as(ENVELOPE_ATTENTION, ROPE("\"theta\":2,\"scaling\":{\"type\":\"yarn\",\"rope_theta\":2,\"factor\":4,"
+                                           "\"mscale\":null,\"truncate\":false}")),
+        ATTN_OK);
     const attn_rope *rope = &envelope.request.options.rope;
     ck_assert(rope->theta == 2 && rope->scaling.factor == 4 && rope->scaling.keeps_fraction &&
               rope->scaling.mscale == 0);
-    ck_assert_int_eq(decode(OPTIONS("\"cache\":{\"name\":\"a\",\"length\":7}")), ATTN_OK);
+    ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION, OPTIONS("\"cache\":{\"name\":\"a\",\"length\":7}")), ATTN_OK);
     ck_assert(strcmp(envelope.cache.name, "a") == 0 && envelope.cache.has_length && envelope.cache.length == 7);
 }
 END_TEST
@@ -112,7 +88,7 @@ START_TEST(a_list_of_numbers_that_would_become_a_tree_is_bounded)
     while (length < LIST_BYTES)
         length += (size_t)sprintf(text + length, ",0");
     strcpy(text + length, "]}}");
-    ck_assert_int_eq(decode(text), ATTN_ERR_TOO_LARGE);
+    ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION, text), ATTN_ERR_TOO_LARGE);
     ck_assert_str_eq(err.field, "/options/heads");
     ck_assert_ptr_nonnull(strstr(err.message, "a list of more than 1048576 bytes"));
     free(text);
@@ -160,10 +136,10 @@ START_TEST(a_picture_has_no_other_form)
         {OPTIONS("\"dtype\":\"float16\""), ATTN_ERR_FIELD, "/options/dtype", "has no meaning for a picture"},
     };
     for (size_t i = 0; i < COUNT(forms); i++) {
-        ck_assert_int_eq(decode(forms[i].text), ATTN_OK);
+        ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION, forms[i].text), ATTN_OK);
         check_refusal(&forms[i], answer_picture_prepare(&envelope, &err));
     }
-    ck_assert_int_eq(decode(OPTIONS("\"scale\":1")), ATTN_OK);
+    ck_assert_int_eq(decode_as(ENVELOPE_ATTENTION, OPTIONS("\"scale\":1")), ATTN_OK);
     ck_assert_int_eq(answer_picture_prepare(&envelope, &err), ATTN_OK);
 }
 END_TEST
@@ -279,36 +255,18 @@ START_TEST(the_rest_of_a_layer_is_kept_as_json)
 }
 END_TEST
 
-static void prepare(void)
-{
-    envelope_prepare();
-    arena = attn_arena_create(ARENA_BYTES);
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void release(void)
-{
-    attn_arena_destroy(arena);
-}
-
 int main(void)
 {
-    Suite *suite = suite_create("envelope_variants");
-    TCase *tests = tcase_create("envelope_variants");
+    TCase *tests = check_case("envelope_variants");
     tcase_add_checked_fixture(tests, prepare, release);
-    tcase_add_loop_test(tests, options_are_refused_with_their_code_pointer_and_reason, 0, (int)COUNT(options));
+    tcase_add_loop_test(tests, options_are_refused_with_their_code_pointer_and_reason, 0, COUNT(options));
     tcase_add_test(tests, mechanisms_and_rotations_are_read);
     tcase_add_test(tests, a_list_of_numbers_that_would_become_a_tree_is_bounded);
     tcase_add_test(tests, only_utf_8_is_read);
     tcase_add_test(tests, a_picture_has_no_other_form);
-    tcase_add_loop_test(tests, a_layer_is_refused_with_its_code_pointer_and_reason, 0, (int)COUNT(kept));
-    tcase_add_loop_test(tests, a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason, 0, (int)COUNT(over));
+    tcase_add_loop_test(tests, a_layer_is_refused_with_its_code_pointer_and_reason, 0, COUNT(kept));
+    tcase_add_loop_test(tests, a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason, 0, COUNT(over));
     tcase_add_test(tests, inputs_of_other_widths_are_named);
     tcase_add_test(tests, the_rest_of_a_layer_is_kept_as_json);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("envelope_variants", tests);
 }

@@ -3,9 +3,11 @@
  */
 #include "codec/glyphs.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
+#include "words.h"
 
 static attn_arena *arena;
 static struct font_set fonts;
@@ -23,22 +25,6 @@ static void tear_down(void)
     attn_arena_destroy(arena);
     font_set_close(&fonts);
 }
-
-static const char *const words[] = {"okula",
-                                    "gidiyorum",
-                                    "\xC3\xA7ok",
-                                    "\xC4\x9F\xC3\xBCne\xC5\x9F",
-                                    "\xC4\xB0yi",
-                                    "\xC4\xB1l\xC4\xB1k",
-                                    "\xD0\xBC\xD0\xB8\xD1\x80",
-                                    "\xD1\x91\xD0\xB6",
-                                    "\xE4\xBB\x8A\xE5\xA4\xA9",
-                                    "\xE5\xA4\xA9\xE6\xB0\x94",
-                                    "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E",
-                                    "\xED\x95\x9C\xEA\xB5\xAD",
-                                    "e\xCC\x81"};
-
-enum { WORDS = sizeof words / sizeof words[0] };
 
 /* The line of a word, by the fonts; the ink stays in the arena. */
 static struct glyph_line line_of(const char *word, const struct font_set *set)
@@ -116,7 +102,7 @@ static const struct clean_case CLEAN_CASES[] = {
 
 START_TEST(labels_are_cleaned)
 {
-    for (size_t i = 0; i < sizeof CLEAN_CASES / sizeof CLEAN_CASES[0]; i++) {
+    for (size_t i = 0; i < COUNT(CLEAN_CASES); i++) {
         struct label label;
         label_clean(&label, CLEAN_CASES[i].text);
         ck_assert_str_eq(label.text, CLEAN_CASES[i].shown);
@@ -135,6 +121,41 @@ START_TEST(a_long_label_is_cut_to_its_width)
         ck_assert_int_le(glyphs_width(glyphs, &label, 22), width);
         ck_assert_str_eq(label.text + strlen(label.text) - 3, "\xE2\x80\xA6");
     }
+    glyphs_close(glyphs);
+}
+END_TEST
+
+/* The first and the last of every block of marks, and what stands behind it. */
+static const struct {
+    const char *character;
+    bool is_mark;
+} marks[] = {
+    {"\xCC\x80", true},      {"\xCD\xAF", true},          {"\xCD\xB0", false},     {"\xD2\x83", true},
+    {"\xD2\x89", true},      {"\xD2\x8A", false},         {"\xE1\xAA\xB0", true},  {"\xE1\xAB\xBF", true},
+    {"\xE1\xAC\x80", false}, {"\xE1\xB7\x80", true},      {"\xE1\xB7\xBF", true},  {"\xE1\xB8\x80", false},
+    {"\xE2\x83\x90", true},  {"\xE2\x83\xBF", true},      {"\xE2\x84\x80", false}, {"\xE3\x82\x99", true},
+    {"\xE3\x82\x9A", true},  {"\xE3\x82\x9B", false},     {"\xEF\xB8\xA0", true},  {"\xEF\xB8\xAF", true},
+    {"\xEF\xB8\xB0", false}, {"\xF0\x9F\x98\x80", false},
+};
+
+START_TEST(a_label_is_not_cut_between_a_letter_and_its_mark)
+{
+    char text[64] = "";
+    bool was_cut_there = false;
+    for (int i = 0; i < 8; i++)
+        strcat(strcat(text, "o"), marks[_i].character);
+    struct blocks blocks = blocks_begin(arena);
+    struct glyphs *glyphs = glyphs_open(&fonts, &blocks);
+    struct label whole;
+    label_clean(&whole, text);
+    ck_assert_uint_eq(whole.count, 16);
+    for (int width = 24; width < glyphs_width(glyphs, &whole, 22); width++) {
+        struct label label = whole;
+        glyphs_fit(glyphs, &label, 22, width);
+        ck_assert_int_le(glyphs_width(glyphs, &label, 22), width);
+        was_cut_there = was_cut_there || label.count % 2 == 0; /* a letter, its mark, …, a letter, the ellipsis */
+    }
+    ck_assert_msg(was_cut_there == !marks[_i].is_mark, "mark %d", _i);
     glyphs_close(glyphs);
 }
 END_TEST
@@ -184,16 +205,10 @@ int main(void)
         an_accent_is_centred_over_its_letter,
         fonts_that_are_none_are_refused_by_name,
     };
-    Suite *suite = suite_create("glyphs");
-    TCase *tcase = tcase_create("glyphs");
+    TCase *tcase = check_case("glyphs");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_set_timeout(tcase, 60); /* instrumented builds are slow */
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+    for (size_t i = 0; i < COUNT(tests); i++)
         tcase_add_test(tcase, tests[i]);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    tcase_add_loop_test(tcase, a_label_is_not_cut_between_a_letter_and_its_mark, 0, COUNT(marks));
+    return check_run("glyphs", tcase);
 }

@@ -68,7 +68,7 @@ START_TEST(the_name_that_was_meant_is_the_nearest)
         {"a_name_that_is_longer_than_any_member_of_a_request_would_ever_be_by_far", "scale", false},
         {"scale", "a_name_that_is_longer_than_any_member_of_a_request_would_ever_be_by_far", false},
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         const char *nearest = NULL;
         size_t distance = NEAREST_MAX + 1;
         nearest_consider(names[i].name, names[i].candidate, &nearest, &distance);
@@ -130,16 +130,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("label");
-    TCase *tests = tcase_create("label");
-    tcase_add_loop_test(tests, labels_are_made_fit_to_be_drawn, 0, (int)(sizeof labels / sizeof labels[0]));
+    TCase *tests = check_case("label");
+    tcase_add_loop_test(tests, labels_are_made_fit_to_be_drawn, 0, COUNT(labels));
     tcase_add_test(tests, the_name_that_was_meant_is_the_nearest);
     tcase_add_test(tests, a_font_that_is_named_must_be_one);
     tcase_add_test(tests, there_is_room_for_some_fonts);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("label", tests);
 }

@@ -6,12 +6,13 @@
  */
 #include "codec/number_read.h"
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 static uint32_t bits_f32(float value)
 {
@@ -116,7 +117,7 @@ START_TEST(reading_stops_where_the_number_does)
         const char *text;
         size_t length;
     } CASES[] = {{"1,2", 1}, {"0x10", 1}, {"1.5]", 3}, {"1e5e", 3}, {"-0-", 2}, {"1.2.3", 3}, {"0.123456789,0", 11}};
-    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+    for (size_t i = 0; i < COUNT(CASES); i++) {
         float value;
         const char *text = CASES[i].text;
         ck_assert_ptr_eq(number_read_f32(text, text + strlen(text), &value), text + CASES[i].length);
@@ -179,7 +180,7 @@ static const struct {
 
 START_TEST(decimals_that_go_wrong_by_way_of_double_are_right)
 {
-    for (size_t i = 0; i < sizeof HARD / sizeof HARD[0]; i++)
+    for (size_t i = 0; i < COUNT(HARD); i++)
         ck_assert_msg(bits_f32(read_f32(HARD[i].text)) == HARD[i].bits, "float32 of %s", HARD[i].text);
 }
 END_TEST
@@ -230,7 +231,7 @@ START_TEST(powers_of_ten_and_their_neighbours_are_right)
                                             "18446744073709551616"};
     char text[64];
     for (int exponent = -400; exponent <= 400; exponent++) {
-        for (size_t i = 0; i < sizeof MANTISSAS / sizeof MANTISSAS[0]; i++) {
+        for (size_t i = 0; i < COUNT(MANTISSAS); i++) {
             snprintf(text, sizeof text, "%se%d", MANTISSAS[i], exponent);
             check_like_the_c_library(text);
         }
@@ -268,7 +269,7 @@ START_TEST(every_number_of_places_is_read_as_the_c_library_reads_it)
         int length = sprintf(text, "%s%d.", i & 1 ? "-" : "", (int)(next_random(&random) % 3));
         for (int place = 0; place < places; place++)
             text[length++] = (char)(place < zeros ? '0' : '0' + next_random(&random) % 10);
-        strcpy(text + length, POWERS[next_random(&random) % (sizeof POWERS / sizeof POWERS[0])]);
+        strcpy(text + length, POWERS[next_random(&random) % (COUNT(POWERS))]);
         check_like_the_c_library(text);
     }
 }
@@ -385,13 +386,9 @@ START_TEST(integers_are_exact_or_refused)
 }
 END_TEST
 
-#define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
-
 int main(void)
 {
-    Suite *suite = suite_create("number_read");
-    TCase *tests = tcase_create("number_read");
-    tcase_set_timeout(tests, 30);
+    TCase *tests = check_case("number_read");
     tcase_add_loop_test(tests, what_json_calls_a_number_is_read_whole, 0, COUNT(NUMBERS));
     tcase_add_loop_test(tests, what_json_does_not_call_a_number_is_refused, 0, COUNT(STRANGERS));
     tcase_add_test(tests, reading_stops_where_the_number_does);
@@ -406,10 +403,5 @@ int main(void)
     tcase_add_test(tests, too_large_is_infinite_and_too_small_is_zero_of_the_same_sign);
     tcase_add_test(tests, very_long_numbers_are_right);
     tcase_add_loop_test(tests, integers_are_exact_or_refused, 0, COUNT(INTEGER_CASES));
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("number_read", tests);
 }

@@ -4,7 +4,6 @@
  */
 #include "codec/number_write.h"
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -294,11 +295,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("number_write");
-    TCase *tests = tcase_create("number_write");
-    tcase_set_timeout(tests, 30);
-    tcase_add_loop_test(tests, text_has_the_form_that_people_expect, 0,
-                        (int)(sizeof FORMAT_CASES / sizeof FORMAT_CASES[0]));
+    TCase *tests = check_case("number_write");
+    tcase_add_loop_test(tests, text_has_the_form_that_people_expect, 0, COUNT(FORMAT_CASES));
     tcase_add_test(tests, float32_is_shortest_for_float32_and_not_for_the_double);
     tcase_add_test(tests, powers_of_two_and_their_neighbours_are_shortest_and_read_back);
     tcase_add_test(tests, random_numbers_are_shortest_and_read_back);
@@ -307,10 +305,5 @@ int main(void)
     tcase_add_test(tests, a_tie_of_digits_goes_to_even);
     tcase_add_test(tests, random_numbers_have_the_digits_that_printf_gives);
     tcase_add_test(tests, nothing_is_written_beyond_the_announced_length);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("number_write", tests);
 }

@@ -7,14 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
+#include "decode_stage.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
-
-enum { ARENA_BYTES = 8 << 20 };
-
-static attn_arena *arena;
-static attn_error err;
 static struct oip_request request;
 
 static attn_status decode_bytes(const char *body, size_t bytes, size_t json_bytes)
@@ -156,9 +150,8 @@ START_TEST(bytes_that_do_not_fit_are_refused)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         const attn_status status = decode_binary(cases[i].json, cases[i].bytes, cases[i].size);
-        ck_assert_msg(status == cases[i].status, "%s: %s: %s", cases[i].json, attn_status_name(status), err.message);
-        ck_assert_msg(strcmp(err.field, cases[i].field) == 0, "%s: %s: %s", cases[i].json, err.field, err.message);
-        ck_assert_msg(strstr(err.message, cases[i].fragment) != NULL, "%s: %s", cases[i].json, err.message);
+        const struct refusal refusal = {cases[i].json, cases[i].status, cases[i].field, cases[i].fragment};
+        check_refusal(&refusal, status);
     }
     ck_assert_int_eq(decode_bytes("{}", 2, 3), ATTN_ERR_SHAPE);
     ck_assert_ptr_nonnull(strstr(err.message, "Inference-Header-Content-Length is 3, but the body has 2 bytes"));
@@ -169,11 +162,7 @@ END_TEST
 
 /* ---- refusals ---- */
 
-static const struct {
-    const char *text;
-    attn_status status;
-    const char *field, *fragment;
-} refusals[] = {
+static const struct refusal refusals[] = {
     {"[1]", ATTN_ERR_FIELD, "", "a JSON object"},
     {"{", ATTN_ERR_SYNTAX, "", "not JSON"},
     {"{\"ids\":1}", ATTN_ERR_FIELD, "/ids", "unknown member"},
@@ -248,12 +237,7 @@ static const struct {
 
 START_TEST(refusals_have_their_code_field_and_reason)
 {
-    const attn_status status = decode_bytes(refusals[_i].text, strlen(refusals[_i].text), OIP_ALL_JSON);
-    ck_assert_msg(status == refusals[_i].status, "%s: %s: %s", refusals[_i].text, attn_status_name(status),
-                  err.message);
-    ck_assert_int_eq(err.status, status);
-    ck_assert_msg(strcmp(err.field, refusals[_i].field) == 0, "%s: %s: %s", refusals[_i].text, err.field, err.message);
-    ck_assert_msg(strstr(err.message, refusals[_i].fragment) != NULL, "%s: %s", refusals[_i].text, err.message);
+    check_refusal(&refusals[_i], decode_bytes(refusals[_i].text, strlen(refusals[_i].text), OIP_ALL_JSON));
 }
 END_TEST
 
@@ -340,35 +324,17 @@ START_TEST(requests_about_the_repository_say_little)
 }
 END_TEST
 
-static void prepare(void)
-{
-    envelope_prepare();
-    arena = attn_arena_create(ARENA_BYTES);
-    ck_assert_ptr_nonnull(arena);
-}
-
-static void release(void)
-{
-    attn_arena_destroy(arena);
-}
-
 int main(void)
 {
-    Suite *suite = suite_create("oip");
-    TCase *tests = tcase_create("oip");
+    TCase *tests = check_case("oip");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_request_becomes_one_of_ours);
     tcase_add_test(tests, without_outputs_the_usual_two_are_sent_in_the_form_that_the_parameter_says);
     tcase_add_test(tests, bytes_of_every_datatype_are_read);
     tcase_add_test(tests, bytes_that_do_not_fit_are_refused);
-    tcase_add_loop_test(tests, refusals_have_their_code_field_and_reason, 0, (int)COUNT(refusals));
+    tcase_add_loop_test(tests, refusals_have_their_code_field_and_reason, 0, COUNT(refusals));
     tcase_add_test(tests, what_a_plan_finds_is_told_in_the_words_of_the_protocol);
     tcase_add_test(tests, the_priority_is_guessed_from_the_beginning_of_the_body);
     tcase_add_test(tests, requests_about_the_repository_say_little);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("oip", tests);
 }

@@ -3,9 +3,10 @@
  */
 #include "codec/picture_options.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 static attn_error error;
 
@@ -58,7 +59,7 @@ static const struct refused_parameter REFUSED[] = {
 START_TEST(wrong_parameters_are_refused_by_name)
 {
     struct picture_options options;
-    for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++)
+    for (size_t i = 0; i < COUNT(REFUSED); i++)
         expect(picture_options_read(&REFUSED[i].parameter, 1, &options, &error), REFUSED[i].status, REFUSED[i].field,
                REFUSED[i].message);
     static const struct text_pair twice[] = {{"head", "1"}, {"head", "1"}};
@@ -72,15 +73,5 @@ int main(void)
         parameters_are_read,
         wrong_parameters_are_refused_by_name,
     };
-    Suite *suite = suite_create("picture_options");
-    TCase *tcase = tcase_create("picture_options");
-    tcase_set_timeout(tcase, 60); /* instrumented builds are slow */
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-        tcase_add_test(tcase, tests[i]);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main("picture_options", tests, COUNT(tests));
 }

@@ -3,14 +3,12 @@
  */
 #include "codec/skim.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_main.h"
 #include "codec/array_end.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 enum { ARENA_BYTES = 1 << 26, TEXT_MAX = 1 << 20, DEPTH_MAX = 32 };
 
@@ -90,6 +88,23 @@ START_TEST(long_plain_strings_are_lifted_but_names_and_escapes_are_not)
     snprintf(body, sizeof body, "{\"a\":\"%s\xc3\xa9\"}", plain);
     ck_assert_int_eq(skim_text(body), ATTN_OK);
     ck_assert_uint_eq(skim.lifted_count, 0);
+}
+END_TEST
+
+/* More in one piece than twice the room that there was. */
+START_TEST(a_name_of_any_length_is_kept_whole)
+{
+    enum { NAME = 100000 };
+    char *body = malloc(NAME + 8);
+    ck_assert_ptr_nonnull(body);
+    memset(body, 'a', NAME);
+    body[0] = '"';
+    memcpy(body + NAME, "\":[1]", sizeof "\":[1]");
+    ck_assert_int_eq(skim_text(body), ATTN_OK);
+    ck_assert_uint_eq(skim.length, strlen(body));
+    ck_assert_mem_eq(skim.text, body, NAME);
+    ck_assert_mem_eq(skim.text + NAME, "\":[0]", strlen("\":[0]"));
+    free(body);
 }
 END_TEST
 
@@ -184,19 +199,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("skim");
-    TCase *tests = tcase_create("skim");
+    TCase *tests = check_case("skim");
     tcase_add_checked_fixture(tests, make_arena, destroy_arena);
     tcase_add_test(tests, only_tensors_are_lifted);
     tcase_add_test(tests, long_plain_strings_are_lifted_but_names_and_escapes_are_not);
+    tcase_add_test(tests, a_name_of_any_length_is_kept_whole);
     tcase_add_test(tests, every_byte_of_the_envelope_leads_back_to_the_body);
     tcase_add_test(tests, what_has_no_end_is_refused_with_its_place);
     tcase_add_test(tests, a_long_envelope_is_too_large);
     tcase_add_test(tests, array_end_agrees_with_the_obvious_way_on_random_text);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("skim", tests);
 }

@@ -4,12 +4,13 @@
  */
 #include "codec/stream.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_main.h"
 #include "codec/tensor_write.h"
+#include "failing_take.h"
 
 static const size_t ARENA_BYTES = (size_t)64 << 20;
 
@@ -153,6 +154,27 @@ START_TEST(a_known_length_is_kept)
 }
 END_TEST
 
+/* What is compressed of the stream so far and what is still to come, together, is the text of chunks. */
+static void check_expands(struct stream *stream, enum coding coding, const struct chunks *chunks, attn_arena *arena)
+{
+    struct text packed = {malloc(1), 0};
+    for (const struct chunk *chunk = stream->batch[0].first; chunk != NULL; chunk = chunk->next)
+        append(&packed, chunk->data, chunk->length);
+    size_t batches, length;
+    struct text rest = drain(stream, &batches);
+    append(&packed, rest.at, rest.length);
+    free(rest.at);
+    const char *text;
+    attn_error err;
+    ck_assert_int_eq(coding_expand(coding, packed.at, packed.length, ARENA_BYTES, arena, &text, &length, &err),
+                     ATTN_OK);
+    struct text expected = whole(chunks);
+    ck_assert_uint_eq(length, expected.length);
+    ck_assert_mem_eq(text, expected.at, length);
+    free(expected.at);
+    free(packed.at);
+}
+
 START_TEST(a_compressed_stream_expands_to_the_text)
 {
     for (int coding = 0; coding < CODING_COUNT; coding++) {
@@ -168,25 +190,8 @@ START_TEST(a_compressed_stream_expands_to_the_text)
         ck_assert(stream_begin(&stream, &chunks, budget) && stream_fill(&stream, 0, &RUNTIME));
         ck_assert_uint_ge(stream_sample(&stream, 0)->length, 200);
         ck_assert(stream_compress(&stream, (enum coding)coding, arena));
-        struct text packed = {malloc(1), 0};
-        for (const struct chunk *chunk = stream.batch[0].first; chunk != NULL; chunk = chunk->next)
-            append(&packed, chunk->data, chunk->length);
-        size_t batches;
-        struct text rest = drain(&stream, &batches);
-        append(&packed, rest.at, rest.length);
-        free(rest.at);
+        check_expands(&stream, (enum coding)coding, &chunks, arena);
         ck_assert_uint_gt(attn_budget_bytes(budget), 0);
-        const char *text;
-        size_t length;
-        attn_error err;
-        ck_assert_int_eq(
-            coding_expand((enum coding)coding, packed.at, packed.length, ARENA_BYTES, arena, &text, &length, &err),
-            ATTN_OK);
-        struct text expected = whole(&chunks);
-        ck_assert_uint_eq(length, expected.length);
-        ck_assert_mem_eq(text, expected.at, length);
-        free(expected.at);
-        free(packed.at);
         stream_end(&stream);
         ck_assert_uint_eq(attn_budget_bytes(budget), 0);
         attn_arena_destroy(arena);
@@ -234,20 +239,93 @@ START_TEST(a_deferred_tensor_has_the_text_of_one_written_at_once)
 }
 END_TEST
 
+/* Compresses the first batch of numbered pieces; false when a block was refused that it cannot do without. */
+static bool compress_numbered(enum coding coding, attn_arena *arena, bool *was_refused)
+{
+    *was_refused = true;
+    struct chunks chunks = chunks_begin(arena);
+    const size_t most = 5000;
+    const struct deferred part = numbered(&most, 30);
+    struct stream stream;
+    chunks.may_defer = true;
+    chunks_defer(&chunks, &part);
+    if (!chunks.is_ok || !stream_begin(&stream, &chunks, NULL))
+        return false;
+    ck_assert(stream_fill(&stream, 0, &RUNTIME));
+    const bool is_compressed = stream_compress(&stream, coding, arena);
+    *was_refused = take_has_failed();
+    if (is_compressed)
+        check_expands(&stream, coding, &chunks, arena);
+    stream_end(&stream);
+    return is_compressed;
+}
+
+START_TEST(a_stream_that_lacks_one_block_is_whole_or_none)
+{
+    for (int coding = 0; coding < CODING_COUNT; coding++) {
+        bool was_refused = true;
+        size_t take = 0;
+        for (; was_refused; take++) {
+            attn_arena *arena = attn_arena_create(ARENA_BYTES);
+            fail_take(take);
+            const bool is_compressed = compress_numbered((enum coding)coding, arena, &was_refused);
+            ck_assert_msg(is_compressed || was_refused, "coding %d, block %zu", coding, take);
+            (void)take_has_failed();
+            attn_arena_destroy(arena);
+        }
+        ck_assert_uint_gt(take, 3);
+    }
+}
+END_TEST
+
+/* Whether chunks of a tensor are whole when a block was refused; a scratch may be done without. */
+static bool writes_whole(const attn_tensor *tensor, const struct tensor_style *style, bool may_defer, size_t take,
+                         bool *was_refused)
+{
+    attn_arena *arena = attn_arena_create(ARENA_BYTES);
+    struct chunks out = chunks_begin(arena);
+    out.may_defer = may_defer;
+    fail_take(take);
+    tensor_write_json(tensor, style, &RUNTIME, &out);
+    *was_refused = take_has_failed();
+    const bool is_ok = out.is_ok;
+    if (is_ok && !may_defer) {
+        struct chunks again = chunks_begin(arena);
+        tensor_write_json(tensor, style, &RUNTIME, &again);
+        check_equal(whole(&out), whole(&again));
+    }
+    attn_arena_destroy(arena);
+    return is_ok;
+}
+
+START_TEST(a_tensor_that_lacks_one_block_is_whole_or_not_there)
+{
+    enum { SIDE = 300 };
+    float *data = calloc(SIDE * SIDE, sizeof *data);
+    ck_assert_ptr_nonnull(data);
+    const attn_tensor tensor = attn_tensor_view(data, ATTN_F32, 2, (size_t[]){SIDE, SIDE});
+    for (int form = TENSOR_FORM_NESTED; form <= TENSOR_FORM_BASE64; form++)
+        for (int may_defer = 0; may_defer < 2; may_defer++) {
+            const struct tensor_style style = {.form = (tensor_form)form};
+            bool was_refused = true;
+            size_t refusals = 0;
+            for (size_t take = 0; was_refused; take++)
+                refusals += !writes_whole(&tensor, &style, may_defer, take, &was_refused);
+            ck_assert_uint_gt(refusals, 0);
+        }
+    free(data);
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("stream");
-    TCase *tests = tcase_create("stream");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = check_case("stream");
     tcase_add_test(tests, batches_follow_one_another_without_a_gap);
     tcase_add_test(tests, many_chunks_that_are_there_fit_no_batch);
     tcase_add_test(tests, a_known_length_is_kept);
     tcase_add_test(tests, a_compressed_stream_expands_to_the_text);
+    tcase_add_test(tests, a_stream_that_lacks_one_block_is_whole_or_none);
+    tcase_add_test(tests, a_tensor_that_lacks_one_block_is_whole_or_not_there);
     tcase_add_test(tests, a_deferred_tensor_has_the_text_of_one_written_at_once);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("stream", tests);
 }

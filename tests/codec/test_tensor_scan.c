@@ -3,12 +3,11 @@
  */
 #include "codec/tensor_scan.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
+#include "check_main.h"
 
 enum { ARENA_BYTES = 1 << 24 };
 
@@ -211,8 +210,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tensor_scan");
-    TCase *tests = tcase_create("tensor_scan");
+    TCase *tests = check_case("tensor_scan");
     tcase_add_checked_fixture(tests, make_arena, destroy_arena);
     tcase_add_test(tests, shape_follows_the_brackets);
     tcase_add_test(tests, elements_come_in_the_order_of_the_text);
@@ -221,10 +219,5 @@ int main(void)
     tcase_add_test(tests, a_syntax_error_tells_its_offset);
     tcase_add_test(tests, deep_nesting_is_refused_without_recursion);
     tcase_add_test(tests, a_small_arena_is_a_clean_refusal);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("tensor_scan", tests);
 }

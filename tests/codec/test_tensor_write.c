@@ -3,13 +3,13 @@
  */
 #include "codec/tensor_write.h"
 
-#include <check.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_main.h"
 #include "codec/base64.h"
 #include "codec/number_write.h"
 
@@ -178,7 +178,7 @@ START_TEST(dimensions_of_zero_are_empty_arrays)
         {4, {1, 1, 1, 0}, "[[[[]]]]"},
         {4, {0, 0, 0, 0}, "[]"},
     };
-    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+    for (size_t i = 0; i < COUNT(CASES); i++) {
         attn_tensor tensor = attn_tensor_view(NULL, ATTN_F32, CASES[i].rank, CASES[i].shape);
         check_text(&tensor, &NESTED, CASES[i].expected);
     }
@@ -281,7 +281,7 @@ START_TEST(the_text_is_that_of_the_naive_writer_for_any_runtime)
                                             {.threads = 3, .run = run_forwards},
                                             {.threads = 200, .run = run_backwards},
                                             {.threads = 2, .run = run_in_two_threads}};
-    for (size_t i = 0; i < sizeof RUNTIMES / sizeof RUNTIMES[0]; i++) {
+    for (size_t i = 0; i < COUNT(RUNTIMES); i++) {
         char *text = write_text(&tensor, &NESTED, &RUNTIMES[i]);
         ck_assert_str_eq(text, expected);
         free(text);
@@ -426,9 +426,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tensor_write");
-    TCase *tests = tcase_create("tensor_write");
-    tcase_set_timeout(tests, 30);
+    TCase *tests = check_case("tensor_write");
     tcase_add_test(tests, nested_text_has_one_bracket_per_dimension);
     tcase_add_test(tests, flat_text_has_shape_and_data);
     tcase_add_test(tests, base64_text_has_shape_dtype_and_little_endian_bytes);
@@ -437,8 +435,7 @@ int main(void)
     tcase_add_test(tests, every_dtype_of_a_result_has_its_text);
     tcase_add_test(tests, digits_round_every_number);
     tcase_add_test(tests, strides_are_followed);
-    tcase_add_loop_test(tests, the_text_is_that_of_the_naive_writer_for_any_runtime, 0,
-                        (int)(sizeof SHAPES / sizeof SHAPES[0]));
+    tcase_add_loop_test(tests, the_text_is_that_of_the_naive_writer_for_any_runtime, 0, COUNT(SHAPES));
     tcase_add_test(tests, base64_of_a_large_tensor_decodes_to_its_bytes);
     tcase_add_test(tests, a_transposed_large_tensor_is_written_in_its_own_order);
     tcase_add_test(tests, without_memory_writing_fails_cleanly_and_with_more_it_succeeds);
@@ -446,10 +443,5 @@ int main(void)
     tcase_add_test(tests, the_bound_holds_for_the_longest_numbers_of_every_style);
     tcase_add_test(tests, a_bound_that_does_not_fit_is_the_largest_number);
     tcase_add_test(tests, more_empty_cells_than_can_be_counted_fail_cleanly);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("tensor_write", tests);
 }

@@ -3,10 +3,11 @@
  */
 #include "attn/arena.h"
 
-#include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 static const size_t MIB = (size_t)1 << 20;
 
@@ -105,7 +106,7 @@ END_TEST
 static bool take_several(attn_arena *arena)
 {
     static const size_t SIZES[] = {10, 5000, 0, 70000, 300, 64, 20000, 1000, 128, 40000, 7};
-    for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {
+    for (size_t i = 0; i < COUNT(SIZES); i++) {
         if (attn_arena_take(arena, SIZES[i], 1) == NULL)
             return false;
     }
@@ -275,8 +276,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("arena");
-    TCase *tests = tcase_create("arena");
+    TCase *tests = check_case("arena");
     tcase_add_test(tests, blocks_are_aligned_and_do_not_overlap);
     tcase_add_test(tests, large_blocks_have_any_size);
     tcase_add_test(tests, nothing_is_taken_from_the_system_before_it_is_needed);
@@ -294,10 +294,5 @@ int main(void)
     tcase_add_test(tests, kept_memory_does_not_stand_in_the_way_of_a_larger_block);
     tcase_add_test(tests, a_budget_bounds_all_its_arenas_together);
     tcase_add_test(tests, an_arena_knows_that_its_own_ceiling_refused);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("arena", tests);
 }

@@ -405,14 +405,14 @@ static attn_request widened(test_scene *scene)
     wide.options.relative_bias.table = widen(scene, wide.options.relative_bias.table);
     wide.options.sinks = widen(scene, wide.options.sinks);
     attn_rope_side *const sides[] = {&wide.options.rope.query, &wide.options.rope.key};
-    for (size_t s = 0; s < sizeof sides / sizeof *sides; s++) {
+    for (size_t s = 0; s < COUNT(sides); s++) {
         sides[s]->cos = widen(scene, sides[s]->cos);
         sides[s]->sin = widen(scene, sides[s]->sin);
     }
     attn_linear *const linears[] = {&wide.weights.query, &wide.weights.key,        &wide.weights.value,
                                     &wide.weights.qkv,   &wide.weights.output,     &wide.weights.norm,
                                     &wide.weights.gate,  &wide.weights.query_norm, &wide.weights.key_norm};
-    for (size_t l = 0; l < sizeof linears / sizeof *linears; l++)
+    for (size_t l = 0; l < COUNT(linears); l++)
         widen_linear(scene, linears[l]);
     return wide;
 }
@@ -462,10 +462,7 @@ END_TEST
 
 int main(void)
 {
-    attn_blas_prepare();
-    Suite *suite = suite_create("gradient");
-    TCase *tcase = tcase_create("gradient");
-    tcase_set_timeout(tcase, 60);
+    TCase *tcase = check_case("gradient");
     const int masks = (int)mask_case_count();
     tcase_add_loop_test(tcase, gradients_are_what_central_differences_say, 0, GRADIENT_CASES);
     tcase_add_loop_test(tcase, gradients_are_right_under_every_mask, 0, 2 * masks);
@@ -481,12 +478,7 @@ int main(void)
         float32_is_float64_rounded,
         kernels_agree_in_double,
     };
-    for (size_t t = 0; t < sizeof tests / sizeof *tests; t++)
+    for (size_t t = 0; t < COUNT(tests); t++)
         tcase_add_test(tcase, tests[t]);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("gradient", tcase);
 }

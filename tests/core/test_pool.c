@@ -2,11 +2,12 @@
  * test_pool.c: the promises of attn_pool_* (attn/runtime.h): every job and every task runs once, workers never overlap,
  * regions nest, and nothing is lost at the end. Meant to be run under MODE=thread too.
  */
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "check_main.h"
 
 #include "attn/runtime.h"
 
@@ -164,7 +165,7 @@ START_TEST(a_caller_outside_the_pool_gets_every_task_run_once)
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     ck_assert_ptr_nonnull(runtime.kernel);
     ck_assert_ptr_null((void *)(uintptr_t)runtime.is_cancelled);
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = 0; i < COUNT(counts); i++) {
         struct record record = {.threads = runtime.threads};
         runtime.run(runtime.context, counts[i], record_task, &record);
         check_record(&record, counts[i]);
@@ -330,9 +331,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pool");
-    TCase *tests = tcase_create("pool");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = check_case("pool");
     tcase_add_test(tests, no_threads_make_no_pool);
     tcase_add_test(tests, every_submitted_job_runs_before_the_pool_ends);
     tcase_add_test(tests, jobs_start_in_the_order_of_submission);
@@ -345,10 +344,5 @@ int main(void)
     tcase_add_test(tests, a_task_may_open_a_region_of_its_own);
     tcase_add_test(tests, a_helper_leaves_for_a_job_that_waits);
     tcase_add_test(tests, one_thread_is_enough);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_run("pool", tests);
 }

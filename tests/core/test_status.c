@@ -3,9 +3,10 @@
  */
 #include "attn/status.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 START_TEST(every_status_has_the_name_that_answers_use)
 {
@@ -89,18 +90,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("status");
-    TCase *tests = tcase_create("status");
+    TCase *tests = check_case("status");
     tcase_add_test(tests, every_status_has_the_name_that_answers_use);
     tcase_add_test(tests, fail_records_status_field_and_message);
     tcase_add_test(tests, fail_works_without_a_record_and_without_a_field);
     tcase_add_test(tests, fail_may_quote_the_record_that_it_replaces);
     tcase_add_test(tests, a_long_message_is_cut_between_characters);
     tcase_add_test(tests, expect_adds_fragments_and_leaves_out_those_too_long_to_stay_json);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("status", tests);
 }

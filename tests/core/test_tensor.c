@@ -3,10 +3,11 @@
  */
 #include "attn/tensor.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "check_main.h"
 
 START_TEST(every_dtype_is_found_by_its_name)
 {
@@ -177,7 +178,7 @@ START_TEST(a_finite_number_stays_finite_or_is_refused)
         double largest, refused;
     } types[] = {
         {ATTN_F32, 0x1.fffffep127, 0x1.ffffffp127}, {ATTN_F16, 65504, 65520}, {ATTN_BF16, 0x1.fep127, 0x1.ffp127}};
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    for (size_t t = 0; t < COUNT(types); t++)
         for (int sign = -1; sign <= 1; sign += 2) {
             double from[300] = {[297] = (double)NAN, [298] = sign * HUGE_VAL}, back[300];
             float to[300];
@@ -286,8 +287,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tensor");
-    TCase *tests = tcase_create("tensor");
+    TCase *tests = check_case("tensor");
     tcase_add_test(tests, every_dtype_is_found_by_its_name);
     tcase_add_test(tests, a_view_is_row_major);
     tcase_add_test(tests, a_transposed_view_is_not_contiguous_but_strides_that_never_move_do_not_matter);
@@ -302,13 +302,7 @@ int main(void)
     tcase_add_test(tests, arrays_longer_than_a_block_convert_whole);
     tcase_add_test(tests, a_float_becomes_bool_by_not_being_zero);
     tcase_add_test(tests, a_float_to_an_integer_is_refused);
-    tcase_add_loop_test(tests, integers_convert_exactly_or_are_refused, 0,
-                        (int)(sizeof INTEGER_CASES / sizeof INTEGER_CASES[0]));
+    tcase_add_loop_test(tests, integers_convert_exactly_or_are_refused, 0, COUNT(INTEGER_CASES));
     tcase_add_test(tests, bool_and_uint8_become_floats);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("tensor", tests);
 }

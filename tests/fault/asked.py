@@ -44,7 +44,9 @@ def at_first():
 
 
 def all_requests():
-    attend = text(inputs={"query": QUERY}, masks={"causal": True}, tokens={"query": ["a", "b", "c"]})
+    # A number longer than what the JSON library has room for at first, and below a label that ends there.
+    attend = text(inputs={"query": QUERY}, masks={"causal": True}, options={"scale": 3 ** -0.5},
+                  tokens={"query": ["a", "\"b\" and \u00e7, \n escaped", "c"]})
     own = layer(1)
     whole = {**own, "inputs": {"query": [[1, 2, 3, 4], [4, 3, 2, 1]]}}
     large = text(inputs={"query": [[(i * j) % 7 / 7 for j in range(8)] for i in range(400)]},
@@ -60,7 +62,7 @@ def all_requests():
     grouped = text(inputs={"query": [[[[1, 2, 3, 4]] * 3] * 4], "key": [[[[4, 3, 2, 1]] * 3] * 2]}, masks={"window": [1, 1]},
                    options={"kv_num_heads": 2, "rope": {}, "qk_norm": {"type": "rms"}, "return": STEPS})
     performer = text(inputs={"query": QUERY}, options={"mechanism": {"type": "performer", "features": 8, "seed": 1}})
-    viewed = text(inputs={"query": QUERY}, tokens={"query": ["a", "b", "c"]}, options={"view": "bertviz"})
+    viewed = text(inputs={"query": QUERY}, tokens={"query": ["fourteen bytes", "b", "c"]}, options={"view": "bertviz"})
     reduced = text(inputs={"query": QUERY}, options={"return": ["attention"], "top_k": 2, "queries": [0, 2]})
     put = Request("put", "PUT", "/v1/layers/kept", text(**own), answers=(200, 201))
     other = Request("put other", "PUT", "/v1/layers/kept", text(**layer(2)), answers=(200, 201))

@@ -190,7 +190,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
     (void)cls, (void)url, (void)data, (void)size, (void)state;
     guard_read_fields(connection, &fields);
     read_wishes(&fields);
-    const bool is_refused = framing_refuses(connection, method, now.target, version) != NULL ||
+    const bool is_refused = framing_refuses(MHD_VERSION, connection, method, now.target, version) != NULL ||
                             guard_refuses(&fields, method, version) != NULL || target_read(now.target, &target) != NULL;
     if (is_refused || is_beyond_sight())
         return MHD_NO;

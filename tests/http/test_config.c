@@ -2,12 +2,12 @@
  * test_config.c: settings by flag and by variable: which wins, what is refused and with which words; and the lines of
  * the log, which no client can break.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "check_main.h"
 #include "config.h"
 #include "text.h"
 
@@ -87,7 +87,7 @@ START_TEST(addresses_are_cut_at_the_right_colon)
     ck_assert_str_eq(config.listen_port, "0");
     static const char *const wrong[] = {"8080",    "::1:8080", "localhost:", "localhost:http",
                                         "h:65536", "[::1]",    "a/b:1"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         char flag[64];
         snprintf(flag, sizeof flag, "--listen %s", wrong[i]);
         check_refused(flag, "", "127.0.0.1:8080");
@@ -188,7 +188,7 @@ START_TEST(help_names_every_setting_with_its_variable)
                                         "--kernel, ATTND_KERNEL",
                                         "--drain-timeout",
                                         "--help"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < COUNT(words); i++)
         ck_assert_msg(strstr(help, words[i]) != NULL, "no %s in the help", words[i]);
 }
 END_TEST
@@ -215,7 +215,7 @@ START_TEST(health_asks_for_readiness_unless_told_otherwise)
     static const struct {
         const char *flags, *path;
     } cases[] = {{"health", "/readyz"}, {"health ready", "/readyz"}, {"health live --listen :9", "/livez"}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char flags[64], variables[] = "ATTND_LISTEN=0.0.0.0:9", message[320] = "";
         struct config config;
         snprintf(flags, sizeof flags, "%s", cases[i].flags);
@@ -301,9 +301,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("config");
-    TCase *tests = tcase_create("config");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = check_case("config");
     tcase_add_test(tests, defaults_are_those_of_the_help);
     tcase_add_test(tests, a_flag_wins_over_its_variable_and_that_over_the_default);
     tcase_add_test(tests, addresses_are_cut_at_the_right_colon);
@@ -319,10 +317,5 @@ int main(void)
     tcase_add_test(tests, lines_below_the_level_are_not_written);
     tcase_add_test(tests, lists_are_cut_outside_of_quotes);
     tcase_add_test(tests, distance_counts_edits);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("config", tests);
 }

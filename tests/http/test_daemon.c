@@ -1,7 +1,6 @@
 /*
  * test_daemon.c: the server as a whole: many clients at once, a full queue, draining under load, and limits in time.
  */
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "check_main.h"
 #include "support/http_client.h"
 #include "support/http_stage.h"
 
@@ -511,9 +511,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("daemon");
-    TCase *tests = tcase_create("daemon");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = check_case("daemon");
     tcase_add_test(tests, many_clients_at_once_are_all_served);
     tcase_add_test(tests, a_small_request_waits_for_no_compute_thread_but_a_small_body_that_means_much_does);
     tcase_add_test(tests, probes_answer_at_once_while_every_compute_thread_is_busy);
@@ -532,10 +530,5 @@ int main(void)
     tcase_add_test(tests, failures_become_the_status_of_whose_fault_they_are);
     tcase_add_test(tests, only_listed_origins_may_read_answers);
     tcase_add_test(tests, a_taken_port_is_refused_with_its_name);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("daemon", tests);
 }

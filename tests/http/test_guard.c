@@ -1,5 +1,6 @@
 /*
- * test_guard.c: tests of server/http/guard.c and framing.c: headers as they lie on the wire, and why they are refused.
+ * test_guard.c: tests of server/http/guard.c, and of framing.c on a connection: headers as they lie on the wire, and
+ * why they are refused.
  *
  * The library reads them from one end of a pair of sockets. Some of what its newer version refuses by itself never
  * reaches the guard: then no request was seen at all, which is as good.
@@ -38,7 +39,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
     (void)cls, (void)url, (void)data, (void)size, (void)state;
     seen.is_seen = true;
     guard_read_fields(connection, &seen.fields);
-    const char *lines = framing_refuses(connection, method, seen.target, version);
+    const char *lines = framing_refuses(MHD_VERSION, connection, method, seen.target, version);
     seen.refusal = lines != NULL ? lines : guard_refuses(&seen.fields, method, version);
     if (seen.fields.content_type != NULL)
         snprintf(seen.content_type, sizeof seen.content_type, "%s", seen.fields.content_type);
@@ -209,15 +210,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("guard");
-    TCase *tests = tcase_create("guard");
-    tcase_add_loop_test(tests, a_header_is_refused_for_what_is_wrong_with_it, 0,
-                        (int)(sizeof requests / sizeof requests[0]));
+    TCase *tests = check_case("guard");
+    tcase_add_loop_test(tests, a_header_is_refused_for_what_is_wrong_with_it, 0, COUNT(requests));
     tcase_add_test(tests, what_the_fields_say_is_kept);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("guard", tests);
 }

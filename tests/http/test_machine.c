@@ -108,7 +108,7 @@ START_TEST(memory_is_that_of_the_machine_within_every_limit)
     };
     const uint64_t machine = memory_available_bytes();
     ck_assert_uint_gt(machine, 1 << 24);
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+    for (size_t i = 0; i < COUNT(limits); i++) {
         files[0] = (struct file){V2 "/memory.max", limits[i].v2};
         files[1] = (struct file){V2 "/memory/memory.limit_in_bytes", limits[i].v1};
         ck_assert_uint_eq(memory_available_bytes(), limits[i].bytes > 0 ? limits[i].bytes : machine);
@@ -167,7 +167,7 @@ START_TEST(where_no_manager_can_listen_nothing_is_said)
     const char *const names[] = {"relative", "vsock:2:1234", too_long};
     unsetenv("NOTIFY_SOCKET");
     supervisor_ready();
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         ck_assert_int_eq(setenv("NOTIFY_SOCKET", names[i], 1), 0);
         supervisor_ready();
     }
@@ -184,7 +184,7 @@ START_TEST(a_sign_of_life_is_given_twice_as_often_as_asked)
         {"2000000", NULL, 1000}, {"2000000", "", 1000}, {"2000000", "1", -1},
         {"2000000", "x", -1},    {"100", NULL, 1},      {"18446744073709551615", NULL, INT_MAX},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char own[32];
         snprintf(own, sizeof own, "%ld", (long)getpid());
         unsetenv("WATCHDOG_USEC");
@@ -200,18 +200,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("machine");
-    TCase *tests = tcase_create("machine");
-    tcase_add_loop_test(tests, processors_are_those_of_the_scheduler_within_every_quota, 0,
-                        (int)(sizeof machines / sizeof machines[0]));
+    TCase *tests = check_case("machine");
+    tcase_add_loop_test(tests, processors_are_those_of_the_scheduler_within_every_quota, 0, COUNT(machines));
     tcase_add_test(tests, memory_is_that_of_the_machine_within_every_limit);
     tcase_add_loop_test(tests, a_manager_is_told_how_the_service_is, 0, 2);
     tcase_add_test(tests, where_no_manager_can_listen_nothing_is_said);
     tcase_add_test(tests, a_sign_of_life_is_given_twice_as_often_as_asked);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("machine", tests);
 }

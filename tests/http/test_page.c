@@ -1,11 +1,11 @@
 /*
  * test_page.c: GET / over real sockets: who gets the page, in which coding, with which policy, and who has it already.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_main.h"
 #include "support/http_client.h"
 #include "support/http_stage.h"
 
@@ -53,7 +53,7 @@ START_TEST(a_browser_gets_the_page_and_a_program_the_index)
         {"text/html;q=0", false},
         {"image/png", false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct http_answer answer = get(cases[i].accept, "");
         const char *type = cases[i].is_page ? "text/html" : "application/json";
         ck_assert_int_eq(answer.status, 200);
@@ -70,7 +70,7 @@ START_TEST(the_page_alone_is_guarded)
     static const char *const names[] = {"Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options",
                                         "Referrer-Policy", "ETag"};
     struct http_answer page = get(BROWSER, ""), index = get("*/*", "");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         ck_assert_ptr_nonnull(http_field(&page, names[i]));
         ck_assert_ptr_null(http_field(&index, names[i]));
     }
@@ -100,7 +100,7 @@ START_TEST(gzip_is_for_those_who_take_it)
         {"identity", false},
         {"", false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char field[80];
         snprintf(field, sizeof field, "Accept-Encoding: %s\r\n", cases[i].accept_encoding);
         struct http_answer answer = get(BROWSER, field);
@@ -148,18 +148,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("page");
-    TCase *tests = tcase_create("page");
+    TCase *tests = check_case("page");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_browser_gets_the_page_and_a_program_the_index);
     tcase_add_test(tests, the_page_alone_is_guarded);
     tcase_add_test(tests, gzip_is_for_those_who_take_it);
     tcase_add_test(tests, who_has_the_page_is_told_so);
     tcase_add_test(tests, another_tag_gets_the_page_again);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("page", tests);
 }

@@ -2,7 +2,6 @@
  * test_probe.c: asking a running server for its health, as HEALTHCHECK does.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "check_main.h"
 #include "probe.h"
 #include "support/http_stage.h"
 
@@ -27,7 +27,7 @@ START_TEST(a_server_is_found_wherever_it_listens)
     struct http_stage stage = http_stage_of(http_stage_echo);
     char message[320];
     http_stage_start(&stage);
-    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+    for (size_t i = 0; i < COUNT(hosts); i++) {
         ck_assert_msg(ask(stage.port, hosts[i], "/readyz", message, sizeof message), "\"%s\": %s", hosts[i], message);
         ck_assert_msg(ask(stage.port, hosts[i], "/livez", message, sizeof message), "\"%s\": %s", hosts[i], message);
     }
@@ -110,17 +110,10 @@ END_TEST
 int main(void)
 {
     enum { TALKERS = 4 };
-    Suite *suite = suite_create("probe");
-    TCase *tests = tcase_create("probe");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = check_case("probe");
     tcase_add_test(tests, a_server_is_found_wherever_it_listens);
     tcase_add_test(tests, a_draining_server_lives_and_is_not_ready);
     tcase_add_test(tests, nobody_there_is_said);
     tcase_add_loop_test(tests, what_is_no_answer_is_not_taken_for_one, 0, TALKERS);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("probe", tests);
 }

@@ -2,11 +2,11 @@
  * test_request.c: requests over real sockets: what is served, what is refused with which words, and what becomes of the
  * connection.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/check_main.h"
 #include "support/http_client.h"
 #include "support/http_stage.h"
 
@@ -510,8 +510,7 @@ END_TEST
 
 static TCase *request_tests(void)
 {
-    TCase *tests = tcase_create("request");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = check_case("request");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, probes_and_facts_are_served);
     tcase_add_test(tests, head_answers_like_get_without_a_body);
@@ -548,11 +547,5 @@ static TCase *request_tests(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("request");
-    suite_add_tcase(suite, request_tests());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("request", request_tests());
 }

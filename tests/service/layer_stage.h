@@ -1,169 +1,17 @@
 /*
- * layer_stage.h: a directory of layers on which each call of the system can be made to fail, for two test programs.
- *
- * The calls are defined here, in the place of the C library's, and do what it does unless one is to fail. So a program
- * includes this once, before anything else and with _FORTIFY_SOURCE undefined, whose forms of them are inline.
+ * layer_stage.h: a directory of layers on which each call of the system can be made to fail, for two test programs,
+ * which include it before anything else.
  */
 #ifndef TESTS_LAYER_STAGE_H
 #define TESTS_LAYER_STAGE_H
 
+#include "failing_calls.h"
+
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/file.h>
-#include <sys/inotify.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "check_main.h"
 #include "codec/envelope.h"
 #include "service/layer_keeper.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_OWN_MALLOC 0 /* the sanitizer has taken it */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_OWN_MALLOC 0
-#endif
-#endif
-#ifndef HAS_OWN_MALLOC
-#define HAS_OWN_MALLOC 1
-#endif
-
-/* ---- the system ---- */
-
-static struct {
-    const char *call; /* NULL: none is to fail */
-    int skip;         /* as many pass before */
-    int reason;
-} fault;
-
-static inline bool fails(const char *call)
-{
-    if (fault.call == NULL || strcmp(fault.call, call) != 0 || fault.skip-- != 0)
-        return false;
-    errno = fault.reason;
-    return true;
-}
-
-int openat(int folder, const char *path, int flags, ...)
-{
-    mode_t mode = 0;
-    if (flags & O_CREAT) {
-        va_list more;
-        va_start(more, flags);
-        mode = va_arg(more, mode_t);
-        va_end(more);
-    }
-    return fails("openat") ? -1 : (int)syscall(SYS_openat, folder, path, flags, mode);
-}
-
-int fstat(int fd, struct stat *about)
-{
-    if (fails("fstat"))
-        return -1;
-    const int outcome = fstatat(fd, "", about, AT_EMPTY_PATH);
-    if (fails("sweep")) /* which has removed the file by now */
-        about->st_nlink = 0;
-    return outcome;
-}
-
-void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
-{
-    return fails("mmap") ? MAP_FAILED : (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
-}
-
-/* With reason 0 nothing is written. */
-ssize_t write(int fd, const void *from, size_t bytes)
-{
-    if (fails("write"))
-        return fault.reason == 0 ? 0 : -1;
-    return syscall(SYS_write, fd, from, bytes);
-}
-
-int flock(int fd, int operation)
-{
-    return fails("flock") ? -1 : (int)syscall(SYS_flock, fd, operation);
-}
-
-int fsync(int fd)
-{
-    return fails("fsync") ? -1 : (int)syscall(SYS_fsync, fd);
-}
-
-int renameat(int from_folder, const char *from, int to_folder, const char *to)
-{
-    return fails("renameat") ? -1 : (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
-}
-
-int unlinkat(int folder, const char *path, int flags)
-{
-    return fails("unlinkat") ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
-}
-
-int poll(struct pollfd *waits, nfds_t count, int timeout)
-{
-    return fails("poll") ? -1 : (int)syscall(SYS_poll, waits, count, timeout);
-}
-
-/* What is read of an inotify descriptor tells of too many events instead, when that is to fail. */
-ssize_t read(int fd, void *to, size_t bytes)
-{
-    const ssize_t got = syscall(SYS_read, fd, to, bytes);
-    if (got >= (ssize_t)sizeof(struct inotify_event) && fails("read"))
-        return -1;
-    if (got < (ssize_t)sizeof(struct inotify_event) || !fails("events"))
-        return got;
-    const struct inotify_event overflow = {.wd = -1, .mask = IN_Q_OVERFLOW};
-    memcpy(to, &overflow, sizeof overflow);
-    return sizeof overflow;
-}
-
-int eventfd(unsigned count, int flags)
-{
-    return fails("eventfd") ? -1 : (int)syscall(SYS_eventfd2, count, flags);
-}
-
-int inotify_init1(int flags)
-{
-    return fails("inotify_init1") ? -1 : (int)syscall(SYS_inotify_init1, flags);
-}
-
-int inotify_add_watch(int fd, const char *path, uint32_t events)
-{
-    return fails("inotify_add_watch") ? -1 : (int)syscall(SYS_inotify_add_watch, fd, path, events);
-}
-
-#if HAS_OWN_MALLOC
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *block, size_t bytes);
-
-void *malloc(size_t bytes)
-{
-    return fails("malloc") ? NULL : __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-    return fails("calloc") ? NULL : __libc_calloc(count, bytes);
-}
-
-void *realloc(void *block, size_t bytes)
-{
-    return fails("realloc") ? NULL : __libc_realloc(block, bytes);
-}
-#endif
-
-/* ---- the stage ---- */
 
 enum { ARENA_BYTES = 1 << 20 };
 

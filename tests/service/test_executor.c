@@ -2,11 +2,12 @@
  * test_executor.c: the bounded queue in front of the compute threads: what is accepted runs, what is too much is told
  * at once, and the advice when to come back follows the load.
  */
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+
+#include "check_main.h"
 
 #include "service/executor.h"
 
@@ -224,9 +225,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("executor");
-    TCase *tests = tcase_create("executor");
-    tcase_set_timeout(tests, 30);
+    TCase *tests = check_case("executor");
     tcase_add_test(tests, one_job_more_than_threads_and_queue_hold_is_refused_at_once);
     tcase_add_test(tests, what_goes_on_with_a_job_is_never_refused_and_counts_as_running);
     tcase_add_test(tests, without_a_queue_every_thread_still_takes_a_job);
@@ -235,10 +234,5 @@ int main(void)
     tcase_add_test(tests, the_least_urgent_fill_half_of_the_queue);
     tcase_add_test(tests, impossible_sizes_make_no_executor);
     tcase_add_test(tests, its_runtime_computes);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_run("executor", tests);
 }

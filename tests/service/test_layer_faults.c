@@ -2,7 +2,6 @@
  * test_layer_faults.c: each call of the system that server/service/layer_*.c make for a request, failing: what the
  * client is told, that nothing stays behind, and that the next request is served.
  */
-#undef _FORTIFY_SOURCE
 #include "layer_stage.h"
 
 /* ---- what fails while a layer is put ---- */
@@ -66,6 +65,22 @@ START_TEST(a_draft_whose_lock_or_state_fails_is_tried_again)
     fault.call = NULL;
     ck_assert_msg(asked.status == ATTN_OK, "%s: %s", calls[_i], asked.err.message);
     ck_assert_uint_eq(entries(), _i == 3 ? 2 : 1); /* the sweep was none */
+}
+END_TEST
+
+/* Names of drafts that others keep making: it does not try for ever. */
+START_TEST(a_draft_whose_names_are_all_taken_is_given_up)
+{
+    fault.call = "openat";
+    fault.reason = EEXIST;
+    fault.is_for_good = true;
+    const struct asked asked = put("a");
+    fault.call = NULL;
+    ck_assert_int_lt(fault.skip, 0);
+    ck_assert(asked.status == ATTN_ERR_VALUE && asked.refusal == CALL_STORE_FAILED);
+    ck_assert_msg(strstr(asked.err.message, "File exists") != NULL, "%s", asked.err.message);
+    ck_assert_uint_eq(entries(), 0);
+    ck_assert_int_eq(put("a").status, ATTN_OK);
 }
 END_TEST
 
@@ -152,12 +167,14 @@ static struct asked adopt(const char *name, const struct chunks *text)
 START_TEST(what_is_kept_in_memory_is_refused_as_cleanly)
 {
     struct chunks wrong = chunks_begin(arena), right = content;
+    struct layer_draft draft = {.fd = -1};
     chunks_text(&wrong, "no layer");
     layer_keeper_close(keeper);
     settings.directory = NULL;
     settings.max_count = 2;
     keeper = open_keeper();
     ck_assert_ptr_nonnull(keeper);
+    ck_assert(!layer_keeper_write_ahead(keeper, text_span_of("a"), 3, &draft, "abc", 3) && draft.fd == -1);
     fault.call = "mmap";
     fault.reason = ENOMEM;
     ck_assert_int_eq(put("a").status, ATTN_ERR_NO_MEMORY);
@@ -219,24 +236,17 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("layer_faults");
-    TCase *tests = tcase_create("layer_faults");
+    TCase *tests = check_case("layer_faults");
     tcase_add_checked_fixture(tests, prepare, release);
-    tcase_add_loop_test(tests, a_put_that_fails_says_why_and_the_next_is_kept, 0,
-                        (int)(sizeof puts_failing / sizeof puts_failing[0]));
+    tcase_add_loop_test(tests, a_put_that_fails_says_why_and_the_next_is_kept, 0, COUNT(puts_failing));
     tcase_add_test(tests, a_put_whose_directory_is_not_synchronised_is_served_and_refused);
     tcase_add_loop_test(tests, a_draft_whose_lock_or_state_fails_is_tried_again, 0, 4);
+    tcase_add_test(tests, a_draft_whose_names_are_all_taken_is_given_up);
     tcase_add_test(tests, a_write_that_is_interrupted_goes_on);
-    tcase_add_loop_test(tests, a_file_that_cannot_be_read_is_a_conflict_until_it_changes, 0,
-                        (int)(sizeof finds_failing / sizeof finds_failing[0]));
+    tcase_add_loop_test(tests, a_file_that_cannot_be_read_is_a_conflict_until_it_changes, 0, COUNT(finds_failing));
     tcase_add_loop_test(tests, a_removal_that_fails_says_so, 0, 2);
     tcase_add_test(tests, a_put_whose_condition_fails_at_the_end_leaves_nothing);
     tcase_add_test(tests, what_cannot_be_a_name_is_refused_everywhere);
     tcase_add_test(tests, what_is_kept_in_memory_is_refused_as_cleanly);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("layer_faults", tests);
 }

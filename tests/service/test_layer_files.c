@@ -3,7 +3,6 @@
  */
 #include "service/layer_files.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "check_main.h"
 
 static char folder[] = "/tmp/layer_files_XXXXXX";
 static struct layer_files *files;
@@ -243,8 +244,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("layer_files");
-    TCase *tests = tcase_create("layer_files");
+    TCase *tests = check_case("layer_files");
     tcase_add_checked_fixture(tests, make_folder, remove_folder);
     tcase_add_test(tests, what_is_kept_is_found_whole);
     tcase_add_test(tests, what_is_no_layer_is_passed_over);
@@ -254,10 +254,5 @@ int main(void)
     tcase_add_test(tests, a_draft_that_cannot_get_its_name_leaves_nothing);
     tcase_add_test(tests, pieces_of_a_draft_make_one_file_and_one_digest);
     tcase_add_test(tests, a_copy_in_memory_is_as_long_as_its_content);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("layer_files", tests);
 }

@@ -16,16 +16,21 @@ enum { ARENA_BYTES = 1 << 20, MANY = 200 };
 static const struct kept_layer_facts facts;
 static attn_arena *arena;
 
-/* A version of that many letters. */
-static struct layer_version *make(const char *name, const char *letters)
+/* A version of that many letters, mapped from that file. */
+static struct layer_version *make_of(const char *name, const char *letters, const struct layer_identity *file)
 {
     struct chunks content = chunks_begin(arena);
     struct layer_bytes bytes;
     chunks_text(&content, letters);
     ck_assert_int_eq(layer_bytes_copy(&content, &bytes), 0);
-    struct layer_version *version = layer_version_create(name, bytes, NULL, &facts);
+    struct layer_version *version = layer_version_create(name, bytes, file, &facts);
     ck_assert_ptr_nonnull(version);
     return version;
+}
+
+static struct layer_version *make(const char *name, const char *letters)
+{
+    return make_of(name, letters, NULL);
 }
 
 static void install(struct layer_store *store, const char *name, const char *letters)
@@ -227,6 +232,47 @@ START_TEST(a_file_that_cannot_be_read_leaves_what_was_there)
 }
 END_TEST
 
+/* All versions of a name, and what the digests of those that are left are. */
+static size_t versions(struct layer_store *store, const char *name)
+{
+    char digests[8][DIGEST_TEXT];
+    return layer_store_digests(store, name, digests, 8);
+}
+
+START_TEST(versions_of_a_file_that_was_written_to_in_its_place_are_let_go)
+{
+    struct layer_store *store = create(4, 100, 4);
+    const struct layer_identity file = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 4};
+    const struct layer_identity others[] = {
+        file, /* as it was */
+        {.device = 1, .inode = 3, .bytes = 9, .modified_ns = 9},
+        {.device = 2, .inode = 2, .bytes = 9, .modified_ns = 9},
+        {.device = 0, .inode = 0, .bytes = 9, .modified_ns = 9}, /* of no file, as those are that came with no file */
+    };
+    const struct layer_identity written = {.device = 1, .inode = 2, .bytes = 3, .modified_ns = 5};
+    size_t count, bytes;
+    ck_assert(layer_store_install(store, make_of("a", "old", &file)));
+    install(store, "a", "none");
+    ck_assert(layer_store_install(store, make_of("a", "present", &file)));
+    for (size_t i = 0; i < COUNT(others); i++) {
+        layer_store_forget(store, "a", &others[i]);
+        ck_assert_uint_eq(versions(store, "a"), 3);
+    }
+    struct layer_row row = look(store, "a");
+    layer_store_forget(store, "a", &written);
+    layer_store_forget(store, "absent", &written);
+    ck_assert_uint_eq(versions(store, "a"), 1);
+    ck_assert_mem_eq(row.version->bytes.at, "present", 7); /* whoever computes with it goes on */
+    layer_version_release(row.version);
+    layer_store_totals(store, &count, &bytes);
+    ck_assert(count == 1 && bytes == 0);
+    ck_assert(layer_store_has_room(store, "b", 100));
+    row = look(store, "a");
+    ck_assert(row.version == NULL && row.state == LAYER_UNREAD);
+    destroy(store);
+}
+END_TEST
+
 START_TEST(requests_are_counted_by_name)
 {
     struct layer_store *store = create(4, 100, 1);
@@ -331,6 +377,7 @@ int main(void)
         replaced_versions_give_way_to_present_ones,
         room_is_counted_by_layers_and_by_bytes,
         a_file_that_cannot_be_read_leaves_what_was_there,
+        versions_of_a_file_that_was_written_to_in_its_place_are_let_go,
         requests_are_counted_by_name,
         conditions_are_those_of_entity_tags,
         an_errno_of_the_directory_says_whose_fault_it_is,

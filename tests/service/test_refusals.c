@@ -24,13 +24,14 @@ static struct layer_keeper *layers;
 static struct cache_store *caches;
 static attn_error err;
 
+/* What is asked, and what is said; limits of 0 are none to speak of. */
 struct refusal {
     service_function *service;
     const char *path_name, *body;
     attn_status status;
     enum call_refusal refusal;
     const char *field, *fragment;
-    struct call_limits limits; /* 0: no limit to speak of */
+    struct call_limits limits;
     struct text_pair parameter;
 };
 
@@ -70,162 +71,175 @@ static attn_status ask(const struct refusal *refusal, struct call *call)
 #define GRADIENTS(more) "{\"inputs\":{\"query\":[[1,2]],\"grad_output\":[[1,1]]}" more "}"
 #define LAYER(more)     "{\"weights\":{\"qkv\":{\"weight\":[[1,0,1,0,1,0],[0,1,0,1,0,1]]}}" more "}"
 #define INFER           "{\"inputs\":[{\"name\":\"QUERY\",\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2]}]}"
-#define FREE                                                                                                           \
-    {                                                                                                                  \
-        0, 0, 0                                                                                                        \
-    }
-#define NONE                                                                                                           \
-    {                                                                                                                  \
-        NULL, NULL                                                                                                     \
-    }
 
-static const struct refusal refusals[] = {
-    /* Limits */
-    {attend_attention,
-     "",
-     A(""),
-     ATTN_ERR_TOO_LARGE,
-     CALL_FAILED,
-     "/options/return",
-     "this server's limit is 100;",
-     {.result_bytes = 100},
-     NONE},
-    {attend_attention,
-     "",
-     A(",\"options\":{\"return\":[\"output\"]}"),
-     ATTN_ERR_TOO_LARGE,
-     CALL_FAILED,
-     "/options/return",
-     "the largest part is \"output\": leave it out of options.return, or use",
-     {.result_bytes = 100},
-     NONE},
-    {attend_attention,
-     "",
-     A(",\"options\":{\"return\":[\"attention_mean\"]}"),
-     ATTN_ERR_TOO_LARGE,
-     CALL_FAILED,
-     "/options/return",
-     "select some of it",
-     {.result_bytes = 100},
-     NONE},
-    {attend_attention,
-     "",
-     A(""),
-     ATTN_ERR_TOO_LARGE,
-     CALL_FAILED,
-     "/inputs",
-     "bytes of memory, this server's limit",
-     {.memory_bytes = 100},
-     NONE},
-    {attend_attention,
-     "",
-     A(""),
-     ATTN_ERR_TOO_LARGE,
-     CALL_FAILED,
-     "/inputs",
-     "floating-point operations, this server's",
-     {.flops = 1},
-     NONE},
-    {gradients_attention,
-     "",
-     GRADIENTS(""),
-     ATTN_ERR_TOO_LARGE,
-     CALL_FAILED,
-     "/inputs",
-     "floating-point operations",
-     {.flops = 1},
-     NONE},
-    {gradients_attention,
-     "",
-     GRADIENTS(",\"options\":{\"return\":[\"query\",\"attention\",\"output\"]}"),
-     ATTN_ERR_TOO_LARGE,
-     CALL_FAILED,
-     "/options/return",
-     "this server's limit is 100",
-     {.result_bytes = 100},
-     NONE},
-    /* Labels */
-    {attend_attention, "", A(",\"tokens\":{\"key\":[\"a\"]}"), ATTN_ERR_SHAPE, CALL_FAILED, "/tokens/key",
-     "has 1 labels for 2 positions", FREE, NONE},
-    {attend_attention, "", A(",\"tokens\":{\"query\":[\"a\",\"b\",\"c\"]}"), ATTN_ERR_SHAPE, CALL_FAILED,
-     "/tokens/query", "3 labels for 2 positions", FREE, NONE},
-    /* Forms that mean nothing there */
-    {gradients_attention, "", GRADIENTS(",\"options\":{\"pool\":{\"rows\":1}}"), ATTN_ERR_FIELD, CALL_FAILED,
-     "/options/pool", "gradients", FREE, NONE},
-    {gradients_attention, "", GRADIENTS(",\"options\":{\"top_k\":1,\"return\":[\"query\",\"attention\"]}"),
-     ATTN_ERR_FIELD, CALL_FAILED, "/options/top_k", "gradients", FREE, NONE},
-    {gradients_attention, "", GRADIENTS(",\"options\":{\"dtype\":\"float16\",\"format\":\"base64\"}"), ATTN_ERR_FIELD,
-     CALL_FAILED, "/options/dtype", "gradients", FREE, NONE},
-    {gradients_attention, "", GRADIENTS(",\"options\":{\"view\":\"rows\"}"), ATTN_ERR_FIELD, CALL_FAILED,
-     "/options/view", "", FREE, NONE},
-    {gradients_attention, "", GRADIENTS(",\"options\":{\"cache\":\"a\"}"), ATTN_ERR_FIELD, CALL_FAILED,
-     "/options/cache", "gradients", FREE, NONE},
-    {infer_run, "pooled", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/pool", "does not go with this protocol",
-     FREE, NONE},
-    {infer_run, "topped", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/top_k", "does not go with this protocol",
-     FREE, NONE},
-    {infer_run, "halved", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/dtype", "does not go with this protocol",
-     FREE, NONE},
-    {infer_run, "viewed", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/return", "does not go with options.view",
-     FREE, NONE},
-    /* Names */
-    {infer_metadata, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "\"absent\"", FREE, NONE},
-    {layers_get, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here", FREE, NONE},
-    {layers_attend, "absent", A(""), ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here", FREE,
-     NONE},
-    {layers_put, ".hidden", LAYER(""), ATTN_ERR_VALUE, CALL_FAILED, "", "\".hidden\" cannot name a layer", FREE, NONE},
-    {layers_put, "stats", LAYER(""), ATTN_ERR_VALUE, CALL_CONFLICT, "", "a name of this server's own", FREE, NONE},
-    {layers_put, "new", "{}", ATTN_ERR_FIELD, CALL_FAILED, "", "has no \"weights\"", FREE, NONE},
-    /* Caches */
-    {caches_get, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no cache \"absent\" here", FREE, NONE},
-    {caches_remove, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no cache \"absent\" here", FREE, NONE},
-    {attend_attention, "", A(",\"options\":{\"cache\":\"a/b\"}"), ATTN_ERR_VALUE, CALL_FAILED, "/options/cache",
-     "\"a/b\" cannot name a cache", FREE, NONE},
-    {attend_attention, "",
-     "{\"inputs\":{\"query\":[[1,2]],\"past_key\":[[[1,2]]],\"past_value\":[[[1,2]]]},\"options\":{\"cache\":\"a\"}}",
-     ATTN_ERR_FIELD, CALL_FAILED, "/options/cache", "two ways to say the same", FREE, NONE},
-    {attend_attention, "", A(",\"options\":{\"cache\":{\"name\":\"fresh\",\"length\":3}}"), ATTN_ERR_VALUE, CALL_GONE,
-     "", "it was to hold 3 positions", FREE, NONE},
-    {attend_attention, "", A(",\"options\":{\"cache\":{\"name\":\"begun\",\"length\":3}}"), ATTN_ERR_VALUE,
-     CALL_CONFLICT, "", "holds 2 positions, the request goes on from 3", FREE, NONE},
-    {attend_attention, "", "{\"inputs\":{\"query\":[[1,2,3]]},\"options\":{\"cache\":\"begun\"}}", ATTN_ERR_SHAPE,
-     CALL_FAILED, "/options/cache", "is of 1 batch items, 1 key heads of 2 features, in float32", FREE, NONE},
-    {layers_attend, "kept", A(",\"options\":{\"cache\":\"begun\"}"), ATTN_ERR_VALUE, CALL_CONFLICT, "",
-     "was begun with another layer", FREE, NONE},
-    {attend_attention, "",
-     "{\"inputs\":{\"query\":{\"shape\":[64,64],\"data\":[0]}},\"options\":{\"cache\":\"large\"}}", ATTN_ERR_SHAPE,
-     CALL_FAILED, "/inputs/query/data", "", FREE, NONE},
-    /* Lists */
-    {layers_list,
-     "",
-     "",
-     ATTN_ERR_FIELD,
-     CALL_FAILED,
-     "",
-     "query parameter \"from\" is not known",
-     FREE,
-     {"from", "a"}},
-    {layers_list, "", "", ATTN_ERR_VALUE, CALL_FAILED, "", "limit is 0; expected a whole number", FREE, {"limit", "0"}},
-    {layers_list, "", "", ATTN_ERR_VALUE, CALL_FAILED, "", "limit is 1001;", FREE, {"limit", "1001"}},
-    {layers_list, "", "", ATTN_ERR_VALUE, CALL_FAILED, "", "limit is x;", FREE, {"limit", "x"}},
+/* What is too large for a limit of so many bytes of result or memory, or operations; 0: none to speak of. */
+static const struct {
+    service_function *service;
+    const char *body, *field, *fragment;
+    size_t result_bytes, memory_bytes;
+    double flops;
+} too_large[] = {
+    {attend_attention, A(""), "/options/return", "this server's limit is 100;", 100, 0, 0},
+    {attend_attention, A(",\"options\":{\"return\":[\"output\"]}"), "/options/return",
+     "the largest part is \"output\": leave it out of options.return, or use", 100, 0, 0},
+    {attend_attention, A(",\"options\":{\"return\":[\"attention_mean\"]}"), "/options/return", "select some of it", 100,
+     0, 0},
+    {attend_attention, A(""), "/inputs", "bytes of memory, this server's limit", 0, 100, 0},
+    {attend_attention, A(""), "/inputs", "floating-point operations, this server's", 0, 0, 1},
+    {gradients_attention, GRADIENTS(""), "/inputs", "floating-point operations", 0, 0, 1},
+    {gradients_attention, GRADIENTS(",\"options\":{\"return\":[\"query\",\"attention\",\"output\"]}"),
+     "/options/return", "this server's limit is 100", 100, 0, 0},
 };
 
-START_TEST(a_refusal_has_its_code_kind_field_and_reason)
+/* What is refused for what it is. */
+struct row {
+    service_function *service;
+    const char *path_name, *body;
+    attn_status status;
+    enum call_refusal refusal;
+    const char *field, *fragment;
+};
+
+/* Labels, and forms that mean nothing there */
+static const struct row form_rows[] = {
+    {attend_attention, "", A(",\"tokens\":{\"key\":[\"a\"]}"), ATTN_ERR_SHAPE, CALL_FAILED, "/tokens/key",
+     "has 1 labels for 2 positions"},
+    {attend_attention, "", A(",\"tokens\":{\"query\":[\"a\",\"b\",\"c\"]}"), ATTN_ERR_SHAPE, CALL_FAILED,
+     "/tokens/query", "3 labels for 2 positions"},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"pool\":{\"rows\":1}}"), ATTN_ERR_FIELD, CALL_FAILED,
+     "/options/pool", "gradients"},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"top_k\":1,\"return\":[\"query\",\"attention\"]}"),
+     ATTN_ERR_FIELD, CALL_FAILED, "/options/top_k", "gradients"},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"dtype\":\"float16\",\"format\":\"base64\"}"), ATTN_ERR_FIELD,
+     CALL_FAILED, "/options/dtype", "gradients"},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"view\":\"rows\"}"), ATTN_ERR_FIELD, CALL_FAILED,
+     "/options/view", ""},
+    {gradients_attention, "", GRADIENTS(",\"options\":{\"cache\":\"a\"}"), ATTN_ERR_FIELD, CALL_FAILED,
+     "/options/cache", "gradients"},
+    {infer_run, "pooled", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/pool", "does not go with this protocol"},
+    {infer_run, "topped", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/top_k", "does not go with this protocol"},
+    {infer_run, "halved", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/dtype", "does not go with this protocol"},
+    {infer_run, "viewed", INFER, ATTN_ERR_FIELD, CALL_FAILED, "/parameters/return", "does not go with options.view"},
+};
+
+/* Names */
+static const struct row name_rows[] = {
+    {infer_metadata, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "\"absent\""},
+    {layers_get, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here"},
+    {layers_attend, "absent", A(""), ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here"},
+    {layers_put, ".hidden", LAYER(""), ATTN_ERR_VALUE, CALL_FAILED, "", "\".hidden\" cannot name a layer"},
+    {layers_put, "stats", LAYER(""), ATTN_ERR_VALUE, CALL_CONFLICT, "", "a name of this server's own"},
+    {layers_put, "new", "{}", ATTN_ERR_FIELD, CALL_FAILED, "", "has no \"weights\""},
+};
+
+/* Caches */
+static const struct row cache_rows[] = {
+    {caches_get, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no cache \"absent\" here"},
+    {caches_remove, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no cache \"absent\" here"},
+    {attend_attention, "", A(",\"options\":{\"cache\":\"a/b\"}"), ATTN_ERR_VALUE, CALL_FAILED, "/options/cache",
+     "\"a/b\" cannot name a cache"},
+    {attend_attention, "",
+     "{\"inputs\":{\"query\":[[1,2]],\"past_key\":[[[1,2]]],\"past_value\":[[[1,2]]]},\"options\":{\"cache\":\"a\"}}",
+     ATTN_ERR_FIELD, CALL_FAILED, "/options/cache", "two ways to say the same"},
+    {attend_attention, "", A(",\"options\":{\"cache\":{\"name\":\"fresh\",\"length\":3}}"), ATTN_ERR_VALUE, CALL_GONE,
+     "", "it was to hold 3 positions"},
+    {attend_attention, "", A(",\"options\":{\"cache\":{\"name\":\"begun\",\"length\":3}}"), ATTN_ERR_VALUE,
+     CALL_CONFLICT, "", "holds 2 positions, the request goes on from 3"},
+    {attend_attention, "", "{\"inputs\":{\"query\":[[1,2,3]]},\"options\":{\"cache\":\"begun\"}}", ATTN_ERR_SHAPE,
+     CALL_FAILED, "/options/cache", "is of 1 batch items, 1 key heads of 2 features, in float32"},
+    {layers_attend, "kept", A(",\"options\":{\"cache\":\"begun\"}"), ATTN_ERR_VALUE, CALL_CONFLICT, "",
+     "was begun with another layer"},
+    {attend_attention, "",
+     "{\"inputs\":{\"query\":{\"shape\":[64,64],\"data\":[0]}},\"options\":{\"cache\":\"large\"}}", ATTN_ERR_SHAPE,
+     CALL_FAILED, "/inputs/query/data", ""},
+};
+
+/* Parameters of lists */
+static const struct {
+    const char *name, *value;
+    attn_status status;
+    const char *fragment;
+} parameters[] = {
+    {"from", "a", ATTN_ERR_FIELD, "query parameter \"from\" is not known"},
+    {"limit", "0", ATTN_ERR_VALUE, "limit is 0; expected a whole number"},
+    {"limit", "1001", ATTN_ERR_VALUE, "limit is 1001;"},
+    {"limit", "x", ATTN_ERR_VALUE, "limit is x;"},
+};
+
+static void check(const struct refusal *refusal, int row)
 {
-    const struct refusal *refusal = &refusals[_i];
     struct call call;
     const attn_status status = ask(refusal, &call);
-    ck_assert_msg(status == refusal->status, "%d: %s: %s", _i, attn_status_name(status), err.message);
-    ck_assert_msg(call.refusal == refusal->refusal, "%d: %d: %s", _i, (int)call.refusal, err.message);
-    ck_assert_msg(strcmp(err.field, refusal->field) == 0, "%d: %s: %s", _i, err.field, err.message);
-    ck_assert_msg(strstr(err.message, refusal->fragment) != NULL, "%d: %s", _i, err.message);
+    ck_assert_msg(status == refusal->status, "%d: %s: %s", row, attn_status_name(status), err.message);
+    ck_assert_msg(call.refusal == refusal->refusal, "%d: %d: %s", row, (int)call.refusal, err.message);
+    ck_assert_msg(strcmp(err.field, refusal->field) == 0, "%d: %s: %s", row, err.field, err.message);
+    ck_assert_msg(strstr(err.message, refusal->fragment) != NULL, "%d: %s", row, err.message);
+}
+
+START_TEST(what_is_over_a_limit_says_which)
+{
+    check(&(struct refusal){.service = too_large[_i].service,
+                            .path_name = "",
+                            .body = too_large[_i].body,
+                            .status = ATTN_ERR_TOO_LARGE,
+                            .refusal = CALL_FAILED,
+                            .field = too_large[_i].field,
+                            .fragment = too_large[_i].fragment,
+                            .limits = {.result_bytes = too_large[_i].result_bytes,
+                                       .memory_bytes = too_large[_i].memory_bytes,
+                                       .flops = too_large[_i].flops}},
+          _i);
+}
+END_TEST
+
+static void check_row(const struct row *row, int i)
+{
+    check(&(struct refusal){.service = row->service,
+                            .path_name = row->path_name,
+                            .body = row->body,
+                            .status = row->status,
+                            .refusal = row->refusal,
+                            .field = row->field,
+                            .fragment = row->fragment},
+          i);
+}
+
+START_TEST(a_form_that_means_nothing_is_refused)
+{
+    check_row(&form_rows[_i], _i);
+}
+END_TEST
+
+START_TEST(a_name_that_is_wrong_or_absent_is_refused)
+{
+    check_row(&name_rows[_i], _i);
+}
+END_TEST
+
+START_TEST(a_cache_that_does_not_go_with_the_request_is_refused)
+{
+    check_row(&cache_rows[_i], _i);
+}
+END_TEST
+
+START_TEST(a_parameter_of_a_list_is_refused)
+{
+    check(&(struct refusal){.service = layers_list,
+                            .path_name = "",
+                            .body = "",
+                            .status = parameters[_i].status,
+                            .refusal = CALL_FAILED,
+                            .field = "",
+                            .fragment = parameters[_i].fragment,
+                            .parameter = {parameters[_i].name, parameters[_i].value}},
+          _i);
 }
 END_TEST
 
 /* The built-in model may be tried at once; a layer may have to be read from a file. */
 START_TEST(a_first_try_leaves_layers_to_the_queue)
 {
-    static const struct refusal layer = {infer_run, "kept", INFER, ATTN_OK, CALL_FAILED, "", "", FREE, NONE};
+    static const struct refusal layer = {.service = infer_run, .path_name = "kept", .body = INFER};
     struct call call;
     ck_assert_int_eq(ask(&layer, &call), ATTN_OK);
     const struct text_span names[] = {text_span_of("kept"), text_span_of("")};
@@ -236,7 +250,7 @@ END_TEST
 
 static void must(service_function *service, const char *name, const char *body)
 {
-    const struct refusal request = {service, name, body, ATTN_OK, CALL_FAILED, "", "", FREE, NONE};
+    const struct refusal request = {.service = service, .path_name = name, .body = body};
     struct call call;
     const attn_status status = ask(&request, &call);
     ck_assert_msg(status == ATTN_OK, "%s: %s", name, err.message);
@@ -268,16 +282,13 @@ static void release(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("refusals");
-    TCase *tests = tcase_create("refusals");
+    TCase *tests = check_case("refusals");
     tcase_add_checked_fixture(tests, prepare, release);
-    tcase_add_loop_test(tests, a_refusal_has_its_code_kind_field_and_reason, 0,
-                        (int)(sizeof refusals / sizeof refusals[0]));
+    tcase_add_loop_test(tests, what_is_over_a_limit_says_which, 0, COUNT(too_large));
+    tcase_add_loop_test(tests, a_form_that_means_nothing_is_refused, 0, COUNT(form_rows));
+    tcase_add_loop_test(tests, a_name_that_is_wrong_or_absent_is_refused, 0, COUNT(name_rows));
+    tcase_add_loop_test(tests, a_cache_that_does_not_go_with_the_request_is_refused, 0, COUNT(cache_rows));
+    tcase_add_loop_test(tests, a_parameter_of_a_list_is_refused, 0, COUNT(parameters));
     tcase_add_test(tests, a_first_try_leaves_layers_to_the_queue);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_run("refusals", tests);
 }

@@ -31,12 +31,15 @@ typedef enum {
         ATTN_DTYPE_COUNT
 } attn_dtype;
 
+struct attn_panels;
+
 typedef struct {
     void *data; /* element (0, 0, …); may be anything when a dimension is 0 */
     attn_dtype dtype;
-    int rank;                        /* 0 is a single number */
-    size_t shape[ATTN_MAX_RANK];     /* the first rank entries count */
-    ptrdiff_t stride[ATTN_MAX_RANK]; /* in elements */
+    int rank;                         /* 0 is a single number */
+    size_t shape[ATTN_MAX_RANK];      /* the first rank entries count */
+    ptrdiff_t stride[ATTN_MAX_RANK];  /* in elements */
+    const struct attn_panels *panels; /* of a weight: the same numbers packed (panels.h); NULL: none */
 } attn_tensor;
 
 const char *attn_dtype_name(attn_dtype dtype);

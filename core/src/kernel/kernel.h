@@ -114,6 +114,7 @@ struct attn_weight_row {
  */
 struct attn_linear_block {
     const void *x, *w, *bias;
+    const void *panels; /* of the columns of W, the kernel's own; NULL: w is read */
     void *y;
     size_t rows, columns, inner;
     size_t x_stride, w_stride, y_stride;
@@ -126,6 +127,12 @@ struct attn_linear_block {
  * block. scratch has LINEAR_SCRATCH numbers, aligned to ATTN_ALIGNMENT.
  */
 typedef void attn_multiply(const struct attn_linear_block *block, size_t first, void *scratch);
+
+/*
+ * Writes a panel of at most panel_columns columns of W, for all features: data[feature][panel_columns], with 0 beyond
+ * the last. Of the block only w, columns, inner, w_stride and layout matter.
+ */
+typedef void attn_pack_panel(const struct attn_linear_block *block, float *data);
 
 struct attn_kernel {
     const char *name;
@@ -140,6 +147,8 @@ struct attn_kernel {
     void (*gradient_f64)(const struct attn_gradient_row *row);
     void (*weigh_row)(const float *p, size_t n, struct attn_weight_row *row);
     attn_multiply *multiply_f32, *multiply_f64;
+    attn_pack_panel *pack_f32;
+    size_t panel_columns;   /* of float */
     bool multiplies_faster; /* than the BLAS on the same CPU */
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
     void (*exp_f32)(float *x, size_t n);

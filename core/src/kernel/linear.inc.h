@@ -176,6 +176,17 @@ static size_t FN(linear_few_rows)(linear_t run, size_t rows, size_t columns)
     return done;
 }
 
+/* The same from panels that are there already: run.w is at its features of the first. */
+static void FN(linear_panels)(linear_t run, const struct attn_linear_block *block)
+{
+    for (size_t column = 0; column < block->columns; column += PANEL) {
+        FN(linear_packed)(run, block->rows, FN(least)(block->columns - column, PANEL));
+        run.w += PANEL * block->inner;
+        run.y += PANEL;
+        run.bias = run.bias == NULL ? NULL : run.bias + PANEL;
+    }
+}
+
 static void FN(multiply)(const struct attn_linear_block *block, size_t first, void *scratch)
 {
     const bool is_in_out = block->layout == ATTN_LAYOUT_IN_OUT;
@@ -193,6 +204,11 @@ static void FN(multiply)(const struct attn_linear_block *block, size_t first, vo
     if (first + run.features == block->inner)
         run.bias = block->bias;
     FN(spread_rows)(&run, block->rows, pack + PANEL * LINEAR_INNER);
+    if (block->panels != NULL) {
+        run.w = (const REAL *)block->panels + first * PANEL;
+        FN(linear_panels)(run, block);
+        return;
+    }
     size_t column = 0;
     if (is_in_out && block->rows < REGISTER_ROWS) {
         column = FN(linear_few_rows)(run, block->rows, block->columns);
@@ -207,6 +223,14 @@ static void FN(multiply)(const struct attn_linear_block *block, size_t first, vo
         run.bias = run.bias == NULL ? NULL : run.bias + PANEL;
     }
 }
+
+#if REAL_BITS == 32
+static void FN(pack_panel)(const struct attn_linear_block *block, float *data)
+{
+    const linear_t run = {.w = block->w, .w_stride = block->w_stride, .features = block->inner};
+    FN(pack_weight)(&run, block->layout, block->columns, data);
+}
+#endif
 
 #undef X_STRIDE
 #undef linear_t

@@ -1,0 +1,32 @@
+/*
+ * panels.h: weights packed once, in the order in which a kernel multiplies with them.
+ *
+ * A layer that is used again and again need not have its weights put in order in every call: attn_tensor.panels refers
+ * to a copy of them in panels. Results are the same bits with and without.
+ */
+#ifndef ATTN_PANELS_H
+#define ATTN_PANELS_H
+
+#include "attn/plan.h"
+#include "attn/runtime.h"
+
+/*
+ * data: [panel][feature][columns of a panel], aligned to ATTN_ALIGNMENT; kernel: whose panels they are. Others, and
+ * computations in another type than float32, leave them alone and use the tensor's own data.
+ */
+struct attn_panels {
+    const attn_kernel *kernel;
+    const void *data;
+};
+
+/*
+ * Bytes of the panels of a weight of rank 2 in the layout; 0: the kernel does not use any, or weight is not float32,
+ * contiguous, of rank 2.
+ */
+size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight);
+
+/* Writes that many bytes for runtime->kernel, by the threads of the runtime. What is written depends on weight alone.
+ */
+void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const attn_tensor *weight, void *data);
+
+#endif

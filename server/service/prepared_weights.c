@@ -1,0 +1,337 @@
+/*
+ * prepared_weights.c: the weights of kept layers as computing wants them.
+ */
+#include "service/prepared_weights.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/panels.h"
+#include "service/layer_store.h"
+
+enum { BLOCK = 1 << 16 }; /* elements that a task widens */
+
+struct prepared_weights {
+    struct prepared_store *store;
+    struct layer_version *version;
+    attn_arena *memory;
+    char *data; /* of one tensor after another, in the order of the file: wide numbers, panels; each aligned */
+    size_t bytes;
+    size_t users;                           /* this and what follows is guarded by the lock of the store */
+    struct prepared_weights *older, *newer; /* by their last use */
+};
+
+struct prepared_store {
+    size_t max_bytes;
+    pthread_mutex_t lock; /* guards what follows, and prepared and is_preparing of versions */
+    struct prepared_weights *oldest, *newest;
+    size_t bytes; /* those that are being made, too */
+};
+
+struct prepared_store *prepared_store_create(size_t max_bytes)
+{
+    struct prepared_store *store = calloc(1, sizeof *store);
+    if (store == NULL)
+        return NULL;
+    store->max_bytes = max_bytes;
+    pthread_mutex_init(&store->lock, NULL);
+    return store;
+}
+
+void prepared_store_destroy(struct prepared_store *store)
+{
+    if (store == NULL)
+        return;
+    assert(store->newest == NULL);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+size_t prepared_store_bytes(struct prepared_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    const size_t bytes = store->bytes;
+    pthread_mutex_unlock(&store->lock);
+    return bytes;
+}
+
+/* ---- tensors ---- */
+
+/* What a layer's weights are prepared for. */
+struct preparing {
+    const struct envelope_base *base;
+    const attn_runtime *runtime;
+    attn_layout layout;
+    bool packs; /* matrices for the kernel of runtime: the layer computes in float32 */
+    char *data;
+};
+
+static bool is_narrow(const struct envelope_attachment *attachment)
+{
+    const attn_dtype dtype = attachment->tensor.dtype;
+    return (dtype == ATTN_F16 || dtype == ATTN_BF16) && strncmp(attachment->path, "weights.", strlen("weights.")) == 0;
+}
+
+static bool is_weight(const char *path)
+{
+    const size_t length = strlen(path), end = strlen(".weight");
+    return strncmp(path, "weights.", strlen("weights.")) == 0 && length > end &&
+           strcmp(path + length - end, ".weight") == 0;
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+}
+
+/* Of a tensor as float32, 0 if it is not narrow: sizes of a file that was read do not overflow. */
+static size_t wide_bytes(const struct envelope_attachment *attachment)
+{
+    return is_narrow(attachment) ? aligned(attn_tensor_count(&attachment->tensor) * sizeof(float)) : 0;
+}
+
+/* The tensor as float32: as it lies in the file, or widened at data. */
+static attn_tensor as_float(const struct envelope_attachment *attachment, char *data)
+{
+    const attn_tensor *tensor = &attachment->tensor;
+    return is_narrow(attachment) ? attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape) : *tensor;
+}
+
+/* 0: it is not packed. */
+static size_t panels_bytes(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    const attn_tensor wide = as_float(attachment, NULL);
+    if (!preparing->packs || !is_weight(attachment->path) || (uintptr_t)wide.data % sizeof(float) != 0)
+        return 0;
+    return aligned(attn_panels_bytes(preparing->runtime->kernel, preparing->layout, &wide));
+}
+
+static size_t bytes_of(const struct preparing *preparing, const struct envelope_attachment *attachment)
+{
+    return wide_bytes(attachment) + panels_bytes(preparing, attachment);
+}
+
+static size_t bytes_of_all(const struct preparing *preparing)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < preparing->base->count; i++)
+        bytes += bytes_of(preparing, &preparing->base->attachments[i]);
+    return bytes;
+}
+
+static size_t blocks_of(const struct envelope_attachment *attachment)
+{
+    return is_narrow(attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
+}
+
+/* The block of that index, counted through all tensors. */
+static void widen_block(void *argument, size_t index, size_t worker)
+{
+    const struct preparing *preparing = argument;
+    const struct envelope_attachment *attachment = preparing->base->attachments;
+    char *to = preparing->data;
+    (void)worker;
+    for (; index >= blocks_of(attachment); attachment++) {
+        index -= blocks_of(attachment);
+        to += bytes_of(preparing, attachment);
+    }
+    const attn_tensor *from = &attachment->tensor;
+    const size_t first = index * BLOCK, left = attn_tensor_count(from) - first;
+    const attn_status status = attn_convert(to + first * sizeof(float), ATTN_F32,
+                                            (const char *)from->data + first * attn_dtype_bytes(from->dtype),
+                                            from->dtype, left < BLOCK ? left : BLOCK, NULL);
+    assert(status == ATTN_OK); /* nothing is too large for float32 */
+}
+
+static void widen(struct preparing *preparing)
+{
+    const attn_runtime *runtime = preparing->runtime;
+    size_t blocks = 0;
+    for (size_t i = 0; i < preparing->base->count; i++)
+        blocks += blocks_of(&preparing->base->attachments[i]);
+    if (blocks > 0)
+        runtime->run(runtime->context, blocks, widen_block, preparing);
+}
+
+static void pack(const struct preparing *preparing)
+{
+    char *data = preparing->data;
+    for (size_t i = 0; i < preparing->base->count; i++) {
+        const struct envelope_attachment *attachment = &preparing->base->attachments[i];
+        const attn_tensor wide = as_float(attachment, data);
+        if (panels_bytes(preparing, attachment) > 0)
+            attn_panels_write(preparing->runtime, preparing->layout, &wide, data + wide_bytes(attachment));
+        data += bytes_of(preparing, attachment);
+    }
+}
+
+/* False without memory, and base is as it was. */
+static bool exchange(const struct preparing *preparing, char *data, attn_arena *arena, struct envelope_base *base)
+{
+    struct envelope_attachment *prepared = attn_arena_take(arena, base->count, sizeof *prepared);
+    struct attn_panels *panels = attn_arena_take(arena, base->count, sizeof *panels);
+    if (prepared == NULL || panels == NULL)
+        return false;
+    for (size_t i = 0; i < base->count; i++) {
+        const struct envelope_attachment *attachment = &base->attachments[i];
+        prepared[i] = *attachment;
+        prepared[i].tensor = as_float(attachment, data);
+        panels[i] = (struct attn_panels){preparing->runtime->kernel, data + wide_bytes(attachment)};
+        if (panels_bytes(preparing, attachment) > 0)
+            prepared[i].tensor.panels = &panels[i];
+        data += bytes_of(preparing, attachment);
+    }
+    base->attachments = prepared;
+    return true;
+}
+
+/* ---- the list; the lock is held ---- */
+
+static void link_newest(struct prepared_store *store, struct prepared_weights *weights)
+{
+    weights->newer = NULL;
+    weights->older = store->newest;
+    *(store->newest != NULL ? &store->newest->newer : &store->oldest) = weights;
+    store->newest = weights;
+}
+
+static void unlink_weights(struct prepared_store *store, struct prepared_weights *weights)
+{
+    *(weights->older != NULL ? &weights->older->newer : &store->oldest) = weights->newer;
+    *(weights->newer != NULL ? &weights->newer->older : &store->newest) = weights->older;
+}
+
+static void forget(struct prepared_store *store, struct prepared_weights *weights)
+{
+    unlink_weights(store, weights);
+    weights->version->prepared = NULL;
+    store->bytes -= weights->bytes;
+}
+
+/* What nobody uses gives way, the oldest first, if that makes room; it goes to *gone, by its newer. */
+static bool make_room(struct prepared_store *store, size_t bytes, struct prepared_weights **gone)
+{
+    size_t idle = 0;
+    for (const struct prepared_weights *at = store->oldest; at != NULL; at = at->newer)
+        idle += at->users == 0 ? at->bytes : 0;
+    if (bytes > store->max_bytes || store->bytes - idle > store->max_bytes - bytes)
+        return false;
+    for (struct prepared_weights *at = store->oldest, *next; at != NULL && store->bytes > store->max_bytes - bytes;
+         at = next) {
+        next = at->newer;
+        if (at->users > 0)
+            continue;
+        forget(store, at);
+        at->newer = *gone;
+        *gone = at;
+    }
+    return true;
+}
+
+/* ---- taking ---- */
+
+static void destroy_all(struct prepared_weights *gone)
+{
+    while (gone != NULL) {
+        struct prepared_weights *next = gone->newer;
+        attn_arena_destroy(gone->memory);
+        free(gone);
+        gone = next;
+    }
+}
+
+static struct prepared_weights *create(struct prepared_store *store, struct layer_version *version, size_t bytes)
+{
+    enum { OVERHEAD = 64 << 10 };
+    struct prepared_weights *weights = calloc(1, sizeof *weights);
+    if (weights == NULL)
+        return NULL;
+    *weights = (struct prepared_weights){.store = store, .version = version, .bytes = bytes, .users = 1};
+    weights->memory = attn_arena_create(bytes + OVERHEAD);
+    if (weights->memory != NULL)
+        weights->data = attn_arena_take(weights->memory, 1, bytes);
+    if (weights->data != NULL)
+        return weights;
+    destroy_all(weights);
+    return NULL;
+}
+
+/* The room for them is taken already, and given back when there is no memory. */
+static struct prepared_weights *make(struct prepared_store *store, struct layer_version *version, size_t bytes,
+                                     struct preparing *preparing)
+{
+    struct prepared_weights *weights = create(store, version, bytes);
+    if (weights != NULL) {
+        preparing->data = weights->data;
+        widen(preparing);
+        pack(preparing);
+    }
+    pthread_mutex_lock(&store->lock);
+    version->is_preparing = false;
+    version->prepared = weights;
+    if (weights != NULL)
+        link_newest(store, weights);
+    else
+        store->bytes -= bytes;
+    pthread_mutex_unlock(&store->lock);
+    return weights;
+}
+
+struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct layer_version *version,
+                                               const attn_runtime *runtime, attn_arena *arena,
+                                               struct envelope_base *base)
+{
+    struct preparing preparing = {base, runtime, version->facts.layout, version->facts.compute == ATTN_F32, NULL};
+    const size_t bytes = bytes_of_all(&preparing);
+    struct prepared_weights *gone = NULL;
+    if (bytes == 0)
+        return NULL;
+    pthread_mutex_lock(&store->lock);
+    struct prepared_weights *weights = version->prepared;
+    const bool makes = weights == NULL && !version->is_preparing && make_room(store, bytes, &gone);
+    if (makes) {
+        version->prepared_store = store;
+        version->is_preparing = true;
+        store->bytes += bytes;
+    }
+    if (weights != NULL) {
+        weights->users++;
+        unlink_weights(store, weights);
+        link_newest(store, weights);
+    }
+    pthread_mutex_unlock(&store->lock);
+    destroy_all(gone);
+    if (makes)
+        weights = make(store, version, bytes, &preparing);
+    if (weights == NULL || exchange(&preparing, weights->data, arena, base))
+        return weights;
+    prepared_weights_release(weights);
+    return NULL;
+}
+
+void prepared_weights_release(struct prepared_weights *weights)
+{
+    if (weights == NULL)
+        return;
+    pthread_mutex_lock(&weights->store->lock);
+    weights->users--;
+    pthread_mutex_unlock(&weights->store->lock);
+}
+
+void prepared_weights_drop(struct layer_version *version)
+{
+    struct prepared_store *store = version->prepared_store;
+    if (store == NULL)
+        return;
+    pthread_mutex_lock(&store->lock);
+    struct prepared_weights *weights = version->prepared;
+    if (weights != NULL) {
+        assert(weights->users == 0);
+        forget(store, weights);
+        weights->newer = NULL;
+    }
+    pthread_mutex_unlock(&store->lock);
+    destroy_all(weights);
+}
