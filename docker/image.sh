@@ -36,6 +36,21 @@ build_with() {
         --build-arg "SOURCE_DATE_EPOCH=$epoch" ${BASE:+--build-arg "BASE=$BASE"} ${FLAGS:-} .
 }
 
+# forget_builder TAG: without the id and the name of the container it was built in, which are others in each build, an
+# image has the same digest every time.
+forget_builder() {
+    folder=$(mktemp -d)
+    "$tool" push -q "$1" "dir:$folder" >/dev/null
+    old=$(grep -o '"config":{[^}]*}' "$folder/manifest.json" | grep -o '[0-9a-f]\{64\}')
+    old_size=$(wc -c < "$folder/$old")
+    sed -i -e 's/"container":"[^"]*",//' -e 's/"Hostname":"[^"]*"/"Hostname":""/g' "$folder/$old"
+    new=$(sha256sum "$folder/$old" | cut -d ' ' -f 1)
+    sed -i -e "s/$old/$new/" -e "s/\"size\":$old_size,/\"size\":$(wc -c < "$folder/$old"),/" "$folder/manifest.json"
+    mv "$folder/$old" "$folder/$new"
+    "$tool" tag "$("$tool" pull -q "dir:$folder")" "$1"
+    rm -rf "$folder"
+}
+
 # buildah's --platform would want the base for the target, too; so the stages are told their target, and the result its
 # own processor.
 build_each_with_buildah() {
@@ -49,6 +64,7 @@ build_each_with_buildah() {
         container=$(buildah from --pull-never "$tag-$arch")
         buildah config --arch "$arch" --os linux "$container"
         buildah commit -q --format docker --timestamp "$epoch" --rm "$container" "$tag-$arch" >/dev/null
+        forget_builder "$tag-$arch"
         buildah manifest add --arch "$arch" --os linux "$list" "$tag-$arch" >/dev/null
     done
     mkdir -p build
@@ -64,7 +80,10 @@ for variant in "$@"; do
     case $tool,${PLATFORMS:-} in
     docker,) build_with docker buildx build --load -t "$tag" ;;
     docker,*) build_with docker buildx build --load --platform "$PLATFORMS" -t "$tag" ;;
-    *,) build_with "$tool" build --format docker --timestamp "$epoch" -t "$tag" ;;
+    *,)
+        build_with "$tool" build --format docker --timestamp "$epoch" -t "$tag"
+        forget_builder "$tag"
+        ;;
     *) build_each_with_buildah ;;
     esac
     echo "built $tag"

@@ -12,7 +12,7 @@
 #include "service/layer_store.h"
 
 /* More than a task widens, and a rest. */
-enum { COUNT = (1 << 16) + 1000, SMALL = 3, TENSORS = 4 };
+enum { NUMBERS = (1 << 16) + 1000, SMALL = 3, TENSORS = 4 };
 
 static attn_arena *arena;
 static attn_runtime runtime;
@@ -31,7 +31,7 @@ static void tear_down(void)
 
 /* A layer of two narrow weights, a wide one, and something narrow that is no weight. */
 struct scene {
-    uint16_t half[COUNT], brain[SMALL];
+    uint16_t half[NUMBERS], brain[SMALL];
     float single[SMALL];
     struct envelope_attachment attachments[TENSORS];
     struct envelope_base base;
@@ -43,11 +43,11 @@ static struct scene *make_scene(void)
     struct scene *scene = attn_arena_take_zeroed(arena, 1, sizeof *scene);
     const struct kept_layer_facts facts = {.dtype = ATTN_F16};
     ck_assert_ptr_nonnull(scene);
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < NUMBERS; i++)
         scene->half[i] = (uint16_t)i; /* every one there is */
     for (size_t i = 0; i < SMALL; i++)
         scene->brain[i] = (uint16_t)(0x3F80 + i);
-    const size_t many[] = {COUNT}, few[] = {SMALL};
+    const size_t many[] = {NUMBERS}, few[] = {SMALL};
     scene->attachments[0] =
         (struct envelope_attachment){"weights.key.bias", attn_tensor_view(scene->brain, ATTN_BF16, 1, few)};
     scene->attachments[1] =
@@ -65,7 +65,7 @@ static struct scene *make_scene(void)
 
 static size_t bytes_of_one(void)
 {
-    const size_t large = (COUNT * sizeof(float) + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+    const size_t large = (NUMBERS * sizeof(float) + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
     return large + ATTN_ALIGNMENT;
 }
 
@@ -77,14 +77,14 @@ static struct prepared_weights *take(struct prepared_store *store, struct scene 
 
 START_TEST(narrow_weights_become_single_and_nothing_else_changes)
 {
-    static float wanted[COUNT];
+    static float wanted[NUMBERS];
     struct prepared_store *store = prepared_store_create(1 << 30);
     struct scene *scene = make_scene();
     struct envelope_base base, again;
     struct prepared_weights *prepared = take(store, scene, &base);
     ck_assert_ptr_nonnull(prepared);
     ck_assert_uint_eq(prepared_store_bytes(store), bytes_of_one());
-    ck_assert(attn_convert(wanted, ATTN_F32, scene->half, ATTN_F16, COUNT, NULL) == ATTN_OK);
+    ck_assert(attn_convert(wanted, ATTN_F32, scene->half, ATTN_F16, NUMBERS, NULL) == ATTN_OK);
     ck_assert(base.attachments[2].tensor.dtype == ATTN_F32);
     ck_assert_mem_eq(base.attachments[2].tensor.data, wanted, sizeof wanted);
     ck_assert(base.attachments[0].tensor.dtype == ATTN_F32);

@@ -5,6 +5,7 @@
 #define TESTS_FAILING_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 static json_malloc_t real_json_malloc;
