@@ -123,6 +123,34 @@ START_TEST(a_tree_outlives_others_of_its_thread)
 }
 END_TEST
 
+/* Of a text that needs more than the thread's own memory, so that some blocks are of it and some are not. */
+START_TEST(a_near_tree_whose_memory_ends_leaves_nothing_behind)
+{
+    enum { ITEMS = 600 };
+    char text[4 * ITEMS + 2] = "[";
+    for (size_t i = 0; i < ITEMS; i++)
+        strcat(text, i == 0 ? "\"a\"" : ",\"a\"");
+    strcat(text, "]");
+    json_error_t error;
+    json_t *tree = NULL;
+    size_t tries = 0;
+    for (; tree == NULL; tries++) {
+        granted = tries;
+        refused = SIZE_MAX;
+        is_watched = true;
+        tree = json_tree_load_near(text, strlen(text), &error);
+        is_watched = false;
+        ck_assert((tree == NULL) == json_tree_is_starved());
+        ck_assert_uint_eq(alive, tree == NULL ? 0 : tries - 1);
+    }
+    refused = 0;
+    ck_assert_uint_gt(tries, 1);
+    ck_assert_uint_eq(json_array_size(tree), ITEMS);
+    release(tree);
+    ck_assert_uint_eq(alive, 0);
+}
+END_TEST
+
 START_TEST(what_is_no_json_gives_back_what_it_had)
 {
     static const char *const texts[] = {"", "[", "[1,]", "{\"a\":1,\"a\":2}", "[\"\\ud800\"]", "[1e999]"};
@@ -141,6 +169,7 @@ int main(void)
     tcase_add_checked_fixture(tests, prepare, NULL);
     tcase_add_test(tests, a_parse_that_finds_no_memory_ends_and_gives_back_what_it_had);
     tcase_add_test(tests, a_tree_outlives_others_of_its_thread);
+    tcase_add_test(tests, a_near_tree_whose_memory_ends_leaves_nothing_behind);
     tcase_add_test(tests, what_is_no_json_gives_back_what_it_had);
     return check_run("json_tree", tests);
 }
