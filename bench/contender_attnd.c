@@ -112,7 +112,7 @@ static bool pack_weights(struct attnd *attnd)
         if (data == NULL)
             return false;
         attn_panels_write(&attnd->runtime, ATTN_LAYOUT_IN_OUT, weight, data);
-        attnd->panels[s] = (struct attn_panels){kernel, data};
+        attnd->panels[s] = (struct attn_panels){kernel, ATTN_LAYOUT_IN_OUT, data};
         weight->panels = &attnd->panels[s];
     }
     return true;

@@ -73,6 +73,8 @@ static void write_lines(int fd, const char *text, size_t length)
 static void say_lost(const struct log *log, size_t lines)
 {
     struct log_line line;
+    struct pollfd room = {.fd = log->fd, .events = POLLOUT}; /* the one write of a line does not wait */
+    (void)poll(&room, 1, -1);
     log_begin(&line, log, LOG_WARN, "lines of the log were lost, as it was not written fast enough");
     log_count(&line, "lines", lines);
     log_end(&line);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -59,11 +60,18 @@ signal_wish signals_wait(int timeout_ms)
 static void (*say_last_words)(void *context);
 static void *last_context;
 
-/* The handler is gone by now: raised again, the signal ends the process as it would have without us. */
+/*
+ * The first thread that fails says the last words; others wait for its end, which is theirs. Raised again without a
+ * handler, the signal ends the process as it would have without us.
+ */
 static void die(int number)
 {
+    static atomic_flag is_dying = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&is_dying))
+        pause();
     if (say_last_words != NULL)
         say_last_words(last_context);
+    signal(number, SIG_DFL);
     raise(number);
 }
 
@@ -72,8 +80,10 @@ void signals_before_death(void (*last_words)(void *context), void *context)
     static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     say_last_words = last_words;
     last_context = context;
-    struct sigaction before, action = {.sa_handler = die, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
+    struct sigaction before, action = {.sa_handler = die};
+    sigemptyset(&action.sa_mask); /* a fault in the handler ends the process at once */
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigaddset(&action.sa_mask, faults[i]);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         if (sigaction(faults[i], NULL, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
             before.sa_handler == SIG_DFL)

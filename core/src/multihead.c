@@ -95,8 +95,8 @@ static const char *panels_at(const struct run *run, const attn_tensor *weight, s
 {
     const struct attn_panels *panels = weight->panels;
     const attn_kernel *kernel = run->runtime->kernel;
-    if (panels == NULL || panels->kernel != kernel || run->plan->compute != ATTN_F32 || weight->rank != 2 ||
-        column % kernel->panel_columns != 0)
+    if (panels == NULL || panels->kernel != kernel || panels->layout != run->request->weights.layout ||
+        run->plan->compute != ATTN_F32 || weight->rank != 2 || column % kernel->panel_columns != 0)
         return NULL;
     return (const char *)panels->data + column * inner * sizeof(float);
 }

@@ -110,9 +110,9 @@ static attn_status fail_syntax(const char *at, const char *end, const json_error
 static attn_status fail_parse(const struct skim *skim, const json_error_t *error, attn_error *err)
 {
     attn_status status;
-    size_t at = skim_body_offset(skim, error_offset(skim, error));
     if (json_tree_is_starved())
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
+    const size_t at = skim_body_offset(skim, error_offset(skim, error));
     switch (json_error_code(error)) {
     case json_error_duplicate_key:
         status = attn_fail(err, ATTN_ERR_FIELD, NULL, "a member is given twice: %s", error->text);

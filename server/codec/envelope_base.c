@@ -139,13 +139,25 @@ static attn_status check_request(struct decoder *decoder, json_t *tree)
     return status;
 }
 
+/* The layer's profile says how its weights lie, whatever profile the request has. */
+static attn_status decode_layout_of(struct decoder *base, json_t *layer, struct envelope *envelope)
+{
+    const struct node root = {.json = layer}, options = node_member(&root, "options");
+    if (!json_is_object(options.json))
+        return ATTN_OK;
+    const struct node profile = node_member(&options, "profile");
+    return profile.json ? decode_profile(base, &profile, envelope) : ATTN_OK;
+}
+
 /* Options of both first: they say of which type the tensors are. */
 static attn_status decode_both(struct decoder *base, json_t *layer, struct decoder *decoder, json_t *request,
                                struct envelope *envelope)
 {
+    attn_status status = decode_layout_of(base, layer, envelope);
     drop_overridden(layer, request, "options");
     drop_overridden(layer, request, "masks");
-    attn_status status = base_decode_options(base, layer, envelope);
+    if (status == ATTN_OK)
+        status = base_decode_options(base, layer, envelope);
     if (status == ATTN_OK)
         status = decode_section(decoder, request, "options", decode_options, envelope);
     if (status == ATTN_OK)

@@ -143,6 +143,7 @@ static json_t *load(const char *text, size_t length, json_error_t *error)
 {
     if (setjmp(notes.starved) != 0) {
         give_all();
+        *error = (json_error_t){.line = -1, .column = -1}; /* the parser may not have come to it */
         return NULL;
     }
     return parse(text, length, error);

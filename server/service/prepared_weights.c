@@ -74,6 +74,14 @@ static bool is_narrow(const struct envelope_attachment *attachment)
     return (dtype == ATTN_F16 || dtype == ATTN_BF16) && strncmp(attachment->path, "weights.", strlen("weights.")) == 0;
 }
 
+static bool is_any_narrow(const struct envelope_base *base)
+{
+    for (size_t i = 0; i < base->count; i++)
+        if (is_narrow(&base->attachments[i]))
+            return true;
+    return false;
+}
+
 static bool is_weight(const char *path)
 {
     const size_t length = strlen(path), end = strlen(".weight");
@@ -178,7 +186,7 @@ static bool exchange(const struct preparing *preparing, char *data, attn_arena *
         const struct envelope_attachment *attachment = &base->attachments[i];
         prepared[i] = *attachment;
         prepared[i].tensor = as_float(attachment, data);
-        panels[i] = (struct attn_panels){preparing->runtime->kernel, data + wide_bytes(attachment)};
+        panels[i] = (struct attn_panels){preparing->runtime->kernel, preparing->layout, data + wide_bytes(attachment)};
         if (panels_bytes(preparing, attachment) > 0)
             prepared[i].tensor.panels = &panels[i];
         data += bytes_of(preparing, attachment);
@@ -210,11 +218,14 @@ static void forget(struct prepared_store *store, struct prepared_weights *weight
     store->bytes -= weights->bytes;
 }
 
-/* What nobody uses gives way, the oldest first, if that makes room; it goes to *gone, by its newer. */
-static bool make_room(struct prepared_store *store, size_t bytes, struct prepared_weights **gone)
+/*
+ * What nobody uses gives way, the oldest first, if that makes room; it goes to *gone, by its newer. Panels alone are
+ * not worth that: layers used in turn would each be packed for one request.
+ */
+static bool make_room(struct prepared_store *store, size_t bytes, bool others_give_way, struct prepared_weights **gone)
 {
     size_t idle = 0;
-    for (const struct prepared_weights *at = store->oldest; at != NULL; at = at->newer)
+    for (const struct prepared_weights *at = store->oldest; at != NULL && others_give_way; at = at->newer)
         idle += at->users == 0 ? at->bytes : 0;
     if (bytes > store->max_bytes || store->bytes - idle > store->max_bytes - bytes)
         return false;
@@ -290,7 +301,7 @@ struct prepared_weights *prepared_weights_take(struct prepared_store *store, str
         return NULL;
     pthread_mutex_lock(&store->lock);
     struct prepared_weights *weights = version->prepared;
-    const bool makes = weights == NULL && !version->is_preparing && make_room(store, bytes, &gone);
+    const bool makes = weights == NULL && !version->is_preparing && make_room(store, bytes, is_any_narrow(base), &gone);
     if (makes) {
         version->prepared_store = store;
         version->is_preparing = true;

@@ -34,7 +34,7 @@ static void pack(packed_layer *packed, const attn_kernel *kernel, attn_layout la
     memset(data, 0xFF, bytes); /* NaN wherever nothing is written */
     attn_panels_write(&runtime, layout, weight, data);
     packed->data[packed->count] = data;
-    packed->panels[packed->count] = (struct attn_panels){kernel, data};
+    packed->panels[packed->count] = (struct attn_panels){kernel, layout, data};
     ((attn_tensor *)(uintptr_t)weight)->panels = &packed->panels[packed->count++];
 }
 
@@ -132,8 +132,8 @@ START_TEST(fused_weights)
 }
 END_TEST
 
-/* They are what the kernel reads that they are for, and no other. */
-START_TEST(panels_of_another_kernel_are_left_alone)
+/* They are what the kernel reads that they are for, and no other; and for the layout that they are of. */
+START_TEST(panels_of_another_kernel_or_layout_are_left_alone)
 {
     test_scene scene = scene_create(ATTN_F32, 1);
     scene_layer(&scene, &sizes[4], 40);
@@ -143,10 +143,16 @@ START_TEST(panels_of_another_kernel_are_left_alone)
     ck_assert_ptr_nonnull(zeros);
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-        const struct attn_panels panels = {kernel, zeros}, others = {attn_kernel_at(k == 0 ? 1 : 0), zeros};
+        const struct attn_panels panels = {kernel, ATTN_LAYOUT_IN_OUT, zeros},
+                                 turned = {kernel, ATTN_LAYOUT_OUT_IN, zeros},
+                                 others = {attn_kernel_at(k == 0 ? 1 : 0), ATTN_LAYOUT_IN_OUT, zeros};
         test_run plain = run_kernel(&scene.request, kernel, WANT(OUTPUT));
         weight->panels = &others;
         test_run left = run_kernel(&scene.request, kernel, WANT(OUTPUT));
+        expect_same(&left, &plain);
+        run_release(&left);
+        weight->panels = &turned;
+        left = run_kernel(&scene.request, kernel, WANT(OUTPUT));
         expect_same(&left, &plain);
         weight->panels = &panels;
         test_run read = run_kernel(&scene.request, kernel, WANT(OUTPUT));
@@ -187,7 +193,7 @@ int main(void)
     TCase *tests = check_case("panels");
     tcase_add_loop_test(tests, separate_weights, 0, SIZES);
     tcase_add_loop_test(tests, fused_weights, 0, SIZES);
-    tcase_add_test(tests, panels_of_another_kernel_are_left_alone);
+    tcase_add_test(tests, panels_of_another_kernel_or_layout_are_left_alone);
     tcase_add_test(tests, nothing_to_pack);
     attn_blas_prepare();
     return check_run("panels", tests);

@@ -98,6 +98,18 @@ def a_request_overrides_options_and_masks(client, durable):
 
 
 @check
+def weights_lie_as_the_layer_says_whatever_profile_a_request_has(client, durable):
+    square = layer()
+    square["options"]["profile"] = "torch_mha"  # out_in; square, so that shapes would not tell
+    for name, body in (("json", square), ("file", as_file(square))):
+        put(client, name, body)
+        wanted = run(client, name, {"query": QUERY})["outputs"]["output"]
+        for profile in ("onnx", "torch_mha", "flash"):
+            found = run(client, name, {"query": QUERY}, options={"profile": profile})
+            expect(found["outputs"]["output"] == wanted, f"{name} with {profile}")
+
+
+@check
 def conditions_are_kept(client, durable):
     client.send("DELETE", "/v1/layers/c")
     refused(put(client, "c", layer(), If_Match="*"), 412, "no such layer")

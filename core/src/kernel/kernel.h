@@ -17,8 +17,8 @@ enum {
     TILE_KEYS = 512, /* keys of a tile: partial sums are taken per tile, so this number is part of the result's bits */
     /*
      * A sum over keys is a sum of sums, so that adding one number again and again, which rounds alike at each step,
-     * rounds little: products of SUM_KEYS keys, sums of those of RUN_KEYS, of those a tile, and tiles with what
-     * rounding leaves out.
+     * rounds little: products of SUM_KEYS keys, sums of those of RUN_KEYS, of those a tile (with many queries), and all
+     * of them with what rounding leaves out.
      */
     SUM_KEYS = 16,
     RUN_KEYS = 64,

@@ -1,8 +1,8 @@
 /*
  * products.inc.h: the two products of a tile, q k^T and p v. Part of attend.inc.h.
  *
- * Many queries: keys and values are packed in the order in which the register tiles read them. Few queries (decoding): keys and
- * values are read once, where they lie; packing would cost more than the product.
+ * Many queries: keys and values are packed in the order in which the register tiles read them. Few queries (decoding):
+ * keys and values are read once, where they lie; packing would cost more than the product.
  */
 /* ---- packing: operands in the order in which the register tiles read them ---- */
 
@@ -155,7 +155,11 @@ static void FN(pack_block)(task_t *task, const tile_t *tile)
 
 /* ---- the two products ---- */
 
-enum { FN(SUM_FEATURES) = 32 }; /* products that are summed in a row: longer sums are sums of sums, which round less */
+/*
+ * Products that are summed in a row: longer sums are sums of sums, which round less. Heads of more than LONG_HEAD
+ * features have more such sums, and take half as many products for each.
+ */
+enum { FN(SUM_FEATURES) = 32, FN(LONG_HEAD) = 64 };
 
 /* One row of a register tile on its way into s, and its lanes' extremes. */
 static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
@@ -165,15 +169,16 @@ static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
     FN(store)(low, FN(smaller)(x, FN(load)(low)));
 }
 
-/* s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows: a sum of sums of SUM_FEATURES. */
+/* s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows: a sum of sums. */
 static inline void FN(score_register_tile)(const REAL *restrict q, ptrdiff_t q_stride, const REAL *restrict k,
                                            size_t d_k, REAL *restrict s, REAL scale, REAL *restrict high,
                                            REAL *restrict low)
 {
     vec sum[REGISTER_ROWS][2], part[REGISTER_ROWS][2] = {0};
+    const size_t run = d_k > FN(LONG_HEAD) ? FN(SUM_FEATURES) / 2 : FN(SUM_FEATURES);
     size_t d = 0;
     do {
-        const size_t end = FN(least)(d_k, d + FN(SUM_FEATURES));
+        const size_t end = FN(least)(d_k, d + run);
         const bool is_first = d == 0;
 #pragma GCC unroll 16
         for (int r = 0; r < REGISTER_ROWS; r++)
@@ -301,8 +306,8 @@ static void FN(add_part)(task_t *task, const tile_t *tile, size_t r)
 }
 
 /*
- * Keys in runs of RUN_KEYS, which begin at multiples of it, so that the order of a sum follows from the positions alone;
- * of each the panels from the first to the last that some row of the group sees: what lies between has weight 0.
+ * Keys in runs of RUN_KEYS, which begin at multiples of it, so that the order of a sum follows from the positions
+ * alone; of each the panels from the first to the last that some row of the group sees: what lies between has weight 0.
  */
 static void FN(context_tile)(task_t *task, const tile_t *tile)
 {
@@ -375,19 +380,31 @@ static inline __attribute__((always_inline)) void FN(add_lanes)(vec *sum, const 
         sum[pair] = FN(add_pairs)(sum[2 * pair], sum[2 * pair + 1]);
 }
 
+enum { FN(SUM_STEPS) = 16 }; /* vectors of products that are summed in a row */
+
+/* Lane by lane the sum of q[d] k[d] over whole vectors of features: a sum of sums of SUM_STEPS of them. */
+static inline vec FN(multiply_vectors)(const REAL *q, const REAL *k, size_t features)
+{
+    vec all = {0};
+    for (size_t d = 0; d < features;) {
+        const size_t end = FN(least)(features, d + FN(SUM_STEPS) * LANES);
+        vec sum = {0};
+        for (; d < end; d += LANES)
+            sum += FN(load)(q + d) * FN(load)(k + d);
+        all += sum;
+    }
+    return all;
+}
+
 /* s[j] = q k_j for LANES keys at once: a sum of vectors for each, then a tree that turns them into lanes. */
 static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, REAL *s)
 {
     vec sum[LANES];
     const size_t whole = d_k / LANES * LANES;
-#pragma GCC unroll 16
-    for (int j = 0; j < LANES; j++)
-        sum[j] = (vec){0};
     /* Key by key, as they lie in memory: the hardware fetches ahead of a run. */
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++)
-        for (size_t d = 0; d < whole; d += LANES)
-            sum[j] += FN(load)(q + d) * FN(load)(k + j * k_stride + (ptrdiff_t)d);
+        sum[j] = FN(multiply_vectors)(q, k + j * k_stride, whole);
     for (int count = LANES; count > 1; count /= 2)
         FN(add_lanes)(sum, count);
     FN(store)(s, sum[0]);
@@ -399,12 +416,9 @@ static inline void FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stri
 /* The same for one key: the same sums in the same order. */
 static inline REAL FN(score_key)(const REAL *q, const REAL *k, size_t d_k)
 {
-    vec sum = {0};
     const size_t whole = d_k / LANES * LANES;
-    for (size_t d = 0; d < whole; d += LANES)
-        sum += FN(load)(q + d) * FN(load)(k + d);
     REAL part[LANES];
-    FN(store)(part, sum);
+    FN(store)(part, FN(multiply_vectors)(q, k, whole));
     for (int width = LANES / 2; width > 0; width /= 2)
         for (int lane = 0; lane < width; lane++)
             part[lane] = part[2 * lane] + part[2 * lane + 1];
@@ -492,8 +506,9 @@ static void FN(context_few_sum)(const task_t *task, const tile_t *tile, size_t r
     }
 }
 
-/* All keys of one row, in the sums of context_tile, onto o and o_low. */
-static void FN(context_few_keys)(const task_t *task, const tile_t *tile, size_t r, bool skips_odd, REAL *o, REAL *o_low)
+/* All keys of one row onto o and o_low: sums of SUM_KEYS, and of those RUN_KEYS. */
+static void FN(context_few_keys)(const task_t *task, const tile_t *tile, size_t r, bool skips_odd, REAL *o,
+                                 REAL *o_low)
 {
     const size_t tile_end = FN(least)(tile->to, tile->keys), columns = task->v_columns;
     REAL *part = task->part, *sum = task->part + columns;

@@ -142,7 +142,8 @@ static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
 
 /*
  * e^x to within 1 ulp or so, exactly 1 at 0 and 0 at -infinity; NaN stays NaN. Cody and Waite, "Software Manual for the
- * Elementary Functions", 1980: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n put into the exponent.
+ * Elementary Functions", 1980: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n put into the
+ * exponent.
  */
 #if defined(__AVX512F__) && REAL_BITS == 32
 /*
