@@ -49,13 +49,16 @@ static size_t write_letters(const void *context, size_t index, char *to)
     return PIECE;
 }
 
+static const struct deferred unmeasured_letters = {
+    .write = write_letters, .pieces = PIECES, .piece_bytes_max = PIECE, .total_bytes = CHUNKS_LENGTH_UNKNOWN};
+static const struct deferred measured_letters = {
+    .write = write_letters, .pieces = PIECES, .piece_bytes_max = PIECE, .total_bytes = (size_t)PIECE * PIECES};
+
 static attn_status letters(struct call *call)
 {
-    static struct deferred part = {.write = write_letters, .pieces = PIECES, .piece_bytes_max = PIECE};
-    part.total_bytes = is_length_known ? (size_t)PIECE * PIECES : CHUNKS_LENGTH_UNKNOWN;
     chunks_text(call->out, "[");
     if (call->out->may_defer)
-        chunks_defer(call->out, &part);
+        chunks_defer(call->out, is_length_known ? &measured_letters : &unmeasured_letters);
     for (size_t i = 0; !call->out->may_defer && i < PIECES; i++)
         chunks_commit(call->out, write_letters(NULL, i, chunks_reserve(call->out, PIECE)));
     chunks_text(call->out, "]");
