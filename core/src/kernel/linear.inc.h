@@ -7,6 +7,7 @@
  */
 enum {
     FN(ROWS_AHEAD) = 16, /* of W, fetched into the second cache: they come from far away, once */
+    FN(FEATURES_AHEAD) = 16, /* of a panel, fetched into the first cache, where all of it and the rows do not fit */
     FN(X_STRIDE) = LINEAR_INNER + LANES,
 };
 #define X_STRIDE FN(X_STRIDE)
@@ -19,6 +20,8 @@ typedef struct {
     const REAL *x, *w, *bias; /* bias NULL: none, or not yet */
     REAL *y;
     size_t x_stride, w_stride, y_stride, features;
+    const REAL *ahead; /* what the next panel will be, fetched into the second cache by ahead_step numbers a feature */
+    size_t ahead_step;
     bool is_first; /* nothing in y yet */
 } FN(linear);
 #define linear_t FN(linear)
@@ -34,12 +37,22 @@ static inline __attribute__((always_inline)) void FN(linear_tile)(const linear_t
         for (int c = 0; c < width; c++)
             sum[r][c] = (vec){0};
     const size_t x_stride = run->x_stride, w_stride = is_far ? run->w_stride : PANEL;
-    const REAL *x = run->x, *w = run->w;
-    for (size_t d = 0; d < run->features; d++, x++, w += w_stride) {
+    const bool fetches = !is_far && rows > 1; /* what one row reads as it comes needs no help */
+    const size_t ahead_step = run->ahead_step;
+    const REAL *w = run->w, *ahead = run->ahead;
+    const REAL *x[(REGISTER_ROWS + 2) / 3]; /* of three rows each: one pointer a row is more than there are registers */
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r += 3)
+        x[r / 3] = run->x + (size_t)r * x_stride;
+    for (size_t d = 0; d < run->features; d++, w += w_stride, ahead += ahead_step) {
         vec columns[8];
+        if (fetches)
+            __builtin_prefetch(ahead, 0, 2);
 #pragma GCC unroll 8
         for (int c = 0; c < width; c++) {
             columns[c] = FN(load)(w + c * LANES);
+            if (fetches && c * VECTOR_BYTES % 64 == 0)
+                __builtin_prefetch(w + FN(FEATURES_AHEAD) * PANEL + c * LANES, 0, 3);
             if (is_far && c * VECTOR_BYTES % 64 == 0)
                 __builtin_prefetch(w + FN(ROWS_AHEAD) * w_stride + c * LANES, 0, 2);
             if (is_far && c == width - 1) /* W need not be aligned */
@@ -49,7 +62,7 @@ static inline __attribute__((always_inline)) void FN(linear_tile)(const linear_t
         }
 #pragma GCC unroll 16
         for (int r = 0; r < rows; r++) {
-            REAL feature = x[(size_t)r * x_stride];
+            REAL feature = x[r / 3][d + (size_t)(r % 3) * x_stride];
 #pragma GCC unroll 8
             for (int c = 0; c < width; c++)
                 sum[r][c] += feature * columns[c];
@@ -85,7 +98,9 @@ static inline __attribute__((always_inline)) void FN(linear_rows)(const linear_t
         FN(linear_tile)(&part, REGISTER_ROWS > 8 ? 8 : 1, 2, is_far, NULL);
     for (; rows >= 4; rows -= 4, part = FN(rows_later)(&part, 4))
         FN(linear_tile)(&part, 4, 2, is_far, NULL);
-    for (; rows >= 1; rows -= 1, part = FN(rows_later)(&part, 1))
+    for (; rows >= 2; rows -= 2, part = FN(rows_later)(&part, 2))
+        FN(linear_tile)(&part, 2, 2, is_far, NULL);
+    if (rows == 1)
         FN(linear_tile)(&part, 1, 2, is_far, NULL);
 }
 
@@ -130,6 +145,7 @@ static void FN(linear_packed)(linear_t run, size_t rows, size_t columns)
             FN(linear_rows)(&run, some, false);
         else
             FN(linear_edge)(&run, some, columns);
+        run.ahead += run.features * run.ahead_step;
         run = FN(rows_later)(&run, REGISTER_ROWS);
     }
 }
@@ -144,7 +160,7 @@ static void FN(linear_panel)(linear_t run, attn_layout layout, size_t rows, size
     } else {
         FN(pack_weight)(&run, layout, columns, pack);
     }
-    run.w = pack;
+    run.w = run.ahead = pack;
     FN(linear_packed)(run, rows, columns);
 }
 
@@ -176,10 +192,22 @@ static size_t FN(linear_few_rows)(linear_t run, size_t rows, size_t columns)
     return done;
 }
 
-/* The same from panels that are there already: run.w is at its features of the first. */
-static void FN(linear_panels)(linear_t run, const struct attn_linear_block *block)
+/* What is multiplied with after the panel at column of a run that begins with feature first. */
+static const REAL *FN(panel_after)(const struct attn_linear_block *block, size_t first, size_t features, size_t column)
 {
+    const REAL *panels = block->panels;
+    if (column + PANEL < block->columns)
+        return panels + (column + PANEL) * block->inner + first * PANEL;
+    return panels + (first + features < block->inner ? (first + features) * PANEL : block->columns * block->inner);
+}
+
+/* The same from panels that are there already, from feature first on. */
+static void FN(linear_panels)(linear_t run, const struct attn_linear_block *block, size_t first)
+{
+    run.w = (const REAL *)block->panels + first * PANEL;
+    run.ahead_step = (PANEL * REGISTER_ROWS + block->rows - 1) / block->rows;
     for (size_t column = 0; column < block->columns; column += PANEL) {
+        run.ahead = FN(panel_after)(block, first, run.features, column);
         FN(linear_packed)(run, block->rows, FN(least)(block->columns - column, PANEL));
         run.w += PANEL * block->inner;
         run.y += PANEL;
@@ -205,8 +233,7 @@ static void FN(multiply)(const struct attn_linear_block *block, size_t first, vo
         run.bias = block->bias;
     FN(spread_rows)(&run, block->rows, pack + PANEL * LINEAR_INNER);
     if (block->panels != NULL) {
-        run.w = (const REAL *)block->panels + first * PANEL;
-        FN(linear_panels)(run, block);
+        FN(linear_panels)(run, block, first);
         return;
     }
     size_t column = 0;
