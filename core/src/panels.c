@@ -23,7 +23,7 @@ static size_t panels_of(const attn_kernel *kernel, const struct attn_linear_bloc
 
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight)
 {
-    if (!kernel->multiplies_faster || weight->dtype != ATTN_F32 || weight->rank != 2 ||
+    if (!kernel->multiplies_f32_faster || weight->dtype != ATTN_F32 || weight->rank != 2 ||
         !attn_tensor_is_contiguous(weight))
         return 0;
     const struct attn_linear_block block = block_of(layout, weight);

@@ -15,8 +15,6 @@ enum {
        row. */
     KERNEL_COLUMNS = LINEAR_COLUMNS / 2,
     KERNEL_FEW_ROWS = 48,
-    /* Rows for which transposing the weights costs more than all the rest. */
-    OUT_IN_FEW_ROWS = 2,
 };
 
 struct run {
@@ -104,7 +102,7 @@ static void kernel_block(const struct run *run, const struct attn_product *p, si
 static void divide(const struct run *run, struct attn_product *p)
 {
     const bool is_transposed = run->layout == ATTN_LAYOUT_OUT_IN;
-    p->by_kernel = run->multiply != NULL && !(is_transposed && p->rows <= OUT_IN_FEW_ROWS);
+    p->by_kernel = run->multiply != NULL && !(is_transposed && p->rows <= run->runtime->kernel->transposed_by_blas);
     if (p->by_kernel) {
         const size_t rows = p->batch * p->rows, parts = blocks(rows, LINEAR_ROWS);
         p->block_rows = parts == 0 ? 1 : blocks(blocks(rows, parts), LINEAR_GROUP) * LINEAR_GROUP;
@@ -156,9 +154,11 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
                       .layout = layout,
                       .runtime = runtime,
                       .scratch = scratch};
-    run.multiply = compute == ATTN_F32 ? runtime->kernel->multiply_f32 : runtime->kernel->multiply_f64;
-    if (!runtime->kernel->multiplies_faster)
-        run.multiply = NULL;
+    const attn_kernel *kernel = runtime->kernel;
+    if (compute == ATTN_F32)
+        run.multiply = kernel->multiplies_f32_faster ? kernel->multiply_f32 : NULL;
+    else
+        run.multiply = kernel->multiplies_f64_faster ? kernel->multiply_f64 : NULL;
     size_t tasks = 0;
     for (size_t p = 0; p < count; p++) {
         divide(&run, &products[p]);

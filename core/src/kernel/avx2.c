@@ -3,10 +3,12 @@
 #if !defined(__AVX2__) || !defined(__FMA__)
 #error "compile this file with -mavx2 -mfma"
 #endif
-#define KERNEL            avx2
-#define VECTOR_BYTES      32
-#define REGISTER_ROWS     6 /* 12 sums, 2 vectors of keys and a query of 16 registers */
-#define MULTIPLIES_FASTER false
+#define KERNEL                avx2
+#define VECTOR_BYTES          32
+#define REGISTER_ROWS         6 /* 12 sums, 2 vectors of keys and a query of 16 registers */
+#define MULTIPLIES_F32_FASTER true
+#define MULTIPLIES_F64_FASTER false
+#define TRANSPOSED_BY_BLAS    0
 #include "kernel/instantiate.inc.h"
 #else
 typedef int attn_kernel_avx2_is_for_x86;

@@ -3,10 +3,12 @@
 #if !defined(__AVX512F__) || !defined(__AVX512VL__)
 #error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
 #endif
-#define KERNEL            avx512
-#define VECTOR_BYTES      64
-#define REGISTER_ROWS     12 /* 24 sums, 2 vectors of keys and a query of 32 registers */
-#define MULTIPLIES_FASTER true
+#define KERNEL                avx512
+#define VECTOR_BYTES          64
+#define REGISTER_ROWS         12 /* 24 sums, 2 vectors of keys and a query of 32 registers */
+#define MULTIPLIES_F32_FASTER true
+#define MULTIPLIES_F64_FASTER true
+#define TRANSPOSED_BY_BLAS    2
 #include "kernel/instantiate.inc.h"
 #else
 typedef int attn_kernel_avx512_is_for_x86;

@@ -1,7 +1,7 @@
 /*
  * instantiate.inc.h: one kernel: attend.inc.h in float and in double for the instruction set of the including file, which
- * defines KERNEL (its name), VECTOR_BYTES, REGISTER_ROWS (rows of the register tile) and MULTIPLIES_FASTER (than the
- * BLAS).
+ * defines KERNEL (its name), VECTOR_BYTES, REGISTER_ROWS (rows of the register tile), and when its products are faster
+ * than the BLAS's (attn_kernel).
  */
 #include <assert.h>
 #include <math.h>
@@ -14,6 +14,13 @@
 #include "attn/arena.h"
 #include "dropout.h"
 #include "kernel/kernel.h"
+
+/* Before a loop over registers: Clang unrolls it in time to keep them only if it is told to unroll all of it. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 #define JOIN3_(a, b, c) a##_##b##_##c
 #define JOIN3(a, b, c) JOIN3_(a, b, c)
@@ -88,7 +95,9 @@ const attn_kernel JOIN2(attn_kernel, KERNEL) = {
     .multiply_f64 = JOIN3(multiply, KERNEL, f64),
     .pack_f32 = JOIN3(pack_panel, KERNEL, f32),
     .panel_columns = JOIN3(PANEL, KERNEL, f32),
-    .multiplies_faster = MULTIPLIES_FASTER,
+    .multiplies_f32_faster = MULTIPLIES_F32_FASTER,
+    .multiplies_f64_faster = MULTIPLIES_F64_FASTER,
+    .transposed_by_blas = TRANSPOSED_BY_BLAS,
     .exp_f32 = JOIN3(exp_all, KERNEL, f32),
     .exp_f64 = JOIN3(exp_all, KERNEL, f64),
 };

@@ -148,8 +148,9 @@ struct attn_kernel {
     void (*weigh_row)(const float *p, size_t n, struct attn_weight_row *row);
     attn_multiply *multiply_f32, *multiply_f64;
     attn_pack_panel *pack_f32;
-    size_t panel_columns;   /* of float */
-    bool multiplies_faster; /* than the BLAS on the same CPU */
+    size_t panel_columns;                              /* of float */
+    bool multiplies_f32_faster, multiplies_f64_faster; /* than the BLAS on the same CPU */
+    size_t transposed_by_blas; /* but for so few rows the BLAS is, when weights are out_in and would be transposed */
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
     void (*exp_f32)(float *x, size_t n);
     void (*exp_f64)(double *x, size_t n);

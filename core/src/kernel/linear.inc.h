@@ -31,9 +31,9 @@ static inline __attribute__((always_inline)) void FN(linear_tile)(const linear_t
                                                                   const bool is_far, REAL *restrict pack)
 {
     vec sum[REGISTER_ROWS][8];
-#pragma GCC unroll 16
+    UNROLL
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
+        UNROLL
         for (int c = 0; c < width; c++)
             sum[r][c] = (vec){0};
     const size_t x_stride = run->x_stride, w_stride = is_far ? run->w_stride : PANEL;
@@ -41,14 +41,14 @@ static inline __attribute__((always_inline)) void FN(linear_tile)(const linear_t
     const size_t ahead_step = run->ahead_step;
     const REAL *w = run->w, *ahead = run->ahead;
     const REAL *x[(REGISTER_ROWS + 2) / 3]; /* of three rows each: one pointer a row is more than there are registers */
-#pragma GCC unroll 8
+    UNROLL
     for (int r = 0; r < rows; r += 3)
         x[r / 3] = run->x + (size_t)r * x_stride;
     for (size_t d = 0; d < run->features; d++, w += w_stride, ahead += ahead_step) {
         vec columns[8];
         if (fetches)
             __builtin_prefetch(ahead, 0, 2);
-#pragma GCC unroll 8
+        UNROLL
         for (int c = 0; c < width; c++) {
             columns[c] = FN(load)(w + c * LANES);
             if (fetches && c * VECTOR_BYTES % 64 == 0)
@@ -60,17 +60,17 @@ static inline __attribute__((always_inline)) void FN(linear_tile)(const linear_t
             if (pack != NULL)
                 FN(store)(pack + d * PANEL + (size_t)c * LANES, columns[c]);
         }
-#pragma GCC unroll 16
+        UNROLL
         for (int r = 0; r < rows; r++) {
             REAL feature = x[r / 3][d + (size_t)(r % 3) * x_stride];
-#pragma GCC unroll 8
+            UNROLL
             for (int c = 0; c < width; c++)
                 sum[r][c] += feature * columns[c];
         }
     }
-#pragma GCC unroll 16
+    UNROLL
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
+        UNROLL
         for (int c = 0; c < width; c++) {
             REAL *y = run->y + (size_t)r * run->y_stride + c * LANES;
             vec total = run->is_first ? sum[r][c] : sum[r][c] + FN(load)(y);
