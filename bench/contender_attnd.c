@@ -1,4 +1,5 @@
 /* contender_attnd.c: the library of this project, through its public headers. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ struct attnd {
     attn_request request;
     attn_pool *pool;
     attn_runtime runtime;
-    attn_arena *arena;
+    attn_arena *arena, *kept; /* kept: for the panels */
     attn_result result;
     bool is_gradients;
     attn_gradient_result gradients;
@@ -79,10 +80,9 @@ static void release(void *state)
         return;
     attn_arena_destroy(attnd->arena);
     attn_pool_destroy(attnd->pool);
-    for (int s = 0; s < STREAM_COUNT; s++) {
+    attn_arena_destroy(attnd->kept);
+    for (int s = 0; s < STREAM_COUNT; s++)
         free(attnd->stream[s].data);
-        free((void *)(uintptr_t)attnd->panels[s].data);
-    }
     free(attnd->sinks.data);
     free(attnd->documents.data);
     free(attnd);
@@ -108,7 +108,7 @@ static bool pack_weights(struct attnd *attnd)
         const size_t bytes = weight->data == NULL ? 0 : attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, weight);
         if (bytes == 0)
             continue;
-        void *data = aligned_alloc(ATTN_ALIGNMENT, (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT);
+        void *data = attn_arena_take(attnd->kept, 1, bytes);
         if (data == NULL)
             return false;
         attn_panels_write(&attnd->runtime, ATTN_LAYOUT_IN_OUT, weight, data);
@@ -126,7 +126,8 @@ static void *prepare(const bench_case *c)
     attn_blas_prepare();
     attnd->pool = attn_pool_create(c->threads);
     attnd->arena = attn_arena_create(SIZE_MAX);
-    if (attnd->pool == NULL || attnd->arena == NULL || !make_streams(c, attnd->stream)) {
+    attnd->kept = attn_arena_create(SIZE_MAX);
+    if (attnd->pool == NULL || attnd->arena == NULL || attnd->kept == NULL || !make_streams(c, attnd->stream)) {
         release(attnd);
         return NULL;
     }
@@ -158,15 +159,42 @@ static attn_status attend(struct attnd *attnd, attn_error *error)
     return status;
 }
 
+struct job {
+    struct attnd *attnd;
+    attn_error error;
+    attn_status status;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool has_ended;
+};
+
+static void run_job(void *argument)
+{
+    struct job *job = argument;
+    attn_arena_reset(job->attnd->arena);
+    job->status = (job->attnd->is_gradients ? differentiate : attend)(job->attnd, &job->error);
+    pthread_mutex_lock(&job->lock);
+    job->has_ended = true;
+    pthread_cond_signal(&job->ended);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* By a thread of the pool, as a request: a caller from outside would be woken after every part of it. */
 static bool run(void *state)
 {
-    struct attnd *attnd = state;
-    attn_error error = {0};
-    attn_arena_reset(attnd->arena);
-    attn_status status = (attnd->is_gradients ? differentiate : attend)(attnd, &error);
-    if (status != ATTN_OK)
-        fprintf(stderr, "attnd: %s\n", error.message);
-    return status == ATTN_OK;
+    struct job job = {.attnd = state};
+    pthread_mutex_init(&job.lock, NULL);
+    pthread_cond_init(&job.ended, NULL);
+    const bool is_queued = attn_pool_submit(job.attnd->pool, run_job, &job);
+    pthread_mutex_lock(&job.lock);
+    while (is_queued && !job.has_ended)
+        pthread_cond_wait(&job.ended, &job.lock);
+    pthread_mutex_unlock(&job.lock);
+    pthread_cond_destroy(&job.ended);
+    pthread_mutex_destroy(&job.lock);
+    if (is_queued && job.status != ATTN_OK)
+        fprintf(stderr, "attnd: %s\n", job.error.message);
+    return is_queued && job.status == ATTN_OK;
 }
 
 static void results(const void *state, attn_tensor *output, attn_tensor *maps)
