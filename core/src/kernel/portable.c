@@ -2,6 +2,7 @@
 #define KERNEL                portable
 #define VECTOR_BYTES          16
 #define REGISTER_ROWS         6
+#define REGISTER_VECTORS      2
 #define MULTIPLIES_F32_FASTER false
 #define MULTIPLIES_F64_FASTER false
 #define TRANSPOSED_BY_BLAS    0
