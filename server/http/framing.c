@@ -5,8 +5,23 @@
  * end of the header, so that what follows is read as another request. None of it can be seen in the fields. But the
  * library takes a header apart in place: from method on, REQUEST_HEADER_SIZE bytes hold the whole header, with NUL
  * where its separators were. So what lies between two fields can be looked at, and must be one end of line and nothing
- * else. A line of ":" or NUL alone cannot be told from the right end of a header, whose four bytes are NUL then too,
- * where it makes four bytes with the ends of lines around it: CR LF ":" LF, LF ":" CR LF. Version 1.0 refuses them.
+ * else.
+ *
+ * What cannot be told from it are forms of the same length that hold NUL already, or that the library writes NUL over
+ * (get_next_header_line over CR LF and over LF, process_header_line over the colon) before it shows anybody a field:
+ *
+ *     NUL LF                          is NUL NUL then, as CR LF is
+ *     CR LF or NUL LF, and then       is four NULs then, as CR LF CR LF is: a line without a name ends the header, and
+ *       NUL LF or ":" LF              names are strings, which end at a NUL
+ *     LF, and then                    the same
+ *       ":" or NUL, CR or NUL, LF
+ *     NUL, CR or NUL, LF, and LF      the same
+ *     NUL … LF before a request       lies in front of method; is passed over as an empty line is
+ *
+ * All hold a NUL, or a line of ":" alone beside a bare LF. A proxy in front reads them as we do, unless it takes an LF
+ * into a value, or a line without a name for a field, and hands that on as it came; RFC 9110, section 5.5, and RFC
+ * 9112, section 2.2, have it refuse such a request or write it anew. Version 1.0 refuses them all.
+ * tests/fuzz/fuzz_guard.c knows this list too, and holds whatever else passes against a strict reader.
  */
 #include "http/framing.h"
 

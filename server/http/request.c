@@ -1,18 +1,17 @@
 /*
  * request.c: one request from its first line to its last byte sent.
  *
- * Everything here runs in an I/O thread except compute_job and what it calls, which run in a compute thread; of that,
- * only compute_at_once is for I/O threads too.
+ * Everything here runs in an I/O thread; request_fail, and request_free when request_end left it to a job, in a compute
+ * thread too.
  */
 #include "http/request.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "codec/oip.h"
 #include "http/admission.h"
+#include "http/job.h"
 #include "http/sender.h"
 #include "http/watch.h"
 #include "http/write_ahead.h"
@@ -96,6 +95,18 @@ static void count_out(struct http_server *server, size_t *counter)
     if (--*counter == 0)
         pthread_cond_broadcast(&server->changed);
     pthread_mutex_unlock(&server->lock);
+}
+
+bool request_count_job_in(struct http_server *server)
+{
+    if (!server->is_closed)
+        server->jobs++;
+    return !server->is_closed;
+}
+
+void request_count_job_out(struct http_server *server)
+{
+    count_out(server, &server->jobs);
 }
 
 static const char *end_name(enum MHD_RequestTerminationCode termination)
@@ -233,7 +244,7 @@ void request_free(struct request *request)
 
 /* ---- the body ---------------------------------------------------------------------------------------------------- */
 
-static void fail(struct request *request, attn_status status, const char *message)
+void request_fail(struct request *request, attn_status status, const char *message)
 {
     attn_error error = {.status = status};
     (void)attn_fail(&error, status, NULL, "%s", message);
@@ -253,7 +264,7 @@ static bool prepare_body(struct request *request)
         request->body += lead;
         return true;
     }
-    fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
+    request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
     return false;
 }
 
@@ -305,7 +316,7 @@ static void append_piece(struct request *request, const char *data, size_t lengt
     if (request->ahead != NULL)
         write_ahead_more(request->ahead);
     if (!request->pieces.is_ok) {
-        fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
+        request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the body of this request");
         request->phase = REQUEST_DISCARD;
     }
 }
@@ -343,286 +354,6 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
     return MHD_YES;
 }
 
-/* ---- the job ----------------------------------------------------------------------------------------------------- */
-
-static bool is_late(const struct request *request)
-{
-    return request_now_ms() - request->clock.received > request->deadline_ms;
-}
-
-static bool is_cancelled(const struct request *request)
-{
-    return is_late(request) || atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
-           atomic_load_explicit(&request->is_abandoned, memory_order_relaxed);
-}
-
-/* A job while it computes: the service may learn from the body that it has less time. */
-struct job {
-    struct request *request;
-    const struct call *call;
-};
-
-static void shorten_deadline(const struct job *job)
-{
-    if (job->call->timeout_ms > 0 && job->call->timeout_ms < job->request->deadline_ms)
-        job->request->deadline_ms = job->call->timeout_ms;
-}
-
-static bool job_is_cancelled(void *cancel_context)
-{
-    const struct job *job = cancel_context;
-    return is_cancelled(job->request) ||
-           (job->call->timeout_ms > 0 && request_now_ms() - job->request->clock.received > job->call->timeout_ms);
-}
-
-/* The pieces of a chunked body in one run; NULL without memory. */
-static const char *whole_body(struct request *request)
-{
-    if (request->body != NULL)
-        return request->body;
-    char *body = attn_arena_take(request->arena, 1, request->pieces.total_bytes);
-    size_t used = 0;
-    for (const struct chunk *piece = request->pieces.first; body != NULL && piece != NULL; piece = piece->next) {
-        memcpy(body + used, piece->data, piece->length);
-        used += piece->length;
-    }
-    return body;
-}
-
-/* The body as the service reads it: in one run, and expanded. */
-static attn_status read_body(struct request *request, struct call *call)
-{
-    call->body = whole_body(request);
-    if (call->body == NULL)
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the body of this request");
-    if (request->body_coding == CODING_IDENTITY)
-        return ATTN_OK;
-    return coding_expand(request->body_coding, call->body, call->body_bytes, request->server->setup.max_body_bytes,
-                         request->arena, &call->body, &call->body_bytes, call->err);
-}
-
-static void refuse_late(struct request *request)
-{
-    attn_arena_release(request->arena, request->before_body);
-    reply_refuse(request, PROBLEM_DEADLINE,
-                 "the answer was not there after %g s, and the work was stopped (--deadline, Request-Timeout)",
-                 request->deadline_ms / 1e3);
-}
-
-/* After the service: compressed and laid out, or the first batch of what is streamed, still by this thread. */
-static bool finish_answer(struct request *request, const struct call *call)
-{
-    const double since = request_now_ms();
-    bool is_ok;
-    request->answer_media = call->answer_media;
-    request->reply.content_type = media_name(call->answer_media);
-    request->reply.json_bytes = call->answer_json_bytes;
-    reply_conclude(request, call);
-    if (request->reply.content_type == NULL)
-        return true;
-    if (request->reply.chunks.has_deferred)
-        is_ok = reply_stream(request, call->runtime);
-    else
-        is_ok = reply_compress(request) && reply_lay_out(request);
-    request->clock.times.write_ms += request_now_ms() - since;
-    return is_ok;
-}
-
-/* Within these limits and no others. False: it would take more than them, or they are at fault; there is no reply. */
-static bool compute_within(struct request *request, const struct call_limits *limits, attn_runtime runtime)
-{
-    const struct http_setup *setup = &request->server->setup;
-    const bool is_last_try = limits == &setup->limits;
-    runtime.is_cancelled = job_is_cancelled;
-    struct job job = {.request = request};
-    runtime.cancel_context = &job;
-    attn_error error = {.status = ATTN_OK};
-    struct call call = {
-        .body_bytes = request->body_bytes,
-        .body_media = request->body_media,
-        .answer_media = request->answer_media,
-        .has_json_bytes = request->has_json_bytes,
-        .json_bytes = request->json_bytes,
-        .names = request->names,
-        .parameters = request->parameters,
-        .parameter_count = request->parameter_count,
-        .if_match = request->fields.if_match,
-        .if_none_match = request->fields.if_none_match,
-        .layers = setup->layers,
-        .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
-        .caches = setup->caches,
-        .queue_ms = request->clock.queue_ms,
-        .limits = *limits,
-        .is_first_try = !is_last_try,
-        .runtime = &runtime,
-        .fonts = setup->fonts,
-        .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
-        .err = &error,
-    };
-    call.out->may_defer = request->may_stream;
-    job.call = &call;
-    attn_status status = read_body(request, &call);
-    if (status == ATTN_OK)
-        status = (setup->instead != NULL ? setup->instead : request->route->service)(&call);
-    request->clock.times = call.times;
-    request->flops = call.flops;
-    shorten_deadline(&job);
-    request->held = call.held;
-    if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
-        refuse_late(request);
-    } else if (status == ATTN_ERR_TOO_LARGE && !is_last_try) {
-        layer_version_release(request->held);
-        request->held = NULL;
-        return false;
-    } else if (status != ATTN_OK) {
-        attn_arena_release(request->arena, request->before_body);
-        reply_failure(request, &error, call.refusal);
-    } else if (!finish_answer(request, &call)) {
-        fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
-    }
-    return true;
-}
-
-static void compute(struct request *request)
-{
-    const struct http_setup *setup = &request->server->setup;
-    (void)compute_within(request, &setup->limits, executor_runtime(setup->executor));
-}
-
-static void count_cancelled(const struct request *request)
-{
-    struct metrics *metrics = request->server->setup.metrics;
-    if (atomic_load(&request->is_abandoned))
-        metrics_add(&metrics->cancelled[METRICS_CLIENT_GONE], 1);
-    else if (request->reply.status == MHD_HTTP_GATEWAY_TIMEOUT)
-        metrics_add(&metrics->cancelled[METRICS_DEADLINE], 1);
-    else if (request->reply.status != MHD_HTTP_OK && atomic_load(&request->server->is_cancelled))
-        metrics_add(&metrics->cancelled[METRICS_SHUTDOWN], 1);
-}
-
-/*
- * A small request takes some ten microseconds, and waking a compute thread, which then wakes this one, several times as
- * long. So what is bounded to be small, by its body before it is read and by its plan before it is computed, is done
- * here and now. A body that turns out to mean more is read for nothing and handed over.
- */
-static bool compute_at_once(struct request *request)
-{
-    enum { RESULT_MAX = 16 << 10, MEMORY_MAX = 4 << 20 };
-    static const double FLOPS_MAX = 1e6;
-    const struct http_setup *setup = &request->server->setup;
-    const struct call_limits *full = &setup->limits;
-    const struct call_limits limits = {
-        .result_bytes = full->result_bytes < RESULT_MAX ? full->result_bytes : RESULT_MAX,
-        .memory_bytes = full->memory_bytes < MEMORY_MAX ? full->memory_bytes : MEMORY_MAX,
-        .flops = full->flops < FLOPS_MAX ? full->flops : FLOPS_MAX,
-    };
-    const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
-    if (!request->route->keeps_to_limits || setup->instead != NULL || is_picture ||
-        request->body_bytes > REQUEST_AT_ONCE_MAX || request->body_coding != CODING_IDENTITY)
-        return false;
-    const attn_arena_mark after_body = attn_arena_mark_here(request->arena);
-    request->clock.is_computed =
-        compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
-    if (request->clock.is_computed)
-        count_cancelled(request);
-    else
-        attn_arena_release(request->arena, after_body);
-    return request->clock.is_computed;
-}
-
-/* After the resume the request may be gone already: an I/O thread sends and ends it. */
-static void compute_job(void *argument)
-{
-    struct request *request = argument;
-    struct http_server *server = request->server;
-    request->clock.queue_ms = request_now_ms() - request->clock.received;
-    request->clock.is_computed = true;
-    if (is_late(request))
-        refuse_late(request);
-    else if (is_cancelled(request))
-        reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
-    else
-        compute(request);
-    count_cancelled(request);
-    request->phase = REQUEST_REPLY;
-    MHD_resume_connection(request->connection);
-    count_out(server, &server->jobs);
-}
-
-bool request_count_job_in(struct http_server *server)
-{
-    if (!server->is_closed)
-        server->jobs++;
-    return !server->is_closed;
-}
-
-void request_count_job_out(struct http_server *server)
-{
-    count_out(server, &server->jobs);
-}
-
-static bool count_job_in(struct http_server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    const bool is_open = request_count_job_in(server);
-    pthread_mutex_unlock(&server->lock);
-    return is_open;
-}
-
-/* How urgent a request is may stand in its body, where it is too late for the queue: so it is glanced at. */
-static executor_priority priority_of(const struct request *request)
-{
-    if (!request->route->has_hints || request->body == NULL || request->body_coding != CODING_IDENTITY)
-        return request->priority;
-    switch (oip_priority_hint(request->body, request->body_bytes)) {
-    case OIP_PRIORITY_HIGH:
-        return EXECUTOR_HIGH;
-    case OIP_PRIORITY_LOW:
-        return EXECUTOR_LOW;
-    case OIP_PRIORITY_USUAL:
-        break;
-    }
-    return request->priority;
-}
-
-static void refuse_busy(struct request *request)
-{
-    attn_arena_release(request->arena, request->before_body);
-    reply_busy(request);
-    request->phase = REQUEST_REPLY;
-}
-
-/*
- * Suspended first, submitted then: the job may be done, and resume, before submit returns. To suspend and to resume
- * takes half of the system calls of a refusal, so a full queue is looked for before; somebody else may still take the
- * last place in between.
- */
-static enum MHD_Result submit(struct request *request)
-{
-    struct http_server *server = request->server;
-    const executor_priority priority = priority_of(request);
-    if (!count_job_in(server)) {
-        reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
-        request->phase = REQUEST_REPLY;
-        return reply_queue(request);
-    }
-    if (request->ahead == NULL && executor_is_full(server->setup.executor, priority)) {
-        count_out(server, &server->jobs);
-        refuse_busy(request);
-        return reply_queue(request);
-    }
-    request->phase = REQUEST_COMPUTING;
-    MHD_suspend_connection(request->connection);
-    if (request->ahead != NULL && write_ahead_defers(request->ahead, compute_job))
-        return MHD_YES;
-    if (executor_submit(server->setup.executor, priority, compute_job, request))
-        return MHD_YES;
-    refuse_busy(request);
-    MHD_resume_connection(request->connection);
-    count_out(server, &server->jobs);
-    return MHD_YES;
-}
-
 enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
                                const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls)
 {
@@ -640,8 +371,8 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
         request->clock.received = request_now_ms();
-        if (phase == REQUEST_BODY && !compute_at_once(request))
-            return submit(request);
+        if (phase == REQUEST_BODY && !job_compute_at_once(request))
+            return job_submit(request);
         request->phase = REQUEST_REPLY;
         return reply_queue(request);
     case REQUEST_COMPUTING:

@@ -85,6 +85,8 @@ double request_now_ms(void);
 bool request_count_job_in(struct http_server *server);
 /* A job is back; the server may end from here on. */
 void request_count_job_out(struct http_server *server);
+/* What was taken since the header is given back, and the reply is this failure. */
+void request_fail(struct request *request, attn_status status, const char *message);
 /* Gives everything back: after request_end, when that left it to a job. */
 void request_free(struct request *request);
 

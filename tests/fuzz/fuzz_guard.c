@@ -33,6 +33,54 @@ static struct {
 
 static struct MHD_Daemon *library;
 
+/*
+ * ---- what leaves no trace ----
+ *
+ * No guard behind libmicrohttpd 0.9.75 can refuse the forms that framing.c lists. Each is put right here, and nothing
+ * else is: then the request must be a strict one.
+ */
+
+enum { LIBRARY_IS_KIND = MHD_VERSION < FRAMING_IS_THE_LIBRARYS };
+
+/* Two ends of lines, of one to three bytes, the second with nothing before it that could be seen. */
+static bool ends_header(const char at[4])
+{
+    const bool is_1_and_3 = at[0] == '\n' && (at[1] == ':' || at[1] == '\0') && (at[2] == '\r' || at[2] == '\0');
+    const bool is_2_and_2 =
+        (at[0] == '\r' || at[0] == '\0') && at[1] == '\n' && (at[2] == '\r' || at[2] == ':' || at[2] == '\0');
+    const bool is_3_and_1 = at[0] == '\0' && (at[1] == '\r' || at[1] == '\0') && at[2] == '\n';
+    return at[3] == '\n' && (is_1_and_3 || is_2_and_2 || is_3_and_1);
+}
+
+/* from: where the first line of the request ends. What follows the header stays as it is. */
+static void restore_line_ends(char *from, const char *end)
+{
+    for (char *at = from; end - at >= 2; at++) {
+        if (end - at >= 4 && ends_header(at)) {
+            memcpy(at, "\r\n\r\n", 4);
+            return;
+        }
+        if (at[0] == '\0' && at[1] == '\n')
+            *at = '\r';
+    }
+}
+
+/* The bytes of the connection, put right. */
+static struct text_span restore(void)
+{
+    static char bytes[INPUT_MAX];
+    char *at = bytes, *end = bytes + now.length, *line_end;
+    memcpy(bytes, now.bytes, now.length);
+    if (!LIBRARY_IS_KIND)
+        return (struct text_span){bytes, now.length};
+    while ((line_end = memchr(at, '\n', (size_t)(end - at))) != NULL &&
+           (*at == '\0' || *at == '\n' || (*at == '\r' && line_end == at + 1)))
+        at = line_end + 1;
+    if (line_end != NULL)
+        restore_line_ends(line_end - (line_end[-1] == '\r'), end);
+    return (struct text_span){at, (size_t)(end - at)};
+}
+
 /* ---- a strict reader, which shares nothing with the guard ---- */
 
 struct strict_request {
@@ -113,9 +161,10 @@ static bool next_line(struct text_span *rest, struct text_span *line)
     return memchr(line->at, '\r', line->length) == NULL;
 }
 
+/* Reads what was sent, but for what leaves no trace. */
 static bool read_strictly(struct strict_request *request)
 {
-    struct text_span rest = {now.bytes, now.length}, line;
+    struct text_span rest = restore(), line;
     *request = (struct strict_request){.hosts = 0};
     while (rest.length > 0 && (*rest.at == '\r' || *rest.at == '\n')) /* empty lines before a request */
         rest = (struct text_span){rest.at + 1, rest.length - 1};
@@ -130,30 +179,6 @@ static bool read_strictly(struct strict_request *request)
             return false;
     }
     return false;
-}
-
-#if MHD_VERSION < 0x01000000
-static bool is_no_name(char byte)
-{
-    return byte == ':' || byte == '\0';
-}
-#endif
-
-/* What leaves no trace behind in the older library: see framing.c. */
-static bool is_beyond_sight(void)
-{
-#if MHD_VERSION < 0x01000000
-    for (size_t i = 0; i + 4 <= now.length; i++) {
-        const char *at = now.bytes + i;
-        const bool is_after_lf = at[0] == '\n' && is_no_name(at[1]) && (is_no_name(at[2]) || at[2] == '\r');
-        const bool is_after_crlf = at[0] == '\r' && at[1] == '\n' && is_no_name(at[2]);
-        if ((is_after_lf || is_after_crlf) && at[3] == '\n')
-            return true;
-    }
-    return false;
-#else
-    return false;
-#endif
 }
 
 /* ---- what the server sees ---- */
@@ -192,7 +217,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
     read_wishes(&fields);
     const bool is_refused = framing_refuses(MHD_VERSION, connection, method, now.target, version) != NULL ||
                             guard_refuses(&fields, method, version) != NULL || target_read(now.target, &target) != NULL;
-    if (is_refused || is_beyond_sight())
+    if (is_refused)
         return MHD_NO;
     read_query(&target);
     fuzz_claim(read_strictly(&strict), "what passes the guard is a request of RFC 9112");

@@ -191,6 +191,36 @@ START_TEST(a_header_is_refused_for_what_is_wrong_with_it)
 }
 END_TEST
 
+#define UNSEEN(end) BYTES("GET / HTTP/1.1\r\nHost: a" end)
+
+/* The list of framing.c: byte for byte CR LF, or CR LF CR LF, by the time that the guard looks. */
+static const struct {
+    const char *bytes;
+    size_t length;
+} unseen[] = {
+    {UNSEEN("\0\nX: b\r\n\r\n")},
+    {UNSEEN("\r\n\0\n")},
+    {UNSEEN("\r\n:\n")},
+    {UNSEEN("\0\n\r\n")},
+    {UNSEEN("\0\n\0\n")},
+    {UNSEEN("\0\n:\n")},
+    {UNSEEN("\n:\r\n")},
+    {UNSEEN("\n:\0\n")},
+    {UNSEEN("\n\0\r\n")},
+    {UNSEEN("\n\0\0\n")},
+    {UNSEEN("\0\r\n\n")},
+    {UNSEEN("\0\0\n\n")},
+    {BYTES("\0 POST\nGET / HTTP/1.1\r\nHost: a\r\n\r\n")},
+};
+
+START_TEST(only_an_older_library_takes_what_leaves_no_trace)
+{
+    send_request(unseen[_i].bytes, unseen[_i].length);
+    const bool passes = seen.is_seen && seen.refusal == NULL;
+    ck_assert_msg(passes == (MHD_VERSION < FRAMING_IS_THE_LIBRARYS), "%d %s", _i, passes ? "passes" : "is refused");
+}
+END_TEST
+
 START_TEST(what_the_fields_say_is_kept)
 {
     static const char request[] =
@@ -212,6 +242,7 @@ int main(void)
 {
     TCase *tests = check_case("guard");
     tcase_add_loop_test(tests, a_header_is_refused_for_what_is_wrong_with_it, 0, COUNT(requests));
+    tcase_add_loop_test(tests, only_an_older_library_takes_what_leaves_no_trace, 0, COUNT(unseen));
     tcase_add_test(tests, what_the_fields_say_is_kept);
     return check_run("guard", tests);
 }

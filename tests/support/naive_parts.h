@@ -1,6 +1,6 @@
 /*
- * naive_parts.h: what naive_attention.c does to queries and keys before they meet (norms, rotation, cache), and the
- * weights of mechanisms other than softmax. Written from the equations of attn/rope.h and attn/mechanism.h.
+ * naive_parts.h: what naive_attention.c does to queries and keys before they meet (norms, rotation, cache), the weights
+ * of mechanisms other than softmax, and one head. Written from the equations of attn/rope.h and attn/mechanism.h.
  */
 #ifndef TESTS_NAIVE_PARTS_H
 #define TESTS_NAIVE_PARTS_H
@@ -22,5 +22,8 @@ void naive_feature_weights(const attn_request *request, const naive_result *r, c
 
 /* performer: the largest projection of a key that is not 0 in seen (kv_len). */
 double naive_key_max(const attn_request *request, const naive_result *r, const double *k, const double *seen);
+
+/* naive_head.c: the steps of head h in item b, from the rotated queries and keys to the context. */
+void naive_head(const attn_request *request, naive_result *r, const uint8_t *keep, size_t b, size_t h);
 
 #endif

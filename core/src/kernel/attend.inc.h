@@ -64,18 +64,15 @@ static void FN(attend_tile)(task_t *task, tile_t tile, REAL *max_abs)
         return;
     }
     FN(score)(task, &tile, (REAL)task->job->scale);
-    for (size_t r = tile.rows; !task->job->few_rows && r < FN(round_up)(tile.rows, REGISTER_ROWS); r++)
-        task->alpha[r] = 1;
-    for (size_t r = 0; r < tile.rows; r++) {
+    const size_t group_rows = task->job->few_rows ? FEW_ROWS : REGISTER_ROWS;
+    for (size_t r = 0; r < tile.rows; r += group_rows) {
         const tile_t part = FN(tile_of_row)(task, &tile, r);
-        if (task->job->softcap > 0)
-            FN(cap_row)(task->s + r * TILE_STRIDE + part.from, part.to - part.from, (REAL)task->job->softcap);
-        FN(softmax_row)(task, &part, r, max_abs);
+        FN(softmax_group)(task, &part, r, FN(least)(tile.rows - r, group_rows), max_abs);
+        if (!task->job->few_rows)
+            FN(context_group)(task, &tile, r);
     }
     if (task->job->few_rows)
         FN(context_few_rows)(task, &tile);
-    else
-        FN(context_tile)(task, &tile);
     FN(add_odd_values)(task, &tile);
 }
 
@@ -277,5 +274,6 @@ static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
 #undef PANEL
 #undef PANELS
 #undef TILE_STRIDE
+#undef GROUP
 #undef task_t
 #undef tile_t

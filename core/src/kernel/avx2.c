@@ -5,7 +5,8 @@
 #endif
 #define KERNEL            avx2
 #define VECTOR_BYTES      32
-#define REGISTER_ROWS     6 /* 12 sums, 2 vectors of keys and a query of 16 registers */
+#define REGISTER_ROWS     6
+#define REGISTER_VECTORS  2 /* 12 sums, 2 vectors of keys and a query of 16 registers */
 #define MULTIPLIES_FASTER false
 #include "kernel/instantiate.inc.h"
 #else

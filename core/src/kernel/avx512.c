@@ -5,7 +5,8 @@
 #endif
 #define KERNEL            avx512
 #define VECTOR_BYTES      64
-#define REGISTER_ROWS     12 /* 24 sums, 2 vectors of keys and a query of 32 registers */
+#define REGISTER_ROWS     12
+#define REGISTER_VECTORS  1 /* 12 sums, 12 sums of sums, a vector of keys and a query of 32 registers */
 #define MULTIPLIES_FASTER true
 #include "kernel/instantiate.inc.h"
 #else

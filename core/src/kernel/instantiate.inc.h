@@ -1,7 +1,7 @@
 /*
  * instantiate.inc.h: one kernel: attend.inc.h in float and in double for the instruction set of the including file, which
- * defines KERNEL (its name), VECTOR_BYTES, REGISTER_ROWS (rows of the register tile) and MULTIPLIES_FASTER (than the
- * BLAS).
+ * defines KERNEL (its name), VECTOR_BYTES, REGISTER_ROWS and REGISTER_VECTORS (of a register tile: products.inc.h) and
+ * MULTIPLIES_FASTER (than the BLAS).
  */
 #include <assert.h>
 #include <math.h>

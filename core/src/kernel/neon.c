@@ -3,6 +3,7 @@
 #define KERNEL            neon
 #define VECTOR_BYTES      16
 #define REGISTER_ROWS     8 /* 16 sums, 2 vectors of keys and a query of 32 registers */
+#define REGISTER_VECTORS  2
 #define MULTIPLIES_FASTER false
 #include "kernel/instantiate.inc.h"
 #else

@@ -66,6 +66,18 @@ static void FN(pack_some_keys)(const REAL *from, ptrdiff_t stride, size_t keys, 
             to[d * PANEL + j] = j < keys ? from[(ptrdiff_t)j * stride + (ptrdiff_t)d] : 0;
 }
 
+/*
+ * Asks for rows that are packed soon: they may lie far away, and the order in which they are packed is none that the
+ * processor foresees.
+ */
+enum { FN(FETCH_AHEAD) = 2 * LANES };
+static inline void FN(fetch)(const REAL *from, ptrdiff_t stride, size_t rows, size_t columns)
+{
+    for (size_t r = 0; r < rows; r++, from += stride)
+        for (size_t d = 0; d < columns; d += ATTN_ALIGNMENT / sizeof(REAL))
+            __builtin_prefetch(from + d);
+}
+
 /* k_pack[block][panel][d][PANEL] */
 static void FN(pack_keys)(task_t *task, REAL *to, size_t key0, size_t keys)
 {
@@ -73,6 +85,8 @@ static void FN(pack_keys)(task_t *task, REAL *to, size_t key0, size_t keys)
     const ptrdiff_t stride = task->job->k.row_stride;
     for (size_t j = 0; j < FN(round_up)(keys, PANEL); j += LANES) {
         const REAL *from = task->k_head + (j < keys ? (ptrdiff_t)(key0 + j) * stride : 0);
+        if (j + FN(FETCH_AHEAD) < keys)
+            FN(fetch)(from + FN(FETCH_AHEAD) * stride, stride, FN(least)(keys - j - FN(FETCH_AHEAD), LANES), d_k);
         FN(pack_some_keys)(from, stride, j < keys ? keys - j : 0, d_k, to + j / PANEL * PANEL * d_k + j % PANEL);
     }
 }
@@ -106,6 +120,24 @@ static bool FN(all_finite)(const REAL *x, size_t n)
     return largest < exponent;
 }
 
+/* One value of which features are real; what is beyond them is 0. */
+static void FN(pack_value)(const REAL *from, size_t features, size_t columns, REAL *to, size_t key)
+{
+    size_t column = 0;
+    for (; features - column >= PANEL; column += PANEL) {
+        REAL *row = to + column * TILE_KEYS + key * PANEL;
+        FN(store)(row, FN(load)(from + column));
+        FN(store)(row + LANES, FN(load)(from + column + LANES));
+    }
+    while (column < columns) {
+        const size_t width = columns - column >= PANEL ? PANEL : LANES;
+        REAL *row = to + column * TILE_KEYS + key * width;
+        for (size_t d = 0; d < width; d++)
+            row[d] = column + d < features ? from[column + d] : 0;
+        column += width;
+    }
+}
+
 /*
  * v_pack[block][panel of features][key][columns of the panel], padded with 0. A value that is not finite would spoil,
  * as 0 times it, the rows that may not see it: it is left out here (add_odd_values).
@@ -117,18 +149,11 @@ static void FN(pack_values)(task_t *task, REAL *to, size_t block, size_t key0, s
     task->block_odd_keys[block] = 0;
     for (size_t j = 0; j < keys; j++) {
         const REAL *from = task->v_head + (ptrdiff_t)(key0 + j) * task->job->v.row_stride;
+        if (j + FN(FETCH_AHEAD) < keys)
+            FN(fetch)(from + FN(FETCH_AHEAD) * task->job->v.row_stride, 0, 1, d_v);
         odd[j] = !FN(all_finite)(from, d_v);
         task->block_odd_keys[block] += odd[j];
-        for (size_t column = 0; column < task->v_columns;) {
-            size_t width = task->v_columns - column >= PANEL ? PANEL : LANES;
-            REAL *row = to + column * TILE_KEYS + j * width;
-            size_t real = d_v - column < width ? d_v - column : width;
-            if (odd[j])
-                real = 0;
-            memcpy(row, from + column, real * sizeof(REAL));
-            memset(row + real, 0, (width - real) * sizeof(REAL));
-            column += width;
-        }
+        FN(pack_value)(from, odd[j] ? 0 : d_v, task->v_columns, to, j);
     }
     const size_t beyond = FN(round_up)(keys, PANEL) - keys; /* of the last panel of keys; further ones are never read */
     for (size_t column = 0; column < task->v_columns;) {
@@ -161,53 +186,75 @@ static void FN(pack_block)(task_t *task, const tile_t *tile)
  */
 enum { FN(SUM_FEATURES) = 32, FN(LONG_HEAD) = 64 };
 
-/* One row of a register tile on its way into s, and its lanes' extremes. */
-static inline void FN(put_scores)(REAL *s, vec x, REAL *high, REAL *low)
+/*
+ * Register tiles: REGISTER_ROWS rows of numbers a, each times REGISTER_VECTORS vectors of b, in sums that are then added
+ * to sums of sums. AVX-512 has registers for both if a tile is one vector wide, which runs at 0.96 of the peak; two wide,
+ * the sums of sums lie in memory, and it is 0.88. With 16 registers the sums alone are too few to keep the units busy.
+ */
+enum { FN(FOURS) = (REGISTER_ROWS + 3) / 4 };
+
+/* Where each four rows of a begin: no address then takes more than such a pointer, a stride and three strides. */
+typedef struct {
+    const REAL *four[FN(FOURS)];
+    ptrdiff_t stride;
+} FN(rows);
+
+static inline FN(rows) FN(rows_of)(const REAL *a, ptrdiff_t stride)
 {
-    FN(store)(s, x);
-    FN(store)(high, FN(larger)(x, FN(load)(high)));
-    FN(store)(low, FN(smaller)(x, FN(load)(low)));
+    FN(rows) rows = {.stride = stride};
+    for (int four = 0; four < FN(FOURS); four++)
+        rows.four[four] = a + 4 * four * stride;
+    return rows;
 }
 
-/* s[r][0 … PANEL) = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows: a sum of sums. */
-static inline void FN(score_register_tile)(const REAL *restrict q, ptrdiff_t q_stride, const REAL *restrict k,
-                                           size_t d_k, REAL *restrict s, REAL scale, REAL *restrict high,
-                                           REAL *restrict low)
+/* sum[r][…] += a[r][i] b[…] */
+static inline __attribute__((always_inline)) void FN(add_products)(vec sum[][REGISTER_VECTORS], const FN(rows) *a,
+                                                                   size_t i, const REAL *restrict b, const int width)
 {
-    vec sum[REGISTER_ROWS][2], part[REGISTER_ROWS][2] = {0};
-    const size_t run = d_k > FN(LONG_HEAD) ? FN(SUM_FEATURES) / 2 : FN(SUM_FEATURES);
-    size_t d = 0;
-    do {
-        const size_t end = FN(least)(d_k, d + run);
-        const bool is_first = d == 0;
-#pragma GCC unroll 16
-        for (int r = 0; r < REGISTER_ROWS; r++)
-            sum[r][0] = sum[r][1] = (vec){0};
-        for (; d < end; d++, q++, k += PANEL) {
-            vec k0 = FN(load)(k), k1 = FN(load)(k + LANES);
-#pragma GCC unroll 16
-            for (int r = 0; r < REGISTER_ROWS; r++) {
-                REAL feature = q[r * q_stride];
-                sum[r][0] += feature * k0;
-                sum[r][1] += feature * k1;
-            }
-        }
-#pragma GCC unroll 16
-        for (int r = 0; r < REGISTER_ROWS && !is_first; r++) {
-            sum[r][0] += part[r][0];
-            sum[r][1] += part[r][1];
-        }
-#pragma GCC unroll 16
-        for (int r = 0; r < REGISTER_ROWS && d < d_k; r++) {
-            part[r][0] = sum[r][0];
-            part[r][1] = sum[r][1];
-        }
-    } while (d < d_k);
+    vec x[REGISTER_VECTORS];
+#pragma GCC unroll 2
+    for (int w = 0; w < width; w++)
+        x[w] = FN(load)(b + w * LANES);
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++) {
-        FN(put_scores)(s + r * TILE_STRIDE, scale * sum[r][0], high + r * LANES, low + r * LANES);
-        FN(put_scores)(s + r * TILE_STRIDE + LANES, scale * sum[r][1], high + r * LANES, low + r * LANES);
+        const REAL number = a->four[r / 4][r % 4 * a->stride + (ptrdiff_t)i];
+#pragma GCC unroll 2
+        for (int w = 0; w < width; w++)
+            sum[r][w] += number * x[w];
     }
+}
+
+static inline __attribute__((always_inline)) void FN(add_sums)(vec part[][REGISTER_VECTORS],
+                                                               vec sum[][REGISTER_VECTORS], const int width)
+{
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS; r++)
+#pragma GCC unroll 2
+        for (int w = 0; w < width; w++)
+            part[r][w] += sum[r][w];
+}
+
+/*
+ * s[r][…] = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows and REGISTER_VECTORS vectors of keys:
+ * a sum of sums.
+ */
+static __attribute__((noinline)) void FN(score_register_tile)(const FN(rows) *q, const REAL *restrict k, size_t d_k,
+                                                              REAL *restrict s, REAL scale)
+{
+    vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+    const size_t run = d_k > FN(LONG_HEAD) ? FN(SUM_FEATURES) / 2 : FN(SUM_FEATURES);
+    for (size_t d = 0; d < d_k;) {
+        const size_t end = FN(least)(d_k, d + run);
+        vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+        for (; d < end; d++, k += PANEL)
+            FN(add_products)(sum, q, d, k, REGISTER_VECTORS);
+        FN(add_sums)(part, sum, REGISTER_VECTORS);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < REGISTER_ROWS; r++)
+#pragma GCC unroll 2
+        for (int w = 0; w < REGISTER_VECTORS; w++)
+            FN(store)(s + r * TILE_STRIDE + w * LANES, scale * part[r][w]);
 }
 
 /* A panel of keys against all rows. */
@@ -218,58 +265,40 @@ static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *
         if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
             continue;
         const bool is_full = tile->rows - r >= REGISTER_ROWS;
-        const ptrdiff_t q_stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
-        const REAL *q = is_full ? FN(query)(task, tile, r) : task->q_pack;
-        FN(score_register_tile)(q, q_stride, k, d_k, task->s + r * TILE_STRIDE + column, scale,
-                                task->high + r * LANES, task->low + r * LANES);
+        const FN(rows) q = is_full ? FN(rows_of)(FN(query)(task, tile, r), task->job->q.row_stride)
+                                   : FN(rows_of)(task->q_pack, (ptrdiff_t)d_k);
+        for (size_t c = 0; c < PANEL; c += REGISTER_VECTORS * LANES)
+            FN(score_register_tile)(&q, k + c, d_k, task->s + r * TILE_STRIDE + column + c, scale);
     }
 }
 
-/* Scores of the tile times scale, and the extremes of every row, lane by lane. */
+/* Scores of the tile times scale. */
 static void FN(score_tile)(task_t *task, const tile_t *tile, REAL scale)
 {
     const size_t d_k = task->job->d_k;
-    for (size_t r = 0; r < FN(round_up)(tile->rows, REGISTER_ROWS); r++) {
-        FN(store)(task->high + r * LANES, FN(splat)(-(REAL)INFINITY));
-        FN(store)(task->low + r * LANES, FN(splat)((REAL)INFINITY));
-    }
     const REAL *k = task->k_pack + (FN(block_of)(task, tile) * TILE_KEYS + tile->from) * d_k;
     for (size_t column = tile->from; column < tile->to; column += PANEL, k += PANEL * d_k)
         FN(score_panel)(task, tile, k, column, scale);
 }
 
 /*
- * total[r][…] = or += sum over keys from … to of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors: sums of
- * SUM_KEYS keys, which begin at multiples of it, are summed in a part of their own first.
+ * total[r][…] = or += sum over keys from … to of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors of
+ * features: sums of SUM_KEYS keys, which begin at multiples of it, are summed in a part of their own first.
  */
 static inline __attribute__((always_inline)) void FN(context_register_tile)(const REAL *restrict p,
-                                                                            const REAL *restrict v, size_t from,
-                                                                            size_t to, bool is_first,
+                                                                            const REAL *restrict v, size_t v_stride,
+                                                                            size_t from, size_t to, bool is_first,
                                                                             REAL *restrict total, size_t stride,
                                                                             const int width)
 {
-    vec sum[REGISTER_ROWS][2], part[REGISTER_ROWS][2] = {0};
+    const FN(rows) rows = FN(rows_of)(p, TILE_STRIDE);
+    vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
     for (size_t j = from; j < to;) {
-        const bool begins = j == from;
         const size_t end = FN(least)(to, j / SUM_KEYS * SUM_KEYS + SUM_KEYS);
-#pragma GCC unroll 16
-        for (int r = 0; r < REGISTER_ROWS; r++)
-            sum[r][0] = sum[r][1] = (vec){0};
-        for (; j < end; j++, v += (size_t)width * LANES) {
-            vec v0 = FN(load)(v), v1 = width > 1 ? FN(load)(v + LANES) : v0;
-#pragma GCC unroll 16
-            for (int r = 0; r < REGISTER_ROWS; r++) {
-                REAL weight = p[(size_t)r * TILE_STRIDE + j];
-                sum[r][0] += weight * v0;
-                if (width > 1)
-                    sum[r][1] += weight * v1;
-            }
-        }
-#pragma GCC unroll 16
-        for (int r = 0; r < REGISTER_ROWS; r++)
-#pragma GCC unroll 2
-            for (int w = 0; w < width; w++)
-                part[r][w] = begins ? sum[r][w] : part[r][w] + sum[r][w];
+        vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
+        for (; j < end; j++, v += v_stride)
+            FN(add_products)(sum, &rows, j, v, width);
+        FN(add_sums)(part, sum, width);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++)
@@ -286,13 +315,17 @@ static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t f
     const size_t columns = task->v_columns;
     const REAL *v = task->v_pack + FN(block_of)(task, tile) * TILE_KEYS * columns;
     const REAL *p = task->s + r * TILE_STRIDE;
-    size_t column = 0;
-    for (; columns - column >= PANEL; column += PANEL)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * PANEL, from, to, is_first, task->part + column,
-                                  columns, 2);
-    if (column < columns)
-        FN(context_register_tile)(p, v + column * TILE_KEYS + from * LANES, from, to, is_first, task->part + column,
-                                  columns, 1);
+    for (size_t panel = 0; panel < columns; panel += PANEL) {
+        const size_t panel_width = FN(least)(columns - panel, PANEL);
+        const REAL *at = v + panel * TILE_KEYS + from * panel_width;
+        REAL *total = task->part + panel;
+        for (size_t c = 0; c < panel_width; c += REGISTER_VECTORS * LANES)
+            if (panel_width - c >= REGISTER_VECTORS * LANES)
+                FN(context_register_tile)(p, at + c, panel_width, from, to, is_first, total + c, columns,
+                                          REGISTER_VECTORS);
+            else
+                FN(context_register_tile)(p, at + c, panel_width, from, to, is_first, total + c, columns, 1);
+    }
 }
 
 /* o = alpha o + part, and what rounding leaves out of it, for a group of rows. */
@@ -306,30 +339,29 @@ static void FN(add_part)(task_t *task, const tile_t *tile, size_t r)
 }
 
 /*
- * Keys in runs of RUN_KEYS, which begin at multiples of it, so that the order of a sum follows from the positions
- * alone; of each the panels from the first to the last that some row of the group sees: what lies between has weight 0.
+ * o of a group of rows, with this tile. Keys in runs of RUN_KEYS, which begin at multiples of it, so that the order of a
+ * sum follows from the positions alone; of each the panels from the first to the last that some row of the group sees:
+ * what lies between has weight 0.
  */
-static void FN(context_tile)(task_t *task, const tile_t *tile)
+static void FN(context_group)(task_t *task, const tile_t *tile, size_t r)
 {
     enum { RUN = RUN_KEYS / PANEL };
-    for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
-        const uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
-        bool is_first = true;
-        for (size_t run = tile->from / RUN_KEYS * RUN; run < tile->to / PANEL; run += RUN) {
-            size_t from = run > tile->from / PANEL ? run : tile->from / PANEL;
-            size_t to = FN(least)(run + RUN, tile->to / PANEL);
-            while (from < to && !seen[from])
-                from++;
-            while (from < to && !seen[to - 1])
-                to--;
-            if (from == to)
-                continue;
-            FN(context_run)(task, tile, r, from * PANEL, to * PANEL, is_first);
-            is_first = false;
-        }
-        if (!is_first)
-            FN(add_part)(task, tile, r);
+    const uint8_t *seen = task->panel_is_seen + r / REGISTER_ROWS * PANELS;
+    bool is_first = true;
+    for (size_t run = tile->from / RUN_KEYS * RUN; run < tile->to / PANEL; run += RUN) {
+        size_t from = run > tile->from / PANEL ? run : tile->from / PANEL;
+        size_t to = FN(least)(run + RUN, tile->to / PANEL);
+        while (from < to && !seen[from])
+            from++;
+        while (from < to && !seen[to - 1])
+            to--;
+        if (from == to)
+            continue;
+        FN(context_run)(task, tile, r, from * PANEL, to * PANEL, is_first);
+        is_first = false;
     }
+    if (!is_first)
+        FN(add_part)(task, tile, r);
 }
 
 /* Adds p v for the values that pack_values left out, to the rows that may see them. */

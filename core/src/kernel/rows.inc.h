@@ -227,6 +227,22 @@ static REAL FN(largest)(const REAL *x, size_t n, REAL *max_abs)
     return FN(largest_lane)(m);
 }
 
+/* The largest of x and, in *low, the smallest. */
+static REAL FN(extremes)(const REAL *x, size_t n, REAL *low)
+{
+    vec high[2], least[2];
+    high[0] = high[1] = FN(splat)(-(REAL)INFINITY);
+    least[0] = least[1] = FN(splat)((REAL)INFINITY);
+    for (size_t c = 0; c < n; c += PANEL)
+        for (int half = 0; half < 2; half++) {
+            const vec y = FN(load)(x + c + (size_t)half * LANES);
+            high[half] = FN(larger)(y, high[half]);
+            least[half] = FN(smaller)(y, least[half]);
+        }
+    *low = -FN(largest_lane)(-FN(smaller)(least[0], least[1]));
+    return FN(largest_lane)(FN(larger)(high[0], high[1]));
+}
+
 /* x += bias; returns the largest sum, and takes the largest finite |x| from before it into *max_abs. */
 static REAL FN(add_and_measure)(REAL *x, const REAL *bias, size_t n, REAL *max_abs)
 {
@@ -323,7 +339,7 @@ static void FN(count_capped)(task_t *task, const REAL *x, size_t n)
     }
 }
 
-/* Whether the row sees every column of the tile, and its scores are as score_tile left them. */
+/* Whether the row sees every column of the tile, and its scores are what they are without bias or softcap. */
 static bool FN(is_plain_row)(const task_t *task, const tile_t *tile, size_t r)
 {
     const struct attn_heads_job *job = task->job;
@@ -337,8 +353,7 @@ static REAL FN(mask_and_measure)(task_t *task, const tile_t *tile, size_t r, REA
     REAL *x = task->s + r * TILE_STRIDE, largest;
     const size_t n = tile->to - tile->from;
     if (FN(is_plain_row)(task, tile, r)) {
-        REAL high = FN(largest_lane)(FN(load)(task->high + r * LANES));
-        REAL low = -FN(largest_lane)(-FN(load)(task->low + r * LANES));
+        REAL low, high = FN(extremes)(x + tile->from, n, &low);
         if (high - low < (REAL)INFINITY) {
             *max_abs = high > *max_abs ? high : *max_abs;
             *max_abs = -low > *max_abs ? -low : *max_abs;
@@ -366,27 +381,56 @@ static REAL FN(mask_and_measure)(task_t *task, const tile_t *tile, size_t r, REA
     return largest;
 }
 
-/* Row r of the tile from scaled scores to unnormalised weights, and the row's running maximum and sums. */
-static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *max_abs)
+/*
+ * Rows r … r + rows of the tile: each step is taken for all of them before the next, because what a row comes to takes
+ * long to arrive, but no longer for many side by side.
+ */
+typedef struct {
+    size_t r, rows;
+    REAL before[GROUP]; /* the running maximum */
+    REAL shift[GROUP];  /* and as it is now, or 0 where there is none: what the exponentials are taken against */
+    REAL *alpha;        /* e^(before - shift); in the task, with 1 for rows that do not exist */
+    REAL sum[GROUP];    /* of the weights in this tile */
+} FN(group);
+
+static void FN(raise_maxima)(task_t *task, const tile_t *tile, FN(group) *group, REAL *max_abs)
 {
-    REAL *x = task->s + r * TILE_STRIDE, *from = x + tile->from;
-    const size_t n = tile->to - tile->from, row = tile->row0 + r;
-    REAL before = task->m[row], m = FN(mask_and_measure)(task, tile, r, max_abs);
-    FN(keep_row)(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);
-    m = m > before ? m : before;
-    /* Nothing but -infinity so far: any finite number keeps the exponentials at 0 instead of NaN. */
-    REAL shift = m == -(REAL)INFINITY ? 0 : m;
-    REAL alpha = m == before ? 1 : FN(exp_one)(before - shift);
-    if (task->job->entropy != NULL) {
-        REAL moved = alpha == 0 || m == before ? 0 : (before - shift) * task->l[row];
-        task->entropy_sum[row] =
-            alpha * (task->entropy_sum[row] + moved) + FN(entropy_sum)(from, n, shift);
+    group->alpha = task->alpha + group->r;
+    memset(group->alpha, 0, GROUP * sizeof(REAL));
+    for (size_t n = 0; n < group->rows; n++) {
+        const size_t r = group->r + n, row = tile->row0 + r;
+        REAL *x = task->s + r * TILE_STRIDE;
+        if (task->job->softcap > 0)
+            FN(cap_row)(x + tile->from, tile->to - tile->from, (REAL)task->job->softcap);
+        const REAL before = task->m[row], largest = FN(mask_and_measure)(task, tile, r, max_abs);
+        FN(keep_row)(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);
+        const REAL m = task->m[row] = largest > before ? largest : before;
+        /* Nothing but -infinity so far: any finite number keeps the exponentials at 0 instead of NaN. */
+        group->shift[n] = m == -(REAL)INFINITY ? 0 : m;
+        group->before[n] = before;
+        group->alpha[n] = m == before ? 0 : before - group->shift[n];
     }
-    FN(add_exactly)(&task->l[row], &task->l_low[row], alpha, FN(exponentiate)(x, tile->from, tile->to, shift));
-    task->m[row] = m;
-    task->alpha[r] = alpha;
+    FN(exp_all)(group->alpha, GROUP);
+}
+
+/* Before the weights take the place of the scores. */
+static void FN(add_entropies)(task_t *task, const tile_t *tile, const FN(group) *group)
+{
+    for (size_t n = 0; n < group->rows && task->job->entropy != NULL; n++) {
+        const size_t row = tile->row0 + group->r + n;
+        const REAL *x = task->s + (group->r + n) * TILE_STRIDE, alpha = group->alpha[n], m = task->m[row];
+        REAL moved = alpha == 0 || m == group->before[n] ? 0 : (group->before[n] - group->shift[n]) * task->l[row];
+        task->entropy_sum[row] = alpha * (task->entropy_sum[row] + moved) +
+                                 FN(entropy_sum)(x + tile->from, tile->to - tile->from, group->shift[n]);
+    }
+}
+
+/* What is kept of the weights, and what dropout leaves of them. */
+static void FN(keep_weights)(task_t *task, const tile_t *tile, size_t r)
+{
+    REAL *x = task->s + r * TILE_STRIDE;
     if (task->block_max != NULL)
-        task->block_max[row * task->key_blocks + tile->key0 / TILE_KEYS] = m;
+        task->block_max[(tile->row0 + r) * task->key_blocks + tile->key0 / TILE_KEYS] = task->m[tile->row0 + r];
     FN(keep_row)(task, tile, MAP_ATTENTION, r, x, 0);
     FN(keep_row)(task, tile, MAP_MEAN_SOURCE, r, x, 0);
     if (task->job->dropout > 0) {
@@ -395,3 +439,18 @@ static void FN(softmax_row)(task_t *task, const tile_t *tile, size_t r, REAL *ma
     }
 }
 
+/* A group's scaled scores become unnormalised weights, its running maxima and sums what they are with this tile. */
+static void FN(softmax_group)(task_t *task, const tile_t *tile, size_t r, size_t rows, REAL *max_abs)
+{
+    FN(group) group = {.r = r, .rows = rows};
+    FN(raise_maxima)(task, tile, &group, max_abs);
+    FN(add_entropies)(task, tile, &group);
+    for (size_t n = 0; n < rows; n++)
+        group.sum[n] = FN(exponentiate)(task->s + (r + n) * TILE_STRIDE, tile->from, tile->to, group.shift[n]);
+    for (size_t n = 0; n < rows; n++) {
+        const size_t row = tile->row0 + r + n;
+        FN(add_exactly)(&task->l[row], &task->l_low[row], group.alpha[n], group.sum[n]);
+        if (FN(keeps_weights)(task->job) || task->job->dropout > 0)
+            FN(keep_weights)(task, tile, r + n);
+    }
+}

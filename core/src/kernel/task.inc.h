@@ -3,11 +3,14 @@
  */
 enum {
     FN(PANEL) = 2 * LANES,            /* columns of a register tile */
+    /* rows whose softmax is taken together, in whole vectors of numbers a row */
+    FN(GROUP) = ((REGISTER_ROWS > FEW_ROWS ? REGISTER_ROWS : FEW_ROWS) + LANES - 1) / LANES * LANES,
     FN(TILE_STRIDE) = TILE_KEYS + LANES, /* of score rows: not a power of two, to spread over the cache's sets */
 };
 #define PANEL FN(PANEL)
 #define PANELS (TILE_KEYS / PANEL) /* of a tile */
 #define TILE_STRIDE FN(TILE_STRIDE)
+#define GROUP FN(GROUP)
 static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "tiles are whole register tiles");
 static_assert(TILE_KEYS % RUN_KEYS == 0 && RUN_KEYS % (2 * LANES) == 0, "runs of keys are whole panels");
 static_assert(RUN_KEYS % SUM_KEYS == 0, "a run is whole sums");
@@ -36,7 +39,6 @@ typedef struct {
     /* one tile */
     REAL *q_pack; /* the last group of rows, when it is not full */
     REAL *s, *alpha;
-    REAL *high, *low; /* (row, lane): extremes of the scaled scores, where score_tile found them on its way */
     uint8_t *allow; /* (TILE_ROWS, TILE_KEYS): the whole mask, where it takes looking up */
     uint8_t *keep;  /* one row of dropout's decisions */
     attn_span *span;  /* keys of each row */
@@ -108,7 +110,7 @@ static size_t FN(lay_out_tile)(task_t *task, size_t rows, char *scratch)
 {
     size_t used = 0;
     task->s = FN(lend)(scratch, &used, rows * TILE_STRIDE, sizeof(REAL));
-    task->alpha = FN(lend)(scratch, &used, rows, sizeof(REAL));
+    task->alpha = FN(lend)(scratch, &used, rows + GROUP, sizeof(REAL));
     task->allow = FN(lend)(scratch, &used, rows * TILE_KEYS, 1);
     task->keep = FN(lend)(scratch, &used, TILE_KEYS, 1);
     task->span = FN(lend)(scratch, &used, rows, sizeof(attn_span));
@@ -123,8 +125,6 @@ static size_t FN(lay_out_pack)(const struct attn_heads_job *job, task_t *task, c
     task->k_pack = FN(lend)(scratch, &used, job->pack_keys * job->d_k, sizeof(REAL));
     task->v_pack = FN(lend)(scratch, &used, job->pack_keys * task->v_columns, sizeof(REAL));
     task->q_pack = FN(lend)(scratch, &used, REGISTER_ROWS * job->d_k, sizeof(REAL));
-    task->high = FN(lend)(scratch, &used, TILE_ROWS * LANES, sizeof(REAL));
-    task->low = FN(lend)(scratch, &used, TILE_ROWS * LANES, sizeof(REAL));
     task->block_is_packed = FN(lend)(scratch, &used, blocks, 1);
     task->key_is_odd = FN(lend)(scratch, &used, job->pack_keys, 1);
     task->block_odd_keys = FN(lend)(scratch, &used, blocks, sizeof(size_t));

@@ -71,23 +71,55 @@ static inline vec FN(absolute)(vec x)
     return (vec)((ivec)x & ~(ivec)FN(splat)((REAL)-0.0));
 }
 
+/* Lane i becomes lane i + by, counted round. */
+#define LANE(i) ((i) % (VECTOR_BYTES / (REAL_BITS / 8)))
+#define MOVED_2(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1))
+#define MOVED_4(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3))
+#define MOVED_8(x, by) \
+    __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3), LANE((by) + 4), \
+                            LANE((by) + 5), LANE((by) + 6), LANE((by) + 7))
+#define MOVED_16(x, by) \
+    __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3), LANE((by) + 4), \
+                            LANE((by) + 5), LANE((by) + 6), LANE((by) + 7), LANE((by) + 8), LANE((by) + 9), \
+                            LANE((by) + 10), LANE((by) + 11), LANE((by) + 12), LANE((by) + 13), LANE((by) + 14), \
+                            LANE((by) + 15))
+#if VECTOR_BYTES / (REAL_BITS / 8) == 16
+#define MOVED MOVED_16
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 8
+#define MOVED MOVED_8
+#elif VECTOR_BYTES / (REAL_BITS / 8) == 4
+#define MOVED MOVED_4
+#else
+#define MOVED MOVED_2
+#endif
+
+static inline __attribute__((always_inline)) vec FN(moved)(vec x, const int by)
+{
+    return by == 8 ? MOVED(x, 8) : by == 4 ? MOVED(x, 4) : by == 2 ? MOVED(x, 2) : MOVED(x, 1);
+}
+#undef MOVED
+#undef MOVED_16
+#undef MOVED_8
+#undef MOVED_4
+#undef MOVED_2
+#undef LANE
+
+/* None of them NaN. */
 static inline REAL FN(largest_lane)(vec x)
 {
-    REAL m = x[0];
-    for (int lane = 1; lane < LANES; lane++)
-        m = x[lane] > m ? x[lane] : m;
-    return m;
+#pragma GCC unroll 4
+    for (int width = LANES / 2; width > 0; width /= 2)
+        x = FN(larger)(x, FN(moved)(x, width));
+    return x[0];
 }
 
 /* In the order of a fixed tree, so that every build adds alike. */
 static inline REAL FN(sum_lanes)(vec x)
 {
-    REAL part[LANES];
-    FN(store)(part, x);
+#pragma GCC unroll 4
     for (int width = LANES / 2; width > 0; width /= 2)
-        for (int lane = 0; lane < width; lane++)
-            part[lane] += part[lane + width];
-    return part[0];
+        x += FN(moved)(x, width);
+    return x[0];
 }
 
 /* *sum = alpha *sum + term, and in *low what rounding leaves out of it: Knuth's two-sum. */
@@ -147,7 +179,7 @@ static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
  */
 #if defined(__AVX512F__) && REAL_BITS == 32
 /*
- * Here a register holds 2^(i/16), so that x = n ln 2 / 16 + r and a polynomial of a third of the length serves: Tang,
+ * Here a register holds 2^(i/16), so that x = n ln 2 + r with n in sixteenths, and a polynomial of a third of the length serves: Tang,
  * "Table-driven implementation of the exponential function", 1989.
  */
 static inline vec FN(exp)(vec x)
@@ -159,13 +191,13 @@ static inline vec FN(exp)(vec x)
     };
     x = FN(larger)(FN(splat)(EXP_LOWEST), x); /* in this order NaN stays */
     x = FN(smaller)(FN(splat)(EXP_HIGHEST), x);
-    vec shifted = x * (REAL)(16 * 1.44269504088896340736) + ROUNDING_SHIFT; /* n modulo 16 is in its lowest bits */
-    vec n = shifted - ROUNDING_SHIFT;
-    vec r = x - n * (REAL)(LN2_HIGH / 16);
-    r = r - n * (REAL)(LN2_LOW / 16);
+    vec shifted = x * (REAL)1.44269504088896340736 + ROUNDING_SHIFT / 16; /* which rounds to sixteenths */
+    vec n = shifted - ROUNDING_SHIFT / 16;
+    vec r = x - n * (REAL)LN2_HIGH;
+    r = r - n * (REAL)LN2_LOW;
     vec p = (r * (REAL)(1.0 / 6) + (REAL)0.5) * (r * r) + r; /* e^r - 1 */
-    vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power);
-    return (vec)_mm512_scalef_ps((__m512)(two * p + two), (__m512)(n * (REAL)0.0625)); /* which rounds n / 16 down */
+    vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power); /* by the lowest bits: n modulo 1 */
+    return (vec)_mm512_scalef_ps((__m512)(two * p + two), (__m512)n); /* which rounds n down */
 }
 #else
 static inline vec FN(exp)(vec x)

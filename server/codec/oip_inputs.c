@@ -1,0 +1,292 @@
+/*
+ * oip_inputs.c: the tensors of a request in the Open Inference Protocol, as JSON and in binary form, as attachments of
+ * our own.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "codec/oip_parts.h"
+
+/* ---- datatypes ---- */
+
+struct datatype {
+    const char *name;
+    size_t bytes;     /* of an element in binary form */
+    attn_dtype dtype; /* in which it is handed on; integers that the core does not know are widened to int64 */
+    bool is_widened;
+    int64_t low; /* of the integers that JSON text may give */
+    uint64_t high;
+};
+
+static const struct datatype datatypes[] = {
+    {"FP32", 4, ATTN_F32, false, 0, 0},
+    {"FP64", 8, ATTN_F64, false, 0, 0},
+    {"FP16", 2, ATTN_F16, false, 0, 0},
+    {"BF16", 2, ATTN_BF16, false, 0, 0},
+    {"BOOL", 1, ATTN_BOOL, false, 0, 0},
+    {"INT8", 1, ATTN_I64, true, INT8_MIN, INT8_MAX},
+    {"INT16", 2, ATTN_I64, true, INT16_MIN, INT16_MAX},
+    {"INT32", 4, ATTN_I32, false, INT32_MIN, INT32_MAX},
+    {"INT64", 8, ATTN_I64, false, INT64_MIN, INT64_MAX},
+    {"UINT8", 1, ATTN_U8, false, 0, UINT8_MAX},
+    {"UINT16", 2, ATTN_I64, true, 0, UINT16_MAX},
+    {"UINT32", 4, ATTN_I64, true, 0, UINT32_MAX},
+    {"UINT64", 8, ATTN_I64, true, 0, UINT64_MAX},
+};
+
+enum { DATATYPES = sizeof datatypes / sizeof datatypes[0] };
+
+static bool is_integer(const struct datatype *type)
+{
+    return type->high > 0;
+}
+
+/* One element of an integer type that the core does not know; false when int64 cannot hold it. */
+static bool widen(const struct datatype *type, const char *from, int64_t *to)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, from, type->bytes); /* little-endian, as this machine is */
+    const unsigned unused = 64 - 8 * (unsigned)type->bytes;
+    *to = type->low < 0 ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
+    return type->low < 0 || bits <= INT64_MAX;
+}
+
+/* ---- inputs ---- */
+
+static const struct {
+    const char *name, *path;
+} known_inputs[] = {{"QUERY", "inputs.query"},
+                    {"KEY", "inputs.key"},
+                    {"VALUE", "inputs.value"},
+                    {"ATTEND", "masks.attend"},
+                    {"BIAS", "masks.bias"}};
+
+enum { KNOWN_INPUTS = sizeof known_inputs / sizeof known_inputs[0] };
+
+static attn_status read_name(struct oip_decoder *d, const struct node *input, struct envelope_attachment *to)
+{
+    const char *words[KNOWN_INPUTS];
+    for (size_t i = 0; i < KNOWN_INPUTS; i++)
+        words[i] = known_inputs[i].name;
+    struct node node = node_member(input, "name");
+    size_t index;
+    if (!node.json)
+        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"name\"");
+    attn_status status = decode_word(&d->decoder, &node, words, KNOWN_INPUTS, &index);
+    if (status != ATTN_OK)
+        return status;
+    to->path = known_inputs[index].path;
+    for (size_t i = 0; i < d->count; i++)
+        if (strcmp(d->attachments[i].path, to->path) == 0)
+            return node_fail(&d->decoder, &node, ATTN_ERR_FIELD, "names %s a second time", words[index]);
+    return ATTN_OK;
+}
+
+static attn_status read_datatype(struct oip_decoder *d, const struct node *input, const struct datatype **type)
+{
+    const char *words[DATATYPES];
+    for (size_t i = 0; i < DATATYPES; i++)
+        words[i] = datatypes[i].name;
+    struct node node = node_member(input, "datatype");
+    size_t index;
+    if (!node.json)
+        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"datatype\"");
+    attn_status status = decode_word(&d->decoder, &node, words, DATATYPES, &index);
+    *type = status == ATTN_OK ? &datatypes[index] : NULL;
+    return status;
+}
+
+static attn_status read_shape(struct oip_decoder *d, const struct node *input, attn_tensor *tensor, size_t *count)
+{
+    struct node node = node_member(input, "shape");
+    const attn_tensor *list = NULL;
+    if (!node.json)
+        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"shape\"");
+    if (!json_is_array(node.json))
+        return node_fail_type(&d->decoder, &node, "a flat list of dimensions");
+    attn_status status = decode_counts(&d->decoder, &node, &list);
+    if (status != ATTN_OK)
+        return status;
+    if (list->rank != 1 || list->shape[0] > ATTN_MAX_RANK)
+        return node_fail(&d->decoder, &node, ATTN_ERR_SHAPE, "must be a flat list of at most %d dimensions",
+                         ATTN_MAX_RANK);
+    size_t shape[ATTN_MAX_RANK] = {0};
+    for (size_t i = 0; i < list->shape[0]; i++) {
+        const int64_t length = ((const int64_t *)list->data)[i];
+        if (length < 0)
+            return node_fail(&d->decoder, &node, ATTN_ERR_VALUE, "holds the negative dimension %lld",
+                             (long long)length);
+        shape[i] = (size_t)length;
+    }
+    *tensor = attn_tensor_view(NULL, ATTN_F32, (int)list->shape[0], shape);
+    if (!attn_shape_count(tensor->rank, shape, count) || *count > SIZE_MAX / sizeof(double))
+        return node_fail(&d->decoder, &node, ATTN_ERR_TOO_LARGE, "has a product that no memory can hold");
+    return ATTN_OK;
+}
+
+static attn_status check_range(struct oip_decoder *d, const struct node *node, const struct datatype *type,
+                               const int64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] < type->low || (numbers[i] > 0 && (uint64_t)numbers[i] > type->high))
+            return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %lld, which %s cannot", (long long)numbers[i],
+                             type->name);
+    return ATTN_OK;
+}
+
+/* Numbers of JSON stay what they are, without half precision's rounding; its range holds. */
+static attn_status check_half_range(struct oip_decoder *d, const struct node *node, const float *numbers, size_t count)
+{
+    const float rounds_to_infinity = 65520;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(numbers[i]) && fabsf(numbers[i]) >= rounds_to_infinity)
+            return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %.9g, which FP16 cannot", (double)numbers[i]);
+    return ATTN_OK;
+}
+
+static bool has_same_shape(const attn_tensor *a, const attn_tensor *b)
+{
+    return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
+}
+
+/* "data": flat, or nested in the shape that is told. */
+static attn_status read_data(struct oip_decoder *d, const struct node *input, const struct datatype *type,
+                             attn_tensor *tensor, size_t count)
+{
+    struct node node = node_member(input, "data");
+    const attn_tensor *data = NULL;
+    attn_dtype compute = type->dtype == ATTN_F64 ? ATTN_F64 : ATTN_F32;
+    if (!node.json)
+        return node_fail(&d->decoder, input, ATTN_ERR_FIELD,
+                         "has neither \"data\" nor the parameter \"binary_data_size\"");
+    d->decoder.compute = &compute;
+    attn_status status = (type->dtype == ATTN_BOOL ? decode_flags
+                          : is_integer(type)       ? decode_counts
+                                                   : decode_tensor)(&d->decoder, &node, &data);
+    if (status != ATTN_OK)
+        return status;
+    const size_t received = attn_tensor_count(data);
+    if (received != count || (data->rank != 1 && !has_same_shape(data, tensor)))
+        return node_fail(&d->decoder, &node, ATTN_ERR_SHAPE,
+                         "has %zu numbers in %d dimensions; \"shape\" asks for %zu, flat or nested alike", received,
+                         data->rank, count);
+    if (is_integer(type))
+        status = check_range(d, &node, type, data->data, count);
+    else if (type->dtype == ATTN_F16)
+        status = check_half_range(d, &node, data->data, count);
+    *tensor = attn_tensor_view(data->data, data->dtype, tensor->rank, tensor->shape);
+    return status;
+}
+
+static attn_status widen_all(struct oip_decoder *d, const struct node *input, const struct datatype *type,
+                             const char *from, attn_tensor *tensor, size_t count)
+{
+    int64_t *to = attn_arena_take(d->decoder.arena, count, sizeof *to);
+    if (!to)
+        return node_fail_memory(&d->decoder, input);
+    for (size_t i = 0; i < count; i++)
+        if (!widen(type, from + i * type->bytes, &to[i]))
+            return node_fail(&d->decoder, input, ATTN_ERR_VALUE, "element %zu is beyond what int64 holds", i);
+    *tensor = attn_tensor_view(to, ATTN_I64, tensor->rank, tensor->shape);
+    return ATTN_OK;
+}
+
+/* The next bytes behind the JSON. */
+static attn_status read_binary(struct oip_decoder *d, const struct node *input, const struct datatype *type,
+                               int64_t bytes, attn_tensor *tensor, size_t count)
+{
+    if (node_member(input, "data").json)
+        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has both \"data\" and \"binary_data_size\"");
+    if ((uint64_t)bytes != count * type->bytes)
+        return node_fail(&d->decoder, input, ATTN_ERR_SHAPE, "says binary_data_size %lld; its shape takes %zu bytes",
+                         (long long)bytes, count * type->bytes);
+    if ((uint64_t)bytes > d->binary_bytes)
+        return node_fail(&d->decoder, input, ATTN_ERR_SHAPE,
+                         "says binary_data_size %lld, but %zu bytes are left behind the JSON", (long long)bytes,
+                         d->binary_bytes);
+    const char *from = d->binary;
+    d->binary += bytes;
+    d->binary_bytes -= (size_t)bytes;
+    if (type->is_widened)
+        return widen_all(d, input, type, from, tensor, count);
+    /* The view is for reading alone. */
+    void *data;
+    memcpy(&data, &from, sizeof data);
+    *tensor = attn_tensor_view(data, type->dtype, tensor->rank, tensor->shape);
+    return ATTN_OK;
+}
+
+/* -1 when the input has none. */
+static attn_status read_binary_size(struct oip_decoder *d, const struct node *input, int64_t *bytes)
+{
+    static const struct member members[] = {{.name = "binary_data_size"}};
+    struct node parameters = node_member(input, "parameters");
+    *bytes = -1;
+    if (!parameters.json)
+        return ATTN_OK;
+    attn_status status = check_members(&d->decoder, &parameters, members, 1);
+    struct node node = node_member(&parameters, "binary_data_size");
+    if (status != ATTN_OK || !node.json)
+        return status;
+    return decode_integer(&d->decoder, &node, 0, INT64_MAX, bytes);
+}
+
+static attn_status read_input(struct oip_decoder *d, const struct node *input)
+{
+    static const struct member members[] = {
+        {.name = "name"}, {.name = "datatype"}, {.name = "shape"}, {.name = "parameters"}, {.name = "data"}};
+    struct envelope_attachment *to = &d->attachments[d->count];
+    const struct datatype *type = NULL;
+    size_t count = 0;
+    int64_t bytes = -1;
+    attn_status status = check_members(&d->decoder, input, members, sizeof members / sizeof members[0]);
+    if (status == ATTN_OK)
+        status = read_name(d, input, to);
+    if (status == ATTN_OK)
+        status = read_datatype(d, input, &type);
+    if (status == ATTN_OK)
+        status = read_shape(d, input, &to->tensor, &count);
+    if (status == ATTN_OK)
+        status = read_binary_size(d, input, &bytes);
+    if (status != ATTN_OK)
+        return status;
+    d->count++;
+    if (strcmp(to->path, "inputs.query") == 0)
+        d->query_is_f64 = type->dtype == ATTN_F64;
+    return bytes < 0 ? read_data(d, input, type, &to->tensor, count)
+                     : read_binary(d, input, type, bytes, &to->tensor, count);
+}
+
+bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length)
+{
+    const struct tensor_text *lifted = node_lifted(&d->decoder, list);
+    const char *inside = lifted ? lifted->text + 1 : NULL;
+    while (inside && isspace((unsigned char)*inside))
+        inside++;
+    *length = lifted ? 0 : json_array_size(list->json);
+    return node_is_array(&d->decoder, list) && (inside == NULL || *inside == ']');
+}
+
+attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
+{
+    struct node list = node_member(root, "inputs");
+    size_t given;
+    if (!list.json)
+        return node_fail(&d->decoder, root, ATTN_ERR_FIELD, "has no \"inputs\"");
+    if (!oip_list_length(d, &list, &given))
+        return node_fail_type(&d->decoder, &list, "a list of tensors");
+    if (given > KNOWN_INPUTS)
+        return node_fail(&d->decoder, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %d inputs", given,
+                         KNOWN_INPUTS);
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < given && status == ATTN_OK; i++) {
+        struct node input = node_element(&list, i);
+        status = read_input(d, &input);
+    }
+    if (status == ATTN_OK && d->binary_bytes > 0)
+        return node_fail(&d->decoder, &list, ATTN_ERR_SHAPE, "leave %zu bytes behind the JSON to no tensor",
+                         d->binary_bytes);
+    return status;
+}

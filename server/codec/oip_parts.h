@@ -1,0 +1,29 @@
+/*
+ * oip_parts.h: what oip_decode.c and oip_inputs.c share.
+ */
+#ifndef CODEC_OIP_PARTS_H
+#define CODEC_OIP_PARTS_H
+
+#include "codec/envelope_parts.h"
+#include "codec/oip.h"
+
+enum { OIP_INPUTS_MAX = 16 };
+
+struct oip_decoder {
+    struct decoder decoder;
+    const struct envelope_base *layer; /* NULL: attention on what comes */
+    const char *binary;                /* what is behind the JSON, and has not been given to an input yet */
+    size_t binary_bytes;
+    struct envelope_attachment attachments[OIP_INPUTS_MAX];
+    size_t count;
+    bool query_is_f64;
+    bool is_binary_output; /* parameter binary_data_output */
+    json_int_t timeout_us; /* parameter timeout; 0: none */
+};
+
+/* How many objects the list has; false when it is none. An empty one was lifted, as lists of numbers are. */
+bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length);
+/* The member "inputs" of root, into attachments; no byte of binary may be left. */
+attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root);
+
+#endif
