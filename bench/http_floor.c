@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONNECTION_MEMORY = 128 << 10, ANSWER_BYTES_MAX = 64 << 20 };
+enum { CONNECTION_MEMORY = 64 << 10, ANSWER_BYTES_MAX = 64 << 20 };
 
 struct echo {
     char *body;

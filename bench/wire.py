@@ -138,9 +138,11 @@ class Server:
         return os.path.getsize(self.log.name)
 
     def new_lines(self):
+        """Whole ones: the last may still be on its way."""
         with open(self.log.name, "rb") as log:
             log.seek(self.seen)
             text = log.read()
+        text = text[:text.rfind(b"\n") + 1]
         self.seen += len(text)
         return text.decode().splitlines()
 

@@ -18,8 +18,12 @@
 #include "http/request.h"
 #include "http/watch.h"
 
-/* What the library may take for one connection: its header, and a window of its body. */
-enum { CONNECTION_MEMORY = 128 << 10 };
+/*
+ * What the library may take for one connection: the largest header that is admitted, with some fifty bytes more for
+ * each field of it, and a window of its body. It clears one and a half times as much for each request, which with
+ * 128 KiB took 2.2 µs and the second-level cache along.
+ */
+enum { CONNECTION_MEMORY = 64 << 10 };
 
 /* ---- the listening socket ---------------------------------------------------------------------------------------- */
 

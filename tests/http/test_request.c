@@ -445,6 +445,21 @@ START_TEST(a_header_over_32_kib_is_refused)
 }
 END_TEST
 
+/* The library keeps a record of each field beside the header itself. */
+START_TEST(a_header_of_32_kib_in_many_fields_is_served)
+{
+    enum { FIELDS = 400 };
+    static char request[33 << 10];
+    int used = snprintf(request, sizeof request, "GET /livez HTTP/1.1\r\n" HOST);
+    for (int i = 0; i < FIELDS; i++)
+        used += snprintf(request + used, sizeof request - (size_t)used, "X-%03d: %072d\r\n", i, i);
+    ck_assert_int_gt(used, 31 << 10);
+    ck_assert_int_lt(used, 32 << 10);
+    strcpy(request + used, "\r\n");
+    check_answer(request, 200, "live");
+}
+END_TEST
+
 START_TEST(every_answer_has_an_id)
 {
     check_field("GET /livez HTTP/1.1\r\n" HOST "X-Request-Id: my.id_7-A\r\n\r\n", "X-Request-Id", "my.id_7-A");
@@ -538,6 +553,7 @@ static TCase *request_tests(void)
     tcase_add_test(tests, a_nul_in_a_field_or_the_target_is_refused);
     tcase_add_test(tests, unusual_but_right_headers_are_served);
     tcase_add_test(tests, a_header_over_32_kib_is_refused);
+    tcase_add_test(tests, a_header_of_32_kib_in_many_fields_is_served);
     tcase_add_test(tests, every_answer_has_an_id);
     tcase_add_test(tests, answers_to_posts_carry_timing_and_are_not_stored);
     tcase_add_test(tests, options_tell_methods_and_admit_pages);
