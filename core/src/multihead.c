@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "attn/panels.h"
 #include "dropout.h"
 #include "gate.h"
 #include "heads.h"
@@ -90,15 +89,10 @@ static const char *bias_data(const attn_linear *linear)
     return linear->bias == NULL ? NULL : linear->bias->data;
 }
 
-/* The panels of a weight from a column on, where they can begin there. */
-static const char *panels_at(const struct run *run, const attn_tensor *weight, size_t column, size_t inner)
+static const void *panels_at(const struct run *run, const attn_tensor *weight, size_t column)
 {
-    const struct attn_panels *panels = weight->panels;
-    const attn_kernel *kernel = run->runtime->kernel;
-    if (panels == NULL || panels->kernel != kernel || panels->layout != run->request->weights.layout ||
-        run->plan->compute != ATTN_F32 || weight->rank != 2 || column % kernel->panel_columns != 0)
-        return NULL;
-    return (const char *)panels->data + column * inner * sizeof(float);
+    const attn_layout layout = run->request->weights.layout;
+    return run->plan->compute == ATTN_F32 ? attn_panels_from(run->runtime->kernel, layout, weight, column) : NULL;
 }
 
 /* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
@@ -111,8 +105,7 @@ static void add_projection(struct run *run, const attn_projection *projection, c
             .x = x,
             .w = weight + (projection->first + s * projection->step) * element,
             .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
-            .panels = panels_at(run, projection->linear->weight, projection->bias_first + s * projection->bias_step,
-                                projection->inner),
+            .panels = panels_at(run, projection->linear->weight, projection->bias_first + s * projection->bias_step),
             .y = y + s * projection->columns * element,
             .batch = run->plan->dims.batch,
             .rows = len,

@@ -2,16 +2,18 @@
 #include "attn/panels.h"
 
 #include "kernel/kernel.h"
+#include "products.h"
 
-/* W as y = x W wants it. */
+/* W as y = x W wants it: the whole of rank 2, the first matrix of rank 3. */
 static struct attn_linear_block block_of(attn_layout layout, const attn_tensor *weight)
 {
     const bool is_in_out = layout == ATTN_LAYOUT_IN_OUT;
+    const size_t *shape = weight->shape + weight->rank - 2;
     return (struct attn_linear_block){
         .w = weight->data,
-        .inner = weight->shape[is_in_out ? 0 : 1],
-        .columns = weight->shape[is_in_out ? 1 : 0],
-        .w_stride = weight->shape[1],
+        .inner = shape[is_in_out ? 0 : 1],
+        .columns = shape[is_in_out ? 1 : 0],
+        .w_stride = shape[1],
         .layout = layout,
     };
 }
@@ -21,36 +23,59 @@ static size_t panels_of(const attn_kernel *kernel, const struct attn_linear_bloc
     return (block->columns + kernel->panel_columns - 1) / kernel->panel_columns;
 }
 
+static size_t matrices_of(const attn_tensor *weight)
+{
+    return weight->rank == 3 ? weight->shape[0] : 1;
+}
+
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight)
 {
-    if (!kernel->multiplies_f32_faster || weight->dtype != ATTN_F32 || weight->rank != 2 ||
+    if (!kernel->multiplies_f32_faster || weight->dtype != ATTN_F32 || (weight->rank != 2 && weight->rank != 3) ||
         !attn_tensor_is_contiguous(weight))
         return 0;
     const struct attn_linear_block block = block_of(layout, weight);
-    return panels_of(kernel, &block) * kernel->panel_columns * block.inner * sizeof(float);
+    const size_t each = panels_of(kernel, &block) * kernel->panel_columns * block.inner * sizeof(float);
+    size_t all;
+    return __builtin_mul_overflow(matrices_of(weight), each, &all) ? 0 : all;
 }
 
 struct packing {
     const attn_kernel *kernel;
     struct attn_linear_block block;
+    size_t panels; /* of a matrix */
     float *data;
 };
 
-static void pack_one(void *argument, size_t panel, size_t worker)
+static void pack_one(void *argument, size_t index, size_t worker)
 {
     const struct packing *packing = argument;
-    const size_t width = packing->kernel->panel_columns, column = panel * width;
+    const size_t width = packing->kernel->panel_columns, matrix = index / packing->panels;
     struct attn_linear_block block = packing->block;
+    const size_t column = index % packing->panels * width;
     (void)worker;
-    block.w = (const float *)block.w + column * (block.layout == ATTN_LAYOUT_IN_OUT ? 1 : block.w_stride);
+    block.w = (const float *)block.w + matrix * block.inner * block.columns +
+              column * (block.layout == ATTN_LAYOUT_IN_OUT ? 1 : block.w_stride);
     block.columns = block.columns - column < width ? block.columns - column : width;
-    packing->kernel->pack_f32(&block, packing->data + column * block.inner);
+    packing->kernel->pack_f32(&block, packing->data + index * width * block.inner);
 }
 
 void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const attn_tensor *weight, void *data)
 {
-    struct packing packing = {runtime->kernel, block_of(layout, weight), data};
-    const size_t panels = panels_of(runtime->kernel, &packing.block);
-    if (panels > 0)
-        runtime->run(runtime->context, panels, pack_one, &packing);
+    struct packing packing = {.kernel = runtime->kernel, .block = block_of(layout, weight), .data = data};
+    packing.panels = panels_of(runtime->kernel, &packing.block);
+    const size_t all = matrices_of(weight) * packing.panels;
+    if (all > 0)
+        runtime->run(runtime->context, all, pack_one, &packing);
+}
+
+const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, size_t column)
+{
+    const struct attn_panels *panels = weight->panels;
+    if (panels == NULL || panels->kernel != kernel || panels->layout != layout)
+        return NULL;
+    const struct attn_linear_block block = block_of(layout, weight);
+    const size_t width = kernel->panel_columns;
+    if (weight->rank == 3) /* each matrix begins with a panel */
+        column = column / block.columns * panels_of(kernel, &block) * width;
+    return column % width == 0 ? (const float *)panels->data + column * block.inner : NULL;
 }

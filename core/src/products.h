@@ -22,6 +22,12 @@ struct attn_product {
     size_t block_rows, block_columns, row_blocks, first_task;
 };
 
+/*
+ * The panels of a weight from a column on, counted over all matrices of rank 3; NULL: it has none for this kernel and
+ * layout, or they do not begin there.
+ */
+const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, size_t column);
+
 /* Scratch bytes of a thread. */
 size_t attn_products_scratch_bytes(attn_dtype compute);
 

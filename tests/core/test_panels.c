@@ -18,14 +18,14 @@ typedef struct {
     size_t count;
 } packed_layer;
 
-/* The panels of a weight for the kernel, which has some for every matrix of float32 if it has any. */
+/* The panels of a weight for the kernel, which has some for every weight of float32 if it has any. */
 static void pack(packed_layer *packed, const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight)
 {
     if (weight == NULL)
         return;
     const attn_runtime runtime = attn_runtime_serial(kernel);
     const size_t bytes = attn_panels_bytes(kernel, layout, weight);
-    ck_assert_int_eq(bytes > 0, kernel->multiplies_f32_faster && weight->dtype == ATTN_F32 && weight->rank == 2);
+    ck_assert_int_eq(bytes > 0, kernel->multiplies_f32_faster && weight->dtype == ATTN_F32);
     if (bytes == 0)
         return;
     ck_assert_uint_ge(bytes, attn_tensor_count(weight) * sizeof(float));
@@ -107,6 +107,30 @@ START_TEST(separate_weights)
 }
 END_TEST
 
+START_TEST(a_matrix_a_head)
+{
+    const scene_size *n = &sizes[_i];
+    const size_t d_model = 41;
+    for (int layout = 0; layout < 2; layout++) {
+        test_scene scene = scene_create(ATTN_F32, (uint64_t)_i);
+        attn_request *request = &scene.request;
+        attn_weights *weights = &request->weights;
+        request->is_layer = true;
+        request->options.num_heads = n->heads;
+        request->options.kv_num_heads = n->kv_heads;
+        request->inputs.query = scene_normal(&scene, 1, SHAPE(n->batch, n->q_len, d_model));
+        weights->layout = layout == 0 ? ATTN_LAYOUT_IN_OUT : ATTN_LAYOUT_OUT_IN;
+        const size_t in_k = layout == 0 ? d_model : n->d_k, k_in = layout == 0 ? n->d_k : d_model;
+        const size_t in_v = layout == 0 ? d_model : n->d_v, v_in = layout == 0 ? n->d_v : d_model;
+        weights->query.weight = scene_normal(&scene, 0.1, SHAPE(n->heads, in_k, k_in));
+        weights->key.weight = scene_normal(&scene, 0.1, SHAPE(n->kv_heads, in_k, k_in));
+        weights->value.weight = scene_normal(&scene, 0.1, SHAPE(n->kv_heads, in_v, v_in));
+        expect_same_bits(&scene);
+        scene_destroy(&scene);
+    }
+}
+END_TEST
+
 /* Slices of one matrix: those that begin with a panel and those that do not. */
 START_TEST(fused_weights)
 {
@@ -173,13 +197,13 @@ END_TEST
 START_TEST(nothing_to_pack)
 {
     test_scene scene = scene_create(ATTN_F32, 1);
-    attn_tensor *weight = scene_normal(&scene, 1, SHAPE(4, 6)), *heads = scene_normal(&scene, 1, SHAPE(2, 4, 6));
+    attn_tensor *weight = scene_normal(&scene, 1, SHAPE(4, 6)), *items = scene_normal(&scene, 1, SHAPE(1, 2, 4, 6));
     attn_tensor *empty = scene_tensor(&scene, ATTN_F32, SHAPE(0, 6)),
                 *wide = scene_tensor(&scene, ATTN_F64, SHAPE(4, 6));
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         ck_assert_int_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, weight) > 0, kernel->multiplies_f32_faster);
-        ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, heads), 0);
+        ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, items), 0);
         ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, empty), 0);
         ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_OUT_IN, wide), 0);
         ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_OUT_IN, scene_transposed(&scene, weight)), 0);
@@ -192,6 +216,7 @@ int main(void)
 {
     TCase *tests = check_case("panels");
     tcase_add_loop_test(tests, separate_weights, 0, SIZES);
+    tcase_add_loop_test(tests, a_matrix_a_head, 0, SIZES);
     tcase_add_loop_test(tests, fused_weights, 0, SIZES);
     tcase_add_test(tests, panels_of_another_kernel_or_layout_are_left_alone);
     tcase_add_test(tests, nothing_to_pack);

@@ -12,9 +12,9 @@
 #include "attn/runtime.h"
 
 /*
- * data: [panel][feature][columns of a panel], aligned to ATTN_ALIGNMENT; kernel and layout: whose panels they are, and
- * how the tensor was read. Other kernels, requests with another layout, and computations in another type than float32
- * leave them alone and use the tensor's own data.
+ * data: [matrix][panel][feature][columns of a panel], one matrix if the weight has rank 2, aligned to ATTN_ALIGNMENT;
+ * kernel and layout: whose panels they are, and how the tensor was read. Other kernels, requests with another layout,
+ * and computations in another type than float32 leave them alone and use the tensor's own data.
  */
 struct attn_panels {
     const attn_kernel *kernel;
@@ -23,8 +23,8 @@ struct attn_panels {
 };
 
 /*
- * Bytes of the panels of a weight of rank 2 in the layout; 0: the kernel does not use any, or weight is not float32,
- * contiguous, of rank 2.
+ * Bytes of the panels of a weight in the layout; 0: the kernel does not use any, or weight is not float32, contiguous,
+ * of rank 2, or 3 with a matrix a head.
  */
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight);
 
