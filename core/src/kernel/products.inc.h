@@ -319,12 +319,12 @@ static void FN(context_run)(task_t *task, const tile_t *tile, size_t r, size_t f
         const size_t panel_width = FN(least)(columns - panel, PANEL);
         const REAL *at = v + panel * TILE_KEYS + from * panel_width;
         REAL *total = task->part + panel;
-        for (size_t c = 0; c < panel_width; c += REGISTER_VECTORS * LANES)
-            if (panel_width - c >= REGISTER_VECTORS * LANES)
-                FN(context_register_tile)(p, at + c, panel_width, from, to, is_first, total + c, columns,
-                                          REGISTER_VECTORS);
-            else
-                FN(context_register_tile)(p, at + c, panel_width, from, to, is_first, total + c, columns, 1);
+        size_t c = 0;
+        for (; panel_width - c >= REGISTER_VECTORS * LANES; c += REGISTER_VECTORS * LANES)
+            FN(context_register_tile)(p, at + c, panel_width, from, to, is_first, total + c, columns,
+                                      REGISTER_VECTORS);
+        for (; c < panel_width; c += LANES)
+            FN(context_register_tile)(p, at + c, panel_width, from, to, is_first, total + c, columns, 1);
     }
 }
 
