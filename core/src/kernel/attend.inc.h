@@ -16,6 +16,7 @@
 #include "kernel/vector.inc.h"
 #include "kernel/task.inc.h"
 #include "kernel/products.inc.h"
+#include "kernel/few.inc.h"
 #include "kernel/rows.inc.h"
 #include "kernel/gradient.inc.h"
 
