@@ -11,7 +11,9 @@
 typedef struct {
     /* Data, threads and whatever a caller would keep between two calls; NULL without memory. */
     void *(*prepare)(const bench_case *c);
-    /* One computation: this is what is timed. false: it failed. */
+    /* Calls work once, in the thread that computes for this contender's callers. false: it could not be called. */
+    bool (*enter)(void *state, void (*work)(void *argument), void *argument);
+    /* One computation, from such a thread: this is what is timed. false: it failed. */
     bool (*run)(void *state);
     /* Views of the results of the last run; maps->data is NULL when there are none. */
     void (*results)(const void *state, attn_tensor *output, attn_tensor *maps);

@@ -160,9 +160,8 @@ static attn_status attend(struct attnd *attnd, attn_error *error)
 }
 
 struct job {
-    struct attnd *attnd;
-    attn_error error;
-    attn_status status;
+    void (*work)(void *argument);
+    void *argument;
     pthread_mutex_t lock;
     pthread_cond_t ended;
     bool has_ended;
@@ -171,30 +170,39 @@ struct job {
 static void run_job(void *argument)
 {
     struct job *job = argument;
-    attn_arena_reset(job->attnd->arena);
-    job->status = (job->attnd->is_gradients ? differentiate : attend)(job->attnd, &job->error);
+    job->work(job->argument);
     pthread_mutex_lock(&job->lock);
     job->has_ended = true;
     pthread_cond_signal(&job->ended);
     pthread_mutex_unlock(&job->lock);
 }
 
-/* By a thread of the pool, as a request: a caller from outside would be woken after every part of it. */
-static bool run(void *state)
+/* A thread of the pool, as for a request: a caller from outside would be woken after every part of a computation. */
+static bool enter(void *state, void (*work)(void *argument), void *argument)
 {
-    struct job job = {.attnd = state};
+    struct attnd *attnd = state;
+    struct job job = {.work = work, .argument = argument};
     pthread_mutex_init(&job.lock, NULL);
     pthread_cond_init(&job.ended, NULL);
-    const bool is_queued = attn_pool_submit(job.attnd->pool, run_job, &job);
+    const bool is_queued = attn_pool_submit(attnd->pool, run_job, &job);
     pthread_mutex_lock(&job.lock);
     while (is_queued && !job.has_ended)
         pthread_cond_wait(&job.ended, &job.lock);
     pthread_mutex_unlock(&job.lock);
     pthread_cond_destroy(&job.ended);
     pthread_mutex_destroy(&job.lock);
-    if (is_queued && job.status != ATTN_OK)
-        fprintf(stderr, "attnd: %s\n", job.error.message);
-    return is_queued && job.status == ATTN_OK;
+    return is_queued;
+}
+
+static bool run(void *state)
+{
+    struct attnd *attnd = state;
+    attn_error error;
+    attn_arena_reset(attnd->arena);
+    if ((attnd->is_gradients ? differentiate : attend)(attnd, &error) == ATTN_OK)
+        return true;
+    fprintf(stderr, "attnd: %s\n", error.message);
+    return false;
 }
 
 static void results(const void *state, attn_tensor *output, attn_tensor *maps)
@@ -210,4 +218,4 @@ static const char *description(void)
     return attn_kernel_name(attn_kernel_best());
 }
 
-const contender contender_attnd = {prepare, run, results, release, description};
+const contender contender_attnd = {prepare, enter, run, results, release, description};

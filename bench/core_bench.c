@@ -48,23 +48,32 @@ static void *prepare(const contender *who, const char *text)
     return state;
 }
 
-static void run(const contender *who, void *state, const char *text)
+struct timing {
+    const contender *who;
+    void *state;
+    long runs;
+};
+
+static void time_runs(void *argument)
 {
-    const long runs = strtol(text, NULL, 10);
-    if (state == NULL || runs < 1 || runs > RUNS_MAX) {
-        printf("error nothing to run\n");
-        return;
-    }
+    const struct timing *timing = argument;
     printf("ms");
-    for (long i = 0; i < runs; i++) {
+    for (long i = 0; i < timing->runs; i++) {
         const double start = now_ms();
-        if (!who->run(state)) {
+        if (!timing->who->run(timing->state)) {
             printf("\nerror the run failed\n");
             return;
         }
         printf(" %.6f", now_ms() - start);
     }
     printf("\n");
+}
+
+static void run(const contender *who, void *state, const char *text)
+{
+    struct timing timing = {.who = who, .state = state, .runs = strtol(text, NULL, 10)};
+    if (state == NULL || timing.runs < 1 || timing.runs > RUNS_MAX || !who->enter(state, time_runs, &timing))
+        printf("error nothing to run\n");
 }
 
 static void print_results(const contender *who, const void *state)
