@@ -35,11 +35,22 @@ static void choose_chunks(struct attn_heads_job *job, size_t threads)
     job->chunks = job->q_len == 0 ? 1 : (job->q_len + job->chunk_rows - 1) / job->chunk_rows;
 }
 
-/* By the shape alone: the two ways round differently. */
+/* Heads that share their keys go together as far as there is work for every thread; no number depends on it. */
+static void choose_heads_together(struct attn_heads_job *job, size_t threads)
+{
+    const size_t sharing = job->heads / job->kv_heads, all = job->batch * job->heads * job->splits;
+    job->heads_together = 1;
+    for (size_t together = 2; job->few_rows && together <= sharing && together * job->q_len <= FEW_ROWS; together++)
+        if (sharing % together == 0 && all / together >= 2 * threads)
+            job->heads_together = together;
+}
+
+/* Few rows by the shape alone: the two ways round differently. */
 static void choose_way(struct attn_heads_job *job, size_t threads)
 {
     job->few_rows = job->q_len <= FEW_ROWS;
     job->splits = job->kv_len == 0 ? 1 : (job->kv_len + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    choose_heads_together(job, threads);
     choose_chunks(job, threads);
 }
 
@@ -54,7 +65,7 @@ static void choose_pack(struct attn_heads_job *job)
 
 static size_t tasks_of(const struct attn_heads_job *job)
 {
-    return job->batch * job->heads * (job->few_rows ? job->splits : job->chunks);
+    return job->batch * job->heads / job->heads_together * (job->few_rows ? job->splits : job->chunks);
 }
 
 static size_t kernel_partials_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
@@ -92,6 +103,7 @@ size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
     struct attn_heads_job divided = *job;
     size_t heads = job->batch * job->heads, rows = heads * job->q_len, partials = 0;
     choose_way(&divided, 1);
+    divided.heads_together = 1; /* which needs the most */
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         size_t own = kernel_partials_bytes(&divided, kernel);
@@ -152,15 +164,16 @@ static void merge_task(void *argument, size_t index, size_t worker)
 }
 
 /* Where there is little to merge, waking other threads would take longer. */
-static void merge_all(struct run *run, const attn_runtime *runtime, size_t heads)
+static void merge_all(struct run *run, const attn_runtime *runtime)
 {
     const struct attn_heads_job *job = run->job;
+    const size_t heads = job->batch * job->heads, merges = heads / job->heads_together;
     if (heads * job->q_len * job->splits * job->d_v > MERGE_ALONE_MAX) {
-        runtime->run(runtime->context, heads, merge_task, run);
+        runtime->run(runtime->context, merges, merge_task, run);
         return;
     }
-    for (size_t head = 0; head < heads; head++)
-        merge_task(run, head, 0);
+    for (size_t m = 0; m < merges; m++)
+        merge_task(run, m, 0);
 }
 
 static attn_status take_memory(struct run *run, const attn_runtime *runtime, attn_arena *arena)
@@ -237,7 +250,7 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     if (runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     if (job->few_rows && job->q_len > 0)
-        merge_all(&run, runtime, heads);
+        merge_all(&run, runtime);
     status = gather(job, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }

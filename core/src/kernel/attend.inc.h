@@ -81,8 +81,8 @@ static void FN(attend_tile)(task_t *task, tile_t tile, REAL *max_abs)
 static void FN(finish_map_row)(const task_t *task, int which, size_t row, REAL m, REAL l)
 {
     const struct attn_heads_job *job = task->job;
-    const size_t i = task->first_row + row;
-    REAL *x = FN(map_row)(task, which, i);
+    const place_t place = FN(place_of)(task, row);
+    REAL *x = FN(map_row)(task, which, place);
     if (x == NULL)
         return;
     for (size_t block = 0; block < task->key_blocks; block++) {
@@ -96,7 +96,7 @@ static void FN(finish_map_row)(const task_t *task, int which, size_t row, REAL m
             for (size_t j = from; j < to; j++) {
                 size_t slot = job->key_slot == NULL ? j : job->key_slot[j];
                 if (slot != SIZE_MAX &&
-                    (is_plain || attn_mask_allows(job->mask, job->compute, task->b, task->h, i, j)))
+                    (is_plain || attn_mask_allows(job->mask, job->compute, task->b, place.h, place.i, j)))
                     x[slot] *= gain;
             }
     }
@@ -115,7 +115,7 @@ static FN(closing) FN(close_row)(const task_t *task, size_t row)
     const REAL m = task->m[row], l = task->l[row] + task->l_low[row];
     if (sinks == NULL)
         return (FN(closing)){.top = m == -(REAL)INFINITY ? 0 : m, .alpha = 1, .sum = l};
-    const REAL logit = ((const REAL *)sinks->data)[(ptrdiff_t)task->h * sinks->stride[0]];
+    const REAL logit = ((const REAL *)sinks->data)[(ptrdiff_t)FN(place_of)(task, row).h * sinks->stride[0]];
     FN(closing) end = {.top = m > logit ? m : logit, .logit = logit};
     end.alpha = m == end.top ? 1 : FN(exp_one)(m - end.top);
     end.sink = FN(exp_one)(logit - end.top);
@@ -153,11 +153,13 @@ static void FN(keep_numbers)(const task_t *task, size_t row, size_t at, bool see
 static void FN(finish_row)(const task_t *task, size_t row)
 {
     const struct attn_heads_job *job = task->job;
-    const size_t i = task->first_row + row, at = (task->b * job->heads + task->h) * job->q_len + i;
+    const place_t place = FN(place_of)(task, row);
+    const size_t at = (task->b * job->heads + place.h) * job->q_len + place.i;
     const bool sees = task->row_sees_key[row] != 0;
     const FN(closing) end = FN(close_row)(task, row);
     const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
-    REAL *to = (REAL *)(uintptr_t)FN(head)(&job->context, task->b, task->h) + (ptrdiff_t)i * job->context.row_stride;
+    REAL *to = (REAL *)(uintptr_t)FN(head)(&job->context, task->b, place.h) +
+               (ptrdiff_t)place.i * job->context.row_stride;
     for (size_t d = 0; d < job->d_v; d++) {
         const REAL low = o_low[d] - o_low[d] == 0 ? o_low[d] : 0; /* infinite values leave NaN there */
         to[d] = sees ? end.alpha * (o[d] + low) / end.sum : 0;
@@ -179,7 +181,7 @@ static void FN(attend_rows)(task_t *task, size_t row0, size_t first_key, size_t 
     if (!job->few_rows)
         FN(pack_last_queries)(task, &tile);
     for (size_t r = 0; r < tile.rows; r++)
-        task->span[r] = attn_mask_span(job->mask, task->b, task->first_row + row0 + r);
+        task->span[r] = attn_mask_span(job->mask, task->b, FN(place_of)(task, row0 + r).i);
     for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {
         tile.key0 = key0;
         tile.keys = FN(least)(end_key - key0, TILE_KEYS);
@@ -255,19 +257,19 @@ static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
     }
 }
 
-/* Few queries: the splits of head t, in order, into one. */
+/* Few queries: the splits of heads that go together, in order, into one. */
 static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
 {
     task_t task = {0}, part = {0};
     (void)scratch;
     FN(find_partials)(job, &task, t, 0);
-    FN(find_head)(job, &task, t);
+    FN(find_head)(job, &task, t * job->heads_together);
     for (size_t split = 1; split < job->splits; split++) {
         FN(find_partials)(job, &part, t, split);
-        for (size_t row = 0; row < job->q_len; row++)
+        for (size_t row = 0; row < FN(rows_together)(job); row++)
             FN(merge_row)(&task, &part, row);
     }
-    FN(finish_rows)(&task, 0, job->q_len);
+    FN(finish_rows)(&task, 0, FN(rows_together)(job));
 }
 
 #include "kernel/linear.inc.h"
@@ -277,4 +279,5 @@ static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
 #undef TILE_STRIDE
 #undef GROUP
 #undef task_t
+#undef place_t
 #undef tile_t

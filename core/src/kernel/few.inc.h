@@ -113,6 +113,12 @@ static inline void FN(score_few_row)(const REAL *q, const REAL *k, ptrdiff_t k_s
         s[c] = (scale * FN(score_keys)(q, k + (ptrdiff_t)c * k_stride, 0, d_k))[0];
 }
 
+static const REAL *FN(few_query)(const task_t *task, size_t r)
+{
+    const place_t place = FN(place_of)(task, r);
+    return FN(head)(&task->job->q, task->b, place.h) + (ptrdiff_t)place.i * task->job->q.row_stride;
+}
+
 /* Scores of the tile times scale, a few keys for all rows at a time. Keys that do not exist have 0. */
 static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
 {
@@ -121,7 +127,7 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
     const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride;
     for (size_t from = tile->from; from < end; from += LANES)
         for (size_t r = 0; r < tile->rows; r++)
-            FN(score_few_row)(FN(query)(task, tile, r), k, k_stride, d_k, from, FN(least)(from + LANES, end), scale,
+            FN(score_few_row)(FN(few_query)(task, r), k, k_stride, d_k, from, FN(least)(from + LANES, end), scale,
                               task->s + r * TILE_STRIDE);
     for (size_t r = 0; r < tile->rows && end < tile->to; r++)
         memset(task->s + r * TILE_STRIDE + end, 0, (tile->to - end) * sizeof(REAL));

@@ -73,16 +73,23 @@ struct attn_heads_job {
     size_t *task_capped, *task_saturated; /* with a softcap: scores that the mask let through, and of them |s| >= 3 c */
     /* Many queries: a task is chunk_rows query rows of a head, and all its keys. */
     size_t chunk_rows, chunks; /* tasks of a head */
-    /* Few queries: a task is all query rows and SPLIT_KEYS keys, and what it found waits in partials for the merge. */
+    /*
+     * Few queries: a task is all query rows of some heads that share their keys, and SPLIT_KEYS of these. What it found
+     * waits in partials for the merge.
+     */
     bool few_rows;
-    size_t splits; /* tasks of a head */
+    size_t heads_together; /* query heads of a task: 1 with many queries */
+    size_t splits;         /* tasks of the keys */
     void *partials;
     size_t pack_keys; /* keys packed at a time: a multiple of TILE_KEYS */
     bool (*is_cancelled)(void *context);
     void *cancel_context;
 };
 
-/* Task t of batch * heads * chunks (or splits), with scratch of scratch_bytes, aligned to ATTN_ALIGNMENT. */
+/*
+ * Task t of batch * heads * chunks, or batch * heads / heads_together * splits, with scratch of scratch_bytes, aligned to
+ * ATTN_ALIGNMENT.
+ */
 typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
 
 /*
@@ -137,7 +144,7 @@ typedef void attn_pack_panel(const struct attn_linear_block *block, float *data)
 struct attn_kernel {
     const char *name;
     attn_attend_task *attend_f32, *attend_f64;
-    attn_attend_task *merge_f32, *merge_f64; /* few queries: after all tasks, for head t of batch * heads */
+    attn_attend_task *merge_f32, *merge_f64; /* few queries: after all tasks, t of batch * heads / heads_together */
     size_t (*scratch_f32)(const struct attn_heads_job *job);
     size_t (*scratch_f64)(const struct attn_heads_job *job);
     /* Few queries: bytes of job->partials. */

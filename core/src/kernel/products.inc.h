@@ -375,8 +375,8 @@ static void FN(add_odd_values)(task_t *task, const tile_t *tile)
             continue;
         const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * job->v.row_stride;
         for (size_t r = 0; r < tile->rows; r++) {
-            size_t i = task->first_row + tile->row0 + r;
-            if (!attn_mask_allows(job->mask, job->compute, task->b, task->h, i, tile->key0 + j))
+            const place_t place = FN(place_of)(task, tile->row0 + r);
+            if (!attn_mask_allows(job->mask, job->compute, task->b, place.h, place.i, tile->key0 + j))
                 continue;
             REAL weight = task->s[r * TILE_STRIDE + j], *o = task->o + (tile->row0 + r) * task->v_columns;
             for (size_t d = 0; d < job->d_v; d++)

@@ -6,10 +6,11 @@
 
 static bool FN(allow_row)(task_t *task, const tile_t *tile, size_t r)
 {
-    const size_t i = task->first_row + tile->row0 + r, end = FN(least)(tile->to, tile->keys);
+    const place_t place = FN(place_of)(task, tile->row0 + r);
+    const size_t end = FN(least)(tile->to, tile->keys);
     uint8_t *allow = task->allow + r * TILE_KEYS;
     memset(allow + end, 0, tile->to - end);
-    return attn_mask_row(task->job->mask, task->job->compute, task->b, task->h, i, task->span[r],
+    return attn_mask_row(task->job->mask, task->job->compute, task->b, place.h, place.i, task->span[r],
                          tile->key0 + tile->from, tile->key0 + end, allow + tile->from);
 }
 
@@ -82,6 +83,18 @@ static tile_t FN(tile_of_row)(const task_t *task, const tile_t *tile, size_t r)
     return part;
 }
 
+/* Whether the mask is known to hide the whole tile, without looking up all of it. */
+static bool FN(hides_tile)(const task_t *task, const tile_t *tile)
+{
+    const struct attn_heads_job *job = task->job;
+    const size_t rows = job->few_rows ? job->q_len : tile->rows;
+    bool hides = true;
+    for (size_t n = 0; n < job->heads_together && hides; n++)
+        hides = attn_mask_hides_tile(job->mask, task->b, task->h + n, task->first_row + tile->row0, rows,
+                                     tile->key0 + tile->from, tile->key0 + FN(least)(tile->to, tile->keys));
+    return hides;
+}
+
 /* Narrows the tile to the columns that the spans of its rows reach, and looks the rest of the mask up. */
 static bool FN(any_allowed)(task_t *task, tile_t *tile)
 {
@@ -99,8 +112,7 @@ static bool FN(any_allowed)(task_t *task, tile_t *tile)
         FN(find_seen_panels)(task, tile);
         return true;
     }
-    if (attn_mask_hides_tile(mask, task->b, task->h, task->first_row + tile->row0, tile->rows,
-                             tile->key0 + tile->from, tile->key0 + FN(least)(tile->to, tile->keys)))
+    if (FN(hides_tile)(task, tile))
         return false;
     bool any = false;
     for (size_t r = 0; r < tile->rows; r++)
@@ -135,16 +147,16 @@ static void FN(mask_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
 
 /* ---- maps that the caller wants ---- */
 
-/* The row of a map that belongs to query i; NULL when it is not kept. */
-static REAL *FN(map_row)(const task_t *task, int which, size_t i)
+/* The row of a map that belongs to a place; NULL when it is not kept. */
+static REAL *FN(map_row)(const task_t *task, int which, place_t place)
 {
     const struct attn_heads_job *job = task->job;
     const struct attn_map *map = &job->map[which];
     if (map->data == NULL)
         return NULL;
     bool all_heads = map->all_heads || job->head_slot == NULL;
-    size_t head = all_heads ? task->h : job->head_slot[task->h], heads = all_heads ? job->heads : job->kept_heads;
-    size_t query = job->query_slot == NULL ? i : job->query_slot[i];
+    size_t head = all_heads ? place.h : job->head_slot[place.h], heads = all_heads ? job->heads : job->kept_heads;
+    size_t query = job->query_slot == NULL ? place.i : job->query_slot[place.i];
     if (head == SIZE_MAX || query == SIZE_MAX)
         return NULL;
     return (REAL *)map->data + ((task->b * heads + head) * job->kept_queries + query) * job->kept_keys;
@@ -162,7 +174,7 @@ static void FN(keep_cell)(const task_t *task, REAL *row, size_t j, REAL value)
 /* Keeps columns from … to of row r, x[column], and fill in the rest of the tile. x NULL: fill alone. */
 static void FN(keep_row)(const task_t *task, const tile_t *tile, int which, size_t r, const REAL *x, REAL fill)
 {
-    REAL *row = FN(map_row)(task, which, task->first_row + tile->row0 + r);
+    REAL *row = FN(map_row)(task, which, FN(place_of)(task, tile->row0 + r));
     if (row == NULL)
         return;
     size_t from = x == NULL ? tile->keys : tile->from, to = tile->to < tile->keys ? tile->to : tile->keys;
@@ -183,12 +195,13 @@ static void FN(keep_row)(const task_t *task, const tile_t *tile, int which, size
 static void FN(keep_seen_row)(const task_t *task, const tile_t *tile, int which, size_t r, const REAL *x)
 {
     const struct attn_heads_job *job = task->job;
-    size_t i = task->first_row + tile->row0 + r, head = task->b * job->heads + task->h;
-    REAL *row = FN(map_row)(task, which, i);
+    const place_t place = FN(place_of)(task, tile->row0 + r);
+    const size_t head = task->b * job->heads + place.h;
+    REAL *row = FN(map_row)(task, which, place);
     if (row == NULL)
         return;
     const uint8_t *seen = job->key_is_seen + head * job->kv_len;
-    bool sees = job->query_sees[head * job->q_len + i] != 0;
+    bool sees = job->query_sees[head * job->q_len + place.i] != 0;
     for (size_t c = 0; c < tile->keys; c++)
         FN(keep_cell)(task, row, tile->key0 + c, sees && seen[tile->key0 + c] ? x[c] : -(REAL)INFINITY);
 }
@@ -263,9 +276,10 @@ static REAL FN(add_and_measure)(REAL *x, const REAL *bias, size_t n, REAL *max_a
 static void FN(add_mask_bias)(const task_t *task, const tile_t *tile, size_t r, REAL *x)
 {
     const attn_mask *mask = task->job->mask;
-    const size_t i = task->first_row + tile->row0 + r, end = FN(least)(tile->to, tile->keys);
+    const place_t place = FN(place_of)(task, tile->row0 + r);
+    const size_t end = FN(least)(tile->to, tile->keys);
     const REAL *bias = (const REAL *)mask->bias + (ptrdiff_t)task->b * mask->bias_stride[0] +
-                       (ptrdiff_t)task->h * mask->bias_stride[1] + (ptrdiff_t)i * mask->bias_stride[2];
+                       (ptrdiff_t)place.h * mask->bias_stride[1] + (ptrdiff_t)place.i * mask->bias_stride[2];
     for (size_t c = tile->from; c < end; c++)
         x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
 }
@@ -315,7 +329,8 @@ static void FN(drop_row)(task_t *task, const tile_t *tile, size_t r, REAL *x)
 {
     const struct attn_heads_job *job = task->job;
     const REAL gain = job->dropout < 1 ? (REAL)(1 / (1 - job->dropout)) : 0;
-    uint64_t row = ((uint64_t)task->b * job->heads + task->h) * job->q_len + task->first_row + tile->row0 + r;
+    const place_t place = FN(place_of)(task, tile->row0 + r);
+    uint64_t row = ((uint64_t)task->b * job->heads + place.h) * job->q_len + place.i;
     size_t end = tile->to < tile->keys ? tile->to : tile->keys;
     attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout,
                       row * job->kv_len + tile->key0 + tile->from, end - tile->from, task->keep);
@@ -366,8 +381,8 @@ static REAL FN(mask_and_measure)(task_t *task, const tile_t *tile, size_t r, REA
         FN(count_capped)(task, x + tile->from, n);
     const struct attn_distance_bias *distance = &task->job->distance_bias;
     if (distance->data != NULL) {
-        const size_t i = task->first_row + tile->row0 + r;
-        const REAL *bias = (const REAL *)distance->data + attn_distance_bias_row(distance, task->b, task->h, i) +
+        const place_t place = FN(place_of)(task, tile->row0 + r);
+        const REAL *bias = (const REAL *)distance->data + attn_distance_bias_row(distance, task->b, place.h, place.i) +
                            tile->key0 + tile->from;
         largest = FN(add_and_measure)(x + tile->from, bias, n, max_abs);
     } else {

@@ -18,7 +18,7 @@ static_assert(RUN_KEYS % SUM_KEYS == 0, "a run is whole sums");
 /* What a task works with: its place in the job, and its parts of the scratch memory. */
 typedef struct {
     const struct attn_heads_job *job;
-    size_t b, h, first_row, rows; /* the task's queries */
+    size_t b, h, first_row, rows; /* the task's queries; h: the first of its heads */
     size_t first_key, end_key;    /* and its keys */
     size_t v_columns;             /* d_v rounded up to whole vectors */
     size_t key_blocks;            /* tiles of keys in all */
@@ -161,27 +161,36 @@ static size_t FN(scratch_bytes)(const struct attn_heads_job *job)
     return FN(lay_out)(job, &task, NULL);
 }
 
-/* Of one head: its maxima by block, then what each split has come to. */
-static size_t FN(partials_of_head)(const struct attn_heads_job *job, task_t *task, size_t split, char *memory)
+/* Rows of a task of few queries: all queries of its heads, head by head. */
+static size_t FN(rows_together)(const struct attn_heads_job *job)
 {
+    return job->heads_together * job->q_len;
+}
+
+/* Of heads that go together: their maxima by block, then what each split has come to. */
+static size_t FN(partials_of_heads)(const struct attn_heads_job *job, task_t *task, size_t split, char *memory)
+{
+    const size_t rows = FN(rows_together)(job);
     FN(measure)(job, task);
-    size_t used = FN(lay_out_block_max)(job, task, job->q_len, memory);
-    size_t each = FN(lay_out_rows)(task, job->q_len, NULL);
-    FN(lay_out_rows)(task, job->q_len, FN(beyond)(memory, used + split * each));
+    size_t used = FN(lay_out_block_max)(job, task, rows, memory);
+    size_t each = FN(lay_out_rows)(task, rows, NULL);
+    FN(lay_out_rows)(task, rows, FN(beyond)(memory, used + split * each));
     return used + job->splits * each;
 }
 
 static size_t FN(partials_bytes)(const struct attn_heads_job *job)
 {
     task_t task = {0};
-    return job->few_rows ? job->batch * job->heads * FN(partials_of_head)(job, &task, 0, NULL) : 0;
+    if (!job->few_rows)
+        return 0;
+    return job->batch * job->heads / job->heads_together * FN(partials_of_heads)(job, &task, 0, NULL);
 }
 
-static void FN(find_partials)(const struct attn_heads_job *job, task_t *task, size_t head, size_t split)
+static void FN(find_partials)(const struct attn_heads_job *job, task_t *task, size_t heads, size_t split)
 {
     task_t measured = {0};
-    size_t each = FN(partials_of_head)(job, &measured, 0, NULL);
-    FN(partials_of_head)(job, task, split, (char *)job->partials + head * each);
+    size_t each = FN(partials_of_heads)(job, &measured, 0, NULL);
+    FN(partials_of_heads)(job, task, split, (char *)job->partials + heads * each);
 }
 
 static const REAL *FN(head)(const struct attn_operand *operand, size_t b, size_t h)
@@ -199,6 +208,20 @@ static void FN(find_head)(const struct attn_heads_job *job, task_t *task, size_t
     task->v_head = FN(head)(&job->v, task->b, kv_head);
 }
 
+/* The head and the query that a row of the task is. */
+typedef struct {
+    size_t h, i;
+} FN(place);
+#define place_t FN(place)
+
+static place_t FN(place_of)(const task_t *task, size_t row)
+{
+    const size_t q_len = task->job->q_len;
+    if (!task->job->few_rows)
+        return (place_t){task->h, task->first_row + row};
+    return (place_t){task->h + row / q_len, row % q_len};
+}
+
 static size_t FN(least)(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -208,8 +231,8 @@ static void FN(begin)(task_t *task, const struct attn_heads_job *job, size_t t, 
 {
     FN(lay_out)(job, task, scratch);
     const size_t tasks = job->few_rows ? job->splits : job->chunks, part = t % tasks;
-    FN(find_head)(job, task, t / tasks);
-    task->rows = job->q_len;
+    FN(find_head)(job, task, t / tasks * job->heads_together);
+    task->rows = FN(rows_together)(job);
     task->end_key = job->kv_len;
     if (job->few_rows) {
         FN(find_partials)(job, task, t / tasks, part);
