@@ -28,8 +28,8 @@
 enum {
     FN(RUN_FEATURES) = 16 * LANES,        /* of which a lane sums 16 products in a row; longer sums are sums of those */
     FN(FEW_WIDTH) = 4,                    /* vectors of features that are read together */
-    FN(VALUES_WIDTH) = 8,
     FN(FEW_KEYS) = LANES < 4 ? LANES : 4, /* so many keys */
+    FN(VALUES_WIDTH) = 8,                 /* vectors of features that one row sums at a time */
 };
 
 /* Lane by lane the sum of q[d] k[d] over whole vectors of features. */
@@ -142,116 +142,132 @@ static inline vec FN(load_some)(const REAL *from, size_t n)
 }
 
 /*
- * part[…] = the sum over keys from … end of p[key] v[key][…], for width vectors of features: sums of SUM_KEYS keys, which
- * begin at multiples of it, and their sum. v: the value of key from; odd: keys to be left out, NULL: none. Of a head that
- * is no vector wide there are some features alone.
+ * part[row][…] = the sum over keys from … end of p[row][key] v[key][…], for width vectors of features: sums of SUM_KEYS
+ * keys, which begin at multiples of it, and their sum. v: the value of key from; odd: keys to be left out, NULL: none. Of
+ * a head that is no vector wide there are some features alone.
  */
 static inline __attribute__((always_inline)) void FN(context_few_tile)(const REAL *p, const REAL *v, ptrdiff_t v_stride,
                                                                        size_t from, size_t end, const uint8_t *odd,
-                                                                       REAL *part, const int width, size_t some)
+                                                                       REAL *part, size_t columns, const int rows,
+                                                                       const int width, size_t some)
 {
-    vec all[FN(VALUES_WIDTH)];
+    vec all[FN(ROWS_TOGETHER)][FN(VALUES_WIDTH)], sum[FN(ROWS_TOGETHER)][FN(VALUES_WIDTH)];
     UNROLL
-    for (int w = 0; w < width; w++)
-        all[w] = (vec){0};
-    for (size_t j = from; j < end;) {
-        const size_t sum_end = FN(least)(end, j / SUM_KEYS * SUM_KEYS + SUM_KEYS);
-        vec sum[FN(VALUES_WIDTH)];
+    for (int r = 0; r < rows; r++)
         UNROLL
         for (int w = 0; w < width; w++)
-            sum[w] = (vec){0};
+            all[r][w] = (vec){0};
+    for (size_t j = from; j < end;) {
+        const size_t sum_end = FN(least)(end, j / SUM_KEYS * SUM_KEYS + SUM_KEYS);
+        UNROLL
+        for (int r = 0; r < rows; r++)
+            UNROLL
+            for (int w = 0; w < width; w++)
+                sum[r][w] = (vec){0};
         for (; j < sum_end; j++, v += v_stride) {
             if (odd != NULL && odd[j])
                 continue;
             UNROLL
-            for (int w = 0; w < width; w++)
-                sum[w] += p[j] * (some < LANES ? FN(load_some)(v, some) : FN(load)(v + w * LANES));
+            for (int w = 0; w < width; w++) {
+                const vec x = some < LANES ? FN(load_some)(v, some) : FN(load)(v + w * LANES);
+                UNROLL
+                for (int r = 0; r < rows; r++)
+                    sum[r][w] += p[(size_t)r * TILE_STRIDE + j] * x;
+            }
         }
         UNROLL
-        for (int w = 0; w < width; w++)
-            all[w] += sum[w];
+        for (int r = 0; r < rows; r++)
+            UNROLL
+            for (int w = 0; w < width; w++)
+                all[r][w] += sum[r][w];
     }
     UNROLL
-    for (int w = 0; w < width; w++)
-        FN(store)(part + w * LANES, all[w]);
+    for (int r = 0; r < rows; r++)
+        UNROLL
+        for (int w = 0; w < width; w++)
+            FN(store)(part + (size_t)r * columns + w * LANES, all[r][w]);
 }
 
-/* part = the sum over keys from … end of the tile, of one row with weights p: all features. */
-static inline __attribute__((always_inline)) void FN(context_few_run)(const task_t *task, const tile_t *tile,
-                                                                      const REAL *p, size_t from, size_t end,
-                                                                      const uint8_t *odd, REAL *part)
+/* task->part = the sum over keys from … end of the tile, for rows rows from r on: all features. */
+static inline __attribute__((always_inline)) void FN(context_few_run)(const task_t *task, const tile_t *tile, size_t r,
+                                                                      size_t from, size_t end, const uint8_t *odd,
+                                                                      const int rows)
 {
-    const size_t d_v = task->job->d_v;
+    const size_t d_v = task->job->d_v, columns = task->v_columns;
     const ptrdiff_t v_stride = task->job->v.row_stride;
-    const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * v_stride;
+    const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * v_stride, *p = task->s + r * TILE_STRIDE;
+    REAL *part = task->part;
     if (d_v < LANES) {
-        FN(context_few_tile)(p, v, v_stride, from, end, odd, part, 1, d_v);
+        FN(context_few_tile)(p, v, v_stride, from, end, odd, part, columns, rows, 1, d_v);
         return;
     }
     size_t d = 0;
-    for (; d_v - d >= 8 * LANES; d += 8 * LANES)
-        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, 8, LANES);
+    for (; rows == 1 && d_v - d >= 8 * LANES; d += 8 * LANES)
+        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, columns, 1, 8, LANES);
     for (; d_v - d >= 4 * LANES; d += 4 * LANES)
-        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, 4, LANES);
+        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, columns, rows, 4, LANES);
     for (; d_v - d >= LANES; d += LANES)
-        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, 1, LANES);
+        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, columns, rows, 1, LANES);
     if (d < d_v) /* the last ones together with some that are there already, and are the same again */
-        FN(context_few_tile)(p, v + d_v - LANES, v_stride, from, end, odd, part + d_v - LANES, 1, LANES);
+        FN(context_few_tile)(p, v + d_v - LANES, v_stride, from, end, odd, part + d_v - LANES, columns, rows, 1, LANES);
 }
 
-/* Which values of the tile are not finite. */
-static void FN(find_odd_values)(task_t *task, const tile_t *tile)
+/* Which values of keys from … end of the tile are not finite. */
+static void FN(find_odd_values)(task_t *task, const tile_t *tile, size_t from, size_t end)
 {
-    size_t odd_keys = 0, end = FN(least)(tile->to, tile->keys);
-    for (size_t j = tile->from; j < end; j++) {
+    for (size_t j = from; j < end; j++) {
         const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * task->job->v.row_stride;
         task->key_is_odd[j] = !FN(all_finite)(v, task->job->d_v);
-        odd_keys += task->key_is_odd[j];
+        task->block_odd_keys[0] |= task->key_is_odd[j];
     }
-    task->block_odd_keys[0] = odd_keys;
 }
 
-/* All keys of one row onto o and o_low: runs of RUN_KEYS. skips_odd: leaving out the values that are not finite. */
-static void FN(context_few_keys)(const task_t *task, const tile_t *tile, size_t r, bool skips_odd, REAL *o,
-                                 REAL *o_low)
+/* A row of task->part without the values that are not finite: they are left to add_odd_values. */
+static void FN(leave_odd_values)(task_t *task, const tile_t *tile, size_t r, size_t from, size_t end)
 {
-    const size_t tile_end = FN(least)(tile->to, tile->keys), columns = task->v_columns;
-    const REAL *p = task->s + r * TILE_STRIDE;
-    REAL *part = task->part;
-    memset(part, 0, columns * sizeof(REAL));
-    for (size_t from = tile->from, end; from < tile_end; from = end) {
-        end = FN(least)(tile_end, from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
-        if (skips_odd)
-            FN(context_few_run)(task, tile, p, from, end, task->key_is_odd, part);
-        else
-            FN(context_few_run)(task, tile, p, from, end, NULL, part);
-        FN(add_row_exactly)(o, o_low, 1, part, columns);
-    }
+    FN(find_odd_values)(task, tile, from, end);
+    FN(context_few_run)(task, tile, r, from, end, task->key_is_odd, 1);
 }
 
 /*
- * A value that is not finite makes the sums of every row so, be its weight 0 or not. So all are taken first, and only
- * if a sum is not finite are the values looked at.
+ * Keys from … end of the tile onto o and o_low of rows rows from r on. A value that is not finite makes the sums of every
+ * row so, be its weight 0 or not: only then are the values looked at.
  */
+static inline __attribute__((always_inline)) void FN(add_few_run)(task_t *task, const tile_t *tile, size_t r,
+                                                                  size_t from, size_t end, const int rows)
+{
+    const size_t columns = task->v_columns;
+    FN(context_few_run)(task, tile, r, from, end, NULL, rows);
+    for (size_t n = 0; n < (size_t)rows; n++) {
+        const size_t at = (tile->row0 + r + n) * columns;
+        const REAL *part = task->part + n * columns;
+        if (!FN(all_finite)(part, task->job->d_v)) {
+            FN(leave_odd_values)(task, tile, r + n, from, end);
+            part = task->part; /* rows before this one are done */
+        }
+        FN(add_row_exactly)(task->o + at, task->o_low + at, 1, part, columns);
+    }
+}
+
+/* All rows, with this tile: runs of RUN_KEYS, each for all rows while its values are in the cache. */
 static void FN(context_few_rows)(task_t *task, const tile_t *tile)
 {
-    const size_t columns = task->v_columns, bytes = columns * sizeof(REAL);
-    task->block_odd_keys[0] = 0;
-    for (size_t r = 0; r < tile->rows; r++) {
-        REAL *o = task->o + (tile->row0 + r) * columns, *o_low = task->o_low + (tile->row0 + r) * columns;
-        for (size_t d = 0; d < columns; d += LANES) {
-            FN(store)(o + d, task->alpha[r] * FN(load)(o + d));
-            FN(store)(o_low + d, task->alpha[r] * FN(load)(o_low + d));
+    const size_t tile_end = FN(least)(tile->to, tile->keys), columns = task->v_columns;
+    for (size_t r = 0; r < tile->rows; r++)
+        for (size_t d = (tile->row0 + r) * columns; d < (tile->row0 + r + 1) * columns; d += LANES) {
+            FN(store)(task->o + d, task->alpha[r] * FN(load)(task->o + d));
+            FN(store)(task->o_low + d, task->alpha[r] * FN(load)(task->o_low + d));
         }
-        memcpy(task->o_before, o, bytes);
-        memcpy(task->o_before + columns, o_low, bytes);
-        FN(context_few_keys)(task, tile, r, false, o, o_low);
-        if (FN(all_finite)(o, task->job->d_v))
-            continue;
-        FN(find_odd_values)(task, tile);
-        memcpy(o, task->o_before, bytes);
-        memcpy(o_low, task->o_before + columns, bytes);
-        FN(context_few_keys)(task, tile, r, true, o, o_low);
+    memset(task->part, 0, FN(ROWS_TOGETHER) * columns * sizeof(REAL));
+    memset(task->key_is_odd, 0, TILE_KEYS);
+    task->block_odd_keys[0] = 0;
+    for (size_t from = tile->from, end; from < tile_end; from = end) {
+        end = FN(least)(tile_end, from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
+        size_t r = 0;
+        for (; tile->rows - r >= FN(ROWS_TOGETHER); r += FN(ROWS_TOGETHER))
+            FN(add_few_run)(task, tile, r, from, end, FN(ROWS_TOGETHER));
+        for (; r < tile->rows; r++)
+            FN(add_few_run)(task, tile, r, from, end, 1);
     }
 }
 

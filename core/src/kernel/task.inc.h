@@ -5,6 +5,7 @@ enum {
     FN(PANEL) = 2 * LANES,            /* columns of a register tile */
     /* rows whose softmax is taken together, in whole vectors of numbers a row */
     FN(GROUP) = ((REGISTER_ROWS > FEW_ROWS ? REGISTER_ROWS : FEW_ROWS) + LANES - 1) / LANES * LANES,
+    FN(ROWS_TOGETHER) = VECTOR_BYTES == 64 ? 4 : 2, /* of few queries: as many as there are registers for */
     FN(TILE_STRIDE) = TILE_KEYS + LANES, /* of score rows: not a power of two, to spread over the cache's sets */
 };
 #define PANEL FN(PANEL)
@@ -34,8 +35,7 @@ typedef struct {
     REAL *k_pack, *v_pack;
     uint8_t *block_is_packed, *key_is_odd; /* odd: a value that is not finite */
     size_t *block_odd_keys;
-    REAL *o_before; /* few queries: a row of o, then of o_low, as they were */
-    REAL *part;     /* of o, for REGISTER_ROWS rows, or two of one of few: sums on their way */
+    REAL *part; /* of o, for REGISTER_ROWS rows, or ROWS_TOGETHER of few: sums on their way */
     /* one tile */
     REAL *q_pack; /* the last group of rows, when it is not full */
     REAL *s, *alpha;
@@ -141,9 +141,9 @@ static size_t FN(lay_out)(const struct attn_heads_job *job, task_t *task, char *
 {
     FN(measure)(job, task);
     size_t used = FN(lay_out_tile)(task, job->few_rows ? FEW_ROWS : TILE_ROWS, scratch);
-    task->part = FN(lend)(scratch, &used, (job->few_rows ? 2 : REGISTER_ROWS) * task->v_columns, sizeof(REAL));
+    const size_t part_rows = job->few_rows ? FN(ROWS_TOGETHER) : REGISTER_ROWS;
+    task->part = FN(lend)(scratch, &used, part_rows * task->v_columns, sizeof(REAL));
     if (job->few_rows) {
-        task->o_before = FN(lend)(scratch, &used, 2 * task->v_columns, sizeof(REAL));
         task->key_is_odd = FN(lend)(scratch, &used, TILE_KEYS, 1);
         task->block_odd_keys = FN(lend)(scratch, &used, 1, sizeof(size_t));
         return used;
