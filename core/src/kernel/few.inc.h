@@ -81,13 +81,29 @@ static inline __attribute__((always_inline)) vec FN(multiply_lanes)(const REAL *
     return FN(join_all)(few);
 }
 
+/*
+ * The same for keys that are in the first cache already, with loops of a fixed end for the heads that there are most of.
+ * Without such an end the compiler leaves the keys in the order in which they lie, which is how they are fetched ahead.
+ */
+static inline vec FN(multiply_near_lanes)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t features)
+{
+    if (features == 4 * LANES)
+        return FN(multiply_lanes)(q, k, k_stride, 4 * LANES);
+    if (features == 8 * LANES)
+        return FN(multiply_lanes)(q, k, k_stride, 8 * LANES);
+    return FN(multiply_lanes)(q, k, k_stride, features);
+}
+
 /* q k_j for LANES keys at once: runs of RUN_FEATURES, what is beyond whole vectors feature by feature. */
-static vec FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k)
+static vec FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, bool is_near)
 {
     const size_t whole = d_k / LANES * LANES;
-    vec all = FN(multiply_lanes)(q, k, k_stride, FN(least)(whole, FN(RUN_FEATURES)));
-    for (size_t d = FN(RUN_FEATURES); d < whole; d += FN(RUN_FEATURES))
-        all += FN(multiply_lanes)(q + d, k + d, k_stride, FN(least)(whole - d, FN(RUN_FEATURES)));
+    vec all = {0};
+    for (size_t d = 0; d < whole; d += FN(RUN_FEATURES)) {
+        const size_t features = FN(least)(whole - d, FN(RUN_FEATURES));
+        all += is_near ? FN(multiply_near_lanes)(q + d, k + d, k_stride, features)
+                       : FN(multiply_lanes)(q + d, k + d, k_stride, features);
+    }
     for (size_t d = whole; d < d_k; d++) {
         vec feature;
         for (int j = 0; j < LANES; j++)
@@ -102,15 +118,15 @@ static vec FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size
  * together with ones before them, or one by one: in whichever lane it is computed, a score is the same bits.
  */
 static inline void FN(score_few_row)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, size_t from,
-                                     size_t end, REAL scale, REAL *s)
+                                     size_t end, bool is_near, REAL scale, REAL *s)
 {
     if (end >= LANES) {
         const size_t first = FN(least)(from, end - LANES);
-        FN(store)(s + first, scale * FN(score_keys)(q, k + (ptrdiff_t)first * k_stride, k_stride, d_k));
+        FN(store)(s + first, scale * FN(score_keys)(q, k + (ptrdiff_t)first * k_stride, k_stride, d_k, is_near));
         return;
     }
     for (size_t c = from; c < end; c++)
-        s[c] = (scale * FN(score_keys)(q, k + (ptrdiff_t)c * k_stride, 0, d_k))[0];
+        s[c] = (scale * FN(score_keys)(q, k + (ptrdiff_t)c * k_stride, 0, d_k, is_near))[0];
 }
 
 static const REAL *FN(few_query)(const task_t *task, size_t r)
@@ -127,7 +143,7 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
     const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride;
     for (size_t from = tile->from; from < end; from += LANES)
         for (size_t r = 0; r < tile->rows; r++)
-            FN(score_few_row)(FN(few_query)(task, r), k, k_stride, d_k, from, FN(least)(from + LANES, end), scale,
+            FN(score_few_row)(FN(few_query)(task, r), k, k_stride, d_k, from, FN(least)(from + LANES, end), r > 0, scale,
                               task->s + r * TILE_STRIDE);
     for (size_t r = 0; r < tile->rows && end < tile->to; r++)
         memset(task->s + r * TILE_STRIDE + end, 0, (tile->to - end) * sizeof(REAL));
