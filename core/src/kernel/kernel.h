@@ -87,8 +87,8 @@ struct attn_heads_job {
 };
 
 /*
- * Task t of batch * heads * chunks, or batch * heads / heads_together * splits, with scratch of scratch_bytes, aligned to
- * ATTN_ALIGNMENT.
+ * Task t of batch * heads * chunks, or batch * heads / heads_together * splits, with scratch of scratch_bytes, aligned
+ * to ATTN_ALIGNMENT.
  */
 typedef void attn_attend_task(const struct attn_heads_job *job, size_t t, void *scratch);
 
