@@ -19,13 +19,16 @@ static const scene_size sizes[] = {
     {1, 1, 1, 1, 1030, 16, 8},
     {2, 3, 1, 49, 517, 8, 5},
     {1, 2, 2, 400, 70, 4, 17},
+    /* few queries of heads that share their keys, several of which may go together */
+    {2, 8, 2, 1, 2100, 16, 8},
+    {1, 6, 1, 2, 37, 20, 7},
+    {1, 16, 2, 1, 530, 65, 130},
 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* A request of every kind: attention with each mask in turn, and layers with norm, residual and dropout. */
-static test_scene varied_scene(size_t variant)
+static test_scene varied_scene_of(size_t variant, const scene_size *n)
 {
-    const scene_size *n = &sizes[variant % SIZES];
     test_scene scene = scene_create(variant % 3 == 0 ? ATTN_F64 : ATTN_F32, variant);
     size_t masks = 0;
     while (mask_case_at(masks) != NULL)
@@ -53,6 +56,11 @@ static test_scene varied_scene(size_t variant)
     return scene;
 }
 enum { VARIANTS = 84 };
+
+static test_scene varied_scene(size_t variant)
+{
+    return varied_scene_of(variant, &sizes[variant % SIZES]);
+}
 
 START_TEST(asking_for_more_does_not_change_the_output)
 {
@@ -265,36 +273,44 @@ static void expect_slice(const attn_request *request, const test_run *whole, con
     }
 }
 
+static void expect_selection(size_t variant, const scene_size *size, const attn_selection *some)
+{
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        test_scene scene = varied_scene_of(variant, size);
+        uint32_t steps = scene_every_step(&scene.request);
+        test_run whole = run_kernel(&scene.request, kernel, steps);
+        scene.request.options.heads = some[0];
+        scene.request.options.queries = some[1];
+        scene.request.options.keys = some[2];
+        test_run part = run_kernel(&scene.request, kernel, steps);
+        uint32_t maps = WANT(ATTENTION_MEAN);
+        for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
+            maps |= attn_step_is_map(step) ? UINT32_C(1) << step : 0;
+        for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
+            if (maps & steps & (UINT32_C(1) << step))
+                expect_slice(&scene.request, &whole, &part, step);
+        expect_same_steps(&whole, &part, steps & ~maps, "steps that are no maps");
+        run_release(&whole);
+        run_release(&part);
+        scene_destroy(&scene);
+    }
+}
+
 START_TEST(selections_are_slices_of_the_whole_map)
 {
-    static const size_t heads[] = {2, 0}, queries[] = {48, 0, 7, 47}, keys[] = {512, 3, 511, 516, 0}, nothing[1];
-    const attn_selection some[][3] = {
-        {{heads, 2}, {NULL, 0}, {NULL, 0}},    {{NULL, 0}, {queries, 4}, {NULL, 0}},
-        {{NULL, 0}, {NULL, 0}, {keys, 5}},     {{heads, 2}, {queries, 4}, {keys, 5}},
-        {{heads, 1}, {queries, 1}, {keys, 1}}, {{nothing, 0}, {NULL, 0}, {NULL, 0}},
-        {{NULL, 0}, {nothing, 0}, {NULL, 0}},  {{NULL, 0}, {NULL, 0}, {nothing, 0}},
-    };
-    const attn_kernel *kernel;
-    for (size_t s = 0; s < sizeof some / sizeof *some; s++)
-        for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-            test_scene scene = varied_scene(2 + 4 * s); /* sizes[2]: 3 heads, 49 queries, 517 keys */
-            uint32_t steps = scene_every_step(&scene.request);
-            test_run whole = run_kernel(&scene.request, kernel, steps);
-            scene.request.options.heads = some[s][0];
-            scene.request.options.queries = some[s][1];
-            scene.request.options.keys = some[s][2];
-            test_run part = run_kernel(&scene.request, kernel, steps);
-            uint32_t maps = WANT(ATTENTION_MEAN);
-            for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
-                maps |= attn_step_is_map(step) ? UINT32_C(1) << step : 0;
-            for (attn_step step = 0; step < ATTN_STEP_COUNT; step++)
-                if (maps & steps & (UINT32_C(1) << step))
-                    expect_slice(&scene.request, &whole, &part, step);
-            expect_same_steps(&whole, &part, steps & ~maps, "steps that are no maps");
-            run_release(&whole);
-            run_release(&part);
-            scene_destroy(&scene);
-        }
+    static const scene_size many = {2, 3, 1, 49, 517, 8, 5}, few = {2, 6, 2, 2, 517, 8, 5};
+    static const size_t heads[] = {2, 0}, queries[] = {1, 0, 7, 47}, keys[] = {512, 3, 511, 516, 0}, nothing[1];
+    for (size_t q_len = 2; q_len <= 4; q_len += 2) { /* of the few there are two */
+        const attn_selection some[][3] = {
+            {{heads, 2}, {NULL, 0}, {NULL, 0}},    {{NULL, 0}, {queries, q_len}, {NULL, 0}},
+            {{NULL, 0}, {NULL, 0}, {keys, 5}},     {{heads, 2}, {queries, q_len}, {keys, 5}},
+            {{heads, 1}, {queries, 1}, {keys, 1}}, {{nothing, 0}, {NULL, 0}, {NULL, 0}},
+            {{NULL, 0}, {nothing, 0}, {NULL, 0}},  {{NULL, 0}, {NULL, 0}, {nothing, 0}},
+        };
+        for (size_t s = 0; s < sizeof some / sizeof *some; s++)
+            expect_selection(2 + 4 * s, q_len == 2 ? &few : &many, some[s]);
+    }
 }
 END_TEST
 
