@@ -181,9 +181,10 @@ static void FN(pack_block)(task_t *task, const tile_t *tile)
 
 /*
  * Products that are summed in a row: longer sums are sums of sums, which round less. Heads of more than LONG_HEAD
- * features have more such sums, and take half as many products for each.
+ * features have more such sums, and take half as many products for each; LONGEST_SUM features come to one score, and more
+ * of them are added to it.
  */
-enum { FN(SUM_FEATURES) = 32, FN(LONG_HEAD) = 64 };
+enum { FN(SUM_FEATURES) = 32, FN(LONG_HEAD) = 64, FN(LONGEST_SUM) = 256 };
 
 /*
  * Register tiles: REGISTER_ROWS rows of numbers a, each times REGISTER_VECTORS vectors of b, in sums that are then added
@@ -234,16 +235,16 @@ static inline __attribute__((always_inline)) void FN(add_sums)(vec part[][REGIST
 }
 
 /*
- * s[r][…] = scale times the sum over d of q[r][d] k[d][…], for REGISTER_ROWS rows and REGISTER_VECTORS vectors of keys:
- * a sum of sums.
+ * s[r][…] = or += scale times the sum over features of q[r][d] k[d][…], for REGISTER_ROWS rows and REGISTER_VECTORS
+ * vectors of keys: a sum of sums of run products.
  */
-static __attribute__((noinline)) void FN(score_register_tile)(const FN(rows) *q, const REAL *restrict k, size_t d_k,
+static __attribute__((noinline)) void FN(score_register_tile)(const FN(rows) *q, const REAL *restrict k,
+                                                              size_t features, size_t run, bool is_first,
                                                               REAL *restrict s, REAL scale)
 {
     vec part[REGISTER_ROWS][REGISTER_VECTORS] = {0};
-    const size_t run = d_k > FN(LONG_HEAD) ? FN(SUM_FEATURES) / 2 : FN(SUM_FEATURES);
-    for (size_t d = 0; d < d_k;) {
-        const size_t end = FN(least)(d_k, d + run);
+    for (size_t d = 0; d < features;) {
+        const size_t end = FN(least)(features, d + run);
         vec sum[REGISTER_ROWS][REGISTER_VECTORS] = {0};
         for (; d < end; d++, k += PANEL)
             FN(add_products)(sum, q, d, k, REGISTER_VECTORS);
@@ -252,22 +253,29 @@ static __attribute__((noinline)) void FN(score_register_tile)(const FN(rows) *q,
 #pragma GCC unroll 16
     for (int r = 0; r < REGISTER_ROWS; r++)
 #pragma GCC unroll 2
-        for (int w = 0; w < REGISTER_VECTORS; w++)
-            FN(store)(s + r * TILE_STRIDE + w * LANES, scale * part[r][w]);
+        for (int w = 0; w < REGISTER_VECTORS; w++) {
+            REAL *at = s + r * TILE_STRIDE + w * LANES;
+            FN(store)(at, is_first ? scale * part[r][w] : FN(load)(at) + scale * part[r][w]);
+        }
 }
 
 /* A panel of keys against all rows. */
 static void FN(score_panel)(const task_t *task, const tile_t *tile, const REAL *k, size_t column, REAL scale)
 {
-    const size_t d_k = task->job->d_k;
+    const size_t d_k = task->job->d_k, run = d_k > FN(LONG_HEAD) ? FN(SUM_FEATURES) / 2 : FN(SUM_FEATURES);
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
         if (!task->panel_is_seen[r / REGISTER_ROWS * PANELS + column / PANEL])
             continue;
         const bool is_full = tile->rows - r >= REGISTER_ROWS;
-        const FN(rows) q = is_full ? FN(rows_of)(FN(query)(task, tile, r), task->job->q.row_stride)
-                                   : FN(rows_of)(task->q_pack, (ptrdiff_t)d_k);
-        for (size_t c = 0; c < PANEL; c += REGISTER_VECTORS * LANES)
-            FN(score_register_tile)(&q, k + c, d_k, task->s + r * TILE_STRIDE + column + c, scale);
+        const REAL *first_row = is_full ? FN(query)(task, tile, r) : task->q_pack;
+        const ptrdiff_t stride = is_full ? task->job->q.row_stride : (ptrdiff_t)d_k;
+        REAL *s = task->s + r * TILE_STRIDE + column;
+        for (size_t d = 0; d < d_k; d += FN(LONGEST_SUM)) {
+            const FN(rows) q = FN(rows_of)(first_row + d, stride);
+            const size_t features = FN(least)(d_k - d, FN(LONGEST_SUM));
+            for (size_t c = 0; c < PANEL; c += REGISTER_VECTORS * LANES)
+                FN(score_register_tile)(&q, k + d * PANEL + c, features, run, d == 0, s + c, scale);
+        }
     }
 }
 
