@@ -89,10 +89,11 @@ static const char *bias_data(const attn_linear *linear)
     return linear->bias == NULL ? NULL : linear->bias->data;
 }
 
-static const void *panels_at(const struct run *run, const attn_tensor *weight, size_t column)
+static void set_panels(const struct run *run, const attn_tensor *weight, size_t column, struct attn_product *product)
 {
     const attn_layout layout = run->request->weights.layout;
-    return run->plan->compute == ATTN_F32 ? attn_panels_from(run->runtime->kernel, layout, weight, column) : NULL;
+    if (run->plan->compute == ATTN_F32)
+        product->panels = attn_panels_from(run->runtime->kernel, layout, weight, column, &product->skip);
 }
 
 /* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
@@ -100,12 +101,13 @@ static void add_projection(struct run *run, const attn_projection *projection, c
 {
     const size_t element = run->element, width = projection->slices * projection->columns;
     const char *weight = projection->linear->weight->data, *bias = bias_data(projection->linear);
-    for (size_t s = 0; s < projection->slices; s++)
-        run->products[run->product_count++] = (struct attn_product){
+    for (size_t s = 0; s < projection->slices; s++) {
+        const size_t column = projection->bias_first + s * projection->bias_step;
+        struct attn_product *product = &run->products[run->product_count++];
+        *product = (struct attn_product){
             .x = x,
             .w = weight + (projection->first + s * projection->step) * element,
-            .bias = bias == NULL ? NULL : bias + (projection->bias_first + s * projection->bias_step) * element,
-            .panels = panels_at(run, projection->linear->weight, projection->bias_first + s * projection->bias_step),
+            .bias = bias == NULL ? NULL : bias + column * element,
             .y = y + s * projection->columns * element,
             .batch = run->plan->dims.batch,
             .rows = len,
@@ -114,6 +116,8 @@ static void add_projection(struct run *run, const attn_projection *projection, c
             .w_stride = projection->w_stride,
             .y_stride = width,
         };
+        set_panels(run, projection->linear->weight, column, product);
+    }
 }
 
 /* ---- before the heads ---- */

@@ -68,14 +68,17 @@ void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const at
         runtime->run(runtime->context, all, pack_one, &packing);
 }
 
-const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, size_t column)
+const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, size_t column,
+                             size_t *skip)
 {
     const struct attn_panels *panels = weight->panels;
+    *skip = 0;
     if (panels == NULL || panels->kernel != kernel || panels->layout != layout)
         return NULL;
     const struct attn_linear_block block = block_of(layout, weight);
     const size_t width = kernel->panel_columns;
     if (weight->rank == 3) /* each matrix begins with a panel */
         column = column / block.columns * panels_of(kernel, &block) * width;
-    return column % width == 0 ? (const float *)panels->data + column * block.inner : NULL;
+    *skip = column % width;
+    return (const float *)panels->data + (column - *skip) * block.inner;
 }

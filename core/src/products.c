@@ -75,18 +75,22 @@ static void blas_block(const struct run *run, const struct attn_product *p, size
                                p->w_stride, run->layout, y, p->y_stride);
 }
 
-static void kernel_block(const struct run *run, const struct attn_product *p, size_t row, size_t rows, size_t column,
+/* Part number index of the columns. Those after the first begin with a panel, so that none is multiplied with twice. */
+static void kernel_block(const struct run *run, const struct attn_product *p, size_t row, size_t rows, size_t index,
                          char *scratch)
 {
+    const size_t from = index * p->block_columns, to = smaller(p->skip + p->columns, from + p->block_columns);
+    const size_t skip = index == 0 ? p->skip : 0, column = from + skip - p->skip;
     const struct attn_linear_block block = {
         .x = at(run, p->x, row * p->inner),
         .w = weight_at(run, p, 0, column),
         .bias = p->bias == NULL ? NULL : at(run, p->bias, column),
-        .panels = p->panels == NULL ? NULL : at(run, p->panels, column * p->inner),
+        .panels = p->panels == NULL ? NULL : at(run, p->panels, from * p->inner),
         .y = at(run, p->y, row * p->y_stride + column),
         .rows = rows,
-        .columns = smaller(p->columns - column, p->block_columns),
+        .columns = to - from - skip,
         .inner = p->inner,
+        .skip = skip,
         .x_stride = p->inner,
         .w_stride = p->w_stride,
         .y_stride = p->y_stride,
@@ -108,10 +112,12 @@ static void divide(const struct run *run, struct attn_product *p)
         p->block_rows = parts == 0 ? 1 : blocks(blocks(rows, parts), LINEAR_GROUP) * LINEAR_GROUP;
         p->row_blocks = blocks(rows, p->block_rows);
         p->block_columns = rows < KERNEL_FEW_ROWS ? LINEAR_COLUMNS : KERNEL_COLUMNS;
+        p->column_blocks = blocks(p->skip + p->columns, p->block_columns);
     } else {
         p->block_rows = BLAS_ROWS;
         p->row_blocks = p->batch * blocks(p->rows, BLAS_ROWS);
         p->block_columns = BLAS_COLUMNS;
+        p->column_blocks = blocks(p->columns, BLAS_COLUMNS);
     }
 }
 
@@ -133,14 +139,16 @@ static void product_task(void *argument, size_t index, size_t worker)
 {
     const struct run *run = argument;
     const struct attn_product *p = find_product(run, index);
-    const size_t part = index - p->first_task, across = blocks(p->columns, p->block_columns);
-    const size_t column = part % across * p->block_columns, row_block = part / across;
+    const size_t part = index - p->first_task;
+    const size_t column_block = part % p->column_blocks, row_block = part / p->column_blocks;
     if (p->by_kernel) {
         const size_t row = row_block * p->block_rows, rows = smaller(p->batch * p->rows - row, p->block_rows);
-        kernel_block(run, p, row, rows, column, run->scratch + worker * attn_products_scratch_bytes(run->compute));
+        kernel_block(run, p, row, rows, column_block,
+                     run->scratch + worker * attn_products_scratch_bytes(run->compute));
     } else {
         const size_t each = blocks(p->rows, BLAS_ROWS), row = row_block % each * BLAS_ROWS;
-        blas_block(run, p, row_block / each * p->rows + row, smaller(p->rows - row, BLAS_ROWS), column);
+        blas_block(run, p, row_block / each * p->rows + row, smaller(p->rows - row, BLAS_ROWS),
+                   column_block * BLAS_COLUMNS);
     }
 }
 
@@ -163,7 +171,7 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
     for (size_t p = 0; p < count; p++) {
         divide(&run, &products[p]);
         products[p].first_task = tasks;
-        tasks += products[p].row_blocks * blocks(products[p].columns, products[p].block_columns);
+        tasks += products[p].row_blocks * products[p].column_blocks;
     }
     if (tasks > 0)
         runtime->run(runtime->context, tasks, product_task, &run);

@@ -124,6 +124,7 @@ struct attn_linear_block {
     const void *panels; /* of the columns of W, the kernel's own; NULL: w is read */
     void *y;
     size_t rows, columns, inner;
+    size_t skip; /* columns of the first panel that come before those of the block */
     size_t x_stride, w_stride, y_stride;
     attn_layout layout;
 };

@@ -104,20 +104,23 @@ static inline __attribute__((always_inline)) void FN(linear_rows)(const linear_t
         FN(linear_tile)(&part, 1, 2, is_far, NULL);
 }
 
-/* The same for a panel that is cut off: computed beside y, of which there are columns columns. */
-static void FN(linear_edge)(const linear_t *run, size_t rows, size_t columns)
+/* The same for a panel of which y has columns columns, after skip others: computed beside y. */
+static void FN(linear_edge)(const linear_t *run, size_t rows, size_t skip, size_t columns)
 {
     REAL tile[REGISTER_ROWS * PANEL] = {0}, bias[PANEL] = {0};
+    REAL *const part = tile + skip;
     linear_t beside = *run;
     beside.y = tile;
     beside.y_stride = PANEL;
-    if (run->bias != NULL)
-        beside.bias = memcpy(bias, run->bias, columns * sizeof(REAL));
+    if (run->bias != NULL) {
+        memcpy(bias + skip, run->bias, columns * sizeof(REAL));
+        beside.bias = bias;
+    }
     for (size_t r = 0; r < rows && !run->is_first; r++)
-        memcpy(tile + r * PANEL, run->y + r * run->y_stride, columns * sizeof(REAL));
+        memcpy(part + r * PANEL, run->y + r * run->y_stride, columns * sizeof(REAL));
     FN(linear_rows)(&beside, rows, false);
     for (size_t r = 0; r < rows; r++)
-        memcpy(run->y + r * run->y_stride, tile + r * PANEL, columns * sizeof(REAL));
+        memcpy(run->y + r * run->y_stride, part + r * PANEL, columns * sizeof(REAL));
 }
 
 /* pack[feature][PANEL] from columns columns of W as they lie; the rest of the panel is 0. */
@@ -136,15 +139,15 @@ static void FN(pack_weight)(const linear_t *run, attn_layout layout, size_t colu
     }
 }
 
-/* A packed panel of columns columns, for all rows from run on. */
-static void FN(linear_packed)(linear_t run, size_t rows, size_t columns)
+/* A packed panel, for all rows from run on: columns columns, after skip others. */
+static void FN(linear_packed)(linear_t run, size_t rows, size_t skip, size_t columns)
 {
     for (size_t row = 0; row < rows; row += REGISTER_ROWS) {
         const size_t some = FN(least)(rows - row, REGISTER_ROWS);
         if (columns == PANEL)
             FN(linear_rows)(&run, some, false);
         else
-            FN(linear_edge)(&run, some, columns);
+            FN(linear_edge)(&run, some, skip, columns);
         run.ahead += run.features * run.ahead_step;
         run = FN(rows_later)(&run, REGISTER_ROWS);
     }
@@ -161,7 +164,7 @@ static void FN(linear_panel)(linear_t run, attn_layout layout, size_t rows, size
         FN(pack_weight)(&run, layout, columns, pack);
     }
     run.w = run.ahead = pack;
-    FN(linear_packed)(run, rows, columns);
+    FN(linear_packed)(run, rows, 0, columns);
 }
 
 /* Rows that lie a power of two apart would fall into the same few sets of the cache: they are copied. */
@@ -192,26 +195,32 @@ static size_t FN(linear_few_rows)(linear_t run, size_t rows, size_t columns)
     return done;
 }
 
-/* What is multiplied with after the panel at column of a run that begins with feature first. */
-static const REAL *FN(panel_after)(const struct attn_linear_block *block, size_t first, size_t features, size_t column)
+/*
+ * What is multiplied with after the panel at column, counted from the first panel to end, of a run that begins with
+ * feature first.
+ */
+static const REAL *FN(panel_after)(const struct attn_linear_block *block, size_t first, size_t features, size_t column,
+                                   size_t end)
 {
     const REAL *panels = block->panels;
-    if (column + PANEL < block->columns)
+    if (column + PANEL < end)
         return panels + (column + PANEL) * block->inner + first * PANEL;
-    return panels + (first + features < block->inner ? (first + features) * PANEL : block->columns * block->inner);
+    return panels + (first + features < block->inner ? (first + features) * PANEL : end / PANEL * PANEL * block->inner);
 }
 
 /* The same from panels that are there already, from feature first on. */
 static void FN(linear_panels)(linear_t run, const struct attn_linear_block *block, size_t first)
 {
+    const size_t end = block->skip + block->columns;
     run.w = (const REAL *)block->panels + first * PANEL;
     run.ahead_step = (PANEL * REGISTER_ROWS + block->rows - 1) / block->rows;
-    for (size_t column = 0; column < block->columns; column += PANEL) {
-        run.ahead = FN(panel_after)(block, first, run.features, column);
-        FN(linear_packed)(run, block->rows, FN(least)(block->columns - column, PANEL));
+    for (size_t column = 0, skip = block->skip; column < end; column += PANEL, skip = 0) {
+        const size_t columns = FN(least)(end - column, PANEL) - skip;
+        run.ahead = FN(panel_after)(block, first, run.features, column, end);
+        FN(linear_packed)(run, block->rows, skip, columns);
         run.w += PANEL * block->inner;
-        run.y += PANEL;
-        run.bias = run.bias == NULL ? NULL : run.bias + PANEL;
+        run.y += columns;
+        run.bias = run.bias == NULL ? NULL : run.bias + columns;
     }
 }
 
