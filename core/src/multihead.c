@@ -84,40 +84,14 @@ static void run_products(struct run *run)
                       run->product_scratch);
 }
 
-static const char *bias_data(const attn_linear *linear)
-{
-    return linear->bias == NULL ? NULL : linear->bias->data;
-}
-
-static void set_panels(const struct run *run, const attn_tensor *weight, size_t column, struct attn_product *product)
-{
-    const attn_layout layout = run->request->weights.layout;
-    if (run->plan->compute == ATTN_F32)
-        product->panels = attn_panels_from(run->runtime->kernel, layout, weight, column, &product->skip);
-}
-
 /* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
 static void add_projection(struct run *run, const attn_projection *projection, const char *x, size_t len, char *y)
 {
-    const size_t element = run->element, width = projection->slices * projection->columns;
-    const char *weight = projection->linear->weight->data, *bias = bias_data(projection->linear);
-    for (size_t s = 0; s < projection->slices; s++) {
-        const size_t column = projection->bias_first + s * projection->bias_step;
-        struct attn_product *product = &run->products[run->product_count++];
-        *product = (struct attn_product){
-            .x = x,
-            .w = weight + (projection->first + s * projection->step) * element,
-            .bias = bias == NULL ? NULL : bias + column * element,
-            .y = y + s * projection->columns * element,
-            .batch = run->plan->dims.batch,
-            .rows = len,
-            .columns = projection->columns,
-            .inner = projection->inner,
-            .w_stride = projection->w_stride,
-            .y_stride = width,
-        };
-        set_panels(run, projection->linear->weight, column, product);
-    }
+    const struct attn_product tokens = {.x = x, .y = y, .batch = run->plan->dims.batch, .rows = len};
+    const attn_kernel *kernel = run->plan->compute == ATTN_F32 ? run->runtime->kernel : NULL;
+    attn_projection_products(projection, run->request->weights.layout, run->element, kernel, &tokens,
+                             run->products + run->product_count);
+    run->product_count += projection->slices;
 }
 
 /* ---- before the heads ---- */
@@ -179,31 +153,62 @@ static struct attn_operand heads_operand(const void *data, size_t heads, size_t 
                                  .row_stride = (ptrdiff_t)d};
 }
 
+/* Queries, keys and values, each in tokens of its own. */
+static attn_status add_roles(struct run *run, const attn_projection to[])
+{
+    const attn_dims *d = &run->plan->dims;
+    const size_t new_len = attn_new_len(d);
+    char *q = take(run, d->batch * d->q_len * d->heads * d->d_k);
+    char *k = take(run, d->batch * new_len * d->kv_heads * d->d_k);
+    char *v = take(run, d->batch * new_len * d->kv_heads * d->d_v);
+    if (q == NULL || k == NULL || v == NULL)
+        return no_memory(run, "queries, keys and values");
+    add_projection(run, &to[PROJECT_Q], run->x_q, d->q_len, q);
+    add_projection(run, &to[PROJECT_K], run->x_k, new_len, k);
+    add_projection(run, &to[PROJECT_V], run->x_v, new_len, v);
+    run->q = tokens_operand(q, d->heads, d->q_len, d->d_k);
+    run->k = tokens_operand(k, d->kv_heads, new_len, d->d_k);
+    run->v = tokens_operand(v, d->kv_heads, new_len, d->d_v);
+    return ATTN_OK;
+}
+
+/* All of them at once, side by side in tokens of width features, as their columns are in the fused weight. */
+static attn_status add_fused(struct run *run, const attn_projection to[])
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_projection all = attn_projection_of_fused(&run->request->weights, d);
+    char *y = take(run, d->batch * d->q_len * all.columns);
+    if (y == NULL)
+        return no_memory(run, "queries, keys and values");
+    add_projection(run, &all, run->x_q, d->q_len, y);
+    struct attn_operand *operands[] = {[PROJECT_Q] = &run->q, [PROJECT_K] = &run->k, [PROJECT_V] = &run->v};
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
+        *operands[role] = (struct attn_operand){.data = y + to[role].bias_first * run->element,
+                                                .batch_stride = (ptrdiff_t)(d->q_len * all.columns),
+                                                .head_stride = (ptrdiff_t)attn_projection_head_step(&to[role], d->d_k),
+                                                .row_stride = (ptrdiff_t)all.columns};
+    return ATTN_OK;
+}
+
 static attn_status project(struct run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_weights *weights = &run->request->weights;
-    char *q = take(run, d->batch * d->q_len * d->heads * d->d_k);
-    const size_t new_len = attn_new_len(d);
-    char *k = take(run, d->batch * new_len * d->kv_heads * d->d_k);
-    char *v = take(run, d->batch * new_len * d->kv_heads * d->d_v);
     run->gate = take(run, d->batch * d->q_len * d->heads * d->d_gate);
-    if (q == NULL || k == NULL || v == NULL || run->gate == NULL)
-        return no_memory(run, "queries, keys and values");
-    attn_projection to_q = attn_projection_of(weights, d, PROJECT_Q), to_k = attn_projection_of(weights, d, PROJECT_K),
-                    to_v = attn_projection_of(weights, d, PROJECT_V);
+    if (run->gate == NULL)
+        return no_memory(run, "the output gate");
+    attn_projection to[PROJECT_V + 1];
+    for (int role = PROJECT_Q; role <= PROJECT_V; role++)
+        to[role] = attn_projection_of(weights, d, (attn_role)role);
     run->product_count = 0;
-    add_projection(run, &to_q, run->x_q, d->q_len, q);
-    add_projection(run, &to_k, run->x_k, new_len, k);
-    add_projection(run, &to_v, run->x_v, new_len, v);
+    attn_status status = (attn_projects_at_once(run->request, d) ? add_fused : add_roles)(run, to);
+    if (status != ATTN_OK)
+        return status;
     if (d->d_gate > 0) {
         attn_projection to_gate = attn_projection_of(weights, d, PROJECT_GATE);
         add_projection(run, &to_gate, run->x_q, d->q_len, run->gate);
     }
     run_products(run);
-    run->q = tokens_operand(q, d->heads, d->q_len, d->d_k);
-    run->k = tokens_operand(k, d->kv_heads, new_len, d->d_k);
-    run->v = tokens_operand(v, d->kv_heads, new_len, d->d_v);
     return ATTN_OK;
 }
 

@@ -11,6 +11,19 @@ bool attn_is_pre_normed(const attn_options *options)
     return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
 }
 
+/*
+ * For self-attention, if an operand can say where the query heads are. The way back through a qk_norm wants queries
+ * and keys in tokens of their own.
+ */
+bool attn_projects_at_once(const attn_request *request, const attn_dims *dims)
+{
+    const attn_weights *weights = &request->weights;
+    if (weights->qkv.weight == NULL || request->inputs.key != NULL || request->inputs.value != NULL)
+        return false;
+    const attn_projection to_q = attn_projection_of(weights, dims, PROJECT_Q);
+    return request->options.qk_norm == ATTN_NORM_NONE && attn_projection_head_step(&to_q, dims->d_k) > 0;
+}
+
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
 {
     size_t slots = dims->d_gate == 0 ? 1 : 1 + attn_projection_of(&request->weights, dims, PROJECT_GATE).slices;

@@ -12,6 +12,8 @@ static inline bool attn_wants(const attn_options *options, attn_step step)
 }
 
 bool attn_is_pre_normed(const attn_options *options);
+/* Whether queries, keys and values are one product, by a fused weight. */
+bool attn_projects_at_once(const attn_request *request, const attn_dims *dims);
 /* Products of a layer at a time: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
 /* Whether attention_mean needs a map of its own, and its elements. */

@@ -65,6 +65,18 @@ attn_projection attn_projection_of(const attn_weights *weights, const attn_dims 
     return separate(&weights->value, weights->layout, dims->kv_heads, dims->d_value, dims->d_v);
 }
 
+attn_projection attn_projection_of_fused(const attn_weights *weights, const attn_dims *dims)
+{
+    return fused(weights, dims, 1, (dims->heads + 2 * dims->kv_heads) * dims->d_k, 0, 0);
+}
+
+size_t attn_projection_head_step(const attn_projection *projection, size_t d)
+{
+    if (projection->slices == 1)
+        return d;
+    return projection->columns == d ? projection->bias_step : 0;
+}
+
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims)
 {
     const size_t inner = dims->heads * dims->d_v;
@@ -73,4 +85,25 @@ attn_projection attn_projection_of_output(const attn_weights *weights, const att
                              .columns = dims->d_out,
                              .inner = inner,
                              .w_stride = weights->layout == ATTN_LAYOUT_IN_OUT ? dims->d_out : inner};
+}
+
+void attn_projection_products(const attn_projection *projection, attn_layout layout, size_t element,
+                              const attn_kernel *kernel, const struct attn_product *tokens,
+                              struct attn_product *products)
+{
+    const attn_tensor *weight = projection->linear->weight, *bias = projection->linear->bias;
+    for (size_t s = 0; s < projection->slices; s++) {
+        const size_t column = projection->bias_first + s * projection->bias_step;
+        struct attn_product *product = &products[s];
+        *product = *tokens;
+        product->y = tokens->y + s * projection->columns * element;
+        product->y_stride = projection->slices * projection->columns;
+        product->w = (const char *)weight->data + (projection->first + s * projection->step) * element;
+        product->w_stride = projection->w_stride;
+        product->bias = bias == NULL ? NULL : (const char *)bias->data + column * element;
+        product->columns = projection->columns;
+        product->inner = projection->inner;
+        if (kernel != NULL)
+            product->panels = attn_panels_from(kernel, layout, weight, column, &product->skip);
+    }
 }

@@ -9,6 +9,7 @@
 #define ATTN_PROJECTION_H
 
 #include "attn/plan.h"
+#include "products.h"
 
 typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
 
@@ -28,7 +29,21 @@ typedef struct {
 /* The slices of a role, from weights that the plan has checked against dims. */
 attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role);
 
+/* All columns of the fused weight, in the order in which they lie there, as one slice. */
+attn_projection attn_projection_of_fused(const attn_weights *weights, const attn_dims *dims);
+
+/* Columns from each of its heads, of d columns, to the next; 0: they are not evenly spaced. */
+size_t attn_projection_head_step(const attn_projection *projection, size_t d);
+
 /* The output projection, of rank 2 or 3: one slice either way. */
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims);
+
+/*
+ * The slices as products, of numbers of element bytes: tokens has x, y, batch and rows, and y the slices of a row side
+ * by side. With the panels of kernel where the weight has some; NULL: without.
+ */
+void attn_projection_products(const attn_projection *projection, attn_layout layout, size_t element,
+                              const attn_kernel *kernel, const struct attn_product *tokens,
+                              struct attn_product *products);
 
 #endif

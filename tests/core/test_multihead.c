@@ -347,6 +347,45 @@ START_TEST(every_width_of_a_layer_is_free)
 }
 END_TEST
 
+static void fused_layer(test_scene *scene, const scene_size *n, attn_qkv_order order)
+{
+    const size_t columns = (n->heads + 2 * n->kv_heads) * n->d_k;
+    attn_request *request = &scene->request;
+    request->is_layer = true;
+    request->options.num_heads = n->heads;
+    request->options.kv_num_heads = n->kv_heads;
+    request->inputs.query = scene_normal(scene, 1, SHAPE(n->batch, n->q_len, 24));
+    request->masks.causal = true;
+    request->weights.qkv_order = order;
+    request->weights.qkv.weight = scene_normal(scene, 0.3, SHAPE(24, columns));
+    request->weights.qkv.bias = scene_normal(scene, 0.3, SHAPE(columns));
+    request->weights.output.weight = scene_normal(scene, 0.3, SHAPE(n->heads * n->d_v, 24));
+}
+
+/* Self-attention: where queries, keys and values are one product and where not, and with what comes after it. */
+START_TEST(fused_weights_meet_the_equations)
+{
+    static const scene_size sizes[] = {
+        {1, 3, 3, 1, 1, 5, 5}, {2, 4, 4, 9, 9, 8, 8}, {2, 6, 2, 13, 13, 7, 7}, {1, 4, 1, 5, 5, 16, 16}};
+    static const char *const orders[] = {"fused, stacked", "fused, per head", "fused, per group"};
+    for (size_t trial = 0; trial < 24 * 4 * 3; trial++) {
+        const scene_size *n = &sizes[trial / 24 % 4];
+        const size_t variant = trial % 24, order = trial / 24 / 4;
+        if (variant % 4 == 3 || (order == ATTN_QKV_PER_HEAD && n->heads != n->kv_heads))
+            continue; /* that variant has keys of its own */
+        test_scene scene = scene_create(variant / 4 % 2 == 0 ? ATTN_F32 : ATTN_F64, trial);
+        fused_layer(&scene, n, (attn_qkv_order)order);
+        scene_turn(&scene, n, variant);
+        if (variant >= 12) {
+            scene.request.inputs.past_key = scene_normal(&scene, 1, SHAPE(n->batch, n->kv_heads, 3, n->d_k));
+            scene.request.inputs.past_value = scene_normal(&scene, 1, SHAPE(n->batch, n->kv_heads, 3, n->d_v));
+        }
+        expect_layer_close_everywhere(&scene, orders[order]);
+        scene_destroy(&scene);
+    }
+}
+END_TEST
+
 START_TEST(rank_2_is_one_sequence_without_the_batch_axis)
 {
     test_scene scene = scene_create(ATTN_F32, 2);
@@ -473,6 +512,7 @@ int main(void)
         pre_norm_leaves_a_key_of_its_own_alone,
         without_an_output_weight_the_concatenated_heads_come_out,
         every_width_of_a_layer_is_free,
+        fused_weights_meet_the_equations,
         rank_2_is_one_sequence_without_the_batch_axis,
         attention_of_rank_3_and_2_splits_features_into_heads,
         a_missing_key_is_the_query_and_a_missing_value_the_key,
