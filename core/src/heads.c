@@ -167,13 +167,13 @@ static void merge_task(void *argument, size_t index, size_t worker)
 static void merge_all(struct run *run, const attn_runtime *runtime)
 {
     const struct attn_heads_job *job = run->job;
-    const size_t heads = job->batch * job->heads, merges = heads / job->heads_together;
+    const size_t heads = job->batch * job->heads;
     if (heads * job->q_len * job->splits * job->d_v > MERGE_ALONE_MAX) {
-        runtime->run(runtime->context, merges, merge_task, run);
+        runtime->run(runtime->context, heads, merge_task, run);
         return;
     }
-    for (size_t m = 0; m < merges; m++)
-        merge_task(run, m, 0);
+    for (size_t head = 0; head < heads; head++)
+        merge_task(run, head, 0);
 }
 
 static attn_status take_memory(struct run *run, const attn_runtime *runtime, attn_arena *arena)

@@ -172,7 +172,7 @@ static attn_status add_roles(struct run *run, const attn_projection to[])
     return ATTN_OK;
 }
 
-/* All of them at once, side by side in tokens of width features, as their columns are in the fused weight. */
+/* All of them at once, side by side in each token, as their columns are in the fused weight. */
 static attn_status add_fused(struct run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
@@ -196,7 +196,7 @@ static attn_status project(struct run *run)
     const attn_weights *weights = &run->request->weights;
     run->gate = take(run, d->batch * d->q_len * d->heads * d->d_gate);
     if (run->gate == NULL)
-        return no_memory(run, "the output gate");
+        return no_memory(run, "queries, keys, values and gate");
     attn_projection to[PROJECT_V + 1];
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         to[role] = attn_projection_of(weights, d, (attn_role)role);

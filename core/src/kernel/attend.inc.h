@@ -1,5 +1,5 @@
 /*
- * attend.inc.h: one task of attention: query rows of one head against its keys, tile by tile.
+ * attend.inc.h: one task of attention: query rows of a head, or a few of several, against their keys, tile by tile.
  *
  * Included by instantiate.inc.h once for float and once for double. For each tile of TILE_ROWS queries by TILE_KEYS keys:
  *
@@ -77,7 +77,7 @@ static void FN(attend_tile)(task_t *task, tile_t tile, REAL *max_abs)
     FN(add_odd_values)(task, &tile);
 }
 
-/* Turns the kept p of query i into weights: p e^(block maximum - row maximum) / l. */
+/* Turns the kept p of a row into weights: p e^(block maximum - row maximum) / l. */
 static void FN(finish_map_row)(const task_t *task, int which, size_t row, REAL m, REAL l)
 {
     const struct attn_heads_job *job = task->job;
@@ -173,6 +173,11 @@ static void FN(finish_row)(const task_t *task, size_t row)
     }
 }
 
+static bool FN(is_cancelled)(const struct attn_heads_job *job)
+{
+    return job->is_cancelled != NULL && job->is_cancelled(job->cancel_context);
+}
+
 /* One tile of rows against keys first_key … end_key, all of them in the pack when there is one. */
 static void FN(attend_rows)(task_t *task, size_t row0, size_t first_key, size_t end_key, REAL *max_abs)
 {
@@ -183,15 +188,12 @@ static void FN(attend_rows)(task_t *task, size_t row0, size_t first_key, size_t 
     for (size_t r = 0; r < tile.rows; r++)
         task->span[r] = attn_mask_span(job->mask, task->b, FN(place_of)(task, row0 + r).i);
     for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {
+        if (job->few_rows && FN(is_cancelled)(job))
+            return;
         tile.key0 = key0;
         tile.keys = FN(least)(end_key - key0, TILE_KEYS);
         FN(attend_tile)(task, tile, max_abs);
     }
-}
-
-static bool FN(is_cancelled)(const struct attn_heads_job *job)
-{
-    return job->is_cancelled != NULL && job->is_cancelled(job->cancel_context);
 }
 
 static void FN(finish_rows)(const task_t *task, size_t from, size_t to)
@@ -227,7 +229,7 @@ static void FN(attend)(const struct attn_heads_job *job, size_t t, void *scratch
     FN(begin)(&task, job, t, scratch);
     if (!job->few_rows)
         FN(attend_chunk)(&task, &max_abs);
-    else if (!FN(is_cancelled)(job))
+    else
         FN(attend_rows)(&task, 0, task.first_key, task.end_key, &max_abs);
     job->task_max_abs[t] = (double)max_abs;
     job->task_capped[t] = task.capped;
@@ -257,19 +259,20 @@ static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
     }
 }
 
-/* Few queries: the splits of heads that go together, in order, into one. */
+/* Few queries: the splits of head t, in order, into one. Its rows stand among those of the heads that went together. */
 static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
 {
     task_t task = {0}, part = {0};
     (void)scratch;
-    FN(find_partials)(job, &task, t, 0);
-    FN(find_head)(job, &task, t * job->heads_together);
+    const size_t together = job->heads_together, first = t % together * job->q_len, end = first + job->q_len;
+    FN(find_partials)(job, &task, t / together, 0);
+    FN(find_head)(job, &task, t / together * together);
     for (size_t split = 1; split < job->splits; split++) {
-        FN(find_partials)(job, &part, t, split);
-        for (size_t row = 0; row < FN(rows_together)(job); row++)
+        FN(find_partials)(job, &part, t / together, split);
+        for (size_t row = first; row < end; row++)
             FN(merge_row)(&task, &part, row);
     }
-    FN(finish_rows)(&task, 0, FN(rows_together)(job));
+    FN(finish_rows)(&task, first, end);
 }
 
 #include "kernel/linear.inc.h"

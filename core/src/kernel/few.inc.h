@@ -140,10 +140,12 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
 {
     const size_t d_k = task->job->d_k, end = FN(least)(tile->to, tile->keys);
     const ptrdiff_t k_stride = task->job->k.row_stride;
-    const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride;
+    const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride, *q[FEW_ROWS];
+    for (size_t r = 0; r < tile->rows; r++)
+        q[r] = FN(few_query)(task, r);
     for (size_t from = tile->from; from < end; from += LANES)
         for (size_t r = 0; r < tile->rows; r++)
-            FN(score_few_row)(FN(few_query)(task, r), k, k_stride, d_k, from, FN(least)(from + LANES, end), r > 0, scale,
+            FN(score_few_row)(q[r], k, k_stride, d_k, from, FN(least)(from + LANES, end), r > 0, scale,
                               task->s + r * TILE_STRIDE);
     for (size_t r = 0; r < tile->rows && end < tile->to; r++)
         memset(task->s + r * TILE_STRIDE + end, 0, (tile->to - end) * sizeof(REAL));
@@ -152,27 +154,33 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
 /* n numbers, fewer than LANES, and 0 beyond them. */
 static inline vec FN(load_some)(const REAL *from, size_t n)
 {
+#if defined(__AVX512F__) && REAL_BITS == 32
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
+#elif defined(__AVX512F__)
+    return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), from);
+#else
     REAL some[LANES] = {0};
     memcpy(some, from, n * sizeof *some);
     return FN(load)(some);
+#endif
 }
 
 /*
- * part[row][…] = the sum over keys from … end of p[row][key] v[key][…], for width vectors of features: sums of SUM_KEYS
- * keys, which begin at multiples of it, and their sum. v: the value of key from; odd: keys to be left out, NULL: none. Of
- * a head that is no vector wide there are some features alone.
+ * part[row][…] = or += the sum over keys from … end of p[row][key] v[key][…], for width vectors of features: sums of
+ * SUM_KEYS keys, which begin at multiples of it, one after the other. v: the value of key from; odd: keys to be left out,
+ * NULL: none. Of a head that is no vector wide there are some features alone.
  */
 static inline __attribute__((always_inline)) void FN(context_few_tile)(const REAL *p, const REAL *v, ptrdiff_t v_stride,
                                                                        size_t from, size_t end, const uint8_t *odd,
-                                                                       REAL *part, size_t columns, const int rows,
-                                                                       const int width, size_t some)
+                                                                       bool is_first, REAL *part, size_t columns,
+                                                                       const int rows, const int width, size_t some)
 {
     vec all[FN(ROWS_TOGETHER)][FN(VALUES_WIDTH)], sum[FN(ROWS_TOGETHER)][FN(VALUES_WIDTH)];
     UNROLL
     for (int r = 0; r < rows; r++)
         UNROLL
         for (int w = 0; w < width; w++)
-            all[r][w] = (vec){0};
+            all[r][w] = is_first ? (vec){0} : FN(load)(part + (size_t)r * columns + w * LANES);
     for (size_t j = from; j < end;) {
         const size_t sum_end = FN(least)(end, j / SUM_KEYS * SUM_KEYS + SUM_KEYS);
         UNROLL
@@ -204,7 +212,29 @@ static inline __attribute__((always_inline)) void FN(context_few_tile)(const REA
             FN(store)(part + (size_t)r * columns + w * LANES, all[r][w]);
 }
 
-/* task->part = the sum over keys from … end of the tile, for rows rows from r on: all features. */
+/* task->part = or += the sum over keys from … end of the tile, for rows rows from r on: features in whole vectors. */
+static inline __attribute__((always_inline)) void FN(context_few_vectors)(const task_t *task, const tile_t *tile,
+                                                                           size_t r, size_t from, size_t end,
+                                                                           const uint8_t *odd, bool is_first,
+                                                                           const int rows)
+{
+    const size_t d_v = task->job->d_v, columns = task->v_columns;
+    const ptrdiff_t v_stride = task->job->v.row_stride;
+    const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * v_stride, *p = task->s + r * TILE_STRIDE;
+    REAL *part = task->part;
+    size_t d = 0;
+    for (; rows == 1 && d_v - d >= 8 * LANES; d += 8 * LANES)
+        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, is_first, part + d, columns, 1, 8, LANES);
+    for (; d_v - d >= 4 * LANES; d += 4 * LANES)
+        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, is_first, part + d, columns, rows, 4, LANES);
+    for (; d_v - d >= LANES; d += LANES)
+        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, is_first, part + d, columns, rows, 1, LANES);
+}
+
+/*
+ * task->part = the sum over keys from … end of the tile, for rows rows from r on: all features. Where a value is long, a
+ * few of them at a time stay in the cache.
+ */
 static inline __attribute__((always_inline)) void FN(context_few_run)(const task_t *task, const tile_t *tile, size_t r,
                                                                       size_t from, size_t end, const uint8_t *odd,
                                                                       const int rows)
@@ -212,20 +242,18 @@ static inline __attribute__((always_inline)) void FN(context_few_run)(const task
     const size_t d_v = task->job->d_v, columns = task->v_columns;
     const ptrdiff_t v_stride = task->job->v.row_stride;
     const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * v_stride, *p = task->s + r * TILE_STRIDE;
-    REAL *part = task->part;
     if (d_v < LANES) {
-        FN(context_few_tile)(p, v, v_stride, from, end, odd, part, columns, rows, 1, d_v);
+        FN(context_few_tile)(p, v, v_stride, from, end, odd, true, task->part, columns, rows, 1, d_v);
         return;
     }
-    size_t d = 0;
-    for (; rows == 1 && d_v - d >= 8 * LANES; d += 8 * LANES)
-        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, columns, 1, 8, LANES);
-    for (; d_v - d >= 4 * LANES; d += 4 * LANES)
-        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, columns, rows, 4, LANES);
-    for (; d_v - d >= LANES; d += LANES)
-        FN(context_few_tile)(p, v + d, v_stride, from, end, odd, part + d, columns, rows, 1, LANES);
-    if (d < d_v) /* the last ones together with some that are there already, and are the same again */
-        FN(context_few_tile)(p, v + d_v - LANES, v_stride, from, end, odd, part + d_v - LANES, columns, rows, 1, LANES);
+    const size_t step = d_v > 8 * LANES ? SUM_KEYS : RUN_KEYS;
+    for (size_t at = from, to; at < end; at = to) {
+        to = FN(least)(end, at / step * step + step);
+        FN(context_few_vectors)(task, tile, r, at, to, odd, at == from, rows);
+    }
+    if (d_v % LANES != 0) /* the last ones together with some that are there already, and are the same again */
+        FN(context_few_tile)(p, v + d_v - LANES, v_stride, from, end, odd, true, task->part + d_v - LANES, columns,
+                             rows, 1, LANES);
 }
 
 /* Which values of keys from … end of the tile are not finite. */

@@ -2,7 +2,7 @@
  * kernel.h: what a tile kernel computes, and the table entry by which it is chosen.
  *
  * A kernel is the same source (attend.inc.h) compiled for one instruction set, in float and in double. One call handles
- * one task: query rows of one head against its keys, all of them or a split.
+ * one task: query rows of a head, or a few of several that share their keys, against all keys or a split of them.
  */
 #ifndef ATTN_KERNEL_KERNEL_H
 #define ATTN_KERNEL_KERNEL_H
@@ -145,7 +145,7 @@ typedef void attn_pack_panel(const struct attn_linear_block *block, float *data)
 struct attn_kernel {
     const char *name;
     attn_attend_task *attend_f32, *attend_f64;
-    attn_attend_task *merge_f32, *merge_f64; /* few queries: after all tasks, t of batch * heads / heads_together */
+    attn_attend_task *merge_f32, *merge_f64; /* few queries: after all tasks, for head t of batch * heads */
     size_t (*scratch_f32)(const struct attn_heads_job *job);
     size_t (*scratch_f64)(const struct attn_heads_job *job);
     /* Few queries: bytes of job->partials. */

@@ -5,7 +5,7 @@ enum {
     FN(PANEL) = 2 * LANES,            /* columns of a register tile */
     /* rows whose softmax is taken together, in whole vectors of numbers a row */
     FN(GROUP) = ((REGISTER_ROWS > FEW_ROWS ? REGISTER_ROWS : FEW_ROWS) + LANES - 1) / LANES * LANES,
-    FN(ROWS_TOGETHER) = VECTOR_BYTES == 64 ? 4 : 2, /* of few queries: as many as there are registers for */
+    FN(ROWS_TOGETHER) = VECTOR_BYTES == 64 ? 4 : 2, /* of few queries, which share the values they weigh */
     FN(TILE_STRIDE) = TILE_KEYS + LANES, /* of score rows: not a power of two, to spread over the cache's sets */
 };
 #define PANEL FN(PANEL)
