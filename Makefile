@@ -61,8 +61,8 @@ COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAG
 LINK = $(CC) $(OUR_LDFLAGS)
 
 # Kernels are the same source for another instruction set; the table in kernel.c chooses at start. A product and a sum are
-# one rounding wherever they are one instruction, or the same sum would differ from loop to loop: GCC tunes for some
-# processors, and from 13 on for all, by leaving chains of them apart.
+# one rounding wherever there is an instruction for it, or the same sum would differ from loop to loop: tuning for some
+# processors, GCC leaves chains of such instructions apart.
 CONTRACT := -ffp-contract=fast
 ifneq ($(findstring Free Software Foundation,$(shell $(CC) --version 2>/dev/null)),)
 CONTRACT += --param avoid-fma-max-bits=0
