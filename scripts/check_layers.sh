@@ -49,8 +49,8 @@ floor=$(find server -maxdepth 1 -name '*.[ch]' ! -name 'main.c')
         $(sources core server/http server/service) $main $floor
     forbid "nettle lives in server/digest.c" "${include}nettle/" \
         $(sources core server | grep -v '^server/digest\.c$')
-    forbid "gnutls lives in server/http/tls.c" "${include}gnutls/" \
-        $(sources core server | grep -v '^server/http/tls\.c$')
+    forbid "gnutls lives in server/http/tls.c and server/probe_tls.c" "${include}gnutls/" \
+        $(sources core server | grep -vE '^server/(http/tls|probe_tls)\.c$')
     forbid "cblas.h lives in core/src/blas.c" "${include}(cblas|openblas_config)\.h" \
         $(sources core server | grep -v '^core/src/blas\.c$')
     forbid "json_t does not leave the codec" "\bjson_t\b" $(sources server/http server/service)

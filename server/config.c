@@ -125,6 +125,8 @@ static const struct setting settings[] = {
     {"tls-cert", PATH, AT(tls_cert), "none", 0, 0,
      "file of the certificate chain in PEM, to serve https; read again on SIGHUP"},
     {"tls-key", PATH, AT(tls_key), "none", 0, 0, "file of its private key in PEM"},
+    {"health-insecure", SWITCH, AT(health_insecure), "off", 0, 0,
+     "`attnd health` takes any certificate; off = the server must show the one in tls-cert"},
     {"log-file", PATH, AT(log_file), "none", 0, 0, "file to log to, opened again on SIGHUP; none = standard error"},
     {"log-format", FORMAT, AT(log_format), "text", 0, 0, "text or json"},
     {"log-level", LEVEL, AT(log_level), "info", 0, 0, "debug, info, warn, error or off"},
@@ -460,7 +462,8 @@ static config_outcome asks_for(int argc, char *const *argv)
 
 static bool fits_together(const struct config *config, struct refusal refusal)
 {
-    if ((*config->tls_cert != '\0') != (*config->tls_key != '\0')) {
+    /* Health needs no private key. */
+    if (config->probe_path == NULL && (*config->tls_cert != '\0') != (*config->tls_key != '\0')) {
         snprintf(refusal.message, refusal.size, "tls-cert and tls-key go together: one is given, the other is not");
         return false;
     }

@@ -41,7 +41,8 @@ struct config {
     double max_flops;
     uint64_t idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s, deadline_s, drain_delay_s,
         drain_timeout_s;
-    config_switch open; /* may be reached from other machines by anybody */
+    config_switch open;            /* may be reached from other machines by anybody */
+    config_switch health_insecure; /* `attnd health` takes any certificate */
     half_close half_close;
     log_format log_format;
     log_level log_level;

@@ -185,12 +185,17 @@ void log_end(struct log_line *line)
     (void)written;
 }
 
-bool log_open(int fd, const char *path)
+int log_open(const char *path)
 {
-    const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+}
+
+bool log_open_again(int fd, const char *path)
+{
+    const int opened = log_open(path);
     if (opened < 0)
         return false;
-    const bool is_placed = dup2(opened, fd) == fd;
+    const bool is_placed = dup3(opened, fd, O_CLOEXEC) == fd;
     close(opened);
     return is_placed;
 }

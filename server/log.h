@@ -46,11 +46,15 @@ void log_ms(struct log_line *line, const char *key, double value);
 void log_end(struct log_line *line);
 
 /*
- * Makes descriptor fd the file at path, to append to; created, for its owner and group alone, when there is none. A log
- * that is moved away goes on here: lines of other threads go to the one file or the other, none is lost. False: errno
- * tells, and fd is as before.
+ * A descriptor of the file at path, to append to; the file is created, for its owner and group alone, when there is
+ * none. -1: errno tells.
  */
-bool log_open(int fd, const char *path);
+int log_open(const char *path);
+/*
+ * Makes descriptor fd the file at path, which log_open opens. A log that was moved away goes on here: each line of
+ * another thread goes to the one file or the other, and none is lost. False: errno tells, and fd is as before.
+ */
+bool log_open_again(int fd, const char *path);
 
 /* A line of one message. */
 void log_say(const struct log *log, log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));

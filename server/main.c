@@ -157,7 +157,7 @@ static void reload(const struct parts *parts, const struct config *config)
     char message[320];
     supervisor_reloading();
     log_writer_flush(parts->log.writer, LOG_PATIENCE_MS);
-    if (*config->log_file != '\0' && !log_open(parts->log.fd, config->log_file))
+    if (*config->log_file != '\0' && !log_open_again(parts->log.fd, config->log_file))
         log_say(&parts->log, LOG_ERROR, "%s: %s; the log goes on in the old file", config->log_file, strerror(errno));
     if (parts->keys != NULL && !keys_reload(parts->keys, message, sizeof message))
         log_say(&parts->log, LOG_ERROR, "%s; the old keys go on", message);
@@ -253,17 +253,27 @@ static void start_log_writer(struct parts *parts)
         signals_before_death(finish_log, parts->log.writer);
 }
 
+/* Standard error stays what it was: whoever starts the server reads there why it does not start. */
+static bool open_log(struct log *log, const char *path, char *message, size_t message_size)
+{
+    const int fd = log_open(path);
+    if (fd < 0) {
+        snprintf(message, message_size, "log-file: %s: %s", path, strerror(errno));
+        return false;
+    }
+    log->fd = fd;
+    return true;
+}
+
 /* False: message says what is missing. */
 static bool prepare(struct parts *parts, const struct config *config, const attn_kernel *kernel, char *message,
                     size_t message_size)
 {
     *parts = (struct parts){.log = log_of(config)};
+    if (*config->log_file != '\0' && !open_log(&parts->log, config->log_file, message, message_size))
+        return false;
     if (*config->keys != '\0' && (parts->keys = keys_create(config->keys, message, message_size)) == NULL)
         return false;
-    if (*config->log_file != '\0' && !log_open(parts->log.fd, config->log_file)) {
-        snprintf(message, message_size, "log-file: %s: %s", config->log_file, strerror(errno));
-        return false;
-    }
     start_log_writer(parts);
     parts->layers = open_layers(config, &parts->log, message, message_size);
     if (parts->layers == NULL || !adopt_checkpoint(config, parts, message, message_size))
@@ -317,6 +327,14 @@ static bool start(struct parts *parts, const struct config *config, const attn_k
     return false;
 }
 
+/* On standard error, and as a line of the log where that is a file. */
+static void say_why_not(const struct log *log, const char *message)
+{
+    fprintf(stderr, "attnd: %s\n", message);
+    if (log->fd != STDERR_FILENO)
+        log_say(log, LOG_ERROR, "%s", message);
+}
+
 static int serve(const struct config *config, const attn_kernel *kernel, const struct font_set *fonts)
 {
     char message[512];
@@ -329,7 +347,7 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
         drain(&parts, config);
         outcome = EXIT_SUCCESS;
     } else {
-        fprintf(stderr, "attnd: %s\n", message);
+        say_why_not(&parts.log, message);
     }
     give_back(&parts);
     return outcome;
@@ -358,7 +376,12 @@ static int make_key(int argc, char **argv)
 static int ask_health(const struct config *config)
 {
     char message[320];
-    if (probe_ask(config->listen_host, config->listen_port, config->probe_path, message, sizeof message))
+    const struct probe probe = {.host = config->listen_host,
+                                .port = config->listen_port,
+                                .path = config->probe_path,
+                                .tls_certificate = config->tls_cert,
+                                .takes_any_certificate = config->health_insecure == SWITCH_ON};
+    if (probe_ask(&probe, message, sizeof message))
         return EXIT_SUCCESS;
     fprintf(stderr, "attnd: %s\n", message);
     return EXIT_FAILURE;

@@ -1,5 +1,5 @@
 /*
- * probe.c: one GET over a plain socket, of which the status alone is read.
+ * probe.c: one GET, over TLS or not, of which the status alone is read.
  */
 #include "probe.h"
 
@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+#include "probe_tls.h"
 
 /* For each of connecting, sending and receiving. */
 enum { PATIENCE_S = 2 };
@@ -56,8 +58,19 @@ static int open_connection(const char *host, const char *port, char *message, si
     return fd;
 }
 
+/* tls: NULL for plain HTTP. */
+static bool send_all(int fd, struct probe_tls *tls, const char *bytes, size_t size)
+{
+    return tls != NULL ? probe_tls_send(tls, bytes, size) : send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+static bool receive_all(int fd, struct probe_tls *tls, char *bytes, size_t size)
+{
+    return tls != NULL ? probe_tls_receive(tls, bytes, size) : recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
+}
+
 /* The status of the answer, 0 when there is none. */
-static int exchange(int fd, const char *path)
+static int exchange(int fd, struct probe_tls *tls, const char *path)
 {
     static const char wanted[] = "HTTP/1.1 ";
     char request[256], reply[sizeof wanted - 1 + 3 + 1] = {0};
@@ -66,26 +79,42 @@ static int exchange(int fd, const char *path)
                                 "Connection: close\r\n\r\n",
                                 path);
     int status = 0;
-    if (length < 0 || (size_t)length >= sizeof request ||
-        send(fd, request, (size_t)length, MSG_NOSIGNAL) != (ssize_t)length ||
-        recv(fd, reply, sizeof reply - 1, MSG_WAITALL) != (ssize_t)sizeof reply - 1 ||
-        memcmp(reply, wanted, sizeof wanted - 1) != 0 || sscanf(reply + sizeof wanted - 1, "%3d", &status) != 1)
+    if (length < 0 || (size_t)length >= sizeof request || !send_all(fd, tls, request, (size_t)length) ||
+        !receive_all(fd, tls, reply, sizeof reply - 1) || memcmp(reply, wanted, sizeof wanted - 1) != 0 ||
+        sscanf(reply + sizeof wanted - 1, "%3d", &status) != 1)
         return 0;
     return status;
 }
 
-bool probe_ask(const char *host, const char *port, const char *path, char *message, size_t message_size)
+/* False: message says why there is no answer. */
+static bool ask_on(int fd, const struct probe *probe, int *status, char *message, size_t message_size)
+{
+    struct probe_tls *tls = NULL;
+    if (*probe->tls_certificate != '\0') {
+        const char *wanted = probe->takes_any_certificate ? NULL : probe->tls_certificate;
+        tls = probe_tls_open(fd, wanted, PATIENCE_S * 1000, message, message_size);
+        if (tls == NULL)
+            return false;
+    }
+    *status = exchange(fd, tls, probe->path);
+    probe_tls_close(tls);
+    if (*status == 0)
+        snprintf(message, message_size, "no answer to GET %s from %s:%s", probe->path, reachable(probe->host),
+                 probe->port);
+    return *status != 0;
+}
+
+bool probe_ask(const struct probe *probe, char *message, size_t message_size)
 {
     enum { OK = 200 };
-    host = reachable(host);
-    const int fd = open_connection(host, port, message, message_size);
+    const char *host = reachable(probe->host);
+    int status = 0;
+    const int fd = open_connection(host, probe->port, message, message_size);
     if (fd < 0)
         return false;
-    const int status = exchange(fd, path);
+    const bool is_answered = ask_on(fd, probe, &status, message, message_size);
     close(fd);
-    if (status == 0)
-        snprintf(message, message_size, "no answer to GET %s from %s:%s", path, host, port);
-    else
-        snprintf(message, message_size, "GET %s at %s:%s answers %d", path, host, port, status);
+    if (is_answered)
+        snprintf(message, message_size, "GET %s at %s:%s answers %d", probe->path, host, probe->port, status);
     return status == OK;
 }

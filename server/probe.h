@@ -7,10 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The server to ask, as struct config has it, and what for. */
+struct probe {
+    const char *host, *port, *path;
+    const char *tls_certificate; /* "": plain HTTP; else the file whose certificate an https server must show */
+    bool takes_any_certificate;
+};
+
 /*
- * GET path from the server that listens on host and port as struct config has them; one that listens on every address
- * is asked on the loopback. True when it answers 200. Else message says what came instead. Takes a few seconds at most.
+ * GET path from the server that listens on host and port; one that listens on every address is asked on the loopback.
+ * True when it answers 200. Else message says what came instead. Takes a few seconds at most.
  */
-bool probe_ask(const char *host, const char *port, const char *path, char *message, size_t message_size);
+bool probe_ask(const struct probe *probe, char *message, size_t message_size);
 
 #endif

@@ -70,20 +70,30 @@ static int read_key(const char *path, struct certificate *certificate)
     return failure;
 }
 
-/* What the key signs, the certificate must verify. */
+/* The id is a digest of the public key, whatever its algorithm. */
+static int key_id(gnutls_pubkey_t key, unsigned char *id, size_t size)
+{
+    return gnutls_pubkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &size);
+}
+
+/* A GnuTLS error code: whether the certificate is of this private key. */
 static int check_pair(const struct certificate *certificate)
 {
-    static char word[] = "attnd";
-    const gnutls_datum_t data = {(unsigned char *)word, sizeof word - 1};
-    gnutls_datum_t signature = {NULL, 0};
-    unsigned bits;
-    const int algorithm = gnutls_pubkey_get_pk_algorithm(certificate->chain[0].pubkey, &bits);
-    const gnutls_sign_algorithm_t sign = gnutls_pk_to_sign((gnutls_pk_algorithm_t)algorithm, GNUTLS_DIG_SHA256);
-    int failure = gnutls_privkey_sign_data2(certificate->key, sign, 0, &data, &signature);
+    enum { SHA256_BYTES = 32 };
+    unsigned char of_certificate[SHA256_BYTES], of_key[SHA256_BYTES];
+    gnutls_pubkey_t key = NULL;
+    int failure = gnutls_pubkey_init(&key);
     if (failure == 0)
-        failure = gnutls_pubkey_verify_data2(certificate->chain[0].pubkey, sign, 0, &data, &signature);
-    gnutls_free(signature.data);
-    return failure < 0 ? failure : 0;
+        failure = gnutls_pubkey_import_privkey(key, certificate->key, 0, 0);
+    if (failure == 0)
+        failure = key_id(key, of_key, sizeof of_key);
+    if (failure == 0)
+        failure = key_id(certificate->chain[0].pubkey, of_certificate, sizeof of_certificate);
+    if (failure == 0 && memcmp(of_key, of_certificate, sizeof of_key) != 0)
+        failure = GNUTLS_E_CERTIFICATE_KEY_MISMATCH;
+    if (key != NULL)
+        gnutls_pubkey_deinit(key);
+    return failure;
 }
 
 static struct certificate *certificate_read(const struct tls *tls, char *message, size_t message_size)

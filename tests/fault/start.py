@@ -63,7 +63,8 @@ class Stage:
         }
 
     def start(self, kind):
-        with open(self.log, "wb") as log:
+        self.log.write_bytes(b"")
+        with open(self.log, "ab") as log:  # the server appends to it, too
             return Started(self, subprocess.Popen([self.options.attnd], stdout=log, stderr=log,
                                                   env={**self.environment, **self.kinds[kind]}))
 

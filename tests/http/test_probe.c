@@ -18,7 +18,8 @@ static bool ask(unsigned port, const char *host, const char *path, char *message
 {
     char text[8];
     snprintf(text, sizeof text, "%u", port);
-    return probe_ask(host, text, path, message, size);
+    const struct probe probe = {.host = host, .port = text, .path = path, .tls_certificate = ""};
+    return probe_ask(&probe, message, size);
 }
 
 START_TEST(a_server_is_found_wherever_it_listens)

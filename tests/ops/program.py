@@ -54,6 +54,18 @@ def what_it_cannot_do_it_says_at_once(program):
 
 
 @test
+def why_it_does_not_start_is_said_on_the_terminal_and_in_the_log_file(program):
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
+        log, address = f"{folder}/log", f"127.0.0.1:{taken.getsockname()[1]}"
+        for wrong, says in ((["--listen", address], "in use"), (["--layers", "/nowhere"], "layers: /nowhere"),
+                            (["--keys", "/nowhere"], "/nowhere"), (["--listen", "0.0.0.0:0"], "--keys")):
+            refused(program, "--log-file", log, "--log-format", "json", *wrong, says=says)
+            with open(log, encoding="utf-8") as file:
+                said = json.loads(file.readlines()[-1])
+            assert said["level"] == "error" and says in said["message"], said
+
+
+@test
 def it_asks_a_server_how_it_is(program):
     with Server(program) as server:
         address = server.url.rsplit("/", 1)[1]

@@ -1,0 +1,27 @@
+/*
+ * probe_tls.h: the TLS of `attnd health`: a connection to a server whose certificate is known from a file.
+ *
+ * The server is asked at an address, on the loopback as a rule, so that no name could be held against its certificate.
+ * Instead the server must show the very certificate that it was configured with, and prove that it has its key.
+ */
+#ifndef PROBE_TLS_H
+#define PROBE_TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct probe_tls;
+
+/*
+ * Shakes hands over the connected socket fd, which stays the caller's. certificate_path: a file in PEM, whose first
+ * certificate the server must show; NULL takes any. NULL: message says why not, as it does in a build without GnuTLS.
+ */
+struct probe_tls *probe_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
+                                 size_t message_size);
+/* False: not all of the bytes went out, or came in. */
+bool probe_tls_send(struct probe_tls *tls, const char *bytes, size_t size);
+bool probe_tls_receive(struct probe_tls *tls, char *bytes, size_t size);
+/* NULL is fine. */
+void probe_tls_close(struct probe_tls *tls);
+
+#endif
