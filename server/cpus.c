@@ -3,108 +3,61 @@
  */
 #include "cpus.h"
 
+#include <errno.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { PATH_SIZE = 512 };
+#include "cgroup.h"
 
+/* A set that is too small for the machine is refused, so larger ones are tried. */
 static size_t cpus_of_scheduler(void)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    const int count = CPU_COUNT(&set);
-    return count > 0 ? (size_t)count : 1;
-}
-
-/* The first line of a small file; false when there is none. */
-static bool read_line(const char *path, char *line, int size)
-{
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    const bool is_read = fgets(line, size, file) != NULL;
-    fclose(file);
-    return is_read;
-}
-
-static size_t cpus_of_quota(long long quota_us, long long period_us, size_t most)
-{
-    if (quota_us <= 0 || period_us <= 0)
-        return most;
-    const long long cpus = (quota_us - 1) / period_us + 1;
-    return (unsigned long long)cpus < most ? (size_t)cpus : most;
+    enum { CPUS_FIRST = 1024, CPUS_MOST = 1 << 17 };
+    for (int most = CPUS_FIRST; most <= CPUS_MOST; most *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)most);
+        const size_t bytes = CPU_ALLOC_SIZE((size_t)most);
+        if (set == NULL)
+            return 1;
+        const bool is_told = sched_getaffinity(0, bytes, set) == 0;
+        const bool is_too_small = !is_told && errno == EINVAL;
+        const int count = is_told ? CPU_COUNT_S(bytes, set) : 0;
+        CPU_FREE(set);
+        if (!is_too_small)
+            return count > 0 ? (size_t)count : 1;
+    }
+    return 1;
 }
 
 /* "cpu.max" holds "max 100000" or quota and period. */
-static size_t limit_by_v2(const char *folder, size_t most)
+static bool read_v2(const char *folder, long long *quota_us, long long *period_us)
 {
-    char path[PATH_SIZE + 64], line[64];
+    char line[64];
+    return cgroup_read(folder, "cpu.max", line, sizeof line) && sscanf(line, "%lld %lld", quota_us, period_us) == 2;
+}
+
+static bool read_v1(const char *folder, long long *quota_us, long long *period_us)
+{
+    char quota[64], period[64];
+    return cgroup_read(folder, "cpu.cfs_quota_us", quota, sizeof quota) && sscanf(quota, "%lld", quota_us) == 1 &&
+           cgroup_read(folder, "cpu.cfs_period_us", period, sizeof period) && sscanf(period, "%lld", period_us) == 1;
+}
+
+/* context: a size_t, the processors so far. */
+static void narrow(void *context, const char *folder, bool is_v2)
+{
+    size_t *most = context;
     long long quota_us = 0, period_us = 0;
-    snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder);
-    if (!read_line(path, line, sizeof line) || sscanf(line, "%lld %lld", &quota_us, &period_us) != 2)
-        return most;
-    return cpus_of_quota(quota_us, period_us, most);
-}
-
-static size_t limit_by_v1(const char *folder, size_t most)
-{
-    char path[PATH_SIZE + 64], line[64];
-    long long quota_us = 0, period_us = 0;
-    snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", folder);
-    if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &quota_us) != 1)
-        return most;
-    snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", folder);
-    if (!read_line(path, line, sizeof line) || sscanf(line, "%lld", &period_us) != 1)
-        return most;
-    return cpus_of_quota(quota_us, period_us, most);
-}
-
-/* A group and all groups around it, up to the root, which is the folder "". */
-static size_t limit_by_groups(char *folder, size_t most, size_t (*limit)(const char *folder, size_t most))
-{
-    for (;;) {
-        most = limit(folder, most);
-        char *slash = strrchr(folder, '/');
-        if (slash == NULL)
-            return most;
-        *slash = '\0';
-    }
-}
-
-/* Whether the comma-separated controllers of a line of /proc/self/cgroup name "cpu". */
-static bool names_cpu(const char *controllers, size_t length)
-{
-    char list[PATH_SIZE];
-    snprintf(list, sizeof list, ",%.*s,", (int)length, controllers);
-    return strstr(list, ",cpu,") != NULL;
-}
-
-/* A line is "number:controllers:/folder"; version 2 has no controllers. */
-static size_t limit_by_line(char *line, size_t most)
-{
-    line[strcspn(line, "\n")] = '\0';
-    char *controllers = strchr(line, ':');
-    char *folder = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-    if (folder == NULL)
-        return most;
-    const size_t length = (size_t)(folder - controllers - 1);
-    if (length == 0)
-        return limit_by_groups(folder + 1, most, limit_by_v2);
-    return names_cpu(controllers + 1, length) ? limit_by_groups(folder + 1, most, limit_by_v1) : most;
+    const bool is_read = is_v2 ? read_v2(folder, &quota_us, &period_us) : read_v1(folder, &quota_us, &period_us);
+    if (!is_read || quota_us <= 0 || period_us <= 0)
+        return;
+    const long long cpus = (quota_us - 1) / period_us + 1;
+    if ((unsigned long long)cpus < *most)
+        *most = (size_t)cpus;
 }
 
 size_t cpus_available(void)
 {
     size_t cpus = cpus_of_scheduler();
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (file == NULL)
-        return cpus;
-    char line[PATH_SIZE];
-    while (fgets(line, sizeof line, file) != NULL)
-        cpus = limit_by_line(line, cpus);
-    fclose(file);
+    cgroup_walk("cpu", narrow, &cpus);
     return cpus;
 }

@@ -1,4 +1,5 @@
-/* memory.c: the machine's memory, narrowed by the limit of a container, and the C library's ways with free blocks. */
+/* memory.c: the machine's memory, narrowed by the limits of control groups, and the C library's ways with free blocks.
+ */
 #include "memory.h"
 
 #include <inttypes.h>
@@ -7,25 +8,24 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A limit that is not set reads "max" (version 2) or a number beyond any memory (version 1). */
-static uint64_t read_limit(const char *path, uint64_t otherwise)
+#include "cgroup.h"
+
+/* context: a uint64_t, the bytes so far. A limit that is not set reads "max" (version 2) or is beyond any memory. */
+static void narrow(void *context, const char *folder, bool is_v2)
 {
-    uint64_t limit = otherwise;
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return otherwise;
-    if (fscanf(file, "%" SCNu64, &limit) != 1 || limit == 0 || limit > otherwise)
-        limit = otherwise;
-    fclose(file);
-    return limit;
+    uint64_t *most = context, limit = 0;
+    char line[64];
+    if (cgroup_read(folder, is_v2 ? "memory.max" : "memory.limit_in_bytes", line, sizeof line) &&
+        sscanf(line, "%" SCNu64, &limit) == 1 && limit > 0 && limit < *most)
+        *most = limit;
 }
 
 uint64_t memory_available_bytes(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : (uint64_t)1 << 30;
-    bytes = read_limit("/sys/fs/cgroup/memory.max", bytes);
-    return read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", bytes);
+    cgroup_walk("memory", narrow, &bytes);
+    return bytes;
 }
 
 void memory_keep_small_blocks(void)

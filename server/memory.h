@@ -7,7 +7,10 @@
 
 #include <stdint.h>
 
-/* Bytes: the machine's memory, or the limit of the control group at the root of our namespace when that is less. */
+/*
+ * Bytes: the machine's memory, or the smallest limit of our control group (version 1 or 2) and of those around it when
+ * that is less.
+ */
 uint64_t memory_available_bytes(void);
 
 /*

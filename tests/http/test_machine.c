@@ -1,6 +1,6 @@
 /*
- * test_machine.c: tests of server/cpus.c, memory.c and supervisor.c: what the machine, its control groups and the
- * service manager say. Files of the system are made up here: fopen and sched_getaffinity stand in the C library's
+ * test_machine.c: tests of server/cgroup.c, cpus.c, memory.c and supervisor.c: what the machine, its control groups and
+ * the service manager say. Files of the system are made up here: fopen and sched_getaffinity stand in the C library's
  * place.
  */
 #undef _FORTIFY_SOURCE /* whose forms of these calls are inline, and could not be defined anew */
@@ -44,9 +44,13 @@ FILE *fopen(const char *path, const char *mode)
 int sched_getaffinity(pid_t process, size_t size, cpu_set_t *set)
 {
     (void)process;
+    errno = EINVAL;
+    if (affinity > 8 * (int)size)
+        return -1;
+    errno = EPERM;
     memset(set, 0, size);
     for (size_t i = 0; affinity > 0 && i < (size_t)affinity; i++)
-        CPU_SET(i, set);
+        CPU_SET_S(i, size, set);
     return affinity < 0 ? -1 : 0;
 }
 
@@ -92,27 +96,45 @@ START_TEST(processors_are_those_of_the_scheduler_within_every_quota)
 }
 END_TEST
 
+START_TEST(a_machine_may_have_more_processors_than_a_set_of_the_usual_size)
+{
+    files[0].path = NULL;
+    affinity = 3000;
+    ck_assert_uint_eq(cpus_available(), 3000);
+}
+END_TEST
+
+#define V1_MEMORY "/sys/fs/cgroup/memory"
+
+static const struct {
+    struct file files[FILES_MAX];
+    uint64_t bytes; /* 0: the machine's */
+} memories[] = {
+    {{{NULL, NULL}}, 0},
+    {{{GROUP, "0::/a\n"}, {V2 "/a/memory.max", "max\n"}}, 0},
+    {{{GROUP, "0::/a\n"}, {V2 "/a/memory.max", "0\n"}}, 0},
+    {{{GROUP, "0::/a\n"}, {V2 "/a/memory.max", "18446744073709551615\n"}}, 0},
+    {{{GROUP, "0::/\n"}, {V2 "/memory.max", "1048576\n"}}, 1 << 20},
+    {{{GROUP, "0::/a/b\n"}, {V2 "/a/b/memory.max", "1048576\n"}}, 1 << 20},
+    {{{GROUP, "0::/a/b\n"}, {V2 "/a/memory.max", "1048576\n"}, {V2 "/a/b/memory.max", "2097152\n"}}, 1 << 20},
+    {{{GROUP, "0::/a/b\n"}, {V2 "/a/memory.max", "2097152\n"}, {V2 "/a/b/memory.max", "1048576\n"}}, 1 << 20},
+    /* A container sees the path of its host, and its own group as the root. */
+    {{{GROUP, "4:memory:/docker/x\n"}, {V1_MEMORY "/memory.limit_in_bytes", "2097152\n"}}, 2 << 20},
+    {{{GROUP, "5:cpu:/b\n4:memory:/a\n0::/\n"},
+      {V1_MEMORY "/a/memory.limit_in_bytes", "1048576\n"},
+      {V1_MEMORY "/b/memory.limit_in_bytes", "4096\n"},
+      {V1_MEMORY "/memory.limit_in_bytes", "9223372036854771712\n"}},
+     1 << 20},
+    {{{GROUP, "nonsense\n4:memory\n"}, {V1_MEMORY "/memory.limit_in_bytes", "1048576\n"}}, 0},
+};
+
 START_TEST(memory_is_that_of_the_machine_within_every_limit)
 {
-    static const struct {
-        const char *v2, *v1;
-        uint64_t bytes; /* 0: the machine's */
-    } limits[] = {
-        {NULL, NULL, 0},
-        {"max\n", NULL, 0},
-        {"0\n", NULL, 0},
-        {"18446744073709551615\n", NULL, 0},
-        {"1048576\n", NULL, 1 << 20},
-        {NULL, "2097152\n", 2 << 20},
-        {"3145728\n", "1048576\n", 1 << 20},
-    };
+    files[0].path = NULL;
     const uint64_t machine = memory_available_bytes();
     ck_assert_uint_gt(machine, 1 << 24);
-    for (size_t i = 0; i < COUNT(limits); i++) {
-        files[0] = (struct file){V2 "/memory.max", limits[i].v2};
-        files[1] = (struct file){V2 "/memory/memory.limit_in_bytes", limits[i].v1};
-        ck_assert_uint_eq(memory_available_bytes(), limits[i].bytes > 0 ? limits[i].bytes : machine);
-    }
+    memcpy(files, memories[_i].files, sizeof files);
+    ck_assert_uint_eq(memory_available_bytes(), memories[_i].bytes > 0 ? memories[_i].bytes : machine);
 }
 END_TEST
 
@@ -202,7 +224,8 @@ int main(void)
 {
     TCase *tests = check_case("machine");
     tcase_add_loop_test(tests, processors_are_those_of_the_scheduler_within_every_quota, 0, COUNT(machines));
-    tcase_add_test(tests, memory_is_that_of_the_machine_within_every_limit);
+    tcase_add_loop_test(tests, memory_is_that_of_the_machine_within_every_limit, 0, COUNT(memories));
+    tcase_add_test(tests, a_machine_may_have_more_processors_than_a_set_of_the_usual_size);
     tcase_add_loop_test(tests, a_manager_is_told_how_the_service_is, 0, 2);
     tcase_add_test(tests, where_no_manager_can_listen_nothing_is_said);
     tcase_add_test(tests, a_sign_of_life_is_given_twice_as_often_as_asked);
