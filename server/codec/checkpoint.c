@@ -190,11 +190,25 @@ static attn_status add_weights(struct module *module, json_t *weights, json_t *r
 
 /* ---- options and masks ---- */
 
+/* The prefix, then the name, in which each "{n}" becomes the number of the layer. Cut at the end of path. */
+static void write_reference(const struct module *module, const char *name, char *path, size_t size)
+{
+    size_t length = (size_t)snprintf(path, size, "%.300s", module->prefix);
+    while (*name != '\0' && length + 1 < size) {
+        const bool is_number = strncmp(name, "{n}", 3) == 0;
+        const size_t plain = is_number ? 0 : 1 + strcspn(name + 1, "{");
+        const int added = is_number ? snprintf(path + length, size - length, "%zu", module->number)
+                                    : snprintf(path + length, size - length, "%.*s", (int)plain, name);
+        length += (size_t)added;
+        name += is_number ? 3 : plain;
+    }
+}
+
 static attn_status add_reference(struct module *module, const char *member, const char *name)
 {
     char path[NAME_MAX_BYTES];
     bool found = false;
-    snprintf(path, sizeof path, "%.300s%.200s", module->prefix, name);
+    write_reference(module, name, path, sizeof path);
     attn_status status = try_tensor(module, member, path, "", "", &found);
     if (status == ATTN_OK && !found)
         return attn_fail(module->finder->err, ATTN_ERR_VALUE, NULL, "there is no tensor %.150s, the %s of %.100s", path,

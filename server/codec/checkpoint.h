@@ -6,14 +6,18 @@
  * kind of model, and a mapping is such an entry that somebody wrote for a model of another kind:
  *
  *     {"modules": [{"path": "layers.{n}.self_attn",
- *                   "weights": {"layout": "out_in", "query": "q_proj", "key": "k_proj", "value": "v_proj", "output":
- * "o_proj"}, "options": {"num_heads": "$num_attention_heads", "rope": "$rope"}, "masks":   {"causal": true}}]}
+ *                   "weights": {"layout": "out_in", "query": "q_proj", "key": "k_proj", "value": "v_proj",
+ *                               "output": "o_proj"},
+ *                   "options": {"num_heads": "$num_attention_heads", "rope": "$rope",
+ *                               "sinks": "@layers.{n}.self_attn.sinks"},
+ *                   "masks":   {"causal": true}}]}
  *
  *   path     of the module in the names of the tensors, behind any prefix; {n} is a number, the first that of the layer
  *   weights  of a layer, each the path within the module of what has .weight and .bias, or {"weight", "bias"} with
  *            whole paths; "qkv" with "order" instead of query, key, value; "layout"
  *   options, masks  of a layer (server/README.md). "$name" stands for the member of config.json; of "$a|b|1e-5" the
- *            first that is there. What is not there is left out. "@path" stands for a tensor, behind the same prefix.
+ *            first that is there. What is not there is left out. "@path" stands for a tensor, behind the same prefix,
+ *            and {n} in it for the number of the layer.
  *            Worked out from the configuration: $rope, $window, $even_window (in even layers alone where no layer_types
  *            say more), $scale.
  */

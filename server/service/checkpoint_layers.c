@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAPPING_FILE "attnd-mapping.json"
@@ -58,9 +59,21 @@ static void explain_mapping(void *context, const char *tensors, const char *mapp
                 strerror_r(outcome, text, sizeof text), mapping);
 }
 
+/* False: message says why there is no such directory. One that is there stays as it is. */
+static bool make_directory(const char *path, char *message, size_t size)
+{
+    if (mkdir(path, 0755) == 0 || errno == EEXIST)
+        return true;
+    char text[128];
+    snprintf(message, size, "import: %s: %s", path, strerror_r(errno, text, sizeof text));
+    return false;
+}
+
 bool checkpoint_layers_write(const struct checkpoint_source *source, const char *into, const struct log *log,
                              char *message, size_t size)
 {
+    if (!make_directory(into, message, size))
+        return false;
     const struct layer_settings settings = {.directory = into, .max_count = SIZE_MAX, .max_bytes = SIZE_MAX};
     attn_error error = {.status = ATTN_OK};
     size_t count;

@@ -9,8 +9,9 @@
 
 /*
  * Writes every layer of the checkpoint into the directory into, replacing those of the same names, and says so on
- * standard output. Of an unknown architecture the tensors are listed on standard error, and a mapping to be filled in
- * is written into the directory. False: message says why; layers that were said to be written are.
+ * standard output. The directory is created when there is none. Of an unknown architecture the tensors are listed on
+ * standard error, and a mapping to be filled in is written into the directory. False: message says why; layers that
+ * were said to be written are.
  */
 bool checkpoint_layers_write(const struct checkpoint_source *source, const char *into, const struct log *log,
                              char *message, size_t size);

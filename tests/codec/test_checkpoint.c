@@ -76,6 +76,18 @@ START_TEST(a_module_is_found_behind_any_prefix)
 }
 END_TEST
 
+START_TEST(a_reference_has_the_number_of_its_layer)
+{
+    ck_assert_int_eq(find(arena, "{}",
+                          MODULE("\"query\":\"q\"", ",\"options\":{\"sinks\":\"@l.{n}.{x}.s{n}\",\"gain\":\"@{n}\"}"),
+                          "m.l.12.a.q.weight,m.l.12.{x}.s12,m.12"),
+                     ATTN_OK);
+    ck_assert_uint_eq(layers.items[0].entry_count, 3);
+    ck_assert_str_eq(layers.items[0].entries[1].name, "options.sinks");
+    ck_assert_str_eq(layers.items[0].entries[2].name, "options.gain");
+}
+END_TEST
+
 static const struct {
     const char *config, *mapping, *names;
     attn_status status;
@@ -101,6 +113,8 @@ static const struct {
      "there is no tensor m.l.7.a.z"},
     {"{}", MODULE("\"query\":\"q\"", ",\"options\":{\"sinks\":\"@z\",\"scale\":1}"), NAMES, ATTN_ERR_VALUE, false,
      "there is no tensor m.z, the options.sinks of m.l.7.a"},
+    {"{}", MODULE("\"query\":\"q\"", ",\"options\":{\"sinks\":\"@l.{n}.z\"}"), NAMES, ATTN_ERR_VALUE, false,
+     "there is no tensor m.l.7.z, the options.sinks of m.l.7.a"},
     {"{}",
      MODULE("\"query\":\"q\"",
             ",\"options\":{\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -316,6 +330,7 @@ int main(void)
     TCase *tests = check_case("checkpoint");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_module_is_found_behind_any_prefix);
+    tcase_add_test(tests, a_reference_has_the_number_of_its_layer);
     tcase_add_loop_test(tests, what_a_mapping_or_a_configuration_lacks_is_named, 0, COUNT(refusals));
     tcase_add_test(tests, a_module_has_a_bounded_number_of_tensors);
     tcase_add_loop_test(tests, expressions_are_worked_out_from_the_configuration, 0, COUNT(expressions));

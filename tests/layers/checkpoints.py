@@ -304,8 +304,7 @@ def compare(client, wanted, prefix=""):
 
 @check
 def every_architecture_is_imported(stage):
-    into = stage.folder / "into"
-    into.mkdir()
+    into = stage.folder / "into"  # which the first import makes
     expected = {}
     for model in MODELS:
         checkpoint, wanted = model(lambda config, name=model.__name__: Checkpoint(stage.folder / name, config))
@@ -361,7 +360,6 @@ def a_server_starts_with_a_checkpoint(stage):
 def an_unknown_architecture_gets_a_mapping_to_fill_in(stage):
     checkpoint = Checkpoint(stage.folder / "new", {"model_type": "brandnew", "heads": HEADS})
     into = stage.folder / "into"
-    into.mkdir()
     wanted = {}
     for n in range(3):
         base = f"net.{n}.attn"
@@ -431,6 +429,11 @@ def what_is_wrong_with_a_checkpoint_is_told(stage):
         expect("config.json" in str(error), str(error)[:200])
     done = subprocess.run([stage.program, "import", str(checkpoint.folder)], check=False, capture_output=True, text=True)
     expect(done.returncode == 1 and "--into" in done.stderr, done.stderr)
+    into = stage.folder / "no" / "folder"
+    told(f"import: {into}: No such file or directory")
+    into = stage.folder / "file"
+    into.write_text("")
+    told(f"layers: {into}: Not a directory")
 
 
 # ---- what transformers itself computed ----
