@@ -118,6 +118,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .layers = setup->layers,
         .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
         .caches = setup->caches,
+        .key = request->key_name,
         .queue_ms = request->clock.queue_ms,
         .limits = *limits,
         .is_first_try = !is_last_try,

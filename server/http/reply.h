@@ -42,7 +42,7 @@ struct request;
     X(PROBLEM_BUSY, 503, "busy", "all compute threads are busy and the queue is full")                                 \
     X(PROBLEM_DRAINING, 503, "draining", "server is about to end")                                                     \
     X(PROBLEM_STORE_FAILED, 503, "store-failed", "what keeps layers failed")                                           \
-    X(PROBLEM_STORE_FULL, 507, "store-full", "no room for another layer")
+    X(PROBLEM_STORE_FULL, 507, "store-full", "no room to keep it")
 
 enum reply_problem {
 #define REPLY_PROBLEM_ENUM(code, status, type, title) code,

@@ -97,7 +97,7 @@ static const struct route routes[] = {
      .takes_parameters = true},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
-    {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove},
+    {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},
     {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
     {"/metrics", "GET", METRICS, .answer = answer_metrics, .is_probe = true, .right = RIGHT_METRICS},

@@ -1,8 +1,12 @@
 /*
  * cache_store.c: keys and values by name, between requests.
+ *
+ * A hash table finds an entry by its name. Three lists hold the same entries: all in the order of their last use, which
+ * eviction reads from its front; those of one API key, which listing reads; and those that are gone, by their age.
  */
 #include "service/cache_store.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +15,37 @@
 
 #include "codec/tensor_gather.h"
 
-enum { RANK = 4, GONE_MAX = 1024 };
+enum { RANK = 4, BUCKETS = 1 << 14 };
+
+/* An entry is in one list of each kind, or, while it is lent, in none by its age. */
+enum list_kind { BY_AGE, OF_OWNER, LIST_KINDS };
+
+struct list {
+    struct cache_entry *first, *last;
+    size_t count;
+};
+
+/* The API key that caches belong to, as long as there is one of them. */
+struct cache_owner {
+    char key[CACHE_KEY_MAX + 1];
+    struct list held, gone; /* by OF_OWNER: its caches, the names of those that were evicted */
+    size_t charged;
+    struct cache_owner *next;
+};
 
 struct cache_entry {
     char name[CACHE_NAME_MAX + 1];
-    uint64_t owner;
+    struct cache_owner *owner;
+    struct cache_entry *next; /* in its bucket */
+    struct {
+        struct cache_entry *before, *behind;
+    } in[LIST_KINDS];
+    uint64_t layer;
     bool is_lent, is_removed; /* removed: when it is given back */
+    bool is_gone;             /* evicted: the name alone is left */
     char *data;               /* keys, then values; NULL: new */
     size_t key_bytes, bytes;
+    size_t charged;                  /* against the limits: bytes, or while it is lent what was reserved */
     size_t shape[RANK], value_width; /* of the keys; of a value row */
     attn_dtype dtype;
     int64_t used_ms;
@@ -28,10 +55,10 @@ struct cache_store {
     size_t max_bytes, max_count;
     int64_t idle_ms;
     pthread_mutex_t lock; /* guards what follows */
-    struct cache_entry **entries;
-    size_t count, bytes;
-    char gone[GONE_MAX][CACHE_NAME_MAX + 1]; /* a ring: the oldest is forgotten first */
-    size_t next_gone;
+    struct cache_entry *buckets[BUCKETS];
+    struct cache_owner *owners;
+    struct list idle, gone; /* by BY_AGE, the oldest first: what nobody borrows; names of what was evicted */
+    size_t count, charged;  /* of caches: those that are lent too, without those that are gone */
 };
 
 static int64_t now_ms(void)
@@ -53,82 +80,176 @@ struct cache_store *cache_store_create(size_t max_bytes, size_t max_count, uint6
     return store;
 }
 
-static void free_entry(struct cache_entry *entry)
+struct cache_share cache_store_share(const struct cache_store *store, const char *key)
 {
+    if (key[0] == '\0')
+        return (struct cache_share){store->max_bytes, store->max_count};
+    return (struct cache_share){store->max_bytes / 2, store->max_count > 1 ? store->max_count / 2 : store->max_count};
+}
+
+/* ---- lists ---- */
+
+static void append(struct list *list, enum list_kind kind, struct cache_entry *entry)
+{
+    entry->in[kind].before = list->last;
+    entry->in[kind].behind = NULL;
+    *(list->last != NULL ? &list->last->in[kind].behind : &list->first) = entry;
+    list->last = entry;
+    list->count++;
+}
+
+static void take_out(struct list *list, enum list_kind kind, struct cache_entry *entry)
+{
+    struct cache_entry *before = entry->in[kind].before, *behind = entry->in[kind].behind;
+    *(before != NULL ? &before->in[kind].behind : &list->first) = behind;
+    *(behind != NULL ? &behind->in[kind].before : &list->last) = before;
+    list->count--;
+}
+
+/* ---- owners; the lock is held ---- */
+
+static struct cache_owner *owner_of(const struct cache_store *store, const char *key)
+{
+    struct cache_owner *owner = store->owners;
+    while (owner != NULL && strcmp(owner->key, key) != 0)
+        owner = owner->next;
+    return owner;
+}
+
+/* NULL without memory. */
+static struct cache_owner *owner_of_new(struct cache_store *store, const char *key)
+{
+    struct cache_owner *owner = owner_of(store, key);
+    if (owner != NULL)
+        return owner;
+    owner = calloc(1, sizeof *owner);
+    if (owner == NULL)
+        return NULL;
+    snprintf(owner->key, sizeof owner->key, "%s", key);
+    owner->next = store->owners;
+    store->owners = owner;
+    return owner;
+}
+
+static void end_if_unused(struct cache_store *store, struct cache_owner *owner)
+{
+    if (owner->held.count > 0 || owner->gone.count > 0)
+        return;
+    struct cache_owner **at = &store->owners;
+    while (*at != owner)
+        at = &(*at)->next;
+    *at = owner->next;
+    free(owner);
+}
+
+static void charge(struct cache_store *store, struct cache_entry *entry, size_t bytes)
+{
+    store->charged += bytes - entry->charged;
+    entry->owner->charged += bytes - entry->charged;
+    entry->charged = bytes;
+}
+
+/* ---- entries; the lock is held ---- */
+
+/* FNV-1a (Fowler, Noll and Vo): whoever finds names that collide slows down the searches for names in one bucket. */
+static size_t mix(size_t hash, const char *at, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)at[i]) * (size_t)UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static struct cache_entry **bucket_of(struct cache_store *store, const struct cache_name *name)
+{
+    const size_t key = mix((size_t)UINT64_C(0xcbf29ce484222325), name->key, strlen(name->key) + 1);
+    const size_t hash = mix(key, name->name.at, name->name.length);
+    return &store->buckets[(hash ^ hash >> 20) % BUCKETS];
+}
+
+static struct cache_name name_of(const struct cache_entry *entry)
+{
+    return (struct cache_name){entry->owner->key, text_span_of(entry->name)};
+}
+
+static struct cache_entry *find(struct cache_store *store, const struct cache_name *name)
+{
+    struct cache_entry *entry = *bucket_of(store, name);
+    while (entry != NULL && !(text_equal(name->name, entry->name) && strcmp(name->key, entry->owner->key) == 0))
+        entry = entry->next;
+    return entry;
+}
+
+/* NULL without memory. */
+static struct cache_entry *add(struct cache_store *store, const struct cache_name *name, uint64_t layer)
+{
+    struct cache_entry *entry = calloc(1, sizeof *entry);
+    struct cache_owner *owner = entry != NULL ? owner_of_new(store, name->key) : NULL;
+    if (owner == NULL) {
+        free(entry);
+        return NULL;
+    }
+    snprintf(entry->name, sizeof entry->name, "%.*s", (int)name->name.length, name->name.at);
+    entry->owner = owner;
+    entry->layer = layer;
+    entry->used_ms = now_ms();
+    struct cache_entry **bucket = bucket_of(store, name);
+    entry->next = *bucket;
+    *bucket = entry;
+    append(&owner->held, OF_OWNER, entry);
+    append(&store->idle, BY_AGE, entry);
+    store->count++;
+    return entry;
+}
+
+/* Takes the entry, which is not lent, out of the table and every list. */
+static void forget(struct cache_store *store, struct cache_entry *entry)
+{
+    struct cache_owner *owner = entry->owner;
+    const struct cache_name name = name_of(entry);
+    struct cache_entry **at = bucket_of(store, &name);
+    while (*at != entry)
+        at = &(*at)->next;
+    *at = entry->next;
+    take_out(entry->is_gone ? &store->gone : &store->idle, BY_AGE, entry);
+    take_out(entry->is_gone ? &owner->gone : &owner->held, OF_OWNER, entry);
+    charge(store, entry, 0);
+    store->count -= !entry->is_gone;
+    end_if_unused(store, owner);
     free(entry->data);
     free(entry);
 }
 
-void cache_store_destroy(struct cache_store *store)
+/* Leaves nothing but the name. */
+static void evict(struct cache_store *store, struct cache_entry *entry)
 {
-    if (store == NULL)
-        return;
-    for (size_t i = 0; i < store->count; i++)
-        free_entry(store->entries[i]);
-    free(store->entries);
-    pthread_mutex_destroy(&store->lock);
-    free(store);
+    struct cache_owner *owner = entry->owner;
+    take_out(&store->idle, BY_AGE, entry);
+    take_out(&owner->held, OF_OWNER, entry);
+    charge(store, entry, 0);
+    store->count--;
+    free(entry->data);
+    entry->data = NULL;
+    entry->is_gone = true;
+    append(&store->gone, BY_AGE, entry);
+    append(&owner->gone, OF_OWNER, entry);
+    if (owner->key[0] != '\0' && owner->gone.count > CACHE_GONE_OF_KEY)
+        forget(store, owner->gone.first);
+    if (store->gone.count > CACHE_GONE_MAX)
+        forget(store, store->gone.first);
 }
 
-/* ---- with the lock held ---- */
-
-static void drop(struct cache_store *store, size_t place)
-{
-    struct cache_entry *entry = store->entries[place];
-    store->bytes -= entry->bytes;
-    store->entries[place] = store->entries[--store->count];
-    free_entry(entry);
-}
-
-static size_t place_of(const struct cache_store *store, struct text_span name)
-{
-    size_t place = 0;
-    while (place < store->count && !text_equal(name, store->entries[place]->name))
-        place++;
-    return place;
-}
-
-static size_t place_of_gone(const struct cache_store *store, struct text_span name)
-{
-    size_t place = 0;
-    while (place < GONE_MAX && (store->gone[place][0] == '\0' || !text_equal(name, store->gone[place])))
-        place++;
-    return place;
-}
-
-static void give_up_idle(struct cache_store *store)
+static void evict_idle(struct cache_store *store)
 {
     const int64_t now = now_ms();
-    for (size_t i = 0; i < store->count;) {
-        const struct cache_entry *entry = store->entries[i];
-        if (entry->is_lent || now - entry->used_ms <= store->idle_ms) {
-            i++;
-            continue;
-        }
-        memcpy(store->gone[store->next_gone], entry->name, sizeof entry->name);
-        store->next_gone = (store->next_gone + 1) % GONE_MAX;
-        drop(store, i);
-    }
+    while (store->idle.first != NULL && now - store->idle.first->used_ms > store->idle_ms)
+        evict(store, store->idle.first);
 }
 
-static struct cache_entry *add(struct cache_store *store, const char *name, uint64_t owner)
+static void lend(struct cache_store *store, struct cache_entry *entry, struct cache_loan *loan)
 {
-    struct cache_entry **entries = realloc(store->entries, (store->count + 1) * sizeof *entries);
-    struct cache_entry *entry = entries != NULL ? calloc(1, sizeof *entry) : NULL;
-    store->entries = entries != NULL ? entries : store->entries;
-    if (entry == NULL)
-        return NULL;
-    snprintf(entry->name, sizeof entry->name, "%s", name);
-    entry->owner = owner;
-    entry->used_ms = now_ms();
-    store->entries[store->count++] = entry;
-    return entry;
-}
-
-static void lend(struct cache_entry *entry, struct cache_loan *loan)
-{
+    take_out(&store->idle, BY_AGE, entry);
     entry->is_lent = true;
-    *loan = (struct cache_loan){.entry = entry, .owner = entry->owner, .length = entry->shape[2]};
+    *loan = (struct cache_loan){.entry = entry, .layer = entry->layer, .length = entry->shape[2]};
     if (entry->data == NULL)
         return;
     const size_t *shape = entry->shape, values[RANK] = {shape[0], shape[1], shape[2], entry->value_width};
@@ -140,46 +261,75 @@ static void lend(struct cache_entry *entry, struct cache_loan *loan)
 static void take_back(struct cache_store *store, struct cache_loan *loan)
 {
     struct cache_entry *entry = loan->entry;
+    charge(store, entry, entry->bytes);
     entry->is_lent = false;
     entry->used_ms = now_ms();
+    append(&store->idle, BY_AGE, entry);
     if (entry->data == NULL || entry->is_removed)
-        drop(store, place_of(store, text_span_of(entry->name)));
+        forget(store, entry);
     loan->entry = NULL;
+}
+
+void cache_store_destroy(struct cache_store *store)
+{
+    if (store == NULL)
+        return;
+    while (store->idle.first != NULL)
+        forget(store, store->idle.first);
+    while (store->gone.first != NULL)
+        forget(store, store->gone.first);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
 }
 
 /* ---- steps ---- */
 
-enum cache_outcome cache_store_begin(struct cache_store *store, const char *name, uint64_t owner,
+static enum cache_outcome check_count(const struct cache_store *store, const char *key)
+{
+    const struct cache_owner *owner = owner_of(store, key);
+    if (owner != NULL && key[0] != '\0' && owner->held.count >= cache_store_share(store, key).count)
+        return CACHE_TOO_MANY_OWN;
+    return store->count < store->max_count ? CACHE_OK : CACHE_TOO_MANY;
+}
+
+enum cache_outcome cache_store_begin(struct cache_store *store, const struct cache_name *name, uint64_t layer,
                                      struct cache_loan *loan)
 {
     enum cache_outcome outcome = CACHE_OK;
-    struct cache_entry *entry = NULL;
     pthread_mutex_lock(&store->lock);
-    give_up_idle(store);
-    const size_t place = place_of(store, text_span_of(name));
-    if (place < store->count)
-        entry = store->entries[place];
-    else if (place_of_gone(store, text_span_of(name)) < GONE_MAX)
-        outcome = CACHE_GONE;
-    else if (store->count >= store->max_count)
-        outcome = CACHE_FULL;
-    else if ((entry = add(store, name, owner)) == NULL)
+    evict_idle(store);
+    struct cache_entry *entry = find(store, name);
+    if (entry != NULL)
+        outcome = entry->is_gone ? CACHE_GONE : entry->is_lent ? CACHE_BUSY : CACHE_OK;
+    else if ((outcome = check_count(store, name->key)) == CACHE_OK && (entry = add(store, name, layer)) == NULL)
         outcome = CACHE_NO_MEMORY;
-    if (entry != NULL && entry->is_lent)
-        outcome = CACHE_BUSY;
-    else if (entry != NULL)
-        lend(entry, loan);
+    if (outcome == CACHE_OK)
+        lend(store, entry, loan);
     pthread_mutex_unlock(&store->lock);
     return outcome;
 }
 
-bool cache_store_has_room(struct cache_store *store, const struct cache_loan *loan, size_t bytes)
+/* Whether held + more is at most what is allowed; nothing here can wrap. */
+static bool fits(size_t held, size_t more, size_t allowed)
 {
+    return held <= allowed && more <= allowed - held;
+}
+
+enum cache_outcome cache_store_reserve(struct cache_store *store, const struct cache_loan *loan, size_t bytes)
+{
+    struct cache_entry *entry = loan->entry;
+    enum cache_outcome outcome = CACHE_OK;
     pthread_mutex_lock(&store->lock);
-    const size_t others = store->bytes - loan->entry->bytes;
-    const bool has_room = others <= store->max_bytes && bytes <= store->max_bytes - others;
+    const struct cache_owner *owner = entry->owner;
+    const size_t share = cache_store_share(store, owner->key).bytes;
+    if (owner->key[0] != '\0' && !fits(owner->charged - entry->charged, bytes, share))
+        outcome = CACHE_TOO_LARGE_OWN;
+    else if (!fits(store->charged - entry->charged, bytes, store->max_bytes))
+        outcome = CACHE_TOO_LARGE;
+    else
+        charge(store, entry, bytes);
     pthread_mutex_unlock(&store->lock);
-    return has_room;
+    return outcome;
 }
 
 static size_t bytes_of(const attn_tensor *tensor)
@@ -187,34 +337,39 @@ static size_t bytes_of(const attn_tensor *tensor)
     return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
 }
 
+/*
+ * The data is this step's alone until it is given back. It grows where it lies: beside its old bytes, the new ones
+ * would take room that nobody has counted.
+ */
+static bool replace(struct cache_entry *entry, const attn_tensor *key, const attn_tensor *value)
+{
+    const size_t key_bytes = bytes_of(key), bytes = key_bytes + bytes_of(value);
+    char *data = realloc(entry->data, bytes > 0 ? bytes : 1);
+    assert(bytes <= entry->charged);
+    if (data == NULL)
+        return false;
+    tensor_gather(data, key, 0, attn_tensor_count(key));
+    tensor_gather(data + key_bytes, value, 0, attn_tensor_count(value));
+    entry->data = data;
+    return true;
+}
+
 enum cache_outcome cache_store_keep(struct cache_store *store, struct cache_loan *loan, const attn_tensor *key,
                                     const attn_tensor *value)
 {
     struct cache_entry *entry = loan->entry;
-    const size_t key_bytes = bytes_of(key), bytes = key_bytes + bytes_of(value);
-    enum cache_outcome outcome = cache_store_has_room(store, loan, bytes) ? CACHE_OK : CACHE_FULL;
-    char *data = outcome == CACHE_OK ? malloc(bytes > 0 ? bytes : 1) : NULL, *before = NULL;
-    if (outcome == CACHE_OK && data == NULL)
-        outcome = CACHE_NO_MEMORY;
-    if (outcome == CACHE_OK && bytes > 0) {
-        tensor_gather(data, key, 0, attn_tensor_count(key));
-        tensor_gather(data + key_bytes, value, 0, attn_tensor_count(value));
-    }
+    const bool is_replaced = replace(entry, key, value);
     pthread_mutex_lock(&store->lock);
-    if (outcome == CACHE_OK) {
-        before = entry->data;
-        store->bytes += bytes - entry->bytes;
-        entry->data = data;
-        entry->bytes = bytes;
-        entry->key_bytes = key_bytes;
+    if (is_replaced) {
+        entry->key_bytes = bytes_of(key);
+        entry->bytes = entry->key_bytes + bytes_of(value);
         entry->dtype = key->dtype;
         entry->value_width = value->shape[RANK - 1];
         memcpy(entry->shape, key->shape, sizeof entry->shape);
     }
     take_back(store, loan);
     pthread_mutex_unlock(&store->lock);
-    free(before);
-    return outcome;
+    return is_replaced ? CACHE_OK : CACHE_NO_MEMORY;
 }
 
 void cache_store_give_back(struct cache_store *store, struct cache_loan *loan)
@@ -237,45 +392,49 @@ static void tell(const struct cache_entry *entry, struct cache_facts *facts)
     memcpy(facts->name, entry->name, sizeof facts->name);
 }
 
-enum cache_outcome cache_store_look(struct cache_store *store, struct text_span name, struct cache_facts *facts)
+enum cache_outcome cache_store_look(struct cache_store *store, const struct cache_name *name, struct cache_facts *facts)
 {
-    enum cache_outcome outcome = CACHE_OK;
     pthread_mutex_lock(&store->lock);
-    give_up_idle(store);
-    const size_t place = place_of(store, name);
-    if (place < store->count)
-        tell(store->entries[place], facts);
-    else
-        outcome = place_of_gone(store, name) < GONE_MAX ? CACHE_GONE : CACHE_ABSENT;
+    evict_idle(store);
+    const struct cache_entry *entry = find(store, name);
+    const enum cache_outcome outcome = entry == NULL ? CACHE_ABSENT : entry->is_gone ? CACHE_GONE : CACHE_OK;
+    if (outcome == CACHE_OK)
+        tell(entry, facts);
     pthread_mutex_unlock(&store->lock);
     return outcome;
 }
 
-enum cache_outcome cache_store_remove(struct cache_store *store, struct text_span name)
+enum cache_outcome cache_store_remove(struct cache_store *store, const struct cache_name *name)
 {
-    enum cache_outcome outcome = CACHE_OK;
     pthread_mutex_lock(&store->lock);
-    give_up_idle(store);
-    const size_t place = place_of(store, name), gone = place_of_gone(store, name);
-    if (gone < GONE_MAX)
-        store->gone[gone][0] = '\0';
-    else if (place == store->count)
-        outcome = CACHE_ABSENT;
-    else if (store->entries[place]->is_lent)
-        store->entries[place]->is_removed = true;
-    else
-        drop(store, place);
+    evict_idle(store);
+    struct cache_entry *entry = find(store, name);
+    const enum cache_outcome outcome = entry != NULL ? CACHE_OK : CACHE_ABSENT;
+    if (entry != NULL && entry->is_lent)
+        entry->is_removed = true;
+    else if (entry != NULL)
+        forget(store, entry);
     pthread_mutex_unlock(&store->lock);
     return outcome;
 }
 
-size_t cache_store_list(struct cache_store *store, size_t limit, struct cache_facts *facts)
+size_t cache_store_list(struct cache_store *store, const char *key, size_t limit, struct cache_facts *facts)
 {
+    size_t count = 0;
     pthread_mutex_lock(&store->lock);
-    give_up_idle(store);
-    const size_t count = store->count < limit ? store->count : limit;
-    for (size_t i = 0; i < count; i++)
-        tell(store->entries[i], &facts[i]);
+    evict_idle(store);
+    const struct cache_owner *owner = owner_of(store, key);
+    const struct cache_entry *entry = owner != NULL ? owner->held.first : NULL;
+    for (; entry != NULL && count < limit; entry = entry->in[OF_OWNER].behind)
+        tell(entry, &facts[count++]);
     pthread_mutex_unlock(&store->lock);
     return count;
+}
+
+size_t cache_store_bytes(struct cache_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    const size_t bytes = store->charged;
+    pthread_mutex_unlock(&store->lock);
+    return bytes;
 }

@@ -1,9 +1,13 @@
 /*
  * cache_store.h: keys and values that stay on the server between the steps of a sequence, by name (options.cache).
  *
- * A step begins by borrowing what is there, which nobody else can then use, and ends by keeping it with the new keys
- * and values appended, or by giving it back as it was. What lies idle for too long is given up; its name is remembered
- * for a while, so that whoever goes on with it is told rather than served from an empty cache.
+ * A cache belongs to the API key that began it: its name is the pair of both, so that two keys never see each other's
+ * caches. Without API keys the key is "", and all caches belong to it.
+ *
+ * A step begins by borrowing the cache, which no other request can then use. It reserves the room that the cache will
+ * take, and ends by keeping it with the new keys and values appended, or by giving it back as it was. A cache that is
+ * idle for too long is evicted. Its name is remembered for a while, so that a client that goes on with it gets an error
+ * rather than an empty cache.
  */
 #ifndef SERVICE_CACHE_STORE_H
 #define SERVICE_CACHE_STORE_H
@@ -15,31 +19,66 @@
 #include "attn/tensor.h"
 #include "text.h"
 
-enum { CACHE_NAME_MAX = 128 };
+enum { CACHE_NAME_MAX = 128, CACHE_KEY_MAX = 64 };
+
+/* Names of evicted caches that are remembered: of all API keys, and of one when there are several. */
+enum { CACHE_GONE_MAX = 1024, CACHE_GONE_OF_KEY = CACHE_GONE_MAX / 2 };
 
 struct cache_store;
 struct cache_entry;
 
-/* All under one lock, held for no longer than a search. idle_s: seconds. NULL without memory. */
+/* What a cache is called. key: the name of an API key of at most CACHE_KEY_MAX bytes; "" when there are no keys. */
+struct cache_name {
+    const char *key;
+    struct text_span name;
+};
+
+/*
+ * Every call takes one lock. The time under it does not grow with the number of caches, but for those that a call
+ * evicts. An API key holds at most half of both limits, and at least one cache; the key "" holds all. idle_s: seconds.
+ * NULL without memory.
+ */
 struct cache_store *cache_store_create(size_t max_bytes, size_t max_count, uint64_t idle_s);
 void cache_store_destroy(struct cache_store *store); /* NULL is fine */
 
-enum cache_outcome { CACHE_OK, CACHE_ABSENT, CACHE_GONE, CACHE_BUSY, CACHE_FULL, CACHE_NO_MEMORY };
+enum cache_outcome {
+    CACHE_OK,
+    CACHE_ABSENT,
+    CACHE_GONE,
+    CACHE_BUSY,
+    CACHE_TOO_MANY,      /* all keys together hold max_count; so does the key "", which has no share */
+    CACHE_TOO_MANY_OWN,  /* this key holds its share of max_count */
+    CACHE_TOO_LARGE,     /* all keys together would hold more than max_bytes */
+    CACHE_TOO_LARGE_OWN, /* this key would hold more than its share of max_bytes */
+    CACHE_NO_MEMORY
+};
+
+/* How much the key may hold. */
+struct cache_share {
+    size_t bytes, count;
+};
+struct cache_share cache_store_share(const struct cache_store *store, const char *key);
 
 /* What a step goes on from. */
 struct cache_loan {
     struct cache_entry *entry;
-    uint64_t owner;         /* what the cache was begun with; that of begin when it is new */
+    uint64_t layer;         /* what the cache was begun with; that of begin when it is new */
     attn_tensor key, value; /* (batch, kv_heads, length, d); length 0: the cache is new */
     size_t length;
 };
 
 /* The cache of that name, begun when there is none. After CACHE_OK, keep or give back must follow. */
-enum cache_outcome cache_store_begin(struct cache_store *store, const char *name, uint64_t owner,
+enum cache_outcome cache_store_begin(struct cache_store *store, const struct cache_name *name, uint64_t layer,
                                      struct cache_loan *loan);
-/* Whether so many bytes have room in the place of what was borrowed. */
-bool cache_store_has_room(struct cache_store *store, const struct cache_loan *loan, size_t bytes);
-/* Copies of both, (batch, kv_heads, length, d), in the place of what was borrowed; else it is given back. */
+/*
+ * Takes the room for so many bytes in the place of what was borrowed, before they are computed; what keep or give back
+ * does not need of it becomes free again. On a failure nothing is taken, and the loan goes on.
+ */
+enum cache_outcome cache_store_reserve(struct cache_store *store, const struct cache_loan *loan, size_t bytes);
+/*
+ * Copies both, (batch, kv_heads, length, d), into the place of what was borrowed, which they must not refer to; they
+ * take at most what was reserved. CACHE_OK or CACHE_NO_MEMORY, and then it is given back as it was.
+ */
 enum cache_outcome cache_store_keep(struct cache_store *store, struct cache_loan *loan, const attn_tensor *key,
                                     const attn_tensor *value);
 void cache_store_give_back(struct cache_store *store, struct cache_loan *loan);
@@ -53,10 +92,13 @@ struct cache_facts {
 };
 
 /* CACHE_OK, CACHE_ABSENT or CACHE_GONE; *facts are those of a moment. */
-enum cache_outcome cache_store_look(struct cache_store *store, struct text_span name, struct cache_facts *facts);
+enum cache_outcome cache_store_look(struct cache_store *store, const struct cache_name *name,
+                                    struct cache_facts *facts);
 /* Removes it, or forgets that one of that name is gone: CACHE_OK or CACHE_ABSENT. A step that uses it ends with it. */
-enum cache_outcome cache_store_remove(struct cache_store *store, struct text_span name);
-/* Up to limit caches in no particular order; how many. */
-size_t cache_store_list(struct cache_store *store, size_t limit, struct cache_facts *facts);
+enum cache_outcome cache_store_remove(struct cache_store *store, const struct cache_name *name);
+/* Up to limit caches of the key, in the order of their begin; how many. */
+size_t cache_store_list(struct cache_store *store, const char *key, size_t limit, struct cache_facts *facts);
+/* Bytes that all caches hold or have reserved. */
+size_t cache_store_bytes(struct cache_store *store);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "service/caches.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "service/layer_files.h"
@@ -11,6 +12,28 @@
 enum { LISTED_MAX = 1000 };
 
 static const uint32_t PRESENT = (uint32_t)1 << ATTN_STEP_PRESENT_KEY | (uint32_t)1 << ATTN_STEP_PRESENT_VALUE;
+
+/* No room: which limit it is, and what the client can do about it. */
+static attn_status refuse_room(struct call *call, enum cache_outcome outcome, int length, const char *name)
+{
+    static const char remedy[] = "DELETE /v1/caches/{name} removes one that is no longer needed";
+    static const char wait[] = ", and the server evicts those that are idle (--cache-idle)";
+    const struct cache_share share = cache_store_share(call->caches, call->key);
+    char limit[160];
+    if (outcome == CACHE_TOO_MANY_OWN)
+        snprintf(limit, sizeof limit, "key %s holds %zu caches, its share: half of --cache-max", call->key,
+                 share.count);
+    else if (outcome == CACHE_TOO_MANY)
+        snprintf(limit, sizeof limit, "the server holds as many caches as --cache-max allows");
+    else if (outcome == CACHE_TOO_LARGE_OWN)
+        snprintf(limit, sizeof limit, "the caches of key %s may hold %zu bytes, its share: half of --cache-bytes",
+                 call->key, share.bytes);
+    else
+        snprintf(limit, sizeof limit, "the server's caches may hold %zu bytes together (--cache-bytes)",
+                 cache_store_share(call->caches, "").bytes);
+    return layer_refuse(call, CALL_STORE_FULL, "there is no room for the cache \"%.*s\": %s; %s%s", length, name, limit,
+                        remedy, wait);
+}
 
 static attn_status refuse(struct call *call, enum cache_outcome outcome, int length, const char *name)
 {
@@ -26,12 +49,11 @@ static attn_status refuse(struct call *call, enum cache_outcome outcome, int len
                             length, name, length, name);
     case CACHE_BUSY:
         return layer_refuse(call, CALL_CONFLICT, "the cache \"%.*s\" is in use by another request", length, name);
-    case CACHE_FULL:
-        return layer_refuse(
-            call, CALL_STORE_FULL,
-            "there is no room for the cache \"%.*s\" (--cache-bytes, --cache-max): delete some that are "
-            "no longer needed",
-            length, name);
+    case CACHE_TOO_MANY:
+    case CACHE_TOO_MANY_OWN:
+    case CACHE_TOO_LARGE:
+    case CACHE_TOO_LARGE_OWN:
+        return refuse_room(call, outcome, length, name);
     case CACHE_NO_MEMORY:
         break;
     }
@@ -55,11 +77,11 @@ static attn_status check_request(struct call *call, const struct envelope *envel
                      "options.cache and inputs.past_key are two ways to say the same: give one of them");
 }
 
-static attn_status check_loan(struct call *call, const struct envelope *envelope, uint64_t owner,
+static attn_status check_loan(struct call *call, const struct envelope *envelope, uint64_t layer,
                               const struct cache_loan *loan)
 {
     const struct envelope_cache *cache = &envelope->cache;
-    if (loan->owner != owner)
+    if (loan->layer != layer)
         return layer_refuse(call, CALL_CONFLICT,
                             "the cache \"%s\" was begun with another layer, or with another version of it",
                             cache->name);
@@ -72,7 +94,7 @@ static attn_status check_loan(struct call *call, const struct envelope *envelope
                         cache->name, loan->length, cache->length);
 }
 
-attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t owner, struct cache_step *step)
+attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t layer, struct cache_step *step)
 {
     attn_options *options = &envelope->request.options;
     *step = (struct cache_step){.name = envelope->cache.name};
@@ -81,10 +103,11 @@ attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t 
     attn_status status = check_request(call, envelope);
     if (status != ATTN_OK)
         return status;
-    const enum cache_outcome outcome = cache_store_begin(call->caches, step->name, owner, &step->loan);
+    const struct cache_name name = {call->key, text_span_of(step->name)};
+    const enum cache_outcome outcome = cache_store_begin(call->caches, &name, layer, &step->loan);
     if (outcome != CACHE_OK)
         return refuse(call, outcome, (int)strlen(step->name), step->name);
-    status = check_loan(call, envelope, owner, &step->loan);
+    status = check_loan(call, envelope, layer, &step->loan);
     if (status != ATTN_OK) {
         cache_store_give_back(call->caches, &step->loan);
         return status;
@@ -113,10 +136,11 @@ attn_status caches_check(struct call *call, const struct cache_step *step, const
     }
     if (status != ATTN_OK)
         return status;
-    const size_t bytes = plan->step_bytes[ATTN_STEP_PRESENT_KEY] + plan->step_bytes[ATTN_STEP_PRESENT_VALUE];
-    return cache_store_has_room(call->caches, &step->loan, bytes)
-               ? ATTN_OK
-               : refuse(call, CACHE_FULL, (int)strlen(step->name), step->name);
+    const attn_tensor *key = &plan->step[ATTN_STEP_PRESENT_KEY], *value = &plan->step[ATTN_STEP_PRESENT_VALUE];
+    const size_t bytes = attn_tensor_count(key) * attn_dtype_bytes(key->dtype) +
+                         attn_tensor_count(value) * attn_dtype_bytes(value->dtype);
+    const enum cache_outcome outcome = cache_store_reserve(call->caches, &step->loan, bytes);
+    return refuse(call, outcome, (int)strlen(step->name), step->name);
 }
 
 attn_status caches_end(struct call *call, struct cache_step *step, const attn_result *result, attn_status status)
@@ -155,20 +179,20 @@ static int shown_length(struct text_span name)
 
 attn_status caches_get(struct call *call)
 {
-    const struct text_span name = call->names[0];
+    const struct cache_name name = {call->key, call->names[0]};
     struct cache_facts facts;
-    const enum cache_outcome outcome = cache_store_look(call->caches, name, &facts);
+    const enum cache_outcome outcome = cache_store_look(call->caches, &name, &facts);
     if (outcome != CACHE_OK)
-        return refuse(call, outcome, shown_length(name), name.at);
+        return refuse(call, outcome, shown_length(name.name), name.name.at);
     write_facts(&facts, call->out);
     return finish(call);
 }
 
 attn_status caches_remove(struct call *call)
 {
-    const struct text_span name = call->names[0];
+    const struct cache_name name = {call->key, call->names[0]};
     call->outcome = CALL_DELETED;
-    return refuse(call, cache_store_remove(call->caches, name), shown_length(name), name.at);
+    return refuse(call, cache_store_remove(call->caches, &name), shown_length(name.name), name.name.at);
 }
 
 attn_status caches_list(struct call *call)
@@ -176,7 +200,7 @@ attn_status caches_list(struct call *call)
     struct cache_facts *facts = attn_arena_take(call->out->arena, LISTED_MAX, sizeof *facts);
     if (facts == NULL)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
-    const size_t count = cache_store_list(call->caches, LISTED_MAX, facts);
+    const size_t count = cache_store_list(call->caches, call->key, LISTED_MAX, facts);
     chunks_text(call->out, "{\"caches\":[");
     for (size_t i = 0; i < count; i++) {
         chunks_text(call->out, i > 0 ? "," : "");

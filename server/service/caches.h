@@ -1,5 +1,7 @@
 /*
  * caches.h: options.cache of a request, and /v1/caches: decoding state that the server keeps.
+ *
+ * Every function sees the caches of call->key alone: another key's cache is not found, as if it did not exist.
  */
 #ifndef SERVICE_CACHES_H
 #define SERVICE_CACHES_H
@@ -18,13 +20,13 @@ struct cache_step {
 };
 
 /*
- * After the envelope is decoded: its past becomes that of the cache. owner: which layer, so that no other one goes on
- * with it. After success, caches_end must follow. Failures as of services: 410 gone, 409 in use or of another layer,
- * 507 no room.
+ * After the envelope is decoded: its past becomes that of the cache. layer: the number of its version, so that no other
+ * one goes on with the cache. After success, caches_end must follow. Failures as of services: 410 gone, 409 in use or
+ * of another layer, 507 no room.
  */
-ATTN_MUST_CHECK attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t owner,
+ATTN_MUST_CHECK attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t layer,
                                          struct cache_step *step);
-/* After the plan: whether there is room, and a failure of the shapes in words of the cache. Returns the status. */
+/* After the plan: takes the room, and tells a failure of the shapes in words of the cache. Returns the status. */
 ATTN_MUST_CHECK attn_status caches_check(struct call *call, const struct cache_step *step, const attn_plan *plan,
                                          attn_status status);
 /* After the run: appends when status is ATTN_OK, else leaves the cache as it was. Returns the status. */

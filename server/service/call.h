@@ -65,6 +65,7 @@ struct call {
     struct layer_keeper *layers;
     struct layer_draft *draft; /* what was written of the body while it came (layer_keeper.h); NULL: nothing */
     struct cache_store *caches;
+    const char *key; /* the name of the API key, to which caches belong; "" without keys */
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */

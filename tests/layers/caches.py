@@ -1,9 +1,13 @@
 """caches.py: options.cache: a sequence that is sent token by token gives what it gives as a whole."""
 
+import pathlib
+import signal
+import subprocess
+import tempfile
 import threading
 import time
 
-from attnd import Server
+from attnd import Server, wait_until
 from layer import answered, as_file, expect, layer, matrix, put, refused, send
 
 CHECKS = []
@@ -138,11 +142,11 @@ def caches_are_bounded(stage):
         client, path = server.client(), "/v1/layers/r/attention"
         answered(put(client, "r", as_file(layer())), 201)
         answered(post(client, path, TOKENS, "a"))
-        refused(post(client, path, TOKENS + TOKENS, "b"), 507, "cache-bytes")
-        refused(post(client, path, TOKENS + TOKENS, "a"), 507, "cache-bytes")
+        refused(post(client, path, TOKENS + TOKENS, "b"), 507, "--cache-bytes")
+        refused(post(client, path, TOKENS + TOKENS, "a"), 507, "DELETE /v1/caches/")
         expect(answered(send(client, "GET", "/v1/caches/a"))["length"] == 6, "length")
         answered(post(client, path, TOKENS[:1], "b"))
-        refused(post(client, path, TOKENS[:1], "c"), 507, "cache-max")
+        refused(post(client, path, TOKENS[:1], "c"), 507, "--cache-max")
         expect(send(client, "DELETE", "/v1/caches/a").status == 204, "delete")
         answered(post(client, path, TOKENS[:1], "c"))
 
@@ -167,3 +171,81 @@ def steps_at_once_are_told_apart(stage):
         expect(set(seen) <= {200, 409}, f"{set(seen)}")
         length = answered(send(client, "GET", "/v1/caches/shared"))["length"]
         expect(length == seen.count(200), f"{length} positions after {seen.count(200)} steps")
+
+
+class Keys:
+    """A server with keys of these names, NAME or NAME:RIGHTS: each has a way to ask as one of them."""
+
+    def __init__(self, stage, folder, names, **environment):
+        self.program, self.path, self.tokens = stage.program, pathlib.Path(folder) / "keys", {}
+        self.write(names)
+        self.server = Server(stage.program, environment={"ATTND_KEYS": str(self.path), **environment})
+
+    def write(self, names):
+        lines = ""
+        for name in names:
+            words = name.split(":")
+            made = subprocess.run([self.program, "key", *words], capture_output=True, text=True, check=True)
+            self.tokens[words[0]] = made.stderr.split()[-1]
+            lines += made.stdout
+        self.path.write_text(lines)
+
+    def read_again(self, *names):
+        self.write(names)
+        self.server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.ask(names[-1], "GET", "/v1/caches").status == 200, "the keys are not read again")
+
+    def ask(self, name, method, path, body=None):
+        return send(self.server.client(), method, path, body, X_API_Key=self.tokens[name])
+
+    def step(self, name, cache, tokens=TOKENS[:1], wanted=("output",)):
+        body = {"inputs": {"query": tokens}, "options": {"cache": cache, "return": list(wanted)}}
+        return self.ask(name, "POST", "/v1/attention", body)
+
+    def names(self, name):
+        return [row["name"] for row in answered(self.ask(name, "GET", "/v1/caches"))["caches"]]
+
+
+@check
+def a_cache_belongs_to_the_key_that_began_it(stage):
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Keys(stage, folder, ("ann", "ben", "boss:all"))
+        with keys.server:
+            answered(keys.step("ann", "chat", TOKENS[:3]))
+            for other in ("ben", "boss"):
+                expect(keys.names(other) == [], keys.names(other))
+                refused(keys.ask(other, "GET", "/v1/caches/chat"), 404, 'no cache "chat"')
+                refused(keys.ask(other, "DELETE", "/v1/caches/chat"), 404, 'no cache "chat"')
+            reply = answered(keys.step("ben", "chat", wanted=("present_key",)))
+            expect(len(reply["outputs"]["present_key"][0][0]) == 1, "another key's cache was gone on with")
+            expect(answered(keys.ask("ann", "GET", "/v1/caches/chat"))["length"] == 3, "length")
+            expect(keys.names("ann") == ["chat"] and keys.names("ben") == ["chat"], "names")
+            expect(keys.ask("ann", "DELETE", "/v1/caches/chat").status == 204, "the compute right deletes its own")
+            expect(keys.names("ann") == [] and keys.names("ben") == ["chat"], "names")
+
+
+@check
+def a_key_holds_half_of_what_there_is(stage):
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Keys(stage, folder, ("ann", "ben"), ATTND_CACHE_MAX="4", ATTND_CACHE_BYTES="512")
+        with keys.server:
+            answered(keys.step("ann", "1"))
+            answered(keys.step("ann", "2"))
+            refused(keys.step("ann", "3"), 507, "half of --cache-max")
+            refused(keys.step("ann", "1", [TOKENS[0]] * 8), 507, "half of --cache-bytes")
+            answered(keys.step("ben", "1"))
+            expect(keys.ask("ann", "DELETE", "/v1/caches/1").status == 204, "delete")
+            answered(keys.step("ann", "3"))
+
+
+@check
+def caches_of_a_key_that_is_removed_come_back_with_its_name(stage):
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Keys(stage, folder, ("ann", "ben"))
+        with keys.server:
+            answered(keys.step("ann", "chat"))
+            keys.read_again("ben")
+            refused(keys.ask("ann", "GET", "/v1/caches/chat"), 401)
+            expect(keys.names("ben") == [], "caches of a removed key")
+            keys.read_again("ben", "ann")
+            expect(keys.names("ann") == ["chat"], "a new secret of the same name has the same caches")

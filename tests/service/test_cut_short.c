@@ -83,6 +83,7 @@ static struct outcome ask(const struct request *request, size_t limit)
         .parameter_count = request->parameter.name != NULL,
         .limits = {.result_bytes = ROOMY_BYTES, .memory_bytes = ROOMY_BYTES, .flops = 1e9},
         .layers = layers,
+        .key = "",
         .caches = caches,
         .runtime = &runtime,
         .fonts = &fonts,

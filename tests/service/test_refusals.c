@@ -54,6 +54,7 @@ static attn_status ask(const struct refusal *refusal, struct call *call)
                    .memory_bytes = limits->memory_bytes > 0 ? limits->memory_bytes : LARGE,
                    .flops = limits->flops > 0 ? limits->flops : 1e12},
         .layers = layers,
+        .key = "",
         .caches = caches,
         .runtime = &runtime,
         .fonts = &no_fonts,
