@@ -124,7 +124,7 @@ static void *prepare(const bench_case *c)
     if (attnd == NULL)
         return NULL;
     attn_blas_prepare();
-    attnd->pool = attn_pool_create(c->threads);
+    attnd->pool = attn_pool_create(c->threads, NULL);
     attnd->arena = attn_arena_create(SIZE_MAX);
     attnd->kept = attn_arena_create(SIZE_MAX);
     if (attnd->pool == NULL || attnd->arena == NULL || attnd->kept == NULL || !make_streams(c, attnd->stream)) {

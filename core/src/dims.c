@@ -35,7 +35,7 @@ static attn_status check_tensor(const attn_tensor *tensor, const char *field, at
     if (tensor->dtype != compute)
         return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", strrchr(field, '/') + 1,
                          attn_dtype_name(compute), attn_dtype_name(tensor->dtype));
-    if (!attn_shape_count(tensor->rank, tensor->shape, &count) || count > SIZE_MAX / 16)
+    if (!attn_shape_count(tensor->rank, tensor->shape, &count) || count > ATTN_NUMBERS_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "%s has too many elements", strrchr(field, '/') + 1);
     if (!attn_tensor_is_contiguous(tensor))
         return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be row-major without gaps", strrchr(field, '/') + 1);

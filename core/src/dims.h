@@ -6,6 +6,12 @@
 
 #include "attn/plan.h"
 
+/*
+ * Numbers of one tensor, and of all that is some small multiple of one, at the most: no sum or product of a few of
+ * these wraps round, and no machine has the memory.
+ */
+#define ATTN_NUMBERS_MAX ((size_t)1 << 48)
+
 /* Fills *dims from request; errors as attn_plan_make documents them. */
 ATTN_MUST_CHECK attn_status attn_dims_read(const attn_request *request, attn_dims *dims, attn_error *err);
 

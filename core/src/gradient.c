@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dropout.h"
+#include "float_mode.h"
 #include "gate.h"
 #include "gradient_distance.h"
 #include "gradient_job.h"
@@ -585,9 +586,9 @@ static attn_status run_backward(struct run *run)
     return is_cancelled(run) ? attn_fail(run->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end") : ATTN_OK;
 }
 
-attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
-                              const attn_runtime *runtime, attn_arena *arena, attn_gradient_result *result,
-                              attn_error *err)
+static attn_status run_gradient(const attn_gradient_plan *plan, const attn_gradient_request *request,
+                                const attn_runtime *runtime, attn_arena *arena, attn_gradient_result *result,
+                                attn_error *err)
 {
     *result = (attn_gradient_result){0};
     struct run run = {.plan = plan,
@@ -602,4 +603,17 @@ attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradien
     run.request.options.want = plan->forward.want;
     attn_status status = run_forward(&run);
     return status == ATTN_OK ? run_backward(&run) : status;
+}
+
+attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
+                              const attn_runtime *runtime, attn_arena *arena, attn_gradient_result *result,
+                              attn_error *err)
+{
+    attn_status status = attn_plan_check_request(&plan->forward, request->request, err);
+    if (status != ATTN_OK)
+        return status;
+    const uint64_t mode = attn_float_mode_enter();
+    status = run_gradient(plan, request, runtime, arena, result, err);
+    attn_float_mode_leave(mode);
+    return status;
 }

@@ -252,6 +252,16 @@ size_t attn_linear_shared_bytes(const attn_plan *plan, const attn_request *reque
            (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
+double attn_linear_numbers(const attn_plan *plan, const attn_request *request)
+{
+    const attn_dims *d = &plan->dims;
+    const double m = (double)attn_mechanism_features(&request->options.mechanism, d->d_k), width = (double)d->d_v + 1;
+    const double tokens =
+        (double)d->batch * ((double)d->heads * (double)d->q_len + (double)d->kv_heads * (double)d->kv_len);
+    const double blocks = (double)d->kv_len / LINEAR_KEYS + 2;
+    return tokens * (m + width) + (double)d->batch * (double)d->kv_heads * blocks * m * width + 3 * m * (double)d->d_k;
+}
+
 double attn_linear_flops(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;

@@ -18,6 +18,8 @@ ATTN_MUST_CHECK attn_status attn_linear_check(const attn_request *request, const
 size_t attn_linear_shared_bytes(const attn_plan *plan, const attn_request *request);
 size_t attn_linear_scratch_bytes(const attn_plan *plan, const attn_request *request);
 double attn_linear_flops(const attn_plan *plan, const attn_request *request);
+/* At least as many numbers as a run or a backward pass keeps at once of one kind, without wrapping round. */
+double attn_linear_numbers(const attn_plan *plan, const attn_request *request);
 
 /*
  * What attn_heads_run does, for these mechanisms: fills job->context and the maps attention, and notes empty rows.

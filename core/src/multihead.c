@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dropout.h"
+#include "float_mode.h"
 #include "gate.h"
 #include "heads.h"
 #include "linear.h"
@@ -602,5 +603,11 @@ attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, co
                           attn_arena *arena, attn_result *result, attn_error *err)
 {
     const char *gate;
-    return attn_multihead_run(plan, request, runtime, arena, result, &gate, err);
+    attn_status status = attn_plan_check_request(plan, request, err);
+    if (status != ATTN_OK)
+        return status;
+    const uint64_t mode = attn_float_mode_enter();
+    status = attn_multihead_run(plan, request, runtime, arena, result, &gate, err);
+    attn_float_mode_leave(mode);
+    return status;
 }

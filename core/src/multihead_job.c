@@ -1,6 +1,9 @@
 /* multihead_job.c: what a run will do and take, as far as plan and run must agree on it. */
 #include "multihead_job.h"
 
+#include <string.h>
+
+#include "dims.h"
 #include "linear.h"
 #include "products.h"
 #include "projection.h"
@@ -40,6 +43,12 @@ bool attn_needs_mean_source(const attn_request *request)
            (!attn_wants(options, ATTN_STEP_ATTENTION) || options->heads.items != NULL);
 }
 
+double attn_mean_source_numbers(const attn_plan *plan)
+{
+    return (double)plan->dims.batch * (double)plan->dims.heads * (double)plan->selected_queries *
+           (double)plan->selected_keys;
+}
+
 size_t attn_mean_source_count(const attn_plan *plan)
 {
     return plan->dims.batch * plan->dims.heads * plan->selected_queries * plan->selected_keys;
@@ -68,6 +77,17 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
         .kept_queries = plan->selected_queries,
         .kept_keys = plan->selected_keys,
     };
+}
+
+/* query_rank, the last of them, is compared by itself: behind it there may be padding. */
+attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *request, attn_error *err)
+{
+    attn_dims dims = {0};
+    attn_status status = attn_dims_read(request, &dims, err);
+    if (status == ATTN_OK && (memcmp(&dims, &plan->dims, offsetof(attn_dims, query_rank)) != 0 ||
+                              dims.query_rank != plan->dims.query_rank || request->options.compute != plan->compute))
+        return attn_fail(err, ATTN_ERR_SHAPE, "/inputs", "the request is not the one that the plan was made from");
+    return status;
 }
 
 enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */

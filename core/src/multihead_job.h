@@ -17,8 +17,13 @@ bool attn_projects_at_once(const attn_request *request, const attn_dims *dims);
 /* Products of a layer at a time: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
 /* Whether attention_mean needs a map of its own, and its elements. */
+/* ATTN_OK, or ATTN_ERR_SHAPE where the request has other dimensions or another type than what plan was made from. */
+ATTN_MUST_CHECK attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *request,
+                                                    attn_error *err);
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);
+/* The same, not wrapped round: for a plan whose size is not checked yet. */
+double attn_mean_source_numbers(const attn_plan *plan);
 /* The heads as the kernels will see them, but for operands and memory. */
 struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);
 /* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */

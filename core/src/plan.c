@@ -179,8 +179,84 @@ static attn_status check_sizes(const attn_plan *plan, attn_error *err)
     if (!attn_shape_count(
             3, (size_t[]){d->batch * d->heads, d->q_len > d->kv_len ? d->q_len : d->kv_len, d->d_k + d->d_v + d->d_out},
             &count) ||
-        count > SIZE_MAX / 64)
+        count > ATTN_NUMBERS_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "the request has too many elements");
+    return ATTN_OK;
+}
+
+/* Every tensor that a request may hold: where, and its name. */
+#define TENSOR(member, name)                                                                                           \
+    {                                                                                                                  \
+        offsetof(attn_request, member), name                                                                           \
+    }
+#define LINEAR(role)                                                                                                   \
+    TENSOR(weights.role.weight, "/weights/" #role "/weight"), TENSOR(weights.role.bias, "/weights/" #role "/bias")
+#define SIDE(side)                                                                                                     \
+    TENSOR(options.rope.side.positions, "/options/rope/positions"),                                                    \
+        TENSOR(options.rope.side.cos, "/options/rope/cos"), TENSOR(options.rope.side.sin, "/options/rope/sin")
+static const struct {
+    size_t at;
+    const char *field;
+} tensors[] = {
+    TENSOR(inputs.query, "/inputs/query"),
+    TENSOR(inputs.key, "/inputs/key"),
+    TENSOR(inputs.value, "/inputs/value"),
+    TENSOR(inputs.past_key, "/inputs/past_key"),
+    TENSOR(inputs.past_value, "/inputs/past_value"),
+    LINEAR(query),
+    LINEAR(key),
+    LINEAR(value),
+    LINEAR(qkv),
+    LINEAR(output),
+    LINEAR(norm),
+    LINEAR(query_norm),
+    LINEAR(key_norm),
+    LINEAR(gate),
+    TENSOR(masks.offset, "/masks/causal/offset"),
+    TENSOR(masks.attend, "/masks/attend"),
+    TENSOR(masks.bias, "/masks/bias"),
+    TENSOR(masks.padding, "/masks/padding"),
+    TENSOR(masks.key_lengths, "/masks/key_lengths"),
+    TENSOR(masks.query_lengths, "/masks/query_lengths"),
+    TENSOR(masks.documents_query, "/masks/documents"),
+    TENSOR(masks.documents_key, "/masks/documents"),
+    TENSOR(masks.blocks.attend, "/masks/blocks/attend"),
+    TENSOR(masks.blocks.global_tokens, "/masks/blocks/global_tokens"),
+    TENSOR(masks.blocks.prefix, "/masks/blocks/length"),
+    TENSOR(options.alibi_slopes, "/options/alibi"),
+    TENSOR(options.relative_bias.table, "/options/relative_bias/table"),
+    TENSOR(options.sinks, "/options/sinks"),
+    TENSOR(options.rope.scaling.short_factor, "/options/rope/scaling/short_factor"),
+    TENSOR(options.rope.scaling.long_factor, "/options/rope/scaling/long_factor"),
+    SIDE(query),
+    SIDE(key),
+    TENSOR(options.mechanism.projection, "/options/mechanism/projection"),
+};
+#undef TENSOR
+#undef LINEAR
+#undef SIDE
+
+/* Before anything else, because all that reads a shape trusts the rank. */
+static attn_status check_ranks(const attn_request *request, attn_error *err)
+{
+    for (size_t n = 0; n < sizeof tensors / sizeof *tensors; n++) {
+        const attn_tensor *tensor;
+        memcpy(&tensor, (const char *)request + tensors[n].at, sizeof tensor);
+        if (tensor != NULL && (tensor->rank < 0 || tensor->rank > ATTN_MAX_RANK))
+            return attn_fail(err, ATTN_ERR_SHAPE, tensors[n].field, "%s has rank %d; a tensor has a rank from 0 to %d",
+                             strrchr(tensors[n].field, '/') + 1, tensor->rank, ATTN_MAX_RANK);
+    }
+    return ATTN_OK;
+}
+
+/* What a run works with beside inputs and results, as far as it is no multiple of these. */
+static attn_status check_work(const attn_request *request, const attn_plan *plan, attn_error *err)
+{
+    double numbers = attn_is_linear(&request->options) ? attn_linear_numbers(plan, request) : 0;
+    if (attn_needs_mean_source(request))
+        numbers += attn_mean_source_numbers(plan);
+    if (numbers > (double)ATTN_NUMBERS_MAX)
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "the run would work with %.3g numbers", numbers);
     return ATTN_OK;
 }
 
@@ -188,7 +264,9 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
 {
     const attn_options *options = &request->options;
     *plan = (attn_plan){.compute = options->compute, .want = options->want};
-    attn_status status = attn_options_check_numbers(options, err);
+    attn_status status = check_ranks(request, err);
+    if (status == ATTN_OK)
+        status = attn_options_check_numbers(options, err);
     if (status == ATTN_OK)
         status = attn_dims_read(request, &plan->dims, err);
     if (status == ATTN_OK)
@@ -205,6 +283,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
         status = attn_score_bias_check(options, d->heads, &plan->mask, err);
     if (status == ATTN_OK)
         status = weigh_results(plan, err);
+    if (status == ATTN_OK)
+        status = check_work(request, plan, err);
     if (status != ATTN_OK)
         return status;
     const attn_mechanism *mechanism = &options->mechanism;

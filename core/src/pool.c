@@ -18,8 +18,9 @@
 #include <time.h>
 
 #include "attn/runtime.h"
+#include "float_mode.h"
 
-enum { POOL_THREADS_MAX = 512, WORD_BITS = 64, AWAKE_NS = 50000 };
+enum { WORD_BITS = 64, AWAKE_NS = 50000 };
 
 struct pool_job {
     struct pool_job *next;
@@ -34,7 +35,7 @@ struct pool_region {
     void *argument;
     size_t tasks;
     atomic_size_t next_task;
-    uint64_t workers_taken[POOL_THREADS_MAX / WORD_BITS];
+    uint64_t workers_taken[ATTN_POOL_THREADS_MAX / WORD_BITS];
     atomic_size_t helpers; /* changed under the lock, but looked at without it */
     size_t helpers_most;
     pthread_cond_t helpers_left;
@@ -67,7 +68,7 @@ static void run_next_job(attn_pool *pool)
     pthread_mutex_lock(&pool->lock);
 }
 
-/* The counter may pass tasks by one for every participant: tasks is at most SIZE_MAX - POOL_THREADS_MAX. */
+/* The counter may pass tasks by one for every participant: tasks is at most SIZE_MAX - ATTN_POOL_THREADS_MAX. */
 static bool region_take_task(struct pool_region *region, size_t *index)
 {
     *index = atomic_fetch_add_explicit(&region->next_task, 1, memory_order_relaxed);
@@ -153,6 +154,7 @@ static void *pool_thread(void *argument)
     attn_pool *pool = argument;
     bool had_work = false;
     own_pool = pool;
+    (void)attn_float_mode_enter(); /* a new thread inherits the mode of the thread that makes it */
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct pool_region *region = NULL;
@@ -213,13 +215,23 @@ static void spread_over_processors(attn_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-attn_pool *attn_pool_create(size_t threads)
+/* In place of a pool. */
+static attn_pool *no_pool(attn_status status)
 {
-    if (threads == 0 || threads > POOL_THREADS_MAX)
-        return NULL;
+    (void)status;
+    return NULL;
+}
+
+attn_pool *attn_pool_create(size_t threads, attn_error *err)
+{
+    if (threads == 0)
+        return no_pool(attn_fail(err, ATTN_ERR_VALUE, NULL, "a pool needs at least one thread"));
+    if (threads > ATTN_POOL_THREADS_MAX)
+        return no_pool(attn_fail(err, ATTN_ERR_VALUE, NULL, "a pool of %zu threads; the BLAS serves at most %d at once",
+                                 threads, ATTN_POOL_THREADS_MAX));
     attn_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->thread[0]);
     if (pool == NULL)
-        return NULL;
+        return no_pool(attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a pool of threads"));
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pool->last_job_link = &pool->first_job;
@@ -233,7 +245,7 @@ attn_pool *attn_pool_create(size_t threads)
         return pool;
     }
     pool_end(pool);
-    return NULL;
+    return no_pool(attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "the system does not start %zu threads", threads));
 }
 
 void attn_pool_destroy(attn_pool *pool)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "float_mode.h"
+
 static const struct {
     const char *name;
     size_t bytes;
@@ -72,12 +74,11 @@ bool attn_tensor_is_contiguous(const attn_tensor *tensor)
 
 const char *attn_shape_text(char *text, size_t size, int rank, const size_t *shape)
 {
-    char whole[ATTN_MAX_RANK * 24 + 3];
-    size_t used = 0;
-    whole[used++] = '[';
-    for (int i = 0; i < rank; i++)
+    char whole[ATTN_MAX_RANK * 24 + 3] = "[";
+    size_t used = 1;
+    for (int i = 0; i < rank && i < ATTN_MAX_RANK; i++)
         used += (size_t)snprintf(whole + used, sizeof whole - used, "%s%zu", i == 0 ? "" : ",", shape[i]);
-    snprintf(text, size, "%.*s]", (int)used, whole);
+    snprintf(text, size, "%s%s]", whole, rank > ATTN_MAX_RANK ? ",..." : "");
     return text;
 }
 
@@ -423,8 +424,8 @@ static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, 
         }
 }
 
-attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
-                         attn_error *err)
+static attn_status convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
+                           attn_error *err)
 {
     if (is_float(from_dtype) && !is_float(to_dtype) && to_dtype != ATTN_BOOL)
         return attn_fail(err, ATTN_ERR_FIELD, NULL, "%s does not become %s: that would cut off fractions",
@@ -440,4 +441,13 @@ attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_d
     if (count > 0)
         memcpy(to, from, count * attn_dtype_bytes(to_dtype));
     return ATTN_OK;
+}
+
+attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
+                         attn_error *err)
+{
+    const uint64_t mode = attn_float_mode_enter();
+    const attn_status status = convert(to, to_dtype, from, from_dtype, count, err);
+    attn_float_mode_leave(mode);
+    return status;
 }

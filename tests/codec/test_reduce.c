@@ -281,7 +281,7 @@ START_TEST(threads_change_no_byte_and_memory_stays_within_what_was_said)
 {
     static const char *const options[] = {"\"pool\":{\"rows\":3,\"cols\":4,\"op\":\"mean\"},\"dtype\":\"float16\"",
                                           "\"top_k\":3,\"dtype\":\"bfloat16\""};
-    attn_pool *pool = attn_pool_create(4);
+    attn_pool *pool = attn_pool_create(4, NULL);
     ck_assert_ptr_nonnull(pool);
     const attn_runtime spread = attn_pool_runtime(pool, attn_kernel_best());
     for (size_t n = 0; n < 2; n++) {

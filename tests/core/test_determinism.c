@@ -105,7 +105,7 @@ START_TEST(threads_do_not_change_a_byte)
     while (attn_kernel_at(kernels) != NULL)
         kernels++;
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-        attn_pool *pool = attn_pool_create(threads[t]);
+        attn_pool *pool = attn_pool_create(threads[t], NULL);
         ck_assert_ptr_nonnull(pool);
         attn_runtime runtime = attn_pool_runtime(pool, NULL);
         for (size_t variant = 0; variant < VARIANTS; variant++) {
@@ -355,7 +355,7 @@ END_TEST
 /* Cancelled at any of its looks: either it says so, or it had finished and the result is whole. */
 START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
 {
-    attn_pool *pool = attn_pool_create(2);
+    attn_pool *pool = attn_pool_create(2, NULL);
     test_scene scene = varied_scene(9);
     scene.request.options.want = WANT(OUTPUT);
     test_run whole = run_kernel(&scene.request, NULL, WANT(OUTPUT));

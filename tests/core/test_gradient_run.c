@@ -17,7 +17,7 @@ START_TEST(threads_do_not_change_a_byte)
 {
     const size_t threads[] = {1, 2, 3, 8};
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-        attn_pool *pool = attn_pool_create(threads[t]);
+        attn_pool *pool = attn_pool_create(threads[t], NULL);
         ck_assert_ptr_nonnull(pool);
         const attn_runtime runtime = attn_pool_runtime(pool, NULL);
         gradient_case made;

@@ -73,7 +73,7 @@ END_TEST
 START_TEST(asking_for_weights_and_threads_changes_no_byte)
 {
     const scene_size n = {2, 4, 2, 150, 530, 6, 5};
-    attn_pool *pool = attn_pool_create(3);
+    attn_pool *pool = attn_pool_create(3, NULL);
     for (size_t variant = 0; variant < 4; variant++) {
         test_scene scene = scene_create(ATTN_F32, variant);
         scene_attention(&scene, &n);

@@ -204,7 +204,7 @@ START_TEST(the_seed_decides_and_the_threads_do_not)
     scene.request.options.want = WANT(OUTPUT) | WANT(DROPPED);
     test_run one = run_kernel(&scene.request, NULL, scene.request.options.want);
     for (size_t t = 0; t < 4; t++) {
-        attn_pool *pool = attn_pool_create(threads[t]);
+        attn_pool *pool = attn_pool_create(threads[t], NULL);
         attn_runtime runtime = attn_pool_runtime(pool, NULL);
         test_run again = run_request(&scene.request, &runtime);
         expect_same_steps(&one, &again, scene.request.options.want, "same seed");

@@ -336,6 +336,7 @@ START_TEST(members_without_a_meaning_are_refused)
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/norm", "multi-head");
     scene_destroy(&scene);
     scene = layer();
+    vector = scene_normal(&scene, 1, SHAPE(7));
     scene.request.weights.norm.weight = vector;
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/norm/weight", "options.norm");
     scene.request.weights.norm = (attn_linear){0};

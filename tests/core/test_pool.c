@@ -55,8 +55,8 @@ static void check_record(const struct record *record, size_t tasks)
 
 START_TEST(no_threads_make_no_pool)
 {
-    ck_assert_ptr_null(attn_pool_create(0));
-    ck_assert_ptr_null(attn_pool_create(SIZE_MAX));
+    ck_assert_ptr_null(attn_pool_create(0, NULL));
+    ck_assert_ptr_null(attn_pool_create(SIZE_MAX, NULL));
     attn_pool_destroy(NULL);
 }
 END_TEST
@@ -70,7 +70,7 @@ static void count_job(void *argument)
 START_TEST(every_submitted_job_runs_before_the_pool_ends)
 {
     atomic_size_t count = 0;
-    attn_pool *pool = attn_pool_create(THREADS);
+    attn_pool *pool = attn_pool_create(THREADS, NULL);
     ck_assert_uint_eq(attn_pool_threads(pool), THREADS);
     for (int i = 0; i < 1000; i++)
         ck_assert(attn_pool_submit(pool, count_job, &count));
@@ -100,7 +100,7 @@ START_TEST(jobs_start_in_the_order_of_submission)
 {
     struct order order = {.is_ordered = true};
     struct order_job jobs[100];
-    attn_pool *pool = attn_pool_create(1);
+    attn_pool *pool = attn_pool_create(1, NULL);
     for (size_t i = 0; i < 100; i++) {
         jobs[i] = (struct order_job){&order, i};
         ck_assert(attn_pool_submit(pool, order_job, &jobs[i]));
@@ -129,7 +129,7 @@ START_TEST(a_job_submitted_first_runs_before_all_that_wait)
     struct gate gate = {.shut = PTHREAD_MUTEX_INITIALIZER};
     struct order order = {.is_ordered = true};
     struct order_job jobs[5] = {{&order, 2}, {&order, 3}, {&order, 1}, {&order, 0}, {&order, 4}};
-    attn_pool *pool = attn_pool_create(1);
+    attn_pool *pool = attn_pool_create(1, NULL);
     pthread_mutex_lock(&gate.shut);
     ck_assert(attn_pool_submit(pool, wait_at_gate, &gate));
     while (!gate.is_reached)
@@ -150,7 +150,7 @@ START_TEST(a_job_submitted_first_to_an_empty_queue_runs)
 {
     struct order order = {.is_ordered = true};
     struct order_job jobs[2] = {{&order, 0}, {&order, 1}};
-    attn_pool *pool = attn_pool_create(1);
+    attn_pool *pool = attn_pool_create(1, NULL);
     ck_assert(attn_pool_submit_first(pool, order_job, &jobs[0]));
     ck_assert(attn_pool_submit(pool, order_job, &jobs[1]));
     attn_pool_destroy(pool);
@@ -161,7 +161,7 @@ END_TEST
 START_TEST(a_caller_outside_the_pool_gets_every_task_run_once)
 {
     static const size_t counts[] = {0, 1, 2, 3, THREADS, THREADS + 1, TASKS};
-    attn_pool *pool = attn_pool_create(THREADS);
+    attn_pool *pool = attn_pool_create(THREADS, NULL);
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     ck_assert_ptr_nonnull(runtime.kernel);
     ck_assert_ptr_null((void *)(uintptr_t)runtime.is_cancelled);
@@ -177,7 +177,7 @@ END_TEST
 START_TEST(idle_threads_join_a_region)
 {
     struct record record = {.threads = THREADS, .task_ms = 20};
-    attn_pool *pool = attn_pool_create(THREADS);
+    attn_pool *pool = attn_pool_create(THREADS, NULL);
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     runtime.run(runtime.context, THREADS * 2, record_task, &record);
     check_record(&record, THREADS * 2);
@@ -202,7 +202,7 @@ START_TEST(many_jobs_with_regions_at_once_keep_apart)
     enum { JOBS = 24 };
     struct region_job *jobs = calloc(JOBS, sizeof *jobs);
     ck_assert_ptr_nonnull(jobs);
-    attn_pool *pool = attn_pool_create(THREADS);
+    attn_pool *pool = attn_pool_create(THREADS, NULL);
     for (size_t i = 0; i < JOBS; i++) {
         jobs[i].runtime = attn_pool_runtime(pool, NULL);
         jobs[i].record.threads = THREADS;
@@ -230,7 +230,7 @@ START_TEST(callers_from_several_threads_share_one_pool)
 {
     static struct region_job jobs[3];
     pthread_t threads[3];
-    attn_pool *pool = attn_pool_create(THREADS);
+    attn_pool *pool = attn_pool_create(THREADS, NULL);
     for (size_t i = 0; i < 3; i++) {
         jobs[i].runtime = attn_pool_runtime(pool, NULL);
         ck_assert_int_eq(pthread_create(&threads[i], NULL, region_thread, &jobs[i]), 0);
@@ -264,7 +264,7 @@ static void branch_task(void *argument, size_t index, size_t worker)
 
 START_TEST(a_task_may_open_a_region_of_its_own)
 {
-    attn_pool *pool = attn_pool_create(THREADS);
+    attn_pool *pool = attn_pool_create(THREADS, NULL);
     struct nest nest = {.runtime = attn_pool_runtime(pool, NULL)};
     nest.runtime.run(nest.runtime.context, 50, branch_task, &nest);
     ck_assert_uint_eq(nest.leaves, 500);
@@ -306,7 +306,7 @@ START_TEST(a_helper_leaves_for_a_job_that_waits)
 {
     atomic_bool is_done = false;
     struct long_region region = {.is_job_done = &is_done};
-    attn_pool *pool = attn_pool_create(2);
+    attn_pool *pool = attn_pool_create(2, NULL);
     attn_runtime runtime = attn_pool_runtime(pool, NULL);
     void *arguments[] = {&runtime, &region};
     ck_assert(attn_pool_submit(pool, long_job, arguments));
@@ -321,7 +321,7 @@ END_TEST
 START_TEST(one_thread_is_enough)
 {
     struct record record = {.threads = 1};
-    attn_pool *pool = attn_pool_create(1);
+    attn_pool *pool = attn_pool_create(1, NULL);
     const attn_runtime runtime = attn_pool_runtime(pool, NULL);
     runtime.run(runtime.context, TASKS, record_task, &record);
     check_record(&record, TASKS);

@@ -203,7 +203,7 @@ START_TEST(threads_change_no_bit)
     const size_t threads[] = {2, 3, 8, 64};
     const attn_kernel *kernel;
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-        attn_pool *pool = attn_pool_create(threads[t]);
+        attn_pool *pool = attn_pool_create(threads[t], NULL);
         ck_assert_ptr_nonnull(pool);
         for (size_t v = 0; v < VARIANTS; v++)
             for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {

@@ -15,8 +15,8 @@
  * the projection of performer is a constant. Around the heads: dW = x^T dy, db = sum of dy, dx = dy W^T; LayerNorm and
  * RMSNorm after Ba et al. (2016) and Zhang and Sennrich (2019).
  *
- * What the mask hides contributes exactly 0: hidden keys and values are never read, their gradients are 0, and so are
- * those of queries without keys. A token whose gradient is 0 adds nothing to the gradient of a weight or of a norm,
+ * What the mask hides contributes exactly 0: hidden keys and values have no influence, their gradients are 0, and so
+ * are those of queries without keys. A token whose gradient is 0 adds nothing to the gradient of a weight or of a norm,
  * whatever numbers (NaN too) the token holds.
  */
 #ifndef ATTN_GRADIENT_H
@@ -114,9 +114,7 @@ typedef struct {
 
 /*
  * Executes plan, forward and backward, on the request it was made from. All memory comes from arena, that of the result
- * stays there. The same bytes come out for every runtime that has the same kernel, whatever else is asked for. Safe
- * from several threads, each with its own arena.
- * ATTN_OK, or ATTN_ERR_NO_MEMORY (arena), ATTN_ERR_CANCELLED; *result is then undefined.
+ * stays there. Threads, bytes and errors are those of attn_plan_run.
  */
 ATTN_MUST_CHECK attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
                                               const attn_runtime *runtime, attn_arena *arena,

@@ -40,7 +40,7 @@ typedef struct {
  * What a run gives back. Tensors live in the arena of the run; several may be views of the same memory, and some are
  * not contiguous. masked is -infinity wherever the mask hides the key. scores and scaled are from before the mask: they
  * hold q k^T for every key that some query of the head may attend to, and every query that has a key; a key hidden from
- * all, and a query without keys, are never read and stand as -infinity.
+ * all, and a query without keys, have no influence on anything and stand as -infinity.
  */
 typedef struct {
     attn_tensor step[ATTN_STEP_COUNT]; /* valid where plan.want has the bit */
@@ -56,9 +56,19 @@ typedef struct {
 enum { ATTN_EMPTY_ROWS_LISTED = 4096 };
 
 /*
- * Executes plan on the request it was made from. All memory comes from arena, that of the result stays there.
- * The same bytes come out for every runtime that has the same kernel, whatever else is asked for.
- * ATTN_OK, or ATTN_ERR_NO_MEMORY (arena), ATTN_ERR_CANCELLED; *result is then undefined.
+ * Executes plan on the request it was made from. All memory comes from arena, that of the result stays there. Safe from
+ * several threads, each with its own arena.
+ *
+ * On one kind of processor, with one build of the library and of the libraries below it (the BLAS, libm), every runtime
+ * with the same kernel gives the same bytes, whatever else is asked for. OpenBLAS and libm choose their code by the
+ * processor, so another kind may give other last bits. The rounding mode, FTZ and DAZ of the calling thread and of a
+ * pool's threads change nothing; those of the threads of a caller's own runtime are the caller's business.
+ *
+ * ATTN_OK, or, with *result undefined,
+ *   ATTN_ERR_NO_MEMORY  the arena is full
+ *   ATTN_ERR_CANCELLED  runtime->is_cancelled said so
+ *   ATTN_ERR_SHAPE      the request has other dimensions or another type than the one that the plan was made from
+ * Other differences between the two requests are not noticed, and the behaviour is then undefined.
  */
 ATTN_MUST_CHECK attn_status attn_plan_run(const attn_plan *plan, const attn_request *request,
                                           const attn_runtime *runtime, attn_arena *arena, attn_result *result,

@@ -84,11 +84,15 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
  *          per_group: the query heads of a group, its key head, its value head, then the next group
  *   output (heads * d_v, d_out)      or (heads, d_v, d_out)        bias (d_out)
  *   norm   weight (d), bias (d): the gain and shift of the normalisation, each optional
- *   query_norm, key_norm   likewise of qk_norm. (d_k): of every head; (heads, d_k): of each head its own; (heads *
- * d_k): the whole projection of a token is one row that is normalised, as in OLMo 2 gate   (d_query, heads * d_v),
- * (d_query, heads) or (heads, d_query, d_v or 1): concat is multiplied by sigmoid(x W + b), feature by feature or head
- * by head, before the output projection; x is what the queries are projected from. Qiu et al., "Gated Attention for
- * Large Language Models", 2025, arXiv:2505.06708
+ *   query_norm, key_norm   likewise of qk_norm
+ *     (d_k)          the same for every head
+ *     (heads, d_k)   each head has its own
+ *     (heads * d_k)  the whole projection of a token is normalised as one row, as in OLMo 2
+ *   gate   (d_query, heads * d_v), (d_query, heads) or (heads, d_query, d_v or 1)
+ *     concat is multiplied by sigmoid(x W + b), feature by feature or head by head, before the output projection; x is
+ *     what the queries are projected from. Qiu et al., "Gated Attention for Large Language Models" (2025),
+ *     arXiv:2505.06708
+ * Every input and weight is row-major without gaps.
  */
 typedef struct {
     attn_linear query, key, value, qkv, output, norm, query_norm, key_norm, gate;
@@ -186,10 +190,13 @@ typedef struct {
 /*
  * Checks the whole request and fills *plan. Allocates nothing, reads masks, lengths and positions, slopes, sinks and
  * the table of relative_bias, but no other numbers; O(masks). Errors name the member of the request ("/inputs/key",
- * "/weights/query/weight", "/options/num_heads"): ATTN_ERR_FIELD   a member is missing, or not allowed beside another
- *   ATTN_ERR_SHAPE   dimensions disagree; expected and received hold the shapes
- *   ATTN_ERR_VALUE   a number outside what is allowed
- *   ATTN_ERR_TOO_LARGE a product of dimensions overflows, or one does not fit the BLAS integer
+ * "/weights/query/weight", "/options/num_heads"):
+ *
+ *   ATTN_ERR_FIELD      a member is missing, or not allowed beside another
+ *   ATTN_ERR_SHAPE      dimensions disagree (expected and received hold the shapes), or a rank is not from 0 to 4
+ *   ATTN_ERR_VALUE      a number outside what is allowed
+ *   ATTN_ERR_TOO_LARGE  a dimension does not fit the BLAS integer, or a tensor or what the run works with has more than
+ *                       2^48 numbers
  */
 ATTN_MUST_CHECK attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err);
 

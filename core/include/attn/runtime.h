@@ -15,6 +15,9 @@
 typedef struct attn_kernel attn_kernel;
 typedef struct attn_pool attn_pool;
 
+/* OpenBLAS ends the process when some 200 threads call it at once. All pools of a process share that limit. */
+enum { ATTN_POOL_THREADS_MAX = 128 };
+
 /* One piece of parallel work: index in [0, tasks), worker in [0, threads). Two tasks with one worker never overlap. */
 typedef void attn_task(void *argument, size_t index, size_t worker);
 
@@ -52,10 +55,13 @@ attn_runtime attn_runtime_serial(const attn_kernel *kernel);
  * A fixed set of threads that runs jobs, and lets a running job spread itself over those that are idle. A queued job is
  * preferred to helping one that runs: many small requests take a thread each, a lone big one takes them all. A pool of
  * as many threads as the process may use processors binds each to one, so that a woken thread starts at once, and
- * keeps it awake for some microseconds after its work. NULL when threads is 0 or the system has no more. All calls are
- * safe from any thread.
+ * keeps it awake for some microseconds after its work. All calls are safe from any thread.
+ *
+ * NULL, and in *err (which may be NULL)
+ *   ATTN_ERR_VALUE      threads is 0 or above ATTN_POOL_THREADS_MAX
+ *   ATTN_ERR_NO_MEMORY  the system has no memory or no thread left
  */
-attn_pool *attn_pool_create(size_t threads);
+attn_pool *attn_pool_create(size_t threads, attn_error *err);
 /* Runs every job that was submitted, then ends the threads. No submit may follow. NULL is fine. */
 void attn_pool_destroy(attn_pool *pool);
 size_t attn_pool_threads(const attn_pool *pool);

@@ -53,7 +53,8 @@ attn_tensor attn_tensor_view(void *data, attn_dtype dtype, int rank, const size_
 size_t attn_tensor_count(const attn_tensor *tensor);
 /* Whether elements lie row-major without gaps, so that data can be read as one flat run. */
 bool attn_tensor_is_contiguous(const attn_tensor *tensor);
-/* Writes "[2,3]" into text (always terminated); returns text. */
+/* Writes "[2,3]" into text (always terminated); returns text. A rank above ATTN_MAX_RANK is cut off: "[1,2,3,4,...]".
+ */
 const char *attn_shape_text(char *text, size_t size, int rank, const size_t *shape);
 /* count = product of shape[0 .. rank); false when it does not fit a size_t. */
 ATTN_MUST_CHECK bool attn_shape_count(int rank, const size_t *shape, size_t *count);
@@ -62,7 +63,8 @@ ATTN_MUST_CHECK bool attn_shape_count(int rank, const size_t *shape, size_t *cou
  * to[i] = from[i], converted, for count elements; the arrays must not overlap. Rounding is to nearest even; infinity
  * and NaN stay what they are; a float becomes bool by != 0. Float to integer is refused (ATTN_ERR_FIELD), and so are a
  * finite float that would become infinite and an integer that the target cannot hold exactly (ATTN_ERR_VALUE, naming
- * the first such element): nothing is lost silently. After a failure the content of to is undefined.
+ * the first such element): nothing is lost silently, and the FTZ and DAZ of the
+ * calling thread change nothing. After a failure the content of to is undefined.
  */
 ATTN_MUST_CHECK attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype,
                                          size_t count, attn_error *err);

@@ -1,0 +1,53 @@
+/*
+ * float_mode.h: how this thread's processor rounds, and whether it keeps numbers below the normal ones.
+ *
+ * A caller may have set flush-to-zero (FTZ), denormals-are-zero (DAZ), another rounding or trapping: for all of its
+ * threads, as PyTorch's set_flush_denormal does, or by loading a library built with -ffast-math. Results would then
+ * depend on it. A run enters the mode that the C standard begins with and leaves with the caller's own.
+ */
+#ifndef ATTN_FLOAT_MODE_H
+#define ATTN_FLOAT_MODE_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+
+/* Rounds to nearest, keeps subnormal numbers, traps nothing; returns the mode before. */
+static inline uint64_t attn_float_mode_enter(void)
+{
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(0x1F80);
+    return before;
+}
+
+static inline void attn_float_mode_leave(uint64_t before)
+{
+    _mm_setcsr((unsigned)before);
+}
+#elif defined(__aarch64__)
+static inline void attn_float_mode_leave(uint64_t before)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(before) : "memory");
+}
+
+static inline uint64_t attn_float_mode_enter(void)
+{
+    uint64_t before;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before));
+    attn_float_mode_leave(0);
+    return before;
+}
+#else
+static inline uint64_t attn_float_mode_enter(void)
+{
+    return 0;
+}
+
+static inline void attn_float_mode_leave(uint64_t before)
+{
+    (void)before;
+}
+#endif
+
+#endif
