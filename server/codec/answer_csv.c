@@ -55,13 +55,38 @@ static bool is_wanted(const struct answer *answer, int step)
 
 /* ---- fields ---- */
 
+/* The length of the first of words that text begins with; 0: none. */
+static size_t length_of_first(const char *text, const char *const words[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(text, words[i], strlen(words[i])) == 0)
+            return strlen(words[i]);
+    }
+    return 0;
+}
+
+/*
+ * Whether a spreadsheet may run the label: it begins with a sign of a formula, of the usual or of the full width
+ * (U+FF1D, FF0B, FF0D, FF20), with a control character that some importers drop, or with space that some trim (VT, FF,
+ * U+00A0, 200B, 3000, FEFF) in front of a sign.
+ */
+static bool is_formula(const char *label)
+{
+    static const char *const signs[] = {
+        "=", "+", "-", "@", "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0", "\t", "\r", "\n"};
+    static const char *const spaces[] = {" ", "\v", "\f", "\xC2\xA0", "\xE2\x80\x8B", "\xE3\x80\x80", "\xEF\xBB\xBF"};
+    size_t length;
+    while ((length = length_of_first(label, spaces, sizeof spaces / sizeof *spaces)) > 0)
+        label += length;
+    return length_of_first(label, signs, sizeof signs / sizeof *signs) > 0;
+}
+
 /* RFC 4180, section 2: quoted when it has a comma, a quote or a line break. */
 static void write_label(struct chunks *out, const char *label)
 {
-    bool is_formula = label[0] != '\0' && strchr("=+-@\t\r", label[0]) != NULL;
     bool is_quoted = strpbrk(label, ",\"\r\n") != NULL || label[0] == ' ';
     chunks_text(out, is_quoted ? "\"" : "");
-    chunks_text(out, is_formula ? "'" : "");
+    chunks_text(out, is_formula(label) ? "'" : "");
     for (const char *quote = strchr(label, '"'); quote != NULL; quote = strchr(label, '"')) {
         chunks_bytes(out, label, (size_t)(quote - label) + 1);
         chunks_text(out, "\"");

@@ -113,6 +113,55 @@ START_TEST(pooled_rows_are_numbered_and_infinities_written_out)
 }
 END_TEST
 
+/* Every label here begins with what a spreadsheet may run, or with what it may trim in front of that. */
+START_TEST(labels_that_spreadsheets_run_get_an_apostrophe)
+{
+    static const char *const formulas[] = {"=1+1",
+                                           "+1",
+                                           "-1",
+                                           "@SUM(1)",
+                                           "\\t=1",
+                                           "\\r=1",
+                                           "\\n=1+1",
+                                           "\xEF\xBC\x9D"
+                                           "1",
+                                           "\xEF\xBC\x8B"
+                                           "1",
+                                           "\xEF\xBC\x8D"
+                                           "1",
+                                           "\xEF\xBC\xA0"
+                                           "1",
+                                           " =1",
+                                           "\\u000b=1",
+                                           "\\f=1",
+                                           "\xE2\x80\x8B=1",
+                                           "\xEF\xBB\xBF=1",
+                                           " \\f\xE3\x80\x80 \xEF\xBC\x9D"
+                                           "1"};
+    static const char *const plain[] = {"a=1",
+                                        " a",
+                                        "\xEF\xBB\xBF"
+                                        "a",
+                                        "1-1",
+                                        "'=1",
+                                        "\xE2\x80\x8B"};
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas + sizeof plain / sizeof *plain; i++) {
+        const bool is_plain = i >= sizeof formulas / sizeof *formulas;
+        const char *label = is_plain ? plain[i - sizeof formulas / sizeof *formulas] : formulas[i];
+        char request[256];
+        snprintf(
+            request, sizeof request,
+            "{\"inputs\":{\"query\":[[1]]},\"tokens\":{\"query\":[\"%s\"]},\"options\":{\"return\":[\"attention\"]}}",
+            label);
+        run(request, false);
+        const char *text = attended_answer(&attended, MEDIA_CSV, NULL), *head = text + strlen("query,");
+        ck_assert_msg((head[0] == '\'' || (head[0] == '"' && head[1] == '\'')) == (!is_plain || label[0] == '\''),
+                      "%s: %s", label, text);
+        attn_arena_destroy(arena);
+    }
+}
+END_TEST
+
 /* ---- views ---- */
 
 START_TEST(bertviz_gets_its_parameters)
@@ -292,6 +341,7 @@ int main(void)
 {
     const TTest *const tests[] = {one_matrix_is_written_as_one,
                                   several_outputs_are_a_line_a_number,
+                                  labels_that_spreadsheets_run_get_an_apostrophe,
                                   top_k_is_a_line_for_each_key_that_there_is,
                                   pooled_rows_are_numbered_and_infinities_written_out,
                                   bertviz_gets_its_parameters,
