@@ -51,6 +51,8 @@ struct attn_arena {
     size_t chunk_bytes;
     attn_budget *budget;
     bool hit_limit;
+    bool (*is_cancelled)(void *cancel_context);
+    void *cancel_context;
     size_t bytes, peak_bytes, limit_bytes; /* this record itself, one small malloc, is not counted */
 };
 
@@ -187,7 +189,8 @@ static size_t list_bytes(const struct chunk *list)
 /* How large a new chunk for a block of need bytes should be; 0 when not even the block alone fits under the ceiling. */
 static size_t choose_chunk_bytes(const attn_arena *arena, size_t need)
 {
-    size_t left = (arena->limit_bytes - arena->bytes) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+    const size_t free_bytes = arena->limit_bytes > arena->bytes ? arena->limit_bytes - arena->bytes : 0;
+    const size_t left = free_bytes / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
     if (left < HEADER_BYTES || left - HEADER_BYTES < need)
         return 0;
     /* A large block stands alone: in a shared chunk it would leave too much of the one before unused. */
@@ -370,4 +373,21 @@ size_t attn_arena_limit_bytes(const attn_arena *arena)
 bool attn_arena_hit_limit(const attn_arena *arena)
 {
     return arena->hit_limit;
+}
+
+void attn_arena_set_limit(attn_arena *arena, size_t limit_bytes)
+{
+    arena->limit_bytes = limit_bytes;
+    arena->hit_limit = false;
+}
+
+void attn_arena_watch(attn_arena *arena, bool (*is_cancelled)(void *cancel_context), void *cancel_context)
+{
+    arena->is_cancelled = is_cancelled;
+    arena->cancel_context = cancel_context;
+}
+
+bool attn_arena_is_cancelled(const attn_arena *arena)
+{
+    return arena->is_cancelled != NULL && arena->is_cancelled(arena->cancel_context);
 }

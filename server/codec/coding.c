@@ -7,21 +7,23 @@
 #include "codec/coding.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
+
+#include "codec/pace.h"
 
 enum {
     GZIP_WINDOW = 15 + 16,    /* the largest, in gzip's frame */
     GZIP_LEVEL = 1,           /* on JSON of floats level 4 takes twice the time to save 8 % */
     ZSTD_LEVEL = 1,           /* levels 2 and 3 save nothing there */
     ZSTD_WINDOW_LOG_MAX = 23, /* what RFC 8878 asks every decoder to take; a client cannot ask for more memory */
-    GZIP_RATIO_MAX = 1032,    /* deflate expands by no more */
+    RATIO_LIKELY_MAX = 1032,  /* deflate expands by no more */
     FIRST_GUESS = 64 << 10,   /* bytes of text, when the body does not say */
     OUT_PIECE = 16 << 10,     /* of a compressed answer, at a time */
     SAMPLE_BYTES = 16 << 10,
+    SMALL_BYTES = 16 << 10, /* answers up to here are compressed with small tables */
 };
 
 static const char *const names[] = {
@@ -106,9 +108,18 @@ static attn_status make_room(struct growing *text, attn_error *err)
     return grow(text) ? ATTN_OK : fail_memory(err);
 }
 
-static unsigned narrow(size_t n)
+/* A library takes and gives no more than this in one call, so that the deadline is looked at between. */
+static size_t at_most_a_pace(size_t n)
 {
-    return n < UINT_MAX ? (unsigned)n : UINT_MAX;
+    return n < PACE_BYTES ? n : PACE_BYTES;
+}
+
+/* Empty members and frames cost more than their bytes, to begin and to end them. */
+enum { FRAME_COST_BYTES = 1024 };
+
+static attn_status fail_cancelled(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the body was expanded");
 }
 
 static void begin_member(z_stream *stream)
@@ -126,13 +137,15 @@ static attn_status expand_gzip(const char *body, size_t body_bytes, struct growi
     size_t at = 0;
     int outcome = Z_OK;
     attn_status status = ATTN_OK;
+    struct pace pace = pace_begin(text->arena);
     while (status == ATTN_OK && (outcome != Z_STREAM_END || at < body_bytes)) {
         if (outcome == Z_STREAM_END)
             begin_member(&stream);
         status = make_room(text, err);
         if (status != ATTN_OK)
             break;
-        const unsigned given = narrow(body_bytes - at), room = narrow(text->room - text->used);
+        const unsigned given = (unsigned)at_most_a_pace(body_bytes - at);
+        const unsigned room = (unsigned)at_most_a_pace(text->room - text->used);
         stream.next_in = (const Bytef *)(body + at);
         stream.avail_in = given;
         stream.next_out = (Bytef *)(text->data + text->used);
@@ -145,6 +158,8 @@ static attn_status expand_gzip(const char *body, size_t body_bytes, struct growi
             status = fail_memory(err);
         else if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) || is_stuck)
             status = fail_damaged(CODING_GZIP, err);
+        else if (pace_stops(&pace, FRAME_COST_BYTES + (given - stream.avail_in) + (room - stream.avail_out)))
+            status = fail_cancelled(err);
     }
     return status;
 }
@@ -171,36 +186,46 @@ static attn_status expand_zstd(const char *body, size_t body_bytes, struct growi
     size_t wanted = 1; /* 0: a frame is whole */
     attn_status status = ATTN_OK;
     bool is_begin = true;
-    while (status == ATTN_OK && (wanted != 0 || in.pos < in.size)) {
-        status = is_begin && !is_zstd_frame(body + in.pos, in.size - in.pos) ? fail_damaged(CODING_ZSTD, err)
-                                                                             : make_room(text, err);
+    struct pace pace = pace_begin(text->arena);
+    while (status == ATTN_OK && (wanted != 0 || in.pos < body_bytes)) {
+        status = is_begin && !is_zstd_frame(body + in.pos, body_bytes - in.pos) ? fail_damaged(CODING_ZSTD, err)
+                                                                                : make_room(text, err);
         if (status != ATTN_OK)
             break;
-        ZSTD_outBuffer out = {text->data, text->room, text->used};
+        const size_t read_before = in.pos, written_before = text->used;
+        ZSTD_outBuffer out = {text->data, text->used + at_most_a_pace(text->room - text->used), text->used};
+        in.size = in.pos + at_most_a_pace(body_bytes - in.pos);
         wanted = ZSTD_decompressStream(context, &out, &in);
         text->used = out.pos;
         is_begin = wanted == 0;
         if (ZSTD_isError(wanted))
             status = ZSTD_getErrorCode(wanted) == ZSTD_error_memory_allocation ? fail_memory(err)
                                                                                : fail_damaged(CODING_ZSTD, err);
-        else if (wanted != 0 && in.pos == in.size && out.pos < out.size)
+        else if (wanted != 0 && in.pos == body_bytes && out.pos < out.size)
             status = fail_damaged(CODING_ZSTD, err);
+        else if (pace_stops(&pace, FRAME_COST_BYTES + (in.pos - read_before) + (out.pos - written_before)))
+            status = fail_cancelled(err);
     }
     return status;
 }
 
-/* What the body says of its text's length, as far as it can be true; one byte more, to see that nothing follows. */
+/*
+ * What the body says of its text's length, as far as its own length makes that likely; one byte more, to see that
+ * nothing follows. A frame of zstd may expand by any ratio, so a claim beyond gzip's is not believed before the text
+ * has come that far: a few bytes would reserve all that a request may have.
+ */
 static size_t guess_length(enum coding coding, const char *body, size_t body_bytes)
 {
+    const size_t likely = body_bytes * RATIO_LIKELY_MAX;
     const unsigned char *end = (const unsigned char *)body + body_bytes;
     if (coding == CODING_ZSTD) {
         const unsigned long long said = ZSTD_getFrameContentSize(body, body_bytes);
-        return said == ZSTD_CONTENTSIZE_UNKNOWN || said == ZSTD_CONTENTSIZE_ERROR ? FIRST_GUESS : (size_t)said + 1;
+        return said <= likely ? (size_t)said + 1 : FIRST_GUESS; /* what tells of no length is huge */
     }
     if (body_bytes < 4)
         return FIRST_GUESS;
     const size_t said = (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
-    return said <= body_bytes * GZIP_RATIO_MAX ? said + 1 : FIRST_GUESS;
+    return said <= likely ? said + 1 : FIRST_GUESS;
 }
 
 attn_status coding_expand(enum coding coding, const char *body, size_t body_bytes, size_t limit_bytes,
@@ -225,16 +250,18 @@ attn_status coding_expand(enum coding coding, const char *body, size_t body_byte
 
 struct compressor {
     enum coding coding;
+    struct pace pace;
     z_stream gzip;
     ZSTD_CCtx *zstd;
 };
 
-struct compressor *compressor_begin(enum coding coding, attn_arena *arena)
+struct compressor *compressor_begin(enum coding coding, size_t likely_bytes, attn_arena *arena)
 {
     struct compressor *compressor = attn_arena_take_zeroed(arena, 1, sizeof *compressor);
     if (compressor == NULL)
         return NULL;
     compressor->coding = coding;
+    compressor->pace = pace_begin(arena);
     if (coding == CODING_GZIP) {
         compressor->gzip = (z_stream){.zalloc = take_zlib, .zfree = leave_zlib, .opaque = arena};
         return deflateInit2(&compressor->gzip, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK
@@ -245,6 +272,8 @@ struct compressor *compressor_begin(enum coding coding, attn_arena *arena)
     if (compressor->zstd == NULL)
         return NULL;
     (void)ZSTD_CCtx_setParameter(compressor->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+    if (likely_bytes <= SMALL_BYTES) /* tables of 100 kB instead of 1.3 MB */
+        (void)ZSTD_CCtx_setParameter(compressor->zstd, ZSTD_c_srcSizeHint, SMALL_BYTES);
     return compressor;
 }
 
@@ -276,7 +305,7 @@ static bool zstd_piece(ZSTD_CCtx *context, ZSTD_inBuffer *in, bool is_last, stru
     return is_last ? left > 0 : in->pos < in->size;
 }
 
-void compressor_take(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out)
+static void take_step(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out)
 {
     if (compressor->coding == CODING_ZSTD) {
         ZSTD_inBuffer in = {data, length, 0};
@@ -284,16 +313,22 @@ void compressor_take(struct compressor *compressor, const char *data, size_t len
             continue;
         return;
     }
-    z_stream *stream = &compressor->gzip;
+    compressor->gzip.next_in = (const Bytef *)data;
+    compressor->gzip.avail_in = (unsigned)length;
+    while (deflate_piece(&compressor->gzip, is_last, out))
+        continue;
+}
+
+void compressor_take(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out)
+{
     size_t given = 0;
     do {
-        const unsigned step = narrow(length - given);
-        stream->next_in = (const Bytef *)(data + given);
-        stream->avail_in = step;
+        const size_t step = at_most_a_pace(length - given);
+        take_step(compressor, data + given, step, is_last && given + step == length, out);
         given += step;
-        while (deflate_piece(stream, is_last && given == length, out))
-            continue;
-    } while (given < length);
+        if (pace_stops(&compressor->pace, step))
+            out->is_ok = false;
+    } while (given < length && out->is_ok);
 }
 
 bool coding_is_worth(const char *sample, size_t length, attn_arena *arena)
@@ -301,7 +336,7 @@ bool coding_is_worth(const char *sample, size_t length, attn_arena *arena)
     attn_arena_mark mark = attn_arena_mark_here(arena);
     const size_t taken = length < SAMPLE_BYTES ? length : SAMPLE_BYTES;
     struct chunks out = chunks_begin(arena);
-    struct compressor *compressor = compressor_begin(CODING_ZSTD, arena);
+    struct compressor *compressor = compressor_begin(CODING_ZSTD, taken, arena);
     bool is_worth = false;
     if (compressor != NULL) {
         compressor_take(compressor, sample, taken, true, &out);

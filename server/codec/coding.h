@@ -35,6 +35,7 @@ const char *coding_name(enum coding coding);
  *   ATTN_ERR_SYNTAX     not of that coding, damaged, or cut off
  *   ATTN_ERR_TOO_LARGE  more than limit_bytes come out; no more than that is ever written
  *   ATTN_ERR_NO_MEMORY
+ *   ATTN_ERR_CANCELLED  the arena's watch said so
  */
 ATTN_MUST_CHECK attn_status coding_expand(enum coding coding, const char *body, size_t body_bytes, size_t limit_bytes,
                                           attn_arena *arena, const char **text, size_t *text_bytes, attn_error *err);
@@ -42,8 +43,9 @@ ATTN_MUST_CHECK attn_status coding_expand(enum coding coding, const char *body, 
 /* Compresses one answer; its memory is in an arena, so that nothing needs to be freed. */
 struct compressor;
 
-/* NULL without memory. */
-struct compressor *compressor_begin(enum coding coding, attn_arena *arena);
+/* likely_bytes: of what will be compressed; CHUNKS_LENGTH_UNKNOWN. It decides the size of tables. NULL without memory.
+ */
+struct compressor *compressor_begin(enum coding coding, size_t likely_bytes, attn_arena *arena);
 /* Appends what data compresses to, as far as it is ready; is_last ends the stream. out->is_ok tells of memory. */
 void compressor_take(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out);
 

@@ -100,7 +100,7 @@ static bool compress(struct stream *stream, struct stream_batch *batch)
 
 bool stream_compress(struct stream *stream, enum coding coding, attn_arena *arena)
 {
-    stream->compressor = compressor_begin(coding, arena);
+    stream->compressor = compressor_begin(coding, CHUNKS_LENGTH_UNKNOWN, arena);
     return stream->compressor != NULL && compress(stream, &stream->batch[0]);
 }
 

@@ -95,13 +95,39 @@ static bool finish_answer(struct request *request, const struct call *call)
     return is_ok;
 }
 
+static attn_status run_service(struct request *request, struct call *call)
+{
+    service_function *instead = request->server->setup.instead;
+    attn_status status = read_body(request, call);
+    if (status == ATTN_OK)
+        status = (instead != NULL ? instead : request->route->service)(call);
+    request->clock.times = call->times;
+    request->flops = call->flops;
+    request->held = call->held;
+    return status;
+}
+
+/* A look at the deadline stops the work wherever it is; writing stops like writing without memory. */
+static bool is_stopped_late(const struct request *request, attn_status status)
+{
+    return (status == ATTN_OK || status == ATTN_ERR_CANCELLED || status == ATTN_ERR_NO_MEMORY) && is_late(request);
+}
+
+/* The first try is over its limits: the request is as before it. */
+static bool leave_first_try(struct request *request)
+{
+    layer_version_release(request->held);
+    request->held = NULL;
+    return false;
+}
+
 /* Within these limits and no others. False: it would take more than them, or they are at fault; there is no reply. */
 static bool compute_within(struct request *request, const struct call_limits *limits, attn_runtime runtime)
 {
     const struct http_setup *setup = &request->server->setup;
     const bool is_last_try = limits == &setup->limits;
-    runtime.is_cancelled = job_is_cancelled;
     struct job job = {.request = request};
+    runtime.is_cancelled = job_is_cancelled;
     runtime.cancel_context = &job;
     attn_error error = {.status = ATTN_OK};
     struct call call = {
@@ -129,23 +155,22 @@ static bool compute_within(struct request *request, const struct call_limits *li
     };
     call.out->may_defer = request->may_stream;
     job.call = &call;
-    attn_status status = read_body(request, &call);
-    if (status == ATTN_OK)
-        status = (setup->instead != NULL ? setup->instead : request->route->service)(&call);
-    request->clock.times = call.times;
-    request->flops = call.flops;
+    attn_arena_watch(request->arena, job_is_cancelled, &job);
+    const attn_status status = run_service(request, &call);
     shorten_deadline(&job);
-    request->held = call.held;
-    if ((status == ATTN_OK || status == ATTN_ERR_CANCELLED) && is_late(request)) {
+    const bool is_over = status == ATTN_ERR_TOO_LARGE && !is_last_try;
+    const bool is_finished = status == ATTN_OK && !is_late(request) && finish_answer(request, &call);
+    attn_arena_watch(request->arena, NULL, NULL);
+    if (is_finished)
+        return true;
+    if (is_over || (status == ATTN_OK && !is_last_try && attn_arena_hit_limit(request->arena)))
+        return leave_first_try(request);
+    if (is_stopped_late(request, status)) {
         refuse_late(request);
-    } else if (status == ATTN_ERR_TOO_LARGE && !is_last_try) {
-        layer_version_release(request->held);
-        request->held = NULL;
-        return false;
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
         reply_failure(request, &error, call.refusal);
-    } else if (!finish_answer(request, &call)) {
+    } else {
         request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
     }
     return true;
@@ -168,24 +193,49 @@ static void count_cancelled(const struct request *request)
         metrics_add(&metrics->cancelled[METRICS_SHUTDOWN], 1);
 }
 
-bool job_compute_at_once(struct request *request)
+/*
+ * What an I/O thread may spend on one request: its arena takes no more than this, whatever the body says, and its plan
+ * no more operations than take a millisecond.
+ */
+enum { AT_ONCE_ARENA_BYTES = 1 << 20, AT_ONCE_RESULT_BYTES = 16 << 10, AT_ONCE_MEMORY_BYTES = 512 << 10 };
+static const double AT_ONCE_FLOPS = 1e6;
+
+static size_t smaller(size_t a, size_t b)
 {
-    enum { RESULT_MAX = 16 << 10, MEMORY_MAX = 4 << 20 };
-    static const double FLOPS_MAX = 1e6;
+    return a < b ? a : b;
+}
+
+/* Nothing is expanded or drawn in an I/O thread. */
+static bool may_be_at_once(const struct request *request)
+{
+    const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
+    return request->route->keeps_to_limits && request->server->setup.instead == NULL && !is_picture &&
+           request->body_bytes <= REQUEST_AT_ONCE_MAX && request->body_coding == CODING_IDENTITY;
+}
+
+static bool try_at_once(struct request *request)
+{
     const struct http_setup *setup = &request->server->setup;
     const struct call_limits *full = &setup->limits;
     const struct call_limits limits = {
-        .result_bytes = full->result_bytes < RESULT_MAX ? full->result_bytes : RESULT_MAX,
-        .memory_bytes = full->memory_bytes < MEMORY_MAX ? full->memory_bytes : MEMORY_MAX,
-        .flops = full->flops < FLOPS_MAX ? full->flops : FLOPS_MAX,
+        .result_bytes = smaller(full->result_bytes, AT_ONCE_RESULT_BYTES),
+        .memory_bytes = smaller(full->memory_bytes, AT_ONCE_MEMORY_BYTES),
+        .flops = full->flops < AT_ONCE_FLOPS ? full->flops : AT_ONCE_FLOPS,
     };
-    const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
-    if (!request->route->keeps_to_limits || setup->instead != NULL || is_picture ||
-        request->body_bytes > REQUEST_AT_ONCE_MAX || request->body_coding != CODING_IDENTITY)
+    const size_t limit_bytes = attn_arena_limit_bytes(request->arena);
+    attn_arena_set_limit(request->arena, smaller(limit_bytes, AT_ONCE_ARENA_BYTES));
+    const bool is_computed =
+        compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
+    attn_arena_set_limit(request->arena, limit_bytes);
+    return is_computed;
+}
+
+bool job_compute_at_once(struct request *request)
+{
+    if (!may_be_at_once(request))
         return false;
     const attn_arena_mark after_body = attn_arena_mark_here(request->arena);
-    request->clock.is_computed =
-        compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
+    request->clock.is_computed = try_at_once(request);
     if (request->clock.is_computed)
         count_cancelled(request);
     else

@@ -218,7 +218,7 @@ bool reply_compress(struct request *request)
         coding = CODING_IDENTITY;
     if (settle_tag(request, coding) || coding == CODING_IDENTITY)
         return reply->chunks.is_ok;
-    struct compressor *compressor = compressor_begin(coding, request->arena);
+    struct compressor *compressor = compressor_begin(coding, reply->chunks.total_bytes, request->arena);
     struct chunks compressed = chunks_begin(request->arena);
     if (compressor == NULL)
         return false;

@@ -37,7 +37,7 @@ static char *join(const struct chunks *chunks)
 static struct chunks compress(enum coding coding, const char *text, size_t length, size_t step, attn_arena *arena)
 {
     struct chunks out = chunks_begin(arena);
-    struct compressor *compressor = compressor_begin(coding, arena);
+    struct compressor *compressor = compressor_begin(coding, length, arena);
     ck_assert_ptr_nonnull(compressor);
     for (size_t at = 0; at < length; at += step)
         compressor_take(compressor, text + at, length - at < step ? length - at : step, at + step >= length, &out);
@@ -252,7 +252,7 @@ START_TEST(a_compressor_short_of_memory_gives_nothing_that_looks_whole)
         for (size_t limit = 0; !is_whole; limit += 32768) {
             attn_arena *small = attn_arena_create(limit);
             struct chunks out = chunks_begin(small);
-            struct compressor *compressor = compressor_begin((enum coding)coding, small);
+            struct compressor *compressor = compressor_begin((enum coding)coding, BYTES, small);
             was_refused = was_refused || compressor == NULL;
             if (compressor != NULL)
                 compressor_take(compressor, text, BYTES, true, &out);
@@ -303,6 +303,21 @@ START_TEST(a_body_that_outgrows_the_memory_is_refused)
 }
 END_TEST
 
+/* A frame of zstd that says it has 60 MB, in 12 bytes: it reserves what 12 bytes may become at gzip's ratio. */
+START_TEST(a_claim_of_a_length_reserves_little)
+{
+    static const char claim[] = "\x28\xb5\x2f\xfd\xa0\0\0\x93\x03\x01\0\0";
+    attn_arena *arena = attn_arena_create(ROOM);
+    const char *back;
+    size_t back_bytes;
+    attn_error err = {0};
+    attn_status status = coding_expand(CODING_ZSTD, claim, sizeof claim - 1, ROOM, arena, &back, &back_bytes, &err);
+    ck_assert_int_eq(status, ATTN_ERR_SYNTAX);
+    ck_assert_uint_lt(attn_arena_peak_bytes(arena), 1 << 20);
+    attn_arena_destroy(arena);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
@@ -314,6 +329,7 @@ int main(void)
         every_cut_and_every_flipped_byte_is_noticed,
         formats_before_zstd_0_8_are_refused_at_every_frame,
         memory_that_ends_is_told,
+        a_claim_of_a_length_reserves_little,
         a_sample_tells_whether_it_is_worth_it,
         frames_of_old_versions_are_refused,
     };

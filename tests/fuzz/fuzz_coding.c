@@ -36,7 +36,7 @@ static void there_and_back(enum coding coding, const struct fuzz_input *input)
     struct chunks out = chunks_begin(arena);
     const char *text = NULL;
     size_t bytes = 0, cut = input->length > 0 ? (unsigned char)input->text[0] % input->length : 0;
-    struct compressor *compressor = compressor_begin(coding, arena);
+    struct compressor *compressor = compressor_begin(coding, input->length, arena);
     fuzz_claim(compressor != NULL, "there is memory to compress");
     compressor_take(compressor, input->text, cut, false, &out);
     compressor_take(compressor, input->text + cut, input->length - cut, true, &out);

@@ -58,7 +58,17 @@ void attn_arena_release(attn_arena *arena, attn_arena_mark mark);
 size_t attn_arena_bytes(const attn_arena *arena);
 size_t attn_arena_peak_bytes(const attn_arena *arena);
 size_t attn_arena_limit_bytes(const attn_arena *arena);
-/* Whether a block was ever refused because of the arena's own ceiling, rather than for want of memory. */
+/* Whether a block was refused because of the arena's own ceiling, rather than for want of memory, since the ceiling
+ * was set. */
 bool attn_arena_hit_limit(const attn_arena *arena);
+/* Sets another ceiling. Bytes that are taken already stay, also when they are more than that. */
+void attn_arena_set_limit(attn_arena *arena, size_t limit_bytes);
+
+/*
+ * Work that fills an arena, such as reading and writing texts, looks here at whether it is still wanted, as a
+ * computation looks at its runtime (runtime.h): set both to the same function. NULL: the work is wanted for ever.
+ */
+void attn_arena_watch(attn_arena *arena, bool (*is_cancelled)(void *cancel_context), void *cancel_context);
+bool attn_arena_is_cancelled(const attn_arena *arena);
 
 #endif

@@ -1,0 +1,34 @@
+/*
+ * pace.h: how often work on a text looks at whether it is still wanted: once per PACE_BYTES that it reads or writes.
+ *
+ * The slowest work here takes 20 MB/s, so that at most 4 ms pass between two looks. A look reads a clock, which takes
+ * some ten nanoseconds.
+ */
+#ifndef CODEC_PACE_H
+#define CODEC_PACE_H
+
+#include "attn/arena.h"
+
+enum { PACE_BYTES = 64 << 10 };
+
+struct pace {
+    const attn_arena *arena; /* has the watch */
+    size_t bytes;            /* since the last look */
+};
+
+static inline struct pace pace_begin(const attn_arena *arena)
+{
+    return (struct pace){.arena = arena};
+}
+
+/* After more bytes of work: whether it is to stop. */
+static inline bool pace_stops(struct pace *pace, size_t bytes)
+{
+    pace->bytes += bytes;
+    if (pace->bytes < PACE_BYTES)
+        return false;
+    pace->bytes = 0;
+    return attn_arena_is_cancelled(pace->arena);
+}
+
+#endif
