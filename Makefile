@@ -386,7 +386,9 @@ coverage: ## lines and branches that the tests execute, by file and folder, and 
 	    --exclude-branches-by-pattern '.*\bassert\(.*' build/coverage
 	$(Q)scripts/coverage.py $(COVERAGE) --document tests/coverage.md
 
-# The manual page and the completion are made from the settings' own table, as --help prints it.
+# The manual page and the completion are made from the settings' own table, as --help prints it. Programs find a library in
+# one of the system's own folders once ldconfig has seen it.
+settings = said=$$($(EMULATOR) $(BUILD)/attnd --help) && printf '%s\n' "$$said" | awk -f packaging/settings.awk
 install: all ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
 	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn" \
 	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" "$(DESTDIR)$(UNITDIR)"
@@ -401,17 +403,14 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	    sed -e "s|@PREFIX@|\$${pcfiledir}/$$up|" -e "s|@LIBDIR@|\$${prefix}/$$lib|" -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@LIBS_PRIVATE@|$(strip $(LIBS_CORE))|' \
 	    core/attn.pc.in > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
-	$(Q)$(EMULATOR) $(BUILD)/attnd --help > $(BUILD)/help.txt
-	$(Q)awk -v FORM=man -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.man
-	$(Q)sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r $(BUILD)/settings.man' -e 'd;}' packaging/attnd.1.in \
-	    > "$(DESTDIR)$(MANDIR)/man1/attnd.1"
+	$(Q)$(settings) -v FORM=man | sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r /dev/stdin' -e 'd;}' \
+	    packaging/attnd.1.in > "$(DESTDIR)$(MANDIR)/man1/attnd.1"
 	$(Q)sed -e 's|@VERSION@|$(VERSION)|' packaging/libattn.3.in > "$(DESTDIR)$(MANDIR)/man3/libattn.3"
-	$(Q)awk -v FORM=values -f packaging/settings.awk $(BUILD)/help.txt > $(BUILD)/settings.values
-	$(Q)sed -e "s|@SETTINGS@|$$(awk -v FORM=words -f packaging/settings.awk $(BUILD)/help.txt)|" \
-	    -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' packaging/attnd.bash.in \
-	    > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
+	$(Q)$(settings) -v FORM=values | sed -e "s|@SETTINGS@|$$($(settings) -v FORM=words)|" \
+	    -e '/^@VALUES@$$/{r /dev/stdin' -e 'd;}' packaging/attnd.bash.in > "$(DESTDIR)$(COMPLETIONDIR)/attnd"
 	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
 	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
+	$(Q)case '$(DESTDIR),$(LIBDIR)' in ,/usr/*) [ "$$(id -u)" != 0 ] || ldconfig ;; esac
 
 TARBALL := build/attnd-$(VERSION).tar.gz
 dist: ## build/attnd-VERSION.tar.gz: the sources of the last commit, the same bytes every time

@@ -2,6 +2,11 @@
  * core.c: the library alone: three tokens attend to themselves and to those before them.
  *
  *     cc core.c $(pkg-config --cflags --libs attn) -o core && ./core
+ *
+ * After `make install PREFIX=$HOME/attn` pkg-config and the program have to be told where the library is:
+ *
+ *     export PKG_CONFIG_PATH=$HOME/attn/lib/pkgconfig
+ *     cc core.c $(pkg-config --cflags --libs attn) -Wl,-rpath,$HOME/attn/lib -o core && ./core
  */
 #include <attn/attention.h>
 #include <stdio.h>

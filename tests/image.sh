@@ -42,7 +42,7 @@ emulator() { command -v qemu-aarch64-static || command -v qemu-aarch64; }
 
 prepare() {
     [ "$(id -u)" = 0 ] || skip "needs root"
-    need buildah podman crun curl python3 unshare ip
+    need buildah podman crun curl openssl python3 unshare ip
     [ "${ATTN_ARM64:-}" != 1 ] || emulator >/dev/null || skip "no qemu-aarch64"
     [ "${ATTN_BUILT:-}" != 1 ] || return 0
     has_base "${BASE:-debian:trixie-slim}" || skip "the base ${BASE:-debian:trixie-slim} cannot be had"
@@ -124,6 +124,7 @@ runs() {
         -d '{"inputs": {"query": [[1, 0], [0, 1]]}, "tokens": {"query": ["é", "注"]}}' "$url/v1/attention"
     check "SIGTERM drains and ends with 0" is "$(stop_with TERM)" 0
     check "over its limits it refuses, and is not killed; SIGINT ends it with 0" limits "$tag"
+    [ "$tag" = "$(tag_of minimal)" ] || check "behind TLS its health check passes" health_behind_tls "$tag"
 }
 
 # 256 MiB of memory: what does not fit is refused, and nothing is killed.
@@ -140,6 +141,23 @@ limits() {
     rm -f /tmp/body.$$
     is "$(ask /readyz)" 200 && is "$(state OOMKilled)" false && is "$(state Running)" true || return 1
     is "$(stop_with INT)" 0
+}
+
+# The settings are variables, which the health check gets too.
+health_behind_tls() {
+    local folder
+    folder=$(mktemp -d)
+    openssl req -x509 -newkey ed25519 -nodes -subj /CN=attnd -days 2 -keyout "$folder/key" -out "$folder/cert" || return 1
+    chmod 755 "$folder" && chmod 644 "$folder/key"
+    podman rm -f -t 0 attnd >/dev/null 2>&1
+    podman run -d --name attnd --network host --read-only --cap-drop=ALL -v "$folder:/tls:ro" -e ATTND_TLS_CERT=/tls/cert \
+        -e ATTND_TLS_KEY=/tls/key "$1" >/dev/null || return 1
+    for _ in $(seq 300); do
+        podman healthcheck run attnd && curl -sk -o /dev/null "https://127.0.0.1:$port/readyz" && rm -rf "$folder" && return 0
+        sleep 0.1
+    done
+    podman logs attnd
+    return 1
 }
 
 # The image for arm64 without a kernel that could run it: its files alone, under an emulator.

@@ -33,12 +33,20 @@ library() { # library FLAG…: builds and runs the example
     flags=$(PKG_CONFIG_PATH="$place/lib/pkgconfig" "${PKG_CONFIG:-pkg-config}" "$@" --cflags --libs attn) || return 1
     eval "${CC:-cc} -std=c17 examples/core.c $flags -o \"\$work/core\"" && LD_LIBRARY_PATH="$place/lib" "$work/core"
 }
+# What it prints is softmax([1, 0] / sqrt 2) of 10 and 20, and of 20 and 10.
+example_of_libattn() {
+    sed -n -e 's/\\-/-/g' -e 's/\\e/\\/g' -e '/^\.EX$/,/^\.EE$/{/^\.E[XE]$/!p}' "$place/share/man/man3/libattn.3" > "$work/example.c"
+    export PKG_CONFIG_PATH="$place/lib/pkgconfig"
+    eval "${CC:-cc} -std=c17 \"\$work/example.c\" $("${PKG_CONFIG:-pkg-config}" --cflags --libs attn)" \
+        -Wl,-rpath,"'$place/lib'" -o '"$work/example"' && [ "$(env -u LD_LIBRARY_PATH "$work/example")" = "13.3024 16.6976" ]
+}
 # Instrumented libraries want an instrumented program; tests/examples builds that.
 if [ "${MODE:-release}" = release ]; then
     check "a program links the shared library where it is now" library
     mv "$place"/lib/libattn.so* "$work"
     check "a program links the static library" library --static
     mv "$work"/libattn.so* "$place/lib"
+    check "the program of libattn(3) builds and runs without LD_LIBRARY_PATH" example_of_libattn
 fi
 
 flags=$("$attnd" --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# pod.sh: the Pod of docker/kubernetes really run, by `podman kube play`: its settings, its security context, its probes.
+# pod.sh: the Pod of docker/kubernetes with the overlay keys/ really run, by `podman kube play`: its settings, its keys, its
+# security context, its probes.
 #
 # Needs root, kubectl (for kustomize), and what tests/image.sh needs, whose image it takes; else it exits with 77 and says why.
 # Not tried here: scheduling, services, autoscaling, network policies; they want a cluster.
@@ -19,8 +20,11 @@ prepare() {
 [ -n "${ATTN_INSIDE:-}" ] || prepare
 enter_namespaces "$0" "$@"
 
-# The Deployment and the settings it reads, as they are, with the image that was built here.
-kubectl kustomize docker/kubernetes/base | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
+# The Secret as the overlay says, and the Deployment and the settings it reads, as they are, with the image that was built here.
+podman run --rm "$image" key tester compute > /run/attn/keys 2> /run/attn/key
+key=$(sed 's/.*: //' /run/attn/key)
+kubectl create secret generic attnd-keys --from-file=/run/attn/keys --dry-run=client -o yaml > /run/attn/secret.yaml
+kubectl kustomize docker/kubernetes/overlays/keys | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
     sed -e "s|image: attnd:.*|image: $image|" -e 's/replicas: 3/replicas: 1/' > /run/attn/pod.yaml
 
 failed=0
@@ -51,14 +55,19 @@ container() { podman ps -q --filter name=-attnd | head -n 1; }
 status_of() { awk -v name="$1:" '$1 == name {print $2}' "/proc/$(podman inspect -f '{{.State.Pid}}' "$(container)")/status"; }
 is() { [ "$1" = "$2" ] || { echo "is '$1', not '$2'"; return 1; }; }
 
+check "the Secret is made" podman kube play /run/attn/secret.yaml
 check "the Pod starts" podman kube play /run/attn/pod.yaml
 [ "$failed" = 0 ] || give_up
 infra=$(podman ps -q --filter name=infra | head -n 1)
 url=http://$(podman inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}' "$infra"):8080
 check "it is ready" answers
 [ "$failed" = 0 ] || give_up
-check "it answers" curl -sf -H 'Content-Type: application/json' -d '{"inputs": {"query": [[1, 0], [0, 1]]}}' \
-    "$url/v1/attention"
+ask() { # ask FLAG…: the status
+    curl -s -o /dev/null -w '%{http_code}' -H 'Content-Type: application/json' "$@" -d '{"inputs": {"query": [[1, 0], [0, 1]]}}' \
+        "$url/v1/attention"
+}
+check "it answers who has a key" is "$(ask -H "Authorization: Bearer $key")" 200
+check "it refuses who has none" is "$(ask)" 401
 check "it runs as user 10001" is "$(status_of Uid)" 10001
 check "it has no capabilities" is "$(status_of CapEff)" 0000000000000000
 check "it can gain no privileges" is "$(status_of NoNewPrivs)" 1

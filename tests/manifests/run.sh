@@ -21,7 +21,7 @@ if [ "$(cat node_modules/.made-for 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" > node_modules/.made-for
 fi
 if command -v kubectl >/dev/null; then
-    for overlay in base overlays/pvc overlays/keda overlays/image-volume; do
+    for overlay in base overlays/pvc overlays/keda overlays/image-volume overlays/keys; do
         kubectl kustomize "$root/docker/kubernetes/$overlay" > "$work/$(basename "$overlay").yaml" || exit 1
     done
 else

@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Client, PATIENCE_SECONDS, Server, wait_until  # noqa: E402
 import certificates as of_certificates  # noqa: E402
+import printed as of_what_is_printed  # noqa: E402
 import program as of_program  # noqa: E402
 
 SMALL = {"inputs": {"query": [[1, 2]]}}
@@ -594,7 +595,7 @@ def main():
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    failed, chosen = 0, [function for function in TESTS + of_program.TESTS + of_certificates.TESTS if options.only in function.__name__]
+    failed, chosen = 0, [function for function in TESTS + of_program.TESTS + of_certificates.TESTS + of_what_is_printed.TESTS if options.only in function.__name__]
     for function in chosen:
         try:
             function(options.attnd)
