@@ -12,6 +12,7 @@
 #include "http/cors.h"
 #include "http/request.h"
 #include "http/sender.h"
+#include "http/written.h"
 
 /* Sent when there is no memory to write anything better. */
 static const char no_memory_text[] =
@@ -303,11 +304,13 @@ static struct MHD_Response *response_create(struct request *request)
 struct head {
     struct MHD_Response *response;
     bool is_whole;
+    size_t bytes;
 };
 
 static void add_field(struct head *head, const char *name, const char *value)
 {
     head->is_whole = MHD_add_response_header(head->response, name, value) == MHD_YES && head->is_whole;
+    head->bytes += strlen(name) + strlen(": ") + strlen(value) + strlen("\r\n");
 }
 
 /* A streamed answer is still being written when its header goes. */
@@ -391,17 +394,32 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
 
 enum MHD_Result reply_queue(struct request *request)
 {
-    struct head head = {response_create(request), true};
+    static const char from_library[] =
+        "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 1000\r\n\r\n";
+    struct reply *reply = &request->reply;
+    struct head head = {response_create(request), true, sizeof from_library - 1};
     if (head.response == NULL)
         return MHD_NO;
     add_fields(&head, request);
-    return queue(request->connection, request->reply.status, &head);
+    reply->header_bytes = head.bytes;
+    reply->written_bytes = written_bytes(request->fd);
+    if (strcmp(request->method, MHD_HTTP_METHOD_HEAD) == 0)
+        reply->sent_bytes = 0;
+    return queue(request->connection, reply->status, &head);
+}
+
+void reply_was_broken(struct request *request)
+{
+    struct reply *reply = &request->reply;
+    const uint64_t before = reply->written_bytes + reply->header_bytes, written = written_bytes(request->fd);
+    const uint64_t taken = written > before ? written - before : 0;
+    reply->sent_bytes = taken < reply->sent_bytes ? taken : reply->sent_bytes;
 }
 
 enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics)
 {
     metrics_add(&metrics->rejected[PROBLEMS + ATTN_ERR_NO_MEMORY], 1);
-    struct head head = {response_of_text(text_span_of(no_memory_text)), true};
+    struct head head = {response_of_text(text_span_of(no_memory_text)), true, 0};
     if (head.response == NULL)
         return MHD_NO;
     add_field(&head, MHD_HTTP_HEADER_CONTENT_TYPE, media_name(MEDIA_JSON));

@@ -73,8 +73,10 @@ struct reply {
     const char *challenge;  /* WWW-Authenticate; NULL: none */
     enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */
     bool is_negotiated;
-    size_t json_bytes;   /* not 0: the body is JSON of that length and bytes behind it */
-    uint64_t sent_bytes; /* of the body, for the log */
+    size_t json_bytes;      /* not 0: the body is JSON of that length and bytes behind it */
+    uint64_t sent_bytes;    /* of the body that the library has, and was told to send */
+    uint64_t header_bytes;  /* of the answer; those that the library adds are an estimate */
+    uint64_t written_bytes; /* to the socket, before this answer */
 };
 
 /* The reply is of that media type, in request->reply.chunks, to be written by the caller. */
@@ -105,6 +107,8 @@ ATTN_MUST_CHECK bool reply_stream(struct request *request, const attn_runtime *r
 ATTN_MUST_CHECK bool reply_lay_out(struct request *request);
 /* Hands the reply to the library. */
 enum MHD_Result reply_queue(struct request *request);
+/* The answer was not sent whole: sent_bytes becomes what the socket took of its body. */
+void reply_was_broken(struct request *request);
 /* For a request that could not even be begun. */
 enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics);
 /* The types of all refusals there are, as metrics number them. */

@@ -219,6 +219,8 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
     *con_cls = NULL;
     request->clock.ended = request_now_ms();
     watch_remove(request);
+    if (termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        reply_was_broken(request);
     log_request(request, termination);
     count_request(request);
     charge(request);

@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Client, PATIENCE_SECONDS, Server, wait_until  # noqa: E402
+import accounts as of_accounts  # noqa: E402
 import certificates as of_certificates  # noqa: E402
 import printed as of_what_is_printed  # noqa: E402
 import program as of_program  # noqa: E402
@@ -595,7 +596,9 @@ def main():
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    failed, chosen = 0, [function for function in TESTS + of_program.TESTS + of_certificates.TESTS + of_what_is_printed.TESTS if options.only in function.__name__]
+    modules = (of_accounts, of_program, of_certificates, of_what_is_printed)
+    tests = TESTS + [function for module in modules for function in module.TESTS]
+    failed, chosen = 0, [function for function in tests if options.only in function.__name__]
     for function in chosen:
         try:
             function(options.attnd)
