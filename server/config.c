@@ -25,7 +25,9 @@ typedef enum {
     LEVEL,
     SWITCH,
     VERIFY,
-    ROOM
+    ROOM,
+    ORIGINS,
+    NAMES
 } setting_type;
 
 struct setting {
@@ -113,9 +115,13 @@ static const struct setting settings[] = {
      "what the names of these layers begin with, with a dot behind it"},
     {"checkpoint-mapping", TEXT, AT(checkpoint_mapping), "none", 0, 0,
      "file that tells which tensors are attention, for a model that is none of the known ones"},
-    {"cors-origin", TEXT, AT(cors_origin), "*", 0, 0,
-     "origins whose pages may read answers: *, none, or a list such as https://a.example,https://b.example; never with "
-     "credentials"},
+    {"cors-origin", ORIGINS, AT(cors_origin), "*", 0, 0,
+     "origins whose pages may ask, in a browser: *, none, or a list such as https://a.example,*; * opens what computes "
+     "and keeps nothing, an origin that is named reaches everything; never with credentials"},
+    {"host-names", NAMES, AT(host_names), "none", 0, 0,
+     "names that Host may have, as attnd.example,proxy.example, beside addresses and localhost; checked without keys, "
+     "on "
+     "the loopback and wherever a name is given"},
     {"keys", PATH, AT(keys), "none", 0, 0,
      "file of the API keys that requests must bring, read again on SIGHUP; `attnd key NAME` makes a line for it; none "
      "= "
@@ -254,6 +260,44 @@ static const char *const verify_words[] = {"lazily", "at-start", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 static const char *const level_words[] = {"debug", "info", "warn", "error", "off", NULL};
 
+/* "scheme://host[:port]", with nothing behind it, as browsers write an origin; or the star for all of them. */
+static bool is_origin(struct text_span text)
+{
+    static const char mark[] = "://";
+    if (text_equal(text, "*"))
+        return true;
+    const char *at = memmem(text.at, text.length, mark, sizeof mark - 1);
+    if (at == NULL || at == text.at)
+        return false;
+    const char *host = at + sizeof mark - 1, *end = text.at + text.length;
+    for (const char *c = host; c < end; c++)
+        if (*c <= ' ' || *c >= 0x7f || strchr("/?#@", *c) != NULL)
+            return false;
+    return host < end;
+}
+
+/* The name of a host alone. */
+static bool is_host_name(struct text_span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (!isalnum((unsigned char)text.at[i]) && strchr("-._", text.at[i]) == NULL)
+            return false;
+    return !text_equal(text, "none");
+}
+
+/* "none", or a list of at least one. */
+static bool read_list(const char *text, bool (*is_right)(struct text_span), void *member)
+{
+    struct text_span rest = text_span_of(text), element;
+    const bool is_none = strcmp(text, "none") == 0;
+    size_t count = 0;
+    for (; !is_none && text_next(&rest, ',', &element); count++)
+        if (!is_right(element))
+            return false;
+    memcpy(member, &text, sizeof text);
+    return is_none || count > 0;
+}
+
 static bool read_value(struct config *config, const struct setting *setting, const char *text)
 {
     void *member = (char *)config + setting->at;
@@ -277,6 +321,10 @@ static bool read_value(struct config *config, const struct setting *setting, con
         return read_word(verify_words, text, member);
     case ROOM:
         return read_room(setting, text, member);
+    case ORIGINS:
+        return read_list(text, is_origin, member);
+    case NAMES:
+        return read_list(text, is_host_name, member);
     case FORMAT:
         return read_word(format_words, text, member);
     case LEVEL:
@@ -335,6 +383,13 @@ static void describe(const struct setting *setting, char *text, size_t size)
         return;
     case PATH:
         snprintf(text, size, "none or a path");
+        return;
+    case ORIGINS:
+        snprintf(text, size,
+                 "none, *, or origins such as https://a.example,https://b.example:8443; null cannot be named");
+        return;
+    case NAMES:
+        snprintf(text, size, "none, or names such as attnd.example,proxy.example");
         return;
     }
 }

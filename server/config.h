@@ -26,7 +26,7 @@ enum { CONFIG_UNKNOWN_MAX = 8 };
 struct config {
     char listen_host[112]; /* "" = every address */
     char listen_port[8];
-    const char *cors_origin;
+    const char *cors_origin, *host_names;
     const char *kernel; /* "auto" = the best */
     const char *fonts;  /* of labels in pictures: files, separated by commas; "auto" = the known places */
     const char *keys, *tls_cert, *tls_key, *log_file; /* paths; "": none */

@@ -75,6 +75,7 @@ static struct http_setup setup_of(const struct config *config, const struct part
         .host = config->listen_host,
         .port = config->listen_port,
         .cors_origin = config->cors_origin,
+        .host_names = config->host_names,
         .io_threads = (unsigned)config->io_threads,
         .tls_certificate = config->tls_cert,
         .tls_key = config->tls_key,

@@ -79,7 +79,7 @@ class Traffic:
         self.at_first = [self.with_key(request) for request in at_first()]
 
     def with_key(self, request):
-        request.bytes = request.bytes.replace(b"Host: a\r\n", b"Host: a\r\nX-API-Key: %s\r\n" % self.key.encode(), 1)
+        request.bytes = request.bytes.replace(b"Host: localhost\r\n", b"Host: localhost\r\nX-API-Key: %s\r\n" % self.key.encode(), 1)
         return request
 
     def request(self, name, method, path, body=None, *rest, **members):
@@ -307,7 +307,7 @@ class Client(threading.Thread):
 # ---- clients that misbehave: each way returns the outcome, or None when it did not wait for one ----
 
 def post_head(length, *fields, path="/v1/attention"):
-    lines = [f"POST {path} HTTP/1.1", "Host: a", "Content-Type: application/json", f"Content-Length: {length}", *fields]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Content-Length: {length}", *fields]
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
@@ -385,7 +385,7 @@ class BadClient(threading.Thread):
             exchange.close()
 
     def drips_a_head(self):
-        return self.drip(b"GET /livez HTTP/1.1\r\nHost: a\r\nX: ", b"a")
+        return self.drip(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ", b"a")
 
     def drips_a_body(self):
         return self.drip(post_head(100000, self.field), b" ")
@@ -400,7 +400,7 @@ class BadClient(threading.Thread):
 
     def garbage(self):
         noise = self.random.randbytes(self.random.randrange(1, 3000))
-        return self.sent(self.random.choice((b"", b"POST /v1/attention HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n"))
+        return self.sent(self.random.choice((b"", b"POST /v1/attention HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n"))
                          + noise + b"\r\n\r\n")
 
     def gone_while_computing(self):

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/authority.h"
+#include "http/cors.h"
 #include "http/framing.h"
 
 /* Of fields and first line together: what proxies allow, and well below what the library has room for. */
@@ -46,6 +48,30 @@ static bool is_sound(struct request *request, const char *method, const char *ve
     else
         reply_refuse(request, PROBLEM_HEADER, "the header has %zu bytes, the limit is %d", request->fields.header_bytes,
                      HEADER_MAX);
+    return false;
+}
+
+/* Against DNS rebinding: a page whose own name was pointed at this server is of the same origin to its browser. */
+static bool is_host_ours(struct request *request)
+{
+    const char *host = request->fields.host;
+    if (!request->server->checks_host || host == NULL || authority_is_ours(host, request->server->setup.host_names))
+        return true;
+    reply_refuse_host(request);
+    return false;
+}
+
+/* With keys the key decides, because no browser adds one by itself. */
+static bool is_page_welcome(struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    const struct http_setup *setup = &request->server->setup;
+    const struct cors_page page = {fields->origin, fields->fetch_site, fields->host};
+    request->is_open = route_is_open(request->parts.path);
+    request->is_foreign = setup->keys == NULL && cors_is_foreign(setup->cors_origin, &page);
+    if (request->is_open || !request->is_foreign)
+        return true;
+    reply_refuse_page(request);
     return false;
 }
 
@@ -198,6 +224,20 @@ static bool is_length_welcome(struct request *request)
     return request->reply.status == 0;
 }
 
+/*
+ * Content-Type, or NULL where it says nothing. A program that was given no type for its body sends that of a form
+ * (`curl -d`); a page says who it is in the same breath, and its forms may send that type to any server unasked. Under
+ * /v2, clients send any type with an empty body.
+ */
+static const char *meant_type(const struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    if (fields->content_type == NULL || (!guard_has_body(fields) && text_starts_fold(request->route->path, "/v2/")))
+        return NULL;
+    const bool is_page = fields->origin != NULL || fields->fetch_site != NULL;
+    return negotiate_is_form(fields->content_type) && !is_page ? NULL : fields->content_type;
+}
+
 static bool is_type_welcome(struct request *request)
 {
     char names[NAMES_MAX];
@@ -206,7 +246,7 @@ static bool is_type_welcome(struct request *request)
         reply_refuse(request, PROBLEM_ENCODING,
                      "Content-Encoding %.64s is not supported; send the body as it is, or in gzip or zstd",
                      fields->content_encoding);
-    else if ((request->body_media = negotiate_body(fields->content_type, request->route->reads)) == MEDIA_COUNT)
+    else if ((request->body_media = negotiate_body(meant_type(request), request->route->reads)) == MEDIA_COUNT)
         reply_refuse(request, PROBLEM_MEDIA_TYPE,
                      "Content-Type is %.96s; expected %s, text in UTF-8 (curl: -H 'Content-Type: application/json')",
                      fields->content_type == NULL ? "missing" : fields->content_type,
@@ -303,8 +343,8 @@ bool admission_admits(struct request *request, const char *method, const char *v
     (void)trace_begin(&request->trace, request->fields.traceparent, request_random(request->server));
     /* Chunks are framed more loosely by the library than a proxy in front may do it. */
     request->closes = guard_is_chunked(&request->fields);
-    if (!is_sound(request, method, version) || !find_route(request) || !is_allowed(request) ||
-        !is_acceptable(request) || !is_expectation_known(request))
+    if (!is_sound(request, method, version) || !is_host_ours(request) || !is_page_welcome(request) ||
+        !find_route(request) || !is_allowed(request) || !is_acceptable(request) || !is_expectation_known(request))
         return false;
     return request->route->answer != NULL || is_body_welcome(request);
 }

@@ -56,17 +56,17 @@ static bool is_loopback(const struct sockaddr *address)
     return IN6_IS_ADDR_LOOPBACK(&ipv6.sin6_addr);
 }
 
-/* Who asks for more than the loopback without keys has most likely not thought of who else can reach it. */
-static bool is_guarded(const struct http_setup *setup, const struct addrinfo *addresses)
+static bool are_loopback(const struct addrinfo *addresses)
 {
-    bool is_guarded = true;
+    bool are_loopback = true;
     for (const struct addrinfo *address = addresses; address != NULL; address = address->ai_next)
-        is_guarded &= setup->keys != NULL || setup->is_open || is_loopback(address->ai_addr);
-    return is_guarded;
+        are_loopback &= is_loopback(address->ai_addr);
+    return are_loopback;
 }
 
-static int listen_on(const struct http_setup *setup, char *message, size_t message_size)
+static int listen_on(struct http_server *server, char *message, size_t message_size)
 {
+    const struct http_setup *setup = &server->setup;
     const char *host = setup->host, *port = setup->port;
     const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses = NULL;
@@ -75,7 +75,9 @@ static int listen_on(const struct http_setup *setup, char *message, size_t messa
         snprintf(message, message_size, "cannot listen on \"%s\": %s", host, gai_strerror(failure));
         return -1;
     }
-    if (!is_guarded(setup, addresses)) {
+    server->is_loopback = are_loopback(addresses);
+    /* Beyond the loopback without keys: most likely an oversight. */
+    if (!server->is_loopback && setup->keys == NULL && !setup->is_open) {
         snprintf(message, message_size,
                  "%s:%s can be reached from other machines and there are no keys: give --keys FILE, or --open "
                  "(ATTND_OPEN=1) if something else guards the way here",
@@ -208,9 +210,11 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     if (wants_tls)
         server->tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
     if (!wants_tls || server->tls != NULL)
-        server->listen_fd = listen_on(setup, message, message_size);
+        server->listen_fd = listen_on(server, message, message_size);
     if (server->listen_fd >= 0) {
         write_url(server);
+        server->checks_host =
+            setup->keys == NULL && (server->is_loopback || strcmp(server->setup.host_names, "none") != 0);
         server->is_listening = start_threads(server);
         if (server->is_listening)
             return server;

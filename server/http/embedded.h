@@ -25,9 +25,9 @@
 
 #define EMBEDDED_FIELDS(policy, tag)                                                                                   \
     {                                                                                                                  \
-        {"Cache-Control", "no-cache"}, {"Content-Security-Policy", policy##_begin},                                    \
-            {"X-Content-Type-Options", "nosniff"}, {"X-Frame-Options", "DENY"}, {"Referrer-Policy", "no-referrer"},    \
-            {"Cross-Origin-Opener-Policy", "same-origin"}, {"ETag", tag##_begin}, {NULL, NULL},                        \
+        {"Cache-Control", "no-cache"}, {"Content-Security-Policy", policy##_begin}, {"X-Frame-Options", "DENY"},       \
+            {"Referrer-Policy", "no-referrer"}, {"Cross-Origin-Opener-Policy", "same-origin"}, {"ETag", tag##_begin},  \
+            {NULL, NULL},                                                                                              \
     }
 
 #define EMBEDDED_PAGE_FORM(name) ((struct embedded){EMBEDDED_TEXT(name), name##_fields, name##_tag_begin})

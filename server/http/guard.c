@@ -53,6 +53,7 @@ static void read_length(struct guard_fields *fields, const char *value)
 static void read_host(struct guard_fields *fields, const char *value)
 {
     fields->hosts++;
+    fields->host = value;
     if (!is_host(value))
         refuse(fields, "Host must be a name or an address, with an optional port");
 }
@@ -74,6 +75,7 @@ static const struct kept_field kept_fields[] = {
     KEPT("Content-Encoding", content_encoding),
     KEPT("Accept-Encoding", accept_encoding),
     KEPT("Origin", origin),
+    KEPT("Sec-Fetch-Site", fetch_site),
     KEPT("X-Request-Id", request_id),
     KEPT("Inference-Header-Content-Length", json_bytes),
     KEPT("Authorization", authorization),

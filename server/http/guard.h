@@ -21,7 +21,7 @@ struct guard_fields {
     unsigned hosts, content_lengths, transfer_encodings;
     const char *transfer_encoding, *expect, *content_type, *content_encoding, *accept_encoding, *origin, *request_id,
         *asked_method, *json_bytes, *if_match, *if_none_match, *authorization, *api_key, *traceparent, *priority,
-        *request_timeout;
+        *request_timeout, *host, *fetch_site;
     uint64_t content_length;
     size_t header_bytes; /* from the first line to the empty one */
     struct negotiation accept;

@@ -145,6 +145,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
         .caches = setup->caches,
         .key = request->key_name,
+        .is_foreign = request->is_foreign,
         .queue_ms = request->clock.queue_ms,
         .limits = *limits,
         .is_first_try = !is_last_try,
@@ -158,6 +159,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
     attn_arena_watch(request->arena, job_is_cancelled, &job);
     const attn_status status = run_service(request, &call);
     shorten_deadline(&job);
+    request->is_open = request->is_open && !call.is_guarded;
     const bool is_over = status == ATTN_ERR_TOO_LARGE && !is_last_try;
     const bool is_finished = status == ATTN_OK && !is_late(request) && finish_answer(request, &call);
     attn_arena_watch(request->arena, NULL, NULL);
@@ -167,6 +169,9 @@ static bool compute_within(struct request *request, const struct call_limits *li
         return leave_first_try(request);
     if (is_stopped_late(request, status)) {
         refuse_late(request);
+    } else if (call.refusal == CALL_FOREIGN) {
+        attn_arena_release(request->arena, request->before_body);
+        reply_refuse_page(request);
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
         reply_failure(request, &error, call.refusal);

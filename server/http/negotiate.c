@@ -173,6 +173,12 @@ enum media negotiate_body(const char *content_type, unsigned read)
     return MEDIA_COUNT;
 }
 
+bool negotiate_is_form(const char *content_type)
+{
+    struct text_span rest = text_span_of(content_type), name;
+    return text_next(&rest, ';', &name) && text_equal_fold(name, "application/x-www-form-urlencoded");
+}
+
 const char *negotiate_names(unsigned set, char *text, size_t size)
 {
     size_t length = 0;

@@ -46,6 +46,8 @@ bool negotiate_body_coding(const char *content_encoding, enum coding *coding);
  * JSON. MEDIA_COUNT when it is another, or text that is not UTF-8.
  */
 enum media negotiate_body(const char *content_type, unsigned read);
+/* Whether it names the type of an HTML form, which curl and others add to every body that was given no type. */
+bool negotiate_is_form(const char *content_type);
 /* Writes the names of a set as a list: "application/json, text/csv". Returns text. */
 const char *negotiate_names(unsigned set, char *text, size_t size);
 

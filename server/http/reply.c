@@ -22,6 +22,9 @@ static const char no_memory_text[] =
 /* Up to here, copying the pieces of an answer into one is cheaper than another call to send it. */
 enum { JOINED_MAX = 64 << 10 };
 
+/* A setting and its value, for the log. */
+enum { REPLY_SETTING_MAX = 280 };
+
 struct outcome {
     unsigned status;
     const char *type, *title;
@@ -136,6 +139,44 @@ void reply_busy(struct request *request)
     reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
 }
 
+/* setting: what would allow it, with room for the value. */
+static void log_refusal(const struct request *request, const char *message, const char *field, const char *value,
+                        const char *setting)
+{
+    struct log_line line;
+    log_begin(&line, request->server->setup.log, LOG_WARN, message);
+    log_text(&line, "id", request->id);
+    log_text(&line, field, value);
+    log_text(&line, "allowed_by", setting);
+    log_end(&line);
+}
+
+void reply_refuse_page(struct request *request)
+{
+    const char *origin = request->fields.origin;
+    const bool has_name = origin != NULL && strcmp(origin, "null") != 0;
+    char setting[REPLY_SETTING_MAX];
+    snprintf(setting, sizeof setting, "--cors-origin %.240s",
+             has_name ? origin : "with the origin of the page; null cannot be named");
+    request->is_open = false;
+    reply_refuse(request, PROBLEM_ORIGIN,
+                 "a page of another origin, %.100s, asks for what only this server's own pages may have (--cors-origin "
+                 "can name its origin)",
+                 origin != NULL ? origin : "which is not told");
+    log_refusal(request, "refused a page of another origin", "origin", origin != NULL ? origin : "", setting);
+}
+
+void reply_refuse_host(struct request *request)
+{
+    const char *host = request->fields.host;
+    char setting[REPLY_SETTING_MAX];
+    snprintf(setting, sizeof setting, "--host-names %.*s", (int)strcspn(host, ":"), host);
+    reply_refuse(
+        request, PROBLEM_HOST,
+        "Host is %.100s; expected an IP address, localhost or a name of this server (--host-names can name it)", host);
+    log_refusal(request, "refused a Host that is not ours", "host", host, setting);
+}
+
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
     static const enum reply_problem problem_of[] = {
@@ -144,6 +185,7 @@ void reply_failure(struct request *request, const attn_error *error, enum call_r
         [CALL_PRECONDITION] = PROBLEM_PRECONDITION,
         [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
         [CALL_GONE] = PROBLEM_GONE,
+        [CALL_FOREIGN] = PROBLEM_ORIGIN,
         [CALL_STORE_FULL] = PROBLEM_STORE_FULL,
         [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
     };
@@ -377,9 +419,14 @@ static void add_fields(struct head *head, const struct request *request)
     if (strcmp(request->method, MHD_HTTP_METHOD_POST) == 0)
         add_field(head, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     add_timing(head, request);
-    head->is_whole = cors_add_fields(head->response, request->server->setup.cors_origin, request->fields.origin,
-                                     reply->is_preflight ? reply->allow : NULL) &&
-                     head->is_whole;
+    add_field(head, "X-Content-Type-Options", "nosniff");
+    const struct cors_answer cors = {
+        .setting = request->server->setup.cors_origin,
+        .origin = request->fields.origin,
+        .methods = reply->is_preflight ? reply->allow : NULL,
+        .is_open = request->is_open,
+    };
+    head->is_whole = cors_add_fields(head->response, &cors) && head->is_whole;
     if (request->closes || atomic_load(&request->server->is_draining))
         add_field(head, MHD_HTTP_HEADER_CONNECTION, "close");
 }
@@ -423,6 +470,7 @@ enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct m
     if (head.response == NULL)
         return MHD_NO;
     add_field(&head, MHD_HTTP_HEADER_CONTENT_TYPE, media_name(MEDIA_JSON));
+    add_field(&head, "X-Content-Type-Options", "nosniff");
     add_field(&head, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     add_field(&head, MHD_HTTP_HEADER_CONNECTION, "close");
     return queue(connection, MHD_HTTP_SERVICE_UNAVAILABLE, &head);

@@ -24,6 +24,7 @@ struct request;
     X(PROBLEM_PARAMETER, 400, "parameter", "query parameter not known")                                                \
     X(PROBLEM_UNAUTHORIZED, 401, "unauthorized", "an API key is needed")                                               \
     X(PROBLEM_FORBIDDEN, 403, "forbidden", "the API key is not good for this")                                         \
+    X(PROBLEM_ORIGIN, 403, "foreign-origin", "not for pages of other origins")                                         \
     X(PROBLEM_NOT_FOUND, 404, "not-found", "not found")                                                                \
     X(PROBLEM_READ_ONLY, 403, "read-only", "layers cannot be changed here")                                            \
     X(PROBLEM_METHOD, 405, "method-not-allowed", "method not allowed here")                                            \
@@ -36,6 +37,7 @@ struct request;
     X(PROBLEM_MEDIA_TYPE, 415, "unsupported-media-type", "body is not of a type that is read here")                    \
     X(PROBLEM_ENCODING, 415, "unsupported-encoding", "body is encoded")                                                \
     X(PROBLEM_EXPECTATION, 417, "expectation-failed", "expectation not understood")                                    \
+    X(PROBLEM_HOST, 421, "foreign-host", "Host does not name this server")                                             \
     X(PROBLEM_QUOTA, 429, "quota", "the quota of the API key is used up")                                              \
     X(PROBLEM_HEADER, 431, "header-too-large", "header is over the limit")                                             \
     X(PROBLEM_DEADLINE, 504, "deadline", "the deadline passed")                                                        \
@@ -90,6 +92,11 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
     __attribute__((format(printf, 3, 4)));
 /* The reply is the refusal of a request that finds the queue full. */
 void reply_busy(struct request *request);
+/* The reply is the refusal of a page of another origin, or of a Host that is not ours; the log says what would allow
+ * it.
+ */
+void reply_refuse_page(struct request *request);
+void reply_refuse_host(struct request *request);
 /* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
 /* What the service made of it, beside its answer: another status, an entity tag. */

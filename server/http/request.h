@@ -48,6 +48,8 @@ struct request {
     struct watched *watched;           /* its connection (watch.c); NULL: not watched */
     bool is_counted;                   /* in server->requests */
     bool closes;                       /* the connection is closed after the reply */
+    bool is_open;                      /* to pages of every origin (routes.h) */
+    bool is_foreign;                   /* asked by a page that what is guarded is refused to (cors.h) */
     const char *target;                /* raw; "" until it is known */
     char method[24];                   /* for the log: cut when longer */
     char id[REQUEST_ID_MAX + 1];

@@ -18,6 +18,7 @@
 #include "service/infer.h"
 #include "service/layer_keeper.h"
 #include "service/layers.h"
+#include "service/model.h"
 
 static void answer_live(struct request *request)
 {
@@ -84,11 +85,11 @@ enum {
 
 static const struct route routes[] = {
     {"/v1/attention", "POST", RESULTS, .service = attend_attention, .reads = TENSORS, .takes_parameters = true,
-     .keeps_to_limits = true},
+     .keeps_to_limits = true, .open = ROUTE_OPEN},
     {"/v1/multi-head-attention", "POST", RESULTS, .service = attend_layer, .reads = TENSORS, .takes_parameters = true,
-     .keeps_to_limits = true},
-    {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON},
-    {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON},
+     .keeps_to_limits = true, .open = ROUTE_OPEN},
+    {"/v1/attention/gradients", "POST", JSON, .service = gradients_attention, .reads = JSON, .open = ROUTE_OPEN},
+    {"/v1/multi-head-attention/gradients", "POST", JSON, .service = gradients_layer, .reads = JSON, .open = ROUTE_OPEN},
     {"/v1/layers", "GET", JSON, .service = layers_list, .takes_parameters = true},
     {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
     {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS, .keeps_body = true},
@@ -98,37 +99,41 @@ static const struct route routes[] = {
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},
-    {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true},
-    {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true},
+    {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true, .open = ROUTE_OPEN},
+    {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true, .open = ROUTE_OPEN},
     {"/metrics", "GET", METRICS, .answer = answer_metrics, .is_probe = true, .right = RIGHT_METRICS},
-    {"/version", "GET", JSON, .answer = answer_version},
-    {"/openapi.json", "GET", JSON, .answer = openapi_answer},
-    {"/docs", "GET", HTML, .answer = docs_answer, .is_probe = true},
+    {"/version", "GET", JSON, .answer = answer_version, .open = ROUTE_OPEN},
+    {"/openapi.json", "GET", JSON, .answer = openapi_answer, .open = ROUTE_OPEN},
+    {"/docs", "GET", HTML, .answer = docs_answer, .is_probe = true, .open = ROUTE_OPEN},
     {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
-    {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true},
-    {"/v2/health/ready", "GET", JSON, .answer = answer_v2_ready, .is_probe = true},
+    {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true, .open = ROUTE_OPEN},
+    {"/v2/health/ready", "GET", JSON, .answer = answer_v2_ready, .is_probe = true, .open = ROUTE_OPEN},
     {"/v2/models", "GET", JSON, .service = infer_models, .is_probe = true},
     {"/v2/models/stats", "GET", JSON, .service = infer_all_statistics, .is_probe = true},
-    {"/v2/models/{model}", "GET", JSON, .service = infer_metadata, .is_probe = true},
-    {"/v2/models/{model}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true},
-    {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .is_probe = true},
-    {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
+    {"/v2/models/{model}", "GET", JSON, .service = infer_metadata, .is_probe = true, .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true, .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .is_probe = true, .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true, .open = MODEL_BUILT_IN},
     {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true,
-     .keeps_to_limits = true, .has_hints = true},
-    {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .is_probe = true},
-    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true},
-    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .is_probe = true},
-    {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true},
+     .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .is_probe = true,
+     .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true,
+     .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .is_probe = true,
+     .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true,
+     .open = MODEL_BUILT_IN},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
-     .is_probe = true, .keeps_to_limits = true, .has_hints = true},
+     .is_probe = true, .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
     {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true,
      .may_lack_body = true},
     {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true,
      .may_lack_body = true, .right = RIGHT_LAYERS},
     {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true,
      .may_lack_body = true, .right = RIGHT_LAYERS},
-    {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true},
+    {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true, .open = ROUTE_OPEN},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
@@ -220,6 +225,16 @@ const struct route *route_find(struct text_span path, const char *method, struct
         return &routes[i];
     }
     return NULL;
+}
+
+bool route_is_open(struct text_span path)
+{
+    struct text_span names[ROUTE_NAMES_MAX];
+    for (size_t i = 0; i < ROUTES; i++)
+        if (fits(path, routes[i].path, names))
+            return routes[i].open != NULL &&
+                   (strcmp(routes[i].open, ROUTE_OPEN) == 0 || text_equal(names[0], routes[i].open));
+    return false;
 }
 
 const char *route_methods(struct text_span path, char *text, size_t size)

@@ -25,10 +25,19 @@ struct route {
     bool keeps_to_limits;                    /* the service does nothing that takes time beyond its limits */
     bool has_hints;                          /* its body may say how urgent it is (oip.h) */
     unsigned right;                          /* RIGHT_…; 0: the usual one of its method (route_right) */
+    /*
+     * Open to the pages of every origin (cors.h): ROUTE_OPEN; or only where this stands for the first "{…}"; NULL: the
+     * path is guarded. All routes of a path say the same.
+     */
+    const char *open;
 };
+
+#define ROUTE_OPEN "*"
 
 /* NULL when no route has that path and method; names gets what stands at each "{…}", raw; others stay empty. */
 const struct route *route_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX]);
+/* Whether the pages of every origin may ask for that path. One that no route has is guarded. */
+bool route_is_open(struct text_span path);
 /*
  * What a key must be good for: what the table says, else layers for PUT and DELETE, compute for all other work, and
  * nothing for what is answered at once: probes, descriptions and the page are for everybody.

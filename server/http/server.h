@@ -20,6 +20,8 @@ struct http_server {
     struct tls *tls;   /* NULL: plain http */
     bool is_listening; /* looked at by the thread that starts and stops only */
     char url[160], http_library[64];
+    bool is_loopback; /* nobody reaches it from another machine */
+    bool checks_host; /* Host must name this server */
     uint64_t id_seed;
     atomic_uint_fast64_t ids_made;
     atomic_bool is_ready; /* the self-test has passed */

@@ -100,6 +100,9 @@ attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t 
     *step = (struct cache_step){.name = envelope->cache.name};
     if (step->name == NULL)
         return ATTN_OK;
+    call->is_guarded = true;
+    if (call->is_foreign)
+        return layer_refuse(call, CALL_FOREIGN, "options.cache is not for pages of other origins");
     attn_status status = check_request(call, envelope);
     if (status != ATTN_OK)
         return status;

@@ -35,6 +35,7 @@ enum call_refusal {
     CALL_PRECONDITION, /* if_match or if_none_match does not hold */
     CALL_READ_ONLY,
     CALL_GONE,
+    CALL_FOREIGN, /* a page of another origin asks for what is guarded */
     CALL_STORE_FULL,
     CALL_STORE_FAILED,
 };
@@ -66,6 +67,8 @@ struct call {
     struct layer_draft *draft; /* what was written of the body while it came (layer_keeper.h); NULL: nothing */
     struct cache_store *caches;
     const char *key; /* the name of the API key, to which caches belong; "" without keys */
+    bool is_foreign; /* a page of another origin asks: nothing that is kept may be looked at for it */
+    bool is_guarded; /* written: the answer is about something that is kept, though its path is open */
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */

@@ -37,7 +37,7 @@ class Request:
                  before=(), after=None, answers=(200,)):
         self.name, self.method, self.path, self.before, self.after = name, method, path, before, after
         self.answers = answers  # the statuses of success
-        lines = [f"{method} {path} HTTP/1.1", "Host: a"] + [f"{key}: {value}" for key, value in (headers or {}).items()]
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost"] + [f"{key}: {value}" for key, value in (headers or {}).items()]
         if body is not None:
             lines += [f"Content-Type: {content_type}",
                       "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {len(body)}"]

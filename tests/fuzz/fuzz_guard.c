@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "http/authority.h"
 #include "http/framing.h"
 #include "http/guard.h"
 #include "http/target.h"
@@ -190,6 +191,11 @@ static void read_wishes(const struct guard_fields *fields)
     (void)negotiate_prefers_problem(&fields->accept);
     (void)negotiate_coding(fields->accept_encoding, CODING_ALL);
     (void)negotiate_body(fields->content_type, (1u << MEDIA_COUNT) - 1);
+    (void)(fields->content_type != NULL && negotiate_is_form(fields->content_type));
+    (void)(fields->host != NULL && authority_is_ours(fields->host, "a.example,b"));
+    fuzz_claim(fields->host == NULL || fields->origin == NULL || strchr(fields->origin, ':') != NULL ||
+                   !authority_is_of_origin(fields->host, fields->origin),
+               "an origin has a scheme");
     fuzz_claim(!negotiate_body_coding(fields->content_encoding, &coding) || coding <= CODING_IDENTITY,
                "a coding of the body is one of ours");
 }

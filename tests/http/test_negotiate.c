@@ -74,6 +74,10 @@ START_TEST(content_type_is_read_within_what_the_route_reads)
     ck_assert_int_eq(negotiate_body("application/vnd.attnd.safetensors", reads), MEDIA_SAFETENSORS);
     ck_assert_int_eq(negotiate_body("text/csv", reads), MEDIA_COUNT);
     ck_assert_int_eq(negotiate_body("", reads), MEDIA_COUNT);
+    ck_assert(negotiate_is_form("application/x-www-form-urlencoded"));
+    ck_assert(negotiate_is_form("Application/X-WWW-form-urlencoded; charset=UTF-8"));
+    ck_assert(!negotiate_is_form("multipart/form-data"));
+    ck_assert(!negotiate_is_form(""));
 }
 END_TEST
 

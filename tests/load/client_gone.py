@@ -34,7 +34,7 @@ def request_bytes():
     data = base64.b64encode(struct.pack(f"<{TOKENS}f", *[i * 0.618 % 1 for i in range(TOKENS)])).decode()
     body = json.dumps({"inputs": {"query": {"shape": [TOKENS, 1], "dtype": "float32", "base64": data}},
                        "options": {"return": ["output"], "format": "base64"}}).encode()
-    return b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    return b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
 def metric(client, name):

@@ -41,7 +41,7 @@ def request_bytes():
     tensor = {"shape": [LENGTH, 1], "dtype": "float32",
               "base64": base64.b64encode(struct.pack(f"<{LENGTH}f", *numbers)).decode()}
     body = json.dumps({"inputs": {"query": tensor}, "options": {"return": ["output"], "format": "base64"}}).encode()
-    head = (f"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    head = (f"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n")
     return head.encode() + body
 

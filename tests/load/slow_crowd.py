@@ -25,10 +25,10 @@ from attnd import Server  # noqa: E402
 from overload import percentile  # noqa: E402
 
 BODY = b'{"inputs": {"query": [[1, 2], [3, 4], [5, 6]]}}'
-REQUEST = (b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" %
+REQUEST = (b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" %
            len(BODY)) + BODY
-HEADER = b"GET / HTTP/1.1\r\nHost: a\r\nX: "
-UPLOAD = b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+HEADER = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "
+UPLOAD = b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
 DRIP_SECONDS = 1
 
 

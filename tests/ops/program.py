@@ -104,7 +104,7 @@ def answers(connection):
     """Whether a request on it is answered; a connection too many is ended."""
     try:
         connection.settimeout(10)
-        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
+        connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
         return connection.recv(4096).startswith(b"HTTP/1.1 200")
     except OSError:
         return False

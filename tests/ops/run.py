@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Client, PATIENCE_SECONDS, Server, wait_until  # noqa: E402
 import accounts as of_accounts  # noqa: E402
+import browsers as of_browsers  # noqa: E402
 import certificates as of_certificates  # noqa: E402
 import printed as of_what_is_printed  # noqa: E402
 import program as of_program  # noqa: E402
@@ -134,13 +135,13 @@ def a_trace_goes_on_with_a_span_of_our_own(program):
 
 @test
 def nothing_that_is_sent_makes_lines_or_fields_of_the_log(program):
-    hostile = [b"GET /%0a%22level%22 HTTP/1.1\r\nHost: a\r\n\r\n",
-               b"GET /a\"b\\c HTTP/1.1\r\nHost: a\r\n\r\n",
-               b"GET /x HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\" status=200\r\n\r\n",
-               b"GET /x HTTP/1.1\r\nHost: a\r\nX-Request-Id: \x1b[31m\r\n\r\n",
-               b"G\"ET /x HTTP/1.1\r\nHost: a\r\n\r\n",
-               b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n",
-               b"GET /" + b"\"" * 20000 + b" HTTP/1.1\r\nHost: a\r\n\r\n"]
+    hostile = [b"GET /%0a%22level%22 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+               b"GET /a\"b\\c HTTP/1.1\r\nHost: localhost\r\n\r\n",
+               b"GET /x HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: a\" status=200\r\n\r\n",
+               b"GET /x HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: \x1b[31m\r\n\r\n",
+               b"G\"ET /x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+               b"GET /\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+               b"GET /" + b"\"" * 20000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"]
     for form in ("json", "text"):
         with Server(program, environment=settings(log_format=form)) as server:
             for text in hostile:
@@ -354,7 +355,7 @@ def https_is_served_and_certificates_are_read_again(program):
     def fetch(server):
         with context.wrap_socket(raw(server)) as connection:
             certificate = connection.getpeercert(True)
-            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             text = b""
             while got := connection.recv(4096):
                 text += got
@@ -383,12 +384,12 @@ def slow_clients_are_cut_at_their_deadline(program):
     cases = {"silence": (b"", b"", 1),
              "empty lines": (b"", b"\r\n", 1),
              "first line": (b"GET", b"T", 1),
-             "header": (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: ", b"a", 1),
-             "many fields": (b"GET /livez HTTP/1.1\r\nHost: a\r\n", b"X: y\r\n", 1),
-             "body": (b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n", b"a", 2),
-             "chunks": (b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+             "header": (b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ", b"a", 1),
+             "many fields": (b"GET /livez HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n", 1),
+             "body": (b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n", b"a", 2),
+             "chunks": (b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
                         b"1\r\na\r\n", 2),
-             "kept alive": (b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", b"\r\n", 3)}
+             "kept alive": (b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\r\n", 3)}
     lasted = {}
 
     def probe(server, name, first, drip):
@@ -426,7 +427,7 @@ def a_client_that_does_not_read_is_cut_at_the_deadline_of_the_whole(program):
         with raw(server) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             body = json.dumps({"inputs": {"query": [[i % 7, 1] for i in range(2000)]}}).encode()
-            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             wait_until(lambda: any("path=/v1/attention status=200" in line for line in server.lines), "never cut")
         wait_until(lambda: metrics(server)["attnd_memory_bytes"] < 1 << 20, "its memory is kept")
 
@@ -437,7 +438,7 @@ def silent_connections_do_not_lock_others_out(program):
     with Server(program, environment=settings(connections=most)) as server:
         silent = [raw(server) for _ in range(3 * most)]
         for connection in silent[::2]:
-            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nX: ")
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nX: ")
         for _ in range(3):
             assert post(server.client()).status == 200
         series = metrics(server)
@@ -487,7 +488,7 @@ def work_stops_when_the_client_leaves(program):
     with Server(program) as server:
         body = json.dumps(long_request()).encode()
         with raw(server) as connection:
-            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             wait_until(lambda: metrics(server)["attnd_running_jobs"] == 1, "not begun")
         wait_until(lambda: metrics(server)["attnd_running_jobs"] == 0, "the work goes on")
         assert metrics(server)['attnd_cancelled_total{reason="client_gone"}'] == 1
@@ -501,7 +502,7 @@ def readiness_tells_why_not(program):
         assert client.get("/readyz").json() == {"ready": True}
         body = json.dumps(long_request()).encode()
         with raw(server) as connection:
-            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             wait_until(lambda: client.get("/readyz").status == 503, "a full queue is ready")
             assert client.get("/readyz").json() == {"ready": False, "reasons": ["queue full"]}
             assert client.get("/v2/health/ready").status == 503
@@ -517,7 +518,7 @@ def readiness_tells_why_not(program):
 def ask_until_refused(address, requests, ends):
     """Puts into requests, for every connection that was made, whether each of two requests on it was answered."""
     body = json.dumps(SMALL).encode()
-    head = b"POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     while True:
         try:
             connection = socket.create_connection(address, timeout=PATIENCE_SECONDS)
@@ -596,7 +597,7 @@ def main():
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    modules = (of_accounts, of_program, of_certificates, of_what_is_printed)
+    modules = (of_accounts, of_browsers, of_program, of_certificates, of_what_is_printed)
     tests = TESTS + [function for module in modules for function in module.TESTS]
     failed, chosen = 0, [function for function in tests if options.only in function.__name__]
     for function in chosen:

@@ -47,7 +47,8 @@ class Server:
             self._stop()
 
     def _start(self):
-        environment = {**os.environ, "ATTND_LISTEN": "127.0.0.1:0", "ATTND_DRAIN_DELAY": "0", **self.environment}
+        environment = {**os.environ, "ATTND_LISTEN": "127.0.0.1:0", "ATTND_DRAIN_DELAY": "0",
+                       "ATTND_HOST_NAMES": "a", **self.environment}  # requests of tests say "Host: localhost"
         self.process = subprocess.Popen(self._command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         env=environment)
         threading.Thread(target=self._read, daemon=True).start()

@@ -11,7 +11,7 @@ PATIENCE_SECONDS = 30
 def is_ready(port):
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return connection.recv(12) == b"HTTP/1.1 200"
     except OSError:
         return False

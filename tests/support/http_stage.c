@@ -24,6 +24,7 @@ struct http_stage http_stage_of(service_function *service)
         .setup = {.host = "127.0.0.1",
                   .port = "0",
                   .cors_origin = "*",
+                  .host_names = "a,x,test",
                   .io_threads = 2,
                   .connections = 200,
                   .idle_timeout_s = 20,
