@@ -262,9 +262,10 @@ END_TEST
 START_TEST(a_body_needs_a_length_a_type_and_no_encoding)
 {
     check_answer(POST "\r\n", 411, "Content-Length");
-    check_answer("POST /v1/attention HTTP/1.1\r\n" HOST
-                 "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 2\r\n\r\n{}",
-                 415, "-H 'Content-Type: application/json'");
+    check_answer(
+        "POST /v1/attention HTTP/1.1\r\n" HOST
+        "Content-Type: application/x-www-form-urlencoded\r\nOrigin: http://localhost\r\nContent-Length: 2\r\n\r\n{}",
+        415, "-H 'Content-Type: application/json'");
     check_answer("POST /v1/attention HTTP/1.1\r\n" HOST
                  "Content-Type: application/json; charset=latin1\r\nContent-Length: 2\r\n\r\n{}",
                  415, "UTF-8");
