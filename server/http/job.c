@@ -104,6 +104,7 @@ static attn_status run_service(struct request *request, struct call *call)
     request->clock.times = call->times;
     request->flops = call->flops;
     request->held = call->held;
+    request->is_open = request->is_open && !call->is_guarded;
     return status;
 }
 
@@ -159,7 +160,6 @@ static bool compute_within(struct request *request, const struct call_limits *li
     attn_arena_watch(request->arena, job_is_cancelled, &job);
     const attn_status status = run_service(request, &call);
     shorten_deadline(&job);
-    request->is_open = request->is_open && !call.is_guarded;
     const bool is_over = status == ATTN_ERR_TOO_LARGE && !is_last_try;
     const bool is_finished = status == ATTN_OK && !is_late(request) && finish_answer(request, &call);
     attn_arena_watch(request->arena, NULL, NULL);
