@@ -27,11 +27,14 @@ kubectl create secret generic attnd-keys --from-file=/run/attn/keys --dry-run=cl
 kubectl kustomize docker/kubernetes/overlays/keys | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
     sed -e "s|image: attnd:.*|image: $image|" -e 's/replicas: 3/replicas: 1/' > /run/attn/pod.yaml
 
-failed=0
+passed=0 failed=0
 check() { # check CLAIM COMMAND…
     local claim=$1
     shift
-    if "$@" >/run/attn/log 2>&1; then echo "   ok   $claim"; else
+    if "$@" >/run/attn/log 2>&1; then
+        echo "   ok   $claim"
+        passed=$((passed + 1))
+    else
         echo "   FAIL $claim"
         tail -n 30 /run/attn/log
         failed=$((failed + 1))
@@ -76,5 +79,5 @@ check "it has the settings of the ConfigMap" is \
     "$(podman inspect -f '{{range .Config.Env}}{{println .}}{{end}}' "$(container)" | grep ATTND_LOG_FORMAT)" ATTND_LOG_FORMAT=json
 check "its liveness probe is there" is "$(podman inspect -f '{{ne .Config.Healthcheck nil}}' "$(container)")" true
 check "it stops" podman kube down /run/attn/pod.yaml
-[ "$failed" = 0 ] && echo "pod: all checks pass"
+echo "pod: $passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

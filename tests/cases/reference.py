@@ -2,9 +2,9 @@
 """
 reference.py: attention as the equations say it, in plain Python and in double; what a case's answer is compared with.
 
-Written from the description of the interface alone, sharing nothing with the server. `reference.py FOLDER…` writes
-expected.json for cases whose status is 200 (all of them without a FOLDER), and keeps the members that it does not
-compute.
+Written from the description of the interface alone, sharing nothing with the server. `run.py` computes every case anew
+with it, and compares what expected.json holds. `reference.py FOLDER…` writes the outputs, shapes and gradients of
+expected.json for cases whose status is 200 (all of them without a FOLDER); all other members are for a person to choose.
 """
 
 import copy
@@ -16,6 +16,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
+import told  # noqa: E402
 import turning  # noqa: E402
 from tensors import Tensor  # noqa: E402
 
@@ -24,7 +25,7 @@ LINES = ("lse", "lse_keys", "entropy", "sink")
 
 
 def answer(endpoint, request):
-    """outputs (name to Tensor) and the rows without keys, of a request that is well formed."""
+    """outputs (name to Tensor) of a request that is well formed, and all steps."""
     request = with_profile(request)
     options, weights = request.get("options", {}), request.get("weights", {})
     x = Inputs(request["inputs"])
@@ -34,9 +35,7 @@ def answer(endpoint, request):
     attend(steps, request.get("masks", {}), options)
     finish(steps, x, weights, options, endpoint == "multi-head-attention")
     wanted = options.get("return", ["output", "attention"])
-    outputs = {name: select(name, steps[name], options) for name in wanted}
-    empty = [list(row) for row in steps["rows_without_keys"]]
-    return outputs, empty
+    return {name: select(name, steps[name], options) for name in wanted}, steps
 
 
 # What stands for causal.align, layout, norm.eps (layer, rms) when the request does not say it.
@@ -382,6 +381,7 @@ def attend(steps, masks, options):
     mask = Mask(masks, shape, steps.get("position"))
     scale = options.get("scale", 1 / math.sqrt(d_k))
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
+    steps["scale"], steps["offset"] = scaling[0], mask.offset(0)
     mechanism = options.get("mechanism", "softmax")
     if mechanism != "softmax":
         attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], d_k))
@@ -389,6 +389,7 @@ def attend(steps, masks, options):
     q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
     flat = {name: [] for name in (*MAPS, *LINES, "context")}
     position, dropout = PositionBias(options, heads), Dropout(options)
+    steps["slopes"] = position.slopes
     sinks = Tensor.from_json(options["sinks"]).data if "sinks" in options else [-math.inf] * heads
     steps["rows_without_keys"] = []
     for b in range(batch):
@@ -596,23 +597,39 @@ def shapes_of(tree):
     return list(Tensor.from_json(tree).shape) if isinstance(tree, list) else []
 
 
-def write_gradients(case):
-    request = json.loads((case / "request.json").read_text())
-    endpoint = case.parent.name.removesuffix("-gradients")
-    found = gradients(endpoint, request)
-    path = case / "expected.json"
-    expected = json.loads(path.read_text()) if path.exists() else {}
+def expected_of(endpoint, request):
+    """The whole answer."""
     options = request.get("options", {})
+    if endpoint.endswith("-gradients"):
+        return expected_gradients(endpoint.removesuffix("-gradients"), request)
+    outputs, steps = answer(endpoint, request)
+    if "view" in options:
+        return told.view(request, steps)
+    written_outputs = {}
+    for name, tensor in outputs.items():
+        reduced = None
+        if name in MAPS:
+            steps["shown_shape"] = tensor.shape
+            reduced = told.reduced(name, tensor, select("mask", steps["mask"], options), options)
+        written_outputs[name] = written(name, tensor, options) if reduced is None else reduced
+    profile = told.profile_of(PROFILES.get(options.get("profile")), options)
+    return {"outputs": written_outputs, "shapes": {name: shape_of(form) for name, form in written_outputs.items()},
+            "effective": told.effective(request, steps, profile), "diagnostics": told.diagnostics(request, steps, outputs),
+            **({"tokens": request["tokens"]} if "tokens" in request else {})}
+
+
+def shape_of(form):
+    form = form["weights"] if isinstance(form, dict) and "weights" in form else form
+    return list(Tensor.from_json(form).shape)
+
+
+def expected_gradients(endpoint, request):
+    found, options = round_all(gradients(endpoint, request)), request.get("options", {})
     steps = [name for name in options.get("return", []) if not is_path(name)]
     plain = {**request, "inputs": {name: item for name, item in request["inputs"].items() if name != "grad_output"},
              "options": {**options, "return": steps}}
-    outputs, empty = answer(endpoint, plain)
-    expected["outputs"] = {name: written(name, tensor, options) for name, tensor in outputs.items()}
-    expected["shapes"] = {name: list(tensor.shape) for name, tensor in outputs.items()}
-    expected["gradients"] = round_all(found)
-    expected["shapes"]["gradients"] = shapes_of(found)
-    expected.setdefault("diagnostics", {})["rows_without_keys"] = empty
-    path.write_text(compact(expected) + "\n")
+    expected = expected_of(endpoint, plain)
+    return {**expected, "shapes": {**expected["shapes"], "gradients": shapes_of(found)}, "gradients": found}
 
 
 def round_all(tree):
@@ -638,15 +655,12 @@ def written(name, tensor, options):
 
 
 def write(case):
-    request = json.loads((case / "request.json").read_text())
-    outputs, empty = answer(case.parent.name, request)
     path = case / "expected.json"
-    expected = json.loads(path.read_text()) if path.exists() else {}
-    options = request.get("options", {})
-    expected["outputs"] = {name: written(name, tensor, options) for name, tensor in outputs.items()}
-    expected["shapes"] = {name: list(tensor.shape) for name, tensor in outputs.items()}
-    expected.setdefault("diagnostics", {})["rows_without_keys"] = empty
-    path.write_text(compact(expected) + "\n")
+    computed = expected_of(case.parent.name, json.loads((case / "request.json").read_text()))
+    if path.exists() and isinstance(computed, dict) and "outputs" in computed:
+        stored = json.loads(path.read_text())
+        computed = {**stored, **{name: computed[name] for name in ("outputs", "shapes", "gradients") if name in computed}}
+    path.write_text(compact(computed) + "\n")
 
 
 def compact(value, depth=0):
@@ -663,7 +677,7 @@ def main():
     for case in folders:
         status = case / "status"
         if status.exists() and status.read_text().strip() == "200":
-            (write_gradients if case.parent.name.endswith("-gradients") else write)(case)
+            write(case)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include "codec/json_tree.h"
 #include "envelope_stage.h"
 #include "failing_json.h"
+#include "shared.h"
 
 #define Q             "\"inputs\":{\"query\":[[1]]}"
 #define A             ENVELOPE_ATTENTION
@@ -506,7 +507,7 @@ struct suite_file {
 
 static bool read_suite_file(const char *folder, const char *name, struct suite_file *file)
 {
-    char path[4400];
+    char path[2 * SHARED_PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     snprintf(file->name, sizeof file->name, "%s", name);
     FILE *stream = fopen(path, "rb");
@@ -553,14 +554,11 @@ static void check_file(const struct suite_file *file)
 
 START_TEST(the_json_test_suite_is_judged_rightly)
 {
-    const char *shared = getenv("ATTN_SHARED");
-    char folder[4000];
-    snprintf(folder, sizeof folder, "%s/corpora/json/parsing", shared ? shared : "../shared");
-    DIR *directory = opendir(folder);
-    if (!directory) {
-        printf("skipped: no JSON test suite at %s\n", folder);
+    char folder[SHARED_PATH_MAX];
+    if (!shared_has(folder, "corpora/json/parsing"))
         return;
-    }
+    DIR *directory = opendir(folder);
+    ck_assert_ptr_nonnull(directory);
     size_t files = 0;
     for (const struct dirent *entry; (entry = readdir(directory));) {
         struct suite_file file;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "shared.h"
 
 static uint32_t bits_f32(float value)
 {
@@ -185,21 +186,13 @@ START_TEST(decimals_that_go_wrong_by_way_of_double_are_right)
 }
 END_TEST
 
-static FILE *open_corpus(void)
-{
-    const char *shared = getenv("ATTN_SHARED");
-    char path[4096];
-    snprintf(path, sizeof path, "%s/corpora/float32_halfway.txt", shared == NULL ? "../shared" : shared);
-    return fopen(path, "r");
-}
-
 START_TEST(every_decimal_of_the_corpus_is_rounded_as_it_says)
 {
-    FILE *corpus = open_corpus();
-    if (corpus == NULL) {
-        printf("skipped: float32_halfway.txt is neither in ATTN_SHARED nor in ../shared (corpora)\n");
+    char path[SHARED_PATH_MAX];
+    if (!shared_has(path, "corpora/float32_halfway.txt"))
         return;
-    }
+    FILE *corpus = fopen(path, "r");
+    ck_assert_ptr_nonnull(corpus);
     char line[2048], text[1024];
     unsigned f16, f32;
     unsigned long long f64;

@@ -1,5 +1,6 @@
 /* test_exp.c: the exponential inside the softmax, against the C library's in higher precision. */
 #include <check.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +14,12 @@ enum { GROUP = 64 };
 /* Largest error in units of the last place; results that are 0 or infinite must be so on both sides. */
 static double error_f32(float x, float got)
 {
+    if (x < -110) /* seven floats in eight need no exponential to be judged */
+        return got == 0 ? 0 : INFINITY;
+    if (x > 89)
+        return isinf(got) ? 0 : INFINITY;
+    if (fabsf(x) < 0x1p-26f)
+        return fabs((double)got - 1) / (double)FLT_EPSILON;
     double exact = exp((double)x);
     float nearest = (float)exact;
     if (isnan(x))
@@ -39,7 +46,7 @@ static double worst_f32(const attn_kernel *kernel, uint64_t step)
     return worst;
 }
 
-/* One float in 997; with ATTN_LONG=1 (and CK_TIMEOUT_MULTIPLIER=20) every one. */
+/* One float in 997; with ATTN_LONG=1 every one, which takes minutes. */
 START_TEST(float_exp_is_within_two_ulp_of_exact_everywhere)
 {
     uint64_t step = getenv("ATTN_LONG") != NULL ? 1 : 997;

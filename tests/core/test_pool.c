@@ -310,7 +310,8 @@ START_TEST(a_helper_leaves_for_a_job_that_waits)
     attn_runtime runtime = attn_pool_runtime(pool, NULL);
     void *arguments[] = {&runtime, &region};
     ck_assert(attn_pool_submit(pool, long_job, arguments));
-    sleep_ms(20); /* both threads are in the region now */
+    while (region.tasks_before_job == 0) /* until both threads are in the region */
+        sleep_ms(1);
     ck_assert(attn_pool_submit(pool, mark_job, &is_done));
     attn_pool_destroy(pool);
     ck_assert_uint_eq(region.tasks_before_job + region.tasks_after_job, 60);

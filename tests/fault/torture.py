@@ -37,7 +37,7 @@ REFUSALS = (503, 507)
 MUTE, MUTE_CALLS_MAX = ("accept", "recv", "epoll", "thread"), 2
 ONCE_ONLY = ("wait",)  # EINTR for ever is no fault of any machine
 CALLS_MAX = 600  # of one class and request; the large answers repeat themselves
-SILENCE_SECONDS, RECOVERY_SECONDS, SETTLE_SECONDS = 1.0, 8.0, 3.0
+SILENCE_SECONDS, RECOVERY_SECONDS, SETTLE_SECONDS = 1.0, 60.0, 30.0
 SAMPLE_STRIDE, WRONG_MAX = 4, 40
 # Blocks that come and go with the moment: a worker's queue, a cache of the C library.
 BLOCKS_NOISE = 6

@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 import tensor_file  # noqa: E402
 from attnd import Server  # noqa: E402
+from suite import conclude  # noqa: E402
 
 TENSORS = "application/vnd.attnd.safetensors"
 PATH = "/v1/multi-head-attention"
@@ -46,8 +47,7 @@ def main():
             except (AssertionError, ValueError, KeyError) as error:
                 failed += 1
                 print(f"{run.__name__}: {error}")
-    print(f"formats: {len(CASES) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return conclude("formats", len(CASES) - failed, failed)
 
 
 # ---- requests ----

@@ -9,11 +9,16 @@ anything else must be refused. --cases N, --seed N.
 import argparse
 import json
 import math
+import pathlib
 import random
 import struct
 import subprocess
 import sys
 from fractions import Fraction
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+from suite import conclude  # noqa: E402
 
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 TYPES = {"float32": ("<f", "<I", 2**128 - 2**103), "float64": ("<d", "<Q", 2**1024 - 2**970)}
@@ -155,8 +160,8 @@ def main():
             wrong += 1
             if wrong <= 10:
                 print(f"{dtype} {text!r}\n  json says {should}\n  read as   {answer}")
-    print(f"scanner: {len(cases)} texts, {read} read, {wrong} otherwise than by Python's json")
-    sys.exit(1 if wrong or read == 0 else 0)
+    print(f"scanner: {read} texts of {len(cases)} were read")
+    sys.exit(conclude("scanner", len(cases) - wrong, wrong + (read == 0)))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import durability  # noqa: E402
 import uploads  # noqa: E402
 from attnd import Server, StartError  # noqa: E402
 from layer import Wrong  # noqa: E402
+from suite import conclude  # noqa: E402
 
 ERRORS = (Wrong, StartError, KeyError, ValueError, IndexError, TypeError, AttributeError, OSError)
 
@@ -64,8 +65,7 @@ def main():
                 failed += 1
                 report(function.__name__, error)
     passed = 2 * len(contract.CHECKS) + len(staged) - failed - skipped
-    print(f"layers: {passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    return conclude("layer-tests", passed, failed, skipped)
 
 
 if __name__ == "__main__":

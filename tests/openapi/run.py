@@ -12,13 +12,14 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 import agreement  # noqa: E402
 import live  # noqa: E402
 import structure  # noqa: E402
 from document import Document  # noqa: E402
 from layout import layout  # noqa: E402
+from suite import conclude  # noqa: E402
 
 
 def main():
@@ -36,8 +37,8 @@ def main():
         checks += [(check, (document, servers)) for check in live.CHECKS]
         failed = sum(run_check(check, arguments) for check, arguments in checks)
     examples = sum(1 for _ in document.exchanges())
-    print(f"openapi: {len(checks) - failed} checks passed, {failed} failed; {examples} examples")
-    return 1 if failed else 0
+    print(f"openapi: {examples} examples")
+    return conclude("openapi", len(checks) - failed, failed)
 
 
 def run_check(check, arguments):

@@ -17,6 +17,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 from attnd import Server  # noqa: E402
 from oip import binary_request, flat, read_answer, tensor  # noqa: E402
+from suite import conclude  # noqa: E402
 
 INFER = "/v2/models/attention/infer"
 SPLIT = "Inference-Header-Content-Length"
@@ -303,8 +304,7 @@ def main():
             except (Wrong, KeyError, ValueError, IndexError, TypeError) as error:
                 failed += 1
                 print(f"{function.__name__}: {type(error).__name__}: {error}")
-    print(f"protocol: {len(CHECKS) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return conclude("protocol", len(CHECKS) - failed, failed)
 
 
 if __name__ == "__main__":

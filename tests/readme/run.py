@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Server, parse_json  # noqa: E402
+from suite import conclude  # noqa: E402
 
 ADDRESS = "127.0.0.1:8080"
 ANYTHING = "…"
@@ -40,8 +41,8 @@ def main():
     path = pathlib.Path(options.readme)
     commands = pairs(path.read_text()) if path.exists() else []
     if not commands:
-        print(f"readme: skipped, no commands in {path}")
-        return 0
+        print(f"readme: no commands found in {path}")
+        return conclude("readme", 0, 1)
     failed = 0
     with Server(options.attnd, options.url) as server, tempfile.TemporaryDirectory() as folder:
         for command, kind, expected in commands:
@@ -49,8 +50,7 @@ def main():
             if wrong:
                 failed += 1
                 print(f"{path}: {command.splitlines()[0]} …\n    {wrong}")
-    print(f"readme: {len(commands) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return conclude("readme", len(commands) - failed, failed)
 
 
 def pairs(text):

@@ -14,7 +14,7 @@ import urllib.parse
 START_SECONDS = 30
 STOP_SECONDS = 30
 REPLY_SECONDS = 120
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 60
 ADDRESS = re.compile(r"127\.0\.0\.1:([1-9][0-9]*)")
 
 

@@ -22,6 +22,7 @@ import onnx_cases  # noqa: E402
 import torch_cases  # noqa: E402
 from attnd import Server  # noqa: E402
 from check import NotExpressible  # noqa: E402
+from suite import conclude, skip  # noqa: E402
 from tensors import Tensor, worst_excess  # noqa: E402
 
 SETS = {"onnx": onnx_cases, "torch": torch_cases}
@@ -34,17 +35,16 @@ def main():
     folder = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "vectors"
     sets = {name: sorted((folder / name).glob("*.json")) for name in SETS}
     if not any(sets.values()):
-        print("vectors: skipped, no test data in ../shared/vectors (ATTN_SHARED names another place)")
-        return 0
-    failed, results = 0, {}
+        return skip("vectors", "no test data in ../shared/vectors (ATTN_SHARED names another folder)")
+    results = {}
     with Server(options.attnd, options.url) as server:
         client = server.client()
         for name, files in sets.items():
             results[name] = run_set(client, name, [path for path in files if options.only in path.stem], options.quiet)
-            failed += sum(verdict == "failed" for _, _, verdict, _ in results[name])
     if options.report:
         pathlib.Path(options.report).write_text(report(results))
-    return 1 if failed else 0
+    judged = [result for rows in results.values() for _, _, result, _ in rows]
+    return conclude("vectors", len(judged) - judged.count("failed"), judged.count("failed"))
 
 
 def report(results):

@@ -57,7 +57,7 @@ async function main() {
     await inOrder(ALONE);
     await browser.close();
     await server.stop();
-    console.log(`page: ${passed} passed, ${failed} failed`);
+    console.log(`test-page: ${passed} passed, ${failed} failed, 0 skipped`);
     return failed === 0 ? 0 : 1;
 }
 
