@@ -17,7 +17,7 @@ const QUICK = 1e7;
 /** @returns {boolean} whether checking this takes no longer than people notice */
 export function isQuickToCheck({ request }) {
   const query = shapeOf(request.inputs.query),
-    weights = Object.values(request.weights ?? {}).map((one) => (one.weight ? countOf(shapeOf(one.weight)) : 0));
+    weights = Object.values(request.weights ?? {}).map((one) => (one?.weight ? countOf(shapeOf(one.weight)) : 0));
   return countOf(query.slice(0, -1)) * weights.reduce((sum, count) => sum + count, 0) <= QUICK;
 }
 

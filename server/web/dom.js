@@ -40,6 +40,64 @@ export function choice(options, value, change, attributes = {}) {
   return select;
 }
 
+/** A number as people write it: a comma is a decimal point, "−" is a minus. @returns {number} NaN: it is none */
+export function numberOf(text) {
+  const plain = text.trim().replace("−", "-").replace(",", ".");
+  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
+  return Number.isFinite(value) ? value : NaN;
+}
+
+/**
+ * A field for one number. It holds text, because a field of the type "number" reads "1,5" as 15. What a person is typing
+ * stays as it is; a value that comes from elsewhere replaces it; text that is no number is marked, and goes on leaving.
+ *
+ * @param {(value: number | undefined) => void} commit takes what was typed; undefined: the field was emptied
+ * @param {{step?: number, min?: number, isNeeded?: boolean, [name: string]: any}} [options] isNeeded: never empty
+ */
+export function numberField(commit, { step = 1, min = -Infinity, isNeeded = false, ...attributes } = {}) {
+  let known;
+  const read = () => (input.value.trim() === "" && !isNeeded ? undefined : numberOf(input.value));
+  const mark = () => input.setAttribute("aria-invalid", String(Number.isNaN(read())));
+  const show = (value) => {
+    known = value;
+    input.value = value === undefined ? "" : String(value);
+    mark();
+  };
+  const take = () => {
+    const value = read();
+    mark();
+    if (Number.isNaN(value) || value === known) return;
+    known = value;
+    commit(value);
+  };
+  const move = (way) => {
+    input.value = String(Math.max(min, Number(((numberOf(input.value) || 0) + way * step).toPrecision(12))));
+    take();
+  };
+  const key = (event) => {
+    const way = { ArrowUp: 1, ArrowDown: -1 }[event.key],
+      isUndo = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z";
+    if (way) move(way);
+    else if (isUndo && read() !== known) show(known);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const input = h("input", {
+    type: "text",
+    inputmode: "decimal",
+    autocomplete: "off",
+    ...attributes,
+    oninput: take,
+    onblur: () => show(known),
+    onkeydown: key,
+  });
+  const update = (value) => {
+    if (value !== known || document.activeElement !== input) show(value);
+  };
+  return { element: input, update };
+}
+
 /** Canvas of so many CSS pixels, sharp on this screen. */
 export function sizeCanvas(canvas, width, height) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3);

@@ -2,6 +2,7 @@
  * exporting.js: what is on the screen, as files and as commands.
  */
 import { cssAt } from "./colour.js";
+import { h } from "./dom.js";
 import { requestToSend } from "./api.js";
 import { pathOf } from "./layers.js";
 import { hasKey } from "./server.js";
@@ -26,6 +27,7 @@ export function svgOf(sheet, colours) {
     `<defs><pattern id="hidden" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
       `<rect width="6" height="6" fill="${colours.hidden}"/><path d="M0 0V6" stroke="${colours.hatch}"/></pattern></defs>`,
     `<rect width="${width}" height="${height}" fill="${colours.panel}"/>`,
+    `<text x="8" y="18" font-weight="600" fill="${colours.ink}">${escapeXml(title)}</text>`,
   ];
   for (let i = 0; i < matrix.rows; i++) {
     for (let j = 0; j < matrix.cols; j++) {
@@ -50,6 +52,29 @@ export function svgOf(sheet, colours) {
   return parts.join("\n") + "\n</svg>\n";
 }
 
+/** The cells as they are on the screen, below their title. @returns {HTMLCanvasElement} */
+export function pictureOf(cells, { title }, colours) {
+  const size = Math.round(14 * (window.devicePixelRatio || 1)),
+    top = 2 * size;
+  const canvas = h("canvas", { width: cells.width, height: cells.height + top }),
+    context = canvas.getContext("2d");
+  context.fillStyle = colours.panel;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.fillStyle = colours.ink;
+  context.font = `600 ${size}px system-ui, sans-serif`;
+  context.fillText(title, size / 2, 1.4 * size, cells.width - size);
+  context.drawImage(cells, 0, top);
+  return canvas;
+}
+
+/** A run as one file, which this page opens again. */
+export function jsonOf({ given: { endpoint, request }, answer }) {
+  const word = (value) => (Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+  const numbers = ({ shape, data }) => ({ shape, data: Array.from(data, (x) => (Number.isFinite(x) ? x : word(x))) });
+  const outputs = Object.entries(answer.outputs).map(([name, tensor]) => [name, numbers(tensor)]);
+  return JSON.stringify({ endpoint, request, outputs: Object.fromEntries(outputs) });
+}
+
 /** A field that a spreadsheet would take for a formula gets an apostrophe in front. */
 function csvField(text) {
   const safe = /^[=+@\t]|^-(?![\d.])/.test(text) ? "'" + text : text;
@@ -69,9 +94,12 @@ export function csvOf({ matrix, isHidden, rowLabels, colLabels, rowPrefix, colPr
   return lines.join("\n") + "\n";
 }
 
-/** NumPy's file format, version 1.0. */
-export function npyOf({ shape, data }) {
-  const isDouble = data instanceof Float64Array;
+/**
+ * NumPy's file format, version 1.0: float32, as the server computes, or float64 where the request had it compute in that;
+ * not the type in which the numbers happened to travel here.
+ */
+export function npyOf({ shape, data: numbers }, isDouble) {
+  const data = isDouble ? Float64Array.from(numbers) : Float32Array.from(numbers);
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
   let header = `{'descr': '<f${isDouble ? 8 : 4}', 'fortran_order': False, 'shape': ${tuple}, }`;
   header = header.padEnd(Math.ceil((header.length + 11) / 64) * 64 - 11) + "\n";

@@ -2,6 +2,7 @@
  * importing.js: what people paste or drop, made a request of the interface.
  */
 import { BARE, LAYER } from "./presets.js";
+import { checkedRequest } from "./request.js";
 import { requestFrom, safetensorsFrom } from "./safetensors.js";
 import { nestedOf, tensorFrom } from "./tensor.js";
 
@@ -32,8 +33,8 @@ function caseOfMap(attention, tokens) {
 }
 
 function caseOfJson(json) {
-  if (json?.endpoint && json.request) return caseOf(json.endpoint === BARE ? BARE : LAYER, json.request);
-  if (json?.inputs) return caseOf(json.weights ? LAYER : BARE, json);
+  if (json?.endpoint && json.request) return caseOf(json.endpoint === BARE ? BARE : LAYER, checkedRequest(json.request));
+  if (json?.inputs) return caseOf(json.weights ? LAYER : BARE, checkedRequest(json));
   if (json?.outputs?.attention) return caseOfMap(tensorFrom(json.outputs.attention), json.tokens);
   if (json?.attention) return caseOfMap(tensorFrom(json.attention), json.tokens);
   return caseOf(BARE, { inputs: { query: nestedOf(tensorFrom(json)) } });

@@ -11,6 +11,7 @@ import { LAYER, SENTENCE } from "./presets.js";
 import { requestFrom, safetensorsFrom, SAFETENSORS } from "./safetensors.js";
 import { ask } from "./server.js";
 import { base64OfBytes, tensorFrom } from "./tensor.js";
+import { Problem } from "./texts.js";
 import { embed, splitText } from "./tokens.js";
 
 const PAGE = 1000;
@@ -47,6 +48,7 @@ const keptTensor = ({ shape, data }) => ({
 
 /** @returns {Promise<Layer>} or throws a Refusal */
 export async function fetchLayer(name) {
+  if (typeof name !== "string" || !/^[\w-][\w.-]*$/.test(name)) throw new Problem("share.layer", { name });
   const path = "v1/layers/" + encodeURIComponent(name);
   const [facts, file] = await Promise.all([
     ask(path).then((response) => response.json()),
@@ -57,7 +59,7 @@ export async function fetchLayer(name) {
   return { ...facts, base: { ...base, options: { num_heads, kv_num_heads, ...base.options } } };
 }
 
-export const pathOf = ({ endpoint, layer }) => "v1/" + (layer ? `layers/${layer.name}/attention` : endpoint);
+export const pathOf = ({ endpoint, layer }) => "v1/" + (layer ? `layers/${encodeURIComponent(layer.name)}/attention` : endpoint);
 
 const isSame = (a, b) => ["d_model", "d_key", "d_value"].every((width) => a[width] === b[width]);
 

@@ -8,22 +8,20 @@
 import { compute, requestToSend } from "./api.js";
 import { checkRun, isQuickToCheck } from "./checks.js";
 import { cssColour, download, field, h } from "./dom.js";
-import { csvOf, curlOf, npyOf, pageWith, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
+import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
 import { createHeader } from "./header.js";
 import { caseOfFile, caseOfText } from "./importing.js";
 import { caseOver, fetchLayer, inputsFor, listLayers } from "./layers.js";
-import { Masks } from "./masks.js";
 import { createPanel } from "./panel.js";
 import { presetCase } from "./presets.js";
 import { createCell, createChecks } from "./rail.js";
+import { hiddenIn, seenIn, tensorSeen } from "./runs.js";
 import { hasServer, useKey } from "./server.js";
 import { hashOf, stateOf, stateOfHash } from "./share.js";
 import { createStage } from "./stage.js";
-import { isEditable, stepsIn, tensorIn } from "./steps.js";
 import { Store, USUAL_VIEW } from "./store.js";
 import { createHeads, createStrip } from "./strip.js";
-import { matrixOf } from "./tensor.js";
-import { languageFrom, textsOf } from "./texts.js";
+import { languageFrom, Problem, textsOf } from "./texts.js";
 
 /** Edits that come faster than this are computed together. */
 const DEBOUNCE_MS = 30;
@@ -63,8 +61,7 @@ function createApp(store) {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
   const notice = h("div.notice", { role: "alert" });
-  let parts = [],
-    masks = null;
+  let parts = [];
 
   app.t = (key, values) => textsOf(app.language)(key, values);
   app.say = (text) => {
@@ -72,51 +69,38 @@ function createApp(store) {
   };
   app.look = () => ({ ...store.state.view, isDark: app.theme === "dark" || (app.theme === "auto" && dark.matches) });
 
-  app.currentStep = () => {
-    const { answer, shown, view } = store.state;
-    const steps = stepsIn({ given: shown, answer });
-    return steps.find(({ id }) => id === view.step) ?? steps.find(({ id }) => id === "attention") ?? steps[0];
-  };
-
-  /**
-   * Whether a mask hides a key from a query: by what the server says of it, else by the request. Cells are asked for by
-   * the thousand.
-   */
-  app.hiddenIn = (head) => {
-    const { shown, view, answer } = store.state;
-    const { mask, attention, scores } = answer.outputs,
-      [, , qLen, kvLen] = (mask ?? attention ?? scores)?.shape ?? [1, 1, 1, 1];
-    if (masks?.of !== answer)
-      masks = { of: answer, rule: new Masks(shown.request.masks ?? {}, qLen, kvLen), by: new Map() };
-    const { rule, by } = masks,
-      key = `${view.batch}/${head}`;
-    if (!by.has(key)) {
-      const said = mask && matrixOf(mask, view.batch, head).data;
-      by.set(
-        key,
-        said ? (i, j) => said[i * kvLen + j] === 0 : (i, j) => rule.hiddenBy(view.batch, head, i, j) !== null,
-      );
-    }
-    return by.get(key);
-  };
+  /** @returns {ReturnType<typeof seenIn>} what is looked at, once there is an answer */
+  app.seen = () => seenIn(store.state);
 
   // ---- what buttons do -------------------------------------------------------------------------------------------
 
   app.openCase = (given) => {
     const { palette } = store.state.view;
     store.edit(given);
-    store.look({ ...USUAL_VIEW, palette, ...given.view });
+    store.look({ ...USUAL_VIEW, palette, ...given.view, compare: "now", paint: false });
   };
   app.openPreset = (id) => app.openCase(presetCase(id));
   app.openStep = (step) => store.look({ step });
-  app.keep = () => store.set({ kept: { given: store.state.shown, answer: store.state.answer } });
+  app.keep = () => {
+    const { shown, answer, check } = store.state;
+    store.set({ kept: { given: shown, answer, check } });
+  };
+  app.dropKept = () => {
+    store.set({ kept: null });
+    app.compare("now");
+  };
+  /** A is only looked at: painting ends with B. */
+  app.compare = (mode) => {
+    store.look({ compare: mode, paint: mode === "now" && store.state.view.paint });
+    app.notify("");
+  };
 
   const opened = (make) => async (source) => {
     try {
       app.openCase(await make(source));
       app.notify("");
     } catch (problem) {
-      app.notify(app.t("own.wrong", { why: problem.message }));
+      app.cannotUse(problem);
     }
   };
   /** Of a real layer's many keys none gets much: colours up to the largest weight show more. */
@@ -126,11 +110,14 @@ function createApp(store) {
       app.openCase({ ...caseOver(layer, inputsFor(layer, store.state.given)), view });
       app.notify("");
     } catch (problem) {
-      app.notify(app.t("own.wrong", { why: problem.message }));
+      app.cannotUse(problem);
     }
   };
   app.openText = opened(caseOfText);
   app.openFile = opened(caseOfFile);
+
+  app.cannotUse = (problem) =>
+    app.notify(app.t("own.wrong", { why: problem instanceof Problem ? app.t(problem.key, problem.values) : problem.message }));
 
   app.notify = (...content) => {
     notice.replaceChildren(...content);
@@ -155,9 +142,10 @@ function createApp(store) {
 
   /** Paints a cell of the mask "attend": the first cell of a stroke decides whether it opens or closes. */
   app.paint = (row, col, isFirst) => {
-    const { given, shown, view, answer } = store.state,
+    const { given, shown, answer } = store.state,
+      { view, run } = app.seen(),
       [, , qLen, kvLen] = answer.outputs.attention.shape;
-    const isOpen = !app.hiddenIn(view.head)(row, col);
+    const isOpen = !hiddenIn(run, view, view.head)(row, col);
     if (isFirst) stroke = { number: stroke.number + 1, value: !isOpen };
     const before = given.request.masks?.attend;
     const isPlain = Array.isArray(before?.[0]) && before.length === qLen && typeof before[0][0] !== "object";
@@ -176,14 +164,14 @@ function createApp(store) {
 
   /** Keys of the focused cell beyond those that move. @returns {boolean} whether the key means something */
   app.cellKey = (key, row, col) => {
-    const step = app.currentStep();
+    const { step, mode } = app.seen();
     if ((key === "m" || key === " ") && step.cols === "key") {
-      app.paint(row, col, true);
+      if (mode === "now") app.paint(row, col, true);
+      else app.notify(app.t("kept.fixed"));
       return true;
     }
-    if ((key === "Enter" || key === "F2") && app.cellInput && isEditable(step, store.state.given.request)) {
-      app.cellInput.focus();
-      app.cellInput.select();
+    if ((key === "Enter" || key === "F2") && step.path) {
+      app.editCell();
       return true;
     }
     return false;
@@ -201,9 +189,11 @@ function createApp(store) {
       area.select();
     }
   };
-  app.copyCurl = () => copy(curlOf(store.state.given, store.state.view.head));
-  app.copyPython = () => copy(pythonOf(store.state.given, store.state.view.head));
-  app.copyJson = () => copy(JSON.stringify(requestToSend(store.state.given, store.state.view.head)));
+  /** The request to give away: A's where A is looked at, else the one that the panel changes. */
+  const toGive = () => (store.state.view.compare === "kept" && store.state.kept?.given) || store.state.given;
+  app.copyCurl = () => copy(curlOf(toGive(), store.state.view.head));
+  app.copyPython = () => copy(pythonOf(toGive(), store.state.view.head));
+  app.copyJson = () => copy(JSON.stringify(requestToSend(toGive(), store.state.view.head)));
 
   app.share = async () => {
     const hash = await hashOf(store.state);
@@ -216,49 +206,31 @@ function createApp(store) {
     app.notify(app.t("share.done"));
   };
 
-  const fileName = (ending) => `attention-${store.state.view.step.replace(/\W/g, "-")}.${ending}`;
+  /** A file says which of two runs it holds. */
+  const fileName = (ending) => {
+    const { name, step } = app.seen();
+    return `attention${name && "-" + name.replace(" − ", "-minus-")}-${step.id.replace(/\W/g, "-")}.${ending}`;
+  };
+  const runFile = (ending) => {
+    const { name, mode } = app.seen();
+    return `attention${name && (mode === "kept" ? "-A" : "-B")}.${ending}`;
+  };
   const colours = () => Object.fromEntries(["panel", "ink", "hidden", "hatch"].map((name) => [name, cssColour(name)]));
   const sheet = () => app.stage.map.sheet;
-  app.savePng = () => {
-    const { cells } = app.stage.map,
-      canvas = h("canvas", { width: cells.width, height: cells.height });
-    const context = canvas.getContext("2d");
-    context.fillStyle = colours().panel;
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    context.drawImage(cells, 0, 0);
-    canvas.toBlob((blob) => download(fileName("png"), blob));
-  };
+  app.savePng = () =>
+    pictureOf(app.stage.map.cells, sheet(), colours()).toBlob((blob) => download(fileName("png"), blob));
   app.saveSvg = () => {
     const { rows, cols } = sheet().matrix;
     if (rows * cols > SVG_CELLS) app.notify(app.t("export.large"));
     else download(fileName("svg"), svgOf(sheet(), colours()), "image/svg+xml");
   };
   app.saveCsv = () => download(fileName("csv"), csvOf(sheet()), "text/csv");
-  app.saveNpy = () =>
-    download(
-      fileName("npy"),
-      npyOf(tensorIn(app.currentStep(), { given: store.state.shown, answer: store.state.answer })),
-    );
-  app.saveJson = () => {
-    const { given, answer } = store.state;
-    const outputs = Object.fromEntries(
-      Object.entries(answer.outputs).map(([name, { shape, data }]) => [
-        name,
-        {
-          shape,
-          data: Array.from(data, (value) =>
-            Number.isFinite(value) ? value : value > 0 ? "Infinity" : value < 0 ? "-Infinity" : "NaN",
-          ),
-        },
-      ]),
-    );
-    download(
-      fileName("json"),
-      JSON.stringify({ endpoint: given.endpoint, request: given.request, outputs }),
-      "application/json",
-    );
+  app.saveNpy = () => {
+    const seen = app.seen();
+    download(fileName("npy"), npyOf(tensorSeen(seen), seen.run.answer.effective?.compute === "float64"));
   };
-  app.saveHtml = () => download("attention.html", pageWith(store.state), "text/html");
+  app.saveJson = () => download(runFile("json"), jsonOf(app.seen().run), "application/json");
+  app.saveHtml = () => download(runFile("html"), pageWith({ given: toGive(), view: store.state.view }), "text/html");
 
   // ---- the page --------------------------------------------------------------------------------------------------
 
@@ -312,6 +284,8 @@ function createApp(store) {
       parts[1]?.update(state);
       return;
     }
+    const isStale = state.isRefused && app.seen().mode !== "kept";
+    document.querySelector("main").classList.toggle("stale", isStale);
     for (const part of parts) part.update(state);
   };
   return app;
@@ -329,8 +303,13 @@ function computeOn(store, app) {
   const isNew = ({ given, view, answer }) =>
     given !== asked.given || (answer?.onlyHead !== undefined && view.head !== asked.head);
 
+  /** The run may have been kept as A in the meantime. */
   const checkLate = (given, answer) => {
-    if (store.state.answer === answer) store.set({ check: checkRun({ given, answer }) });
+    const { answer: now, kept } = store.state;
+    if (now !== answer && kept?.answer !== answer) return;
+    const check = checkRun({ given, answer });
+    if (now === answer) store.set({ check });
+    if (kept?.answer === answer) store.set({ kept: { ...kept, check } });
   };
 
   async function run({ given, head }) {
@@ -351,7 +330,7 @@ function computeOn(store, app) {
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
       if (!isFirst) app.notify(""); // what the start has to say stays
-      if (!store.state.check) setTimeout(() => !mine.signal.aborted && checkLate(given, answer), CHECK_AFTER_MS);
+      if (!store.state.check) setTimeout(checkLate, CHECK_AFTER_MS, given, answer);
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
       store.set({ isBusy: false, isRefused: true });
@@ -435,14 +414,18 @@ async function start() {
   const app = createApp(store);
   computeOn(store, app); // the server works while the page is built
   app.build();
-  if (problem) app.notify(app.t("own.wrong", { why: problem.message }));
+  if (problem) app.cannotUse(problem);
   takeDrops(app);
   takeKeys(store);
   window.addEventListener("hashchange", async () => {
-    const found = await stateOfHash(location.hash).catch(() => null);
-    if (!found) return;
-    store.edit(found.given);
-    store.look(found.view);
+    try {
+      const found = await stateOfHash(location.hash);
+      if (!found) return;
+      store.edit(found.given);
+      store.look(found.view);
+    } catch (problem) {
+      app.cannotUse(problem);
+    }
   });
   if (hasServer()) app.layers = await listLayers();
   app.update(store.state);

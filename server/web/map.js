@@ -38,7 +38,6 @@ const HATCH_CELLS = 40000;
  * @property {boolean} isPainting drawing over cells changes the mask
  * @property {import("./steps.js").Step} step
  * @property {{low: number, high: number}} extent
- * @property {object} answer
  */
 
 export class MapView {

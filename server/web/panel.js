@@ -1,32 +1,25 @@
 /**
  * panel.js: the request: text, options, masks, and a place to bring one's own.
  */
-import { choice, field, h } from "./dom.js";
+import { choice, field, h, numberField, numberOf } from "./dom.js";
+import { shapeOf } from "./api.js";
 import { caseOver, inputsOfText } from "./layers.js";
 import { LAYER, layerOfText } from "./presets.js";
 import { getIn } from "./store.js";
-import { tensorFrom } from "./tensor.js";
 
 const OPTION = (name) => ["options", name];
 
 /** A number field bound to a place in the request; empty removes it. */
 function number(app, path, attributes) {
   const stroke = path.join("/");
-  const input = h("input", {
-    type: "number",
-    step: "any",
-    ...attributes,
-    oninput: () => {
-      if (!input.validity.badInput)
-        app.store.editRequest(path, input.value === "" ? undefined : Number(input.value), stroke);
+  const { element, update } = numberField((value) => app.store.editRequest(path, value, stroke), attributes);
+  return {
+    element,
+    update: (request) => {
+      const value = getIn(request, path);
+      update(typeof value === "number" ? value : undefined);
     },
-  });
-  const update = (request) => {
-    const value = getIn(request, path);
-    const text = value === undefined || value === null || typeof value === "object" ? "" : String(value);
-    if (document.activeElement !== input || Number(input.value) !== Number(text)) input.value = text;
   };
-  return { element: input, update };
 }
 
 function check(app, label, path) {
@@ -67,8 +60,8 @@ function dropoutFields(app) {
   const path = OPTION("dropout"),
     { t } = app;
   const training = check(app, t("dropout"), OPTION("training"));
-  const p = number(app, [...path, "p"], { min: 0, max: 0.99, step: 0.05 });
-  const seed = number(app, [...path, "seed"], { min: 0, step: 1 });
+  const p = number(app, [...path, "p"], { min: 0, step: 0.05 });
+  const seed = number(app, [...path, "seed"], { min: 0 });
   const row = h("div.row", {}, field("p", p.element), field(t("seed"), seed.element));
   training.element.firstChild.addEventListener("change", (event) => {
     const { given } = app.store.state;
@@ -83,11 +76,11 @@ function dropoutFields(app) {
 
 function optionFields(app) {
   const { t } = app;
-  const heads = number(app, OPTION("num_heads"), { min: 1, step: 1 });
-  const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, step: 1, placeholder: t("kvHeads.same") });
+  const heads = number(app, OPTION("num_heads"), { min: 1 });
+  const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, placeholder: t("kvHeads.same") });
   const scale = number(app, OPTION("scale"), { placeholder: "1/√d_k", step: 0.05 });
-  const softcap = number(app, OPTION("softcap"), { min: 0, placeholder: t("off"), step: 1 });
-  const window = number(app, ["masks", "sliding_window"], { min: 1, step: 1, placeholder: t("off") });
+  const softcap = number(app, OPTION("softcap"), { min: 0, placeholder: t("off") });
+  const window = number(app, ["masks", "sliding_window"], { min: 1, placeholder: t("off") });
   const causal = check(app, t("causal"), ["masks", "causal"]);
   const residual = check(app, t("residual"), OPTION("residual"));
   const norm = normChoice(app),
@@ -127,17 +120,16 @@ function optionFields(app) {
 function textFields(app) {
   const { t } = app;
   const text = h("textarea", { rows: 3, spellcheck: "false", dir: "auto" });
-  const small = (value, max) => h("input", { type: "number", min: 1, max, step: 1, value });
-  const width = small(16, 256),
-    heads = small(4, 64),
-    seed = h("input", { type: "number", min: 0, step: 1, value: 7 });
+  const whole = (min, most, value) => {
+    const { element, update } = numberField(() => {}, { min, isNeeded: true });
+    update(value);
+    return { element, update, read: () => Math.max(min, Math.min(most, Math.round(numberOf(element.value)))) };
+  };
+  const width = whole(1, 256, 16),
+    heads = whole(1, 64, 4),
+    seed = whole(0, 2 ** 31, 7);
   const make = () => {
-    const found = {
-      text: text.value,
-      width: Number(width.value) || 16,
-      heads: Number(heads.value) || 1,
-      seed: Number(seed.value) || 0,
-    };
+    const found = { text: text.value, width: width.read(), heads: heads.read(), seed: seed.read() };
     if (found.text.trim() === "") return;
     const { layer, request: before } = app.store.state.given;
     if (layer) {
@@ -153,20 +145,20 @@ function textFields(app) {
     {},
     h("h2", {}, t("text")),
     field(t("text.label"), text),
-    h("div.row", {}, field("d_model", width), field(t("heads"), heads), field(t("seed"), seed)),
+    h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element)),
     h("button", { type: "button", onclick: make }, t("text.make")),
     h("p.note", {}, t("text.note")),
   );
   let shown = null;
   const update = ({ given }) => {
-    width.disabled = heads.disabled = Boolean(given.layer);
+    width.element.disabled = heads.element.disabled = Boolean(given.layer);
     const tokens = given.request.tokens?.query,
       list = Array.isArray(tokens?.[0]) ? tokens[0] : tokens;
     if (shown === tokens || document.activeElement === text) return;
     shown = tokens;
     text.value = list && list.length <= 64 ? list.join(" ") : "";
-    heads.value = String(given.request.options?.num_heads ?? 1);
-    width.value = String(tensorFrom(given.request.inputs.query).shape.at(-1));
+    heads.update(given.request.options?.num_heads ?? 1);
+    width.update(shapeOf(given.request.inputs.query).at(-1));
   };
   return { element, update };
 }

@@ -43,7 +43,7 @@ export function requestFrom({ tensors, metadata }, write) {
   for (const [name, tensor] of Object.entries(tensors)) {
     const path = name.split(".");
     let place = request;
-    for (const part of path.slice(0, -1)) place = place[part] ??= {};
+    for (const part of path.slice(0, -1)) place = place[part] = Object.hasOwn(place, part) ? place[part] : {};
     place[path.at(-1)] = write(tensor);
   }
   return request;

@@ -3,8 +3,10 @@
  */
 import { base64OfBytes, bytesOfBase64 } from "./tensor.js";
 import { caseOver, fetchLayer, ownRequest } from "./layers.js";
-import { PRESETS, presetCase } from "./presets.js";
-import { USUAL_VIEW } from "./store.js";
+import { BARE, LAYER, PRESETS, presetCase } from "./presets.js";
+import { checkedRequest } from "./request.js";
+import { USUAL_VIEW, VIEW_CHOICES } from "./store.js";
+import { Problem } from "./texts.js";
 
 /** Longer addresses are cut by mail programs and proxies. */
 const HASH_MAX = 48000;
@@ -30,11 +32,18 @@ export function viewToShare(view) {
   );
 }
 
-/** Only names that there are, and only values of the same type. */
+function isPossible(name, value) {
+  if (VIEW_CHOICES[name]) return VIEW_CHOICES[name].includes(value);
+  if (name === "linkThreshold") return value >= 0 && value <= 1;
+  if (typeof USUAL_VIEW[name] === "number") return Number.isSafeInteger(value) && value >= 0;
+  return name === "step" && typeof value === "string";
+}
+
+/** Only names and values that there are; what a link may not decide stays as usual. */
 export function viewFromShared(given) {
   const view = { ...USUAL_VIEW };
-  for (const name of Object.keys(USUAL_VIEW))
-    if (typeof given?.[name] === typeof USUAL_VIEW[name]) view[name] = given[name];
+  for (const [name, value] of Object.entries(given ?? {}))
+    if (Object.hasOwn(USUAL_VIEW, name) && isPossible(name, value)) view[name] = value;
   return view;
 }
 
@@ -50,21 +59,32 @@ export async function hashOf({ given, view }) {
   return hash.length <= HASH_MAX ? hash : null;
 }
 
-/** @returns {Promise<{given: object, view: object} | null>} null: no hash of ours */
-export async function stateOfHash(hash) {
-  const [, packed] = /^#v1=([\w-]+)$/.exec(hash) ?? [];
-  if (!packed) return null;
-  const bytes = await through(new DecompressionStream("deflate-raw"), bytesOfBase64(fromUrl(packed)));
-  return stateOf(JSON.parse(new TextDecoder().decode(bytes)));
+async function contentOf(packed) {
+  try {
+    const bytes = await through(new DecompressionStream("deflate-raw"), bytesOfBase64(fromUrl(packed)));
+    const content = JSON.parse(new TextDecoder().decode(bytes));
+    if (content !== null && typeof content === "object") return content;
+  } catch {
+    // Said below.
+  }
+  throw new Problem("share.broken");
 }
 
-/** @param {object} content as hashOf and pageWith write it */
-export async function stateOf({ preset, endpoint, layer, request, view }) {
-  if (preset && PRESETS.includes(preset)) {
+/** @returns {Promise<{given: object, view: object} | null>} null: no hash of ours */
+export async function stateOfHash(hash) {
+  const [, packed] = /^#v1=(.*)$/.exec(hash) ?? [];
+  return packed === undefined ? null : stateOf(await contentOf(packed));
+}
+
+/** @param {object} content as hashOf and pageWith write it @throws {Problem} where it names what there is not */
+export async function stateOf({ preset, endpoint, layer, request: shared, view }) {
+  if (PRESETS.includes(preset)) {
     const given = presetCase(preset);
     return { given, view: viewFromShared({ ...given.view, ...view }) };
   }
-  if (typeof request !== "object" || request === null) return null;
-  const given = layer ? caseOver(await fetchLayer(String(layer)), request) : { id: "", endpoint, request };
-  return { given, view: viewFromShared(view) };
+  if (shared === undefined) throw new Problem("share.broken");
+  const request = checkedRequest(shared);
+  if (layer !== undefined) return { given: caseOver(await fetchLayer(layer), request), view: viewFromShared(view) };
+  if (endpoint !== LAYER && endpoint !== BARE) throw new Problem("share.endpoint", { name: endpoint });
+  return { given: { id: "", endpoint, request }, view: viewFromShared(view) };
 }

@@ -2,30 +2,20 @@
  * stage.js: the one large view: a matrix as a map, as links, or as a table.
  */
 import { extentOf, scaleOf } from "./colour.js";
-import { bdi, choice, h } from "./dom.js";
+import { bdi, choice, h, numberField } from "./dom.js";
 import { LayersView } from "./layersview.js";
 import { LinksView } from "./links.js";
 import { MapView } from "./map.js";
-import { labelAt, labelsFor, MAPS, matrixIn, stepsIn, tensorIn } from "./steps.js";
+import { hiddenSeen, matrixSeen, tensorSeen } from "./runs.js";
+import { labelAt, labelsFor } from "./steps.js";
 import { extentOfTensor } from "./strip.js";
+import { VIEW_CHOICES } from "./store.js";
 import { short } from "./tensor.js";
 
 const TABLE_ROWS = 24,
   TABLE_COLS = 14;
 
 const PREFIX = { query: "", key: "", feature: "d" };
-
-/** Sheets are made once for what they show, so that the map keeps its pictures. */
-const differences = new WeakMap();
-
-function differenceOf(now, kept) {
-  if (differences.get(now)?.kept !== kept)
-    differences.set(now, {
-      kept,
-      matrix: { ...now, data: now.data.map((value, at) => (value === kept.data[at] ? 0 : value - kept.data[at])) },
-    });
-  return differences.get(now).matrix;
-}
 
 /** @param {import("./main.js").App} app */
 export function createStage(app) {
@@ -83,47 +73,31 @@ export function createStage(app) {
   }
 
   /** @returns {import("./map.js").Sheet | null} */
-  function sheetOf(state) {
-    const { answer, shown, view, kept } = state,
-      run = { given: shown, answer };
-    const one = app.currentStep();
-    if (!one) return null;
-    let matrix = matrixIn(one, run, view),
-      extent = extentOfTensor(tensorIn(one, run)),
-      { isWeight } = one;
-    const other = kept && stepsIn(kept).find(({ id }) => id === one.id),
-      before = other && matrixIn(other, kept, view);
-    const isComparable = before && before.rows === matrix.rows && before.cols === matrix.cols;
-    if (isComparable && view.compare === "kept") matrix = before;
-    if (isComparable && view.compare === "difference") {
-      matrix = differenceOf(matrix, before);
-      extent = extentOf(matrix.data);
-      isWeight = false;
-    }
-    const hidden = MAPS.includes(one.id) ? app.hiddenIn(view.head) : () => false;
-    const isHidden =
-      one.id === "attention" || one.id === "dropped" || view.compare === "difference"
-        ? hidden
-        : (i, j) => matrix.data[i * matrix.cols + j] === -Infinity;
-    const rowLabels = labelsFor(one.rows, shown.request, view, matrix.rows);
-    const colLabels = labelsFor(one.cols, shown.request, view, matrix.cols);
-    const parts = [one.label, one.perHead && `${t("head")} ${view.head}`, `${matrix.rows} × ${matrix.cols}`];
+  function sheetOf(seen) {
+    const { mode, name, run, step, view } = seen;
+    if (!step) return null;
+    const matrix = matrixSeen(seen),
+      { request } = run.given,
+      isWeight = step.isWeight && mode !== "difference";
+    const extent = mode === "difference" ? extentOf(matrix.data) : extentOfTensor(tensorSeen(seen));
+    const head = step.perHead && `${t("head")} ${view.head}`;
     return {
       matrix,
-      isHidden,
-      rowLabels,
-      colLabels,
-      rowPrefix: PREFIX[one.rows],
-      colPrefix: PREFIX[one.cols],
+      isHidden: hiddenSeen(seen, matrix),
+      rowLabels: labelsFor(step.rows, request, view, matrix.rows),
+      colLabels: labelsFor(step.cols, request, view, matrix.cols),
+      rowPrefix: PREFIX[step.rows],
+      colPrefix: PREFIX[step.cols],
       isWeight,
       extent,
       scale: scaleOf(app.look(), extent, isWeight),
-      hasTotals: one.isWeight && isWeight,
-      title: parts.filter(Boolean).join(" · "),
-      key: [one.id, view.compare, answer].join(),
-      answer,
-      step: one,
-      isPainting: view.paint && one.cols === "key",
+      hasTotals: isWeight,
+      title: [name, run.given.layer?.name, step.label, head, `${matrix.rows} × ${matrix.cols}`]
+        .filter(Boolean)
+        .join(" · "),
+      key: [step.id, mode].join(),
+      step,
+      isPainting: view.paint && mode === "now" && step.cols === "key",
     };
   }
 
@@ -175,33 +149,32 @@ export function createStage(app) {
   }
 
   function update(state) {
-    const sheet = state.answer ? sheetOf(state) : null;
+    const seen = state.answer ? app.seen() : null,
+      sheet = seen && sheetOf(seen);
     element.classList.toggle("busy", state.isBusy);
-    element.classList.toggle("stale", state.isRefused);
     if (!sheet) return;
-    const { view } = state,
+    const { view, run, mode } = seen,
       isMap = sheet.step.cols === "key";
-    const { layer } = state.shown,
-      isOpen = { map: true, links: isMap, table: true, layers: Boolean(layer) };
+    const isOpen = { map: true, links: isMap && mode !== "difference", table: true, layers: Boolean(run.given.layer) };
     const tab = isOpen[view.tab] ? view.tab : "map";
-    title.textContent = layer ? `${layer.name} · ${sheet.title}` : sheet.title;
+    title.textContent = sheet.title;
     map.element.hidden = tab !== "map";
     links.element.hidden = tab !== "links";
     table.hidden = tab !== "table";
     tabs.update(tab, isOpen);
     compare.element.hidden = tab === "layers";
-    compare.update(state);
+    compare.update(state, seen);
     legend.element.hidden = tab === "links";
     legend.update(sheet);
     legend.element.classList.toggle("bare", tab === "layers"); // each head there has its own extent
-    mapTools.update(state, tab === "map", isMap);
+    mapTools.update(sheet.isPainting, tab === "map", isMap);
     linkTools.update(state, tab === "links");
     readout.hidden = tab !== "map";
     if (map.focus.row !== view.row || map.focus.col !== view.col)
       map.focus = { row: Math.min(view.row, sheet.matrix.rows - 1), col: Math.min(view.col, sheet.matrix.cols - 1) };
     map.show(sheet);
     showReadout(map.hovered);
-    showLayers(state, tab === "layers");
+    showLayers({ shown: run.given, view }, tab === "layers");
     if (tab === "table") drawTable(sheet);
     if (tab === "links")
       links.show({ ...sheet, row: view.row, t, mode: view.linkMode, top: view.linkTop, threshold: view.linkThreshold });
@@ -211,7 +184,7 @@ export function createStage(app) {
 
 /** Arrow keys move between the tabs, as those of a real tab list do. */
 function createTabs(app) {
-  const ids = ["map", "links", "table", "layers"];
+  const ids = VIEW_CHOICES.tab;
   const buttons = ids.map((id) =>
     h(
       "button",
@@ -244,28 +217,31 @@ function createTabs(app) {
 }
 
 function createCompare(app) {
-  const { t, store } = app,
+  const { t } = app,
     ids = ["now", "kept", "difference"];
   const keep = h("button.link", { type: "button", onclick: app.keep }, t("compare.keep"));
+  const drop = h("button.link", { type: "button", onclick: app.dropKept }, t("compare.drop"));
   const buttons = ids.map((id) =>
-    h("button", { type: "button", onclick: () => store.look({ compare: id }) }, t("compare." + id)),
+    h("button", { type: "button", onclick: () => app.compare(id) }, t("compare." + id)),
   );
   const segments = h("span.segments", { role: "group", "aria-label": t("compare") }, buttons);
-  const update = ({ kept, view }) => {
-    segments.hidden = kept === null;
+  const update = ({ kept }, { mode, canSubtract }) => {
+    segments.hidden = drop.hidden = kept === null;
     keep.textContent = kept === null ? t("compare.keep") : t("compare.again");
-    ids.forEach((id, at) => buttons[at].setAttribute("aria-pressed", String(id === view.compare)));
+    ids.forEach((id, at) => buttons[at].setAttribute("aria-pressed", String(id === mode)));
+    buttons[2].disabled = !canSubtract;
   };
-  return { element: h("span.compare", {}, segments, keep), update };
+  return { element: h("span.compare", {}, segments, keep, drop), update };
 }
 
 function createMapTools(app, map) {
   const { t, store } = app;
   const button = (text, label, action) =>
     h("button.icon", { type: "button", title: label, "aria-label": label, onclick: action }, text);
+  let isPainting = false;
   const paint = h(
     "button",
-    { type: "button", title: t("paint.how"), onclick: () => store.look({ paint: !store.state.view.paint }) },
+    { type: "button", title: t("paint.how"), onclick: () => store.look({ paint: !isPainting, compare: "now" }) },
     t("paint"),
   );
   const element = h(
@@ -276,10 +252,11 @@ function createMapTools(app, map) {
     button("+", t("zoom.in"), () => map.zoom(1.6)),
     button("⤢", t("zoom.fit"), () => map.fit()),
   );
-  const update = ({ view }, isShown, isMap) => {
+  const update = (isOn, isShown, isMap) => {
+    isPainting = isOn;
     element.hidden = !isShown;
     paint.hidden = !isMap;
-    paint.setAttribute("aria-pressed", String(view.paint));
+    paint.setAttribute("aria-pressed", String(isOn));
   };
   return { element, update };
 }
@@ -287,18 +264,15 @@ function createMapTools(app, map) {
 function createLinkTools(app) {
   const { t, store } = app;
   const mode = choice(
-    ["top", "threshold"].map((id) => [id, t("links." + id)]),
+    VIEW_CHOICES.linkMode.map((id) => [id, t("links." + id)]),
     "top",
     (linkMode) => store.look({ linkMode }),
     { "aria-label": t("links.mode") },
   );
-  const top = h("input", {
-    type: "number",
+  const top = numberField((value) => store.look({ linkTop: Math.max(1, Math.round(value)) }), {
     min: 1,
-    max: 64,
-    step: 1,
+    isNeeded: true,
     "aria-label": t("links.top"),
-    oninput: () => store.look({ linkTop: Math.max(1, Number(top.value) || 1) }),
   });
   const threshold = h("input", {
     type: "range",
@@ -309,13 +283,13 @@ function createLinkTools(app) {
     oninput: () => store.look({ linkThreshold: Number(threshold.value) }),
   });
   const value = h("output", {}),
-    element = h("span.pair", {}, mode, top, threshold, value);
+    element = h("span.pair", {}, mode, top.element, threshold, value);
   const update = ({ view }, isShown) => {
     element.hidden = !isShown;
     mode.value = view.linkMode;
-    top.hidden = view.linkMode !== "top";
+    top.element.hidden = view.linkMode !== "top";
     threshold.hidden = value.hidden = view.linkMode === "top";
-    if (document.activeElement !== top) top.value = String(view.linkTop);
+    top.update(view.linkTop);
     threshold.value = String(view.linkThreshold);
     value.textContent = view.linkThreshold.toFixed(2);
   };
@@ -329,13 +303,13 @@ function createLegend(app) {
   const low = h("span", {}),
     high = h("span", {});
   const palette = choice(
-    ["viridis", "cividis", "grey"].map((id) => [id, t("palette." + id)]),
+    VIEW_CHOICES.palette.map((id) => [id, t("palette." + id)]),
     "viridis",
     (value) => store.look({ palette: value }),
     { "aria-label": t("palette") },
   );
   const range = choice(
-    ["full", "max", "log"].map((id) => [id, t("range." + id)]),
+    VIEW_CHOICES.range.map((id) => [id, t("range." + id)]),
     "full",
     (value) => store.look({ range: value }),
     { "aria-label": t("range") },

@@ -44,9 +44,6 @@ const OUTPUTS = [
   step("output", "output", "finish", "query", "feature"),
 ];
 
-/** Steps whose masked cells say nothing. */
-export const MAPS = ["scores", "scaled", "masked", "attention", "dropped"];
-
 const INPUTS = [
   ["query", "X", "query"],
   ["key", "X key", "key"],
@@ -105,8 +102,7 @@ export function groupSize(outputs) {
  * @param {Step} one
  * @returns {import("./tensor.js").Matrix}
  */
-export function matrixIn(one, run, view) {
-  const tensor = tensorIn(one, run);
+export function matrixIn(one, run, view, tensor = tensorIn(one, run)) {
   const head = one.perHead === "kv" ? Math.floor(view.head / groupSize(run.answer.outputs)) : view.head;
   if (tensor.shape.length === 3 && one.path?.[0] === "weights") return matrixOf(tensor, head, head);
   return matrixOf(tensor, view.batch, head);

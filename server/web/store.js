@@ -33,6 +33,15 @@ export const USUAL_VIEW = {
   paint: false,
 };
 
+/** The values of a view that are one of a few. */
+export const VIEW_CHOICES = {
+  tab: ["map", "links", "table", "layers"],
+  palette: ["viridis", "cividis", "grey"],
+  range: ["full", "max", "log"],
+  sort: ["order", "entropy", "first", "diagonal", "distance"],
+  linkMode: ["top", "threshold"],
+};
+
 /** A copy of value in which the place at path holds item; undefined removes it, and objects that nothing is left in. */
 export function setIn(value, path, item) {
   if (path.length === 0) return item;
@@ -82,7 +91,13 @@ export class Store {
     if (!stroke || stroke !== this.stroke) this.past = [...this.past, this.state.given].slice(-HISTORY);
     this.stroke = stroke;
     this.future = [];
-    this.set({ given });
+    this.#give(given);
+  }
+
+  /** Where A alone is looked at, a change shows B: nothing changes unseen. */
+  #give(given) {
+    const { view } = this.state;
+    this.set({ given, view: view.compare === "kept" ? { ...view, compare: "now" } : view });
   }
 
   /** What is taken out is a kept layer's own again, where it has any. */
@@ -104,7 +119,7 @@ export class Store {
     if (from.length === 0) return;
     to.push(this.state.given);
     this.stroke = 0;
-    this.set({ given: from.pop() });
+    this.#give(from.pop());
   }
 
   listen(listener) {

@@ -3,7 +3,9 @@
  */
 import { extentOf, scaleOf } from "./colour.js";
 import { h } from "./dom.js";
+import { hiddenIn } from "./runs.js";
 import { matrixIn, stepsIn, tensorIn } from "./steps.js";
+import { VIEW_CHOICES } from "./store.js";
 import { headStats, sortedHeads } from "./stats.js";
 import { matrixOf, short } from "./tensor.js";
 import { drawThumb, thumbSize } from "./thumb.js";
@@ -54,9 +56,9 @@ export function createStrip(app) {
     element.scrollLeft = button.offsetLeft - (element.clientWidth - button.offsetWidth) / 2;
   }
 
-  function update({ answer, shown, view }) {
+  function update({ answer }) {
     if (!answer) return;
-    const run = { given: shown, answer },
+    const { run, view, step } = app.seen(),
       steps = stepsIn(run),
       key = steps.map((one) => one.id).join();
     if (key !== made) make(steps);
@@ -65,7 +67,7 @@ export function createStrip(app) {
       const { button, canvas, shape } = buttons.get(one.id),
         tensor = tensorIn(one, run),
         matrix = matrixIn(one, run, view);
-      const isOpen = one.id === view.step;
+      const isOpen = one.id === step.id;
       button.setAttribute("aria-pressed", String(isOpen));
       if (isOpen && shownStep !== button) reveal(button);
       shape.textContent = `${matrix.rows} × ${matrix.cols}`;
@@ -73,7 +75,7 @@ export function createStrip(app) {
       canvas.style.width = size.width + "px";
       canvas.style.height = size.height + "px";
       const scale = scaleOf(app.look(), extentOfTensor(tensor), one.isWeight);
-      drawThumb(canvas, matrix, scale, 96, one.isWeight ? app.hiddenIn(view.head) : undefined);
+      drawThumb(canvas, matrix, scale, 96, one.isWeight ? hiddenIn(run, view, view.head) : undefined);
     }
   }
   return { element, update };
@@ -88,7 +90,7 @@ export function createHeads(app) {
   const sort = h(
     "select",
     { "aria-label": t("sort"), onchange: () => app.store.look({ sort: sort.value }) },
-    ["order", "entropy", "first", "diagonal", "distance"].map((id) => h("option", { value: id }, t("sort." + id))),
+    VIEW_CHOICES.sort.map((id) => h("option", { value: id }, t("sort." + id))),
   );
   const batch = h("select", {
     "aria-label": t("batch"),
@@ -118,8 +120,10 @@ export function createHeads(app) {
     batch.value = String(Math.min(at, size - 1));
   }
 
-  function update({ answer, view }) {
-    const tensor = answer?.thumbs ?? answer?.outputs.attention;
+  function update({ answer: now }) {
+    const { run, view } = now ? app.seen() : { run: null, view: null },
+      answer = run?.answer,
+      tensor = answer?.thumbs ?? answer?.outputs.attention;
     element.hidden = !tensor;
     if (!tensor) return;
     const count = Math.min(tensor.shape[1], HEADS_SHOWN);
@@ -137,7 +141,7 @@ export function createHeads(app) {
       button.setAttribute("aria-label", `${t("head")} ${head}`);
       caption.textContent = value === undefined ? String(head) : `${head} · ${short(value, 2)}`;
       canvas.style.aspectRatio = `${Math.min(3, Math.max(1 / 3, maps[head].cols / maps[head].rows))}`;
-      drawThumb(canvas, maps[head], scale, 64, answer.thumbs ? undefined : app.hiddenIn(head));
+      drawThumb(canvas, maps[head], scale, 64, answer.thumbs ? undefined : hiddenIn(run, view, head));
     });
   }
   return { element, update };

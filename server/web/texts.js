@@ -2,6 +2,16 @@
  * texts.js: every word on the page, in English, Turkish and Russian, in one table. {name} stands for a value.
  */
 
+/** What a person is told in the words of this table. */
+export class Problem extends Error {
+  /** @param {string} key @param {Record<string, unknown>} [values] */
+  constructor(key, values) {
+    super(key);
+    this.key = key;
+    this.values = values;
+  }
+}
+
 export const LANGUAGES = [
   ["en", "English"],
   ["tr", "Türkçe"],
@@ -44,6 +54,36 @@ export const TEXTS = {
     "This request is too long for an address. Export it as a page or as JSON instead.",
     "Bu istek bir adres için çok uzun. Sayfa ya da JSON olarak dışa aktarın.",
     "Запрос слишком длинный для адреса. Сохраните его как страницу или JSON.",
+  ],
+  "share.broken": [
+    "the address does not hold a whole request.",
+    "adres tam bir istek içermiyor.",
+    "адрес не содержит целого запроса.",
+  ],
+  "share.endpoint": [
+    "“{name}” is not an endpoint of this page.",
+    "“{name}” bu sayfanın bir uç noktası değil.",
+    "«{name}» — не адрес запросов этой страницы.",
+  ],
+  "share.layer": [
+    "“{name}” cannot name a kept layer.",
+    "“{name}” saklanan bir katmanın adı olamaz.",
+    "«{name}» не может быть именем сохранённого слоя.",
+  ],
+  "request.inputs": [
+    "the request needs inputs.query, a tensor.",
+    "istekte inputs.query tensörü olmalı.",
+    "в запросе нужен тензор inputs.query.",
+  ],
+  "request.member": [
+    "{name} must be an object.",
+    "{name} bir nesne olmalı.",
+    "{name} должен быть объектом.",
+  ],
+  "request.tokens": [
+    "tokens must be lists of words.",
+    "tokens sözcük listeleri olmalı.",
+    "tokens должны быть списками слов.",
   ],
   copy: ["Copy", "Kopyala", "Копировать"],
   "copy.json": ["Request (JSON)", "İstek (JSON)", "Запрос (JSON)"],
@@ -164,6 +204,17 @@ export const TEXTS = {
   compare: ["Compare", "Karşılaştır", "Сравнение"],
   "compare.keep": ["Keep as A", "A olarak tut", "Запомнить как A"],
   "compare.again": ["Renew A", "A'yı yenile", "Обновить A"],
+  "compare.drop": ["Drop A", "A'yı bırak", "Убрать A"],
+  "kept.fixed": [
+    "A stays as it was kept. Choose B to change it.",
+    "A tutulduğu gibi kalır. Değiştirmek için B'yi seçin.",
+    "A остаётся, как была сохранена. Чтобы менять, выберите B.",
+  ],
+  stale: [
+    "Old: this is the last answer, not what is asked for now.",
+    "Eski: bu son yanıt, şimdi istenen değil.",
+    "Устарело: это прошлый ответ, а не на то, что задано сейчас.",
+  ],
   "compare.now": ["B: now", "B: şimdi", "B: сейчас"],
   "compare.kept": ["A", "A", "A"],
   "compare.difference": ["B − A", "B − A", "B − A"],

@@ -2,6 +2,8 @@
  * examples.mjs: what of examples/ is for browsers, in a browser: from disk, with the server on another origin.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { openPage } from "./support.mjs";
 
 const FOLDER = new URL("../../examples/", import.meta.url);
@@ -28,8 +30,13 @@ export const cases = {
     },
     async "examples: page.html says when there is no server"(stage) {
         const page = await openExample(stage);
-        await compute(page, "http://127.0.0.1:1");
-        await page.waitForFunction(() => document.querySelector("[role=status]").textContent);
+        const closed = createServer().listen(0, "127.0.0.1");
+        await once(closed, "listening");
+        const { port } = closed.address();
+        await new Promise((resolve) => closed.close(resolve));
+        await compute(page, `http://127.0.0.1:${port}`);
+        await page.getByText("Failed to fetch", { exact: true }).waitFor();
+        assert.equal(await page.locator("tr").count(), 0);
         await page.context().close();
     },
     async "examples: tensors.js in a browser, without a copy of the answer"(stage) {

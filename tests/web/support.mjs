@@ -70,6 +70,7 @@ export async function openPage(stage, options = {}, path = "/", ready = settled)
     });
     const page = await context.newPage(),
         wrong = [];
+    page.asked = [];
     context.setDefaultTimeout(20000);
     await page.addInitScript(WATCH);
     page.on("pageerror", (error) => wrong.push("error: " + (error.stack ?? error.message)));
@@ -79,6 +80,7 @@ export async function openPage(stage, options = {}, path = "/", ready = settled)
     page.on("request", (request) => {
         const isOwn = request.url().startsWith(stage.url + "/") || /^(data|blob|file):/.test(request.url());
         if (!isOwn) wrong.push("asked " + request.url());
+        page.asked.push(`${request.method()} ${new URL(request.url()).pathname}`);
     });
     await page.goto(path.includes(":") ? path : stage.url + path);
     await ready(page).catch((problem) => {
