@@ -21,8 +21,27 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # Debian's names of what running and testing take, for `make run` and `make test`.
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
-                libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 curl nodejs strace procps openssl
+                libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei curl
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 nodejs strace procps openssl
+
+# And what some targets take besides. Of the targets that were asked for, it is looked at before anything is built.
+NEEDS_check := check libsubunit-dev
+NEEDS_ops := python3 openssl curl
+NEEDS_readme := python3 curl
+NEEDS_examples := python3 nodejs curl libcurl4-gnutls-dev
+NEEDS_torture := python3 openssl
+NEEDS_tidy := clang-tidy
+NEEDS_format := clang-format
+NEEDS_format-check := clang-format
+NEEDS_fuzz-targets := clang
+NEEDS_bench-peers := npm
+NEEDS_dist := git
+$(foreach t,replay cases layer-tests protocol overload openapi vectors conformance fuzz chaos soak bench bench-json bench-http \
+    bench-replicas,$(eval NEEDS_$(t) := python3))
+needed := $(sort $(foreach goal,$(MAKECMDGOALS),$(NEEDS_$(goal))))
+missing := $(if $(needed),$(if $(filter deps test,$(MAKECMDGOALS)),,$(shell scripts/missing_packages.sh $(needed))))
+$(if $(missing),$(error missing: $(missing); install by: \
+    $(if $(filter-out $(TEST_PACKAGES),$(missing)),apt-get install $(missing),make deps)))
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
 # Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.
@@ -143,9 +162,14 @@ QUICK_TESTS := check \
 
 all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
 
+# All processors, unless -j says how many.
+jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(PROCESSORS))
+
 run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=address:port)
+	$(Q)scripts/check_port.sh "$${ATTND_LISTEN:-127.0.0.1:8080}"
 	$(Q)scripts/install_packages.sh $(RUN_PACKAGES)
-	+$(Q)$(MAKE) --no-print-directory all
+	$(Q)[ -e $(BUILD)/attnd ] || echo "building: a minute or two of one processor"
+	+$(Q)$(MAKE) --no-print-directory $(jobs) all
 	$(Q)exec $(BUILD)/attnd
 
 test: ## install what the tests need, run everything that is quick
@@ -159,8 +183,8 @@ deps: ## install what building, running and testing take (apt-get, only when som
 # Written anew when the command changes, so that another compiler or another flag rebuilds.
 $(BUILD)/command: FORCE
 	$(Q)mkdir -p $(@D)
-	$(Q)$(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) || \
-	    { echo "libraries are missing; 'make run' installs them: $(RUN_PACKAGES)" >&2; exit 1; }
+	$(Q)$(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) 2>/dev/null || \
+	    { echo "missing (by Debian's names): $$(scripts/missing_packages.sh $(RUN_PACKAGES)); on Debian 'make deps' installs them" >&2; exit 1; }
 	$(Q)echo '$(subst ','\'',$(COMPILE) $(LINK) $(LDFLAGS))' | cmp -s - $@ || \
 	    echo '$(subst ','\'',$(COMPILE) $(LINK) $(LDFLAGS))' > $@
 
@@ -284,8 +308,9 @@ overload: $(BUILD)/attnd $(BUILD)/bench/http_load ## measure goodput at ten time
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
 
-install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
+install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true; what make says where packages are missing
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/install.sh
+	$(Q)tests/packages.sh
 
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/examples/run.py --attnd $(BUILD)/attnd
@@ -412,13 +437,18 @@ install: all ## install server, library, headers, attn.pc, manual pages, complet
 	$(Q)case '$(DESTDIR),$(LIBDIR)' in ,/usr/*) [ "$$(id -u)" != 0 ] || ldconfig ;; esac
 
 TARBALL := build/attnd-$(VERSION).tar.gz
+in_a_clone = [ -e .git ] || { echo "$@: the tarball is made of a commit, so it takes a clone by git" >&2; exit 1; }
 dist: ## build/attnd-VERSION.tar.gz: the sources of the last commit, the same bytes every time
+	$(Q)$(in_a_clone)
 	$(Q)mkdir -p build
-	$(Q)git archive --format=tar --prefix=attnd-$(VERSION)/ HEAD | gzip -9n > $(TARBALL)
+	$(Q)git archive --prefix=attnd-$(VERSION)/ -o $(TARBALL:.gz=) HEAD
+	$(Q)gzip -9nf $(TARBALL:.gz=)
 	@echo $(TARBALL)
 
-deb: dist ## Debian packages in build/deb: attnd, libattn0, libattn-dev (DEB_BUILD_OPTIONS=nocheck leaves out the tests)
-	$(Q)scripts/install_packages.sh $(TEST_PACKAGES) debhelper dpkg-dev
+deb: ## Debian packages in build/deb: attnd, libattn0, libattn-dev (DEB_BUILD_OPTIONS=nocheck leaves out the tests)
+	$(Q)$(in_a_clone)
+	$(Q)scripts/install_packages.sh $(TEST_PACKAGES) build-essential debhelper dpkg-dev git
+	+$(Q)$(MAKE) --no-print-directory dist
 	$(Q)VERSION='$(VERSION)' TARBALL='$(TARBALL)' packaging/deb.sh $(RUN_PACKAGES)
 
 image: ## container images by docker, podman or buildah (docker/image.sh says what can be set)

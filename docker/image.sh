@@ -22,7 +22,7 @@ find_tool() {
         echo "$tool"
         return
     done
-    echo "none of docker (with its daemon), podman and buildah is there" >&2
+    echo "none of docker (with its daemon), podman and buildah is there; on Debian: apt-get install buildah" >&2
     return 1
 }
 

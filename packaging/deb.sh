@@ -24,6 +24,7 @@ maintainer=$(sed -n 's/^Maintainer: //p' "$folder/debian/control")
     printf '  * Version %s; CHANGELOG.md says what is new.\n\n' "$VERSION"
     printf ' -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -u -R -d "@$epoch")"
 } > "$folder/debian/changelog"
+echo "compiling everything anew in $folder, which takes minutes"
 (cd "$folder" && SOURCE_DATE_EPOCH=$epoch dpkg-buildpackage -b -us -uc)
 ! command -v lintian >/dev/null || lintian --allow-root --fail-on error,warning build/deb/*.changes
 ls build/deb/*.deb

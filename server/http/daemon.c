@@ -89,7 +89,8 @@ static int listen_on(struct http_server *server, char *message, size_t message_s
     for (const struct addrinfo *address = addresses; address != NULL && fd < 0; address = address->ai_next)
         fd = listen_at(address);
     if (fd < 0)
-        snprintf(message, message_size, "cannot listen on %s:%s: %s", host, port, strerror(errno));
+        snprintf(message, message_size, "cannot listen on %s:%s: %s%s", host, port, strerror(errno),
+                 errno == EADDRINUSE ? "; --listen or ATTND_LISTEN takes another address:port" : "");
     freeaddrinfo(addresses);
     return fd;
 }

@@ -50,7 +50,7 @@ def what_it_cannot_do_it_says_at_once(program):
     refused(program, "key", "owner", "everything", says="attnd: ")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        refused(program, "--listen", address, says="in use")
+        refused(program, "--listen", address, says="in use; --listen or ATTND_LISTEN takes another address:port")
 
 
 @test
