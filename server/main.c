@@ -111,7 +111,11 @@ static void say_started(const struct log *log, const struct config *config, cons
                         const attn_kernel *kernel)
 {
     struct log_line line;
-    log_say(log, LOG_INFO, "listening on %s", http_daemon_url(server));
+    const bool is_open = http_daemon_is_open_to_all(server);
+    log_say(log, is_open ? LOG_WARN : LOG_INFO, "listening on %s%s", http_daemon_url(server),
+            is_open ? ", without keys: anybody who reaches it may compute, and read, replace and delete what is kept "
+                      "(--keys)"
+                    : "");
     log_begin(&line, log, LOG_INFO, "attnd " ATTN_VERSION);
     log_text(&line, "kernel", attn_kernel_name(kernel));
     log_text(&line, "blas", attn_blas_description());
@@ -158,13 +162,19 @@ static void reload(const struct parts *parts, const struct config *config)
     char message[320];
     supervisor_reloading();
     log_writer_flush(parts->log.writer, LOG_PATIENCE_MS);
-    if (*config->log_file != '\0' && !log_open_again(parts->log.fd, config->log_file))
+    const bool has_log = *config->log_file == '\0' || log_open_again(parts->log.fd, config->log_file);
+    if (!has_log)
         log_say(&parts->log, LOG_ERROR, "%s: %s; the log goes on in the old file", config->log_file, strerror(errno));
-    if (parts->keys != NULL && !keys_reload(parts->keys, message, sizeof message))
+    const bool has_keys = parts->keys == NULL || keys_reload(parts->keys, message, sizeof message);
+    if (!has_keys)
         log_say(&parts->log, LOG_ERROR, "%s; the old keys go on", message);
-    if (!http_daemon_reload(parts->server, message, sizeof message))
+    const bool has_certificate = http_daemon_reload(parts->server, message, sizeof message);
+    if (!has_certificate)
         log_say(&parts->log, LOG_ERROR, "%s; the old certificate goes on", message);
-    log_say(&parts->log, LOG_INFO, "reloaded");
+    if (has_log && has_keys && has_certificate)
+        log_say(&parts->log, LOG_INFO, "reloaded");
+    else
+        log_say(&parts->log, LOG_WARN, "reloaded in part: what could not be read goes on as it was");
     supervisor_ready();
 }
 

@@ -130,11 +130,14 @@ static void say_for_library(void *cls, const char *format, va_list arguments)
 #define STRICT_OPTION MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
+/* TLS 1.2 and 1.3 (RFC 8996), without SHA-1 and so without the CBC ciphers that go with it. */
+static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-SHA1";
+
 static struct MHD_Daemon *start_library(struct http_server *server)
 {
     const struct http_setup *setup = &server->setup;
     const unsigned connections = watch_connections_needed(setup->connections) + setup->io_threads;
-    struct MHD_OptionItem more[4] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem more[5] = {{MHD_OPTION_END, 0, NULL}};
     size_t count = 0;
     if (setup->io_threads > 1)
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, setup->io_threads, NULL};
@@ -143,6 +146,8 @@ static struct MHD_Daemon *start_library(struct http_server *server)
             (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT, setup->connections_per_address, NULL};
     if (server->tls != NULL)
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback()};
+    if (server->tls != NULL)
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)tls_priorities};
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
                            MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
@@ -223,6 +228,11 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
     }
     server_free(server);
     return NULL;
+}
+
+bool http_daemon_is_open_to_all(const struct http_server *server)
+{
+    return !server->is_loopback && server->setup.keys == NULL;
 }
 
 const char *http_daemon_url(const struct http_server *server)

@@ -46,6 +46,8 @@ struct http_setup {
 struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size);
 /* "http://127.0.0.1:8080", with the port that was taken. Lives as long as the server. */
 const char *http_daemon_url(const struct http_server *server);
+/* Whether other machines reach it, and no key is asked for. */
+bool http_daemon_is_open_to_all(const struct http_server *server);
 
 /* From now on /readyz says 200: the self-test has passed. */
 void http_daemon_set_ready(struct http_server *server);

@@ -420,6 +420,8 @@ static void add_fields(struct head *head, const struct request *request)
         add_field(head, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     add_timing(head, request);
     add_field(head, "X-Content-Type-Options", "nosniff");
+    if (reply->content_type != NULL && strcmp(reply->content_type, media_name(MEDIA_SVG)) == 0)
+        add_field(head, "Content-Security-Policy", "default-src 'none'; sandbox");
     const struct cors_answer cors = {
         .setting = request->server->setup.cors_origin,
         .origin = request->fields.origin,

@@ -149,6 +149,15 @@ static void log_trace(struct log_line *line, const struct trace *trace)
     log_text(line, "parent_id", trace->parent);
 }
 
+/* Without its query, in which a key may stand by mistake. */
+static void log_path(struct log_line *line, const char *target)
+{
+    char path[LOG_LINE_MAX];
+    const size_t length = strcspn(target, "?");
+    text_copy(path, length < sizeof path ? length + 1 : sizeof path, target);
+    log_text(line, "path", path);
+}
+
 /* Status 0 stands for a request that ended before it was answered. */
 static void log_request(const struct request *request, enum MHD_RequestTerminationCode termination)
 {
@@ -159,7 +168,7 @@ static void log_request(const struct request *request, enum MHD_RequestTerminati
     if (request->key_name[0] != '\0')
         log_text(&line, "key", request->key_name);
     log_text(&line, "method", request->method);
-    log_text(&line, "path", request->target);
+    log_path(&line, request->target);
     log_count(&line, "status", request->reply.status);
     log_text(&line, "end", end_name(termination));
     log_count(&line, "bytes_in", request->body_bytes);

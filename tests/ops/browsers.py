@@ -266,3 +266,27 @@ def what_curl_calls_a_form_is_json_unless_a_page_sends_it(program):
             assert send("POST", path, b"", {"Content-Type": "text/plain"}).status == 200, path
         assert send("POST", "/v2/models/attention/infer", b"", {"Content-Type": "text/plain"}).status == 400
         assert send("POST", "/v1/attention", b"", {"Content-Type": "text/plain"}).status == 415
+
+
+# ---- what else an answer and the log must not give away ----
+
+@test
+def a_key_in_the_query_does_not_reach_the_log(program):
+    with Server(program, environment=settings(log_level="debug")) as server:
+        for path in ("/v1/layers?api_key=sesame", "/?sesame", "/nothing?a=b?sesame", "/v1/attention?api_key=sesame"):
+            server.client().get(path)
+        assert ask(server, "POST", "/v1/attention?api_key=sesame", BODY, {}).status == 400
+        assert ask(server, "GET", "/livez", None, {"X-Request-Id": "the-end"}).status == 200
+        wait_until(lambda: any("id=the-end" in line for line in server.lines), "no line")
+        said = "".join(server.lines)
+        assert "sesame" not in said and "path=/v1/layers " in said and "path=/nothing " in said, said
+
+
+@test
+def a_picture_may_run_nothing(program):
+    with Server(program) as server:
+        reply = ask(server, "POST", "/v1/attention", BODY, {"Accept": "image/svg+xml"})
+        assert reply.headers["Content-Type"] == "image/svg+xml"
+        assert reply.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+        assert reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert ask(server, "POST", "/v1/attention", BODY, {}).headers["Content-Security-Policy"] is None

@@ -96,3 +96,27 @@ def health_of_a_plain_server_over_tls_says_why_not(program):
         done = subprocess.run([program, "health", "--listen", server.url.rsplit("/", 1)[1], "--tls-cert",
                                f"{folder}/cert"], capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and "TLS: no handshake: " in done.stderr, done.stderr
+
+
+def handshake(server, *options):
+    """What openssl says it agreed on with the server; "" when they agreed on nothing."""
+    done = subprocess.run(["openssl", "s_client", "-connect", server.url.split("//")[1], *options], input="",
+                          capture_output=True, text=True, timeout=60)
+    agreed = [line for line in done.stdout.splitlines() if line.startswith("New, ")]
+    return "" if not agreed or "NONE" in agreed[0] else agreed[0]
+
+
+@test
+def old_protocols_and_ciphers_are_refused(program):
+    any_cipher = ("-cipher", "ALL:@SECLEVEL=0")
+    for kind, family in (("ECDSA P-256", "ECDSA"), ("RSA", "RSA")):
+        with tempfile.TemporaryDirectory() as folder:
+            make_certificate(folder, kind)
+            with SecureServer(program, folder) as server:
+                assert "TLSv1.3" in handshake(server, "-tls1_3")
+                assert "TLSv1.2" in handshake(server, "-tls1_2")
+                for version in ("-tls1", "-tls1_1"):
+                    assert handshake(server, version, *any_cipher) == "", version
+                for cipher in ("AES128-SHA", "AES256-SHA"):
+                    agreed = handshake(server, "-tls1_2", "-cipher", f"ECDHE-{family}-{cipher}:{cipher}:@SECLEVEL=0")
+                    assert agreed == "", agreed

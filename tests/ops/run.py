@@ -330,7 +330,8 @@ def no_listening_beyond_the_loopback_by_oversight(program):
         ended = subprocess.run([program, "--listen", host], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
         assert ended.returncode == 1 and "--keys" in ended.stderr and "--open" in ended.stderr, ended.stderr
     with subprocess.Popen([program, "--listen", "0.0.0.0:0", "--open"], stderr=subprocess.PIPE, text=True) as process:
-        assert "listening on http://0.0.0.0:" in process.stderr.readline()
+        first = process.stderr.readline()
+        assert " warn listening on http://0.0.0.0:" in first and ", without keys: anybody who reaches it" in first, first
         process.terminate()
         process.stderr.read()
     assert process.returncode == 0
@@ -375,6 +376,8 @@ def https_is_served_and_certificates_are_read_again(program):
             server.process.send_signal(signal.SIGHUP)
             wait_until(lambda: any("belong together" in line for line in server.lines), "a wrong pair is taken")
             assert fetch(server) == second
+            wait_until(lambda: any("reloaded in part" in line for line in server.lines), "all of it seems reloaded")
+            assert not server.lines[-1].endswith("info reloaded\n"), server.lines[-1]
 
 
 # ---- deadlines and room ----
