@@ -124,6 +124,10 @@ START_TEST(lightness_changes_evenly_from_end_to_end)
     }
     ck_assert_uint_eq(colormap_rgb(COLORMAP_VIRIDIS, 0), 0x440154);
     ck_assert_uint_eq(colormap_rgb(COLORMAP_VIRIDIS, 255), 0xFDE725);
+    ck_assert_uint_eq(colormap_rgb(COLORMAP_VIRIDIS, 128), 0x21918C);
+    ck_assert_uint_eq(colormap_rgb(COLORMAP_CIVIDIS, 0), 0x00224E);
+    ck_assert_uint_eq(colormap_rgb(COLORMAP_CIVIDIS, 128), 0x7D7C78);
+    ck_assert_uint_eq(colormap_rgb(COLORMAP_CIVIDIS, 255), 0xFEE838);
     ck_assert_uint_eq(colormap_rgb(COLORMAP_GREY, 0), 0xFFFFFF);
 }
 END_TEST

@@ -132,8 +132,10 @@ static void walk_memory(picture_writer *write, picture_pricer *price, const stru
         struct chunks out = chunks_begin(small);
         status = write(picture, &fonts, &runtime, &out, &error);
         ck_assert(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY);
-        if (status == ATTN_OK)
+        if (status == ATTN_OK) {
             ck_assert_uint_eq(out.total_bytes, plenty.length);
+            ck_assert_mem_eq(join(&out).data, plenty.data, plenty.length);
+        }
         attn_arena_destroy(small);
     }
 }

@@ -49,7 +49,7 @@ static void check_refused(const char *flags, const char *variables, const char *
     ck_assert_msg(strstr(message, word) != NULL, "no \"%s\" in: %s", word, message);
 }
 
-START_TEST(defaults_are_those_of_the_help)
+START_TEST(settings_without_flags_are_these)
 {
     const struct config config = check_runs("", "");
     ck_assert_str_eq(config.cors_origin, "*");
@@ -61,6 +61,41 @@ START_TEST(defaults_are_those_of_the_help)
     ck_assert_int_eq(config.log_format, LOG_TEXT);
     ck_assert_int_eq(config.log_level, LOG_INFO);
     ck_assert_uint_eq(config.unknown_variables, 0);
+}
+END_TEST
+
+/* The next "--flag, VARIABLE (default VALUE)" of the help; false at its end. */
+static bool next_default(FILE *help, char flag[64], char value[64])
+{
+    char line[256];
+    while (fgets(line, sizeof line, help) != NULL)
+        if (sscanf(line, "  --%63[a-z-], %*s (default %63[^)\n])", flag, value) == 2)
+            return true;
+    return false;
+}
+
+/* What the settings of the help have in common with those of no flag: all but the texts, which lie elsewhere. */
+START_TEST(each_flag_takes_the_default_that_the_help_prints)
+{
+    FILE *help = tmpfile();
+    config_write_help(fileno(help));
+    rewind(help);
+    char flag[64], value[64], words[160];
+    int count = 0;
+    for (; next_default(help, flag, value); count++) {
+        if (strcmp(value, "none") == 0) /* nothing, which has no text */
+            continue;
+        snprintf(words, sizeof words, "--%s %s", flag, value);
+        const struct config given = check_runs(words, ""), usual = check_runs("", "");
+        ck_assert_uint_eq(given.queue, usual.queue);
+        ck_assert_uint_eq(given.max_body_bytes, usual.max_body_bytes);
+        ck_assert_uint_eq(given.max_result_bytes, usual.max_result_bytes);
+        ck_assert_uint_eq(given.compute_threads, usual.compute_threads);
+        ck_assert_double_eq(given.max_flops, usual.max_flops);
+        ck_assert_str_eq(given.listen_port, usual.listen_port);
+    }
+    fclose(help);
+    ck_assert_int_ge(count, 40);
 }
 END_TEST
 
@@ -302,7 +337,8 @@ END_TEST
 int main(void)
 {
     TCase *tests = check_case("config");
-    tcase_add_test(tests, defaults_are_those_of_the_help);
+    tcase_add_test(tests, settings_without_flags_are_these);
+    tcase_add_test(tests, each_flag_takes_the_default_that_the_help_prints);
     tcase_add_test(tests, a_flag_wins_over_its_variable_and_that_over_the_default);
     tcase_add_test(tests, addresses_are_cut_at_the_right_colon);
     tcase_add_test(tests, wrong_values_are_refused_with_the_right_ones);
