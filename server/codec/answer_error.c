@@ -1,5 +1,5 @@
 /*
- * answer_error.c: an error as the JSON text of an answer (API.md, section 5).
+ * answer_error.c: an error as the JSON text of an answer.
  */
 #include <stdio.h>
 
