@@ -1,5 +1,5 @@
 /*
- * coding.c: the content codings of bodies and answers: gzip and zstd.
+ * coding.c: the content codings of bodies and answers: gzip, deflate and zstd.
  */
 #define ZLIB_CONST               /* what it reads is const */
 #define ZSTD_STATIC_LINKING_ONLY /* contexts with memory of our own */
@@ -15,7 +15,8 @@
 #include "codec/pace.h"
 
 enum {
-    GZIP_WINDOW = 15 + 16,    /* the largest, in gzip's frame */
+    ZLIB_WINDOW = 15,         /* the largest, in the frame of zlib */
+    GZIP_WINDOW = 15 + 16,    /* the same in gzip's frame */
     GZIP_LEVEL = 1,           /* on JSON of floats level 4 takes twice the time to save 8 % */
     ZSTD_LEVEL = 1,           /* levels 2 and 3 save nothing there */
     ZSTD_WINDOW_LOG_MAX = 23, /* what RFC 8878 asks every decoder to take; a client cannot ask for more memory */
@@ -122,23 +123,31 @@ static attn_status fail_cancelled(attn_error *err)
     return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the body was expanded");
 }
 
+static int window_of(enum coding coding)
+{
+    return coding == CODING_DEFLATE ? ZLIB_WINDOW : GZIP_WINDOW;
+}
+
 static void begin_member(z_stream *stream)
 {
     const int outcome = inflateReset(stream);
     assert(outcome == Z_OK); /* it fails for what is no stream alone */
 }
 
-/* One member after the other, until the body is used up. */
-static attn_status expand_gzip(const char *body, size_t body_bytes, struct growing *text, attn_error *err)
+/* gzip and deflate. Of gzip, one member after the other until the body is used up; of deflate there is but one. */
+static attn_status expand_zlib(enum coding coding, const char *body, size_t body_bytes, struct growing *text,
+                               attn_error *err)
 {
     z_stream stream = {.zalloc = take_zlib, .zfree = leave_zlib, .opaque = text->arena};
-    if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+    if (inflateInit2(&stream, window_of(coding)) != Z_OK)
         return fail_memory(err);
     size_t at = 0;
     int outcome = Z_OK;
     attn_status status = ATTN_OK;
     struct pace pace = pace_begin(text->arena);
     while (status == ATTN_OK && (outcome != Z_STREAM_END || at < body_bytes)) {
+        if (outcome == Z_STREAM_END && coding == CODING_DEFLATE)
+            return fail_damaged(coding, err);
         if (outcome == Z_STREAM_END)
             begin_member(&stream);
         status = make_room(text, err);
@@ -157,7 +166,7 @@ static attn_status expand_gzip(const char *body, size_t body_bytes, struct growi
         if (outcome == Z_MEM_ERROR)
             status = fail_memory(err);
         else if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) || is_stuck)
-            status = fail_damaged(CODING_GZIP, err);
+            status = fail_damaged(coding, err);
         else if (pace_stops(&pace, FRAME_COST_BYTES + (given - stream.avail_in) + (room - stream.avail_out)))
             status = fail_cancelled(err);
     }
@@ -222,7 +231,7 @@ static size_t guess_length(enum coding coding, const char *body, size_t body_byt
         const unsigned long long said = ZSTD_getFrameContentSize(body, body_bytes);
         return said <= likely ? (size_t)said + 1 : FIRST_GUESS; /* what tells of no length is huge */
     }
-    if (body_bytes < 4)
+    if (coding == CODING_DEFLATE || body_bytes < 4)
         return FIRST_GUESS;
     const size_t said = (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
     return said <= likely ? said + 1 : FIRST_GUESS;
@@ -240,7 +249,7 @@ attn_status coding_expand(enum coding coding, const char *body, size_t body_byte
     if (growing.data == NULL)
         return fail_memory(err);
     attn_status status = coding == CODING_ZSTD ? expand_zstd(body, body_bytes, &growing, err)
-                                               : expand_gzip(body, body_bytes, &growing, err);
+                                               : expand_zlib(coding, body, body_bytes, &growing, err);
     *text = growing.data;
     *text_bytes = growing.used;
     return status == ATTN_OK && growing.used > limit_bytes ? fail_length(&growing, err) : status;
@@ -251,7 +260,7 @@ attn_status coding_expand(enum coding coding, const char *body, size_t body_byte
 struct compressor {
     enum coding coding;
     struct pace pace;
-    z_stream gzip;
+    z_stream zlib; /* of gzip and deflate */
     ZSTD_CCtx *zstd;
 };
 
@@ -262,9 +271,9 @@ struct compressor *compressor_begin(enum coding coding, size_t likely_bytes, att
         return NULL;
     compressor->coding = coding;
     compressor->pace = pace_begin(arena);
-    if (coding == CODING_GZIP) {
-        compressor->gzip = (z_stream){.zalloc = take_zlib, .zfree = leave_zlib, .opaque = arena};
-        return deflateInit2(&compressor->gzip, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK
+    if (coding != CODING_ZSTD) {
+        compressor->zlib = (z_stream){.zalloc = take_zlib, .zfree = leave_zlib, .opaque = arena};
+        return deflateInit2(&compressor->zlib, GZIP_LEVEL, Z_DEFLATED, window_of(coding), 8, Z_DEFAULT_STRATEGY) == Z_OK
                    ? compressor
                    : NULL;
     }
@@ -313,9 +322,9 @@ static void take_step(struct compressor *compressor, const char *data, size_t le
             continue;
         return;
     }
-    compressor->gzip.next_in = (const Bytef *)data;
-    compressor->gzip.avail_in = (unsigned)length;
-    while (deflate_piece(&compressor->gzip, is_last, out))
+    compressor->zlib.next_in = (const Bytef *)data;
+    compressor->zlib.avail_in = (unsigned)length;
+    while (deflate_piece(&compressor->zlib, is_last, out))
         continue;
 }
 

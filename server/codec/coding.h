@@ -1,5 +1,6 @@
 /*
- * coding.h: the content codings of bodies and answers: gzip (RFC 1952) and zstd (RFC 8878).
+ * coding.h: the content codings of bodies and answers: gzip (RFC 1952), zstd (RFC 8878), and deflate, which HTTP calls
+ * the zlib format (RFC 1950).
  *
  * The only file beside coding.c that knows zlib and zstd: a body is expanded under a ceiling, an answer is compressed
  * piece by piece as it is written.
@@ -13,7 +14,8 @@
 /* In the order in which we choose when a client likes several as much. */
 #define CODING_LIST(X)                                                                                                 \
     X(CODING_ZSTD, "zstd")                                                                                             \
-    X(CODING_GZIP, "gzip")
+    X(CODING_GZIP, "gzip")                                                                                             \
+    X(CODING_DEFLATE, "deflate")
 
 enum coding {
 #define CODING_ENUM(code, name) code,
@@ -26,12 +28,15 @@ enum coding {
 /* A set of codings. */
 #define CODING_BIT(coding) (1u << (coding))
 #define CODING_ALL         (CODING_BIT(CODING_COUNT) - 1)
+/* What answers may have: a client that takes deflate takes gzip, of the same size. */
+#define CODING_ANSWERS (CODING_BIT(CODING_ZSTD) | CODING_BIT(CODING_GZIP))
 
 /* "gzip"; "identity" for CODING_IDENTITY. */
 const char *coding_name(enum coding coding);
 
 /*
- * Expands body[0 .. body_bytes) to *text[0 .. *text_bytes) in arena; several members or frames follow one another.
+ * Expands body[0 .. body_bytes) to *text[0 .. *text_bytes) in arena; several members of gzip or frames of zstd follow
+ * one another.
  *   ATTN_ERR_SYNTAX     not of that coding, damaged, or cut off
  *   ATTN_ERR_TOO_LARGE  more than limit_bytes come out; no more than that is ever written
  *   ATTN_ERR_NO_MEMORY

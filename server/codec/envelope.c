@@ -31,7 +31,7 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     if (!json_is_object(tree))
         return node_fail_type(decoder, &root, "a JSON object");
     attn_status status = check_members(decoder, &root, members, COUNT(members));
-    if (status == ATTN_OK && !json_object_get(tree, "inputs"))
+    if (status == ATTN_OK && !member_get(tree, "inputs"))
         return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
     return status == ATTN_OK ? decode_members(decoder, &root, members, COUNT(members), envelope) : status;
 }

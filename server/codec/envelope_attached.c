@@ -14,7 +14,7 @@ enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest that means anythin
 /* The object called node->name, made when there is none. */
 static attn_status enter_object(struct decoder *decoder, const json_t *parent, struct node *node, const char *path)
 {
-    node->json = json_object_get(parent, node->name);
+    node->json = member_get(parent, node->name);
     if (json_is_object(node->json))
         return ATTN_OK;
     if (node->json)
@@ -25,7 +25,7 @@ static attn_status enter_object(struct decoder *decoder, const json_t *parent, s
 
 static attn_status put_marker(struct decoder *decoder, json_t *parent, const struct node *node, size_t number)
 {
-    if (json_object_get(parent, node->name))
+    if (member_get(parent, node->name))
         return node_fail(decoder, node, ATTN_ERR_FIELD, "is given twice: a binary tensor has the same name");
     json_t *marker = json_pack("[I]", (json_int_t)decoder->skim->lifted_count + (json_int_t)number);
     return json_object_set_new(parent, node->name, marker) == 0 ? ATTN_OK : node_fail_memory(decoder, node);
@@ -44,7 +44,7 @@ static attn_status attach(struct decoder *decoder, json_t *tree, char *names, si
         way[depth] = (struct node){.parent = &way[depth - 1], .name = names};
         if (!dot)
             return put_marker(decoder, parent, &way[depth], number);
-        bool is_new = !json_object_get(parent, names);
+        bool is_new = !member_get(parent, names);
         attn_status status = enter_object(decoder, parent, &way[depth], path);
         if (status != ATTN_OK)
             return status;

@@ -31,7 +31,7 @@ static attn_status check_masks(struct decoder *decoder, const struct node *masks
     json_object_foreach(masks->json, name, value)
     {
         const struct node node = {.parent = masks, .name = name, .json = value};
-        if (status == ATTN_OK && !is_kept_mask(name))
+        if (status == ATTN_OK && !json_is_null(value) && !is_kept_mask(name))
             return node_fail(decoder, &node, ATTN_ERR_FIELD,
                              "belongs into requests: a kept layer may have causal, window, sliding_window, blocks");
     }
@@ -45,7 +45,7 @@ static attn_status check_base(struct decoder *decoder, json_t *tree)
     if (!json_is_object(tree))
         return node_fail_type(decoder, &root, "a JSON object");
     attn_status status = check_members(decoder, &root, members, COUNT(members));
-    if (status == ATTN_OK && !json_object_get(tree, "weights"))
+    if (status == ATTN_OK && !member_get(tree, "weights"))
         return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"weights\"");
     const struct node masks = node_member(&root, "masks");
     return status == ATTN_OK && masks.json ? check_masks(decoder, &masks) : status;
@@ -119,14 +119,15 @@ static void drop_overridden(json_t *base, const json_t *request, const char *sec
     const char *name;
     json_object_foreach(json_object_get(request, section), name, value)
     {
-        (void)json_object_del(own, name); /* which it may not have */
+        if (!json_is_null(value))
+            (void)json_object_del(own, name); /* which it may not have */
     }
 }
 
 static attn_status check_request(struct decoder *decoder, json_t *tree)
 {
     static const struct member members[] = {
-        {.name = "options"}, {.name = "inputs"}, {.name = "masks"}, {.name = "tokens"}};
+        {.name = "options"}, {.name = "inputs"}, {.name = "masks"}, {.name = "tokens"}, {.name = "weights"}};
     const struct node root = {.json = tree};
     if (!json_is_object(tree))
         return node_fail_type(decoder, &root, "a JSON object");
@@ -134,7 +135,7 @@ static attn_status check_request(struct decoder *decoder, json_t *tree)
     if (weights.json)
         return node_fail(decoder, &weights, ATTN_ERR_FIELD, "has no place here: the kept layer has its own");
     attn_status status = check_members(decoder, &root, members, COUNT(members));
-    if (status == ATTN_OK && !json_object_get(tree, "inputs"))
+    if (status == ATTN_OK && !member_get(tree, "inputs"))
         return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
     return status;
 }
@@ -149,13 +150,23 @@ static attn_status decode_layout_of(struct decoder *base, json_t *layer, struct 
     return profile.json ? decode_profile(base, &profile, envelope) : ATTN_OK;
 }
 
-/* Options of both first: they say of which type the tensors are. */
+/* Of which type the tensors are, the layer's options among them: the request's word, which stands for the layer's. */
+static attn_status decode_compute_of(struct decoder *decoder, json_t *request, struct envelope *envelope)
+{
+    const struct node root = {.json = request}, options = node_member(&root, "options");
+    const struct node compute = node_member(&options, "compute");
+    return compute.json ? decode_compute(decoder, &compute, &envelope->request.options.compute) : ATTN_OK;
+}
+
+/* The options before all else: others go by them. */
 static attn_status decode_both(struct decoder *base, json_t *layer, struct decoder *decoder, json_t *request,
                                struct envelope *envelope)
 {
     attn_status status = decode_layout_of(base, layer, envelope);
     drop_overridden(layer, request, "options");
     drop_overridden(layer, request, "masks");
+    if (status == ATTN_OK)
+        status = decode_compute_of(decoder, request, envelope);
     if (status == ATTN_OK)
         status = base_decode_options(base, layer, envelope);
     if (status == ATTN_OK)

@@ -135,7 +135,7 @@ static attn_status decode_pattern(struct decoder *decoder, const struct node *no
     const struct pattern *pattern = &patterns[index];
     *blocks = pattern->defaults;
     status = decode_members(decoder, node, pattern->members, pattern->count, blocks);
-    if (status == ATTN_OK && pattern->needed && !json_object_get(node->json, pattern->needed))
+    if (status == ATTN_OK && pattern->needed && !member_get(node->json, pattern->needed))
         return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\", which pattern \"%s\" needs", pattern->needed,
                          words[index]);
     if (blocks->window == SIZE_MAX)
@@ -148,7 +148,7 @@ static attn_status decode_matrix(struct decoder *decoder, const struct node *nod
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_MATRIX};
     attn_status status = decode_members(decoder, node, matrix_members, COUNT(matrix_members), blocks);
     for (size_t m = 0; status == ATTN_OK && m < COUNT(matrix_members); m++)
-        if (!json_object_get(node->json, matrix_members[m].name))
+        if (!member_get(node->json, matrix_members[m].name))
             return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\": give size and attend, or a pattern",
                              matrix_members[m].name);
     return status;
@@ -156,6 +156,6 @@ static attn_status decode_matrix(struct decoder *decoder, const struct node *nod
 
 attn_status decode_blocks(struct decoder *decoder, const struct node *node, void *to)
 {
-    return json_object_get(node->json, "pattern") ? decode_pattern(decoder, node, to)
-                                                  : decode_matrix(decoder, node, to);
+    drop_nulls(node);
+    return member_get(node->json, "pattern") ? decode_pattern(decoder, node, to) : decode_matrix(decoder, node, to);
 }

@@ -55,9 +55,10 @@ static attn_status decode_reach(struct decoder *decoder, const struct node *node
     const char *wanted = "an integer of at least 0, or null for an open side";
     if (!json_is_number(node->json))
         return node_fail_type(decoder, node, wanted);
-    if (!json_is_integer(node->json) || json_integer_value(node->json) < 0)
+    int64_t given;
+    if (!integer_of(node->json, &given) || given < 0)
         return node_fail_value(decoder, node, wanted);
-    *reach = json_integer_value(node->json);
+    *reach = given;
     return ATTN_OK;
 }
 
@@ -111,7 +112,7 @@ static attn_status decode_document_sides(struct decoder *decoder, const struct n
 static attn_status decode_documents(struct decoder *decoder, const struct node *node, void *to)
 {
     attn_masks *masks = to;
-    if (json_is_object(node->json) && !json_object_get(node->json, "shape"))
+    if (json_is_object(node->json) && !member_get(node->json, "shape"))
         return decode_document_sides(decoder, node, masks);
     attn_status status = decode_ids(decoder, node, &masks->documents_query);
     masks->documents_key = masks->documents_query;

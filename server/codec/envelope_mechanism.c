@@ -87,6 +87,7 @@ attn_status decode_mechanism(struct decoder *decoder, const struct node *node, v
     mechanism->eps = mechanism->type == ATTN_PERFORMER ? DEFAULT_PERFORMER_EPS : 0;
     if (!is_object)
         return ATTN_OK;
+    drop_nulls(node);
     switch (mechanism->type) {
     case ATTN_SOFTMAX:
         return decode_members(decoder, node, softmax, COUNT(softmax), mechanism);

@@ -182,13 +182,12 @@ static attn_status decode_dropout(struct decoder *decoder, const struct node *no
     envelope->has_dropout = true;
     envelope->request.options.dropout_attention = true;
     attn_status status = decode_members(decoder, node, members, COUNT(members), envelope);
-    if (status == ATTN_OK && !json_object_get(node->json, "p"))
+    if (status == ATTN_OK && !member_get(node->json, "p"))
         return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"p\"");
     return status;
 }
 
-/* attn_dtype */
-static attn_status decode_compute(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_compute(struct decoder *decoder, const struct node *node, void *to)
 {
     static const char *const words[] = {"float32", "float64"};
     static const attn_dtype types[] = {ATTN_F32, ATTN_F64};
@@ -280,9 +279,9 @@ static attn_status decode_range(struct decoder *decoder, const struct node *node
 /* Two integers in ascending order are one range, anything else is a list of indices and ranges. */
 static bool is_range(const struct node *list)
 {
-    const json_t *from = json_array_get(list->json, 0), *to = json_array_get(list->json, 1);
-    return json_array_size(list->json) == 2 && json_is_integer(from) && json_is_integer(to) &&
-           json_integer_value(from) <= json_integer_value(to);
+    int64_t from, to;
+    return json_array_size(list->json) == 2 && integer_of(json_array_get(list->json, 0), &from) &&
+           integer_of(json_array_get(list->json, 1), &to) && from <= to;
 }
 
 /* The i-th of the pieces that a selection is made of. */
@@ -362,9 +361,10 @@ static attn_status decode_digits(struct decoder *decoder, const struct node *nod
     return status;
 }
 
-/* The profile first: others go by it. */
+/* Others go by the first two: defaults are the profile's, and tensors are read in the compute type. */
 static const struct member options_members[] = {
     {"profile", decode_profile, 0, MEMBER_ALWAYS},
+    {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
     {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
     {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
     {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
@@ -375,7 +375,6 @@ static const struct member options_members[] = {
     {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
     {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
     {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
-    {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
     {"return", decode_return, 0, MEMBER_ALWAYS},
     {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},

@@ -51,6 +51,7 @@ decode_function decode_rope;      /* attn_rope */
 decode_function decode_mechanism; /* attn_mechanism */
 decode_function decode_cache;     /* struct envelope_cache */
 decode_function decode_profile;   /* struct envelope */
+decode_function decode_compute;   /* attn_dtype */
 decode_function decode_tokens;    /* struct envelope: its inputs are decoded, the labels are counted against them */
 
 /* envelope_shown.c: struct envelope_reduction, except where another type is told. */

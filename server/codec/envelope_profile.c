@@ -48,7 +48,7 @@ attn_status decode_profile(struct decoder *decoder, const struct node *node, voi
     envelope->request.masks.align = PROFILES[index].align;
     /* Weights that the request does not bring itself keep the layout that they were kept with. */
     const struct node *root = node->parent != NULL ? node->parent->parent : NULL;
-    if (root != NULL && json_object_get(root->json, "weights"))
+    if (root != NULL && member_get(root->json, "weights"))
         envelope->request.weights.layout = PROFILES[index].layout;
     return ATTN_OK;
 }

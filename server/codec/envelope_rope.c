@@ -49,12 +49,10 @@ static attn_status decode_rope_type(struct decoder *decoder, const struct node *
     return status;
 }
 
-/* double, 0 or more; null is 0: not given, as model configurations write it */
-static attn_status decode_or_null(struct decoder *decoder, const struct node *node, void *to)
+/* double, 0 or more; 0 counts as not given */
+static attn_status decode_factor(struct decoder *decoder, const struct node *node, void *to)
 {
-    static const char *const wanted = "a number of at least 0, or null";
-    if (json_is_null(node->json))
-        return ATTN_OK;
+    static const char *const wanted = "a number of at least 0";
     attn_status status = decode_number(decoder, node, wanted, to);
     return status == ATTN_OK && !(*(double *)to >= 0) ? node_fail_value(decoder, node, wanted) : status;
 }
@@ -75,22 +73,22 @@ static attn_status decode_scaling(struct decoder *decoder, const struct node *no
         {"rope_type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
         {"type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
         {"rope_theta", decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
-        {"factor", decode_or_null, SCALING(factor), MEMBER_ALWAYS},
-        {"original_max_position_embeddings", decode_or_null, SCALING(original_max_position_embeddings), MEMBER_ALWAYS},
-        {"max_position_embeddings", decode_or_null, SCALING(max_position_embeddings), MEMBER_ALWAYS},
-        {"attention_factor", decode_or_null, SCALING(attention_factor), MEMBER_ALWAYS},
-        {"beta_fast", decode_or_null, SCALING(beta_fast), MEMBER_ALWAYS},
-        {"beta_slow", decode_or_null, SCALING(beta_slow), MEMBER_ALWAYS},
-        {"mscale", decode_or_null, SCALING(mscale), MEMBER_ALWAYS},
-        {"mscale_all_dim", decode_or_null, SCALING(mscale_all_dim), MEMBER_ALWAYS},
+        {"factor", decode_factor, SCALING(factor), MEMBER_ALWAYS},
+        {"original_max_position_embeddings", decode_factor, SCALING(original_max_position_embeddings), MEMBER_ALWAYS},
+        {"max_position_embeddings", decode_factor, SCALING(max_position_embeddings), MEMBER_ALWAYS},
+        {"attention_factor", decode_factor, SCALING(attention_factor), MEMBER_ALWAYS},
+        {"beta_fast", decode_factor, SCALING(beta_fast), MEMBER_ALWAYS},
+        {"beta_slow", decode_factor, SCALING(beta_slow), MEMBER_ALWAYS},
+        {"mscale", decode_factor, SCALING(mscale), MEMBER_ALWAYS},
+        {"mscale_all_dim", decode_factor, SCALING(mscale_all_dim), MEMBER_ALWAYS},
         {"truncate", decode_truncate, SCALING(keeps_fraction), MEMBER_ALWAYS},
         {"short_factor", decode_reals, SCALING(short_factor), MEMBER_ALWAYS},
         {"long_factor", decode_reals, SCALING(long_factor), MEMBER_ALWAYS},
-        {"low_freq_factor", decode_or_null, SCALING(low_freq_factor), MEMBER_ALWAYS},
-        {"high_freq_factor", decode_or_null, SCALING(high_freq_factor), MEMBER_ALWAYS},
-        {"partial_rotary_factor", decode_or_null, SCALING(partial_rotary_factor), MEMBER_ALWAYS},
+        {"low_freq_factor", decode_factor, SCALING(low_freq_factor), MEMBER_ALWAYS},
+        {"high_freq_factor", decode_factor, SCALING(high_freq_factor), MEMBER_ALWAYS},
+        {"partial_rotary_factor", decode_factor, SCALING(partial_rotary_factor), MEMBER_ALWAYS},
     };
-    const bool has_new_name = json_object_get(node->json, "rope_type"), has_old = json_object_get(node->json, "type");
+    const bool has_new_name = member_get(node->json, "rope_type"), has_old = member_get(node->json, "type");
     attn_status status = decode_members(decoder, node, members, COUNT(members), to);
     if (status == ATTN_OK && !has_new_name && !has_old)
         return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"rope_type\"");
@@ -113,7 +111,7 @@ static attn_status decode_pair(struct decoder *decoder, const struct node *node,
         {"query", decode, offsetof(struct pair, query), MEMBER_ALWAYS},
         {"key", decode, offsetof(struct pair, key), MEMBER_ALWAYS},
     };
-    if (json_object_get(node->json, "query") || json_object_get(node->json, "key"))
+    if (member_get(node->json, "query") || member_get(node->json, "key"))
         return decode_members(decoder, node, members, COUNT(members), pair);
     attn_status status = decode(decoder, node, &pair->query);
     pair->key = pair->query;
@@ -156,8 +154,8 @@ static attn_status decode_sin(struct decoder *decoder, const struct node *node, 
 /* Both may be given when they agree: a configuration was pasted. */
 static attn_status check_theta(struct decoder *decoder, const struct node *node)
 {
-    const json_t *theta = json_object_get(node->json, "theta");
-    const json_t *other = json_object_get(json_object_get(node->json, "scaling"), "rope_theta");
+    const json_t *theta = member_get(node->json, "theta");
+    const json_t *other = member_get(member_get(node->json, "scaling"), "rope_theta");
     if (!theta || !other || json_number_value(theta) == json_number_value(other))
         return ATTN_OK;
     return node_fail(decoder, node, ATTN_ERR_FIELD, "has a theta and another rope_theta in its scaling");

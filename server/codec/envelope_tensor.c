@@ -235,10 +235,9 @@ static attn_status decode_one(struct decoder *decoder, const struct node *node, 
     attn_status status = tensor_scan(&array, dtype, pointer, decoder->arena, tensor, &at, decoder->err);
     if (status == ATTN_ERR_VALUE)
         return node_fail_value(decoder, node,
-                               dtype == ATTN_BOOL         ? "true, false, 0 or 1"
-                               : dtype != ATTN_I64        ? "a number in the range of the compute type"
-                               : json_is_real(node->json) ? "an integer without a decimal point"
-                                                          : "an integer");
+                               dtype == ATTN_BOOL  ? "true, false, 0 or 1"
+                               : dtype != ATTN_I64 ? "a number in the range of the compute type"
+                                                   : "an integer");
     if (status != ATTN_OK)
         return status;
     *tensor = attn_tensor_view(tensor->data, dtype, 0, NULL);
@@ -276,12 +275,13 @@ static attn_status decode_form(struct decoder *decoder, const struct node *node,
         return scan_lifted(decoder, node, lifted, dtype, tensor);
     if (attached)
         return decode_attached(decoder, node, attached, dtype, tensor);
-    if (json_object_get(node->json, "data"))
+    drop_nulls(node);
+    if (member_get(node->json, "data"))
         return decode_flat(decoder, node, dtype, tensor);
-    if (json_object_get(node->json, "base64"))
+    if (member_get(node->json, "base64"))
         return decode_binary(decoder, node, dtype, tensor);
     if (json_is_object(node->json))
-        return fail_missing(decoder, node, json_object_get(node->json, "dtype") ? "base64" : "data");
+        return fail_missing(decoder, node, member_get(node->json, "dtype") ? "base64" : "data");
     bool is_one = json_is_number(node->json) || (dtype == ATTN_BOOL && json_is_boolean(node->json));
     if (may_be_one && is_one)
         return decode_one(decoder, node, dtype, tensor);

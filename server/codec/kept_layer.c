@@ -141,6 +141,8 @@ static void write_object(const struct decoder *decoder, const struct node *node,
     json_object_foreach(node->json, name, value)
     {
         const struct node member = {.parent = node, .name = name, .json = value};
+        if (json_is_null(value)) /* not given */
+            continue;
         chunks_text(out, separator);
         chunks_json_string(out, name);
         chunks_text(out, ":");

@@ -10,6 +10,7 @@
 
 #include "codec/json_tree.h"
 #include "codec/nearest.h"
+#include "codec/number_read.h"
 #include "codec/number_write.h"
 
 enum {
@@ -63,9 +64,27 @@ void node_pointer(const struct node *node, char to[NODE_POINTER_MAX])
     }
 }
 
+json_t *member_get(const json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+void drop_nulls(const struct node *node)
+{
+    const char *name;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(node->json, next, name, value)
+    {
+        if (json_is_null(value))
+            (void)json_object_del(node->json, name);
+    }
+}
+
 struct node node_member(const struct node *parent, const char *name)
 {
-    return (struct node){.parent = parent, .name = name, .json = json_object_get(parent->json, name)};
+    return (struct node){.parent = parent, .name = name, .json = member_get(parent->json, name)};
 }
 
 struct node node_element(const struct node *parent, size_t index)
@@ -265,7 +284,7 @@ static attn_status check_member(struct decoder *decoder, const struct node *node
 {
     if (!member)
         return fail_unknown(decoder, node, members, count);
-    if (!is_usable(decoder, member))
+    if (!is_usable(decoder, member) && !json_is_null(node->json))
         return node_fail(decoder, node, ATTN_ERR_FIELD, "%s",
                          member->scope == MEMBER_OF_GRADIENTS
                              ? "belongs to gradients: send it to the same path with /gradients behind"
@@ -288,7 +307,7 @@ static attn_status look_over(struct decoder *decoder, const struct node *node, c
         attn_status status = check_member(decoder, &child, member, members, count);
         if (status != ATTN_OK)
             return status;
-        if (found)
+        if (found && !json_is_null(value))
             found[member - members] = value;
     }
     return ATTN_OK;
@@ -376,19 +395,28 @@ attn_status decode_positive(struct decoder *decoder, const struct node *node, vo
     return ATTN_OK;
 }
 
+bool integer_of(const json_t *json, int64_t *value)
+{
+    if (json_is_integer(json)) {
+        *value = json_integer_value(json);
+        return true;
+    }
+    return json_is_real(json) && number_is_integer(json_real_value(json), value);
+}
+
 attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value)
 {
     char wanted[96];
-    const char *without = json_is_real(node->json) ? " without a decimal point," : "";
+    int64_t integer;
     if (high == INT64_MAX)
-        snprintf(wanted, sizeof wanted, "an integer%s of at least %lld", without, (long long)low);
+        snprintf(wanted, sizeof wanted, "an integer of at least %lld", (long long)low);
     else
-        snprintf(wanted, sizeof wanted, "an integer%s from %lld to %lld", without, (long long)low, (long long)high);
+        snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)low, (long long)high);
     if (!json_is_number(node->json))
         return node_fail_type(decoder, node, wanted);
-    if (!json_is_integer(node->json) || json_integer_value(node->json) < low || json_integer_value(node->json) > high)
+    if (!integer_of(node->json, &integer) || integer < low || integer > high)
         return node_fail_value(decoder, node, wanted);
-    *value = json_integer_value(node->json);
+    *value = integer;
     return ATTN_OK;
 }
 

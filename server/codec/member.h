@@ -59,7 +59,7 @@ struct member {
 
 /*
  * Decodes an object: every member it has must be in the table; those present are decoded in the order of the table,
- * each to (char *)to + offset.
+ * each to (char *)to + offset. A member that is null counts as not given.
  */
 attn_status decode_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count,
                            void *to);
@@ -67,7 +67,11 @@ attn_status decode_members(struct decoder *decoder, const struct node *node, con
 /* Only the check: the object has no member that is not in the table. */
 attn_status check_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count);
 
-struct node node_member(const struct node *parent, const char *name); /* json NULL when there is none of that name */
+/* The member of an object; NULL when there is none, and when it is null: null means "not given". */
+json_t *member_get(const json_t *object, const char *name);
+/* Takes all nulls out of an object of several forms: clients write null for the members of the other forms. */
+void drop_nulls(const struct node *node);
+struct node node_member(const struct node *parent, const char *name); /* its json is that of member_get */
 struct node node_element(const struct node *parent, size_t index);
 
 /* The piece of the body that a marker in the envelope stands for; NULL when the value is no marker. */
@@ -99,6 +103,8 @@ decode_function decode_bool;     /* bool */
 decode_function decode_positive; /* double, finite and above 0 */
 decode_function decode_seed;     /* uint64_t */
 attn_status decode_number(struct decoder *decoder, const struct node *node, const char *wanted, double *value);
+/* Whether a value is an integer that int64 holds, written as 2, 2.0 or 2e0; *value is it then. */
+bool integer_of(const json_t *json, int64_t *value);
 /* An integer from low to high. */
 attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value);
 /* One of count words, as its index. */

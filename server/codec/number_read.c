@@ -359,13 +359,34 @@ const char *number_read_f64(const char *text, const char *end, double *value)
     return after;
 }
 
+bool number_is_integer(double number, int64_t *value)
+{
+    static const double least_inexact = 0x1p53;
+    if (!(number > -least_inexact && number < least_inexact))
+        return false;
+    const int64_t integer = (int64_t)number;
+    if ((double)integer != number)
+        return false;
+    *value = integer;
+    return true;
+}
+
+/* A number with a point or an exponent. */
+static const char *read_integral_real(const char *text, const char *end, int64_t *value)
+{
+    double number;
+    const char *after = number_read_f64(text, end, &number);
+    return after != NULL && number_is_integer(number, value) ? after : NULL;
+}
+
 const char *number_read_i64(const char *text, const char *end, int64_t *value)
 {
+    const char *begin = text;
     struct decimal decimal;
     text = scan_integer(text, end, &decimal);
+    if (text != NULL && text < end && (*text == '.' || *text == 'e' || *text == 'E'))
+        return read_integral_real(begin, end, value);
     if (text == NULL || text - decimal.digits > MANTISSA_DIGITS)
-        return NULL;
-    if (text < end && (*text == '.' || *text == 'e' || *text == 'E'))
         return NULL;
     if (decimal.mantissa > (uint64_t)INT64_MAX + decimal.is_negative)
         return NULL;

@@ -19,7 +19,13 @@
  */
 const char *number_read_f32(const char *text, const char *end, float *value);
 const char *number_read_f64(const char *text, const char *end, double *value);
-/* Integers only: NULL also for a fraction, an exponent, or a value beyond int64. */
+/* Integers only, written in any way: 2, 2.0, 2e0. NULL also for a fraction, or a value beyond int64. */
 const char *number_read_i64(const char *text, const char *end, int64_t *value);
+
+/*
+ * Whether a number that was written with a point or an exponent is an integer, which is then *value. From 2^53 on a
+ * double skips integers, so that it need not be the number that was written: false.
+ */
+bool number_is_integer(double number, int64_t *value);
 
 #endif

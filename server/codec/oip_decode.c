@@ -154,9 +154,12 @@ oip_priority oip_priority_hint(const char *body, size_t bytes)
 /* Whole numbers from 0; above most, refused. */
 static attn_status decode_level(struct oip_decoder *d, const struct node *node, json_int_t most, json_int_t *level)
 {
-    *level = json_integer_value(node->json);
-    if (json_is_integer(node->json) && *level >= 0 && *level <= most)
+    int64_t given;
+    *level = 0;
+    if (integer_of(node->json, &given) && given >= 0 && given <= most) {
+        *level = given;
         return ATTN_OK;
+    }
     return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "must be a whole number from 0 to %lld", (long long)most);
 }
 
@@ -184,7 +187,9 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
         struct node node = {.parent = &parameters, .name = name, .json = value};
         attn_status status = ATTN_OK;
         json_int_t level = 0;
-        if (strcmp(name, "priority") == 0)
+        if (json_is_null(value)) /* not given; a name that nobody knows is refused with the others */
+            status = json_object_set(options, name, value) == 0 ? ATTN_OK : node_fail_memory(&d->decoder, &node);
+        else if (strcmp(name, "priority") == 0)
             status = decode_level(d, &node, PRIORITY_LEVELS, &level);
         else if (strcmp(name, "timeout") == 0)
             status = decode_level(d, &node, INT64_MAX, &d->timeout_us);
@@ -268,7 +273,7 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
         status = oip_read_inputs(d, root);
     if (status != ATTN_OK)
         return status;
-    if (d->query_is_f64 && !json_object_get(options, "compute") &&
+    if (d->query_is_f64 && !member_get(options, "compute") &&
         json_object_set_new(options, "compute", json_string("float64")) != 0)
         return node_fail_memory(&d->decoder, root);
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;

@@ -177,14 +177,12 @@ static attn_status fail_integer(struct scan *s)
     enum { SHOWN_MAX = 40 };
     char message[160];
     int length = 0;
-    bool has_point = false, has_exponent = false;
+    bool is_real = false;
     for (const char *c = s->at; c < s->end && is_in_number(*c); c++) {
-        has_point = has_point || *c == '.';
-        has_exponent = has_exponent || *c == 'e' || *c == 'E';
+        is_real = is_real || *c == '.' || *c == 'e' || *c == 'E';
         length += length < SHOWN_MAX;
     }
-    const char *rule = has_point       ? "an integer without a decimal point"
-                       : has_exponent  ? "an integer without an exponent"
+    const char *rule = is_real         ? "an integer"
                        : *s->at == '-' ? "an integer of at least -9223372036854775808"
                                        : "an integer of at most 9223372036854775807";
     snprintf(message, sizeof message, "expected %s, received %.*s%s", rule, length, s->at,

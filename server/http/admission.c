@@ -244,7 +244,7 @@ static bool is_type_welcome(struct request *request)
     const struct guard_fields *fields = &request->fields;
     if (!negotiate_body_coding(fields->content_encoding, &request->body_coding))
         reply_refuse(request, PROBLEM_ENCODING,
-                     "Content-Encoding %.64s is not supported; send the body as it is, or in gzip or zstd",
+                     "Content-Encoding %.64s is not supported; send the body as it is, or in gzip, zstd or deflate",
                      fields->content_encoding);
     else if ((request->body_media = negotiate_body(meant_type(request), request->route->reads)) == MEDIA_COUNT)
         reply_refuse(request, PROBLEM_MEDIA_TYPE,

@@ -254,7 +254,7 @@ static bool settle_tag(struct request *request, enum coding coding)
 bool reply_compress(struct request *request)
 {
     struct reply *reply = &request->reply;
-    enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
+    enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ANSWERS);
     reply->is_negotiated = true;
     if (coding != CODING_IDENTITY &&
         !reply_is_worth_compressing(request, reply->chunks.last, reply->chunks.total_bytes))
@@ -412,7 +412,7 @@ static void add_fields(struct head *head, const struct request *request)
         add_field(head, MHD_HTTP_HEADER_RETRY_AFTER, number);
     }
     if (reply->status == MHD_HTTP_UNSUPPORTED_MEDIA_TYPE && request->fields.content_encoding != NULL)
-        add_field(head, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip");
+        add_field(head, MHD_HTTP_HEADER_ACCEPT_ENCODING, "zstd, gzip, deflate");
     if (reply->coding != CODING_IDENTITY)
         add_field(head, MHD_HTTP_HEADER_CONTENT_ENCODING, coding_name(reply->coding));
     add_vary(head, reply->is_negotiated, cors_varies(request->server->setup.cors_origin));

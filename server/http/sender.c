@@ -25,7 +25,7 @@ struct sender {
 static bool chooses_coding(struct sender *sender, enum coding *coding)
 {
     struct request *request = sender->request;
-    *coding = negotiate_coding(request->fields.accept_encoding, CODING_ALL);
+    *coding = negotiate_coding(request->fields.accept_encoding, CODING_ANSWERS);
     return *coding != CODING_IDENTITY &&
            reply_is_worth_compressing(request, stream_sample(&sender->stream, 0), STREAM_FROM_BYTES);
 }

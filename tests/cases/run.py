@@ -54,7 +54,7 @@ def stored_otherwise(case):
         return None
     text = (case / "request.json").read_text()
     stored = json.loads((case / "expected.json").read_text())
-    wrong = difference(reference.expected_of(case.parent.name, json.loads(text)), stored, "", tolerance(text))
+    wrong = difference(reference.expected_of(case.parent.name, reference.read(case)), stored, "", tolerance(text))
     return wrong and f"by the reference {wrong}"
 
 

@@ -1,4 +1,4 @@
-/* test_coding.c: gzip and zstd there and back, bodies that lie, and memory that ends. */
+/* test_coding.c: gzip, zstd and deflate there and back, bodies that lie, and memory that ends. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +74,7 @@ START_TEST(members_and_frames_follow_one_another)
 {
     char *text = make_text(5000);
     for (int coding = 0; coding < CODING_COUNT; coding++) {
+        const bool may_follow = coding != CODING_DEFLATE; /* zlib's format is one stream */
         attn_arena *arena = attn_arena_create(ROOM);
         struct chunks small = compress((enum coding)coding, text, 5000, 5000, arena);
         char *once = join(&small), *twice = malloc(2 * small.total_bytes);
@@ -84,9 +85,11 @@ START_TEST(members_and_frames_follow_one_another)
         attn_error err = {0};
         ck_assert_int_eq(
             coding_expand((enum coding)coding, twice, 2 * small.total_bytes, 10000, arena, &back, &back_bytes, &err),
-            ATTN_OK);
-        ck_assert_uint_eq(back_bytes, 10000);
-        ck_assert_int_eq(memcmp(back + 5000, text, 5000), 0);
+            may_follow ? ATTN_OK : ATTN_ERR_SYNTAX);
+        if (may_follow) {
+            ck_assert_uint_eq(back_bytes, 10000);
+            ck_assert_int_eq(memcmp(back + 5000, text, 5000), 0);
+        }
         free(once);
         free(twice);
         attn_arena_destroy(arena);
@@ -277,6 +280,8 @@ START_TEST(a_body_that_outgrows_the_memory_is_refused)
     char *zeros = calloc(1, BYTES);
     ck_assert_ptr_nonnull(zeros);
     for (int coding = 0; coding < CODING_COUNT; coding++) {
+        if (coding == CODING_DEFLATE) /* which has but one stream */
+            continue;
         attn_arena *arena = attn_arena_create(ROOM);
         struct chunks small = compress((enum coding)coding, zeros, BYTES, BYTES, arena);
         char *once = join(&small), *body = malloc(2 * small.total_bytes);

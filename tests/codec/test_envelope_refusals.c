@@ -93,7 +93,7 @@ static const struct row boolean_rows[] = {
 
 /* Tensors */
 static const struct row tensor_rows[] = {
-    {A, INPUTS("\"query\":null"), ATTN_ERR_FIELD, "/inputs/query", "must be a tensor"},
+    {A, INPUTS("\"query\":null"), ATTN_ERR_FIELD, "/inputs", "has no \"query\""},
     {A, INPUTS("\"query\":1"), ATTN_ERR_FIELD, "/inputs/query", "must be a tensor"},
     {A, INPUTS("\"query\":\"x\""), ATTN_ERR_FIELD, "/inputs/query", "received \"x\""},
     {A, INPUTS("\"query\":[\"x\"]"), ATTN_ERR_FIELD, "/inputs/query", "holds strings: write numbers without quotes"},
@@ -178,7 +178,7 @@ static const struct row mask_rows[] = {
     {A, MASKS("\"causal\":1"), ATTN_ERR_FIELD, "/masks/causal", "true, false, or an object"},
     {A, MASKS("\"causal\":{\"align\":\"x\"}"), ATTN_ERR_VALUE, "/masks/causal/align",
      "\"bottom_right\" or \"top_left\""},
-    {A, MASKS("\"causal\":{\"offset\":1.5}"), ATTN_ERR_VALUE, "/masks/causal/offset", "without a decimal point"},
+    {A, MASKS("\"causal\":{\"offset\":1.5}"), ATTN_ERR_VALUE, "/masks/causal/offset", "an integer"},
     {A, MASKS("\"causal\":{\"offset\":[1.5]}"), ATTN_ERR_VALUE, "/masks/causal/offset/0", "an integer"},
     {A, MASKS("\"window\":3"), ATTN_ERR_FIELD, "/masks/window", "[left, right]"},
     {A, MASKS("\"window\":[1]"), ATTN_ERR_VALUE, "/masks/window", "[left, right]"},
@@ -245,9 +245,8 @@ static const struct row score_rows[] = {
     {A, OPTIONS("\"sinks\":1"), ATTN_ERR_FIELD, "/options/sinks", "a tensor"},
     {A, OPTIONS("\"num_heads\":0"), ATTN_ERR_VALUE, "/options/num_heads", "from 1 to 4096, received 0"},
     {A, OPTIONS("\"num_heads\":4097"), ATTN_ERR_VALUE, "/options/num_heads", "from 1 to 4096"},
-    {A, OPTIONS("\"num_heads\":2.5"), ATTN_ERR_VALUE, "/options/num_heads",
-     "an integer without a decimal point, from 1 to 4096, received 2.5"},
-    {A, OPTIONS("\"num_heads\":2.0"), ATTN_ERR_VALUE, "/options/num_heads", "received 2.0"},
+    {A, OPTIONS("\"num_heads\":2.5"), ATTN_ERR_VALUE, "/options/num_heads", "an integer from 1 to 4096, received 2.5"},
+    {A, OPTIONS("\"num_heads\":0.0"), ATTN_ERR_VALUE, "/options/num_heads", "received 0.0"},
     {A, OPTIONS("\"num_heads\":\"2\""), ATTN_ERR_FIELD, "/options/num_heads", "received \"2\""},
     {A, OPTIONS("\"kv_num_heads\":-1"), ATTN_ERR_VALUE, "/options/kv_num_heads", "from 1 to 4096"},
     {A, OPTIONS("\"scale\":\"half\""), ATTN_ERR_VALUE, "/options/scale", "\"none\""},

@@ -37,7 +37,7 @@ static const struct refusal options[] = {
     {SCALING("\"rope_type\":\"linear\",\"type\":\"linear\""), ATTN_ERR_FIELD, "/options/rope/scaling",
      "which mean the same"},
     {SCALING("\"type\":\"linear\",\"factor\":-1"), ATTN_ERR_VALUE, "/options/rope/scaling/factor",
-     "a number of at least 0, or null"},
+     "a number of at least 0"},
     {SCALING("\"type\":\"yarn\",\"truncate\":1"), ATTN_ERR_FIELD, "/options/rope/scaling/truncate", "true or false"},
     {SCALING("\"type\":\"longrope\",\"short_factor\":1"), ATTN_ERR_FIELD, "/options/rope/scaling/short_factor", ""},
     {OPTIONS("\"mechanism\":1"), ATTN_ERR_FIELD, "/options/mechanism", "\"softmax\", \"linear\" or \"performer\""},

@@ -363,9 +363,14 @@ static const struct integer_case INTEGER_CASES[] = {
     {"-9223372036854775809", 0, false},
     {"18446744073709551617", 0, false},
     {"99999999999999999999999", 0, false},
-    {"1.0", 0, false},
-    {"1e2", 0, false},
-    {"1E2", 0, false},
+    {"1.0", 1, true},
+    {"-20e-1", -2, true},
+    {"1E2", 100, true},
+    {"9007199254740991.0", 9007199254740991, true},
+    {"9007199254740992.0", 0, false},
+    {"1e400", 0, false},
+    {"1.5", 0, false},
+    {"1.", 0, false},
 };
 
 START_TEST(integers_are_exact_or_refused)

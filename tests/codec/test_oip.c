@@ -221,7 +221,7 @@ static const struct refusal refusals[] = {
     {ONE(QUERY, ",\"parameters\":[]"), ATTN_ERR_FIELD, "/parameters", "an object"},
     {PARAMETERS("\"priority\":4"), ATTN_ERR_VALUE, "/parameters/priority", "a whole number from 0 to 3"},
     {PARAMETERS("\"priority\":-1"), ATTN_ERR_VALUE, "/parameters/priority", "a whole number from 0 to 3"},
-    {PARAMETERS("\"priority\":1.0"), ATTN_ERR_VALUE, "/parameters/priority", "a whole number from 0 to 3"},
+    {PARAMETERS("\"priority\":1.5"), ATTN_ERR_VALUE, "/parameters/priority", "a whole number from 0 to 3"},
     {PARAMETERS("\"timeout\":\"1\""), ATTN_ERR_VALUE, "/parameters/timeout", "a whole number"},
     {PARAMETERS("\"binary_data_output\":1"), ATTN_ERR_FIELD, "/parameters/binary_data_output", "true or false"},
     {PARAMETERS("\"return\":[\"output\"]"), ATTN_ERR_FIELD, "/parameters/return", "\"outputs\" says what to send"},

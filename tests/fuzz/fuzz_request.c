@@ -129,8 +129,8 @@ static void choose(const struct fuzz_input *input, attn_arena *arena)
     size_t bytes = input->length;
     attn_error err = {.status = ATTN_OK};
     const unsigned coded = input->choice >> 4 & 3;
-    if (coded == 1 || coded == 2) {
-        const enum coding coding = coded == 1 ? CODING_GZIP : CODING_ZSTD;
+    if (coded != 0) {
+        const enum coding coding = coded == 1 ? CODING_GZIP : coded == 2 ? CODING_ZSTD : CODING_DEFLATE;
         const attn_status status = coding_expand(coding, body, bytes, BODY_BYTES, arena, &body, &bytes, &err);
         fuzz_claim_told(status, &err);
         if (status != ATTN_OK)
