@@ -600,6 +600,7 @@ def main():
     options = parser.parse_args()
     modules = (of_accounts, of_browsers, of_program, of_certificates, of_what_is_printed)
     tests = TESTS + [function for module in modules for function in module.TESTS]
+    options.attnd = os.path.abspath(options.attnd)  # some tests work in folders of their own
     failed, chosen = 0, [function for function in tests if options.only in function.__name__]
     for function in chosen:
         try:
