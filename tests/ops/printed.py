@@ -4,13 +4,14 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import socket
 import subprocess
 import tempfile
 
-from attnd import wait_until
+from attnd import Server, wait_until
 from certificates import make_certificate
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -125,6 +126,27 @@ def the_commands_of_operating_work(program):
     with tempfile.TemporaryDirectory() as folder, Shell(program, folder) as shell:
         for line in lines:
             shell.type(line)
+
+
+@test
+def both_documents_say_how_many_bytes_a_number_takes(program):
+    pages = [(ROOT / "docs" / name).read_text() for name in ("operations.md", "scaling.md")]
+    (least, most), *others = [re.search(r"([0-9]+) to ([0-9]+) bytes a number (?:in|as) JSON", page).groups() for page in pages]
+    assert others == [(least, most)], others
+    rounded = re.search(r"\(([0-9]+) to ([0-9]+) with `\"digits\": 4`\)", pages[0]).groups()
+    source = random.Random(1)
+    query = [[source.gauss(0, 1) for _ in range(64)] for _ in range(256)]
+    measured = {}
+    with Server(program) as server:
+        for wanted, count in (("output", 256 * 64), ("attention", 256 * 256), ("scores", 256 * 256)):
+            for digits, options in (("all", {}), ("4", {"digits": 4}), ("base64", {"format": "base64"})):
+                reply = server.client().post("/v1/attention", {"inputs": {"query": query},
+                                                               "options": {"return": [wanted], **options}})
+                assert reply.status == 200, reply.body
+                measured.setdefault(digits, []).append(len(reply.body) / count)
+    assert int(least) <= min(measured["all"]) and max(measured["all"]) <= int(most), measured
+    assert int(rounded[0]) <= min(measured["4"]) and max(measured["4"]) <= int(rounded[1]), measured
+    assert all(round(value, 1) in (5.3, 5.4) for value in measured["base64"]), measured
 
 
 @test
