@@ -33,6 +33,14 @@ library() { # library FLAG…: builds and runs the example
     flags=$(PKG_CONFIG_PATH="$place/lib/pkgconfig" "${PKG_CONFIG:-pkg-config}" "$@" --cflags --libs attn) || return 1
     eval "${CC:-cc} -std=c17 examples/core.c $flags -o \"\$work/core\"" && LD_LIBRARY_PATH="$place/lib" "$work/core"
 }
+# The commands in the head of core.c, after the `make install` that stands above them.
+core_as_printed() {
+    mkdir "$work/home" && cp examples/core.c "$work/home" && printf 'cc() { %s "$@"; }\n' "${CC:-cc}" > "$work/printed" &&
+        sed -n '/PREFIX=$HOME/,/^ \*\//s/^ \*     //p' examples/core.c >> "$work/printed" && [ "$(wc -l < "$work/printed")" = 3 ] &&
+        env MAKEFLAGS= "$make" --no-print-directory install PREFIX="$work/home/attn" &&
+        (cd "$work/home" && env -u LD_LIBRARY_PATH HOME="$work/home" bash -e "$work/printed") > "$work/core.txt" &&
+        [ "$(grep -c '^weights .* out ' "$work/core.txt")" = 3 ]
+}
 # What it prints is softmax([1, 0] / sqrt 2) of 10 and 20, and of 20 and 10.
 example_of_libattn() {
     sed -n -e 's/\\-/-/g' -e 's/\\e/\\/g' -e '/^\.EX$/,/^\.EE$/{/^\.E[XE]$/!p}' "$place/share/man/man3/libattn.3" > "$work/example.c"
@@ -46,6 +54,7 @@ if [ "${MODE:-release}" = release ]; then
     mv "$place"/lib/libattn.so* "$work"
     check "a program links the static library" library --static
     mv "$work"/libattn.so* "$place/lib"
+    check "core.c builds and runs as its head says" core_as_printed
     check "the program of libattn(3) builds and runs without LD_LIBRARY_PATH" example_of_libattn
 fi
 

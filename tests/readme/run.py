@@ -5,13 +5,14 @@ run.py README.md: runs the commands that the README shows, and compares what the
 A ```sh block whose commands start with curl is run against a server of the test's own; the README's 127.0.0.1:8080 is
 replaced by its address. When the next block is ```json, it is the expected answer: every member that it has must be
 there, numbers must agree to the digits that are written, and "…" stands for anything. When it is ```text, the output
-must be that text. Other blocks are left alone.
+must be that text. A picture that a command saves is as large as the one of its name in docs/. Other blocks are left alone.
 """
 
 import argparse
 import json
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,10 @@ def run_command(command, kind, expected, folder):
     done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         return f"ended with {done.returncode}: {done.stderr[-500:]}"
+    for picture in pathlib.Path(folder).glob("*.png"):
+        shown = ROOT / "docs" / picture.name
+        if not is_like(png_size(picture), png_size(shown)):
+            return f"{picture.name} is of {png_size(picture)} pixels, {shown} of {png_size(shown)}"
     if kind == "text":
         return None if done.stdout.strip() == expected.strip() else f"printed {done.stdout[:500]}"
     if kind is None:
@@ -78,6 +83,15 @@ def run_command(command, kind, expected, folder):
     except ValueError as error:
         return f"printed no JSON ({error}): {done.stdout[:500]}"
     return difference(printed, json.loads(expected, parse_float=Decimal), "")
+
+
+def png_size(path):
+    return struct.unpack(">II", path.read_bytes()[16:24])
+
+
+def is_like(size, other):
+    """Another version of a font gives labels of another width."""
+    return all(abs(mine - theirs) <= 0.05 * theirs for mine, theirs in zip(size, other))
 
 
 def difference(got, wanted, pointer):
