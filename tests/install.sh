@@ -35,7 +35,7 @@ library() { # library FLAG…: builds and runs the example
 }
 # The commands in the head of core.c, after the `make install` that stands above them.
 core_as_printed() {
-    mkdir "$work/home" && cp examples/core.c "$work/home" && printf 'cc() { %s "$@"; }\n' "${CC:-cc}" > "$work/printed" &&
+    mkdir "$work/home" && cp examples/core.c "$work/home" && printf 'cc() { command %s "$@"; }\n' "${CC:-cc}" > "$work/printed" &&
         sed -n '/PREFIX=$HOME/,/^ \*\//s/^ \*     //p' examples/core.c >> "$work/printed" && [ "$(wc -l < "$work/printed")" = 3 ] &&
         env MAKEFLAGS= "$make" --no-print-directory install PREFIX="$work/home/attn" &&
         (cd "$work/home" && env -u LD_LIBRARY_PATH HOME="$work/home" bash -e "$work/printed") > "$work/core.txt" &&
