@@ -239,13 +239,17 @@ attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, 
     attn_status status = read_length(body, bytes, &length, err);
     if (status != ATTN_OK)
         return status;
-    const char *header = (const char *)body + LENGTH_BYTES;
+    const char *data = (const char *)body + LENGTH_BYTES + length;
+    char *header = attn_arena_take(arena, 1, length); /* a mapped file may be written to while it is read */
+    if (header == NULL)
+        return fail_memory(err);
+    memcpy(header, (const char *)body + LENGTH_BYTES, length);
     if (length > 0 && memchr(header, '\0', length) != NULL) /* behind a number, jansson would not see it */
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header holds a NUL byte");
     json_t *tree = json_tree_load(header, length, &error);
     if (tree == NULL)
         return fail_json(&error, err);
-    const struct reader reader = {arena, header + length, bytes - LENGTH_BYTES - length, file, err};
+    const struct reader reader = {arena, data, bytes - LENGTH_BYTES - length, file, err};
     status = read_header(&reader, tree);
     json_decref(tree);
     return status;

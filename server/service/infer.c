@@ -68,16 +68,23 @@ attn_status infer_models(struct call *call)
     return write_all(call, "{\"models\":[", "]}", write_name);
 }
 
+/* Of a layer, the digest if it was computed already: a list is not worth reading every file. "": not known. */
+static const char *version_of(const struct layer_row *row, char digest[DIGEST_TEXT])
+{
+    if (row->version != NULL)
+        return layer_version_known_digest(row->version, digest);
+    return row->state == LAYER_READY ? MODEL_BUILT_IN_VERSION : "";
+}
+
 /* A layer that was not read yet is as good as ready: its first request reads it. */
 static void write_index_entry(const struct layer_row *row, struct chunks *out)
 {
     const bool is_ready = row->state == LAYER_READY || row->state == LAYER_UNREAD;
-    const bool is_built_in = row->version == NULL && row->state == LAYER_READY;
+    char digest[DIGEST_TEXT];
     chunks_format(out, "{\"name\":\"%s\"", row->name);
-    if (row->version != NULL)
-        chunks_format(out, ",\"version\":\"%s\"", layer_version_digest(row->version));
-    else if (is_built_in)
-        chunks_text(out, ",\"version\":\"" MODEL_BUILT_IN_VERSION "\"");
+    const char *version = version_of(row, digest);
+    if (version[0] != '\0')
+        chunks_format(out, ",\"version\":\"%s\"", version);
     chunks_format(out, ",\"state\":\"%s\",\"reason\":", is_ready ? "READY" : "UNAVAILABLE");
     chunks_json_string(out, row->state == LAYER_UNLOADED ? "unloaded" : row->reason);
     chunks_text(out, "}");
@@ -91,10 +98,8 @@ attn_status infer_index(struct call *call)
 
 static void write_row_statistics(const struct layer_row *row, struct chunks *out)
 {
-    const bool is_built_in = row->version == NULL && row->state == LAYER_READY;
-    const char *version = is_built_in ? MODEL_BUILT_IN_VERSION : "";
-    model_write_statistics(row->name, row->version != NULL ? layer_version_digest(row->version) : version,
-                           &row->statistics, out);
+    char digest[DIGEST_TEXT];
+    model_write_statistics(row->name, version_of(row, digest), &row->statistics, out);
 }
 
 attn_status infer_all_statistics(struct call *call)
@@ -118,6 +123,8 @@ attn_status infer_metadata(struct call *call)
 {
     struct model model;
     attn_status status = model_find(call, &model);
+    if (status == ATTN_OK)
+        status = model_know_version(call, &model);
     if (status != ATTN_OK)
         return status;
     model_write_metadata(&model, layer_keeper_store(call->layers), call->out);
@@ -273,6 +280,8 @@ attn_status infer_run(struct call *call)
     if (call->is_first_try && !text_equal(call->names[0], MODEL_BUILT_IN))
         return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
+    if (status == ATTN_OK)
+        status = model_know_version(call, &model);
     if (status != ATTN_OK)
         return status;
     struct prepared_weights *prepared = NULL;

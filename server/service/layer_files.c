@@ -41,13 +41,19 @@ bool layer_name_is_valid(const char *name, size_t length)
 
 bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b)
 {
-    return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_ns == b->modified_ns;
+    return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes && a->modified_ns == b->modified_ns &&
+           a->changed_ns == b->changed_ns;
+}
+
+static int64_t nanoseconds(struct timespec time)
+{
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 static struct layer_identity identity_of(const struct stat *stat)
 {
-    return (struct layer_identity){stat->st_dev, stat->st_ino, stat->st_size,
-                                   (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec};
+    return (struct layer_identity){stat->st_dev, stat->st_ino, stat->st_size, nanoseconds(stat->st_mtim),
+                                   nanoseconds(stat->st_ctim)};
 }
 
 static const char *file_name(const char *name, char text[FILE_NAME_MAX])
@@ -343,14 +349,14 @@ int layer_files_commit(const struct layer_files *files, struct layer_draft *draf
     char file[FILE_NAME_MAX];
     struct stat stat;
     *is_renamed = false;
-    if (fstat(draft->fd, &stat) != 0 ||
-        renameat(files->directory, draft->name, files->directory, file_name(name, file)) != 0) {
+    if (renameat(files->directory, draft->name, files->directory, file_name(name, file)) != 0) {
         const int outcome = errno;
         layer_files_discard(files, draft);
         return outcome;
     }
     *is_renamed = true;
-    *identity = identity_of(&stat);
+    if (fstat(draft->fd, &stat) == 0) /* after the rename, which is a change; otherwise the file is read again */
+        *identity = identity_of(&stat);
     const int outcome = fsync(files->directory) != 0 ? errno : 0;
     close_draft(draft);
     return outcome;

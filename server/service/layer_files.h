@@ -31,6 +31,7 @@ struct layer_identity {
     ino_t inode;
     off_t bytes;
     int64_t modified_ns; /* since 1970 */
+    int64_t changed_ns;  /* the same of any change, which nobody can set back as they can modified_ns */
 };
 
 /* Memory that is read only: a mapped file, or a copy. */

@@ -73,7 +73,7 @@ static attn_status make_version(const char *name, struct layer_bytes bytes, cons
     if (arena != NULL)
         status = kept_layer_read(bytes.at, bytes.size, arena, &base, &facts, err);
     if (status == ATTN_OK)
-        *version = layer_version_create(name, bytes, identity, &facts);
+        *version = layer_version_create(name, bytes, identity, &facts, &base);
     if (arena == NULL || (status == ATTN_OK && *version == NULL))
         status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
     if (*version == NULL)
@@ -198,6 +198,18 @@ static attn_status check_writable(const struct layer_keeper *keeper, struct call
     return layer_refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
 }
 
+/* Before changing is held: a digest that the request's conditions need, which may take long. */
+static attn_status prepare_conditions(struct layer_keeper *keeper, const char *name, struct call *call)
+{
+    struct layer_row row;
+    if (call->if_match == NULL && call->if_none_match == NULL)
+        return ATTN_OK;
+    layer_store_look(keeper->store, name, &row);
+    const bool is_known = row.version == NULL || layer_digest(row.version, call) != NULL;
+    layer_version_release(row.version);
+    return is_known ? ATTN_OK : ATTN_ERR_CANCELLED;
+}
+
 /* With changing held: refreshes, checks, and leaves *created. */
 static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
 {
@@ -221,6 +233,8 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
         status = check_writable(keeper, call);
     if (status == ATTN_OK)
         status = check_room(keeper, name, bytes, call);
+    if (status == ATTN_OK)
+        status = prepare_conditions(keeper, name, call);
     if (status != ATTN_OK)
         return status;
     pthread_mutex_lock(&keeper->changing);
@@ -238,7 +252,7 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     assert(version != NULL);
     attn_status status = check_change(keeper, version->name, call, exists);
     if (status == ATTN_OK)
-        status = check_room(keeper, version->name, version->bytes.size, call);
+        status = check_room(keeper, version->name, layer_version_bytes(version), call);
     if (status != ATTN_OK) {
         if (keeper->files != NULL)
             layer_files_discard(keeper->files, draft);
@@ -289,6 +303,8 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     attn_status status = read_new_name(span, name, call);
     if (status == ATTN_OK)
         status = check_room(keeper, name, content->total_bytes, call);
+    if (status == ATTN_OK)
+        status = prepare_conditions(keeper, name, call);
     if (status != ATTN_OK)
         return status;
     const int outcome = keeper->files != NULL ? layer_files_write(keeper->files, content, call->runtime, draft, digest)
@@ -303,11 +319,12 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     }
     assert(*version != NULL);
     memcpy((*version)->digest, digest, sizeof digest);
-    (void)layer_version_digest(*version); /* before anybody waits for us */
     const int synced = keeper->files != NULL ? layer_files_sync(draft) : 0;
     if (synced != 0) {
         layer_files_discard(keeper->files, draft);
         status = layer_refuse_errno(call, synced);
+    } else if (layer_digest(*version, call) == NULL) { /* without a directory, and so without a draft */
+        status = ATTN_ERR_CANCELLED;
     } else {
         pthread_mutex_lock(&keeper->changing);
         status = commit(keeper, draft, *version, call, &exists);
@@ -342,6 +359,8 @@ attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span sp
     attn_status status = read_name(span, name, call);
     if (status == ATTN_OK)
         status = check_writable(keeper, call);
+    if (status == ATTN_OK)
+        status = prepare_conditions(keeper, name, call);
     if (status != ATTN_OK)
         return status;
     pthread_mutex_lock(&keeper->changing);

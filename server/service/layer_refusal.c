@@ -41,6 +41,14 @@ attn_status layer_refuse_errno(struct call *call, int error)
     }
 }
 
+const char *layer_digest(struct layer_version *version, struct call *call)
+{
+    const char *digest = layer_version_digest(version, call->runtime);
+    if (digest == NULL)
+        (void)attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "the digest of the layer was not finished");
+    return digest;
+}
+
 /* ---- conditions (RFC 9110, sections 8.8.3 and 13.1) ---- */
 
 /* Whether the tag is that of the version: its digest, or that and, behind a hyphen, which representation it is of. */
@@ -67,7 +75,9 @@ attn_status layer_check_match(struct layer_version *version, struct call *call)
 {
     if (call->if_match == NULL)
         return ATTN_OK;
-    const char *digest = version != NULL ? layer_version_digest(version) : NULL;
+    const char *digest = version != NULL ? layer_digest(version, call) : NULL;
+    if (version != NULL && digest == NULL)
+        return ATTN_ERR_CANCELLED;
     if (list_names(call->if_match, digest, false))
         return ATTN_OK;
     return layer_refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
@@ -79,7 +89,9 @@ attn_status layer_check_conditions(struct layer_version *version, struct call *c
     attn_status status = layer_check_match(version, call);
     if (status != ATTN_OK || call->if_none_match == NULL || version == NULL)
         return status;
-    const char *digest = layer_version_digest(version);
+    const char *digest = layer_digest(version, call);
+    if (digest == NULL)
+        return ATTN_ERR_CANCELLED;
     if (list_names(call->if_none_match, digest, true))
         return layer_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there, as %s", digest);
     return ATTN_OK;

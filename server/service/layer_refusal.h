@@ -13,6 +13,9 @@ attn_status layer_refuse(struct call *call, enum call_refusal refusal, const cha
 /* What the directory refused. */
 attn_status layer_refuse_errno(struct call *call, int error);
 
+/* The digest of the version, which may have to be computed. NULL: the request was cancelled (ATTN_ERR_CANCELLED). */
+const char *layer_digest(struct layer_version *version, struct call *call);
+
 /*
  * Whether call's conditions hold for that version; NULL: none is there. A tag of any of its representations is one of
  * the version, since it is the version that a change is about.

@@ -6,9 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include "digest.h"
 
 struct layer_entry {
     char name[LAYER_NAME_MAX + 1];
@@ -26,72 +23,10 @@ struct layer_store {
     pthread_mutex_t lock;         /* guards what follows */
     struct layer_entry **entries; /* in the order of their names */
     size_t count, capacity;
-    size_t bytes, older_bytes; /* of present versions, of replaced ones */
+    size_t bytes, older_bytes; /* of present versions, of replaced ones, as layer_version_bytes counts */
+    size_t file_bytes;         /* of present versions, without what their headers take besides */
     struct layer_statistics built_in;
 };
-
-/* ---- versions ---- */
-
-static atomic_uint_fast64_t versions_made;
-
-struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
-                                           const struct layer_identity *identity, const struct kept_layer_facts *facts)
-{
-    struct layer_version *version = calloc(1, sizeof *version);
-    struct timespec now;
-    if (version == NULL)
-        return NULL;
-    atomic_init(&version->references, 1);
-    snprintf(version->name, sizeof version->name, "%s", name);
-    version->bytes = bytes;
-    version->number = atomic_fetch_add(&versions_made, 1) + 1;
-    version->facts = *facts;
-    pthread_mutex_init(&version->digesting, NULL);
-    if (identity != NULL)
-        version->identity = *identity;
-    clock_gettime(CLOCK_REALTIME, &now);
-    version->modified_ns = identity != NULL ? identity->modified_ns : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    return version;
-}
-
-struct layer_version *layer_version_keep(struct layer_version *version)
-{
-    if (version != NULL)
-        atomic_fetch_add_explicit(&version->references, 1, memory_order_relaxed);
-    return version;
-}
-
-void layer_version_release(struct layer_version *version)
-{
-    if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) > 1)
-        return;
-    prepared_weights_drop(version);
-    layer_bytes_release(&version->bytes);
-    pthread_mutex_destroy(&version->digesting);
-    free(version);
-}
-
-const char *layer_version_digest(struct layer_version *version)
-{
-    pthread_mutex_lock(&version->digesting);
-    if (version->digest[0] == '\0') {
-        uint8_t sum[DIGEST_BYTES];
-        digest_of(version->bytes.at, version->bytes.size, sum);
-        digest_write(sum, version->digest);
-    }
-    pthread_mutex_unlock(&version->digesting);
-    return version->digest;
-}
-
-/* Without waiting for somebody who computes it; "" when it is not known. */
-static void known_digest(struct layer_version *version, char text[DIGEST_TEXT])
-{
-    text[0] = '\0';
-    if (pthread_mutex_trylock(&version->digesting) != 0)
-        return;
-    memcpy(text, version->digest, DIGEST_TEXT);
-    pthread_mutex_unlock(&version->digesting);
-}
 
 /* ---- the table; the lock is held ---- */
 
@@ -165,7 +100,7 @@ static struct layer_entry *find_or_add(struct layer_store *store, const char *na
 static void drop_oldest(struct layer_store *store, struct layer_entry *entry)
 {
     struct layer_version *oldest = entry->older[--entry->older_count];
-    store->older_bytes -= oldest->bytes.size;
+    store->older_bytes -= layer_version_bytes(oldest);
     layer_version_release(oldest);
 }
 
@@ -188,7 +123,19 @@ static void push_older(struct layer_store *store, struct layer_entry *entry, str
     memmove(&entry->older[1], &entry->older[0], entry->older_count * sizeof entry->older[0]);
     entry->older[0] = version;
     entry->older_count++;
-    store->older_bytes += version->bytes.size;
+    store->older_bytes += layer_version_bytes(version);
+}
+
+static void count_in(struct layer_store *store, const struct layer_version *version)
+{
+    store->bytes += layer_version_bytes(version);
+    store->file_bytes += version->bytes.size;
+}
+
+static void count_out(struct layer_store *store, const struct layer_version *version)
+{
+    store->bytes -= layer_version_bytes(version);
+    store->file_bytes -= version->bytes.size;
 }
 
 static void free_entry(struct layer_store *store, struct layer_entry *entry)
@@ -196,7 +143,7 @@ static void free_entry(struct layer_store *store, struct layer_entry *entry)
     while (entry->older_count > 0)
         drop_oldest(store, entry);
     if (entry->current != NULL)
-        store->bytes -= entry->current->bytes.size;
+        count_out(store, entry->current);
     layer_version_release(entry->current);
     free(entry);
 }
@@ -250,7 +197,7 @@ struct layer_version *layer_store_older(struct layer_store *store, const char *n
     pthread_mutex_lock(&store->lock);
     const struct layer_entry *entry = find(store, name);
     for (size_t i = 0; entry != NULL && !entry->is_unloaded && i < entry->older_count && found == NULL; i++) {
-        known_digest(entry->older[i], text);
+        (void)layer_version_known_digest(entry->older[i], text);
         if (strcmp(text, wanted) == 0)
             found = layer_version_keep(entry->older[i]);
     }
@@ -264,9 +211,9 @@ size_t layer_store_digests(struct layer_store *store, const char *name, char dig
     pthread_mutex_lock(&store->lock);
     const struct layer_entry *entry = find(store, name);
     if (entry != NULL && entry->current != NULL && count < max)
-        known_digest(entry->current, digests[count++]);
+        (void)layer_version_known_digest(entry->current, digests[count++]);
     for (size_t i = 0; entry != NULL && i < entry->older_count && count < max; i++)
-        known_digest(entry->older[i], digests[count++]);
+        (void)layer_version_known_digest(entry->older[i], digests[count++]);
     pthread_mutex_unlock(&store->lock);
     return count;
 }
@@ -287,7 +234,7 @@ void layer_store_totals(struct layer_store *store, size_t *count, size_t *bytes)
 {
     pthread_mutex_lock(&store->lock);
     *count = store->count;
-    *bytes = store->bytes;
+    *bytes = store->file_bytes;
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -295,7 +242,7 @@ bool layer_store_has_room(struct layer_store *store, const char *name, size_t by
 {
     pthread_mutex_lock(&store->lock);
     const struct layer_entry *entry = find(store, name);
-    const size_t own = entry != NULL && entry->current != NULL ? entry->current->bytes.size : 0;
+    const size_t own = entry != NULL && entry->current != NULL ? layer_version_bytes(entry->current) : 0;
     const size_t others = store->bytes - own;
     const bool has_room = (entry != NULL || store->count < store->max_count) && others <= store->max_bytes &&
                           bytes <= store->max_bytes - others;
@@ -309,13 +256,13 @@ bool layer_store_install(struct layer_store *store, struct layer_version *versio
     struct layer_entry *entry = find_or_add(store, version->name);
     if (entry != NULL) {
         if (entry->current != NULL) {
-            store->bytes -= entry->current->bytes.size;
+            count_out(store, entry->current);
             push_older(store, entry, entry->current);
         }
         entry->current = version;
         entry->seen = version->identity;
         entry->reason[0] = '\0';
-        store->bytes += version->bytes.size;
+        count_in(store, version);
         drop_until_fits(store);
     }
     pthread_mutex_unlock(&store->lock);
@@ -353,13 +300,13 @@ void layer_store_forget(struct layer_store *store, const char *name, const struc
             entry->older[left++] = version;
             continue;
         }
-        store->older_bytes -= version->bytes.size;
+        store->older_bytes -= layer_version_bytes(version);
         layer_version_release(version);
     }
     if (entry != NULL)
         entry->older_count = left;
     if (entry != NULL && entry->current != NULL && is_spoiled(entry->current, file)) {
-        store->bytes -= entry->current->bytes.size;
+        count_out(store, entry->current);
         layer_version_release(entry->current);
         entry->current = NULL;
     }

@@ -8,38 +8,9 @@
 #ifndef SERVICE_LAYER_STORE_H
 #define SERVICE_LAYER_STORE_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "codec/kept_layer.h"
-#include "service/layer_files.h"
-#include "service/prepared_weights.h"
+#include "service/layer_version.h"
 
 enum { LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
-
-struct layer_version {
-    atomic_size_t references;
-    char name[LAYER_NAME_MAX + 1];
-    struct layer_bytes bytes;
-    struct layer_identity identity; /* of its file; all zero without one */
-    struct kept_layer_facts facts;
-    int64_t modified_ns; /* since 1970 */
-    uint64_t number;     /* above 0; no other version has it */
-    bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
-    pthread_mutex_t digesting;
-    struct prepared_store *prepared_store; /* that may have prepared weights of it; NULL: none */
-    struct prepared_weights *prepared;     /* this and is_preparing are guarded by the lock of that store */
-    bool is_preparing;
-    char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until somebody asked */
-};
-
-/* Takes the bytes over; one reference, the caller's. NULL without memory, and the bytes are still the caller's. */
-struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
-                                           const struct layer_identity *identity, const struct kept_layer_facts *facts);
-struct layer_version *layer_version_keep(struct layer_version *version);
-void layer_version_release(struct layer_version *version); /* NULL is fine */
-/* Its digest, computed when it was not yet: that reads the whole file. */
-const char *layer_version_digest(struct layer_version *version);
 
 /* What became of the requests to a layer. */
 struct layer_statistics {
@@ -81,7 +52,7 @@ struct layer_version *layer_store_older(struct layer_store *store, const char *n
 size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][DIGEST_TEXT], size_t max);
 /* Up to limit layers in the order of their names, behind after ("" : from the first); how many. */
 size_t layer_store_page(struct layer_store *store, const char *after, size_t limit, struct layer_row *rows);
-/* Layers, and the bytes of their present versions. */
+/* Layers, and the bytes of the files of their present versions. */
 void layer_store_totals(struct layer_store *store, size_t *count, size_t *bytes);
 
 /* Whether a version of so many bytes has room under the name. */

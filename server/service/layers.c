@@ -21,26 +21,33 @@ static attn_status finish(struct call *call)
     return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
 }
 
-static void set_etag(struct call *call, struct layer_version *version)
+static attn_status set_etag(struct call *call, struct layer_version *version)
 {
-    snprintf(call->etag, sizeof call->etag, "\"%s\"", layer_version_digest(version));
+    const char *digest = layer_digest(version, call);
+    if (digest == NULL)
+        return ATTN_ERR_CANCELLED;
+    snprintf(call->etag, sizeof call->etag, "\"%s\"", digest);
+    return ATTN_OK;
 }
 
 /*
  * The tag of the file is its digest. That of the facts, which are other bytes, adds a sum of them: some, as the time,
  * may change while the file does not.
  */
-static void set_etag_of_facts(struct call *call, struct layer_version *version)
+static attn_status set_etag_of_facts(struct call *call, struct layer_version *version)
 {
+    const char *of_file = layer_digest(version, call);
     struct digest_sum sum;
     uint8_t digest[DIGEST_BYTES];
     char text[DIGEST_TEXT];
+    if (of_file == NULL)
+        return ATTN_ERR_CANCELLED;
     digest_begin(&sum);
     for (const struct chunk *chunk = call->out->first; chunk != NULL; chunk = chunk->next)
         digest_add(&sum, chunk->data, chunk->length);
     digest_end(&sum, digest);
-    snprintf(call->etag, sizeof call->etag, "\"%s-json-%.16s\"", layer_version_digest(version),
-             digest_write(digest, text));
+    snprintf(call->etag, sizeof call->etag, "\"%s-json-%.16s\"", of_file, digest_write(digest, text));
+    return ATTN_OK;
 }
 
 /* ---- telling about layers ---- */
@@ -56,37 +63,34 @@ static void write_time(int64_t since_1970_ns, struct chunks *out)
     chunks_format(out, "\"%s.%03dZ\"", text, (int)(since_1970_ns / 1000000 % 1000));
 }
 
-static void write_version(struct call *call, struct layer_version *version)
+static attn_status write_version(struct call *call, struct layer_version *version)
 {
     struct chunks *out = call->out;
+    const char *digest = layer_digest(version, call);
+    if (digest == NULL)
+        return ATTN_ERR_CANCELLED;
     chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":", version->name,
-                  layer_version_digest(version), version->bytes.size,
+                  digest, version->bytes.size,
                   version->is_fixed || layer_keeper_is_durable(call->layers) ? "true" : "false");
     write_time(version->modified_ns, out);
     chunks_text(out, ",");
     kept_layer_write_facts(&version->facts, out);
-}
-
-/* A layer's file as the parts of a request. */
-static attn_status open_layer(struct call *call, const struct layer_version *version, struct envelope_base *base)
-{
-    assert(version != NULL);
-    return envelope_open_safetensors(version->bytes.at, version->bytes.size, call->out->arena, base, call->err);
+    return ATTN_OK;
 }
 
 /* The whole answer about one layer: facts, tensors, and what it is besides them. */
 static attn_status write_layer(struct call *call, struct layer_version *version)
 {
-    struct envelope_base base;
-    attn_status status = open_layer(call, version, &base);
+    assert(version != NULL);
+    const struct envelope_base *base = &version->base;
+    chunks_text(call->out, "{");
+    attn_status status = write_version(call, version);
     if (status != ATTN_OK)
         return status;
-    chunks_text(call->out, "{");
-    write_version(call, version);
     chunks_text(call->out, ",\"tensors\":");
-    kept_layer_write_tensors(&base, call->out);
+    kept_layer_write_tensors(base, call->out);
     chunks_text(call->out, ",\"request\":");
-    chunks_bytes(call->out, base.length > 0 ? base.text : "{}", base.length > 0 ? base.length : strlen("{}"));
+    chunks_bytes(call->out, base->length > 0 ? base->text : "{}", base->length > 0 ? base->length : strlen("{}"));
     chunks_text(call->out, "}");
     return finish(call);
 }
@@ -111,13 +115,13 @@ attn_status layers_get(struct call *call)
         return status;
     assert(version != NULL);
     if (call->answer_media == MEDIA_SAFETENSORS) {
-        set_etag(call, version);
         chunks_borrow(call->out, version->bytes.at, version->bytes.size);
-        return finish(call);
+        status = set_etag(call, version);
+        return status == ATTN_OK ? finish(call) : status;
     }
     status = write_layer(call, version);
     if (status == ATTN_OK)
-        set_etag_of_facts(call, version);
+        status = set_etag_of_facts(call, version);
     return status;
 }
 
@@ -152,8 +156,8 @@ attn_status layers_put(struct call *call)
     if (status != ATTN_OK)
         return attend_explain(call, status);
     call->outcome = created ? CALL_CREATED : CALL_DONE;
-    set_etag(call, version);
-    return write_layer(call, version);
+    status = set_etag(call, version);
+    return status == ATTN_OK ? write_layer(call, version) : status;
 }
 
 attn_status layers_remove(struct call *call)
@@ -171,10 +175,10 @@ attn_status layers_attend(struct call *call)
     attn_status status = find(call, &version);
     if (status == ATTN_OK)
         status = layer_check_conditions(version, call);
-    if (status == ATTN_OK)
-        status = open_layer(call, version, &layer.base);
     if (status != ATTN_OK)
         return status;
+    assert(version != NULL);
+    layer.base = version->base;
     layer.facts = &version->facts;
     layer.version = version->number;
     struct prepared_weights *prepared = prepared_weights_take(layer_keeper_prepared(call->layers), version,
@@ -210,10 +214,11 @@ static attn_status read_page(struct call *call, struct page *page)
 }
 
 /* A layer whose file was not looked into yet is read now; one that is broken stands with the reason. */
-static void write_row(struct call *call, struct layer_row *row)
+static attn_status write_row(struct call *call, struct layer_row *row)
 {
     static const char *const states[] = {"absent", "ready", "unread", "broken", "unloaded"};
     struct chunks *out = call->out;
+    attn_status status = ATTN_OK;
     if (row->state == LAYER_UNREAD) {
         attn_error ignored = {.status = ATTN_OK};
         struct call other = {.err = &ignored};
@@ -229,10 +234,11 @@ static void write_row(struct call *call, struct layer_row *row)
         chunks_text(out, ",");
     }
     if (row->version != NULL)
-        write_version(call, row->version);
+        status = write_version(call, row->version);
     else
         chunks_format(out, "\"name\":\"%s\"", row->name);
     chunks_text(out, "}");
+    return status;
 }
 
 attn_status layers_list(struct call *call)
@@ -256,7 +262,7 @@ attn_status layers_list(struct call *call)
             status = ATTN_ERR_CANCELLED;
         chunks_text(call->out, i > 0 ? "," : "");
         if (status == ATTN_OK)
-            write_row(call, &rows[i]);
+            status = write_row(call, &rows[i]);
         layer_version_release(rows[i].version);
     }
     if (status != ATTN_OK)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "service/layer_keeper.h"
+#include "service/layer_refusal.h"
 
 /* ---- which one ---- */
 
@@ -24,8 +25,11 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
     const struct text_span wanted = call->names[1];
     char digest[DIGEST_TEXT];
     struct layer_version *older = NULL;
-    if (wanted.length == 0 || text_equal(wanted, layer_version_digest(*version)))
+    if (wanted.length == 0)
         return ATTN_OK;
+    const char *present = layer_digest(*version, call);
+    if (present == NULL || text_equal(wanted, present))
+        return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
     if (wanted.length == sizeof digest - 1) {
         memcpy(digest, wanted.at, wanted.length);
         digest[wanted.length] = '\0';
@@ -57,9 +61,17 @@ attn_status model_find(struct call *call, struct model *model)
     if (status != ATTN_OK)
         return status;
     model->name = model->layer->name;
-    model->version = layer_version_digest(model->layer);
-    return envelope_open_safetensors(model->layer->bytes.at, model->layer->bytes.size, call->out->arena, &model->base,
-                                     call->err);
+    model->base = model->layer->base;
+    model->version = layer_version_known_digest(model->layer, model->digest);
+    return ATTN_OK;
+}
+
+attn_status model_know_version(struct call *call, struct model *model)
+{
+    if (model->layer == NULL)
+        return ATTN_OK;
+    model->version = layer_digest(model->layer, call);
+    return model->version != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
 }
 
 /* ---- its ports ---- */
@@ -143,7 +155,7 @@ static void write_versions(const struct model *model, struct layer_store *store,
         chunks_format(out, "%s\"%s\"", is_listed ? "," : "", digests[i]);
         is_listed = true;
     }
-    if (!is_listed)
+    if (!is_listed && model->version[0] != '\0')
         chunks_format(out, "\"%s\"", model->version);
 }
 

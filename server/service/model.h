@@ -11,13 +11,16 @@
 #define MODEL_BUILT_IN_VERSION "1"
 
 struct model {
-    const char *name, *version;
+    const char *name, *version;  /* version: "" when it is a digest that was not computed yet */
+    char digest[DIGEST_TEXT];    /* that version may point to */
     struct layer_version *layer; /* held by the call; NULL: the built-in one */
     struct envelope_base base;   /* of the layer */
 };
 
 /* The model that the path names, with its version or the present one. Fails as layer_keeper_find does. */
 ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
+/* Afterwards version is known: for a layer, all of its file may have to be read. */
+ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *model);
 
 /* Each appends one JSON object. */
 void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out);

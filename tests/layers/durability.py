@@ -226,6 +226,38 @@ def a_file_written_to_in_its_place_takes_its_versions_along(stage):
         output(client, "a")
 
 
+def rewrite(path, content):
+    """In its place, as long as before and with the time of before; again until the system's clock has ticked."""
+    before = os.stat(path)
+    while os.stat(path).st_ctime_ns == before.st_ctime_ns:
+        with open(path, "r+b") as file:
+            file.write(content)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = os.stat(path)
+    expect((after.st_ino, after.st_size, after.st_mtime_ns) == (before.st_ino, before.st_size, before.st_mtime_ns), "")
+
+
+@check
+def a_header_that_is_rewritten_in_its_place_is_not_believed(stage):
+    with stage.server() as server:
+        client = server.client()
+        answered(put(client, "a", as_file(layer(1, width=64), "F16")), 201)
+        whole = stage.file("a").read_bytes()
+        first = answered(send(client, "POST", "/v1/layers/a/attention", wide(64)))["outputs"]
+        others = (whole.replace(b'"F16"', b'"F64"'),  # four times as much as there is
+                  whole.replace(b"[64,64]", b"[99,99]").replace(b"[64, 64]", b"[99, 99]"),
+                  b"\xff" * 8 + whole[8:],
+                  whole[:8] + b"x" * 64 + whole[72:])
+        for content in others:
+            expect(content != whole and len(content) == len(whole), "this is no other header")
+            rewrite(stage.file("a"), content)
+            for _ in range(2):
+                refused(send(client, "POST", "/v1/layers/a/attention", wide(64)), 409, "cannot be used")
+                refused(send(client, "GET", "/v1/layers/a"), 409)
+            rewrite(stage.file("a"), whole)
+            expect(answered(send(client, "POST", "/v1/layers/a/attention", wide(64)))["outputs"] == first, "numbers")
+
+
 @check
 def links_lead_to_files_and_are_replaced_themselves(stage):
     with tempfile.TemporaryDirectory() as elsewhere, stage.server() as server:
@@ -310,14 +342,14 @@ def check_prepared_weights(stage, dtype):
 
 @check
 def limits_are_told(stage):
-    size = len(as_file(layer()))
-    with stage.server(layers_max=2, layers_bytes=3 * size + 10) as server:
+    size = len(as_file(layer())) * 2  # a layer takes its file, and its header as it was read
+    with stage.server(layers_max=2, layers_bytes=3 * size) as server:
         client = server.client()
         for name in ("a", "b"):
             answered(put(client, name, as_file(layer())), 201)
         refused(put(client, "c", as_file(layer())), 507, "layers-max")
         answered(put(client, "b", as_file(layer(2))))
-        big = as_file(layer(1, width=16))
+        big = as_file(layer(1, width=40))
         refused(put(client, "b", big), 507, "layers-bytes")
         expect(send(client, "DELETE", "/v1/layers/a").status == 204, "delete")
         answered(put(client, "c", as_file(layer())), 201)

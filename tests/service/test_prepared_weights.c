@@ -58,7 +58,7 @@ static struct scene *make_scene(void)
         (struct envelope_attachment){"options.sinks", attn_tensor_view(scene->half, ATTN_F16, 1, few)};
     scene->base = (struct envelope_base){.attachments = scene->attachments, .count = TENSORS};
     const struct layer_bytes bytes = {NULL, 0};
-    scene->version = layer_version_create("a", bytes, NULL, &facts);
+    scene->version = layer_version_create("a", bytes, NULL, &facts, NULL);
     ck_assert_ptr_nonnull(scene->version);
     return scene;
 }

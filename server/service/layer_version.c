@@ -1,0 +1,171 @@
+/*
+ * layer_version.c: one version of a kept layer.
+ */
+#include "service/layer_version.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static atomic_uint_fast64_t versions_made;
+
+/* ---- the header ---- */
+
+static char *copy_text(char **room, const char *text, size_t length)
+{
+    char *copy = *room;
+    memcpy(copy, text, length);
+    *room += length;
+    return copy;
+}
+
+/* Attachments first, then their paths and the text, in one block. */
+static bool copy_header(struct layer_version *version, const struct envelope_base *base)
+{
+    size_t bytes = base->count * sizeof *base->attachments + base->length + 1;
+    for (size_t i = 0; i < base->count; i++)
+        bytes += strlen(base->attachments[i].path) + 1;
+    struct envelope_attachment *attachments = malloc(bytes);
+    if (attachments == NULL)
+        return false;
+    char *room = (char *)(attachments + base->count);
+    for (size_t i = 0; i < base->count; i++) {
+        const char *path = base->attachments[i].path;
+        attachments[i] = base->attachments[i];
+        attachments[i].path = copy_text(&room, path, strlen(path) + 1);
+    }
+    version->base =
+        (struct envelope_base){copy_text(&room, base->text, base->length), base->length, attachments, base->count};
+    *room = '\0';
+    version->header = attachments;
+    version->header_bytes = bytes;
+    return true;
+}
+
+/* ---- one version ---- */
+
+struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
+                                           const struct layer_identity *identity, const struct kept_layer_facts *facts,
+                                           const struct envelope_base *base)
+{
+    struct layer_version *version = calloc(1, sizeof *version);
+    pthread_condattr_t monotonic;
+    struct timespec now;
+    if (version == NULL || (base != NULL && !copy_header(version, base))) {
+        free(version);
+        return NULL;
+    }
+    atomic_init(&version->references, 1);
+    snprintf(version->name, sizeof version->name, "%s", name);
+    version->bytes = bytes;
+    version->number = atomic_fetch_add(&versions_made, 1) + 1;
+    version->facts = *facts;
+    pthread_mutex_init(&version->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&version->digested, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    digest_begin(&version->sum);
+    if (identity != NULL)
+        version->identity = *identity;
+    clock_gettime(CLOCK_REALTIME, &now);
+    version->modified_ns = identity != NULL ? identity->modified_ns : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return version;
+}
+
+struct layer_version *layer_version_keep(struct layer_version *version)
+{
+    if (version != NULL)
+        atomic_fetch_add_explicit(&version->references, 1, memory_order_relaxed);
+    return version;
+}
+
+void layer_version_release(struct layer_version *version)
+{
+    if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) > 1)
+        return;
+    prepared_weights_drop(version);
+    layer_bytes_release(&version->bytes);
+    pthread_cond_destroy(&version->digested);
+    pthread_mutex_destroy(&version->lock);
+    free(version->header);
+    free(version);
+}
+
+size_t layer_version_bytes(const struct layer_version *version)
+{
+    return version->bytes.size + version->header_bytes;
+}
+
+/* ---- its digest ---- */
+
+enum turn { TURN_KNOWN, TURN_OURS, TURN_CANCELLED };
+
+static bool is_cancelled(const attn_runtime *runtime)
+{
+    return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+/* With the lock held: for a while, after which a caller that waits looks whether it is cancelled. */
+static void wait_for_digest(struct layer_version *version)
+{
+    enum { LOOK_MS = 10 };
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_cond_timedwait(&version->digested, &version->lock, &until);
+}
+
+static enum turn await_turn(struct layer_version *version, const attn_runtime *runtime)
+{
+    pthread_mutex_lock(&version->lock);
+    while (version->digest[0] == '\0' && version->is_digesting && !is_cancelled(runtime))
+        wait_for_digest(version);
+    const enum turn turn = version->digest[0] != '\0' ? TURN_KNOWN : version->is_digesting ? TURN_CANCELLED : TURN_OURS;
+    if (turn == TURN_OURS)
+        version->is_digesting = true;
+    pthread_mutex_unlock(&version->lock);
+    return turn;
+}
+
+/* A piece takes some milliseconds; between two of them the caller may be cancelled. False: it was. */
+static bool sum_up(struct layer_version *version, const attn_runtime *runtime)
+{
+    enum { PIECE_BYTES = 1 << 20 };
+    const size_t size = version->bytes.size;
+    while (version->summed < size && !is_cancelled(runtime)) {
+        const size_t left = size - version->summed, length = left < PIECE_BYTES ? left : PIECE_BYTES;
+        digest_add(&version->sum, version->bytes.at + version->summed, length);
+        version->summed += length;
+    }
+    return version->summed == size;
+}
+
+const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime)
+{
+    const enum turn turn = await_turn(version, runtime);
+    if (turn != TURN_OURS)
+        return turn == TURN_KNOWN ? version->digest : NULL;
+    const bool is_whole = sum_up(version, runtime);
+    uint8_t digest[DIGEST_BYTES];
+    pthread_mutex_lock(&version->lock);
+    version->is_digesting = false;
+    if (is_whole) {
+        digest_end(&version->sum, digest);
+        digest_write(digest, version->digest);
+    }
+    pthread_cond_broadcast(&version->digested);
+    pthread_mutex_unlock(&version->lock);
+    return is_whole ? version->digest : NULL;
+}
+
+const char *layer_version_known_digest(struct layer_version *version, char text[DIGEST_TEXT])
+{
+    pthread_mutex_lock(&version->lock);
+    memcpy(text, version->digest, DIGEST_TEXT);
+    pthread_mutex_unlock(&version->lock);
+    return text;
+}

@@ -1,0 +1,60 @@
+/*
+ * layer_version.h: one version of a kept layer: its bytes, its header as it was read once, and its digest.
+ *
+ * Requests compute with the header that the version owns. The bytes may be a file that somebody writes to in place;
+ * then numbers change, but no offset, shape or text does.
+ */
+#ifndef SERVICE_LAYER_VERSION_H
+#define SERVICE_LAYER_VERSION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "codec/kept_layer.h"
+#include "service/layer_files.h"
+#include "service/prepared_weights.h"
+
+struct layer_version {
+    atomic_size_t references;
+    char name[LAYER_NAME_MAX + 1];
+    struct layer_bytes bytes;
+    struct layer_identity identity; /* of its file; all zero without one */
+    struct kept_layer_facts facts;
+    struct envelope_base base; /* its tensors lie in bytes, all else in header */
+    void *header;
+    size_t header_bytes;
+    int64_t modified_ns;                   /* since 1970 */
+    uint64_t number;                       /* above 0; no other version has it */
+    bool is_fixed;                         /* it comes from a checkpoint: requests cannot change it */
+    struct prepared_store *prepared_store; /* that may have prepared weights of it; NULL: none */
+    struct prepared_weights *prepared;     /* this and is_preparing are guarded by the lock of that store */
+    bool is_preparing;
+    pthread_mutex_t lock; /* guards what follows, and is held for moments only */
+    pthread_cond_t digested;
+    bool is_digesting;        /* somebody has sum and summed to itself */
+    struct digest_sum sum;    /* of the first bytes */
+    size_t summed;            /* how many those are */
+    char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until it was computed */
+};
+
+/*
+ * Takes the bytes over, and copies base, whose tensors lie in them; NULL stands for an empty one. One reference, the
+ * caller's. NULL without memory, and the bytes are still the caller's.
+ */
+struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
+                                           const struct layer_identity *identity, const struct kept_layer_facts *facts,
+                                           const struct envelope_base *base);
+struct layer_version *layer_version_keep(struct layer_version *version);
+void layer_version_release(struct layer_version *version); /* NULL is fine */
+/* What it takes of --layers-bytes: its bytes, and its header as it was read. */
+size_t layer_version_bytes(const struct layer_version *version);
+
+/*
+ * Its digest. The first call reads all bytes; calls meanwhile wait for it. NULL: runtime was cancelled, and the next
+ * call goes on where this one stopped. runtime NULL: cannot be cancelled.
+ */
+const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime);
+/* The digest if it was computed already, else "": neither reads nor waits. Returns text. */
+const char *layer_version_known_digest(struct layer_version *version, char text[DIGEST_TEXT]);
+
+#endif

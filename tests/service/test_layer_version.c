@@ -1,0 +1,161 @@
+/*
+ * test_layer_version.c: tests of server/service/layer_version.c: the header that a version owns, and its digest, which
+ * nobody waits for who does not need it.
+ */
+#include "service/layer_version.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "check_main.h"
+
+enum { BYTES = 3 << 20 };
+
+static const struct kept_layer_facts facts;
+
+/* A version of many bytes, all of them that letter. */
+static struct layer_version *make(char letter)
+{
+    attn_arena *arena = attn_arena_create(2 * BYTES);
+    ck_assert_ptr_nonnull(arena);
+    struct chunks content = chunks_begin(arena);
+    struct layer_bytes bytes;
+    char *text = attn_arena_take(arena, 1, BYTES);
+    ck_assert_ptr_nonnull(text);
+    memset(text, letter, BYTES);
+    chunks_borrow(&content, text, BYTES);
+    ck_assert_int_eq(layer_bytes_copy(&content, &bytes), 0);
+    attn_arena_destroy(arena);
+    struct layer_version *version = layer_version_create("a", bytes, NULL, &facts, NULL);
+    ck_assert_ptr_nonnull(version);
+    return version;
+}
+
+static void expect_digest(const struct layer_version *version, const char *digest)
+{
+    uint8_t sum[DIGEST_BYTES];
+    char text[DIGEST_TEXT];
+    digest_of(version->bytes.at, version->bytes.size, sum);
+    ck_assert_ptr_nonnull(digest);
+    ck_assert_str_eq(digest, digest_write(sum, text));
+}
+
+static bool now(void *context)
+{
+    (void)context;
+    return true;
+}
+
+/* Cancelled at the look of that number. */
+static bool at_last(void *context)
+{
+    size_t *looks = context;
+    return (*looks)-- == 0;
+}
+
+static attn_runtime until(bool (*is_cancelled)(void *context), void *context)
+{
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = is_cancelled;
+    runtime.cancel_context = context;
+    return runtime;
+}
+
+START_TEST(a_version_owns_its_header)
+{
+    char path[] = "weights.query.weight", text[] = "{\"options\":{}}";
+    float numbers[2] = {1, 2};
+    const struct envelope_attachment attachment = {path, attn_tensor_view(numbers, ATTN_F32, 1, (size_t[]){2})};
+    const struct envelope_base base = {text, strlen(text), &attachment, 1};
+    struct layer_version *version = layer_version_create("a", (struct layer_bytes){NULL, 0}, NULL, &facts, &base);
+    ck_assert_ptr_nonnull(version);
+    memset(path, 'x', sizeof path - 1);
+    memset(text, 'x', sizeof text - 1);
+    ck_assert_uint_eq(version->base.count, 1);
+    ck_assert_str_eq(version->base.attachments[0].path, "weights.query.weight");
+    ck_assert_ptr_eq(version->base.attachments[0].tensor.data, numbers);
+    ck_assert_uint_eq(version->base.length, strlen("{\"options\":{}}"));
+    ck_assert_mem_eq(version->base.text, "{\"options\":{}}", version->base.length);
+    ck_assert_uint_gt(layer_version_bytes(version), sizeof path + sizeof text);
+    layer_version_release(version);
+}
+END_TEST
+
+START_TEST(a_digest_is_cancelled_between_two_pieces_and_gone_on_with)
+{
+    struct layer_version *version = make('a');
+    char text[DIGEST_TEXT];
+    size_t looks = 1;
+    const attn_runtime soon = until(at_last, &looks);
+    ck_assert_ptr_null(layer_version_digest(version, &soon));
+    ck_assert_str_eq(layer_version_known_digest(version, text), "");
+    ck_assert_uint_gt(version->summed, 0);
+    ck_assert_uint_lt(version->summed, BYTES);
+    expect_digest(version, layer_version_digest(version, NULL));
+    ck_assert_str_eq(layer_version_known_digest(version, text), layer_version_digest(version, NULL));
+    layer_version_release(version);
+}
+END_TEST
+
+/* One that stands still in the middle of a digest, until it is let go on. */
+struct stuck {
+    struct layer_version *version;
+    sem_t begun, goes_on;
+    bool has_stood;
+};
+
+static bool stand(void *context)
+{
+    struct stuck *stuck = context;
+    if (!stuck->has_stood) {
+        stuck->has_stood = true;
+        sem_post(&stuck->begun);
+        sem_wait(&stuck->goes_on);
+    }
+    return false;
+}
+
+static void *digest_slowly(void *argument)
+{
+    struct stuck *stuck = argument;
+    const attn_runtime runtime = until(stand, stuck);
+    expect_digest(stuck->version, layer_version_digest(stuck->version, &runtime));
+    return NULL;
+}
+
+static void *digest_too(void *argument)
+{
+    struct layer_version *version = argument;
+    expect_digest(version, layer_version_digest(version, NULL));
+    return NULL;
+}
+
+START_TEST(who_waits_for_a_digest_is_cancelled_and_who_does_not_need_it_does_not_wait)
+{
+    struct stuck stuck = {.version = make('b')};
+    pthread_t slow, other;
+    char text[DIGEST_TEXT];
+    const attn_runtime cancelled = until(now, NULL);
+    ck_assert_int_eq(sem_init(&stuck.begun, 0, 0), 0);
+    ck_assert_int_eq(sem_init(&stuck.goes_on, 0, 0), 0);
+    ck_assert_int_eq(pthread_create(&slow, NULL, digest_slowly, &stuck), 0);
+    sem_wait(&stuck.begun);
+    ck_assert_str_eq(layer_version_known_digest(stuck.version, text), "");
+    ck_assert_ptr_null(layer_version_digest(stuck.version, &cancelled));
+    ck_assert_int_eq(pthread_create(&other, NULL, digest_too, stuck.version), 0);
+    sem_post(&stuck.goes_on);
+    ck_assert_int_eq(pthread_join(slow, NULL), 0);
+    ck_assert_int_eq(pthread_join(other, NULL), 0);
+    layer_version_release(stuck.version);
+    sem_destroy(&stuck.begun);
+    sem_destroy(&stuck.goes_on);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {a_version_owns_its_header, a_digest_is_cancelled_between_two_pieces_and_gone_on_with,
+                                  who_waits_for_a_digest_is_cancelled_and_who_does_not_need_it_does_not_wait};
+    return check_main("layer_version", tests, COUNT(tests));
+}
