@@ -158,9 +158,8 @@ static void attend_task(void *argument, size_t index, size_t worker)
 
 static void merge_task(void *argument, size_t index, size_t worker)
 {
-    (void)worker;
     const struct run *run = argument;
-    run->merge(run->job, index, NULL);
+    run->merge(run->job, index, run->scratch + worker * run->scratch_bytes);
 }
 
 /* Where there is little to merge, waking other threads would take longer. */

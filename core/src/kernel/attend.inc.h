@@ -22,6 +22,11 @@
 
 /* ---- a tile, and the task ---- */
 
+static bool FN(is_cancelled)(const struct attn_heads_job *job)
+{
+    return job->is_cancelled != NULL && job->is_cancelled(job->cancel_context);
+}
+
 static void FN(score)(task_t *task, const tile_t *tile, REAL scale)
 {
     if (task->job->few_rows) {
@@ -150,7 +155,82 @@ static void FN(keep_numbers)(const task_t *task, size_t row, size_t at, bool see
         ((REAL *)job->sink)[at] = end->sink / end->sum;
 }
 
-static void FN(finish_row)(const task_t *task, size_t row)
+/* ---- rows whose sums overflow ---- */
+
+/*
+ * A tile of one row, with the weights as they are in the end: e^(x - top) / sum, halved, so that no sum of them and of
+ * finite values overflows. False where the row sees no key of it.
+ */
+static bool FN(weigh_tile_again)(task_t *task, tile_t *tile, const FN(closing) *end)
+{
+    const attn_span reach = FN(reach_of_rows)(task, tile, 0, 1);
+    tile->from = reach.from;
+    tile->to = reach.to;
+    if (reach.from >= reach.to ||
+        (attn_mask_has_lookup(task->job->mask) && !FN(allow_row)(task, tile, 0)))
+        return false;
+    const size_t n = tile->to - tile->from, capped = task->capped, saturated = task->saturated;
+    REAL *x = task->s + tile->from, unused = 0;
+    FN(score_few_rows)(task, tile, (REAL)task->job->scale);
+    if (task->job->softcap > 0)
+        FN(cap_row)(x, n, (REAL)task->job->softcap);
+    FN(mask_and_measure)(task, tile, 0, &unused);
+    task->capped = capped; /* counted already */
+    task->saturated = saturated;
+    FN(exponentiate)(task->s, tile->from, tile->to, end->top);
+    for (size_t c = 0; c < n; c++)
+        x[c] *= (REAL)0.5 / end->sum;
+    if (task->job->dropout > 0)
+        FN(drop_row)(task, tile, 0, task->s);
+    return true;
+}
+
+/* o of the row, halved: values that are not finite are hidden from it and left out. */
+static void FN(sum_row_again)(task_t *task, size_t row, const FN(closing) *end)
+{
+    const struct attn_heads_job *job = task->job;
+    const size_t columns = task->v_columns, at = row * columns;
+    tile_t tile = {.row0 = row, .rows = 1};
+    uint8_t odd[TILE_KEYS];
+    task->span[0] = attn_mask_span(job->mask, task->b, FN(place_of)(task, row).i);
+    memset(task->o + at, 0, columns * sizeof(REAL));
+    memset(task->o_low + at, 0, columns * sizeof(REAL));
+    memset(task->part, 0, columns * sizeof(REAL));
+    for (; tile.key0 < job->kv_len && !FN(is_cancelled)(job); tile.key0 += TILE_KEYS) {
+        tile.keys = FN(least)(job->kv_len - tile.key0, TILE_KEYS);
+        if (!FN(weigh_tile_again)(task, &tile, end))
+            continue;
+        for (size_t from = tile.from, to; from < FN(least)(tile.to, tile.keys); from = to) {
+            to = FN(least)(FN(least)(tile.to, tile.keys), from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
+            FN(find_odd_values)(task, &tile, from, to, odd);
+            FN(context_few_run)(task, &tile, 0, from, to, odd, 1);
+            FN(add_row_exactly)(task->o + at, task->o_low + at, 1, task->part, columns);
+        }
+    }
+}
+
+/*
+ * Weights up to 1 are summed before they are divided by their sum, which may overflow where the mean does not. Such a row
+ * is computed again, from the keys as they lie, and to gets what was not finite. A mean is no larger than the largest
+ * value, so that what rounding lifts beyond the largest number is brought back to it.
+ */
+static void FN(repair_overflow)(task_t *task, size_t row, const FN(closing) *end, REAL *to)
+{
+    const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
+    const REAL half_of_largest = REAL_LARGEST / 2;
+    FN(sum_row_again)(task, row, end);
+    for (size_t d = 0; d < task->job->d_v; d++) {
+        REAL half = o[d] + o_low[d];
+        if (task->job->dropout == 0) {
+            half = half > half_of_largest ? half_of_largest : half;
+            half = half < -half_of_largest ? -half_of_largest : half;
+        }
+        if (to[d] - to[d] != 0)
+            to[d] = 2 * half;
+    }
+}
+
+static void FN(finish_row)(task_t *task, size_t row)
 {
     const struct attn_heads_job *job = task->job;
     const place_t place = FN(place_of)(task, row);
@@ -164,6 +244,8 @@ static void FN(finish_row)(const task_t *task, size_t row)
         const REAL low = o_low[d] - o_low[d] == 0 ? o_low[d] : 0; /* infinite values leave NaN there */
         to[d] = sees ? end.alpha * (o[d] + low) / end.sum : 0;
     }
+    if (sees && !(task->row_sees_key[row] & FN(SEES_ODD)) && end.sum - end.sum == 0 && !FN(all_finite)(to, job->d_v))
+        FN(repair_overflow)(task, row, &end, to);
     job->row_is_empty[at] = !sees;
     FN(keep_numbers)(task, row, at, sees, &end);
     if (sees && task->block_max != NULL) {
@@ -171,11 +253,6 @@ static void FN(finish_row)(const task_t *task, size_t row)
         FN(finish_map_row)(task, MAP_MEAN_SOURCE, row, end.top, end.sum);
         FN(finish_map_row)(task, MAP_DROPPED, row, end.top, end.sum);
     }
-}
-
-static bool FN(is_cancelled)(const struct attn_heads_job *job)
-{
-    return job->is_cancelled != NULL && job->is_cancelled(job->cancel_context);
 }
 
 /* One tile of rows against keys first_key … end_key, all of them in the pack when there is one. */
@@ -196,7 +273,7 @@ static void FN(attend_rows)(task_t *task, size_t row0, size_t first_key, size_t 
     }
 }
 
-static void FN(finish_rows)(const task_t *task, size_t from, size_t to)
+static void FN(finish_rows)(task_t *task, size_t from, size_t to)
 {
     for (size_t row = from; row < to; row++)
         FN(finish_row)(task, row);
@@ -251,7 +328,7 @@ static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
     FN(add_exactly)(&to->l[row], &to->l_low[row], alpha, beta * from->l[row]);
     to->l_low[row] += beta * from->l_low[row];
     to->m[row] = m;
-    to->row_sees_key[row] = 1;
+    to->row_sees_key[row] |= from->row_sees_key[row];
     const size_t at = row * to->v_columns;
     for (size_t d = at; d < at + to->v_columns; d++) {
         FN(add_exactly)(&to->o[d], &to->o_low[d], alpha, beta * from->o[d]);
@@ -263,7 +340,7 @@ static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
 static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
 {
     task_t task = {0}, part = {0};
-    (void)scratch;
+    FN(lay_out)(job, &task, scratch);
     const size_t together = job->heads_together, first = t % together * job->q_len, end = first + job->q_len;
     FN(find_partials)(job, &task, t / together, 0);
     FN(find_head)(job, &task, t / together * together);

@@ -40,9 +40,9 @@ static inline __attribute__((always_inline)) vec FN(multiply_vectors)(const REAL
     for (; features - d >= FN(FEW_WIDTH) * LANES; d += FN(FEW_WIDTH) * LANES)
         UNROLL
         for (int w = 0; w < FN(FEW_WIDTH); w++)
-            sum += FN(load)(q + d + w * LANES) * FN(load)(k + d + w * LANES);
+            sum = FN(fma)(FN(load)(q + d + w * LANES), FN(load)(k + d + w * LANES), sum);
     for (; d < features; d += LANES)
-        sum += FN(load)(q + d) * FN(load)(k + d);
+        sum = FN(fma)(FN(load)(q + d), FN(load)(k + d), sum);
     return sum;
 }
 
@@ -108,7 +108,7 @@ static vec FN(score_keys)(const REAL *q, const REAL *k, ptrdiff_t k_stride, size
         vec feature;
         for (int j = 0; j < LANES; j++)
             feature[j] = k[j * k_stride + (ptrdiff_t)d];
-        all += q[d] * feature;
+        all = FN(fma_number)(q[d], feature, all);
     }
     return all;
 }
@@ -129,9 +129,9 @@ static inline void FN(score_few_row)(const REAL *q, const REAL *k, ptrdiff_t k_s
         s[c] = (scale * FN(score_keys)(q, k + (ptrdiff_t)c * k_stride, 0, d_k, is_near))[0];
 }
 
-static const REAL *FN(few_query)(const task_t *task, size_t r)
+static const REAL *FN(few_query)(const task_t *task, size_t row)
 {
-    const place_t place = FN(place_of)(task, r);
+    const place_t place = FN(place_of)(task, row);
     return FN(head)(&task->job->q, task->b, place.h) + (ptrdiff_t)place.i * task->job->q.row_stride;
 }
 
@@ -142,7 +142,7 @@ static void FN(score_few_rows)(task_t *task, const tile_t *tile, REAL scale)
     const ptrdiff_t k_stride = task->job->k.row_stride;
     const REAL *k = task->k_head + (ptrdiff_t)tile->key0 * k_stride, *q[FEW_ROWS];
     for (size_t r = 0; r < tile->rows; r++)
-        q[r] = FN(few_query)(task, r);
+        q[r] = FN(few_query)(task, tile->row0 + r);
     for (size_t from = tile->from; from < end; from += LANES)
         for (size_t r = 0; r < tile->rows; r++)
             FN(score_few_row)(q[r], k, k_stride, d_k, from, FN(least)(from + LANES, end), r > 0, scale,
@@ -196,7 +196,7 @@ static inline __attribute__((always_inline)) void FN(context_few_tile)(const REA
                 const vec x = some < LANES ? FN(load_some)(v, some) : FN(load)(v + w * LANES);
                 UNROLL
                 for (int r = 0; r < rows; r++)
-                    sum[r][w] += p[(size_t)r * TILE_STRIDE + j] * x;
+                    sum[r][w] = FN(fma_number)(p[(size_t)r * TILE_STRIDE + j], x, sum[r][w]);
             }
         }
         UNROLL
@@ -256,36 +256,52 @@ static inline __attribute__((always_inline)) void FN(context_few_run)(const task
                              rows, 1, LANES);
 }
 
-/* Which values of keys from … end of the tile are not finite. */
-static void FN(find_odd_values)(task_t *task, const tile_t *tile, size_t from, size_t end)
+/* Which values of keys from … end of the tile are not finite; returns whether any is. */
+static bool FN(find_odd_values)(const task_t *task, const tile_t *tile, size_t from, size_t end, uint8_t *odd)
 {
+    uint8_t any = 0;
     for (size_t j = from; j < end; j++) {
         const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * task->job->v.row_stride;
-        task->key_is_odd[j] = !FN(all_finite)(v, task->job->d_v);
-        task->block_odd_keys[0] |= task->key_is_odd[j];
+        odd[j] = !FN(all_finite)(v, task->job->d_v);
+        any |= odd[j];
     }
+    return any != 0;
 }
 
 /* A row of task->part without the values that are not finite: they are left to add_odd_values. */
 static void FN(leave_odd_values)(task_t *task, const tile_t *tile, size_t r, size_t from, size_t end)
 {
-    FN(find_odd_values)(task, tile, from, end);
+    task->block_odd_keys[0] |= FN(find_odd_values)(task, tile, from, end, task->key_is_odd);
     FN(context_few_run)(task, tile, r, from, end, task->key_is_odd, 1);
+}
+
+/* Which keys from … end no row of the tile sees: their weight is 0 in every row, so that no sum misses them. */
+static void FN(find_hidden_keys)(const task_t *task, const tile_t *tile, size_t from, size_t end, uint8_t *hidden)
+{
+    memset(hidden + from, 1, end - from);
+    for (size_t r = 0; r < tile->rows; r++) {
+        const uint8_t *allow;
+        const attn_span seen = FN(columns_of_row)(task, tile, r, &allow);
+        for (size_t j = from > seen.from ? from : seen.from; j < FN(least)(end, seen.to); j++)
+            hidden[j] &= allow != NULL && !allow[j];
+    }
 }
 
 /*
  * Keys from … end of the tile onto o and o_low of rows rows from r on. A value that is not finite makes the sums of every
- * row so, be its weight 0 or not: only then are the values looked at.
+ * row so, be its weight 0 or not: only then are the values looked at. hidden: keys to leave out, NULL: none.
  */
 static inline __attribute__((always_inline)) void FN(add_few_run)(task_t *task, const tile_t *tile, size_t r,
-                                                                  size_t from, size_t end, const int rows)
+                                                                  size_t from, size_t end, const uint8_t *hidden,
+                                                                  const int rows)
 {
     const size_t columns = task->v_columns;
-    FN(context_few_run)(task, tile, r, from, end, NULL, rows);
+    FN(context_few_run)(task, tile, r, from, end, hidden, rows);
     for (size_t n = 0; n < (size_t)rows; n++) {
         const size_t at = (tile->row0 + r + n) * columns;
         const REAL *part = task->part + n * columns;
         if (!FN(all_finite)(part, task->job->d_v)) {
+            task->skips_hidden = true;
             FN(leave_odd_values)(task, tile, r + n, from, end);
             part = task->part; /* rows before this one are done */
         }
@@ -307,11 +323,15 @@ static void FN(context_few_rows)(task_t *task, const tile_t *tile)
     task->block_odd_keys[0] = 0;
     for (size_t from = tile->from, end; from < tile_end; from = end) {
         end = FN(least)(tile_end, from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
+        uint8_t hidden[TILE_KEYS];
+        const uint8_t *skipped = task->skips_hidden ? hidden : NULL;
         size_t r = 0;
+        if (task->skips_hidden)
+            FN(find_hidden_keys)(task, tile, from, end, hidden);
         for (; tile->rows - r >= FN(ROWS_TOGETHER); r += FN(ROWS_TOGETHER))
-            FN(add_few_run)(task, tile, r, from, end, FN(ROWS_TOGETHER));
+            FN(add_few_run)(task, tile, r, from, end, skipped, FN(ROWS_TOGETHER));
         for (; r < tile->rows; r++)
-            FN(add_few_run)(task, tile, r, from, end, 1);
+            FN(add_few_run)(task, tile, r, from, end, skipped, 1);
     }
 }
 

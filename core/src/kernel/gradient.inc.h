@@ -16,14 +16,14 @@ static void FN(gradient_row)(const struct attn_gradient_row *row)
         if (softcap > 0) {
             vec t = FN(tanh)(s / softcap);
             s = softcap * t;
-            slope = 1 - t * t;
+            slope = FN(fma)(-t, t, FN(splat)(1));
         }
         if (added != NULL)
             s += FN(load)(added + c);
         if (row->keep != NULL)
             kept = FN(select)(FN(mask_from_bytes)(row->keep + c), FN(splat)(gain), zero);
         vec p = FN(exp)(s - lse);
-        vec ds = p * (FN(load)(g + c) * kept - delta);
+        vec ds = p * FN(fma)(FN(load)(g + c), kept, FN(splat)(-delta));
         p *= kept;
         if (row->allow != NULL) {
             const ivec allowed = FN(mask_from_bytes)(row->allow + c);

@@ -4,11 +4,14 @@
  * when its products are faster than the BLAS's (attn_kernel).
  */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "attn/arena.h"
@@ -40,6 +43,7 @@
 #define EXP_HIGHEST 89.0f          /* e^89 is infinite */
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW -2.12194440e-4f
+#define REAL_LARGEST FLT_MAX
 /* Moshier, Cephes, expf: (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2 */
 #define EXP_COEFFICIENTS \
     1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f
@@ -56,6 +60,7 @@
 #undef EXP_HIGHEST
 #undef LN2_HIGH
 #undef LN2_LOW
+#undef REAL_LARGEST
 #undef EXP_COEFFICIENTS
 #undef vec
 #undef ivec
@@ -72,6 +77,7 @@
 #define EXP_HIGHEST 710.0
 #define LN2_HIGH 6.93147180369123816490e-01
 #define LN2_LOW 1.90821492927058770002e-10
+#define REAL_LARGEST DBL_MAX
 /* The series: 1/13! … 1/2!; the first term left out is below 5e-18. */
 #define EXP_COEFFICIENTS                                                                                          \
     1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, \

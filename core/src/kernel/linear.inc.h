@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void FN(linear_tile)(const linear_t
             REAL feature = x[r / 3][d + (size_t)(r % 3) * x_stride];
             UNROLL
             for (int c = 0; c < width; c++)
-                sum[r][c] += feature * columns[c];
+                sum[r][c] = FN(fma_number)(feature, columns[c], sum[r][c]);
         }
     }
     UNROLL

@@ -220,7 +220,7 @@ static inline __attribute__((always_inline)) void FN(add_products)(vec sum[][REG
         const REAL number = a->four[r / 4][r % 4 * a->stride + (ptrdiff_t)i];
 #pragma GCC unroll 2
         for (int w = 0; w < width; w++)
-            sum[r][w] += number * x[w];
+            sum[r][w] = FN(fma_number)(number, x[w], sum[r][w]);
     }
 }
 
@@ -371,24 +371,57 @@ static void FN(context_group)(task_t *task, const tile_t *tile, size_t r)
         FN(add_part)(task, tile, r);
 }
 
-/* Adds p v for the values that pack_values left out, to the rows that may see them. */
+/* Which columns of the tile row r may see: what its span leaves, and what allow says of these; allow NULL: all of them. */
+static attn_span FN(columns_of_row)(const task_t *task, const tile_t *tile, size_t r, const uint8_t **allow)
+{
+    const attn_span span = task->span[r];
+    const size_t from = span.from > tile->key0 ? span.from - tile->key0 : 0;
+    const size_t to = span.to > tile->key0 ? span.to - tile->key0 : 0;
+    *allow = attn_mask_has_lookup(task->job->mask) ? task->allow + r * TILE_KEYS : NULL;
+    return (attn_span){from > tile->from ? from : tile->from, FN(least)(to, FN(least)(tile->to, tile->keys))};
+}
+
+/* The first column from … to whose flag is set in odd, and in allow where there is one; eight at a time. */
+static size_t FN(next_odd)(const uint8_t *odd, const uint8_t *allow, size_t from, size_t to)
+{
+    for (; from + 8 <= to; from += 8) {
+        uint64_t flags, allowed = UINT64_MAX;
+        memcpy(&flags, odd + from, sizeof flags);
+        if (allow != NULL)
+            memcpy(&allowed, allow + from, sizeof allowed);
+        if ((flags & allowed) != 0)
+            break;
+    }
+    while (from < to && !(odd[from] != 0 && (allow == NULL || allow[from] != 0)))
+        from++;
+    return from;
+}
+
+/* o += weight v, for a value that is not finite. */
+static void FN(add_odd_value)(REAL weight, const REAL *v, size_t d_v, REAL *o)
+{
+    size_t d = 0;
+    for (; d_v - d >= LANES; d += LANES)
+        FN(store)(o + d, FN(fma_number)(weight, FN(load)(v + d), FN(load)(o + d)));
+    for (; d < d_v; d++)
+        o[d] += weight * v[d];
+}
+
+/* Adds p v for the values that pack_values left out, to the rows that may see them; hidden ones cost a glance. */
 static void FN(add_odd_values)(task_t *task, const tile_t *tile)
 {
     const struct attn_heads_job *job = task->job;
     const size_t block = job->few_rows ? 0 : FN(block_of)(task, tile);
+    const uint8_t *odd = task->key_is_odd + block * TILE_KEYS, *allow;
     if (task->block_odd_keys[block] == 0)
         return;
-    for (size_t j = tile->from; j < tile->to && j < tile->keys; j++) {
-        if (!task->key_is_odd[block * TILE_KEYS + j])
-            continue;
-        const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * job->v.row_stride;
-        for (size_t r = 0; r < tile->rows; r++) {
-            const place_t place = FN(place_of)(task, tile->row0 + r);
-            if (!attn_mask_allows(job->mask, job->compute, task->b, place.h, place.i, tile->key0 + j))
-                continue;
-            REAL weight = task->s[r * TILE_STRIDE + j], *o = task->o + (tile->row0 + r) * task->v_columns;
-            for (size_t d = 0; d < job->d_v; d++)
-                o[d] += weight * v[d];
+    for (size_t r = 0; r < tile->rows; r++) {
+        const attn_span seen = FN(columns_of_row)(task, tile, r, &allow);
+        REAL *o = task->o + (tile->row0 + r) * task->v_columns;
+        for (size_t j = seen.from; (j = FN(next_odd)(odd, allow, j, seen.to)) < seen.to; j++) {
+            const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + j) * job->v.row_stride;
+            FN(add_odd_value)(task->s[r * TILE_STRIDE + j], v, job->d_v, o);
+            task->row_sees_key[tile->row0 + r] |= FN(SEES_ODD);
         }
     }
 }

@@ -108,7 +108,7 @@ static bool FN(any_allowed)(task_t *task, tile_t *tile)
     if (!attn_mask_has_lookup(mask)) {
         for (size_t r = 0; r < tile->rows; r++)
             if (task->span[r].from < tile->key0 + tile->keys && task->span[r].to > tile->key0)
-                task->row_sees_key[tile->row0 + r] = 1;
+                task->row_sees_key[tile->row0 + r] |= FN(SEES_KEY);
         FN(find_seen_panels)(task, tile);
         return true;
     }
@@ -117,7 +117,7 @@ static bool FN(any_allowed)(task_t *task, tile_t *tile)
     bool any = false;
     for (size_t r = 0; r < tile->rows; r++)
         if (FN(allow_row)(task, tile, r)) {
-            task->row_sees_key[tile->row0 + r] = 1;
+            task->row_sees_key[tile->row0 + r] |= FN(SEES_KEY);
             any = true;
         }
     FN(find_seen_panels)(task, tile);

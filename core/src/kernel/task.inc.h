@@ -16,6 +16,8 @@ static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "t
 static_assert(TILE_KEYS % RUN_KEYS == 0 && RUN_KEYS % (2 * LANES) == 0, "runs of keys are whole panels");
 static_assert(RUN_KEYS % SUM_KEYS == 0, "a run is whole sums");
 
+enum { FN(SEES_KEY) = 1, FN(SEES_ODD) = 2 };
+
 /* What a task works with: its place in the job, and its parts of the scratch memory. */
 typedef struct {
     const struct attn_heads_job *job;
@@ -28,7 +30,8 @@ typedef struct {
     REAL *o, *m, *l, *entropy_sum;
     REAL *o_low, *l_low; /* what rounding has left out of o and l */
     REAL *block_max; /* (row, key block): the maximum that p of the block was taken against; NULL: no weights kept */
-    uint8_t *row_sees_key;
+    uint8_t *row_sees_key; /* SEES_KEY, and SEES_ODD beside it where the value of one is not finite; 0: none */
+    bool skips_hidden; /* few queries: a value that is not finite was met, so that hidden ones are no longer read */
     size_t capped, saturated; /* scores with a softcap, for the diagnostics */
     /* the pack: keys pack_first … pack_first + pack_keys */
     size_t pack_first;

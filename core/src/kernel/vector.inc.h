@@ -28,6 +28,41 @@ static inline vec FN(splat)(REAL x)
     return x - (vec){0};
 }
 
+/*
+ * a b + c: one rounding where the instruction set has an instruction for it, two in the portable kernel of x86-64. It is
+ * said here and not left to the compiler (which is told not to contract), so that the bits of a sum follow from the
+ * source, in whichever loop and by whichever compiler it is made.
+ */
+static inline vec FN(fma)(vec a, vec b, vec c)
+{
+#if VECTOR_BYTES == 64 && REAL_BITS == 32
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif VECTOR_BYTES == 64
+    return (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif VECTOR_BYTES == 32 && REAL_BITS == 32
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif VECTOR_BYTES == 32
+    return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(__aarch64__) && REAL_BITS == 32
+    return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#elif defined(__aarch64__)
+    return (vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#else
+    return a * b + c;
+#endif
+}
+
+/* The same with a number in every lane of a, or of b and c. */
+static inline vec FN(fma_number)(REAL a, vec b, vec c)
+{
+    return FN(fma)(FN(splat)(a), b, c);
+}
+
+static inline vec FN(fma_numbers)(vec a, REAL b, REAL c)
+{
+    return FN(fma)(a, FN(splat)(b), FN(splat)(c));
+}
+
 /* Lanes of a where mask is all ones, of b where it is 0. */
 static inline vec FN(select)(ivec mask, vec a, vec b)
 {
@@ -191,13 +226,13 @@ static inline vec FN(exp)(vec x)
     };
     x = FN(larger)(FN(splat)(EXP_LOWEST), x); /* in this order NaN stays */
     x = FN(smaller)(FN(splat)(EXP_HIGHEST), x);
-    vec shifted = x * (REAL)1.44269504088896340736 + ROUNDING_SHIFT / 16; /* which rounds to sixteenths */
+    vec shifted = FN(fma_numbers)(x, (REAL)1.44269504088896340736, ROUNDING_SHIFT / 16); /* which rounds to sixteenths */
     vec n = shifted - ROUNDING_SHIFT / 16;
-    vec r = x - n * (REAL)LN2_HIGH;
-    r = r - n * (REAL)LN2_LOW;
-    vec p = (r * (REAL)(1.0 / 6) + (REAL)0.5) * (r * r) + r; /* e^r - 1 */
+    vec r = FN(fma_number)((REAL)-LN2_HIGH, n, x);
+    r = FN(fma_number)((REAL)-(LN2_LOW), n, r);
+    vec p = FN(fma)(FN(fma_numbers)(r, (REAL)(1.0 / 6), (REAL)0.5), r * r, r); /* e^r - 1 */
     vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power); /* by the lowest bits: n modulo 1 */
-    return (vec)_mm512_scalef_ps((__m512)(two * p + two), (__m512)n); /* which rounds n down */
+    return (vec)_mm512_scalef_ps((__m512)FN(fma)(two, p, two), (__m512)n); /* which rounds n down */
 }
 #else
 static inline vec FN(exp)(vec x)
@@ -205,16 +240,16 @@ static inline vec FN(exp)(vec x)
     const REAL shift = ROUNDING_SHIFT;
     x = FN(larger)(FN(splat)(EXP_LOWEST), x); /* in this order NaN stays */
     x = FN(smaller)(FN(splat)(EXP_HIGHEST), x);
-    vec shifted = x * (REAL)1.44269504088896340736 + shift; /* the sum rounds to a whole number */
+    vec shifted = FN(fma_numbers)(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to a whole number */
     vec n = shifted - shift;
     ivec whole = (ivec)shifted - (ivec)FN(splat)(shift);
-    vec r = x - n * (REAL)LN2_HIGH;
-    r = r - n * (REAL)LN2_LOW;
+    vec r = FN(fma_number)((REAL)-LN2_HIGH, n, x);
+    r = FN(fma_number)((REAL)-(LN2_LOW), n, r);
     static const REAL coefficient[] = {EXP_COEFFICIENTS};
     vec p = FN(splat)(coefficient[0]);
     for (size_t c = 1; c < sizeof coefficient / sizeof *coefficient; c++)
-        p = p * r + coefficient[c];
-    p = p * (r * r) + r + 1;
+        p = FN(fma)(p, r, FN(splat)(coefficient[c]));
+    p = FN(fma)(p, r * r, r) + 1;
     return FN(times_power_of_two)(p, n, whole);
 }
 #endif
@@ -230,11 +265,11 @@ static inline vec FN(tanh)(vec x)
 #else
     /* Moshier, Cephes, tanhf: the polynomial serves below 0.625. */
     vec a = FN(absolute)(x), z = x * x;
-    vec p = z * -5.70498872745e-3f + 2.06390887954e-2f;
-    p = p * z - 5.37397155531e-2f;
-    p = p * z + 1.33314422036e-1f;
-    p = p * z - 3.33332819422e-1f;
-    vec near = p * z * x + x;
+    vec p = FN(fma_numbers)(z, -5.70498872745e-3f, 2.06390887954e-2f);
+    p = FN(fma)(p, z, FN(splat)(-5.37397155531e-2f));
+    p = FN(fma)(p, z, FN(splat)(1.33314422036e-1f));
+    p = FN(fma)(p, z, FN(splat)(-3.33332819422e-1f));
+    vec near = FN(fma)(p * z, x, x);
     vec far = 1 - 2 / (FN(exp)(a + a) + 1);
     far = FN(select)(x < 0, -far, far);
     return FN(select)(a < FN(splat)(0.625f), near, far);

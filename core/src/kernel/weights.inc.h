@@ -11,8 +11,11 @@ static inline vec FN(logarithm)(vec x)
     const ivec bits = (ivec)x - half_root, e = bits >> MANTISSA_BITS;
     const vec m = (vec)((bits & mantissa) + half_root);
     const vec s = (m - 1) / (m + 1), z = s * s;
-    return __builtin_convertvector(e, vec) * 0.693147181f +
-           2 * s * (1 + z * (1.0f / 3 + z * (0.2f + z * (1.0f / 7 + z * (1.0f / 9)))));
+    vec series = FN(fma_numbers)(z, 1.0f / 9, 1.0f / 7);
+    series = FN(fma)(z, series, FN(splat)(0.2f));
+    series = FN(fma)(z, series, FN(splat)(1.0f / 3));
+    series = FN(fma)(z, series, FN(splat)(1));
+    return FN(fma_number)(0.693147181f, __builtin_convertvector(e, vec), 2 * s * series);
 }
 
 struct FN(weight_sums) {
@@ -24,7 +27,7 @@ struct FN(weight_sums) {
 static inline void FN(add_weights)(struct FN(weight_sums) *sums, vec p)
 {
     sums->sum += p;
-    sums->moment += p * FN(logarithm)(p);
+    sums->moment = FN(fma)(p, FN(logarithm)(p), sums->moment);
     sums->largest = FN(larger)(p, sums->largest);
     sums->zeros += p == 0;
 }
