@@ -25,7 +25,7 @@ RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenbl
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 nodejs strace procps openssl
 
 # And what some targets take besides. Of the targets that were asked for, it is looked at before anything is built.
-NEEDS_check := check libsubunit-dev
+NEEDS_check := check libsubunit-dev python3
 NEEDS_ops := python3 openssl curl
 NEEDS_readme := python3 curl
 NEEDS_examples := python3 nodejs curl libcurl4-gnutls-dev
@@ -148,6 +148,7 @@ QUICK_TESTS := check \
     openapi \
     examples \
     install-test \
+    packages-test \
     readme \
     vectors
 
@@ -303,8 +304,10 @@ overload: $(BUILD)/attnd $(BUILD)/bench/http_load ## measure goodput at ten time
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
 
-install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true; what make says where packages are missing
+install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/install.sh
+
+packages-test: ## what make says where packages are missing, and where they cannot be installed
 	$(Q)tests/packages.sh
 
 examples: all ## run the programs of examples/, the C one against an installed library

@@ -2,17 +2,17 @@
 # packages.sh: what make says where packages are missing and cannot be installed: one plain line, before any work.
 #
 # The programs of this machine are seen through a folder of links, from which some are taken away; apt-get, sudo, id and
-# dpkg-query are replaced. Nothing is installed. `make install-test` runs it.
+# dpkg-query are replaced. Nothing is installed. `make packages-test` runs it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=0
+passed=0 failed=0
 
 check() { # check CLAIM COMMAND…
     local claim=$1
     shift
-    "$@" >"$work/log" 2>&1 && return 0
+    "$@" >"$work/log" 2>&1 && { passed=$((passed + 1)); return; }
     printf 'packages: %s\n' "$claim"
     tail -n 10 "$work/log"
     failed=$((failed + 1))
@@ -100,5 +100,5 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1]); time.slee
 }
 [ ! -e /proc/net/tcp ] || check "a port that is taken is noticed before anything is built" port_in_use
 
-[ "$failed" = 0 ] && echo "packages: all checks pass"
+echo "packages-test: $passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]
