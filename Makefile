@@ -69,20 +69,32 @@ MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 MODE_FLAGS_coverage := -O0 -g -fprofile-arcs -ftest-coverage -Wno-format-overflow -Wno-format-truncation
 MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
-MODE_CPPFLAGS_release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 
-OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" $(MODE_CPPFLAGS_$(MODE))
+# Against overwritten stacks and stray jumps, as far as the compiler, its linker and the C library have it: what passes
+# without a word is used. Debian's crt1.o has no note about return addresses and indirect jumps (CET), and without -z a
+# program that is linked with it would have none either. Only a C library that was built for CET enforces the note.
+HARDENING := -D_FORTIFY_SOURCE=3 -fstack-clash-protection $(if $(filter x86_64,$(ARCH)),-fcf-protection -Wl$(comma)-z$(comma)ibt$(comma)-z$(comma)shstk)
+passes = $(if $(shell $(CC) -Werror -Wsystem-headers -O1 -fPIC -U_FORTIFY_SOURCE $(1) -include features.h \
+         -nostdlib -shared -Wl,--fatal-warnings -x c /dev/null -o /dev/null 2>&1),,$(1))
+ifeq ($(MODE),release)
+HARDENED := $(or $(call passes,$(HARDENING)),$(foreach flag,$(HARDENING),\
+            $(or $(call passes,$(flag)),$(patsubst %=3,%=2,$(filter -D%,$(flag))))))
+endif
+
+OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" \
+                $(if $(HARDENED),-U_FORTIFY_SOURCE $(filter -D%,$(HARDENED)))
 OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
 # Nobody puts functions of his own in place of ours at run time, so calls within a file may become inline.
 # Where a product and a sum are one rounding, the source says so (fma in core/src/kernel/vector.inc.h): left to the compiler,
 # the same sum would have other bits in another loop.
-OUR_CFLAGS := -std=c17 -ffp-contract=off -fPIC -fno-semantic-interposition -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS)
-OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now
+OUR_CFLAGS := -std=c17 -ffp-contract=off -fPIC -fno-semantic-interposition -pthread $(WARN) $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS) \
+              $(filter -f%,$(HARDENED))
+OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now $(filter -Wl%,$(HARDENED))
 COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
 LINK = $(CC) $(OUR_LDFLAGS)
 
 # Kernels are the same source for another instruction set; the table in kernel.c chooses at start.
-ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 ifeq ($(ARCH),x86_64)
 KERNEL_FLAGS_core/src/kernel/avx2.c := -mavx2 -mfma
 KERNEL_FLAGS_core/src/kernel/avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
@@ -149,6 +161,7 @@ QUICK_TESTS := check \
     examples \
     install-test \
     packages-test \
+    hardening \
     readme \
     vectors
 
@@ -309,6 +322,9 @@ install-test: all ## install below a folder of the test's own, move it, and look
 
 packages-test: ## what make says where packages are missing, and where they cannot be installed
 	$(Q)tests/packages.sh
+
+hardening: all ## what the program and the library have against overwritten stacks and stray jumps
+	$(Q)BUILD='$(BUILD)' MODE='$(MODE)' ARCH='$(ARCH)' HARDENED='$(HARDENED)' tests/hardening.sh $(OR_SKIPPED)
 
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/examples/run.py --attnd $(BUILD)/attnd
