@@ -32,7 +32,7 @@ void memory_keep_small_blocks(void)
 {
 #if defined(__GLIBC__)
     /* From here on an arena asks for huge pages (core), which are worth a call to the system each time. */
-    enum { LARGE_BYTES = 2 << 20, SPARE_BYTES = 4 << 20 };
+    enum { LARGE_BYTES = 128 << 10, SPARE_BYTES = 4 << 20 };
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     mallopt(M_TRIM_THRESHOLD, SPARE_BYTES);
 #endif

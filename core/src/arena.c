@@ -8,12 +8,13 @@
 #include "attn/arena.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "budget.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_ADDRESS_SANITIZER 1
@@ -38,8 +39,9 @@ struct chunk {
     struct chunk *next;
     size_t capacity, used; /* bytes behind the header */
     size_t number;
-    void *block; /* of the system, which the chunk begins in */
-    bool is_budgeted;
+    void *block;        /* of the system, which the chunk begins in */
+    size_t block_bytes; /* of a block that may become a spare one; 0: it may not */
+    size_t taken_bytes; /* from the budget */
 };
 
 enum { HEADER_BYTES = ATTN_ALIGNMENT };
@@ -55,40 +57,6 @@ struct attn_arena {
     void *cancel_context;
     size_t bytes, peak_bytes, limit_bytes; /* this record itself, one small malloc, is not counted */
 };
-
-struct attn_budget {
-    atomic_size_t bytes;
-    size_t limit_bytes;
-};
-
-attn_budget *attn_budget_create(size_t limit_bytes)
-{
-    attn_budget *budget = calloc(1, sizeof *budget);
-    if (budget != NULL)
-        budget->limit_bytes = limit_bytes;
-    return budget;
-}
-
-void attn_budget_destroy(attn_budget *budget)
-{
-    free(budget);
-}
-
-size_t attn_budget_bytes(const attn_budget *budget)
-{
-    return atomic_load_explicit(&budget->bytes, memory_order_relaxed);
-}
-
-static bool budget_take(attn_budget *budget, size_t bytes)
-{
-    size_t before = atomic_load_explicit(&budget->bytes, memory_order_relaxed);
-    do {
-        if (bytes > budget->limit_bytes || before > budget->limit_bytes - bytes)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&budget->bytes, &before, before + bytes, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return true;
-}
 
 attn_arena *attn_arena_create(size_t limit_bytes)
 {
@@ -115,9 +83,11 @@ static void chunk_free(attn_arena *arena, struct chunk *chunk)
 {
     ASAN_UNPOISON_MEMORY_REGION(chunk_data(chunk), chunk->capacity);
     arena->bytes -= HEADER_BYTES + chunk->capacity;
-    if (chunk->is_budgeted)
-        atomic_fetch_sub_explicit(&arena->budget->bytes, HEADER_BYTES + chunk->capacity, memory_order_relaxed);
-    free(chunk->block);
+    void *block = chunk->block;
+    const size_t block_bytes = chunk->block_bytes;
+    budget_give(arena->budget, chunk->taken_bytes);
+    if (block_bytes == 0 || !budget_keep_spare(arena->budget, block, block_bytes))
+        free(block);
 }
 
 static void list_free(attn_arena *arena, struct chunk **list)
@@ -223,11 +193,32 @@ static struct chunk *take_block(size_t bytes, void **block)
     return *block != NULL ? (void *)((char *)*block + (aligned - at)) : NULL;
 }
 
-/* A chunk from the system, on the budget unless it is the arena's first small one. */
-static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
+/* Too large for the heaps of the C library, and too small for huge pages, which are to be given back. */
+static bool may_be_spare(size_t bytes)
 {
-    const bool is_budgeted = arena->budget != NULL && (arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST);
-    if (is_budgeted && !budget_take(arena->budget, bytes))
+    return bytes > CHUNK_BYTES_MAX && bytes < HUGE_PAGE_BYTES;
+}
+
+static struct chunk *chunk_of_spare(attn_arena *arena, size_t bytes, bool is_small)
+{
+    size_t block_bytes = bytes;
+    void *block = may_be_spare(bytes) ? budget_take_spare(arena->budget, &block_bytes) : NULL;
+    if (block == NULL)
+        return NULL;
+    struct chunk *chunk = block;
+    if (budget_take(arena->budget, block_bytes, is_small)) {
+        *chunk = (struct chunk){.block = block, .block_bytes = block_bytes, .taken_bytes = block_bytes};
+        return chunk;
+    }
+    free(block); /* it is of no use where there is no room */
+    return NULL;
+}
+
+static struct chunk *chunk_of_system(attn_arena *arena, size_t bytes, bool is_small)
+{
+    /* The first small chunk is there to say that there is no more. */
+    const size_t taken_bytes = arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST ? bytes : 0;
+    if (!budget_take(arena->budget, taken_bytes, is_small))
         return NULL;
     void *block = NULL;
     struct chunk *chunk = take_block(bytes, &block);
@@ -235,10 +226,22 @@ static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
     if (chunk != NULL && bytes >= HUGE_PAGE_BYTES)
         (void)madvise(chunk, huge_bytes(bytes), MADV_HUGEPAGE);
 #endif
-    if (chunk == NULL && is_budgeted)
-        atomic_fetch_sub_explicit(&arena->budget->bytes, bytes, memory_order_relaxed);
+    if (chunk == NULL)
+        budget_give(arena->budget, taken_bytes);
+    else
+        *chunk =
+            (struct chunk){.block = block, .block_bytes = may_be_spare(bytes) ? bytes : 0, .taken_bytes = taken_bytes};
+    return chunk;
+}
+
+static struct chunk *chunk_create(attn_arena *arena, size_t bytes)
+{
+    const bool is_small = arena->bytes + bytes <= BUDGET_SMALL_BYTES;
+    struct chunk *chunk = chunk_of_spare(arena, bytes, is_small);
+    if (chunk == NULL)
+        chunk = chunk_of_system(arena, bytes, is_small);
     if (chunk != NULL)
-        *chunk = (struct chunk){.capacity = bytes - HEADER_BYTES, .block = block, .is_budgeted = is_budgeted};
+        chunk->capacity = bytes - HEADER_BYTES;
     return chunk;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "attn/arena.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,6 +275,68 @@ START_TEST(an_arena_knows_that_its_own_ceiling_refused)
 }
 END_TEST
 
+START_TEST(large_arenas_leave_a_share_of_the_budget_to_small_ones)
+{
+    attn_budget *budget = attn_budget_create(32 * MIB);
+    attn_arena *large = attn_arena_create_within(budget, 64 * MIB), *small = attn_arena_create_within(budget, MIB);
+    size_t taken = 0;
+    while (attn_arena_take(large, MIB / 2 - ATTN_ALIGNMENT, 1) != NULL)
+        taken += MIB / 2;
+    ck_assert_uint_eq(taken, 30 * MIB);
+    ck_assert_ptr_null(attn_arena_take(large, 100 << 10, 1));
+    ck_assert_ptr_nonnull(attn_arena_take(small, 500 << 10, 1));
+    ck_assert_ptr_nonnull(attn_arena_take(small, 400 << 10, 1));
+    attn_arena_destroy(large);
+    attn_arena_destroy(small);
+    attn_budget_destroy(budget);
+}
+END_TEST
+
+/* Takes blocks of these sizes in an arena of its own; the address of the first. */
+static const void *take_and_leave(attn_budget *budget, size_t bytes, size_t count)
+{
+    attn_arena *arena = attn_arena_create_within(budget, 64 * MIB);
+    const void *first = attn_arena_take(arena, bytes, 1);
+    ck_assert_ptr_nonnull(first);
+    for (size_t i = 1; i < count; i++)
+        ck_assert_ptr_nonnull(attn_arena_take(arena, bytes, 1));
+    attn_arena_destroy(arena);
+    return first;
+}
+
+START_TEST(an_arena_takes_the_blocks_that_another_one_left)
+{
+    attn_budget *budget = attn_budget_create(32 * MIB);
+    const void *first = take_and_leave(budget, 300 << 10, 1);
+    ck_assert_uint_eq(attn_budget_bytes(budget), 0);
+    ck_assert_ptr_eq(take_and_leave(budget, 280 << 10, 1), first);
+    attn_arena *arena = attn_arena_create_within(budget, MIB);
+    ck_assert_ptr_eq(attn_arena_take(arena, 280 << 10, 1), first);
+    ck_assert_uint_gt(attn_budget_bytes(budget), 300 << 10); /* what the block takes, not what it is used for */
+    attn_arena_destroy(arena);
+    ck_assert_uint_eq(attn_budget_bytes(budget), 0);
+    attn_budget_destroy(budget);
+}
+END_TEST
+
+static size_t allocated_bytes(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+START_TEST(what_arenas_leave_to_each_other_is_bounded)
+{
+    attn_budget *budget = attn_budget_create(32 * MIB);
+    const size_t before = allocated_bytes();
+    take_and_leave(budget, 300 << 10, 90);
+    ck_assert_uint_le(allocated_bytes() - before, attn_budget_spare_limit_bytes(32 * MIB) + (64 << 10));
+    attn_budget_trim(budget);
+    ck_assert_uint_le(allocated_bytes() - before, 64 << 10);
+    attn_budget_destroy(budget);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = check_case("arena");
@@ -293,6 +356,9 @@ int main(void)
     tcase_add_test(tests, reset_keeps_the_memory_for_the_next_use);
     tcase_add_test(tests, kept_memory_does_not_stand_in_the_way_of_a_larger_block);
     tcase_add_test(tests, a_budget_bounds_all_its_arenas_together);
+    tcase_add_test(tests, large_arenas_leave_a_share_of_the_budget_to_small_ones);
+    tcase_add_test(tests, an_arena_takes_the_blocks_that_another_one_left);
+    tcase_add_test(tests, what_arenas_leave_to_each_other_is_bounded);
     tcase_add_test(tests, an_arena_knows_that_its_own_ceiling_refused);
     return check_run("arena", tests);
 }

@@ -23,13 +23,22 @@ typedef struct {
 
 /*
  * A number of bytes that several arenas share, so that together they cannot take more. Safe from several threads. The
- * first small chunk of an arena is not counted: it is there to say that there is no more.
+ * first small chunk of an arena is not counted: it is there to say that there is no more. A sixteenth is left for
+ * arenas of at most 1 MiB, so that large ones cannot shut out all others.
+ *
+ * Beside what it counts, a budget keeps blocks that arenas gave up for those that come, until it is trimmed: at most
+ * attn_budget_spare_limit_bytes.
  */
 typedef struct attn_budget attn_budget;
 attn_budget *attn_budget_create(size_t limit_bytes);
 /* After the last of its arenas. NULL is fine. */
 void attn_budget_destroy(attn_budget *budget);
 size_t attn_budget_bytes(const attn_budget *budget);
+size_t attn_budget_limit_bytes(const attn_budget *budget);
+/* What a budget of that limit may keep beside it. */
+size_t attn_budget_spare_limit_bytes(size_t limit_bytes);
+/* Gives the blocks that are kept back to the system. */
+void attn_budget_trim(attn_budget *budget);
 
 /* An empty arena that may take up to limit_bytes from the system; NULL without memory. */
 attn_arena *attn_arena_create(size_t limit_bytes);

@@ -1,0 +1,135 @@
+/*
+ * budget.c: the bytes that several arenas share, and the blocks that they leave to each other.
+ *
+ * A block of some hundred kilobytes costs more to take anew from the system, which clears it page by page, than most of
+ * what is done with it; and within the heaps of the C library such blocks leave holes that add up to several times of
+ * what is in use. So the budget keeps a few of them: a bounded number of bytes beside those that it counts.
+ */
+#include "budget.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { SPARES_MAX = 64, SPARE_BYTES_MAX = 32 << 20, SPARE_SHARE = 16, SMALL_SHARE = 16 };
+
+struct spare {
+    void *block;
+    size_t bytes;
+};
+
+struct attn_budget {
+    atomic_size_t bytes;
+    size_t limit_bytes;
+    pthread_mutex_t lock; /* guards what follows */
+    size_t spares, spare_bytes;
+    struct spare spare[SPARES_MAX];
+};
+
+attn_budget *attn_budget_create(size_t limit_bytes)
+{
+    attn_budget *budget = calloc(1, sizeof *budget);
+    if (budget == NULL)
+        return NULL;
+    budget->limit_bytes = limit_bytes;
+    pthread_mutex_init(&budget->lock, NULL);
+    return budget;
+}
+
+void attn_budget_destroy(attn_budget *budget)
+{
+    if (budget == NULL)
+        return;
+    attn_budget_trim(budget);
+    pthread_mutex_destroy(&budget->lock);
+    free(budget);
+}
+
+size_t attn_budget_bytes(const attn_budget *budget)
+{
+    return atomic_load_explicit(&budget->bytes, memory_order_relaxed);
+}
+
+size_t attn_budget_limit_bytes(const attn_budget *budget)
+{
+    return budget->limit_bytes;
+}
+
+size_t attn_budget_spare_limit_bytes(size_t limit_bytes)
+{
+    const size_t share = limit_bytes / SPARE_SHARE;
+    return share < SPARE_BYTES_MAX ? share : SPARE_BYTES_MAX;
+}
+
+bool budget_take(attn_budget *budget, size_t bytes, bool is_small)
+{
+    if (budget == NULL)
+        return true;
+    const size_t limit = is_small ? budget->limit_bytes : budget->limit_bytes - budget->limit_bytes / SMALL_SHARE;
+    size_t before = atomic_load_explicit(&budget->bytes, memory_order_relaxed);
+    do {
+        if (before > limit || bytes > limit - before)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&budget->bytes, &before, before + bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+void budget_give(attn_budget *budget, size_t bytes)
+{
+    if (budget != NULL)
+        atomic_fetch_sub_explicit(&budget->bytes, bytes, memory_order_relaxed);
+}
+
+/* Of those that fit the one that fits best, with the lock held; spares when there is none. */
+static size_t best_spare(const attn_budget *budget, size_t bytes)
+{
+    size_t best = budget->spares;
+    for (size_t i = 0; i < budget->spares; i++) {
+        const size_t size = budget->spare[i].bytes;
+        if (size >= bytes && size - bytes <= bytes / 4 && (best == budget->spares || size < budget->spare[best].bytes))
+            best = i;
+    }
+    return best;
+}
+
+void *budget_take_spare(attn_budget *budget, size_t *bytes)
+{
+    void *block = NULL;
+    if (budget == NULL)
+        return NULL;
+    pthread_mutex_lock(&budget->lock);
+    const size_t best = best_spare(budget, *bytes);
+    if (best < budget->spares) {
+        block = budget->spare[best].block;
+        *bytes = budget->spare[best].bytes;
+        budget->spare_bytes -= *bytes;
+        budget->spare[best] = budget->spare[--budget->spares];
+    }
+    pthread_mutex_unlock(&budget->lock);
+    return block;
+}
+
+bool budget_keep_spare(attn_budget *budget, void *block, size_t bytes)
+{
+    if (budget == NULL)
+        return false;
+    pthread_mutex_lock(&budget->lock);
+    const size_t limit = attn_budget_spare_limit_bytes(budget->limit_bytes);
+    const bool is_kept = budget->spares < SPARES_MAX && bytes <= limit - budget->spare_bytes;
+    if (is_kept) {
+        budget->spare[budget->spares++] = (struct spare){block, bytes};
+        budget->spare_bytes += bytes;
+    }
+    pthread_mutex_unlock(&budget->lock);
+    return is_kept;
+}
+
+void attn_budget_trim(attn_budget *budget)
+{
+    pthread_mutex_lock(&budget->lock);
+    while (budget->spares > 0)
+        free(budget->spare[--budget->spares].block);
+    budget->spare_bytes = 0;
+    pthread_mutex_unlock(&budget->lock);
+}
