@@ -44,18 +44,22 @@ struct setting {
 #define MIB        (1024 * KIB)
 #define GIB        (1024 * MIB)
 
+enum { COMPUTE_THREADS_MAX = 128 };
+
 /* The BLAS does not survive some 200 threads that call it at once, hence the most compute threads. */
 static const struct setting settings[] = {
     {"listen", LISTEN, AT(listen_host), "127.0.0.1:8080", 0, 0,
      "address:port to serve on; [::1]:8080 for IPv6, :8080 for every address; port 0 takes a free one, and the first "
      "log line says which"},
     {"io-threads", COUNT, AT(io_threads), "2", 1, 64, "threads that receive and send"},
-    {"compute-threads", THREADS, AT(compute_threads), "auto", 1, 128,
-     "threads that parse, compute and format; auto = the processors that this process may use, quotas included"},
+    {"compute-threads", THREADS, AT(compute_threads), "auto", 1, COMPUTE_THREADS_MAX,
+     "threads that parse, compute and format; auto = the processors that this process may use, quotas included, "
+     "and no more than fit into a quarter of --memory"},
     {"queue", COUNT, AT(queue), "64", 0, 100000,
      "requests that may wait for a compute thread; one more is answered 503 at once"},
     {"connections", COUNT, AT(connections), "1000", 1, 100000,
-     "connections at once; one more takes the place of the one that has been silent for longest"},
+     "connections at once; one more takes the place of the one that has been silent for longest; fewer when they "
+     "would take more than an eighth of --memory, at 96 KiB each"},
     {"connections-per-address", COUNT, AT(connections_per_address), "0", 0, 100000,
      "connections at once from one address; 0 = as many as there are, as behind a proxy"},
     {"max-body", BYTES, AT(max_body_bytes), "64M", 1, 64 * GIB, "largest request body"},
@@ -63,9 +67,11 @@ static const struct setting settings[] = {
     {"max-memory", BYTES, AT(max_memory_bytes), "1G", MIB, 1024 * GIB,
      "memory that one request may take, its body and its result included"},
     {"memory", MEMORY, AT(memory_bytes), "auto", MIB, 1024 * 1024 * GIB,
-     "memory that all requests together may take, unsent answers included; one more is answered 503; auto = half of "
-     "what "
-     "this process may use"},
+     "memory of the whole process: threads, connections, kept layers, caches and prepared weights have their parts, "
+     "and "
+     "all requests together have the rest, unsent answers included; one more is answered 503; auto = 15/16 of what "
+     "this "
+     "process may use"},
     {"max-flops", REAL, AT(max_flops), "2e12", 1, 1e30,
      "floating-point operations that one request may take, with softmax and masks at their cost in time"},
     {"idle-timeout", COUNT, AT(idle_timeout_s), "60", 1, 86400,
@@ -92,18 +98,16 @@ static const struct setting settings[] = {
      "lazily or at-start: when the files of layers are looked into; those that are no layers are passed over"},
     {"layers-max", COUNT, AT(layers_max), "10000", 0, 10000000, "layers that may be kept; one more is answered 507"},
     {"layers-bytes", ROOM, AT(layers_bytes), "auto", 0, 1024 * 1024 * GIB,
-     "bytes that all kept layers together may have; auto = a quarter of what this process may use, and no limit but "
-     "the "
-     "disk's own with a directory"},
+     "bytes that all kept layers together may have; auto = an eighth of --memory, and no limit but the disk's own with "
+     "a directory"},
     {"layers-versions", COUNT, AT(layers_versions), "2", 0, 16,
      "replaced versions of a layer that can still be asked for by their digest"},
     {"layers-prepared", ROOM, AT(layers_prepared_bytes), "auto", 0, 1024 * 1024 * GIB,
      "bytes of weights that stay as computing wants them, widened from 16 bits and packed, of the layers that were "
      "used "
-     "last; 0 = none, each request does it; auto = a sixteenth of what this process may use"},
+     "last; 0 = none, each request does it; auto = a sixteenth of --memory"},
     {"cache-bytes", ROOM, AT(cache_bytes), "auto", 0, 1024 * 1024 * GIB,
-     "bytes that all caches of keys and values (options.cache) may take; auto = an eighth of what this process may "
-     "use"},
+     "bytes that all caches of keys and values (options.cache) may take; auto = an eighth of --memory"},
     {"cache-max", COUNT, AT(cache_max), "1000", 0, 100000, "caches at once; one more is answered 507"},
     {"cache-idle", COUNT, AT(cache_idle_s), "600", 1, 31536000,
      "seconds after which a cache that nobody used is given up"},
@@ -188,26 +192,8 @@ static bool read_count(const struct setting *setting, const char *text, void *me
     return true;
 }
 
-static bool read_threads(const struct setting *setting, const char *text, void *member)
-{
-    if (strcmp(text, "auto") != 0)
-        return read_count(setting, text, member);
-    const double cpus = (double)cpus_available();
-    const uint64_t threads = (uint64_t)(cpus < setting->max ? cpus : setting->max);
-    memcpy(member, &threads, sizeof threads);
-    return true;
-}
-
-static bool read_memory(const struct setting *setting, const char *text, void *member)
-{
-    if (strcmp(text, "auto") != 0)
-        return read_count(setting, text, member);
-    const uint64_t half = memory_available_bytes() / 2;
-    memcpy(member, &half, sizeof half);
-    return true;
-}
-
-static bool read_room(const struct setting *setting, const char *text, void *member)
+/* "auto" is settled when all settings are read. */
+static bool read_or_auto(const struct setting *setting, const char *text, void *member)
 {
     if (strcmp(text, "auto") != 0)
         return read_count(setting, text, member);
@@ -306,9 +292,9 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case BYTES:
         return read_count(setting, text, member);
     case MEMORY:
-        return read_memory(setting, text, member);
+        return read_or_auto(setting, text, member);
     case THREADS:
-        return read_threads(setting, text, member);
+        return read_or_auto(setting, text, member);
     case REAL:
         return read_real(setting, text, member);
     case LISTEN:
@@ -320,7 +306,7 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case VERIFY:
         return read_word(verify_words, text, member);
     case ROOM:
-        return read_room(setting, text, member);
+        return read_or_auto(setting, text, member);
     case ORIGINS:
         return read_list(text, is_origin, member);
     case NAMES:
@@ -548,6 +534,44 @@ static int read_command(struct config *config, int argc, char *const *argv)
     return is_live || (argc > 2 && strcmp(argv[2], "ready") == 0) ? 2 : 1;
 }
 
+static uint64_t fewer(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Layers in a directory are read from its files, which the system may drop from memory and read again. */
+static bool keeps_layers_in_memory(const struct config *config)
+{
+    return config->layers_directory == NULL || config->checkpoint != NULL;
+}
+
+/* What is "auto" becomes a number, and what does not fit into the memory becomes smaller; false when nothing helps. */
+static bool settle_memory(struct config *config, struct refusal refusal)
+{
+    if (config->memory_bytes == CONFIG_AUTO)
+        config->memory_bytes = memory_auto_bytes();
+    if (config->compute_threads == CONFIG_AUTO)
+        config->compute_threads =
+            fewer(fewer(cpus_available(), COMPUTE_THREADS_MAX), memory_compute_threads(config->memory_bytes));
+    struct memory_division *memory = &config->memory;
+    *memory = (struct memory_division){.total = config->memory_bytes,
+                                       .io_threads = config->io_threads,
+                                       .compute_threads = config->compute_threads,
+                                       .connections = config->connections,
+                                       .layers_bytes = keeps_layers_in_memory(config) ? config->layers_bytes : 0,
+                                       .caches_bytes = config->cache_bytes,
+                                       .prepared_bytes = config->layers_prepared_bytes};
+    if (!memory_divide(memory, refusal.message, refusal.size))
+        return false;
+    if (keeps_layers_in_memory(config))
+        config->layers_bytes = memory->layers_bytes;
+    config->cache_bytes = memory->caches_bytes;
+    config->layers_prepared_bytes = memory->prepared_bytes;
+    config->max_memory_bytes = fewer(config->max_memory_bytes, memory->largest_request_bytes);
+    config->max_body_bytes = fewer(config->max_body_bytes, config->max_memory_bytes / 4 * 3);
+    return true;
+}
+
 config_outcome config_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                            size_t message_size)
 {
@@ -567,19 +591,15 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
     for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
         if (strcmp(*optional[i], "none") == 0)
             *optional[i] = NULL;
-    if (config->layers_bytes == CONFIG_AUTO && config->layers_directory == NULL)
-        config->layers_bytes = memory_available_bytes() / 4;
-    if (config->cache_bytes == CONFIG_AUTO)
-        config->cache_bytes = memory_available_bytes() / 8;
-    if (config->layers_prepared_bytes == CONFIG_AUTO)
-        config->layers_prepared_bytes = memory_available_bytes() / 16;
     if (!fits_together(config, refusal))
         return CONFIG_REFUSED;
     if (config->is_import && config->layers_directory == NULL) {
         snprintf(message, message_size, "import needs --into DIR, a directory for the layers");
         return CONFIG_REFUSED;
     }
-    return config->is_import ? CONFIG_IMPORT : command_words > 0 ? CONFIG_HEALTH : CONFIG_RUN;
+    if (config->is_import || command_words > 0)
+        return config->is_import ? CONFIG_IMPORT : CONFIG_HEALTH;
+    return settle_memory(config, refusal) ? CONFIG_RUN : CONFIG_REFUSED;
 }
 
 /* text in lines of at most 100 characters, each with the indent. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "log.h"
+#include "memory.h"
 
 /* What a client that closed its sending half gets: one that left altogether looks the same. */
 /* Their words in the order of the settings' values. */
@@ -19,8 +20,8 @@ typedef enum { HALF_CLOSE_CANCEL, HALF_CLOSE_SERVE } half_close;
 
 enum { CONFIG_UNKNOWN_MAX = 8 };
 
-/* Of layers_bytes: no limit but that of the disk. */
-#define CONFIG_AUTO UINT64_MAX
+/* Of layers_bytes, with a directory: no limit but that of the disk. */
+#define CONFIG_AUTO MEMORY_AUTO
 
 /* Texts are borrowed from the command line and the environment. */
 struct config {
@@ -32,7 +33,8 @@ struct config {
     const char *keys, *tls_cert, *tls_key, *log_file; /* paths; "": none */
     uint64_t io_threads, compute_threads, queue, connections, connections_per_address;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
-    const char *layers_directory; /* NULL: none */
+    struct memory_division memory; /* of a server that is to run */
+    const char *layers_directory;  /* NULL: none */
     config_switch layers_readonly;
     layers_verify layers_verify;
     uint64_t layers_max, layers_bytes, layers_versions, layers_prepared_bytes;

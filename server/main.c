@@ -45,7 +45,7 @@ static const attn_kernel *choose_kernel(const char *name)
 static void allow_descriptors(uint64_t connections, const struct log *log)
 {
     enum { OTHERS = 192 };
-    connections += connections / 4; /* some are being closed while others take their place (http/watch.h) */
+    connections = memory_places(connections);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + OTHERS)
         return;
@@ -79,7 +79,7 @@ static struct http_setup setup_of(const struct config *config, const struct part
         .io_threads = (unsigned)config->io_threads,
         .tls_certificate = config->tls_cert,
         .tls_key = config->tls_key,
-        .connections = (unsigned)config->connections,
+        .connections = (unsigned)config->memory.connections,
         .connections_per_address = (unsigned)config->connections_per_address,
         .idle_timeout_s = (unsigned)config->idle_timeout_s,
         .header_timeout_s = (unsigned)config->header_timeout_s,
@@ -88,7 +88,7 @@ static struct http_setup setup_of(const struct config *config, const struct part
         .cancels_on_half_close = config->half_close == HALF_CLOSE_CANCEL,
         .deadline_s = (unsigned)config->deadline_s,
         .budget = parts->budget,
-        .budget_bytes = config->memory_bytes,
+        .budget_bytes = config->memory.requests_bytes,
         .keys = parts->keys,
         .is_open = config->open == SWITCH_ON,
         .metrics = parts->metrics,
@@ -107,6 +107,26 @@ static struct http_setup setup_of(const struct config *config, const struct part
     };
 }
 
+/* How the memory is divided, in bytes. */
+static void say_memory(const struct log *log, const struct config *config)
+{
+    const struct memory_division *memory = &config->memory;
+    struct log_line line;
+    log_begin(&line, log, LOG_INFO, "memory");
+    log_count(&line, "total", memory->total);
+    log_count(&line, "process", memory->process_bytes);
+    log_count(&line, "heap", memory->heap_bytes);
+    log_count(&line, "connections", memory->connections_bytes);
+    log_count(&line, "layers", memory->layers_bytes);
+    log_count(&line, "caches", memory->caches_bytes);
+    log_count(&line, "prepared", memory->prepared_bytes);
+    log_count(&line, "requests", memory->requests_bytes);
+    log_end(&line);
+    if (memory->connections < config->connections)
+        log_say(log, LOG_WARN, "--memory has room for %llu connections, not for %llu",
+                (unsigned long long)memory->connections, (unsigned long long)config->connections);
+}
+
 static void say_started(const struct log *log, const struct config *config, const struct http_server *server,
                         const attn_kernel *kernel)
 {
@@ -122,33 +142,46 @@ static void say_started(const struct log *log, const struct config *config, cons
     log_count(&line, "io_threads", config->io_threads);
     log_count(&line, "compute_threads", config->compute_threads);
     log_end(&line);
+    say_memory(log, config);
     for (uint64_t i = 0; i < config->unknown_variables; i++)
         log_say(log, LOG_WARN, "%.*s is not a setting and is ignored; --help lists them all",
                 (int)strcspn(config->unknown_variable[i], "="), config->unknown_variable[i]);
 }
 
-/* Whether requests came since the last time this was so, and none is at work any more. */
-static bool has_become_idle(const struct parts *parts, uint64_t *known_bytes)
+/* Gives memory back that the process keeps and does not need: a bounded part while there is work, all when there is
+ * none.
+ */
+struct tidying {
+    struct memory_growth growth;
+    uint64_t known_bytes; /* received and sent, as of when nothing was at work last */
+};
+
+static void tidy(const struct parts *parts, struct tidying *tidying)
 {
     const uint64_t bytes = parts->metrics->received_bytes + parts->metrics->sent_bytes;
-    if (bytes == *known_bytes || attn_budget_bytes(parts->budget) > 0)
-        return false;
-    *known_bytes = bytes;
-    return true;
+    const size_t in_use = attn_budget_bytes(parts->budget);
+    const bool is_idle = in_use == 0 && bytes != tidying->known_bytes;
+    if (is_idle) {
+        tidying->known_bytes = bytes;
+        attn_budget_trim(parts->budget);
+    }
+    if (memory_has_grown(&tidying->growth, in_use) || is_idle) {
+        memory_return_free_blocks();
+        memory_growth_is_dealt_with(&tidying->growth, attn_budget_bytes(parts->budget));
+    }
 }
 
 /* Sleeps until it is asked for something; now and then a sign of life for who started us, and memory for the system. */
-static signal_wish wait_for_wish(const struct parts *parts)
+static signal_wish wait_for_wish(const struct parts *parts, const struct config *config)
 {
-    enum { TIDY_EVERY_MS = 2000 };
+    enum { TIDY_EVERY_MS = 250 };
     signal_wish wish;
-    uint64_t known_bytes = 0;
+    struct tidying tidying = {.growth.bound_bytes = config->memory.heap_bytes / 2};
     const int alive_every_ms = supervisor_alive_every_ms();
     const int every_ms = alive_every_ms > 0 && alive_every_ms < TIDY_EVERY_MS ? alive_every_ms : TIDY_EVERY_MS;
     while ((wish = signals_wait(every_ms)) == SIGNAL_NONE) {
         supervisor_alive();
-        if (has_become_idle(parts, &known_bytes))
-            memory_return_free_blocks();
+        tidy(parts, &tidying);
     }
     return wish;
 }
@@ -291,7 +324,7 @@ static bool prepare(struct parts *parts, const struct config *config, const attn
         return false;
     parts->caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
     parts->executor = executor_create(config->compute_threads, config->queue, kernel);
-    parts->budget = attn_budget_create(config->memory_bytes);
+    parts->budget = attn_budget_create(config->memory.requests_bytes);
     parts->metrics = calloc(1, sizeof *parts->metrics);
     if (parts->executor != NULL && parts->budget != NULL && parts->metrics != NULL && parts->caches != NULL)
         return true;
@@ -331,7 +364,7 @@ static bool start(struct parts *parts, const struct config *config, const attn_k
         return false;
     say_started(&parts->log, config, parts->server, kernel);
     say_fonts(&parts->log, fonts);
-    allow_descriptors(config->connections, &parts->log);
+    allow_descriptors(config->memory.connections, &parts->log);
     if (test_itself(parts, config, message, message_size))
         return true;
     http_daemon_stop(parts->server);
@@ -353,7 +386,7 @@ static int serve(const struct config *config, const attn_kernel *kernel, const s
     int outcome = EXIT_FAILURE;
     if (prepare(&parts, config, kernel, message, sizeof message) &&
         start(&parts, config, kernel, fonts, message, sizeof message)) {
-        while (wait_for_wish(&parts) == SIGNAL_RELOAD)
+        while (wait_for_wish(&parts, config) == SIGNAL_RELOAD)
             reload(&parts, config);
         drain(&parts, config);
         outcome = EXIT_SUCCESS;

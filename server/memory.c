@@ -28,13 +28,98 @@ uint64_t memory_available_bytes(void)
     return bytes;
 }
 
+uint64_t memory_auto_bytes(void)
+{
+    const uint64_t bytes = memory_available_bytes();
+    return bytes - bytes / 16;
+}
+
+/* ---- what it is for ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Measured: 10 MiB of files and 5 of our own at rest. A compute thread keeps 1.1 MiB of the BLAS and its stack once it
+ * has multiplied large matrices.
+ */
+enum { PROCESS_BYTES = 24 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES = 2 << 20 };
+/*
+ * Shares of what the process leaves, and what must be left for requests. One half of the heap's share is for the blocks
+ * that the budget of requests keeps (arena.h), the other for what the C library keeps until it is told to return it.
+ */
+enum { HEAP_SHARE = 16, CONNECTIONS_SHARE = 8, LAYERS_SHARE = 8, CACHES_SHARE = 8, PREPARED_SHARE = 16 };
+enum { HEAP_BYTES_MAX = 256 << 20, REQUESTS_BYTES_MIN = 8 << 20 };
+
+uint64_t memory_compute_threads(uint64_t total)
+{
+    const uint64_t threads = total / 4 / COMPUTE_THREAD_BYTES;
+    return threads > 0 ? threads : 1;
+}
+
+uint64_t memory_places(uint64_t connections)
+{
+    return connections + connections / 8 + 16;
+}
+
+/* As many connections as their share has places for, or as are asked for when those are fewer. */
+static uint64_t connections_within(uint64_t asked, uint64_t share)
+{
+    const uint64_t places = share / MEMORY_CONNECTION_BYTES;
+    uint64_t connections = places > memory_places(1) ? (places - memory_places(0)) * 8 / 9 : 1;
+    while (memory_places(connections + 1) <= places)
+        connections++;
+    return asked < connections ? asked : connections;
+}
+
+static uint64_t share_of(uint64_t given, uint64_t part)
+{
+    return given == MEMORY_AUTO ? part : given;
+}
+
+static bool refuse(const struct memory_division *d, char *message, size_t message_size)
+{
+    enum { MIB = 1 << 20 };
+    snprintf(message, message_size,
+             "memory (%" PRIu64 " MiB) is too little: the process takes %" PRIu64 " MiB with %" PRIu64
+             " threads, its heap %" PRIu64 ", connections %" PRIu64 ", layers %" PRIu64 ", caches %" PRIu64
+             ", prepared weights %" PRIu64 "; expected %d MiB more than that, for requests",
+             d->total / MIB, d->process_bytes / MIB, d->io_threads + d->compute_threads, d->heap_bytes / MIB,
+             d->connections_bytes / MIB, d->layers_bytes / MIB, d->caches_bytes / MIB, d->prepared_bytes / MIB,
+             REQUESTS_BYTES_MIN / MIB);
+    return false;
+}
+
+/* The rest after one part more; 0 when there is none. */
+static uint64_t less(uint64_t rest, uint64_t part)
+{
+    return part < rest ? rest - part : 0;
+}
+
+bool memory_divide(struct memory_division *d, char *message, size_t message_size)
+{
+    d->process_bytes = PROCESS_BYTES + d->io_threads * IO_THREAD_BYTES + d->compute_threads * COMPUTE_THREAD_BYTES;
+    const uint64_t all = less(d->total, d->process_bytes);
+    d->heap_bytes = all / HEAP_SHARE < HEAP_BYTES_MAX ? all / HEAP_SHARE : HEAP_BYTES_MAX;
+    d->connections = connections_within(d->connections, all / CONNECTIONS_SHARE);
+    d->connections_bytes = memory_places(d->connections) * MEMORY_CONNECTION_BYTES;
+    d->layers_bytes = share_of(d->layers_bytes, all / LAYERS_SHARE);
+    d->caches_bytes = share_of(d->caches_bytes, all / CACHES_SHARE);
+    d->prepared_bytes = share_of(d->prepared_bytes, all / PREPARED_SHARE);
+    const uint64_t parts[] = {d->heap_bytes, d->connections_bytes, d->layers_bytes, d->caches_bytes, d->prepared_bytes};
+    d->requests_bytes = all;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        d->requests_bytes = less(d->requests_bytes, parts[i]);
+    d->largest_request_bytes = d->requests_bytes / 8 * 7;
+    return d->requests_bytes >= REQUESTS_BYTES_MIN || refuse(d, message, message_size);
+}
+
+/* ---- the C library ----------------------------------------------------------------------------------------------- */
+
 void memory_keep_small_blocks(void)
 {
 #if defined(__GLIBC__)
-    /* From here on an arena asks for huge pages (core), which are worth a call to the system each time. */
-    enum { LARGE_BYTES = 128 << 10, SPARE_BYTES = 4 << 20 };
+    enum { LARGE_BYTES = 128 << 10, SPARE_BYTES = 4 << 20, HEAPS = 2 };
     mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     mallopt(M_TRIM_THRESHOLD, SPARE_BYTES);
+    mallopt(M_ARENA_MAX, HEAPS);
 #endif
 }
 
@@ -43,4 +128,36 @@ void memory_return_free_blocks(void)
 #if defined(__GLIBC__)
     (void)malloc_trim(0);
 #endif
+}
+
+/* Resident, and not of a file: "size resident shared …" in pages. */
+static uint64_t anonymous_bytes(void)
+{
+    unsigned long long resident = 0, shared = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL)
+        return 0;
+    const bool is_read = fscanf(file, "%*u %llu %llu", &resident, &shared) == 2 && resident >= shared;
+    fclose(file);
+    return is_read ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* The figures are of two moments; what is in use may be more than was resident. */
+static uint64_t beyond(uint64_t in_use_bytes)
+{
+    return less(anonymous_bytes(), in_use_bytes);
+}
+
+bool memory_has_grown(struct memory_growth *growth, uint64_t in_use_bytes)
+{
+    const uint64_t now = beyond(in_use_bytes);
+    if (!growth->is_known || now < growth->least_bytes)
+        growth->least_bytes = now;
+    growth->is_known = true;
+    return now - growth->least_bytes > growth->bound_bytes;
+}
+
+void memory_growth_is_dealt_with(struct memory_growth *growth, uint64_t in_use_bytes)
+{
+    growth->least_bytes = beyond(in_use_bytes);
 }

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { SPARES_MAX = 64, SPARE_BYTES_MAX = 32 << 20, SPARE_SHARE = 16, SMALL_SHARE = 16 };
+enum { SPARES_MAX = 64, SPARE_BYTES_MAX = 32 << 20, SPARE_SHARE = 16, SMALL_SHARE = 8 };
 
 struct spare {
     void *block;

@@ -7,7 +7,7 @@
 #include "attn/arena.h"
 
 /* An arena of at most so many bytes is small: the share of the budget that large ones leave alone is for it. */
-enum { BUDGET_SMALL_BYTES = 1 << 20 };
+enum { BUDGET_SMALL_BYTES = 256 << 10 };
 
 /* False when the budget has no room for them; budget may be NULL, which has room for all. */
 bool budget_take(attn_budget *budget, size_t bytes, bool is_small);

@@ -13,6 +13,7 @@
 
 #include "http/server.h"
 #include "http/watch.h"
+#include "memory.h"
 
 /* As many in a row; and how long to leave the others waiting when there is no room or no descriptor for them. */
 enum { IN_A_ROW = 64, PAUSE_MS = 20 };
@@ -43,7 +44,7 @@ static void hand_over(struct http_server *server, int fd, const struct sockaddr_
 static bool has_room(const struct http_server *server)
 {
     return atomic_load_explicit(&server->setup.metrics->connections, memory_order_relaxed) <
-           watch_connections_needed(server->setup.connections);
+           (unsigned)memory_places(server->setup.connections);
 }
 
 static acceptance take_one(struct http_server *server)

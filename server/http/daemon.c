@@ -17,6 +17,7 @@
 #include "http/acceptor.h"
 #include "http/request.h"
 #include "http/watch.h"
+#include "memory.h"
 
 /*
  * What the library may take for one connection: the largest header that is admitted, with some fifty bytes more for
@@ -136,7 +137,7 @@ static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2
 static struct MHD_Daemon *start_library(struct http_server *server)
 {
     const struct http_setup *setup = &server->setup;
-    const unsigned connections = watch_connections_needed(setup->connections) + setup->io_threads;
+    const unsigned connections = (unsigned)memory_places(setup->connections) + setup->io_threads;
     struct MHD_OptionItem more[5] = {{MHD_OPTION_END, 0, NULL}};
     size_t count = 0;
     if (setup->io_threads > 1)

@@ -135,11 +135,6 @@ struct http_server *watch_server(const void *context)
     return watched != NULL ? watched->server : NULL;
 }
 
-unsigned watch_connections_needed(unsigned connections)
-{
-    return connections + connections / 4 + 64;
-}
-
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 static void add_connection(struct http_server *server, struct watched *watched)

@@ -33,7 +33,5 @@ void watch_add(struct request *request);
 void watch_remove(struct request *request);
 /* The server of a connection, from the context that watch_connection gave it. */
 struct http_server *watch_server(const void *context);
-/* So many connections the library must be able to hold: those that are being closed still count with it. */
-unsigned watch_connections_needed(unsigned connections);
 
 #endif

@@ -138,6 +138,87 @@ START_TEST(memory_is_that_of_the_machine_within_every_limit)
 }
 END_TEST
 
+static struct memory_division divided(struct memory_division division)
+{
+    char message[320] = "";
+    ck_assert_msg(memory_divide(&division, message, sizeof message), "%s", message);
+    ck_assert_uint_le(division.process_bytes + division.heap_bytes + division.connections_bytes +
+                          division.layers_bytes + division.caches_bytes + division.prepared_bytes +
+                          division.requests_bytes,
+                      division.total);
+    ck_assert_uint_lt(division.largest_request_bytes, division.requests_bytes);
+    return division;
+}
+
+START_TEST(the_parts_of_the_memory_are_never_more_than_the_whole)
+{
+    static const uint64_t mib = 1 << 20;
+    struct memory_division asked = {.io_threads = 2,
+                                    .compute_threads = 2,
+                                    .connections = 1000,
+                                    .layers_bytes = MEMORY_AUTO,
+                                    .caches_bytes = MEMORY_AUTO,
+                                    .prepared_bytes = MEMORY_AUTO};
+    for (asked.total = 48 * mib; asked.total < (uint64_t)1 << 44; asked.total += asked.total / 3) {
+        const struct memory_division division = divided(asked);
+        ck_assert_uint_ge(division.requests_bytes, (division.total - division.process_bytes) / 2);
+        ck_assert_uint_le(division.connections, 1000);
+        ck_assert_uint_ge(division.connections_bytes, memory_places(division.connections) * MEMORY_CONNECTION_BYTES);
+    }
+    asked.total = 256 * mib;
+    ck_assert_uint_lt(divided(asked).connections, 300);
+    asked.caches_bytes = 100 * mib;
+    ck_assert_uint_eq(divided(asked).caches_bytes, 100 * mib);
+    asked.total = 1024 * mib;
+    ck_assert_uint_eq(divided(asked).connections, 1000);
+}
+END_TEST
+
+START_TEST(memory_that_leaves_nothing_for_requests_is_refused)
+{
+    char message[320] = "";
+    struct memory_division division = {
+        .total = 256 << 20, .io_threads = 2, .compute_threads = 2, .connections = 1, .caches_bytes = 250 << 20};
+    ck_assert(!memory_divide(&division, message, sizeof message));
+    ck_assert_msg(strstr(message, "memory (256 MiB) is too little: the process takes 30 MiB with 4 threads") != NULL &&
+                      strstr(message, "caches 250") != NULL,
+                  "%s", message);
+    division = (struct memory_division){.total = 1, .io_threads = 1, .compute_threads = 1, .connections = 1};
+    ck_assert(!memory_divide(&division, message, sizeof message));
+}
+END_TEST
+
+START_TEST(compute_threads_have_a_quarter_of_the_memory)
+{
+    ck_assert_uint_eq(memory_compute_threads(256 << 20), 32);
+    ck_assert_uint_eq(memory_compute_threads(1), 1);
+}
+END_TEST
+
+START_TEST(memory_that_comes_and_is_not_in_use_is_noticed)
+{
+    static struct file statm = {"/proc/self/statm", "9000 3000 1000 1 0 5000 0\n"};
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct memory_growth growth = {.bound_bytes = 500 * page};
+    files[0] = statm;
+    files[1].path = NULL;
+    ck_assert(!memory_has_grown(&growth, 0));
+    files[0].text = "9000 3500 1000 1 0 5000 0\n";
+    ck_assert(!memory_has_grown(&growth, 0));
+    files[0].text = "9000 3501 1000 1 0 5000 0\n";
+    ck_assert(memory_has_grown(&growth, 0));
+    ck_assert(!memory_has_grown(&growth, page)); /* a page of it is in use */
+    memory_growth_is_dealt_with(&growth, 0);
+    ck_assert(!memory_has_grown(&growth, 0));
+    files[0].text = "9000 1000 1000 1 0 5000 0\n";
+    ck_assert(!memory_has_grown(&growth, 0)); /* from here on */
+    files[0].text = "9000 1501 1000 1 0 5000 0\n";
+    ck_assert(memory_has_grown(&growth, 0));
+    files[0].text = "nonsense";
+    ck_assert(!memory_has_grown(&growth, 0));
+}
+END_TEST
+
 /* ---- the service manager ---- */
 
 /* A socket of that name, "@…" an abstract one. */
@@ -225,6 +306,10 @@ int main(void)
     TCase *tests = check_case("machine");
     tcase_add_loop_test(tests, processors_are_those_of_the_scheduler_within_every_quota, 0, COUNT(machines));
     tcase_add_loop_test(tests, memory_is_that_of_the_machine_within_every_limit, 0, COUNT(memories));
+    tcase_add_test(tests, the_parts_of_the_memory_are_never_more_than_the_whole);
+    tcase_add_test(tests, memory_that_leaves_nothing_for_requests_is_refused);
+    tcase_add_test(tests, compute_threads_have_a_quarter_of_the_memory);
+    tcase_add_test(tests, memory_that_comes_and_is_not_in_use_is_noticed);
     tcase_add_test(tests, a_machine_may_have_more_processors_than_a_set_of_the_usual_size);
     tcase_add_loop_test(tests, a_manager_is_told_how_the_service_is, 0, 2);
     tcase_add_test(tests, where_no_manager_can_listen_nothing_is_said);

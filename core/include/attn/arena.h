@@ -23,8 +23,8 @@ typedef struct {
 
 /*
  * A number of bytes that several arenas share, so that together they cannot take more. Safe from several threads. The
- * first small chunk of an arena is not counted: it is there to say that there is no more. A sixteenth is left for
- * arenas of at most 1 MiB, so that large ones cannot shut out all others.
+ * first small chunk of an arena is not counted: it is there to say that there is no more. An eighth is left for
+ * arenas of at most 256 KiB, so that large ones cannot shut out all others.
  *
  * Beside what it counts, a budget keeps blocks that arenas gave up for those that come, until it is trimmed: at most
  * attn_budget_spare_limit_bytes.
