@@ -3,7 +3,6 @@
  */
 #include "http/admission.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -122,11 +121,17 @@ static void refuse_unknown(struct request *request, const char *token)
 
 static void refuse_exhausted(struct request *request, const struct keys_answer *answer)
 {
-    enum { LONGEST_S = 3600 };
-    const double wait_s = ceil(answer->retry_after_s);
     reply_refuse(request, PROBLEM_QUOTA, "the quota of %s a second of key %s is used up", answer->exhausted,
                  answer->name);
-    request->reply.retry_after_s = wait_s < 1 ? 1 : wait_s > LONGEST_S ? LONGEST_S : (unsigned)wait_s;
+    reply_retry_after(request, answer->retry_after_s);
+}
+
+/* As the header tells; a chunked one may become as large as any. */
+static uint64_t body_bytes_of(const struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    const uint64_t limit = request->server->setup.max_body_bytes;
+    return guard_is_chunked(fields) || fields->content_length > limit ? limit : fields->content_length;
 }
 
 /* Without keys anybody may ask for anything. */
@@ -137,11 +142,13 @@ static bool is_allowed(struct request *request)
     if (keys == NULL || right == RIGHT_NONE)
         return true;
     const char *token = shown_token(&request->fields);
+    const uint64_t body_bytes = body_bytes_of(request);
     const struct keys_answer answer =
-        token != NULL ? keys_ask(keys, token, right) : (struct keys_answer){.verdict = KEYS_UNKNOWN};
+        token != NULL ? keys_ask(keys, token, right, body_bytes) : (struct keys_answer){.verdict = KEYS_UNKNOWN};
     memcpy(request->key_name, answer.name, sizeof request->key_name);
     switch (answer.verdict) {
     case KEYS_ALLOWED:
+        request->owed.bytes = (double)body_bytes;
         return true;
     case KEYS_UNKNOWN:
         refuse_unknown(request, token);

@@ -103,6 +103,7 @@ static attn_status run_service(struct request *request, struct call *call)
         status = (instead != NULL ? instead : request->route->service)(call);
     request->clock.times = call->times;
     request->flops = call->flops;
+    request->owed = call->owed;
     request->held = call->held;
     request->is_open = request->is_open && !call->is_guarded;
     return status;
@@ -146,6 +147,8 @@ static bool compute_within(struct request *request, const struct call_limits *li
         .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
         .caches = setup->caches,
         .key = request->key_name,
+        .keys = request->key_name[0] != '\0' ? setup->keys : NULL,
+        .owed = request->owed,
         .is_foreign = request->is_foreign,
         .queue_ms = request->clock.queue_ms,
         .limits = *limits,
@@ -175,6 +178,8 @@ static bool compute_within(struct request *request, const struct call_limits *li
     } else if (status != ATTN_OK) {
         attn_arena_release(request->arena, request->before_body);
         reply_failure(request, &error, call.refusal);
+        if (call.refusal == CALL_QUOTA)
+            reply_retry_after(request, call.retry_after_s);
     } else {
         request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
     }

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,6 +186,7 @@ void reply_failure(struct request *request, const attn_error *error, enum call_r
         [CALL_PRECONDITION] = PROBLEM_PRECONDITION,
         [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
         [CALL_GONE] = PROBLEM_GONE,
+        [CALL_QUOTA] = PROBLEM_QUOTA,
         [CALL_FOREIGN] = PROBLEM_ORIGIN,
         [CALL_STORE_FULL] = PROBLEM_STORE_FULL,
         [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
@@ -192,6 +194,13 @@ void reply_failure(struct request *request, const attn_error *error, enum call_r
     reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
                 error);
     count_refusal(request, refusal == CALL_FAILED ? PROBLEMS + (size_t)error->status : (size_t)problem_of[refusal]);
+}
+
+void reply_retry_after(struct request *request, double wait_s)
+{
+    enum { LONGEST_S = 3600 };
+    const double whole_s = ceil(wait_s);
+    request->reply.retry_after_s = whole_s < 1 ? 1 : whole_s > LONGEST_S ? LONGEST_S : (unsigned)whole_s;
 }
 
 void reply_conclude(struct request *request, const struct call *call)

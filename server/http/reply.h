@@ -99,6 +99,8 @@ void reply_refuse_page(struct request *request);
 void reply_refuse_host(struct request *request);
 /* The reply tells of a failed computation. Only with the memory of the computation given back to the arena. */
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal);
+/* The reply asks for so much patience: whole seconds, at least one and at most an hour. */
+void reply_retry_after(struct request *request, double wait_s);
 /* What the service made of it, beside its answer: another status, an entity tag. */
 void reply_conclude(struct request *request, const struct call *call);
 /*

@@ -209,12 +209,21 @@ static void count_request(const struct request *request)
     observe(request, metrics->inference);
 }
 
-/* What it took is known now, and owed by whoever asked. */
-static void charge(const struct request *request)
+/* What it took is known now: that is owed, in place of what it might have taken. */
+static void settle(struct request *request, const struct keys_cost *cost)
 {
+    const struct keys_cost more = {cost->bytes - request->owed.bytes, cost->flops - request->owed.flops};
     if (request->key_name[0] != '\0')
-        keys_charge(request->server->setup.keys, request->key_name, request->body_bytes + request->reply.sent_bytes,
-                    request->flops);
+        keys_charge(request->server->setup.keys, request->key_name, &more);
+    request->owed = *cost;
+}
+
+/* A chunked body has its length at its end. */
+static void settle_body(struct request *request)
+{
+    const struct keys_cost cost = {(double)request->body_bytes, request->owed.flops};
+    if (guard_is_chunked(&request->fields))
+        settle(request, &cost);
 }
 
 void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
@@ -232,7 +241,8 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
         reply_was_broken(request);
     log_request(request, termination);
     count_request(request);
-    charge(request);
+    const struct keys_cost cost = {(double)(request->body_bytes + request->reply.sent_bytes), request->flops};
+    settle(request, &cost);
     const bool is_sending = request->reply.sender != NULL && sender_leave(request->reply.sender);
     const bool is_writing = request->ahead != NULL && write_ahead_leave(request->ahead);
     if (!is_sending && !is_writing)
@@ -382,6 +392,7 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
         request->clock.received = request_now_ms();
+        settle_body(request);
         if (phase == REQUEST_BODY && !job_compute_at_once(request))
             return job_submit(request);
         request->phase = REQUEST_REPLY;

@@ -58,8 +58,9 @@ struct request {
     struct trace trace;
     char key_name[KEYS_NAME_MAX + 1]; /* of the API key; "": none */
     executor_priority priority;
-    double deadline_ms; /* from the end of the body to the answer */
-    double flops;       /* of the plan */
+    double deadline_ms;    /* from the end of the body to the answer */
+    double flops;          /* of the plan */
+    struct keys_cost owed; /* to the quota of the key, before the request is at its end */
     const struct route *route;
     struct text_span names[ROUTE_NAMES_MAX]; /* within the target: what stands for "{…}" of the route */
     enum coding body_coding;

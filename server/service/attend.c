@@ -63,6 +63,25 @@ static attn_status fail_flops(double flops, double limit, attn_error *err)
                      flops, limit);
 }
 
+/* What the answer may need at most is owed from now on; of requests that run at once, the others see it. */
+static attn_status spend(struct call *call, const struct attend_weight *weight)
+{
+    const struct keys_cost more = {(double)weight->answer_bytes, weight->time_flops};
+    if (call->keys == NULL)
+        return ATTN_OK;
+    const struct keys_answer answer = keys_spend(call->keys, call->key, &call->owed, &more);
+    if (answer.verdict == KEYS_ALLOWED) {
+        call->owed.bytes += more.bytes;
+        call->owed.flops += more.flops;
+        return ATTN_OK;
+    }
+    call->refusal = CALL_QUOTA;
+    call->retry_after_s = answer.retry_after_s;
+    return attn_fail(call->err, ATTN_ERR_VALUE, NULL,
+                     "the quota of %s a second of key %s is used up by its other requests", answer.exhausted,
+                     answer.name);
+}
+
 /* Sums of sizes that may be huge: a double cannot wrap. */
 attn_status attend_check_limits(struct call *call, const struct attend_weight *weight)
 {
@@ -76,7 +95,7 @@ attn_status attend_check_limits(struct call *call, const struct attend_weight *w
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (weight->time_flops > limits->flops)
         return fail_flops(weight->time_flops, limits->flops, call->err);
-    return ATTN_OK;
+    return spend(call, weight);
 }
 
 static attn_status check_limits(struct call *call, const struct attend_work *work, size_t answer_bytes)

@@ -38,6 +38,7 @@ struct attend_weight {
     const char *largest; /* what takes the most of the answer, by its name in options.return */
     bool largest_is_map; /* so that some of it can be selected */
 };
+/* Also whether the key's quota has room, from which it is then taken. */
 ATTN_MUST_CHECK attn_status attend_check_limits(struct call *call, const struct attend_weight *weight);
 /* As many labels as positions. */
 ATTN_MUST_CHECK attn_status attend_check_tokens(struct call *call, const struct envelope *envelope,

@@ -13,6 +13,7 @@
 #include "codec/chunks.h"
 #include "codec/font_set.h"
 #include "codec/media.h"
+#include "service/keys.h"
 #include "text.h"
 
 /* What a request may take; decided on the plan, before anything runs. */
@@ -35,6 +36,7 @@ enum call_refusal {
     CALL_PRECONDITION, /* if_match or if_none_match does not hold */
     CALL_READ_ONLY,
     CALL_GONE,
+    CALL_QUOTA,   /* of the API key; retry_after_s is written */
     CALL_FOREIGN, /* a page of another origin asks for what is guarded */
     CALL_STORE_FULL,
     CALL_STORE_FAILED,
@@ -66,9 +68,10 @@ struct call {
     struct layer_keeper *layers;
     struct layer_draft *draft; /* what was written of the body while it came (layer_keeper.h); NULL: nothing */
     struct cache_store *caches;
-    const char *key; /* the name of the API key, to which caches belong; "" without keys */
-    bool is_foreign; /* a page of another origin asks: nothing that is kept may be looked at for it */
-    bool is_guarded; /* written: the answer is about something that is kept, though its path is open */
+    const char *key;   /* the name of the API key, to which caches belong; "" without keys */
+    struct keys *keys; /* whose quota the work is taken from; NULL: there are none */
+    bool is_foreign;   /* a page of another origin asks: nothing that is kept may be looked at for it */
+    bool is_guarded;   /* written: the answer is about something that is kept, though its path is open */
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */
@@ -77,6 +80,8 @@ struct call {
     enum call_refusal refusal;    /* written, with a failure */
     double timeout_ms;            /* written: not 0 when the body sets a deadline, from its end to the answer */
     double flops;                 /* written: what the plan takes */
+    struct keys_cost owed;        /* what the request owes its key already; added to */
+    double retry_after_s;         /* written, with CALL_QUOTA */
     size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
     enum call_outcome outcome;    /* written */
     char etag[CALL_ETAG_TEXT];    /* written: with its quotes, before any coding; "": none */

@@ -72,8 +72,8 @@ static double missing_of(const struct bucket *bucket, quota_kind which)
     return bucket->level > 0 ? 0 : 1 - bucket->level;
 }
 
-/* False: answer says what is used up. */
-static bool is_within_quota(struct key *key, struct keys_answer *answer)
+/* False: answer says what is used up, not counting what the request owes itself. */
+static bool is_within_quota(struct key *key, const double own[QUOTAS], struct keys_answer *answer)
 {
     const double at_s = now_s();
     for (quota_kind which = 0; which < QUOTAS; which++) {
@@ -81,14 +81,14 @@ static bool is_within_quota(struct key *key, struct keys_answer *answer)
         if (bucket->rate == 0)
             continue;
         bucket_fill(bucket, which, at_s);
-        const double missing = missing_of(bucket, which);
+        const struct bucket without = {bucket->rate, bucket->level + own[which], at_s};
+        const double missing = missing_of(&without, which);
         if (missing <= 0)
             continue;
         answer->exhausted = quota_names[which];
         answer->retry_after_s = missing / bucket->rate;
         return false;
     }
-    key->buckets[QUOTA_REQUESTS].level -= 1;
     return true;
 }
 
@@ -337,8 +337,9 @@ static struct key *key_by_digest(struct keyring *ring, const uint8_t digest[DIGE
     return found;
 }
 
-struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights)
+struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights, uint64_t body_bytes)
 {
+    static const double nothing[QUOTAS] = {0};
     struct keys_answer answer = {.verdict = KEYS_UNKNOWN};
     uint8_t digest[DIGEST_BYTES];
     digest_of(token, strlen(token), digest);
@@ -346,22 +347,47 @@ struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned right
     struct key *key = key_by_digest(&keys->ring, digest);
     if (key != NULL) {
         snprintf(answer.name, sizeof answer.name, "%s", key->name);
-        answer.verdict = (key->rights & rights) != rights ? KEYS_FORBIDDEN
-                         : is_within_quota(key, &answer)  ? KEYS_ALLOWED
-                                                          : KEYS_EXHAUSTED;
+        answer.verdict = (key->rights & rights) != rights         ? KEYS_FORBIDDEN
+                         : is_within_quota(key, nothing, &answer) ? KEYS_ALLOWED
+                                                                  : KEYS_EXHAUSTED;
+    }
+    if (answer.verdict == KEYS_ALLOWED) {
+        key->buckets[QUOTA_REQUESTS].level -= 1;
+        key->buckets[QUOTA_BYTES].level -= (double)body_bytes;
     }
     pthread_mutex_unlock(&keys->lock);
     return answer;
 }
 
-void keys_charge(struct keys *keys, const char *name, uint64_t bytes, double flops)
+static void take(struct key *key, const struct keys_cost *cost)
+{
+    key->buckets[QUOTA_BYTES].level -= cost->bytes;
+    key->buckets[QUOTA_FLOPS].level -= cost->flops;
+}
+
+struct keys_answer keys_spend(struct keys *keys, const char *name, const struct keys_cost *own,
+                              const struct keys_cost *more)
+{
+    /* It is among the requests that were let in, so their number is not asked again. */
+    const double owed[QUOTAS] = {[QUOTA_REQUESTS] = 1, [QUOTA_BYTES] = own->bytes, [QUOTA_FLOPS] = own->flops};
+    struct keys_answer answer = {.verdict = KEYS_ALLOWED};
+    pthread_mutex_lock(&keys->lock);
+    struct key *key = key_by_name(&keys->ring, name);
+    if (key != NULL && !is_within_quota(key, owed, &answer))
+        answer.verdict = KEYS_EXHAUSTED;
+    else if (key != NULL)
+        take(key, more);
+    pthread_mutex_unlock(&keys->lock);
+    snprintf(answer.name, sizeof answer.name, "%s", name);
+    return answer;
+}
+
+void keys_charge(struct keys *keys, const char *name, const struct keys_cost *cost)
 {
     pthread_mutex_lock(&keys->lock);
     struct key *key = key_by_name(&keys->ring, name);
-    if (key != NULL) {
-        key->buckets[QUOTA_BYTES].level -= (double)bytes;
-        key->buckets[QUOTA_FLOPS].level -= flops;
-    }
+    if (key != NULL)
+        take(key, cost);
     pthread_mutex_unlock(&keys->lock);
 }
 

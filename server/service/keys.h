@@ -11,8 +11,10 @@
  *   quota   of requests=N, bytes=N (with K, M, G) and flops=N, separated by commas, each per second
  *
  * Quotas are token buckets that hold one second's worth, and at least one request. A request is let in while no bucket
- * is empty and may overdraw it: what it costs is known afterwards only, and what is owed is waited for. So a request of
- * any size gets through, and over time the rate holds.
+ * is empty, and may overdraw it: so a request of any size gets through, and over time the rate holds. What it will cost
+ * is taken as soon as it is known: the body with its header, the operations and the most that the answer may have with
+ * its plan. So of requests that begin at once, one overdraws, and the others find the bucket empty. What a request did
+ * not need comes back at its end.
  *
  * All calls are safe from any thread.
  */
@@ -47,13 +49,24 @@ struct keys_answer {
     double retry_after_s;         /* until it allows another request */
 };
 
+/* Bytes of body and answer, and operations. */
+struct keys_cost {
+    double bytes, flops;
+};
+
 /*
- * Whether the one who has this token may do what needs those rights; then it is one more request of its quota. The time
- * it takes does not depend on how much of a wrong token is right.
+ * Whether the client that shows this token may do what needs those rights. Then it is one more request of its quota,
+ * and owes so many bytes of its body. The time does not depend on how much of a wrong token is right.
  */
-struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights);
-/* What the request of that name has cost, to be taken from its quota. */
-void keys_charge(struct keys *keys, const char *name, uint64_t bytes, double flops);
+struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights, uint64_t body_bytes);
+/*
+ * Whether a request of the key of that name, which owes own already, may go on and owe more besides: KEYS_ALLOWED, and
+ * it is taken, or KEYS_EXHAUSTED, since others have emptied the quota. A name that is no longer known may.
+ */
+struct keys_answer keys_spend(struct keys *keys, const char *name, const struct keys_cost *own,
+                              const struct keys_cost *more);
+/* What a request of that name has cost beyond what it owes already; below zero, it comes back. */
+void keys_charge(struct keys *keys, const char *name, const struct keys_cost *cost);
 
 /*
  * Makes a new random key: the token for its owner, and the line for the file. rights and quota NULL: left out. False:

@@ -1,9 +1,12 @@
 """accounts.py: what a request is said to have cost, in the log, in the metrics, and to the quota of a key."""
 
+import base64
 import json
 import re
 import socket
 import struct
+import subprocess
+import tempfile
 import urllib.parse
 
 from attnd import PATIENCE_SECONDS, Server, wait_until
@@ -69,3 +72,91 @@ def a_broken_answer_counts_what_was_sent(program):
             assert line["end"] == "aborted" and least / 2 < int(line["bytes_out"]) < whole, (media, line)
         sent = sum(int(line["bytes_out"]) for line in logged(server, "/v1/attention"))
         assert counted(server, "attnd_sent_bytes_total") < sent + least
+
+
+def key(program, file, name, *words):
+    """A key in the file, and what its owner shows."""
+    made = subprocess.run([program, "key", name, *words], capture_output=True, text=True, check=True)
+    file.write(made.stdout)
+    file.flush()
+    return made.stderr.split()[-1]
+
+
+def head(token, *fields):
+    lines = ("POST /v1/attention HTTP/1.1", "Host: a", "Content-Type: application/json", f"X-API-Key: {token}", *fields)
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+def answer(connection):
+    """Status, header and body; the body has a Content-Length."""
+    text = b""
+    while b"\r\n\r\n" not in text:
+        more = connection.recv(1 << 16)
+        assert more, text
+        text += more
+    fields, _, body = text.partition(b"\r\n\r\n")
+    length = int(re.search(rb"(?i)content-length: (\d+)", fields).group(1))
+    while len(body) < length:
+        body += connection.recv(1 << 16)
+    return int(fields.split()[1]), fields.decode(), body
+
+
+def long_body(tokens=40000):
+    """Seconds of computing from little text."""
+    data = base64.b64encode(struct.pack(f"<{tokens}f", *[i * 0.618 % 1 for i in range(tokens)])).decode()
+    return json.dumps({"inputs": {"query": {"shape": [tokens, 1], "dtype": "float32", "base64": data}},
+                       "options": {"return": ["output"], "format": "base64"}}).encode()
+
+
+@test
+def of_requests_that_begin_at_once_one_overdraws_a_quota(program):
+    body = long_body()
+    with tempfile.NamedTemporaryFile("w") as file:
+        token = key(program, file, "few", "compute", "flops=1e6")
+        watch = key(program, file, "watch", "metrics")
+
+        def running():
+            text = server.client().send("GET", "/metrics", None, {"X-API-Key": watch}).body.decode()
+            return float(re.search(r"^attnd_running_jobs (\S+)", text, re.M).group(1))
+
+        with Server(program, environment={"ATTND_KEYS": file.name, "ATTND_COMPUTE_THREADS": "2"}) as server:
+            first, second = connect(server), connect(server)
+            for connection in (first, second):  # both are let in: nothing is owed yet
+                connection.sendall(head(token, f"Content-Length: {len(body)}") + body[:1000])
+            first.sendall(body[1000:])
+            wait_until(lambda: running() >= 1, "the first request does not run")
+            second.sendall(body[1000:])
+            status, fields, text = answer(second)
+            assert status == 429 and b"quota of flops" in text and b"few" in text, (status, text[:200])
+            assert int(re.search(r"Retry-After: (\d+)", fields).group(1)) > 100, fields
+            first.close()
+
+
+@test
+def a_body_is_owed_from_its_header_on(program):
+    with tempfile.NamedTemporaryFile("w") as file:
+        token = key(program, file, "few", "compute", "bytes=100")
+        for length in ("Content-Length: 2000", "Transfer-Encoding: chunked"):
+            with Server(program, environment={"ATTND_KEYS": file.name}) as server:
+                first, second = connect(server), connect(server)
+                first.sendall(head(token, length, "Expect: 100-continue"))
+                assert first.recv(100).startswith(b"HTTP/1.1 100"), "the first request is not let in"
+                second.sendall(head(token, length, "Expect: 100-continue"))
+                status, _, text = answer(second)
+                first.close()
+                second.close()
+                assert status == 429 and b"quota of bytes" in text, (length, status, text[:200])
+
+
+@test
+def a_chunked_body_is_owed_as_it_came(program):
+    with tempfile.NamedTemporaryFile("w") as file:
+        token = key(program, file, "few", "compute", "bytes=1000000")
+        body = b'{"inputs":{"query":[[1,2]]}}'
+        with Server(program, environment={"ATTND_KEYS": file.name}) as server:
+            for _ in range(5):
+                connection = connect(server)
+                connection.sendall(head(token, "Transfer-Encoding: chunked") + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+                status, _, text = answer(connection)
+                assert status == 200, (status, text)
+                connection.close()

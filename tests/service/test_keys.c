@@ -87,7 +87,7 @@ START_TEST(a_key_has_the_rights_of_its_line)
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct keys *keys = keys_of(line_of("one", lines[i].rest));
         for (unsigned right = RIGHT_COMPUTE; right <= RIGHT_METRICS; right *= 2) {
-            const struct keys_answer answer = keys_ask(keys, "secret", right);
+            const struct keys_answer answer = keys_ask(keys, "secret", right, 0);
             ck_assert_int_eq(answer.verdict, lines[i].rights & right ? KEYS_ALLOWED : KEYS_FORBIDDEN);
             ck_assert_str_eq(answer.name, "one");
         }
@@ -101,7 +101,7 @@ START_TEST(another_token_is_unknown)
     static const char *const tokens[] = {"", "secre", "secret ", "Secret", "one"};
     struct keys *keys = keys_of(line_of("one", ""));
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
-        const struct keys_answer answer = keys_ask(keys, tokens[i], RIGHT_COMPUTE);
+        const struct keys_answer answer = keys_ask(keys, tokens[i], RIGHT_COMPUTE, 0);
         ck_assert_int_eq(answer.verdict, KEYS_UNKNOWN);
         ck_assert_str_eq(answer.name, "");
     }
@@ -136,8 +136,8 @@ START_TEST(a_quota_of_requests_lets_so_many_in_at_once)
 {
     struct keys *keys = keys_of(line_of("one", ":compute:requests=3"));
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE).verdict, KEYS_ALLOWED);
-    const struct keys_answer answer = keys_ask(keys, "secret", RIGHT_COMPUTE);
+        ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 0).verdict, KEYS_ALLOWED);
+    const struct keys_answer answer = keys_ask(keys, "secret", RIGHT_COMPUTE, 0);
     ck_assert_int_eq(answer.verdict, KEYS_EXHAUSTED);
     ck_assert_str_eq(answer.exhausted, "requests");
     ck_assert(answer.retry_after_s > 0 && answer.retry_after_s <= 1.0 / 3);
@@ -148,8 +148,8 @@ END_TEST
 START_TEST(a_slow_quota_lets_one_in)
 {
     struct keys *keys = keys_of(line_of("one", ":compute:requests=0.01"));
-    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE).verdict, KEYS_ALLOWED);
-    const struct keys_answer answer = keys_ask(keys, "secret", RIGHT_COMPUTE);
+    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 0).verdict, KEYS_ALLOWED);
+    const struct keys_answer answer = keys_ask(keys, "secret", RIGHT_COMPUTE, 0);
     ck_assert_int_eq(answer.verdict, KEYS_EXHAUSTED);
     ck_assert(answer.retry_after_s > 90 && answer.retry_after_s <= 100);
     keys_destroy(keys);
@@ -159,19 +159,43 @@ END_TEST
 START_TEST(what_a_request_has_cost_is_owed)
 {
     struct keys *keys = keys_of(line_of("one", ":compute:bytes=1K,flops=1e6"));
-    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE).verdict, KEYS_ALLOWED);
-    keys_charge(keys, "one", 100 << 10, 0);
-    struct keys_answer answer = keys_ask(keys, "secret", RIGHT_COMPUTE);
+    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 0).verdict, KEYS_ALLOWED);
+    keys_charge(keys, "one", &(struct keys_cost){100 << 10, 0});
+    struct keys_answer answer = keys_ask(keys, "secret", RIGHT_COMPUTE, 0);
     ck_assert_int_eq(answer.verdict, KEYS_EXHAUSTED);
     ck_assert_str_eq(answer.exhausted, "bytes");
     ck_assert(answer.retry_after_s > 95 && answer.retry_after_s <= 100);
     keys_destroy(keys);
     keys = keys_of(line_of("one", ":compute:flops=1e6"));
-    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE).verdict, KEYS_ALLOWED);
-    keys_charge(keys, "one", 0, 5e7);
-    keys_charge(keys, "nobody", 0, 5e7);
-    answer = keys_ask(keys, "secret", RIGHT_COMPUTE);
+    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 0).verdict, KEYS_ALLOWED);
+    keys_charge(keys, "one", &(struct keys_cost){0, 5e7});
+    keys_charge(keys, "nobody", &(struct keys_cost){0, 5e7});
+    answer = keys_ask(keys, "secret", RIGHT_COMPUTE, 0);
     ck_assert_str_eq(answer.exhausted, "flops");
+    keys_destroy(keys);
+}
+END_TEST
+
+/* Of requests that begin at once, one may overdraw: the others find what it took, before its end. */
+START_TEST(what_is_planned_is_owed_at_once)
+{
+    const struct keys_cost nothing = {0, 0}, much = {0, 5e7}, some = {4 << 10, 0};
+    struct keys *keys = keys_of(line_of("one", ":compute:bytes=1K,flops=1e6"));
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 0).verdict, KEYS_ALLOWED);
+    ck_assert_int_eq(keys_spend(keys, "one", &nothing, &much).verdict, KEYS_ALLOWED);
+    struct keys_answer answer = keys_spend(keys, "one", &nothing, &much);
+    ck_assert_int_eq(answer.verdict, KEYS_EXHAUSTED);
+    ck_assert_str_eq(answer.exhausted, "flops");
+    ck_assert_str_eq(answer.name, "one");
+    ck_assert(answer.retry_after_s > 30);
+    ck_assert_int_eq(keys_spend(keys, "one", &much, &nothing).verdict, KEYS_ALLOWED); /* what it owes is its own */
+    keys_charge(keys, "one", &(struct keys_cost){0, -5e7});
+    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 4 << 10).verdict, KEYS_ALLOWED);
+    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 0).verdict, KEYS_EXHAUSTED);
+    ck_assert_int_eq(keys_spend(keys, "one", &some, &some).verdict, KEYS_ALLOWED);
+    ck_assert_str_eq(keys_spend(keys, "one", &some, &some).exhausted, "bytes");
+    ck_assert_int_eq(keys_spend(keys, "nobody", &nothing, &much).verdict, KEYS_ALLOWED);
     keys_destroy(keys);
 }
 END_TEST
@@ -180,17 +204,17 @@ START_TEST(reading_again_keeps_what_is_owed_and_refuses_wrong_files)
 {
     char message[320];
     struct keys *keys = keys_of(line_of("one", ":compute:bytes=1K"));
-    keys_charge(keys, "one", 100 << 10, 0);
+    keys_charge(keys, "one", &(struct keys_cost){100 << 10, 0});
     file_of(line_of("one", ":compute,metrics:bytes=1K"));
     ck_assert(keys_reload(keys, message, sizeof message));
-    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_METRICS).verdict, KEYS_EXHAUSTED);
+    ck_assert_int_eq(keys_ask(keys, "secret", RIGHT_METRICS, 0).verdict, KEYS_EXHAUSTED);
     file_of("nonsense\n");
     ck_assert(!keys_reload(keys, message, sizeof message));
     ck_assert_ptr_nonnull(strstr(message, "line 1"));
     ck_assert_uint_eq(keys_count(keys), 1);
     file_of(line_of("two", ""));
     ck_assert(keys_reload(keys, message, sizeof message));
-    ck_assert_str_eq(keys_ask(keys, "secret", RIGHT_COMPUTE).name, "two");
+    ck_assert_str_eq(keys_ask(keys, "secret", RIGHT_COMPUTE, 0).name, "two");
     keys_destroy(keys);
 }
 END_TEST
@@ -200,10 +224,10 @@ START_TEST(a_made_key_opens_with_its_line)
     char token[KEYS_TOKEN_MAX], other[KEYS_TOKEN_MAX], line[512], message[320];
     ck_assert(keys_make("new", "all", "requests=5", token, line, sizeof line, message, sizeof message));
     struct keys *keys = keys_of(line);
-    ck_assert_int_eq(keys_ask(keys, token, RIGHT_LAYERS).verdict, KEYS_ALLOWED);
+    ck_assert_int_eq(keys_ask(keys, token, RIGHT_LAYERS, 0).verdict, KEYS_ALLOWED);
     ck_assert(keys_make("new", NULL, NULL, other, line, sizeof line, message, sizeof message));
     ck_assert_str_ne(token, other);
-    ck_assert_int_eq(keys_ask(keys, other, RIGHT_COMPUTE).verdict, KEYS_UNKNOWN);
+    ck_assert_int_eq(keys_ask(keys, other, RIGHT_COMPUTE, 0).verdict, KEYS_UNKNOWN);
     ck_assert(!keys_make("no name", NULL, NULL, token, line, sizeof line, message, sizeof message));
     ck_assert(!keys_make("new", "some", NULL, token, line, sizeof line, message, sizeof message));
     keys_destroy(keys);
@@ -220,6 +244,7 @@ int main(void)
         a_quota_of_requests_lets_so_many_in_at_once,
         a_slow_quota_lets_one_in,
         what_a_request_has_cost_is_owed,
+        what_is_planned_is_owed_at_once,
         reading_again_keeps_what_is_owed_and_refuses_wrong_files,
         a_made_key_opens_with_its_line,
     };
