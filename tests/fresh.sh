@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# fresh.sh SUITE [root|user|arm64]: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap.
-# Takes minutes. Without a word as root and as a user:
+# fresh.sh SUITE [root|user|packages|arm64]: the README on bare machines of Debian SUITE (bookworm, trixie), made by mmdebstrap.
+# Takes minutes. Without a word as root, as a user, and packages:
 #
 #   as root                     make run, make test, the curl lines of the README
 #   a plain user with sudo,     the same; a second make run installs and builds nothing; the tarball of `make dist` builds
 #   a path with spaces          and passes its tests without a network
+#   packages, in a clone        make deb, lintian, installed, used, purged; make install, and the commands of examples/core.c;
+#                               what make says without a network
 #   arm64                       scripts/check_arm64.sh: cross-built, and its tests under an emulator
 #
 # Needs root and mmdebstrap (installed when it can be); else it exits with 77 and says why. A machine lives on a tmpfs in
@@ -41,12 +43,20 @@ sources() {
     else find . -path ./build -prune -o -type f -print0; fi | tar -c --null --no-recursion -T -
 }
 
+# The last commit with its .git.
+clone() {
+    local folder
+    folder=$(mktemp -d)
+    git clone -q --depth 1 "file://$PWD" "$folder/clone" && tar -C "$folder/clone" -c .
+    rm -rf "$folder"
+}
+
 # machine USER FOLDER WHAT: a new machine, with the sources there, that runs this script once more. We are process 1.
 machine() {
     local user=$1 place=$2 what=$3 root=/mnt base
     exec {base}<"$ATTN_BASE"
     # Read before the folder of the machine covers what may lie below it.
-    exec {tree}< <(sources) {tarball}<"$ATTN_TARBALL"
+    exec {tree}< <(if [ "$what" = packages ]; then clone; else sources; fi) {tarball}<"$ATTN_TARBALL"
     mount -t tmpfs -o size=8g,mode=755 fresh $root || return 1
     tar -C $root -x --numeric-owner <&"$base" || return 1
     mkdir -p "$root$place" && tar -C "$root$place" -x --no-same-owner <&"$tree" || return 1
@@ -128,12 +138,59 @@ commands() {
     [ "$failed" = 0 ]
 }
 
+says_that_it_is_offline() {
+    local said
+    said=$(unshare --net make deb 2>&1) && return 1
+    echo "$said"
+    grep -q '^packages could not be fetched or installed (is there a network?)' <<<"$said" && [ "$(wc -l <<<"$said")" = 3 ]
+}
+installs_and_serves() {
+    apt-get install -y -qq --no-install-recommends ./build/deb/*.deb || return 1
+    attnd --version || return 1
+    attnd --listen 127.0.0.1:0 2>/tmp/attnd.log &
+    local server=$! address=
+    for _ in $(seq 600); do
+        address=$(grep -oE '127\.0\.0\.1:[1-9][0-9]*' /tmp/attnd.log | head -n 1)
+        [ -z "$address" ] || attnd health --listen "$address" && break
+        sleep 0.1
+    done
+    attnd health --listen "$address" && kill "$server" && wait "$server"
+}
+# The first command in the head of core.c, as it is printed, and after it what stands behind its second `make install`.
+core_as_printed() { # core_as_printed FIRST LAST: lines of its commands
+    mkdir -p ~/core && cp examples/core.c ~/core && sed -n 's/^ \*     //p' examples/core.c | sed -n "$1,$2p" > ~/core/commands &&
+        cat ~/core/commands && (cd ~/core && rm -f core && bash -e commands)
+}
+purges() {
+    apt-get purge -y -qq attnd libattn-dev libattn0 && ! command -v attnd && [ -z "$(find / -xdev -path "$PWD" -prune -o -name '*libattn*' -print)" ]
+}
+lintian_is_content() {
+    apt-get install -y -qq --no-install-recommends lintian && lintian --allow-root --fail-on error,warning build/deb/*.changes
+}
+
+packages() {
+    echo "$(. /etc/os-release; echo "$PRETTY_NAME"), $(id -un), $PWD, a clone"
+    check "without a network make deb says so in one line" says_that_it_is_offline
+    export DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)"
+    check "make deb" make deb
+    check "the packages install, and serve" installs_and_serves
+    check "core.c builds with libattn-dev as its head says" core_as_printed 1 1
+    check "the packages are purged" purges
+    check "lintian" lintian_is_content
+    check "make install" make -j"$(nproc)" install
+    check "core.c builds with /usr/local as its head says" core_as_printed 1 1
+    check "make install PREFIX=~/attn" make install PREFIX="$HOME/attn"
+    check "core.c builds with ~/attn as its head says" core_as_printed 2 3
+    [ "$failed" = 0 ]
+}
+
 case ${1:-} in
 --commands) commands; exit ;;
+--packages) packages; exit ;;
 --arm64) scripts/check_arm64.sh; exit ;;
 --machine) machine "$2" "$3" "$4"; exit ;;
 bookworm | trixie) ;;
-*) echo "usage: fresh.sh bookworm|trixie [root|user|arm64]" >&2; exit 2 ;;
+*) echo "usage: fresh.sh bookworm|trixie [root|user|packages|arm64]" >&2; exit 2 ;;
 esac
 
 [ "$(id -u)" = 0 ] || skip "needs root"
@@ -146,10 +203,11 @@ ATTN_BASE=$cache/$1.tar
 ATTN_TARBALL=$(make --no-print-directory -s dist) || exit 1
 export ATTN_BASE ATTN_TARBALL
 status=0
-for way in ${2:-root user}; do
+for way in ${2:-root user packages}; do
     case $way in
     root) machine=(root /src commands) ;;
     user) machine=(dev "$folder" commands) ;;
+    packages) machine=(root /src packages) ;;
     arm64) machine=(root /src arm64) ;;
     esac
     unshare --mount --propagation private --pid --fork --kill-child --uts --ipc "$0" --machine "${machine[@]}" ||
