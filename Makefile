@@ -183,7 +183,8 @@ run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=ad
 
 test: ## install what the tests need, run everything that is quick
 	$(Q)scripts/install_packages.sh $(TEST_PACKAGES)
-	+$(Q)$(MAKE) --no-print-directory all
+	$(Q)[ -e $(BUILD)/attnd ] || echo "building the server and its tests: some minutes of one processor"
+	+$(Q)$(MAKE) --no-print-directory $(jobs) all $(TEST_BIN) $(REPLAY_BIN)
 	+$(Q)python3 tests/run.py --suites '$(QUICK_TESTS)' $(MAKE) --no-print-directory -k $(QUICK_TESTS)
 
 deps: ## install what building, running and testing take (apt-get, only when something is missing)

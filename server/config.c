@@ -430,7 +430,8 @@ static bool set_by_environment(struct config *config, char *const *environment, 
 static const char *nearest_flag(const char *flag)
 {
     const char *nearest = NULL;
-    size_t least = 4; /* further away it is no slip of the pen */
+    const size_t length = strlen(flag);
+    size_t least = length < 8 ? 3 : 4; /* further away it is no slip of the pen */
     for (size_t i = 0; i < SETTINGS; i++) {
         const size_t distance = text_distance(flag, settings[i].flag);
         if (distance < least) {

@@ -150,6 +150,14 @@ def both_documents_say_how_many_bytes_a_number_takes(program):
 
 
 @test
+def the_dashboard_has_a_share_of_errors_before_the_first_error(_):
+    """A series of a status is there from the first answer with it on; a sum of none is empty, and so is its share."""
+    dashboard = (ROOT / "docker" / "compose" / "grafana" / "attnd.json").read_text()
+    of_errors = [text for text in re.findall(r'"expr": "(.*)"', dashboard) if "status=~" in text]
+    assert of_errors and all(") or vector(0)) / " in text for text in of_errors), of_errors
+
+
+@test
 def the_keys_of_the_cluster_work(program):
     """The commands that make the Secret; then a server with the settings of the overlay, and the Secret where it mounts it."""
     overlay = ROOT / "docker" / "kubernetes" / "overlays" / "keys"
