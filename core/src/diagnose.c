@@ -64,11 +64,6 @@ static struct attn_weight_row read_row(const struct run *run, size_t first, size
 
 /* ---- rows of the weights ---- */
 
-static size_t kept(const attn_selection *selection, size_t slot)
-{
-    return selection->count > 0 ? selection->items[slot] : slot;
-}
-
 static size_t allowed_keys(const attn_plan *plan, size_t b, size_t h, size_t i)
 {
     const attn_mask *mask = &plan->mask;
@@ -115,9 +110,9 @@ static void map_task(void *argument, size_t index, size_t worker)
     const struct run *run = argument;
     const attn_options *options = &run->request->options;
     const size_t heads = run->plan->selected_heads, queries = run->plan->selected_queries;
-    const size_t b = index / heads, h = kept(&options->heads, index % heads);
+    const size_t b = index / heads, h = attn_selected(&options->heads, index % heads);
     for (size_t slot = 0; slot < queries; slot++)
-        add_row(run, b, h, kept(&options->queries, slot), (index * queries + slot) * run->plan->dims.kv_len,
+        add_row(run, b, h, attn_selected(&options->queries, slot), (index * queries + slot) * run->plan->dims.kv_len,
                 &run->sums[index]);
 }
 

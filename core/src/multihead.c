@@ -483,11 +483,6 @@ static void mean_task(void *argument, size_t index, size_t worker)
     }
 }
 
-static size_t selected(const attn_selection *selection, size_t s)
-{
-    return selection->items == NULL ? s : selection->items[s];
-}
-
 static void mask_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
@@ -496,15 +491,15 @@ static void mask_task(void *argument, size_t index, size_t worker)
     const attn_options *options = &run->request->options;
     const size_t keys = plan->selected_keys, queries = plan->selected_queries;
     const size_t b = index / queries / plan->selected_heads;
-    const size_t h = selected(&options->heads, index / queries % plan->selected_heads);
-    const size_t i = selected(&options->queries, index % queries);
+    const size_t h = attn_selected(&options->heads, index / queries % plan->selected_heads);
+    const size_t i = attn_selected(&options->queries, index % queries);
     uint8_t *row = (uint8_t *)run->result->step[ATTN_STEP_MASK].data + index * keys;
-    if (options->keys.items == NULL) {
+    if (attn_selects_all(&options->keys)) {
         attn_mask_row(&plan->mask, plan->compute, b, h, i, attn_mask_span(&plan->mask, b, i), 0, keys, row);
         return;
     }
     for (size_t j = 0; j < keys; j++)
-        row[j] = attn_mask_allows(&plan->mask, plan->compute, b, h, i, selected(&options->keys, j));
+        row[j] = attn_mask_allows(&plan->mask, plan->compute, b, h, i, attn_selected(&options->keys, j));
 }
 
 static attn_status reduce_maps(struct run *run)

@@ -40,7 +40,7 @@ bool attn_needs_mean_source(const attn_request *request)
 {
     const attn_options *options = &request->options;
     return attn_wants(options, ATTN_STEP_ATTENTION_MEAN) &&
-           (!attn_wants(options, ATTN_STEP_ATTENTION) || options->heads.items != NULL);
+           (!attn_wants(options, ATTN_STEP_ATTENTION) || !attn_selects_all(&options->heads));
 }
 
 double attn_mean_source_numbers(const attn_plan *plan)
@@ -139,13 +139,13 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
 bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots)
 {
     *slots = NULL;
-    if (selection->items == NULL)
+    if (attn_selects_all(selection))
         return true;
     size_t *place = attn_arena_take(arena, dimension, sizeof *place);
     for (size_t i = 0; place != NULL && i < dimension; i++)
         place[i] = SIZE_MAX;
     for (size_t s = 0; place != NULL && s < selection->count; s++)
-        place[selection->items[s]] = s;
+        place[attn_selected(selection, s)] = s;
     *slots = place;
     return place != NULL;
 }

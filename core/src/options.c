@@ -110,6 +110,8 @@ enum { UNSORTED_MAX = 4096 };
 static bool is_repeating(const attn_selection *selection)
 {
     bool ascending = true;
+    if (selection->items == NULL)
+        return false;
     for (size_t s = 1; s < selection->count; s++)
         ascending = ascending && selection->items[s - 1] < selection->items[s];
     if (ascending)
@@ -121,20 +123,35 @@ static bool is_repeating(const attn_selection *selection)
     return selection->count > UNSORTED_MAX;
 }
 
+/* Whether all items are below the dimension; else *beyond is the first that is not. */
+static bool is_within(const attn_selection *selection, size_t dimension, size_t *beyond)
+{
+    if (selection->items == NULL) {
+        *beyond = selection->first > dimension ? selection->first : dimension;
+        return selection->first <= dimension && selection->count <= dimension - selection->first;
+    }
+    for (size_t s = 0; s < selection->count; s++) {
+        *beyond = selection->items[s];
+        if (*beyond >= dimension)
+            return false;
+    }
+    return true;
+}
+
 static attn_status check_selection(const attn_selection *selection, const char *name, size_t dimension, size_t *kept,
                                    attn_error *err)
 {
     char field[32];
-    *kept = selection->items == NULL ? dimension : selection->count;
-    if (selection->items == NULL)
+    size_t beyond;
+    *kept = attn_selects_all(selection) ? dimension : selection->count;
+    if (attn_selects_all(selection))
         return ATTN_OK;
     snprintf(field, sizeof field, "/options/%s", name);
     if (selection->count > dimension)
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
-    for (size_t s = 0; s < selection->count; s++)
-        if (selection->items[s] >= dimension)
-            return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name,
-                             selection->items[s], dimension == 0 ? 0 : dimension - 1);
+    if (!is_within(selection, dimension, &beyond))
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name, beyond,
+                         dimension == 0 ? 0 : dimension - 1);
     if (is_repeating(selection))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s names one twice, or is not ascending and longer than %d", name,
                          UNSORTED_MAX);

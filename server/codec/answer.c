@@ -256,7 +256,11 @@ static void write_selection(const attn_selection *selection, const char *name, b
     if (selection->count == 0)
         return;
     answer_begin_member(out, is_first, name);
-    answer_write_sizes(out, selection->items, selection->count);
+    for (size_t i = 0; i < selection->count && out->is_ok; i++) {
+        chunks_text(out, i > 0 ? "," : "[");
+        chunks_count(out, attn_selected(selection, i));
+    }
+    chunks_text(out, "]");
 }
 
 /* As many as were asked for, if there are so many. */

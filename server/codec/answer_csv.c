@@ -132,10 +132,10 @@ static size_t number_of(const struct csv *csv, attn_step step, enum column colum
     if (!attn_step_is_map(step) && step != ATTN_STEP_ATTENTION_MEAN)
         return i;
     if (column == COLUMN_HEAD)
-        return envelope_selected(&options->heads, i);
+        return attn_selected(&options->heads, i);
     if (column == COLUMN_QUERY && !is_pooled)
-        return envelope_selected(&options->queries, i);
-    return column == COLUMN_KEY && !is_pooled ? envelope_selected(&options->keys, i) : i;
+        return attn_selected(&options->queries, i);
+    return column == COLUMN_KEY && !is_pooled ? attn_selected(&options->keys, i) : i;
 }
 
 /* The label of a query or key; NULL: it has none. */

@@ -27,17 +27,29 @@ attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)
     return ATTN_OK;
 }
 
+/* The numbers that a selection keeps, as a list; NULL: all. */
+static attn_status list_numbers(const attn_selection *selection, attn_arena *arena, const size_t **numbers,
+                                attn_error *err)
+{
+    *numbers = selection->items;
+    if (selection->count == 0 || selection->items != NULL)
+        return ATTN_OK;
+    size_t *list = attn_arena_take(arena, selection->count, sizeof *list);
+    for (size_t i = 0; list != NULL && i < selection->count; i++)
+        list[i] = attn_selected(selection, i);
+    *numbers = list;
+    return list != NULL ? ATTN_OK : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the numbers of a picture");
+}
+
 static attn_status make_axis(const struct envelope_tokens *tokens, const attn_selection *selection, attn_arena *arena,
                              struct picture_axis *axis, attn_error *err)
 {
     struct labels labels;
     attn_status status = labels_read(tokens, arena, &labels, err);
-    if (status == ATTN_OK)
-        *axis = (struct picture_axis){.labels = labels.texts,
-                                      .count = labels.count,
-                                      .is_per_item = labels.is_per_item,
-                                      .numbers = selection->count > 0 ? selection->items : NULL};
-    return status;
+    if (status != ATTN_OK)
+        return status;
+    *axis = (struct picture_axis){.labels = labels.texts, .count = labels.count, .is_per_item = labels.is_per_item};
+    return list_numbers(selection, arena, &axis->numbers, err);
 }
 
 attn_status answer_picture_make(const struct answer *answer, const struct picture_options *options, attn_arena *arena,
@@ -46,10 +58,10 @@ attn_status answer_picture_make(const struct answer *answer, const struct pictur
     const struct envelope *envelope = answer->envelope;
     const attn_options *selected = &envelope->request.options;
     const attn_tensor *steps = answer->result ? answer->result->step : answer->plan->step;
-    *picture = (struct picture){.weights = &steps[ATTN_STEP_ATTENTION],
-                                .allowed = &steps[ATTN_STEP_MASK],
-                                .head_numbers = selected->heads.count > 0 ? selected->heads.items : NULL,
-                                .options = *options};
-    attn_status status = make_axis(&envelope->query_tokens, &selected->queries, arena, &picture->queries, err);
+    *picture = (struct picture){
+        .weights = &steps[ATTN_STEP_ATTENTION], .allowed = &steps[ATTN_STEP_MASK], .options = *options};
+    attn_status status = list_numbers(&selected->heads, arena, &picture->head_numbers, err);
+    if (status == ATTN_OK)
+        status = make_axis(&envelope->query_tokens, &selected->queries, arena, &picture->queries, err);
     return status == ATTN_OK ? make_axis(&envelope->key_tokens, &selected->keys, arena, &picture->keys, err) : status;
 }

@@ -33,7 +33,13 @@ struct view {
 
 static bool is_same(const attn_selection *a, const attn_selection *b)
 {
-    return a->count == b->count && (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        if (attn_selected(a, i) != attn_selected(b, i))
+            return false;
+    }
+    return true;
 }
 
 static attn_status check_square(const struct answer *answer, attn_error *err)
@@ -71,7 +77,7 @@ static void write_labels(struct chunks *out, const struct labels *labels, const 
 {
     chunks_text(out, "[");
     for (size_t i = 0; i < count; i++) {
-        size_t position = envelope_selected(selection, i);
+        size_t position = attn_selected(selection, i);
         chunks_text(out, i > 0 ? "," : "");
         if (labels->texts != NULL)
             chunks_json_string(out, labels_at(labels, 0, position));
@@ -114,10 +120,10 @@ static attn_tensor inner_map(const attn_tensor *attention, int rank, ptrdiff_t o
 
 static void write_head_numbers(const struct view *view, const char *name, const attn_selection *selection)
 {
-    static const attn_selection all = {NULL, 0};
+    static const attn_selection all = {.count = 0};
     chunks_format(view->out, ",\"%s\":[", name);
     for (size_t h = 0; h < view->attention->shape[1]; h++)
-        chunks_format(view->out, "%s%zu", h > 0 ? "," : "", envelope_selected(selection ? selection : &all, h));
+        chunks_format(view->out, "%s%zu", h > 0 ? "," : "", attn_selected(selection ? selection : &all, h));
     chunks_text(view->out, "]");
 }
 
@@ -176,8 +182,8 @@ static void write_inspectus(const struct view *view)
         const attn_tensor map = inner_map(attention, 2, (ptrdiff_t)h * attention->stride[1]);
         chunks_format(out, "%s{\"values\":\"", h > 0 ? "," : "");
         write_float32(out, &map);
-        chunks_format(out, "\",\"info\":{\"layer\":0,\"head\":%zu},\"shape\":[%zu,%zu]}",
-                      envelope_selected(view->heads, h), map.shape[0], map.shape[1]);
+        chunks_format(out, "\",\"info\":{\"layer\":0,\"head\":%zu},\"shape\":[%zu,%zu]}", attn_selected(view->heads, h),
+                      map.shape[0], map.shape[1]);
     }
     chunks_text(out, "],\"src_tokens\":");
     write_query_labels(view);
@@ -217,8 +223,8 @@ static void write_cell(const struct view *view, const size_t at[4])
 {
     const attn_plan *plan = view->answer->plan;
     const ptrdiff_t *stride = view->attention->stride;
-    size_t h = envelope_selected(view->heads, at[1]), i = envelope_selected(view->queries, at[2]);
-    size_t j = envelope_selected(view->keys, at[3]);
+    size_t h = attn_selected(view->heads, at[1]), i = attn_selected(view->queries, at[2]);
+    size_t j = attn_selected(view->keys, at[3]);
     ptrdiff_t place = 0;
     for (int d = 0; d < 4; d++)
         place += (ptrdiff_t)at[d] * stride[d];

@@ -88,12 +88,6 @@ struct envelope {
 /* The eps of a norm that does not say its own; profile may be NULL. */
 double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 
-/* The i-th of what a selection leaves. */
-static inline size_t envelope_selected(const attn_selection *selection, size_t i)
-{
-    return selection->count > 0 ? selection->items[i] : i;
-}
-
 /* Once per process, before the first envelope_decode of any thread. */
 void envelope_prepare(void);
 

@@ -308,10 +308,17 @@ static attn_status count_selected(struct decoder *decoder, const struct node *li
     return *count > 0 ? ATTN_OK : node_fail(decoder, list, ATTN_ERR_VALUE, "selects nothing");
 }
 
-static attn_status expand_selection(struct decoder *decoder, const struct node *list, attn_selection *selection)
+/* A range stays one: how long the dimension is becomes known later, and only then can it be said to be too much. */
+static attn_status read_selection(struct decoder *decoder, const struct node *list, attn_selection *selection)
 {
     size_t pieces = is_range(list) ? 1 : json_array_size(list->json), count, filled = 0;
+    int64_t first = 0, last;
     attn_status status = count_selected(decoder, list, pieces, &count);
+    if (status == ATTN_OK && pieces == 1) {
+        status = decode_piece(decoder, list, 0, &first, &last);
+        *selection = (attn_selection){.count = count, .first = (size_t)first};
+        return status;
+    }
     if (status != ATTN_OK)
         return status;
     size_t *items = attn_arena_take(decoder->arena, count, sizeof *items);
@@ -323,7 +330,7 @@ static attn_status expand_selection(struct decoder *decoder, const struct node *
         for (int64_t n = 0; status == ATTN_OK && n <= to - from; n++) /* never past to, which may be INT64_MAX */
             items[filled++] = (size_t)(from + n);
     }
-    *selection = (attn_selection){items, count};
+    *selection = (attn_selection){.items = items, .count = count};
     return status;
 }
 
@@ -334,7 +341,7 @@ static attn_status decode_selection(struct decoder *decoder, const struct node *
     attn_status status = decode_list(decoder, node, "a list of indices, or a range [from, to]", &list);
     if (status != ATTN_OK)
         return status;
-    status = expand_selection(decoder, &list, to);
+    status = read_selection(decoder, &list, to);
     json_decref(list.json);
     return status;
 }

@@ -66,7 +66,7 @@ static void gather_run(const struct pooling *pooling, const attn_tensor *from, c
     size_t b = place[0], h = place[1], i = place[2];
     attn_span span = attn_mask_span(&map->plan->mask, b, i);
     for (size_t n = first; n < end; n++) {
-        size_t j = envelope_selected(&map->keys, n);
+        size_t j = attn_selected(&map->keys, n);
         if (j < span.from || j >= span.to || !is_allowed(pooling, b, h, i, j))
             continue;
         gather_value(gathered, reduce_load(from, row + (ptrdiff_t)n * from->stride[3]), pooling->is_mean);
@@ -88,7 +88,7 @@ static double pool_cell(const struct pooling *pooling, const attn_tensor *from, 
     size_t end = part_start(at[3] + 1, to->shape[3], from->shape[3]);
     struct gathered gathered = {0};
     for (size_t r = part_start(at[2], to->shape[2], from->shape[2]); r < rows_end; r++) {
-        const size_t place[3] = {at[0], envelope_selected(&map->heads, at[1]), envelope_selected(&map->queries, r)};
+        const size_t place[3] = {at[0], attn_selected(&map->heads, at[1]), attn_selected(&map->queries, r)};
         ptrdiff_t row =
             (ptrdiff_t)at[0] * from->stride[0] + (ptrdiff_t)at[1] * from->stride[1] + (ptrdiff_t)r * from->stride[2];
         gather_run(pooling, from, place, row, first, end, &gathered);

@@ -81,7 +81,7 @@ static size_t select_row(const struct selecting *selecting, const size_t at[3], 
         double weight = reduce_load(&map->from, row + (ptrdiff_t)n * map->from.stride[3]);
         /* Only a key that is allowed has a weight above 0; one of 0 may be hidden or just very small. */
         bool is_allowed = weight > 0 || attn_mask_allows(&plan->mask, plan->compute, at[0], at[1], at[2],
-                                                         envelope_selected(&map->keys, n));
+                                                         attn_selected(&map->keys, n));
         if (is_allowed)
             count = offer(heap, count, k, (struct candidate){weight, n});
     }
@@ -97,7 +97,7 @@ static void top_k_row(void *argument, size_t index, size_t worker)
     if (reduce_is_cancelled(selecting->runtime))
         return;
     const size_t b = index / rows / heads, h = index / rows % heads, i = index % rows;
-    const size_t at[3] = {b, envelope_selected(&map->heads, h), envelope_selected(&map->queries, i)};
+    const size_t at[3] = {b, attn_selected(&map->heads, h), attn_selected(&map->queries, i)};
     const ptrdiff_t *stride = map->from.stride;
     ptrdiff_t row = (ptrdiff_t)b * stride[0] + (ptrdiff_t)h * stride[1] + (ptrdiff_t)i * stride[2];
     size_t count = select_row(selecting, at, row, heap, k);
@@ -107,7 +107,7 @@ static void top_k_row(void *argument, size_t index, size_t worker)
         reduce_store(&map->to, (ptrdiff_t)(index * k + n), 0);
     }
     while (count-- > 0) { /* the worst is on top: it comes last */
-        indices[count] = (int64_t)envelope_selected(&map->keys, heap[0].column);
+        indices[count] = (int64_t)attn_selected(&map->keys, heap[0].column);
         reduce_store(&map->to, (ptrdiff_t)(index * k + count), heap[0].weight);
         heap[0] = heap[count];
         sift_down(heap, count);

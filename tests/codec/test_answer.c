@@ -280,7 +280,7 @@ END_TEST
 
 START_TEST(a_bound_beyond_memory_saturates)
 {
-    envelope.request.options.heads = (attn_selection){NULL, SIZE_MAX / 2};
+    envelope.request.options.heads = (attn_selection){.count = SIZE_MAX / 2};
     ck_assert_uint_eq(answer_bytes_bound(&envelope, &plan), SIZE_MAX);
 }
 END_TEST

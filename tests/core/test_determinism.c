@@ -263,16 +263,16 @@ static void expect_slice(const attn_request *request, const test_run *whole, con
     const attn_tensor *all = &whole->result.step[step], *some = &part->result.step[step];
     bool has_heads = step != ATTN_STEP_ATTENTION_MEAN;
     size_t heads = has_heads ? all->shape[1] : 1, q_len = all->shape[all->rank - 2], kv_len = all->shape[all->rank - 1];
-    size_t kept_heads = has_heads && o->heads.items != NULL ? o->heads.count : heads;
-    size_t kept_queries = o->queries.items != NULL ? o->queries.count : q_len;
-    size_t kept_keys = o->keys.items != NULL ? o->keys.count : kv_len;
+    size_t kept_heads = has_heads && !attn_selects_all(&o->heads) ? o->heads.count : heads;
+    size_t kept_queries = !attn_selects_all(&o->queries) ? o->queries.count : q_len;
+    size_t kept_keys = !attn_selects_all(&o->keys) ? o->keys.count : kv_len;
     ck_assert_uint_eq(attn_tensor_count(some), all->shape[0] * kept_heads * kept_queries * kept_keys);
     for (size_t at = 0; at < attn_tensor_count(some); at++) {
         size_t j = at % kept_keys, i = at / kept_keys % kept_queries, h = at / kept_keys / kept_queries % kept_heads;
         size_t b = at / kept_keys / kept_queries / kept_heads;
-        j = o->keys.items != NULL ? o->keys.items[j] : j;
-        i = o->queries.items != NULL ? o->queries.items[i] : i;
-        h = has_heads && o->heads.items != NULL ? o->heads.items[h] : h;
+        j = !attn_selects_all(&o->keys) ? attn_selected(&o->keys, j) : j;
+        i = !attn_selects_all(&o->queries) ? attn_selected(&o->queries, i) : i;
+        h = has_heads && !attn_selects_all(&o->heads) ? attn_selected(&o->heads, h) : h;
         double expected = tensor_get(all, ((b * heads + h) * q_len + i) * kv_len + j), got = tensor_get(some, at);
         ck_assert_msg(got == expected, "%s: element %zu is %.17g, not %.17g", attn_step_name(step), at, got, expected);
     }
@@ -307,11 +307,19 @@ START_TEST(selections_are_slices_of_the_whole_map)
     static const scene_size many = {2, 3, 1, 49, 517, 8, 5}, few = {2, 6, 2, 2, 517, 8, 5};
     static const size_t heads[] = {2, 0}, queries[] = {1, 0, 7, 47}, keys[] = {512, 3, 511, 516, 0}, nothing[1];
     for (size_t q_len = 2; q_len <= 4; q_len += 2) { /* of the few there are two */
+        const attn_selection all = {.count = 0}, no = {.items = nothing};
+        const attn_selection two_heads = {.items = heads, .count = 2}, one_head = {.items = heads, .count = 1};
+        const attn_selection rows = {.items = queries, .count = q_len}, row = {.items = queries, .count = 1};
+        const attn_selection columns = {.items = keys, .count = 5}, column = {.items = keys, .count = 1};
+        const attn_selection last_heads = {.count = 2, .first = 1}, first_row = {.count = 1};
+        const attn_selection last_columns = {.count = 16, .first = 501};
         const attn_selection some[][3] = {
-            {{heads, 2}, {NULL, 0}, {NULL, 0}},    {{NULL, 0}, {queries, q_len}, {NULL, 0}},
-            {{NULL, 0}, {NULL, 0}, {keys, 5}},     {{heads, 2}, {queries, q_len}, {keys, 5}},
-            {{heads, 1}, {queries, 1}, {keys, 1}}, {{nothing, 0}, {NULL, 0}, {NULL, 0}},
-            {{NULL, 0}, {nothing, 0}, {NULL, 0}},  {{NULL, 0}, {NULL, 0}, {nothing, 0}},
+            {two_heads, all, all},    {all, rows, all},
+            {all, all, columns},      {two_heads, rows, columns},
+            {one_head, row, column},  {no, all, all},
+            {all, no, all},           {all, all, no},
+            {last_heads, all, all},   {all, first_row, all},
+            {all, all, last_columns}, {last_heads, first_row, last_columns},
         };
         for (size_t s = 0; s < sizeof some / sizeof *some; s++)
             expect_selection(2 + 4 * s, q_len == 2 ? &few : &many, some[s]);

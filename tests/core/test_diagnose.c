@@ -107,10 +107,10 @@ START_TEST(selected_heads_and_queries_are_what_is_looked_at)
 {
     test_scene scene = scene_create(ATTN_F32, 3);
     scene_attention(&scene, &SIZE);
-    scene.request.options.heads = (attn_selection){(size_t[]){3, 0}, 2};
-    scene.request.options.queries = (attn_selection){(size_t[]){5, 1, 2}, 3};
+    scene.request.options.heads = (attn_selection){.items = (size_t[]){3, 0}, .count = 2};
+    scene.request.options.queries = (attn_selection){.items = (size_t[]){5, 1, 2}, .count = 3};
     expect_findings(&scene, "selections");
-    scene.request.options.keys = (attn_selection){(size_t[]){5}, 1};
+    scene.request.options.keys = (attn_selection){.items = (size_t[]){5}, .count = 1};
     diagnosis made = diagnose(&scene, WANT(ATTENTION));
     ck_assert_uint_eq(made.run.result.findings.heads, 0);
     release(&made);

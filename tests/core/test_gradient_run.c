@@ -112,9 +112,9 @@ START_TEST(selections_of_the_scores_are_slices_of_the_whole)
     made.wanted = gradient_ask(&made.scene);
     made.wanted.of = OF(SCORES);
     gradient_run whole = gradient_run_serial(&made.wanted, NULL);
-    made.scene.request.options.heads = (attn_selection){heads, 2};
-    made.scene.request.options.queries = (attn_selection){queries, 3};
-    made.scene.request.options.keys = (attn_selection){keys, 2};
+    made.scene.request.options.heads = (attn_selection){.items = heads, .count = 2};
+    made.scene.request.options.queries = (attn_selection){.items = queries, .count = 3};
+    made.scene.request.options.keys = (attn_selection){.items = keys, .count = 2};
     gradient_run part = gradient_run_serial(&made.wanted, NULL);
     const attn_tensor *all = &whole.result.gradient[ATTN_GRADIENT_SCORES];
     const attn_tensor *some = &part.result.gradient[ATTN_GRADIENT_SCORES];

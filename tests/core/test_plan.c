@@ -126,7 +126,7 @@ START_TEST(result_bytes_count_what_is_wanted)
     plan = planned(&scene.request);
     ck_assert_uint_eq(plan.result_bytes, (2 * 3 * 4 * 7 + 2 * 3 * 4 * 5) * 4);
     const size_t one_head[] = {1};
-    scene.request.options.heads = (attn_selection){one_head, 1};
+    scene.request.options.heads = (attn_selection){.items = one_head, .count = 1};
     plan = planned(&scene.request);
     ck_assert_uint_eq(plan.selected_heads, 1);
     ck_assert_uint_eq(plan.result_bytes, (2 * 3 * 4 * 7 + 2 * 1 * 4 * 5) * 4);

@@ -461,10 +461,16 @@ START_TEST(selections_outside_the_map_are_refused)
         test_scene scene = attention();
         attn_options *o = &scene.request.options;
         attn_selection *selection = s == 0 ? &o->heads : s == 1 ? &o->queries : &o->keys;
-        *selection = (attn_selection){beyond, 2};
+        *selection = (attn_selection){.items = beyond, .count = 2};
         expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], "9");
-        *selection = (attn_selection){twice, 3};
+        *selection = (attn_selection){.items = twice, .count = 3};
         expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], "twice");
+        *selection = (attn_selection){.count = SIZE_MAX};
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], "selects 18446744073709551615 of");
+        *selection = (attn_selection){.count = 2, .first = SIZE_MAX};
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], "has 18446744073709551615;");
+        *selection = (attn_selection){.count = 2, .first = s == 0 ? 2 : s == 1 ? 3 : 4};
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, fields[s], s == 0 ? "has 3;" : s == 1 ? "has 4;" : "has 5;");
         scene_destroy(&scene);
     }
 }
@@ -480,7 +486,7 @@ START_TEST(a_repetition_far_down_a_long_selection_is_found)
     size_t *items = scene_memory(&scene, LEN * sizeof *items);
     for (size_t s = 0; s < LEN; s++)
         items[s] = s;
-    scene.request.options.queries = (attn_selection){items, LEN};
+    scene.request.options.queries = (attn_selection){.items = items, .count = LEN};
     planned(&scene.request);
     items[LEN - 9]--;
     expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/queries", "twice");

@@ -106,12 +106,23 @@ typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
 
 /*
  * Which heads, query rows or key columns of the maps are kept. items: all different and below the dimension; ascending
- * when there are more than 4096. NULL with count 0: all.
+ * when there are more than 4096. NULL: count in a row, from first on; with count 0: all.
  */
 typedef struct {
     const size_t *items;
-    size_t count;
+    size_t count, first;
 } attn_selection;
+
+static inline bool attn_selects_all(const attn_selection *selection)
+{
+    return selection->items == NULL && selection->count == 0;
+}
+
+/* The i-th that a selection keeps. */
+static inline size_t attn_selected(const attn_selection *selection, size_t i)
+{
+    return selection->items != NULL ? selection->items[i] : selection->first + i;
+}
 
 typedef struct {
     attn_dtype compute;  /* ATTN_F32 or ATTN_F64: the type of every tensor but masks */
