@@ -245,7 +245,6 @@ $(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unu
 # tests/support/failing_take.h takes these calls over.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
 LDFLAGS_tests/service/test_cut_short := $(TAKES_CAN_FAIL)
-LDFLAGS_tests/codec/test_json_tree := -Wl,--wrap=malloc -Wl,--wrap=free
 LDFLAGS_tests/codec/test_stream := $(TAKES_CAN_FAIL)
 LDFLAGS_tests/codec/test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn
 

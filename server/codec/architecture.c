@@ -18,15 +18,15 @@ enum { NAME_MAX_BYTES = 128 };
 
 /* ---- the table ---- */
 
-static json_t *load_table(void)
+static json_t *load_table(attn_arena *arena)
 {
     json_error_t error;
-    return json_tree_load(architectures_begin, (size_t)(architectures_end - architectures_begin), &error);
+    return json_tree_load(architectures_begin, (size_t)(architectures_end - architectures_begin), arena, &error);
 }
 
-json_t *architecture_modules(const char *model_type)
+json_t *architecture_modules(const char *model_type, attn_arena *arena)
 {
-    json_t *table = load_table(), *found = NULL, *entry, *type;
+    json_t *table = load_table(arena), *found = NULL, *entry, *type;
     size_t i, j;
     json_array_foreach(json_object_get(table, "architectures"), i, entry)
     {
@@ -42,7 +42,7 @@ json_t *architecture_modules(const char *model_type)
 
 void architecture_write_types(struct chunks *out)
 {
-    json_t *table = load_table(), *entry, *type;
+    json_t *table = load_table(out->arena), *entry, *type;
     const char *separator = "";
     size_t i, j;
     json_array_foreach(json_object_get(table, "architectures"), i, entry)

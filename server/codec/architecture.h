@@ -8,8 +8,8 @@
 
 #include "codec/checkpoint.h"
 
-/* The list of modules of the entry for that model_type, a new reference; NULL: there is none. */
-json_t *architecture_modules(const char *model_type);
+/* The list of modules of the entry for that model_type, a new reference that lives in arena; NULL: there is none. */
+json_t *architecture_modules(const char *model_type, attn_arena *arena);
 /* The model types that there are entries for, as a list in a sentence. */
 void architecture_write_types(struct chunks *out);
 

@@ -37,10 +37,11 @@ static attn_status fail_memory(attn_error *err)
     return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the checkpoint");
 }
 
-static attn_status load(const char *text, size_t length, const char *what, json_t **tree, attn_error *err)
+static attn_status load(const char *text, size_t length, const char *what, attn_arena *arena, json_t **tree,
+                        attn_error *err)
 {
     json_error_t error;
-    *tree = json_tree_load(text, length, &error);
+    *tree = json_tree_load(text, length, arena, &error);
     if (*tree == NULL && json_tree_is_starved())
         return fail_memory(err);
     if (json_is_object(*tree))
@@ -57,7 +58,7 @@ attn_status checkpoint_read_index(const char *text, size_t length, attn_arena *a
 {
     json_t *tree = NULL, *seen = json_object(), *file;
     const char *name;
-    attn_status status = load(text, length, "the index", &tree, err);
+    attn_status status = load(text, length, "the index", arena, &tree, err);
     const json_t *map = json_object_get(tree, "weight_map");
     if (status == ATTN_OK && !json_is_object(map))
         status = attn_fail(err, ATTN_ERR_FIELD, NULL, "the index has no \"weight_map\"");
@@ -365,8 +366,8 @@ static attn_status choose_modules(const json_t *config, json_t *mapping, attn_ar
                                   bool *is_unknown, attn_error *err)
 {
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    *modules =
-        mapping != NULL ? json_incref(json_object_get(mapping, "modules")) : architecture_modules(type ? type : "");
+    *modules = mapping != NULL ? json_incref(json_object_get(mapping, "modules"))
+                               : architecture_modules(type ? type : "", arena);
     if (json_is_array(*modules))
         return ATTN_OK;
     *is_unknown = mapping == NULL;
@@ -380,9 +381,9 @@ attn_status checkpoint_find_layers(struct checkpoint *checkpoint, struct checkpo
     json_t *config = NULL, *own = NULL, *modules = NULL;
     *layers = (struct checkpoint_layers){NULL, 0};
     *is_unknown = false;
-    attn_status status = load(checkpoint->config, checkpoint->config_length, "config.json", &config, err);
+    attn_status status = load(checkpoint->config, checkpoint->config_length, "config.json", arena, &config, err);
     if (status == ATTN_OK && mapping.at != NULL)
-        status = load(mapping.at, mapping.length, "the mapping", &own, err);
+        status = load(mapping.at, mapping.length, "the mapping", arena, &own, err);
     if (status == ATTN_OK)
         status = choose_modules(config, own, arena, &modules, is_unknown, err);
     struct finder finder = {checkpoint, config, arena, layers, err};

@@ -141,7 +141,7 @@ attn_status document_read(const char *text, size_t length, attn_arena *arena, st
     if (status != ATTN_OK)
         return status;
     json_error_t error;
-    document->tree = json_tree_load_near(document->skim.text, document->skim.length, &error);
+    document->tree = json_tree_load(document->skim.text, document->skim.length, arena, &error);
     return document->tree ? ATTN_OK : fail_parse(&document->skim, &error, err);
 }
 

@@ -63,7 +63,7 @@ attn_status labels_read(const struct envelope_tokens *tokens, attn_arena *arena,
         return ATTN_OK;
     size_t lists = tokens->batch > 0 ? tokens->batch : 1;
     const char **texts = attn_arena_take(arena, lists * tokens->count, sizeof *texts);
-    json_t *tree = texts != NULL ? json_tree_load(tokens->json, strlen(tokens->json), &error) : NULL;
+    json_t *tree = texts != NULL ? json_tree_load(tokens->json, strlen(tokens->json), arena, &error) : NULL;
     bool is_done = tree != NULL && copy_all(arena, tree, tokens, texts);
     json_decref(tree);
     if (!is_done)

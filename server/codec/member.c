@@ -340,7 +340,7 @@ static attn_status parse_lifted(struct decoder *decoder, const struct node *node
     if (lifted->length > LIST_TEXT_MAX)
         return node_fail(decoder, node, ATTN_ERR_TOO_LARGE, "is a list of more than %d bytes", LIST_TEXT_MAX);
     json_error_t error;
-    *json = json_tree_load(lifted->text, lifted->length, &error);
+    *json = json_tree_load(lifted->text, lifted->length, decoder->arena, &error);
     if (*json)
         return ATTN_OK;
     if (json_tree_is_starved())

@@ -83,7 +83,7 @@ static json_t *plain_or_nested(const struct oip_decoder *d, const struct node *n
         return json_incref(node->json);
     if (length == 0 || (text[0] != '{' && text[0] != '['))
         return json_stringn(text, length);
-    json_t *nested = json_tree_load(text, length, &error);
+    json_t *nested = json_tree_load(text, length, d->decoder.arena, &error);
     return nested || json_tree_is_starved() ? nested : json_stringn(text, length);
 }
 

@@ -246,7 +246,7 @@ attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, 
     memcpy(header, (const char *)body + LENGTH_BYTES, length);
     if (length > 0 && memchr(header, '\0', length) != NULL) /* behind a number, jansson would not see it */
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header holds a NUL byte");
-    json_t *tree = json_tree_load(header, length, &error);
+    json_t *tree = json_tree_load(header, length, arena, &error);
     if (tree == NULL)
         return fail_json(&error, err);
     const struct reader reader = {arena, data, bytes - LENGTH_BYTES - length, file, err};

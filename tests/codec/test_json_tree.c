@@ -4,84 +4,53 @@
 #include "codec/json_tree.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check_main.h"
+#include "failing_json.h"
 
-/* What the JSON library asks for; nobody looks at what the tests themselves do. */
-static bool is_watched;
-static size_t granted; /* allocations before one fails */
-static size_t refused; /* as many fail then */
-static size_t alive;   /* blocks that have not been given back */
+enum { ROOM = 64 << 20 };
 
-void *__real_malloc(size_t size);
-void __real_free(void *block);
-void *__wrap_malloc(size_t size);
-void __wrap_free(void *block);
-
-void *__wrap_malloc(size_t size)
-{
-    if (!is_watched)
-        return __real_malloc(size);
-    if (granted == 0 && refused > 0) {
-        refused--;
-        return NULL;
-    }
-    granted -= granted > 0;
-    void *block = __real_malloc(size);
-    alive += block != NULL;
-    return block;
-}
-
-void __wrap_free(void *block)
-{
-    alive -= is_watched && block != NULL;
-    __real_free(block);
-}
-
-static json_t *load(const char *text, json_error_t *error)
-{
-    is_watched = true;
-    json_t *tree = json_tree_load(text, strlen(text), error);
-    is_watched = false;
-    return tree;
-}
-
-static void release(json_t *tree)
-{
-    is_watched = true;
-    json_decref(tree);
-    is_watched = false;
-}
+static attn_arena *arena;
 
 static void prepare(void)
 {
     json_tree_prepare();
+    arena = attn_arena_create(ROOM);
 }
 
-/* Every allocation of the parse in turn fails, alone or with all that follow. */
-static void starve(const char *text, size_t failures)
+static void tear_down(void)
+{
+    attn_arena_destroy(arena);
+}
+
+static json_t *load(const char *text, json_error_t *error)
+{
+    return json_tree_load(text, strlen(text), arena, error);
+}
+
+/* Every allocation of the parse in turn fails. */
+static void starve(const char *text)
 {
     json_error_t error;
     json_t *whole = load(text, &error), *tree = NULL;
     ck_assert_msg(whole != NULL, "%s: %s", text, error.text);
-    const size_t before = alive;
     for (size_t tries = 0; tree == NULL; tries++) {
-        granted = tries;
-        refused = failures;
+        fail_json_begin();
+        json_allocations_left = tries;
+        json_fails_for_good = true;
         tree = load(text, &error);
+        fail_json_end();
         ck_assert_msg((tree == NULL) == json_tree_is_starved(), "%s, allocation %zu: %s", text, tries, error.text);
-        ck_assert_msg(tree != NULL || alive == before, "%s, allocation %zu", text, tries);
     }
-    refused = 0;
     ck_assert_msg(json_equal(tree, whole), "%s", text);
-    release(tree);
-    release(whole);
-    ck_assert_uint_eq(alive, 0);
+    json_decref(tree);
+    json_decref(whole);
 }
 
 /* A token is copied while it is read, into room that doubles: its end falls into each place of that. */
-START_TEST(a_parse_that_finds_no_memory_ends_and_gives_back_what_it_had)
+START_TEST(a_parse_that_finds_no_memory_ends)
 {
     static const struct {
         const char *before, *behind;
@@ -95,81 +64,70 @@ START_TEST(a_parse_that_finds_no_memory_ends_and_gives_back_what_it_had)
         for (int length = 0; length <= tokens[i].longest; length++) {
             char text[160];
             snprintf(text, sizeof text, "%s%.*s%s", tokens[i].before, length, digits, tokens[i].behind);
-            starve(text, 1);
-            starve(text, SIZE_MAX);
+            starve(text);
         }
 }
 END_TEST
 
+/* What is added later is of malloc, which the sanitizers watch. */
 START_TEST(a_tree_outlives_others_of_its_thread)
 {
     json_error_t error;
     json_t *first = load("{\"a\":[\"b\"]}", &error), *second = load("[{}]", &error);
     ck_assert(first != NULL && second != NULL);
-    release(first);
-    is_watched = true;
-    const int appended = json_array_append_new(second, json_string("more"));
+    json_decref(first);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(json_array_append_new(second, json_string("more")), 0);
     char *text = json_dumps(second, JSON_COMPACT);
-    is_watched = false;
-    ck_assert_int_eq(appended, 0);
-    ck_assert_str_eq(text, "[{},\"more\"]");
-    release(second);
-    ck_assert_uint_eq(alive, 1);
-    is_watched = true;
+    ck_assert_ptr_nonnull(strstr(text, "[{},\"more\",\"more\","));
+    json_decref(second);
     json_tree_give_text(text);
     json_tree_give_text(NULL);
-    is_watched = false;
-    ck_assert_uint_eq(alive, 0);
 }
 END_TEST
 
-/* Of a text that needs more than the thread's own memory, so that some blocks are of it and some are not. */
-START_TEST(a_near_tree_whose_memory_ends_leaves_nothing_behind)
+/* A tree takes many times its text: the arena's ceiling and what it shares with others bound it, and count it. */
+START_TEST(a_tree_is_counted_and_bounded)
 {
-    enum { ITEMS = 600 };
-    char text[4 * ITEMS + 2] = "[";
+    enum { ITEMS = 100000, TEXT = 3 * ITEMS + 1 };
+    char *text = malloc(TEXT);
+    text[0] = '[';
     for (size_t i = 0; i < ITEMS; i++)
-        strcat(text, i == 0 ? "\"a\"" : ",\"a\"");
-    strcat(text, "]");
+        memcpy(text + 1 + 3 * i, "{},", 3);
+    text[TEXT - 1] = ']';
     json_error_t error;
-    json_t *tree = NULL;
-    size_t tries = 0;
-    for (; tree == NULL; tries++) {
-        granted = tries;
-        refused = SIZE_MAX;
-        is_watched = true;
-        tree = json_tree_load_near(text, strlen(text), &error);
-        is_watched = false;
-        ck_assert((tree == NULL) == json_tree_is_starved());
-        ck_assert_uint_eq(alive, tree == NULL ? 0 : tries - 1);
-    }
-    refused = 0;
-    ck_assert_uint_gt(tries, 1);
+    json_t *tree = json_tree_load(text, TEXT, arena, &error);
     ck_assert_uint_eq(json_array_size(tree), ITEMS);
-    release(tree);
-    ck_assert_uint_eq(alive, 0);
+    const size_t bytes = attn_arena_bytes(arena);
+    ck_assert_uint_gt(bytes, 20 * TEXT);
+    json_decref(tree);
+    attn_budget *budget = attn_budget_create(bytes / 2);
+    attn_arena *small = attn_arena_create(bytes / 2), *shared = attn_arena_create_within(budget, ROOM);
+    ck_assert_ptr_null(json_tree_load(text, TEXT, small, &error));
+    ck_assert(json_tree_is_starved() && attn_arena_hit_limit(small));
+    ck_assert_ptr_null(json_tree_load(text, TEXT, shared, &error));
+    ck_assert(json_tree_is_starved() && !attn_arena_hit_limit(shared));
+    attn_arena_destroy(small);
+    attn_arena_destroy(shared);
+    attn_budget_destroy(budget);
+    free(text);
 }
 END_TEST
 
-START_TEST(what_is_no_json_gives_back_what_it_had)
+START_TEST(what_is_no_json_is_told)
 {
     static const char *const texts[] = {"", "[", "[1,]", "{\"a\":1,\"a\":2}", "[\"\\ud800\"]", "[1e999]"};
     json_error_t error;
     for (size_t i = 0; i < COUNT(texts); i++) {
         ck_assert_ptr_null(load(texts[i], &error));
         ck_assert(!json_tree_is_starved() && error.text[0] != '\0');
-        ck_assert_uint_eq(alive, 0);
     }
 }
 END_TEST
 
 int main(void)
 {
-    TCase *tests = check_case("json_tree");
-    tcase_add_checked_fixture(tests, prepare, NULL);
-    tcase_add_test(tests, a_parse_that_finds_no_memory_ends_and_gives_back_what_it_had);
-    tcase_add_test(tests, a_tree_outlives_others_of_its_thread);
-    tcase_add_test(tests, a_near_tree_whose_memory_ends_leaves_nothing_behind);
-    tcase_add_test(tests, what_is_no_json_gives_back_what_it_had);
-    return check_run("json_tree", tests);
+    const TTest *tests[] = {a_parse_that_finds_no_memory_ends, a_tree_outlives_others_of_its_thread,
+                            a_tree_is_counted_and_bounded, what_is_no_json_is_told};
+    return check_staged("json_tree", prepare, tear_down, tests, COUNT(tests));
 }
