@@ -2,112 +2,125 @@
  * envelope_tokens.c: "tokens" of a request: labels of the positions, checked in number and echoed in the answer.
  */
 #include <stddef.h>
-#include <string.h>
 
+#include "codec/chunks.h"
 #include "codec/envelope_parts.h"
-#include "codec/json_tree.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
-/* Labels in a list, every one of them a string. */
-static attn_status count_labels(struct decoder *decoder, const struct node *list, size_t *count)
+/* Of one label, and of all labels of a request; openapi.json tells clients. */
+enum { LABEL_BYTES_MAX = 1024, LABELS_BYTES_MAX = 1 << 20 };
+
+/* The labels of one member on their way to the echo: the lists as they came, as JSON. */
+struct echo {
+    struct decoder *decoder;
+    struct envelope_tokens *tokens;
+    struct chunks out;
+};
+
+static int write_piece(const char *text, size_t length, void *context)
 {
+    struct chunks *out = context;
+    chunks_bytes(out, text, length);
+    return out->is_ok ? 0 : -1;
+}
+
+static attn_status fail_length(struct decoder *decoder, const struct node *label, size_t length)
+{
+    return node_fail(decoder, label, ATTN_ERR_TOO_LARGE, "has %zu bytes; a label has at most %d", length,
+                     LABEL_BYTES_MAX);
+}
+
+static attn_status fail_sum(struct decoder *decoder, const struct node *label)
+{
+    return node_fail(decoder, label, ATTN_ERR_TOO_LARGE,
+                     "is one label too many: those of a request have at most %d "
+                     "bytes together",
+                     LABELS_BYTES_MAX);
+}
+
+/* The string of a label as it came, whether it was lifted or not. */
+static attn_status take_label(struct echo *echo, const struct node *label)
+{
+    const char *text;
+    size_t length;
+    if (!node_string(echo->decoder, label, &text, &length))
+        return node_fail_type(echo->decoder, label, "a string");
+    if (length > LABEL_BYTES_MAX)
+        return fail_length(echo->decoder, label, length);
+    echo->decoder->label_bytes += length;
+    if (echo->decoder->label_bytes > LABELS_BYTES_MAX)
+        return fail_sum(echo->decoder, label);
+    json_t *string = json_stringn(text, length);
+    const bool is_written =
+        string != NULL && json_dump_callback(string, write_piece, &echo->out, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
+    json_decref(string);
+    return is_written ? ATTN_OK : node_fail_memory(echo->decoder, label);
+}
+
+/* One list of labels. */
+static attn_status take_labels(struct echo *echo, const struct node *list, size_t *count)
+{
+    attn_status status = ATTN_OK;
     *count = json_array_size(list->json);
-    for (size_t i = 0; i < *count; i++) {
+    chunks_text(&echo->out, "[");
+    for (size_t i = 0; i < *count && status == ATTN_OK; i++) {
         struct node label = node_element(list, i);
-        const char *text;
-        size_t length;
-        if (!node_string(decoder, &label, &text, &length))
-            return node_fail_type(decoder, &label, "a string");
+        chunks_text(&echo->out, i > 0 ? "," : "");
+        status = take_label(echo, &label);
     }
-    return ATTN_OK;
+    chunks_text(&echo->out, "]");
+    return status;
 }
 
-/* A list with every lifted string and list put back, so that it can be written as it came. */
-static attn_status restore_labels(struct decoder *decoder, const struct node *list, json_t *to)
+static attn_status take_item(struct echo *echo, const struct node *node)
 {
-    for (size_t i = 0; i < json_array_size(list->json); i++) {
-        struct node label = node_element(list, i);
-        const char *text = "";
-        size_t length = 0;
-        if (!node_string(decoder, &label, &text, &length) || json_array_append_new(to, json_stringn(text, length)) != 0)
-            return node_fail_memory(decoder, &label);
-    }
-    return ATTN_OK;
-}
-
-/* One list of labels: counted and appended to the echo. */
-static attn_status take_labels(struct decoder *decoder, const struct node *list, json_t *echo, size_t *count)
-{
-    attn_status status = count_labels(decoder, list, count);
-    return status == ATTN_OK ? restore_labels(decoder, list, echo) : status;
-}
-
-static attn_status take_item(struct decoder *decoder, const struct node *node, json_t *echo,
-                             struct envelope_tokens *tokens)
-{
+    struct envelope_tokens *tokens = echo->tokens;
     struct node list;
     size_t count = 0;
-    attn_status status = decode_list(decoder, node, "a list of strings, as the one before", &list);
+    attn_status status = decode_list(echo->decoder, node, "a list of strings, as the one before", &list);
     if (status != ATTN_OK)
         return status;
-    json_t *labels = json_array();
-    status = labels ? take_labels(decoder, &list, labels, &count) : node_fail_memory(decoder, node);
+    status = take_labels(echo, &list, &count);
     if (status == ATTN_OK && tokens->batch > 0 && count != tokens->count)
-        status =
-            node_fail(decoder, node, ATTN_ERR_SHAPE, "has %zu labels, the list before has %zu", count, tokens->count);
-    if (status == ATTN_OK && json_array_append(echo, labels) != 0)
-        status = node_fail_memory(decoder, node);
-    json_decref(labels);
+        status = node_fail(echo->decoder, node, ATTN_ERR_SHAPE, "has %zu labels, the list before has %zu", count,
+                           tokens->count);
     json_decref(list.json);
     tokens->batch++;
     tokens->count = count;
     return status;
 }
 
-static attn_status take_batch(struct decoder *decoder, const struct node *list, json_t *echo,
-                              struct envelope_tokens *tokens)
+static attn_status take_batch(struct echo *echo, const struct node *list)
 {
     attn_status status = ATTN_OK;
+    chunks_text(&echo->out, "[");
     for (size_t i = 0; i < json_array_size(list->json) && status == ATTN_OK; i++) {
         struct node item = node_element(list, i);
-        status = take_item(decoder, &item, echo, tokens);
+        chunks_text(&echo->out, i > 0 ? "," : "");
+        status = take_item(echo, &item);
     }
+    chunks_text(&echo->out, "]");
     return status;
-}
-
-static attn_status write_echo(struct decoder *decoder, const struct node *node, const json_t *echo,
-                              struct envelope_tokens *tokens)
-{
-    char *text = json_dumps(echo, JSON_COMPACT);
-    if (!text)
-        return node_fail_memory(decoder, node);
-    tokens->json = attn_arena_copy_text(decoder->arena, text, strlen(text));
-    json_tree_give_text(text);
-    return tokens->json ? ATTN_OK : node_fail_memory(decoder, node);
 }
 
 /* struct envelope_tokens: a list of strings, or a list of such lists, one for each batch item */
 static attn_status decode_labels(struct decoder *decoder, const struct node *node, void *to)
 {
-    struct envelope_tokens *tokens = to;
+    struct echo echo = {.decoder = decoder, .tokens = to, .out = chunks_begin(decoder->arena)};
     struct node list;
     attn_status status = decode_list(decoder, node, "a list of strings", &list);
     if (status != ATTN_OK)
         return status;
     struct node first = node_element(&list, 0);
-    json_t *echo = json_array();
-    if (!echo)
-        status = node_fail_memory(decoder, node);
-    else if (first.json && node_is_array(decoder, &first))
-        status = take_batch(decoder, &list, echo, tokens);
+    if (first.json && node_is_array(decoder, &first))
+        status = take_batch(&echo, &list);
     else
-        status = take_labels(decoder, &list, echo, &tokens->count);
+        status = take_labels(&echo, &list, &echo.tokens->count);
     if (status == ATTN_OK)
-        status = write_echo(decoder, node, echo, tokens);
-    json_decref(echo);
+        echo.tokens->json = chunks_join(&echo.out);
     json_decref(list.json);
-    return status;
+    return status == ATTN_OK && !echo.tokens->json ? node_fail_memory(decoder, node) : status;
 }
 
 /* Positions and batch items of an input stand in its last dimension but one and, from rank 3 on, in its first. */

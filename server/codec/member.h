@@ -33,6 +33,7 @@ struct decoder {
     const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
     const struct member_table *const *sections; /* up to NULL: where a member may belong that is unknown where it is */
     bool shapes_only;                           /* attached weights are looked at, not read */
+    size_t label_bytes;                         /* of the labels that were read */
     attn_error *err;
 };
 

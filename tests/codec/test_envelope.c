@@ -257,7 +257,64 @@ START_TEST(two_ascending_integers_select_a_range_and_other_lists_indices)
         accept(text);
         const attn_selection *keys = &envelope.request.options.keys;
         ck_assert_uint_eq(keys->count, cases[i].count);
-        ck_assert_mem_eq(keys->items, cases[i].items, keys->count * sizeof *keys->items);
+        for (size_t n = 0; n < keys->count; n++)
+            ck_assert_uint_eq(attn_selected(keys, n), cases[i].items[n]);
+    }
+}
+END_TEST
+
+START_TEST(a_range_takes_no_memory)
+{
+    accept("{\"inputs\":{\"query\":[[1]]},\"options\":{\"heads\":[0,1048575],\"queries\":[0,1048575],\"keys\":[[5,"
+           "1048575]]}}");
+    ck_assert_uint_eq(envelope.request.options.queries.count, 1048576);
+    ck_assert_uint_eq(attn_selected(&envelope.request.options.keys, 7), 12);
+    ck_assert_uint_lt(attn_arena_peak_bytes(arena), 128 << 10);
+}
+END_TEST
+
+/* A label of length bytes, plain or of letters that take two, in a list of as many as the queries. */
+static char *labelled(size_t labels, size_t length, const char *letter)
+{
+    char *text = malloc(labels * (length + 16) + 256), *at = text;
+    at += sprintf(at, "{\"inputs\":{\"query\":{\"shape\":[%zu,1],\"data\":[0", labels);
+    for (size_t i = 1; i < labels; i++)
+        at += sprintf(at, ",0");
+    at += sprintf(at, "]}},\"tokens\":{\"query\":[");
+    for (size_t i = 0; i < labels; i++) {
+        at += sprintf(at, i > 0 ? ",\"" : "\"");
+        for (size_t n = 0; n < length; n += strlen(letter))
+            at += sprintf(at, "%s", letter);
+        at += sprintf(at, "\"");
+    }
+    strcpy(at, "]}}");
+    return text;
+}
+
+START_TEST(labels_have_a_length_each_and_together)
+{
+    static const struct {
+        size_t labels, length;
+        const char *letter, *pointer, *part;
+    } cases[] = {
+        {2, 1024, "a", NULL, NULL},
+        {2, 1024, "\xC3\xA7", NULL, NULL},
+        {1024, 1024, "a", NULL, NULL},
+        {2, 1025, "a", "/tokens/query/0", "has 1025 bytes; a label has at most 1024"},
+        {2, 1026, "\xC3\xA7", "/tokens/query/0", "has 1026 bytes; a label has at most 1024"},
+        {1, 60000000, "a", "/tokens/query/0", "has 60000000 bytes; a label has at most 1024"},
+        {1025, 1024, "a", "/tokens/query/1024", "at most 1048576 bytes together"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = labelled(cases[i].labels, cases[i].length, cases[i].letter);
+        err = (attn_error){.status = ATTN_OK};
+        attn_arena *room = attn_arena_create(64 << 20);
+        attn_status status = envelope_decode(text, strlen(text), ENVELOPE_ATTENTION, room, &envelope, &err);
+        ck_assert_msg(status == (cases[i].part ? ATTN_ERR_TOO_LARGE : ATTN_OK), "case %zu: %s", i, err.message);
+        ck_assert_str_eq(err.field, cases[i].pointer ? cases[i].pointer : "");
+        ck_assert_msg(!cases[i].part || strstr(err.message, cases[i].part), "%s", err.message);
+        attn_arena_destroy(room);
+        free(text);
     }
 }
 END_TEST
@@ -385,6 +442,8 @@ int main(void)
     tcase_add_test(tests, scale_none_is_one_and_zero_is_zero);
     tcase_add_test(tests, dropout_without_training_is_kept_but_inactive);
     tcase_add_test(tests, two_ascending_integers_select_a_range_and_other_lists_indices);
+    tcase_add_test(tests, a_range_takes_no_memory);
+    tcase_add_test(tests, labels_have_a_length_each_and_together);
     tcase_add_test(tests, a_tensor_may_be_flat_or_base64);
     tcase_add_test(tests, base64_of_any_length_is_lifted_or_not);
     tcase_add_test(tests, shapes_may_hold_zeros_or_nothing);
