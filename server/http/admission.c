@@ -84,10 +84,9 @@ static void refuse_path(struct request *request)
 }
 
 /* False: the reply is there, refusing or answering OPTIONS. */
-static bool find_route(struct request *request)
+static bool has_route(struct request *request)
 {
     char methods[REPLY_ALLOW_MAX];
-    request->route = route_find(request->parts.path, request->method, request->names);
     if (request->route != NULL)
         return true;
     route_methods(request->parts.path, methods, sizeof methods);
@@ -350,8 +349,11 @@ bool admission_admits(struct request *request, const char *method, const char *v
     (void)trace_begin(&request->trace, request->fields.traceparent, request_random(request->server));
     /* Chunks are framed more loosely by the library than a proxy in front may do it. */
     request->closes = guard_is_chunked(&request->fields);
-    if (!is_sound(request, method, version) || !is_host_ours(request) || !is_page_welcome(request) ||
-        !find_route(request) || !is_allowed(request) || !is_acceptable(request) || !is_expectation_known(request))
+    if (!is_sound(request, method, version))
+        return false;
+    request->route = route_find(request->parts.path, request->method, request->names);
+    if (!is_host_ours(request) || !is_page_welcome(request) || !has_route(request) || !is_allowed(request) ||
+        !is_acceptable(request) || !is_expectation_known(request))
         return false;
     return request->route->answer != NULL || is_body_welcome(request);
 }

@@ -44,6 +44,8 @@ export const startBrowser = (executablePath) =>
             "--disable-gpu",
             "--force-color-profile=srgb",
             "--font-render-hinting=none",
+            // Names of other origins (origins.mjs).
+            "--host-resolver-rules=MAP *.example 127.0.0.1",
             ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
         ],
     });
