@@ -203,10 +203,6 @@ static void count_request(const struct request *request)
         return;
     metrics_count_request(metrics, route_number(request->route), status);
     observe(request, metrics->stages);
-    if (request->route == NULL || !request->route->has_hints)
-        return;
-    metrics_add(status == MHD_HTTP_OK ? &metrics->inferences_done : &metrics->inferences_failed, 1);
-    observe(request, metrics->inference);
 }
 
 /* What it took is known now: that is owed, in place of what it might have taken. */

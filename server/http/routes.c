@@ -152,6 +152,22 @@ size_t route_number(const struct route *route)
     return route != NULL ? (size_t)(route - routes) : ROUTES;
 }
 
+/* The built-in model, and layers that were asked for something; fewer when there is no memory for more. */
+static const struct layer_use *list_models(const struct request *request, size_t *count)
+{
+    struct layer_keeper *layers = request->server->setup.layers;
+    struct layer_use *models = NULL;
+    *count = 0;
+    if (layers != NULL)
+        models = attn_arena_take_zeroed(request->arena, METRICS_MODELS_MAX, sizeof *models);
+    if (models == NULL)
+        return NULL;
+    text_copy(models[0].name, sizeof models[0].name, MODEL_BUILT_IN);
+    layer_store_built_in(layer_keeper_store(layers), &models[0].statistics);
+    *count = 1 + layer_store_used(layer_keeper_store(layers), METRICS_MODELS_MAX - 1, models + 1);
+    return models;
+}
+
 static void answer_metrics(struct request *request)
 {
     const struct http_setup *setup = &request->server->setup;
@@ -167,6 +183,8 @@ static void answer_metrics(struct request *request)
         layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
         prepared_bytes = prepared_store_bytes(layer_keeper_prepared(setup->layers));
     }
+    size_t model_count;
+    const struct layer_use *models = list_models(request, &model_count);
     const struct metrics_now now = {
         .queue_jobs = executor_waiting(setup->executor),
         .running_jobs = executor_running(setup->executor),
@@ -179,6 +197,8 @@ static void answer_metrics(struct request *request)
         .is_ready = reasons_against(request->server) == 0,
         .kernel = setup->facts.kernel,
         .http_library = setup->facts.http_library,
+        .models = models,
+        .model_count = model_count,
     };
     metrics_write(setup->metrics, &now, &labels, reply_begin(request, MHD_HTTP_OK, MEDIA_METRICS));
 }

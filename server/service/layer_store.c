@@ -362,6 +362,21 @@ void layer_store_count(struct layer_store *store, const char *name, const struct
     pthread_mutex_unlock(&store->lock);
 }
 
+size_t layer_store_used(struct layer_store *store, size_t limit, struct layer_use *uses)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < store->count && count < limit; i++) {
+        const struct layer_entry *entry = store->entries[i];
+        if (entry->statistics.successes + entry->statistics.failures == 0)
+            continue;
+        memcpy(uses[count].name, entry->name, sizeof entry->name);
+        uses[count++].statistics = entry->statistics;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return count;
+}
+
 void layer_store_built_in(struct layer_store *store, struct layer_statistics *statistics)
 {
     pthread_mutex_lock(&store->lock);

@@ -19,6 +19,12 @@ struct layer_statistics {
     int64_t last_ms; /* since 1970 */
 };
 
+/* A layer that was asked for something. */
+struct layer_use {
+    char name[LAYER_NAME_MAX + 1];
+    struct layer_statistics statistics;
+};
+
 enum layer_state {
     LAYER_ABSENT,
     LAYER_READY,
@@ -72,6 +78,8 @@ void layer_store_remove(struct layer_store *store, const char *name);
 bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded);
 /* Adds what a request came to; name NULL: to the model that is built in. */
 void layer_store_count(struct layer_store *store, const char *name, const struct layer_statistics *more);
+/* Up to limit layers that were asked for something, in the order of their names; how many. */
+size_t layer_store_used(struct layer_store *store, size_t limit, struct layer_use *uses);
 void layer_store_built_in(struct layer_store *store, struct layer_statistics *statistics);
 
 #endif

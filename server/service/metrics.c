@@ -192,32 +192,75 @@ static void write_process(struct chunks *out)
 
 /* ---- the names that Triton's dashboards know ---- */
 
-static void write_alias(struct chunks *out, const char *name, const char *help, unsigned long long value)
+/* What a model is told with: counts, and sums of milliseconds. */
+static unsigned long long successes_of(const struct layer_statistics *of)
 {
-    begin(out, name, "counter", help);
-    chunks_format(out, "%s{model=\"attention\",version=\"1\"} %llu\n", name, value);
+    return of->successes;
 }
 
-static unsigned long long sum_us(const struct metrics *metrics, metrics_stage stage)
+static unsigned long long failures_of(const struct layer_statistics *of)
 {
-    return value_of(&metrics->inference[stage].sum_ns) / 1000;
+    return of->failures;
 }
 
-static void write_aliases(const struct metrics *metrics, struct chunks *out)
+static unsigned long long items_of(const struct layer_statistics *of)
 {
-    const unsigned long long done = value_of(&metrics->inferences_done);
-    write_alias(out, "nv_inference_request_success", "Successful inference requests.", done);
-    write_alias(out, "nv_inference_request_failure", "Failed inference requests.",
-                value_of(&metrics->inferences_failed));
-    write_alias(out, "nv_inference_count", "Inferences done.", done);
-    write_alias(out, "nv_inference_exec_count", "Executions of the model; no batches are formed.", done);
-    write_alias(out, "nv_inference_request_duration_us", "Time of requests.", sum_us(metrics, METRICS_TOTAL));
-    write_alias(out, "nv_inference_queue_duration_us", "Time in the queue.", sum_us(metrics, METRICS_QUEUE));
-    write_alias(out, "nv_inference_compute_input_duration_us", "Time of reading inputs.",
-                sum_us(metrics, METRICS_PARSE));
-    write_alias(out, "nv_inference_compute_infer_duration_us", "Time of computing.", sum_us(metrics, METRICS_COMPUTE));
-    write_alias(out, "nv_inference_compute_output_duration_us", "Time of writing outputs.",
-                sum_us(metrics, METRICS_WRITE));
+    return of->items;
+}
+
+static unsigned long long us(double ms)
+{
+    return (unsigned long long)(ms * 1e3);
+}
+
+static unsigned long long total_us(const struct layer_statistics *of)
+{
+    return us(of->success_ms + of->failure_ms);
+}
+
+static unsigned long long queue_us(const struct layer_statistics *of)
+{
+    return us(of->queue_ms);
+}
+
+static unsigned long long parse_us(const struct layer_statistics *of)
+{
+    return us(of->parse_ms);
+}
+
+static unsigned long long compute_us(const struct layer_statistics *of)
+{
+    return us(of->compute_ms);
+}
+
+static unsigned long long write_us(const struct layer_statistics *of)
+{
+    return us(of->write_ms);
+}
+
+/* Names of models are letters, digits, dots, underscores and hyphens: nothing in them needs an escape. */
+static void write_models(const struct metrics_now *now, struct chunks *out)
+{
+    static const struct {
+        const char *name, *help;
+        unsigned long long (*value)(const struct layer_statistics *of);
+    } series[] = {
+        {"nv_inference_request_success", "Successful requests to a model.", successes_of},
+        {"nv_inference_request_failure", "Failed requests to a model.", failures_of},
+        {"nv_inference_count", "Batch items of successful requests.", items_of},
+        {"nv_inference_exec_count", "Executions of the model; requests are not batched together.", successes_of},
+        {"nv_inference_request_duration_us", "Time of requests, from the queue on.", total_us},
+        {"nv_inference_queue_duration_us", "Time in the queue.", queue_us},
+        {"nv_inference_compute_input_duration_us", "Time of reading inputs.", parse_us},
+        {"nv_inference_compute_infer_duration_us", "Time of computing.", compute_us},
+        {"nv_inference_compute_output_duration_us", "Time of writing outputs.", write_us},
+    };
+    for (size_t i = 0; i < sizeof series / sizeof series[0]; i++) {
+        begin(out, series[i].name, "counter", series[i].help);
+        for (size_t model = 0; model < now->model_count; model++)
+            chunks_format(out, "%s{model=\"%s\",version=\"1\"} %llu\n", series[i].name, now->models[model].name,
+                          series[i].value(&now->models[model].statistics));
+    }
 }
 
 void metrics_write(const struct metrics *metrics, const struct metrics_now *now, const struct metrics_labels *labels,
@@ -231,5 +274,5 @@ void metrics_write(const struct metrics *metrics, const struct metrics_now *now,
     write_cancelled(metrics, out);
     write_counters(metrics, out);
     write_process(out);
-    write_aliases(metrics, out);
+    write_models(now, out);
 }

@@ -12,8 +12,9 @@
 #include <stdatomic.h>
 
 #include "codec/chunks.h"
+#include "service/layer_store.h"
 
-enum { METRICS_ROUTES_MAX = 64, METRICS_REASONS_MAX = 48, METRICS_BUCKETS = 18 };
+enum { METRICS_ROUTES_MAX = 64, METRICS_REASONS_MAX = 48, METRICS_BUCKETS = 18, METRICS_MODELS_MAX = 256 };
 enum { METRICS_STATUS_FROM = 100, METRICS_STATUS_TO = 600 };
 
 typedef enum {
@@ -41,8 +42,7 @@ struct metrics {
     atomic_uint_fast64_t cancelled[METRICS_CANCELS];
     atomic_uint_fast64_t received_bytes, sent_bytes, connections_begun, connections_evicted;
     atomic_int_fast64_t connections;
-    atomic_uint_fast64_t inferences_done, inferences_failed; /* of the Open Inference Protocol */
-    struct metrics_histogram stages[METRICS_STAGES], inference[METRICS_STAGES];
+    struct metrics_histogram stages[METRICS_STAGES];
 };
 
 /* One more request of that route; a status outside of what HTTP has is not counted. */
@@ -61,6 +61,8 @@ struct metrics_now {
     bool is_ready, has_layers;
     size_t layers, layers_prepared_bytes; /* when has_layers */
     const char *kernel, *http_library;
+    const struct layer_use *models; /* of the Open Inference Protocol: the built-in one, and layers that were asked */
+    size_t model_count;
 };
 
 struct metrics_labels {

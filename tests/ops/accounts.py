@@ -160,3 +160,29 @@ def a_chunked_body_is_owed_as_it_came(program):
                 status, _, text = answer(connection)
                 assert status == 200, (status, text)
                 connection.close()
+
+
+@test
+def models_are_counted_by_their_names(program):
+    def count(name, model):
+        return counted(server, f'{name}{{model="{model}",version="1"}}')
+
+    def infer(model, version=""):
+        inputs = [{"name": "QUERY", "shape": [2, 1], "datatype": "FP32", "data": [1, 2]}]
+        return server.client().post(f"/v2/models/{model}{version}/infer", {"inputs": inputs}).status
+
+    unit = {"weight": [[1]]}
+    layer = {"weights": {"query": unit, "key": unit, "value": unit}}
+    with Server(program) as server:
+        for name in ("one", "idle"):
+            assert server.client().send("PUT", f"/v1/layers/{name}", json.dumps(layer).encode(),
+                                        {"Content-Type": "application/json"}).status == 201
+        assert infer("one") == 200 and infer("one") == 200 and infer("attention") == 200
+        assert infer("nothing") == 404 and infer("attention", "/versions/9") == 404
+        assert server.client().post("/v2/models/one/infer", {"inputs": []}).status == 400
+        assert count("nv_inference_request_success", "one") == 2
+        assert count("nv_inference_request_failure", "one") == 1
+        assert count("nv_inference_request_success", "attention") == 1
+        assert count("nv_inference_request_failure", "attention") == 0
+        text = server.client().get("/metrics").body.decode()
+        assert 'model="idle"' not in text and 'model="nothing"' not in text, text

@@ -11,8 +11,15 @@
 static const struct metrics_route routes[] = {{"GET", "/a"}, {"POST", "/b/{name}"}};
 static const char *const reasons[] = {"busy", NULL, "quota"};
 static const struct metrics_labels labels = {routes, 2, reasons, 3};
-static const struct metrics_now now = {
-    .queue_jobs = 3, .running_jobs = 2, .kernel = "a \"quoted\\ one", .http_library = "h"};
+static const struct layer_use models[] = {
+    {"attention", {.successes = 0}},
+    {"kept.a", {.successes = 2, .failures = 1, .items = 5, .success_ms = 2.5, .failure_ms = 0.5, .compute_ms = 1.25}}};
+static const struct metrics_now now = {.models = models,
+                                       .model_count = 2,
+                                       .queue_jobs = 3,
+                                       .running_jobs = 2,
+                                       .kernel = "a \"quoted\\ one",
+                                       .http_library = "h"};
 
 static char *text_of(const struct metrics *metrics)
 {
@@ -91,6 +98,21 @@ START_TEST(reasons_gauges_and_labels_are_told)
 }
 END_TEST
 
+START_TEST(models_are_told_each_by_its_name)
+{
+    struct metrics *metrics = calloc(1, sizeof *metrics);
+    char *text = text_of(metrics);
+    check_line(text, "nv_inference_request_success{model=\"attention\",version=\"1\"} 0");
+    check_line(text, "nv_inference_request_success{model=\"kept.a\",version=\"1\"} 2");
+    check_line(text, "nv_inference_request_failure{model=\"kept.a\",version=\"1\"} 1");
+    check_line(text, "nv_inference_count{model=\"kept.a\",version=\"1\"} 5");
+    check_line(text, "nv_inference_request_duration_us{model=\"kept.a\",version=\"1\"} 3000");
+    check_line(text, "nv_inference_compute_infer_duration_us{model=\"kept.a\",version=\"1\"} 1250");
+    free(text);
+    free(metrics);
+}
+END_TEST
+
 START_TEST(without_memory_the_text_is_not_whole_and_says_so)
 {
     struct metrics *metrics = calloc(1, sizeof *metrics);
@@ -109,6 +131,7 @@ int main(void)
         requests_are_counted_by_route_and_status,
         buckets_are_cumulative_and_hold_their_bounds,
         reasons_gauges_and_labels_are_told,
+        models_are_told_each_by_its_name,
         without_memory_the_text_is_not_whole_and_says_so,
     };
     return check_main("metrics", tests, sizeof tests / sizeof *tests);
