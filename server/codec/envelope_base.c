@@ -8,8 +8,9 @@
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
-static const struct member_table *const sections[] = {&inputs_table, &weights_table, &masks_table, &options_table,
-                                                      NULL};
+/* Of a layer, and of a request to it: the sections that each may have. */
+static const struct member_table *const layer_sections[] = {&weights_table, &masks_table, &options_table, NULL};
+static const struct member_table *const request_sections[] = {&inputs_table, &masks_table, &options_table, NULL};
 
 /* ---- the layer ---- */
 
@@ -69,7 +70,7 @@ attn_status base_open(const struct envelope_base *base, attn_arena *arena, struc
     *decoder = (struct decoder){.arena = arena,
                                 .kind = ENVELOPE_LAYER,
                                 .compute = &envelope->request.options.compute,
-                                .sections = sections,
+                                .sections = layer_sections,
                                 .err = err};
     attn_status status = open_document(base, decoder, document);
     return status == ATTN_OK ? check_base(decoder, document->tree) : status;
@@ -185,6 +186,7 @@ static attn_status decode_request(struct decoder *base, json_t *layer, const str
 {
     struct document document;
     struct decoder decoder = *base;
+    decoder.sections = request_sections;
     attn_status status = open_document(request, &decoder, &document);
     if (status == ATTN_OK)
         status = check_request(&decoder, document.tree);

@@ -237,6 +237,11 @@ static const struct member *find_member(const struct member *members, size_t cou
     return NULL;
 }
 
+bool member_table_has(const struct member_table *table, const char *name)
+{
+    return find_member(table->members, table->count, name) != NULL;
+}
+
 static bool is_usable(const struct decoder *decoder, const struct member *member)
 {
     return member->scope == MEMBER_ALWAYS || (member->scope == MEMBER_OF_LAYERS && envelope_is_layer(decoder->kind)) ||

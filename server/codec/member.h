@@ -58,6 +58,9 @@ struct member {
     enum member_scope scope;
 };
 
+/* Whether the section has a member of that name, for whatever kind of request. */
+bool member_table_has(const struct member_table *table, const char *name);
+
 /*
  * Decodes an object: every member it has must be in the table; those present are decoded in the order of the table,
  * each to (char *)to + offset. A member that is null counts as not given.

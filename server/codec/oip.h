@@ -9,7 +9,8 @@
  *   outputs     OUTPUT, ATTENTION, and every other step by its name in capitals; none named: OUTPUT and ATTENTION
  *   parameters  options by their names ("num_heads"), and the masks "causal", "sliding_window", "window"; a string that
  *               holds a JSON object or list stands for it, since most clients send plain values only; and those of
- *               scheduling: priority (1 high, 0 or 2 usual, 3 low) and timeout (microseconds)
+ *               scheduling: priority (1 high, 0 or 2 usual, 3 low) and timeout (microseconds); here and on tensors,
+ *               content_type and headers, which are hints of clients to other servers, are passed over
  *
  * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They become the compute type, which is float64
  * when QUERY is FP64 and no parameter says otherwise; what would lose something is refused.
@@ -33,18 +34,26 @@ typedef enum { OIP_PRIORITY_USUAL, OIP_PRIORITY_HIGH, OIP_PRIORITY_LOW } oip_pri
 struct oip_request {
     struct envelope envelope;
     const char *id;                             /* NULL: none */
+    const char *model, *version;                /* model_name and model_version of the body; NULL: none */
     struct oip_output outputs[ATTN_STEP_COUNT]; /* in the order asked for */
     size_t output_count;
     double timeout_ms; /* parameter timeout, in microseconds there; 0: none */
 };
 
+/* A body of nothing but the numbers of QUERY: one sequence of tokens with so many features each, in the type dtype. */
+struct oip_raw {
+    size_t features;
+    attn_dtype dtype;
+};
+
 /*
  * Decodes a request to the model "attention" (layer NULL) or to a kept layer: body[0 .. bytes), of which json_bytes are
- * JSON (OIP_ALL_JSON: all of it). Everything lives in arena; the body must outlive it. Errors name inputs by their
- * names and parameters by "/parameters/…"; statuses as envelope_decode's.
+ * JSON (OIP_ALL_JSON: all of it). With json_bytes 0 the body is QUERY alone, in the form that raw describes, and all
+ * outputs are binary; raw is NULL when the model has no such form. Everything lives in arena; the body must outlive it.
+ * Errors name inputs by their names and parameters by "/parameters/…"; statuses as envelope_decode's.
  */
 ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes,
-                                       const struct envelope_base *layer, attn_arena *arena,
+                                       const struct envelope_base *layer, const struct oip_raw *raw, attn_arena *arena,
                                        struct oip_request *request, attn_error *err);
 
 /*

@@ -25,7 +25,6 @@ static attn_step step_of_output(const char *name)
 static attn_status read_output(struct oip_decoder *d, const struct node *output, struct oip_request *request)
 {
     static const struct member members[] = {{.name = "name"}, {.name = "parameters"}};
-    static const struct member parameter_members[] = {{.name = "binary_data"}};
     attn_status status = check_members(&d->decoder, output, members, 2);
     if (status != ATTN_OK)
         return status;
@@ -45,9 +44,16 @@ static attn_status read_output(struct oip_decoder *d, const struct node *output,
     request->output_count++;
     if (!parameters.json)
         return ATTN_OK;
-    status = check_members(&d->decoder, &parameters, parameter_members, 1);
+    status = oip_check_parameters(d, &parameters, "binary_data");
     struct node binary = node_member(&parameters, "binary_data");
     return status == ATTN_OK && binary.json ? decode_bool(&d->decoder, &binary, &to->is_binary) : status;
+}
+
+static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_request *request)
+{
+    request->outputs[0] = (struct oip_output){ATTN_STEP_OUTPUT, d->is_binary_output};
+    request->outputs[1] = (struct oip_output){ATTN_STEP_ATTENTION, d->is_binary_output};
+    request->output_count = 2;
 }
 
 static attn_status read_outputs(struct oip_decoder *d, const struct node *root, struct oip_request *request)
@@ -63,11 +69,8 @@ static attn_status read_outputs(struct oip_decoder *d, const struct node *root, 
         struct node output = node_element(&list, i);
         status = read_output(d, &output, request);
     }
-    if (given == 0) {
-        request->outputs[0] = (struct oip_output){ATTN_STEP_OUTPUT, d->is_binary_output};
-        request->outputs[1] = (struct oip_output){ATTN_STEP_ATTENTION, d->is_binary_output};
-        request->output_count = 2;
-    }
+    if (given == 0)
+        ask_for_usual_outputs(d, request);
     return status;
 }
 
@@ -108,6 +111,30 @@ static bool holds_marker(const json_t *value)
     return false;
 }
 
+static bool is_mask(const char *name)
+{
+    return strcmp(name, "causal") == 0 || strcmp(name, "sliding_window") == 0 || strcmp(name, "window") == 0;
+}
+
+/* A member of our own requests that is no parameter: where the protocol has it. */
+static attn_status check_home(struct oip_decoder *d, const struct node *node)
+{
+    static const struct {
+        const struct member_table *table;
+        const char *home;
+    } others[] = {
+        {&masks_table, "masks are the inputs ATTEND and BIAS, and the parameters causal, sliding_window and window"},
+        {&inputs_table, "tensors stand in \"inputs\", as QUERY, KEY and VALUE"},
+        {&weights_table, "weights belong to a kept layer, which PUT /v1/layers/{name} makes"},
+    };
+    if (member_table_has(&options_table, node->name))
+        return ATTN_OK;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (member_table_has(others[i].table, node->name))
+            return node_fail(&d->decoder, node, ATTN_ERR_FIELD, "is no parameter of this protocol: %s", others[i].home);
+    return ATTN_OK;
+}
+
 /* What the protocol decides itself, and would be passed over. */
 static attn_status check_parameter(struct oip_decoder *d, const struct node *node)
 {
@@ -123,12 +150,7 @@ static attn_status check_parameter(struct oip_decoder *d, const struct node *nod
     if (!node_string(&d->decoder, node, &text, &length) && holds_marker(node->json))
         return node_fail(&d->decoder, node, ATTN_ERR_FIELD,
                          "has a list of numbers: write it all as a string, since parameters are plain values");
-    return ATTN_OK;
-}
-
-static bool is_mask(const char *name)
-{
-    return strcmp(name, "causal") == 0 || strcmp(name, "sliding_window") == 0 || strcmp(name, "window") == 0;
+    return is_mask(node->name) ? ATTN_OK : check_home(d, node);
 }
 
 enum { PRIORITY_LEVELS = 3, HINT_BYTES = 4096 };
@@ -165,11 +187,27 @@ static attn_status decode_level(struct oip_decoder *d, const struct node *node, 
 
 static attn_status put_parameter(struct oip_decoder *d, const struct node *node, json_t *to)
 {
-    attn_status status = check_parameter(d, node);
+    attn_status status = json_is_null(node->json) ? ATTN_OK : check_parameter(d, node);
     if (status != ATTN_OK)
         return status;
     return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0 ? ATTN_OK
                                                                               : node_fail_memory(&d->decoder, node);
+}
+
+static bool is_of_protocol(const char *name)
+{
+    return strcmp(name, "priority") == 0 || strcmp(name, "timeout") == 0 || strcmp(name, "binary_data_output") == 0 ||
+           oip_is_hint(name);
+}
+
+static attn_status read_parameter(struct oip_decoder *d, const struct node *node)
+{
+    json_int_t level;
+    if (strcmp(node->name, "priority") == 0)
+        return decode_level(d, node, PRIORITY_LEVELS, &level);
+    if (strcmp(node->name, "timeout") == 0)
+        return decode_level(d, node, INT64_MAX, &d->timeout_us);
+    return oip_is_hint(node->name) ? ATTN_OK : decode_bool(&d->decoder, node, &d->is_binary_output);
 }
 
 /* Parameters as {"options": {…}, "masks": {…}}, without those that are about the protocol. */
@@ -186,15 +224,8 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
     {
         struct node node = {.parent = &parameters, .name = name, .json = value};
         attn_status status = ATTN_OK;
-        json_int_t level = 0;
-        if (json_is_null(value)) /* not given; a name that nobody knows is refused with the others */
-            status = json_object_set(options, name, value) == 0 ? ATTN_OK : node_fail_memory(&d->decoder, &node);
-        else if (strcmp(name, "priority") == 0)
-            status = decode_level(d, &node, PRIORITY_LEVELS, &level);
-        else if (strcmp(name, "timeout") == 0)
-            status = decode_level(d, &node, INT64_MAX, &d->timeout_us);
-        else if (strcmp(name, "binary_data_output") == 0)
-            status = decode_bool(&d->decoder, &node, &d->is_binary_output);
+        if (is_of_protocol(name))
+            status = json_is_null(value) ? ATTN_OK : read_parameter(d, &node);
         else
             status = put_parameter(d, &node, is_mask(name) ? masks : options);
         if (status != ATTN_OK)
@@ -262,17 +293,12 @@ void oip_translate(attn_error *err)
     }
 }
 
+/* The attachments with options and masks, in our own words. */
 static attn_status decode_envelope(struct oip_decoder *d, const struct node *root, json_t *options, json_t *masks,
                                    struct oip_request *request)
 {
     size_t length = 0;
-    attn_status status = sort_parameters(d, root, options, masks);
-    if (status == ATTN_OK)
-        status = read_outputs(d, root, request);
-    if (status == ATTN_OK)
-        status = oip_read_inputs(d, root);
-    if (status != ATTN_OK)
-        return status;
+    attn_status status;
     if (d->query_is_f64 && !member_get(options, "compute") &&
         json_object_set_new(options, "compute", json_string("float64")) != 0)
         return node_fail_memory(&d->decoder, root);
@@ -290,60 +316,102 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
     return status;
 }
 
-static attn_status read_id(struct oip_decoder *d, const struct node *root, struct oip_request *request)
+static attn_status read_sections(struct oip_decoder *d, const struct node *root, json_t *options, json_t *masks,
+                                 struct oip_request *request)
 {
-    struct node id = node_member(root, "id");
-    if (!id.json)
+    attn_status status = sort_parameters(d, root, options, masks);
+    if (status == ATTN_OK)
+        status = read_outputs(d, root, request);
+    if (status == ATTN_OK)
+        status = oip_read_inputs(d, root);
+    return status == ATTN_OK ? decode_envelope(d, root, options, masks, request) : status;
+}
+
+/* A member of root that is a string; *to stays NULL when there is none. */
+static attn_status read_string(struct oip_decoder *d, const struct node *root, const char *name, const char **to)
+{
+    struct node node = node_member(root, name);
+    if (!node.json)
         return ATTN_OK;
     const char *text;
     size_t length;
-    if (!node_string(&d->decoder, &id, &text, &length))
-        return node_fail_type(&d->decoder, &id, "a string");
+    if (!node_string(&d->decoder, &node, &text, &length))
+        return node_fail_type(&d->decoder, &node, "a string");
     if (memchr(text, '\0', length))
-        return node_fail(&d->decoder, &id, ATTN_ERR_VALUE, "holds \\u0000");
-    request->id = attn_arena_copy_text(d->decoder.arena, text, length);
-    return request->id ? ATTN_OK : node_fail_memory(&d->decoder, &id);
+        return node_fail(&d->decoder, &node, ATTN_ERR_VALUE, "holds \\u0000");
+    *to = attn_arena_copy_text(d->decoder.arena, text, length);
+    return *to ? ATTN_OK : node_fail_memory(&d->decoder, &node);
 }
 
-static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_request *request)
+/* By read, which gets the trees of options and masks to fill. */
+static attn_status with_trees(struct oip_decoder *d, const struct node *root, struct oip_request *request,
+                              attn_status (*read)(struct oip_decoder *d, const struct node *root, json_t *options,
+                                                  json_t *masks, struct oip_request *request))
 {
-    static const struct member members[] = {
-        {.name = "id"}, {.name = "parameters"}, {.name = "inputs"}, {.name = "outputs"}};
-    struct node root = {.json = tree};
-    if (!json_is_object(tree))
-        return node_fail_type(&d->decoder, &root, "a JSON object");
-    attn_status status = check_members(&d->decoder, &root, members, sizeof members / sizeof members[0]);
-    if (status == ATTN_OK)
-        status = read_id(d, &root, request);
-    if (status != ATTN_OK)
-        return status;
     json_t *options = json_object(), *masks = json_object();
-    status =
-        options && masks ? decode_envelope(d, &root, options, masks, request) : node_fail_memory(&d->decoder, &root);
+    attn_status status =
+        options && masks ? read(d, root, options, masks, request) : node_fail_memory(&d->decoder, root);
     json_decref(options);
     json_decref(masks);
     return status;
 }
 
+static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_request *request)
+{
+    static const struct member members[] = {{.name = "id"},      {.name = "parameters"}, {.name = "inputs"},
+                                            {.name = "outputs"}, {.name = "model_name"}, {.name = "model_version"}};
+    struct node root = {.json = tree};
+    if (!json_is_object(tree))
+        return node_fail_type(&d->decoder, &root, "a JSON object");
+    attn_status status = check_members(&d->decoder, &root, members, sizeof members / sizeof members[0]);
+    if (status == ATTN_OK)
+        status = read_string(d, &root, "id", &request->id);
+    if (status == ATTN_OK)
+        status = read_string(d, &root, "model_name", &request->model);
+    if (status == ATTN_OK)
+        status = read_string(d, &root, "model_version", &request->version);
+    return status == ATTN_OK ? with_trees(d, &root, request, read_sections) : status;
+}
+
+/* A body without JSON: the numbers of QUERY, one token after the other. */
+static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, struct oip_request *request)
+{
+    const struct node root = {.json = NULL};
+    if (raw == NULL)
+        return attn_fail(d->decoder.err, ATTN_ERR_FIELD, NULL,
+                         "Inference-Header-Content-Length 0 means that the body is QUERY alone, whose shape a kept "
+                         "layer knows and this model does not: send the JSON part with the shape of QUERY");
+    const size_t token_bytes = raw->features * attn_dtype_bytes(raw->dtype), tokens = d->binary_bytes / token_bytes;
+    if (tokens == 0 || d->binary_bytes % token_bytes != 0)
+        return attn_fail(d->decoder.err, ATTN_ERR_SHAPE, NULL,
+                         "the body has %zu bytes; QUERY takes %zu features of %s, which are %zu bytes, for each token",
+                         d->binary_bytes, raw->features, attn_dtype_name(raw->dtype), token_bytes);
+    void *data; /* for reading alone */
+    memcpy(&data, &d->binary, sizeof data);
+    d->attachments[d->count++] = (struct envelope_attachment){
+        "inputs.query", attn_tensor_view(data, raw->dtype, 2, (const size_t[]){tokens, raw->features})};
+    d->is_binary_output = true;
+    ask_for_usual_outputs(d, request);
+    return with_trees(d, &root, request, decode_envelope);
+}
+
 attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const struct envelope_base *layer,
-                       attn_arena *arena, struct oip_request *request, attn_error *err)
+                       const struct oip_raw *raw, attn_arena *arena, struct oip_request *request, attn_error *err)
 {
     static const struct member_table *const sections[] = {NULL};
     const size_t json = json_bytes == OIP_ALL_JSON ? bytes : json_bytes;
-    struct document document;
+    struct document document = {.tree = NULL};
     *request = (struct oip_request){0};
     if (json > bytes)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL,
                          "Inference-Header-Content-Length is %zu, but the body has %zu bytes", json, bytes);
-    if (json == 0 && json_bytes == 0)
-        return attn_fail(err, ATTN_ERR_FIELD, NULL,
-                         "Inference-Header-Content-Length 0 stands for one input of a known shape, and this model has "
-                         "none: send the JSON part with the shape of QUERY");
-    attn_status status = document_read(body, json, arena, &document, err);
     struct oip_decoder d = {.decoder = {.arena = arena, .skim = &document.skim, .sections = sections, .err = err},
                             .layer = layer,
                             .binary = body + json,
                             .binary_bytes = bytes - json};
+    if (json_bytes == 0)
+        return decode_raw(&d, raw, request);
+    attn_status status = document_read(body, json, arena, &document, err);
     if (status == ATTN_OK)
         status = decode_tree(&d, document.tree, request);
     request->timeout_ms = (double)d.timeout_us / 1e3;

@@ -221,12 +221,11 @@ static attn_status read_binary(struct oip_decoder *d, const struct node *input, 
 /* -1 when the input has none. */
 static attn_status read_binary_size(struct oip_decoder *d, const struct node *input, int64_t *bytes)
 {
-    static const struct member members[] = {{.name = "binary_data_size"}};
     struct node parameters = node_member(input, "parameters");
     *bytes = -1;
     if (!parameters.json)
         return ATTN_OK;
-    attn_status status = check_members(&d->decoder, &parameters, members, 1);
+    attn_status status = oip_check_parameters(d, &parameters, "binary_data_size");
     struct node node = node_member(&parameters, "binary_data_size");
     if (status != ATTN_OK || !node.json)
         return status;
@@ -257,6 +256,17 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
         d->query_is_f64 = type->dtype == ATTN_F64;
     return bytes < 0 ? read_data(d, input, type, &to->tensor, count)
                      : read_binary(d, input, type, bytes, &to->tensor, count);
+}
+
+bool oip_is_hint(const char *name)
+{
+    return strcmp(name, "content_type") == 0 || strcmp(name, "headers") == 0;
+}
+
+attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known)
+{
+    const struct member members[] = {{.name = known}, {.name = "content_type"}, {.name = "headers"}};
+    return check_members(&d->decoder, parameters, members, sizeof members / sizeof members[0]);
 }
 
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length)

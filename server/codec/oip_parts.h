@@ -21,6 +21,10 @@ struct oip_decoder {
     json_int_t timeout_us; /* parameter timeout; 0: none */
 };
 
+/* Whether a parameter is one that clients send to servers which decode tensors by it: it has no meaning here. */
+bool oip_is_hint(const char *name);
+/* The parameters of a request, an input or an output are an object of known members; hints are known everywhere. */
+attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known);
 /* How many objects the list has; false when it is none. An empty one was lifted, as lists of numbers are. */
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length);
 /* The member "inputs" of root, into attachments; no byte of binary may be left. */

@@ -21,6 +21,24 @@ static attn_status check_index(struct decoder *decoder, const struct node *root)
     return status == ATTN_OK ? check_flag(decoder, root, "ready") : status;
 }
 
+/* Triton's clients can send a configuration and files along, which would replace what a layer is. */
+static attn_status check_load(struct decoder *decoder, const struct node *parameters)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(parameters->json))
+        return node_fail_type(decoder, parameters, "an object");
+    json_object_foreach(parameters->json, name, value)
+    {
+        const struct node node = {.parent = parameters, .name = name, .json = value};
+        if (!json_is_null(value))
+            return node_fail(decoder, &node, ATTN_ERR_FIELD,
+                             "has no place here: load takes no parameters, since a layer is loaded as it was kept; "
+                             "PUT /v1/layers/{name} changes it");
+    }
+    return ATTN_OK;
+}
+
 /* Layers depend on no others, so that unloading those as well means nothing and harms nothing. */
 static attn_status check_change(struct decoder *decoder, const struct node *root, oip_repository_kind kind)
 {
@@ -29,7 +47,9 @@ static attn_status check_change(struct decoder *decoder, const struct node *root
     const struct node parameters = node_member(root, "parameters");
     if (status != ATTN_OK || !parameters.json)
         return status;
-    status = check_members(decoder, &parameters, known, kind == OIP_UNLOAD ? 1 : 0);
+    if (kind == OIP_LOAD)
+        return check_load(decoder, &parameters);
+    status = check_members(decoder, &parameters, known, 1);
     return status == ATTN_OK ? check_flag(decoder, &parameters, "unload_dependents") : status;
 }
 

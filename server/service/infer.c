@@ -171,11 +171,12 @@ static attn_status change(struct call *call, oip_repository_kind kind,
                           attn_status (*act)(struct layer_keeper *keeper, struct text_span name, struct call *call))
 {
     attn_status status = oip_check_repository(call->body, call->body_bytes, kind, call->out->arena, call->err);
-    if (status == ATTN_OK && text_equal(call->names[0], MODEL_BUILT_IN)) {
+    const bool is_built_in = text_equal(call->names[0], MODEL_BUILT_IN);
+    if (status == ATTN_OK && is_built_in && kind == OIP_UNLOAD) {
         call->refusal = CALL_CONFLICT;
         return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "\"" MODEL_BUILT_IN "\" is built in and always loaded");
     }
-    if (status == ATTN_OK)
+    if (status == ATTN_OK && !is_built_in)
         status = act(call->layers, call->names[0], call);
     chunks_text(call->out, "{}");
     return status == ATTN_OK ? finish(call) : status;
@@ -251,17 +252,21 @@ static attn_status run(struct call *call, const struct model *model, struct atte
 {
     struct oip_request request;
     const double since = attend_now_ms();
-    attn_status status =
-        oip_decode(call->body, call->body_bytes, call->has_json_bytes ? call->json_bytes : OIP_ALL_JSON,
-                   model->layer != NULL ? &model->base : NULL, call->out->arena, &request, call->err);
+    const struct kept_layer_facts *facts = model->layer != NULL ? &model->layer->facts : NULL;
+    const struct oip_raw raw = {facts != NULL ? facts->dims.d_query : 0, facts != NULL ? facts->compute : ATTN_F32};
+    attn_status status = oip_decode(
+        call->body, call->body_bytes, call->has_json_bytes ? call->json_bytes : OIP_ALL_JSON,
+        facts != NULL ? &model->base : NULL, facts != NULL ? &raw : NULL, call->out->arena, &request, call->err);
+    if (status == ATTN_OK)
+        status = model_check_names(call, model, request.model, request.version);
     if (status != ATTN_OK)
         return status;
     work->envelope = request.envelope;
     call->timeout_ms = request.timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = check_shown(&work->envelope, call->err);
-    if (status == ATTN_OK && model->layer != NULL)
-        status = kept_layer_check_inputs(&model->layer->facts, &request.envelope.request.inputs, call->err);
+    if (status == ATTN_OK && facts != NULL)
+        status = kept_layer_check_inputs(facts, &request.envelope.request.inputs, call->err);
     if (status == ATTN_OK)
         status = attend_plan(call, work);
     if (status == ATTN_OK)

@@ -25,7 +25,7 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
     const struct text_span wanted = call->names[1];
     char digest[DIGEST_TEXT];
     struct layer_version *older = NULL;
-    if (wanted.length == 0)
+    if (wanted.length == 0 || text_equal(wanted, MODEL_PRESENT_VERSION))
         return ATTN_OK;
     const char *present = layer_digest(*version, call);
     if (present == NULL || text_equal(wanted, present))
@@ -72,6 +72,26 @@ attn_status model_know_version(struct call *call, struct model *model)
         return ATTN_OK;
     model->version = layer_digest(model->layer, call);
     return model->version != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
+}
+
+/* The version as the path has it, or "1" for the present one; empty means any. */
+static bool repeats_path(const struct call *call, const char *version)
+{
+    const struct text_span asked = call->names[1];
+    const bool is_present = asked.length == 0 || text_equal(asked, MODEL_PRESENT_VERSION);
+    return version[0] == '\0' || text_equal(asked, version) ||
+           (is_present && strcmp(version, MODEL_PRESENT_VERSION) == 0);
+}
+
+attn_status model_check_names(struct call *call, const struct model *model, const char *name, const char *version)
+{
+    if (name != NULL && strcmp(name, model->name) != 0)
+        return attn_fail(call->err, ATTN_ERR_VALUE, "/model_name", "/model_name is \"%.64s\", the path names \"%s\"",
+                         name, model->name);
+    if (version == NULL || repeats_path(call, version) || strcmp(version, model->version) == 0)
+        return ATTN_OK;
+    return attn_fail(call->err, ATTN_ERR_VALUE, "/model_version",
+                     "/model_version is \"%.64s\", the path names version %s", version, model->version);
 }
 
 /* ---- its ports ---- */

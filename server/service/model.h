@@ -9,6 +9,8 @@
 
 #define MODEL_BUILT_IN         "attention"
 #define MODEL_BUILT_IN_VERSION "1"
+/* Clients with a fixed version number mean the present one; a layer's own versions are digests. */
+#define MODEL_PRESENT_VERSION "1"
 
 struct model {
     const char *name, *version;  /* version: "" when it is a digest that was not computed yet */
@@ -21,6 +23,13 @@ struct model {
 ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
 /* Afterwards version is known: for a layer, all of its file may have to be read. */
 ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *model);
+
+/*
+ * Whether model_name and model_version, as the body of a request has them (NULL: not at all), agree with the path. The
+ * version of the model is known.
+ */
+ATTN_MUST_CHECK attn_status model_check_names(struct call *call, const struct model *model, const char *name,
+                                              const char *version);
 
 /* Each appends one JSON object. */
 void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out);

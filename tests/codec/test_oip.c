@@ -14,7 +14,7 @@ static struct oip_request request;
 static attn_status decode_bytes(const char *body, size_t bytes, size_t json_bytes)
 {
     err = (attn_error){0};
-    return oip_decode(body, bytes, json_bytes, NULL, arena, &request, &err);
+    return oip_decode(body, bytes, json_bytes, NULL, NULL, arena, &request, &err);
 }
 
 static void accept(const char *text)
@@ -156,7 +156,27 @@ START_TEST(bytes_that_do_not_fit_are_refused)
     ck_assert_int_eq(decode_bytes("{}", 2, 3), ATTN_ERR_SHAPE);
     ck_assert_ptr_nonnull(strstr(err.message, "Inference-Header-Content-Length is 3, but the body has 2 bytes"));
     ck_assert_int_eq(decode_bytes("1234", 4, 0), ATTN_ERR_FIELD);
-    ck_assert_ptr_nonnull(strstr(err.message, "stands for one input of a known shape"));
+    ck_assert_ptr_nonnull(strstr(err.message, "the body is QUERY alone"));
+}
+END_TEST
+
+START_TEST(a_body_without_json_is_the_query_alone)
+{
+    static const char layer[] = "{\"weights\":{\"qkv\":{\"weight\":[[1,2,3],[4,5,6]]}}}";
+    const struct envelope_base base = {.text = layer, .length = strlen(layer)};
+    const struct oip_raw raw = {2, ATTN_F32};
+    float numbers[] = {1, 2, 3, 4};
+    char body[sizeof numbers + 1];
+    memcpy(body + 1, numbers, sizeof numbers); /* where no float should lie */
+    err = (attn_error){0};
+    const attn_status status = oip_decode(body + 1, sizeof numbers, 0, &base, &raw, arena, &request, &err);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    const attn_tensor *query = request.envelope.request.inputs.query;
+    ck_assert(query->rank == 2 && query->shape[0] == 2 && query->shape[1] == 2);
+    ck_assert_mem_eq(query->data, numbers, sizeof numbers);
+    ck_assert(request.output_count == 2 && request.outputs[0].is_binary && request.outputs[1].is_binary);
+    for (size_t bytes = 0; bytes < sizeof numbers; bytes += bytes == 0 ? 4 : 8)
+        ck_assert_int_eq(oip_decode(body + 1, bytes, 0, &base, &raw, arena, &request, &err), ATTN_ERR_SHAPE);
 }
 END_TEST
 
@@ -229,6 +249,11 @@ static const struct refusal refusals[] = {
     {PARAMETERS("\"heads\":[0,1]"), ATTN_ERR_FIELD, "/parameters/heads", "write it all as a string"},
     {PARAMETERS("\"rope\":{\"a\":[[0]]}"), ATTN_ERR_FIELD, "/parameters/rope", "write it all as a string"},
     {PARAMETERS("\"rope\":[\"a\",[0]]"), ATTN_ERR_FIELD, "/parameters/rope", "write it all as a string"},
+    {PARAMETERS("\"padding\":\"[[1]]\""), ATTN_ERR_FIELD, "/parameters/padding", "the inputs ATTEND and BIAS"},
+    {PARAMETERS("\"past_key\":\"[[1]]\""), ATTN_ERR_FIELD, "/parameters/past_key", "tensors stand in \"inputs\""},
+    {PARAMETERS("\"scal\":null"), ATTN_ERR_FIELD, "/parameters/scal", "did you mean \"scale\"?"},
+    {"{\"model_name\":1}", ATTN_ERR_FIELD, "/model_name", "a string, received 1"},
+    {"{\"model_version\":1}", ATTN_ERR_FIELD, "/model_version", "a string, received 1"},
     {PARAMETERS("\"scal\":1"), ATTN_ERR_FIELD, "/parameters/scal", "did you mean \"scale\"?"},
     {PARAMETERS("\"rope\":\"{\""), ATTN_ERR_FIELD, "/parameters/rope", "received \"{\""},
     {PARAMETERS("\"causal\":\"\""), ATTN_ERR_FIELD, "/parameters/causal", "received \"\""},
@@ -311,6 +336,10 @@ START_TEST(requests_about_the_repository_say_little)
         {"{\"parameters\":{\"unload_dependents\":1}}", OIP_UNLOAD, ATTN_ERR_FIELD, "/parameters/unload_dependents"},
         {"{\"parameters\":{\"unload_dependents\":true}}", OIP_LOAD, ATTN_ERR_FIELD, "/parameters/unload_dependents"},
         {"{\"parameters\":1}", OIP_LOAD, ATTN_ERR_FIELD, "/parameters"},
+        {"{\"parameters\":null}", OIP_LOAD, ATTN_OK, ""},
+        {"{\"parameters\":{}}", OIP_LOAD, ATTN_OK, ""},
+        {"{\"parameters\":{\"config\":null}}", OIP_LOAD, ATTN_OK, ""},
+        {"{\"parameters\":{\"config\":\"{}\"}}", OIP_LOAD, ATTN_ERR_FIELD, "/parameters/config"},
         {"[", OIP_LOAD, ATTN_ERR_SYNTAX, ""},
         {"[]", OIP_INDEX, ATTN_ERR_FIELD, ""},
     };
@@ -332,6 +361,7 @@ int main(void)
     tcase_add_test(tests, without_outputs_the_usual_two_are_sent_in_the_form_that_the_parameter_says);
     tcase_add_test(tests, bytes_of_every_datatype_are_read);
     tcase_add_test(tests, bytes_that_do_not_fit_are_refused);
+    tcase_add_test(tests, a_body_without_json_is_the_query_alone);
     tcase_add_loop_test(tests, refusals_have_their_code_field_and_reason, 0, COUNT(refusals));
     tcase_add_test(tests, what_a_plan_finds_is_told_in_the_words_of_the_protocol);
     tcase_add_test(tests, the_priority_is_guessed_from_the_beginning_of_the_body);

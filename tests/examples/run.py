@@ -165,17 +165,30 @@ def split(urls):
 
 
 def open_inference(url):
-    """With the clients that are installed; by the standard library without any."""
-    lines = run([sys.executable, "examples/open_inference.py"], ATTND_URL=url).splitlines()
+    """With the clients that are installed, then with stand-ins that send the same bytes for those that are not."""
+    missing = ask_each_client(url, {})
+    MISSING.extend(missing)
+    for name in missing:
+        print(f"skipped: {name} of open_inference.py is not installed; a stand-in sends its bytes")
+    folders = [str(ROOT / "tests" / "examples" / "stand_ins"), str(ROOT / "tests" / "support")]
+    behind_installed = ":".join([*filter(None, sys.path), *folders])
+    if ask_each_client(url, {"PYTHONPATH": behind_installed}):
+        raise Failure("a client has no stand-in")
+
+
+def ask_each_client(url, environment):
+    """Names of the clients that are missing; the others must print the right numbers."""
+    lines = run([sys.executable, "-B", "examples/open_inference.py"], ATTND_URL=url, **environment).splitlines()
+    missing = []
     if len(lines) < 3:
         raise Failure(f"printed {lines}")
     for line in lines:
         name, found, numbers = line.partition(": ")
         if numbers == "not installed":
-            MISSING.append(name)
-            print(f"skipped: {name} of open_inference.py is not installed")
+            missing.append(name)
         elif not found or numbers != OPEN_INFERENCE:
             raise Failure(f"{name} got {numbers}, not {OPEN_INFERENCE}")
+    return missing
 
 
 def javascript_tensors(url):

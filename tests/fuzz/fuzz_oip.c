@@ -27,8 +27,10 @@ static void decode(const struct fuzz_input *input, size_t json_bytes, attn_arena
     attn_error err = {.status = ATTN_OK};
     struct oip_request request;
     attn_plan plan;
-    attn_status status = oip_decode(input->text, input->length, json_bytes, input->choice & ASKS_LAYER ? &base : NULL,
-                                    arena, &request, &err);
+    const struct oip_raw raw = {2, ATTN_F32};
+    const bool asks_layer = input->choice & ASKS_LAYER;
+    attn_status status = oip_decode(input->text, input->length, json_bytes, asks_layer ? &base : NULL,
+                                    asks_layer ? &raw : NULL, arena, &request, &err);
     fuzz_claim_told(status, &err);
     if (status != ATTN_OK)
         return;

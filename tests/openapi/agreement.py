@@ -70,7 +70,7 @@ def check_inference(document):
     options = {name for name, _, scope in sources.decoders()["decode_options"].members if scope == "MEMBER_ALWAYS"}
     lists = {
         "parameters": (options - {"return"} | set(re.findall(r'"(\w+)"', words))
-                       | {"binary_data_output", "priority", "timeout"},
+                       | {"binary_data_output", "priority", "timeout", "content_type", "headers"},
                        document.schemas["InferParameters"]["properties"]),
         "types of tensors": (re.findall(r'\{"([A-Z0-9]+)", \d, ATTN_', text),
                              document.schemas["InferDatatype"]["enum"]),

@@ -16,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
 from attnd import Server  # noqa: E402
+import replay  # noqa: E402
 from oip import binary_request, flat, read_answer, tensor  # noqa: E402
 from suite import conclude  # noqa: E402
 
@@ -298,13 +299,13 @@ def main():
     failed = 0
     with Server(options.attnd) as server:
         client = server.client()
-        for function in CHECKS:
+        for function in CHECKS + replay.CHECKS:
             try:
                 function(client)
             except (Wrong, KeyError, ValueError, IndexError, TypeError) as error:
                 failed += 1
                 print(f"{function.__name__}: {type(error).__name__}: {error}")
-    return conclude("protocol", len(CHECKS) - failed, failed)
+    return conclude("protocol", len(CHECKS + replay.CHECKS) - failed, failed)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ class Client:
     """One connection, kept alive; opened again when the server closed it."""
 
     def __init__(self, url):
-        parts = urllib.parse.urlsplit(url)
+        self.url, parts = url, urllib.parse.urlsplit(url)
         self.connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=REPLY_SECONDS)
 
     def send(self, method, path, body=None, headers=None):
