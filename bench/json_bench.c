@@ -112,7 +112,9 @@ static size_t attnd_read(struct bench *bench)
     attn_error err;
     size_t at = 0;
     attn_arena_reset(bench->arena);
-    text.length = (size_t)(array_end_find(bench->text, bench->text + bench->length, &text.commas) - bench->text);
+    text.length =
+        (size_t)(array_end_find(bench->text, bench->text + bench->length, &(struct pace){.bytes = 0}, &text.commas) -
+                 bench->text);
     if (tensor_scan(&text, ATTN_F32, "", bench->arena, &bench->tensor, &at, &err) != ATTN_OK)
         exit(EXIT_FAILURE);
     return bench->length;

@@ -158,7 +158,7 @@ static int take_block(const char *block, struct state *state)
     return last;
 }
 
-const char *array_end_find(const char *text, const char *end, size_t *commas)
+const char *array_end_find(const char *text, const char *end, struct pace *pace, size_t *commas)
 {
     struct state state = {0};
     for (; end - text >= BLOCK; text += BLOCK) {
@@ -166,6 +166,8 @@ const char *array_end_find(const char *text, const char *end, size_t *commas)
         *commas = state.commas;
         if (last < BLOCK)
             return text + last + 1;
+        if (pace_stops(pace, BLOCK))
+            return NULL;
     }
     char tail[BLOCK];
     memset(tail, ' ', sizeof tail);

@@ -6,10 +6,13 @@
 
 #include <stddef.h>
 
+#include "codec/pace.h"
+
 /*
  * text[0] is '['. Returns the byte after the ']' that closes it and counts the commas between, strings skipped; NULL
- * when the text ends before. Brackets alone are matched: whether the array is JSON is for its reader to say.
+ * when the text ends before, or pace stops. Brackets alone are matched: whether the array is JSON is for its reader to
+ * say.
  */
-const char *array_end_find(const char *text, const char *end, size_t *commas);
+const char *array_end_find(const char *text, const char *end, struct pace *pace, size_t *commas);
 
 #endif

@@ -101,7 +101,7 @@ static bool decode_last(uint8_t *to, const char *text, size_t padding, size_t *w
     return (bits & (padding == 1 ? 0xFFu : 0xFFFFu)) == 0;
 }
 
-bool base64_decode(void *to, const char *text, size_t length, size_t *bad)
+bool base64_decode(void *to, const char *text, size_t length, struct pace *pace, size_t *bad)
 {
     size_t bytes;
     if (!base64_decoded_length(text, length, &bytes)) {
@@ -120,6 +120,10 @@ bool base64_decode(void *to, const char *text, size_t length, size_t *bad)
         out[0] = (uint8_t)(bits >> 16);
         out[1] = (uint8_t)(bits >> 8);
         out[2] = (uint8_t)bits;
+        if (i % PACE_BYTES == 0 && i > 0 && pace_stops(pace, PACE_BYTES)) {
+            *bad = i;
+            return false;
+        }
     }
     size_t wrong = 0;
     if (padding > 0 && !decode_last(out, text + whole, padding, &wrong)) {

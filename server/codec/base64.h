@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "codec/pace.h"
+
 /* Characters that bytes become, padding included. */
 size_t base64_encoded_length(size_t bytes);
 /* Writes base64_encoded_length(bytes) characters at to, no terminator. */
@@ -15,8 +17,8 @@ void base64_encode(char *to, const void *from, size_t bytes);
 bool base64_decoded_length(const char *text, size_t length, size_t *bytes);
 /*
  * Decodes into to, which has base64_decoded_length bytes. Strict: no spaces, no line breaks, unused bits zero. On
- * failure false, and *bad is the offset of the first character that is wrong.
+ * failure false, and *bad is the offset of the first character that is wrong, or where pace stopped it.
  */
-bool base64_decode(void *to, const char *text, size_t length, size_t *bad);
+bool base64_decode(void *to, const char *text, size_t length, struct pace *pace, size_t *bad);
 
 #endif

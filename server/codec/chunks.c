@@ -43,10 +43,15 @@ static void count_bytes(struct chunks *chunks, size_t bytes)
     chunks->total_bytes = is_unknown ? CHUNKS_LENGTH_UNKNOWN : chunks->total_bytes + bytes;
 }
 
-/* Twice the last one, header included, within bounds; what is wanted when that is more, or when memory is short. */
+/*
+ * Twice the last one, header included, within bounds; what is wanted when that is more, or when memory is short.
+ * Writing that is no longer wanted ends here, as if there were no memory.
+ */
 static struct chunk *add_chunk(struct chunks *chunks, size_t want)
 {
     size_t bytes = CHUNK_BYTES_FIRST;
+    if (attn_arena_is_cancelled(chunks->arena))
+        return NULL;
     if (chunks->last != NULL && chunks->last->data != NULL)
         bytes = chunks->last->capacity < CHUNK_BYTES_MAX / 2 ? 2 * (chunks->last->capacity + sizeof(struct chunk))
                                                              : CHUNK_BYTES_MAX;

@@ -9,15 +9,19 @@
 #include "codec/json_path.h"
 #include "codec/json_tree.h"
 #include "codec/member.h"
+#include "codec/pace.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 /* How many bytes at the beginning are white space. */
-static size_t leading_space(const char *text, size_t length)
+static size_t leading_space(const char *text, size_t length, const attn_arena *arena)
 {
+    struct pace pace = pace_begin(arena);
     size_t n = 0;
-    while (n < length && (text[n] == ' ' || text[n] == '\t' || text[n] == '\n' || text[n] == '\r'))
-        n++;
+    while (n < length && (text[n] == ' ' || text[n] == '\t' || text[n] == '\n' || text[n] == '\r')) {
+        if (++n % PACE_BYTES == 0 && pace_stops(&pace, PACE_BYTES))
+            break; /* whoever reads on looks again, and says so */
+    }
     return n;
 }
 
@@ -46,13 +50,13 @@ static attn_status check_encoding(const struct skim *body, attn_error *err)
     return status;
 }
 
-static attn_status check_bytes(const struct skim *body, attn_error *err)
+static attn_status check_bytes(const struct skim *body, const attn_arena *arena, attn_error *err)
 {
     attn_status status = check_encoding(body, err);
     if (status != ATTN_OK)
         return status;
     const char *nul = body->body_length > 0 ? memchr(body->body, '\0', body->body_length) : NULL;
-    if (leading_space(body->body, body->body_length) == body->body_length) {
+    if (leading_space(body->body, body->body_length, arena) == body->body_length) {
         status = attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request has no body; expected a JSON object with inputs");
         skim_place(body, 0, err);
         return status;
@@ -135,7 +139,7 @@ attn_status document_read(const char *text, size_t length, attn_arena *arena, st
                           attn_error *err)
 {
     *document = (struct document){.skim = {.body = text, .body_length = length}};
-    attn_status status = check_bytes(&document->skim, err);
+    attn_status status = check_bytes(&document->skim, arena, err);
     if (status == ATTN_OK)
         status = skim_body(text, length, ENVELOPE_TEXT_MAX, ENVELOPE_DEPTH_MAX, arena, &document->skim, err);
     if (status != ATTN_OK)

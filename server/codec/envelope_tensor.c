@@ -7,6 +7,7 @@
 
 #include "codec/base64.h"
 #include "codec/envelope_parts.h"
+#include "codec/pace.h"
 #include "codec/tensor_scan.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");
@@ -153,9 +154,12 @@ static attn_status decode_bytes(struct decoder *decoder, const struct node *node
 {
     const char *text = "";
     size_t length = 0, bad = 0;
-    if (!node_string(decoder, node, &text, &length) || !base64_decode(to, text, length, &bad))
-        return node_fail(decoder, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
-    return ATTN_OK;
+    struct pace pace = pace_begin(decoder->arena);
+    if (node_string(decoder, node, &text, &length) && base64_decode(to, text, length, &pace, &bad))
+        return ATTN_OK;
+    if (attn_arena_is_cancelled(decoder->arena))
+        return node_fail(decoder, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled");
+    return node_fail(decoder, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
 }
 
 attn_status check_flags(struct decoder *decoder, const struct node *node, const uint8_t *flags, size_t count)

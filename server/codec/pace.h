@@ -12,7 +12,7 @@
 enum { PACE_BYTES = 64 << 10 };
 
 struct pace {
-    const attn_arena *arena; /* has the watch */
+    const attn_arena *arena; /* has the watch; NULL: never stops */
     size_t bytes;            /* since the last look */
 };
 
@@ -28,7 +28,7 @@ static inline bool pace_stops(struct pace *pace, size_t bytes)
     if (pace->bytes < PACE_BYTES)
         return false;
     pace->bytes = 0;
-    return attn_arena_is_cancelled(pace->arena);
+    return pace->arena != NULL && attn_arena_is_cancelled(pace->arena);
 }
 
 #endif

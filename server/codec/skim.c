@@ -7,9 +7,15 @@
 #include <string.h>
 
 #include "codec/array_end.h"
+#include "codec/pace.h"
 #include "text.h"
 
-enum { FIRST_TEXT_MAX = 8192, FIRST_TABLE_CAPACITY = 32, PLAIN_BLOCK = 64 };
+enum {
+    FIRST_TEXT_MAX = 8192,
+    FIRST_TABLE_CAPACITY = 32,
+    PLAIN_BLOCK = 64,
+    TOKEN_BYTES = 64 /* what a token costs beside its bytes */
+};
 
 struct skimmer {
     struct skim *skim;
@@ -20,7 +26,22 @@ struct skimmer {
     size_t text_max, text_first, text_capacity;
     size_t lifted_capacity, anchor_capacity;
     size_t depth, depth_max;
+    struct pace pace;
+    bool is_stopped; /* what was found since then means nothing */
 };
+
+/* After a look at the watch where one is due. */
+static bool stops(struct skimmer *s, size_t bytes)
+{
+    s->is_stopped = s->is_stopped || pace_stops(&s->pace, bytes);
+    return s->is_stopped;
+}
+
+/* How far a loop over bytes goes before it may look again. */
+static const char *stretch_end(const struct skimmer *s, const char *at)
+{
+    return s->end - at > PACE_BYTES ? at + PACE_BYTES : s->end;
+}
 
 static attn_status fail_memory(struct skimmer *s)
 {
@@ -129,9 +150,12 @@ static bool begins_tensor(struct skimmer *s)
 {
     if (s->at < s->undecided)
         return false;
-    const char *leaf = s->at;
-    while (leaf < s->end && (*leaf == '[' || is_space(*leaf)))
-        leaf++;
+    const char *leaf = s->at, *stretch = s->at;
+    while (leaf == stretch && leaf < s->end && !stops(s, leaf > s->at ? PACE_BYTES : 0)) {
+        stretch = stretch_end(s, leaf);
+        while (leaf < stretch && (*leaf == '[' || is_space(*leaf)))
+            leaf++;
+    }
     if (leaf < s->end && is_tensor_leaf(leaf, s->end))
         return true;
     s->undecided = leaf;
@@ -160,7 +184,8 @@ static attn_status skim_array(struct skimmer *s)
     if (!begins_tensor(s))
         return enter(s);
     size_t commas;
-    const char *array_end = array_end_find(s->at, s->end, &commas);
+    const char *array_end = array_end_find(s->at, s->end, &s->pace, &commas);
+    s->is_stopped = s->is_stopped || (!array_end && attn_arena_is_cancelled(s->arena));
     if (!array_end)
         return fail_syntax(s, s->at, "the array that begins here has no end");
     return lift(s, (size_t)(array_end - s->at), commas);
@@ -182,23 +207,29 @@ static bool is_plain_block(const char *block)
 }
 
 /* The first byte at or after at that is not printable ASCII, or is a quote or backslash. */
-static const char *plain_text_end(const char *at, const char *end)
+static const char *plain_text_end(struct skimmer *s, const char *at)
 {
-    while (end - at >= PLAIN_BLOCK && is_plain_block(at))
+    while (s->end - at >= PLAIN_BLOCK && is_plain_block(at) && !stops(s, PLAIN_BLOCK))
         at += PLAIN_BLOCK;
-    while (at < end && is_plain(*at))
+    while (at < s->end && is_plain(*at) && !s->is_stopped)
         at++;
     return at;
 }
 
 /* The byte after the quote that ends the string; NULL when there is none. */
-static const char *string_end(const char *at, const char *end)
+static const char *string_end(struct skimmer *s, const char *at)
 {
-    for (; at < end && *at != '"'; at++) {
-        if (*at == '\\' && ++at == end)
+    const char *stretch = stretch_end(s, at);
+    for (; at < s->end && *at != '"'; at++) {
+        if (*at == '\\' && ++at == s->end)
             return NULL;
+        if (at < stretch)
+            continue;
+        if (stops(s, PACE_BYTES))
+            return NULL;
+        stretch = stretch_end(s, at);
     }
-    return at < end ? at + 1 : NULL;
+    return at < s->end ? at + 1 : NULL;
 }
 
 static bool is_followed_by_colon(const char *at, const char *end)
@@ -211,8 +242,8 @@ static bool is_followed_by_colon(const char *at, const char *end)
 /* Names of members stay, and so do strings that the JSON library must decode or check: escapes, UTF-8. */
 static attn_status skim_string(struct skimmer *s)
 {
-    const char *plain_end = plain_text_end(s->at + 1, s->end);
-    const char *after = string_end(plain_end, s->end);
+    const char *plain_end = plain_text_end(s, s->at + 1);
+    const char *after = string_end(s, plain_end);
     if (!after)
         return fail_syntax(s, s->at, "the string that begins here has no end");
     size_t length = (size_t)(after - s->at);
@@ -225,9 +256,12 @@ static attn_status skim_string(struct skimmer *s)
 
 static attn_status skim_space(struct skimmer *s)
 {
-    const char *from = s->at;
-    while (s->at < s->end && is_space(*s->at))
-        s->at++;
+    const char *from = s->at, *stretch = s->at;
+    while (s->at == stretch && s->at < s->end && !stops(s, s->at > from ? PACE_BYTES : 0)) {
+        stretch = stretch_end(s, s->at);
+        while (s->at < stretch && is_space(*s->at))
+            s->at++;
+    }
     size_t length = (size_t)(s->at - from);
     if (length <= SKIM_LONG_SPACE)
         return append(s, from, length);
@@ -277,11 +311,12 @@ attn_status skim_body(const char *body, size_t length, size_t text_max, size_t d
                         .undecided = body,
                         .text_max = text_max,
                         .text_first = length < FIRST_TEXT_MAX ? length : FIRST_TEXT_MAX,
-                        .depth_max = depth_max};
+                        .depth_max = depth_max,
+                        .pace = pace_begin(arena)};
     attn_status status = anchor(&s);
-    while (status == ATTN_OK && s.at < s.end)
+    while (status == ATTN_OK && s.at < s.end && !stops(&s, TOKEN_BYTES))
         status = skim_next(&s);
-    return status;
+    return s.is_stopped ? attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the request was read") : status;
 }
 
 size_t skim_body_offset(const struct skim *skim, size_t envelope_offset)
@@ -302,11 +337,10 @@ void skim_place(const struct skim *skim, size_t body_offset, attn_error *err)
 {
     if (!err)
         return;
-    const char *place = skim->body + body_offset, *line = skim->body, *newline;
+    const char *place = skim->body + body_offset;
+    const char *newline = body_offset > 0 ? memrchr(skim->body, '\n', body_offset) : NULL;
     err->line = 1;
-    while ((newline = memchr(line, '\n', (size_t)(place - line)))) {
-        line = newline + 1;
-        err->line++;
-    }
-    err->column = (size_t)(place - line) + 1;
+    for (const char *at = skim->body; at < place; at++) /* all of it may be newlines: many bytes are compared at once */
+        err->line += *at == '\n';
+    err->column = (size_t)(place - (newline ? newline + 1 : skim->body)) + 1;
 }

@@ -11,11 +11,14 @@
 #include <string.h>
 
 #include "codec/number_read.h"
+#include "codec/pace.h"
 
 enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 
 struct scan {
     const char *at, *begin, *end;
+    const char *next_look; /* the watch of arena is looked at when at has come here */
+    const attn_arena *arena;
     attn_dtype dtype;
     void *data;
     size_t taken;                 /* elements read */
@@ -321,17 +324,31 @@ static inline bool begins_float(char c)
     return (c == '-') | ((unsigned char)(c - '0') < 10);
 }
 
+static inline bool is_look_due(const struct scan *s)
+{
+    return s->at >= s->next_look;
+}
+
+/* ATTN_ERR_CANCELLED when the work is to stop. */
+static attn_status look(struct scan *s)
+{
+    s->next_look = s->end - s->at > PACE_BYTES ? s->at + PACE_BYTES : s->end;
+    return attn_arena_is_cancelled(s->arena)
+               ? attn_fail(s->err, ATTN_ERR_CANCELLED, s->pointer, "cancelled while %s was read", s->pointer)
+               : ATTN_OK;
+}
+
 /*
  * Floats with a comma right behind each, and a number behind that, as far as they go: what nearly all of a large body
  * is. Stops before an element, which is then read with all care; but behind the last of the row when its bracket
- * follows at once, and then returns true.
+ * follows at once, and then returns true. Stops also where a look is due.
  */
 static bool read_plain_floats(struct scan *s)
 {
     float *to = (float *)s->data + s->taken;
     const float *first = to;
-    const char *at = s->at, *after;
-    for (;;) {
+    const char *at = s->at, *after = NULL;
+    while (at < s->next_look) {
         after = number_read_f32(at, s->end, to);
         if (after == NULL || s->end - after < 2 || after[0] != ',' || isinf(*to) || !begins_float(after[1]))
             break;
@@ -374,11 +391,19 @@ static attn_status read_run(struct scan *s)
         s->rank = s->depth;
     if (s->rank != s->depth)
         return begins_number(s) ? fail_depth(s, false) : fail_element(s);
-    while (s->dtype == ATTN_F32 && read_plain_floats(s))
-        if (!pass_to_next_row(s))
+    while (s->dtype == ATTN_F32) {
+        const bool is_row_read = read_plain_floats(s), is_cut = is_look_due(s) && s->at < s->end;
+        if (is_cut && look(s) != ATTN_OK)
+            return ATTN_ERR_CANCELLED;
+        if (is_row_read && !pass_to_next_row(s))
             return ATTN_OK;
+        if (!is_row_read && !is_cut)
+            break;
+    }
     for (;;) {
-        attn_status status = read_element(s);
+        attn_status status = is_look_due(s) ? look(s) : ATTN_OK;
+        if (status == ATTN_OK)
+            status = read_element(s);
         if (status != ATTN_OK)
             return status;
         s->taken++;
@@ -418,6 +443,8 @@ static attn_status scan_array(struct scan *s)
     if (status == ATTN_OK && s->at < s->end && *s->at == ']')
         status = close_empty_row(s);
     while (status == ATTN_OK && s->depth > 0) {
+        if (is_look_due(s) && (status = look(s)) != ATTN_OK)
+            break;
         skip_space(s);
         if (is_row_fresh(s)) {
             status = read_value(s);
@@ -440,6 +467,8 @@ attn_status tensor_scan(const struct tensor_text *text, attn_dtype dtype, const 
     struct scan s = {.at = text->text,
                      .begin = text->text,
                      .end = text->text + text->length,
+                     .next_look = text->text,
+                     .arena = arena,
                      .dtype = dtype,
                      .rank = RANK_UNKNOWN,
                      .pointer = pointer,

@@ -42,7 +42,7 @@ static bool job_is_cancelled(void *cancel_context)
            (job->call->timeout_ms > 0 && request_now_ms() - job->request->clock.received > job->call->timeout_ms);
 }
 
-/* The pieces of a chunked body in one run; NULL without memory. */
+/* The pieces of a chunked body in one run; NULL without memory, or when it is no longer wanted. */
 static const char *whole_body(struct request *request)
 {
     if (request->body != NULL)
@@ -50,6 +50,8 @@ static const char *whole_body(struct request *request)
     char *body = attn_arena_take(request->arena, 1, request->pieces.total_bytes);
     size_t used = 0;
     for (const struct chunk *piece = request->pieces.first; body != NULL && piece != NULL; piece = piece->next) {
+        if (attn_arena_is_cancelled(request->arena))
+            return NULL;
         memcpy(body + used, piece->data, piece->length);
         used += piece->length;
     }

@@ -211,7 +211,7 @@ START_TEST(inspectus_gets_float32_for_each_head)
         float weights[2];
         size_t bytes, bad;
         ck_assert(base64_decoded_length(values, strlen(values), &bytes) && bytes == sizeof weights);
-        ck_assert(base64_decode(weights, values, strlen(values), &bad));
+        ck_assert(base64_decode(weights, values, strlen(values), &(struct pace){.bytes = 0}, &bad));
         ck_assert(weights[0] == 0.5f && weights[1] == 0.5f);
         assert_member(map, "info", "{\"layer\":0,\"head\":1}");
         assert_member(map, "shape", "[1,2]");

@@ -188,7 +188,7 @@ START_TEST(array_end_agrees_with_the_obvious_way_on_random_text)
         }
         text[0] = '[';
         size_t commas, plain_commas;
-        const char *end = array_end_find(text, text + length, &commas);
+        const char *end = array_end_find(text, text + length, &(struct pace){.bytes = 0}, &commas);
         const char *plain_end = plain_array_end(text, text + length, &plain_commas);
         ck_assert_msg(end == plain_end, "%.*s", (int)length, text);
         if (end)

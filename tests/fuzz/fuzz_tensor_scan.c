@@ -49,7 +49,7 @@ static attn_status scan(const char *text, size_t length, attn_dtype dtype, attn_
     struct tensor_text array = {.text = text};
     attn_error err = {.status = ATTN_OK};
     size_t at = 0;
-    const char *end = array_end_find(text, text + length, &array.commas);
+    const char *end = array_end_find(text, text + length, &(struct pace){.bytes = 0}, &array.commas);
     if (end == NULL)
         return ATTN_ERR_SYNTAX;
     array.length = (size_t)(end - text);

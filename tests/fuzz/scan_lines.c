@@ -16,7 +16,7 @@ static attn_status scan(const char *text, attn_dtype dtype, attn_arena *arena, a
     struct tensor_text array = {.text = text};
     attn_error err;
     size_t at;
-    const char *end = array_end_find(text, text + strlen(text), &array.commas);
+    const char *end = array_end_find(text, text + strlen(text), &(struct pace){.bytes = 0}, &array.commas);
     if (end == NULL || *end != '\0')
         return ATTN_ERR_SYNTAX;
     array.length = (size_t)(end - text);
