@@ -21,6 +21,8 @@ const TILES_A_FRAME = 2;
 /** Slanted lines of text are nearer to each other than their beginnings. */
 const SLANTED_APART = 18;
 const HATCH_CELLS = 40000;
+/** A press that moves less, in CSS pixels, is a tap. */
+const STILL = 4;
 
 /**
  * @typedef {object} Sheet what is shown
@@ -33,6 +35,8 @@ const HATCH_CELLS = 40000;
  * @property {boolean} hasTotals
  * @property {(i: number, j: number) => boolean} isHidden
  * @property {string} title
+ * @property {string} fileTitle of pictures
+ * @property {string} corner first field of a table of it
  * @property {string} key differs for what is to be drawn anew
  * @property {boolean} isWeight
  * @property {boolean} isPainting drawing over cells changes the mask
@@ -56,6 +60,7 @@ export class MapView {
     this.focus = { row: 0, col: 0 };
     this.hovered = null;
     this.pointers = new Map();
+    this.gesture = "";
     this.#listen();
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.element);
@@ -163,6 +168,8 @@ export class MapView {
     this.size = { width, height };
     const context = sizeCanvas(this.cells, width, height);
     if (this.element.style.height !== height + "px") this.element.style.height = height + "px";
+    // One finger scrolls the page past a map that is shown whole; two never zoom the page here.
+    this.element.style.touchAction = this.sheet.isPainting || this.view.zoom > 1 ? "none" : "pan-x pan-y";
     this.colours = this.#colours();
     context.save();
     context.translate(this.origin.x, this.origin.y);
@@ -424,6 +431,8 @@ export class MapView {
     element.addEventListener("pointerdown", (event) => this.#press(event));
     element.addEventListener("pointerup", (event) => this.#release(event));
     element.addEventListener("pointercancel", (event) => this.#release(event));
+    for (const type of ["touchstart", "touchmove"])
+      element.addEventListener(type, (event) => event.touches.length > 1 && event.preventDefault(), { passive: false });
     element.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.cell.addEventListener("keydown", (event) => this.#key(event));
   }
@@ -442,34 +451,62 @@ export class MapView {
 
   #move(event) {
     if (!this.sheet || !this.size) return;
-    const { x, y } = this.#place(event),
+    const now = this.#place(event),
       before = this.pointers.get(event.pointerId);
-    if (before) this.#drag(event, before, { x, y });
-    else this.#hover(this.view.cellAt(x, y));
+    if (before) this.#drag(event.pointerId, before, now);
+    else this.#hover(this.view.cellAt(now.x, now.y));
   }
 
-  #drag(event, before, now) {
-    const other = [...this.pointers].find(([id]) => id !== event.pointerId)?.[1];
-    this.pointers.set(event.pointerId, { ...now, from: before.from });
-    if (other) {
-      const length = (a, b) => Math.max(1, Math.hypot(a.x - b.x, a.y - b.y));
-      this.view.zoomAt(length(now, other) / length(before, other), (now.x + other.x) / 2, (now.y + other.y) / 2);
-    } else if (this.sheet.isPainting) {
-      const cell = this.view.cellAt(now.x, now.y);
-      if (cell) this.hooks.onpaint(cell.row, cell.col, false);
-    } else {
-      this.view.panBy(now.x - before.x, now.y - before.y);
+  /** One gesture does one thing until every finger is up: it paints, or it travels (pans, and zooms with two fingers). */
+  #drag(id, before, now) {
+    const isStill = Math.hypot(now.x - before.from.x, now.y - before.from.y) < STILL;
+    if (this.gesture === "" && isStill) return;
+    this.pointers.set(id, { ...now, from: before.from });
+    if (this.gesture === "") this.gesture = this.sheet.isPainting ? "paint" : "travel";
+    if (this.gesture === "paint") {
+      if (id === this.painter) this.#paintTo(now);
+      return;
     }
+    const other = [...this.pointers].find(([one]) => one !== id)?.[1];
+    if (other) this.#pinch(before, now, other);
+    else this.view.panBy(now.x - before.x, now.y - before.y);
     this.draw();
   }
 
+  #pinch(before, now, other) {
+    const length = (a, b) => Math.max(1, Math.hypot(a.x - b.x, a.y - b.y));
+    this.view.zoomAt(length(now, other) / length(before, other), (now.x + other.x) / 2, (now.y + other.y) / 2);
+    this.view.panBy((now.x - before.x) / 2, (now.y - before.y) / 2);
+  }
+
+  /** Every cell on the way: a fast pointer says only where it was now and then. */
+  #paintTo({ x, y }) {
+    const { x: fromX, y: fromY } = this.painted,
+      steps = Math.ceil((4 * Math.hypot(x - fromX, y - fromY)) / Math.min(this.view.cellWidth, this.view.cellHeight)) || 1;
+    for (let n = this.painted.isNew ? 0 : 1; n <= steps; n++) {
+      const cell = this.view.cellAt(fromX + ((x - fromX) * n) / steps, fromY + ((y - fromY) * n) / steps);
+      if (!cell || (cell.row === this.painted.row && cell.col === this.painted.col)) continue;
+      this.hooks.onpaint(cell.row, cell.col, this.painted.isNew);
+      this.painted = { ...cell, isNew: false };
+    }
+    this.painted = { ...this.painted, x, y };
+  }
+
+  /** A finger paints once it moves or leaves: until then a second one may come to zoom. */
   #press(event) {
     if (event.button !== 0 || !this.sheet || !this.size) return;
-    const place = this.#place(event),
-      cell = this.view.cellAt(place.x, place.y);
+    const place = this.#place(event);
+    if (this.pointers.size === 0) {
+      this.gesture = "";
+      this.painter = event.pointerId;
+      this.painted = { ...place, isNew: true };
+    } else if (this.gesture === "") this.gesture = "travel";
     this.pointers.set(event.pointerId, { ...place, from: place });
-    if (this.view.zoom > 1 || this.sheet.isPainting) this.element.setPointerCapture(event.pointerId);
-    if (cell && this.sheet.isPainting) this.hooks.onpaint(cell.row, cell.col, true);
+    if (event.isTrusted) this.element.setPointerCapture(event.pointerId);
+    if (this.sheet.isPainting && event.pointerType === "mouse") {
+      this.gesture = "paint";
+      this.#paintTo(place);
+    }
   }
 
   #release(event) {
@@ -478,17 +515,21 @@ export class MapView {
     if (!pressed || event.type === "pointercancel") return;
     const place = this.#place(event),
       cell = this.view.cellAt(place.x, place.y);
-    const isStill = Math.hypot(place.x - pressed.from.x, place.y - pressed.from.y) < 4;
-    if (!cell || !isStill) return;
+    const isTap = Math.hypot(place.x - pressed.from.x, place.y - pressed.from.y) < STILL && this.gesture !== "travel";
+    if (!cell || !isTap) return;
+    if (this.sheet.isPainting && this.gesture === "") this.#paintTo(place);
     this.moveTo(cell.row, cell.col);
     this.cell.focus({ preventScroll: true });
   }
 
-  /** The wheel scrolls the page unless the map is one to travel in, or Ctrl is held (as a pinch on a touchpad says). */
+  /**
+   * The wheel scrolls the page unless Ctrl is held (as a pinch on a touchpad says), or the map is one to travel in and
+   * has the focus, as after a click.
+   */
   #wheel(event) {
     if (!this.sheet || !this.size) return;
     const isTravel = Math.max(this.sheet.matrix.rows, this.sheet.matrix.cols) > TILE;
-    if (!event.ctrlKey && !event.metaKey && !isTravel) return;
+    if (!event.ctrlKey && !event.metaKey && !(isTravel && document.activeElement === this.cell)) return;
     event.preventDefault();
     const { x, y } = this.#place(event);
     this.view.zoomAt(Math.exp(-event.deltaY * 0.002), x, y);

@@ -70,6 +70,7 @@ export const cases = {
         );
         await settled(page);
         await page.waitForTimeout(500);
+        await page.locator("[role=gridcell]").focus(); // the wheel zooms a map that has the focus
         const gaps = await page.evaluate(travel),
             nodes = await page.evaluate(() => document.querySelectorAll("*").length);
         assert.ok(nodes <= NODES_MAX, `${nodes} nodes`);
