@@ -2,7 +2,7 @@
 #
 # Each module comes after those it imports. All of them then share one scope: what they declare at top level, at the
 # beginning of a line, has to differ in name. Imports are of "./name.js", by name and without "as". Lines that
-# are only comment stay in the source.
+# are only comment stay in the source, and so does the space that lines begin with: no text may run over lines.
 function fail(message) {
     print "bundle_modules.awk: " message > "/dev/stderr"
     failed = 1
@@ -65,6 +65,7 @@ function visit(file,    i) {
         visit(import_of[file, i])
     for (i = 1; i <= count[file]; i++) {
         declare(text[file, i], file)
+        sub(/^[ \t]+/, "", text[file, i])
         print text[file, i]
     }
 }

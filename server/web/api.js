@@ -12,7 +12,7 @@ import { modelOf } from "./reference.js";
 import { LAYER } from "./presets.js";
 import { ownRequest, pathOf } from "./layers.js";
 import { safetensorsFrom, SAFETENSORS } from "./safetensors.js";
-import { ask, hasServer } from "./server.js";
+import { ask, hasServer, reached } from "./server.js";
 
 /** From this many cells of all maps on the numbers of an answer travel as they are, not as text. */
 const BINARY = 1 << 14;
@@ -89,13 +89,13 @@ function thumbsRequest(given, wanted = ["attention"]) {
 
 async function readAnswer(response) {
   if ((response.headers.get("Content-Type") ?? "").startsWith(SAFETENSORS)) {
-    const { tensors, metadata } = safetensorsFrom(await response.arrayBuffer());
+    const { tensors, metadata } = safetensorsFrom(await reached(response.arrayBuffer()));
     const read = (name) => (metadata[name] ? JSON.parse(metadata[name]) : {});
     const outputs = {};
     for (const [name, tensor] of Object.entries(tensors)) outputs[name.replace(/^outputs\./, "")] = tensor;
     return { outputs, effective: read("effective"), diagnostics: read("diagnostics") };
   }
-  const json = await response.json();
+  const json = JSON.parse(await reached(response.text()));
   return { ...json, outputs: tensorsOf(json.outputs, json.shapes) };
 }
 

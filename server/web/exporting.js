@@ -15,7 +15,7 @@ export const SVG_CELLS = 1 << 16;
 
 /** @param {import("./map.js").Sheet} sheet */
 export function svgOf(sheet, colours) {
-  const { matrix, scale, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, title } = sheet;
+  const { matrix, scale, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, fileTitle } = sheet;
   const size = Math.max(4, Math.min(28, Math.round(900 / Math.max(matrix.rows, matrix.cols)))),
     left = 120,
     top = 100;
@@ -23,11 +23,11 @@ export function svgOf(sheet, colours) {
     height = top + matrix.rows * size + 20;
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"` +
-      ` font-family="system-ui, sans-serif" font-size="12"><title>${escapeXml(title)}</title>`,
+      ` font-family="system-ui, sans-serif" font-size="12"><title>${escapeXml(fileTitle)}</title>`,
     `<defs><pattern id="hidden" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
       `<rect width="6" height="6" fill="${colours.hidden}"/><path d="M0 0V6" stroke="${colours.hatch}"/></pattern></defs>`,
     `<rect width="${width}" height="${height}" fill="${colours.panel}"/>`,
-    `<text x="8" y="18" font-weight="600" fill="${colours.ink}">${escapeXml(title)}</text>`,
+    `<text x="8" y="18" font-weight="600" fill="${colours.ink}">${escapeXml(fileTitle)}</text>`,
   ];
   for (let i = 0; i < matrix.rows; i++) {
     for (let j = 0; j < matrix.cols; j++) {
@@ -53,7 +53,7 @@ export function svgOf(sheet, colours) {
 }
 
 /** The cells as they are on the screen, below their title. @returns {HTMLCanvasElement} */
-export function pictureOf(cells, { title }, colours) {
+export function pictureOf(cells, { fileTitle }, colours) {
   const size = Math.round(14 * (window.devicePixelRatio || 1)),
     top = 2 * size;
   const canvas = h("canvas", { width: cells.width, height: cells.height + top }),
@@ -62,17 +62,17 @@ export function pictureOf(cells, { title }, colours) {
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.fillStyle = colours.ink;
   context.font = `600 ${size}px system-ui, sans-serif`;
-  context.fillText(title, size / 2, 1.4 * size, cells.width - size);
+  context.fillText(fileTitle, size / 2, 1.4 * size, cells.width - size);
   context.drawImage(cells, 0, top);
   return canvas;
 }
 
 /** A run as one file, which this page opens again. */
-export function jsonOf({ given: { endpoint, request }, answer }) {
+export function jsonOf({ given: { endpoint, request, random }, answer }) {
   const word = (value) => (Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
   const numbers = ({ shape, data }) => ({ shape, data: Array.from(data, (x) => (Number.isFinite(x) ? x : word(x))) });
   const outputs = Object.entries(answer.outputs).map(([name, tensor]) => [name, numbers(tensor)]);
-  return JSON.stringify({ endpoint, request, outputs: Object.fromEntries(outputs) });
+  return JSON.stringify({ endpoint, request, random, outputs: Object.fromEntries(outputs) });
 }
 
 /** A field that a spreadsheet would take for a formula gets an apostrophe in front. */
@@ -82,9 +82,9 @@ function csvField(text) {
 }
 
 /** Masked cells are empty: they are no zeros. */
-export function csvOf({ matrix, isHidden, rowLabels, colLabels, rowPrefix, colPrefix }) {
+export function csvOf({ matrix, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, corner }) {
   const names = Array.from({ length: matrix.cols }, (_, j) => csvField(colLabels ? colLabels[j] : colPrefix + j));
-  const lines = [["", ...names].join(",")];
+  const lines = [[corner, ...names].join(",")];
   for (let i = 0; i < matrix.rows; i++) {
     const row = Array.from({ length: matrix.cols }, (_, j) =>
       isHidden(i, j) ? "" : String(matrix.data[i * matrix.cols + j]),
@@ -150,7 +150,12 @@ const inert = (json) => json.replace(/</g, "\\u003c");
 export function pageWith({ given, view }) {
   const policy = document.querySelector("meta[http-equiv]").getAttribute("content");
   const element = (name, what) => document.querySelector(what).textContent;
-  const state = JSON.stringify({ endpoint: given.endpoint, request: given.request, view: viewToShare(view) });
+  const state = JSON.stringify({
+    endpoint: given.endpoint,
+    request: given.request,
+    random: given.random,
+    view: viewToShare(view),
+  });
   return [
     "<!doctype html>",
     '<html lang="en">',

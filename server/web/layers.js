@@ -82,10 +82,10 @@ export function ownRequest({ request, layer }) {
 
 /**
  * @param {Layer} layer
- * @param {{inputs: object, masks?: object, options?: object, tokens?: object}} own
+ * @param {{inputs: object, masks?: object, options?: object, tokens?: object, random?: "inputs"}} own
  * @returns {import("./presets.js").Case}
  */
-export function caseOver(layer, { inputs, masks, options, tokens }) {
+export function caseOver(layer, { inputs, masks, options, tokens, random }) {
   const { base } = layer;
   const request = {
     ...base,
@@ -94,21 +94,27 @@ export function caseOver(layer, { inputs, masks, options, tokens }) {
     options: { ...base.options, ...options },
     ...(tokens ? { tokens } : {}),
   };
-  return { id: "", endpoint: LAYER, layer, request };
+  return { id: "", endpoint: LAYER, layer, request, random };
 }
 
-/** Seeded inputs of the widths that a layer takes. */
+/**
+ * Seeded inputs of the widths that a layer takes.
+ * @returns {{inputs: object, tokens: object, random: "inputs"}}
+ */
 export function inputsOfText(layer, text, seed) {
   const { d_model: width, d_key: keyWidth, d_value: valueWidth } = layer,
     tokens = splitText(text);
   const inputs = { query: embed(tokens, width, seed) };
   if (keyWidth !== width) inputs.key = embed(tokens, keyWidth, seed);
   if (valueWidth !== keyWidth) inputs.value = embed(tokens, valueWidth, seed);
-  return { inputs, tokens: { query: tokens } };
+  return { inputs, tokens: { query: tokens }, random: "inputs" };
 }
 
-/** What is there already where the layer can take it; else its words, with numbers of their own. */
-export function inputsFor(layer, { request, layer: before }) {
+/**
+ * What is there already where the layer can take it; else its words, with numbers of their own.
+ * @returns {{inputs: object, masks?: object, tokens?: object, random?: "inputs"}}
+ */
+export function inputsFor(layer, { request, layer: before, random }) {
   const { inputs, tokens } = request;
   const shape = (name) => inputs[name] && tensorFrom(inputs[name]).shape;
   const query = shape("query"),
@@ -116,7 +122,7 @@ export function inputsFor(layer, { request, layer: before }) {
     value = shape("value") ?? key;
   const widths = { d_model: query.at(-1), d_key: key.at(-1), d_value: value.at(-1) };
   if (query.length <= 3 && isSame(widths, layer))
-    return { inputs, tokens, masks: before && added(request.masks, before.base.masks) };
+    return { inputs, tokens, masks: before && added(request.masks, before.base.masks), random: random ? "inputs" : undefined };
   const words = Array.isArray(tokens?.query?.[0]) ? tokens.query[0] : tokens?.query;
   return inputsOfText(layer, words ? words.join(" ") : SENTENCE, 7);
 }

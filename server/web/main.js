@@ -16,8 +16,8 @@ import { createPanel } from "./panel.js";
 import { presetCase } from "./presets.js";
 import { createCell, createChecks } from "./rail.js";
 import { hiddenIn, seenIn, tensorSeen } from "./runs.js";
-import { hasServer, useKey } from "./server.js";
-import { hashOf, stateOf, stateOfHash } from "./share.js";
+import { hasServer, Refusal, useKey } from "./server.js";
+import { hashOf, stateOf, stateOfHash, textOfState } from "./share.js";
 import { createStage } from "./stage.js";
 import { Store, USUAL_VIEW } from "./store.js";
 import { createHeads, createStrip } from "./strip.js";
@@ -28,6 +28,15 @@ const DEBOUNCE_MS = 30;
 const BUSY_AFTER_MS = 200;
 /** A large check begins once the picture is there. */
 const CHECK_AFTER_MS = 50;
+
+/** A server that does not answer is asked again after this, then twice that, up to the most. */
+const RETRY_MS = 2000;
+const RETRY_MOST_MS = 30000;
+
+/** How long the address may lag behind; browsers allow about two hundred changes of it in thirty seconds. */
+const REMEMBER_MS = 300;
+const REMEMBERED = "attnd";
+const REMEMBERED_MOST = 1 << 23;
 
 const FIRST = "sentence";
 
@@ -85,6 +94,16 @@ function createApp(store) {
     const { shown, answer, check } = store.state;
     store.set({ kept: { given: shown, answer, check } });
   };
+  /** A of a link, computed again. */
+  app.keepAnew = async ({ keptGiven, view }) => {
+    if (!keptGiven) return;
+    const answer = await compute(keptGiven, view.head);
+    store.set({ kept: { given: keptGiven, answer, check: checkRun({ given: keptGiven, answer }) } });
+  };
+  app.findLayers = async () => {
+    if (hasServer()) app.layers = await listLayers();
+    app.update(store.state);
+  };
   app.dropKept = () => {
     store.set({ kept: null });
     app.compare("now");
@@ -131,8 +150,7 @@ function createApp(store) {
       event.preventDefault();
       useKey(input.value);
       store.set({ given: { ...store.state.given } });
-      app.layers = await listLayers();
-      app.update(store.state);
+      await app.findLayers();
     };
     const form = h("form.key", { onsubmit: send }, field(app.t("key"), input), h("button", {}, app.t("key.use")));
     app.notify(why, form);
@@ -196,7 +214,8 @@ function createApp(store) {
   app.copyJson = () => copy(JSON.stringify(requestToSend(toGive(), store.state.view.head)));
 
   app.share = async () => {
-    const hash = await hashOf(store.state);
+    const { state } = store,
+      hash = (await hashOf(textOfState(state))) ?? (await hashOf(textOfState({ ...state, kept: null })));
     if (hash === null) {
       app.notify(app.t("share.long"));
       return;
@@ -297,7 +316,10 @@ function computeOn(store, app) {
   let asked = null,
     timer = 0,
     running = null,
-    isFirst = true;
+    isFirst = true,
+    isGone = false,
+    tries = 0,
+    retrying = 0;
 
   /** Of a large request only one head is here: looking at another one asks for it. */
   const isNew = ({ given, view, answer }) =>
@@ -312,8 +334,37 @@ function computeOn(store, app) {
     if (kept?.answer === answer) store.set({ kept: { ...kept, check } });
   };
 
+  /** Said once; then tried again, less and less often, and at once when the browser is online again. */
+  function waitForServer() {
+    const retry = h("button", { type: "button", onclick: () => run(asked) }, app.t("retry"));
+    if (!isGone) app.notify(h("b", {}, app.t("gone")), " ", app.t("gone.again"), " ", retry);
+    isGone = true;
+    clearTimeout(retrying);
+    retrying = setTimeout(() => run(asked), Math.min(RETRY_MOST_MS, RETRY_MS * 2 ** tries++));
+  }
+
+  function refused(problem) {
+    if (problem.key === "gone") {
+      waitForServer();
+      return;
+    }
+    isGone = false;
+    if (problem.status === 401) {
+      app.askForKey(problem.message);
+      return;
+    }
+    if (!(problem instanceof Refusal)) {
+      app.cannotUse(problem);
+      return;
+    }
+    const where =
+      problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
+    app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
+  }
+
   async function run({ given, head }) {
     running?.abort();
+    clearTimeout(retrying);
     const mine = (running = new AbortController());
     const slow = setTimeout(() => store.set({ isBusy: true }), BUSY_AFTER_MS);
     try {
@@ -329,18 +380,15 @@ function computeOn(store, app) {
         check: isQuickToCheck(given) ? checkRun({ given, answer }) : null,
         view: { ...view, head: Math.min(view.head, heads - 1), batch: Math.min(view.batch, batch - 1) },
       });
-      if (!isFirst) app.notify(""); // what the start has to say stays
+      if (!isFirst || isGone) app.notify(""); // what the start has to say stays
+      if (isGone) app.findLayers();
+      isGone = false;
+      tries = 0;
       if (!store.state.check) setTimeout(checkLate, CHECK_AFTER_MS, given, answer);
     } catch (problem) {
       if (problem.name === "AbortError" || mine.signal.aborted) return;
       store.set({ isBusy: false, isRefused: true });
-      if (problem.status === 401) {
-        app.askForKey(problem.message);
-        return;
-      }
-      const where =
-        problem.pointer && !problem.message.startsWith(problem.pointer) ? [h("code", {}, problem.pointer), " "] : [];
-      app.notify(h("b", {}, app.t("refused")), " ", ...where, problem.message);
+      refused(problem);
     } finally {
       clearTimeout(slow);
       isFirst = false;
@@ -356,10 +404,58 @@ function computeOn(store, app) {
     clearTimeout(timer);
     timer = setTimeout(() => run(asked), DEBOUNCE_MS);
   });
+  window.addEventListener("online", () => isGone && run(asked));
   asked = wish(store.state);
   app.setAsking(true);
   run(asked);
 }
+
+/**
+ * The address always holds what is asked for and how it is looked at, so that reloading loses nothing. What is too long
+ * for an address is kept beside it, by the browser, for this entry of its history.
+ */
+function rememberOn(store) {
+  let timer = 0,
+    last = textOfState(store.state);
+  const put = (kept, hash) => history.replaceState(kept, "", hash || location.pathname + location.search);
+
+  async function save() {
+    timer = 0;
+    const text = textOfState(store.state);
+    if (text === last) return;
+    last = text;
+    const hash = await hashOf(text);
+    if (text !== last) return;
+    put(hash || text.length > REMEMBERED_MOST ? null : { [REMEMBERED]: text }, hash);
+  }
+  store.listen(() => {
+    if (timer === 0) timer = setTimeout(save, REMEMBER_MS);
+  });
+  window.addEventListener("pagehide", () => {
+    const text = textOfState(store.state);
+    if (text !== last) lastMoment.set(text);
+  });
+}
+
+/** What came too late for the address: kept by the tab, until the page is there again. */
+const lastMoment = {
+  set(text) {
+    try {
+      sessionStorage.setItem(REMEMBERED, text);
+    } catch {
+      // The address is as it was a moment ago.
+    }
+  },
+  take() {
+    try {
+      const text = sessionStorage.getItem(REMEMBERED);
+      sessionStorage.removeItem(REMEMBERED);
+      return performance.getEntriesByType("navigation")[0].toJSON().type === "reload" ? text : null;
+    } catch {
+      return null;
+    }
+  },
+};
 
 /** A file may be dropped anywhere. */
 function takeDrops(app) {
@@ -389,18 +485,24 @@ function embeddedState() {
   return element ? stateOf(JSON.parse(element.textContent)) : null;
 }
 
-/** @returns {Promise<{given: object, view: object, problem?: Error}>} */
+function rememberedState() {
+  const text = lastMoment.take() ?? history.state?.[REMEMBERED];
+  return typeof text === "string" ? stateOf(JSON.parse(text)) : null;
+}
+
+/** @returns {Promise<{given: object, view: object, keptGiven?: object | null, problem?: Error}>} */
 async function firstState() {
   const usual = () => ({ given: presetCase(FIRST), view: USUAL_VIEW });
   try {
-    return (await stateOfHash(location.hash)) ?? (await embeddedState()) ?? usual();
+    const before = (await rememberedState()) ?? (await stateOfHash(location.hash));
+    return before ?? (await embeddedState()) ?? usual();
   } catch (problem) {
     return { ...usual(), problem };
   }
 }
 
 async function start() {
-  const { given, view, problem } = await firstState();
+  const { given, view, keptGiven, problem } = await firstState();
   const store = new Store({
     given,
     shown: given,
@@ -423,12 +525,15 @@ async function start() {
       if (!found) return;
       store.edit(found.given);
       store.look(found.view);
+      await app.keepAnew(found);
     } catch (problem) {
       app.cannotUse(problem);
+      history.replaceState(null, "", (await hashOf(textOfState(store.state))) ?? location.pathname + location.search);
     }
   });
-  if (hasServer()) app.layers = await listLayers();
-  app.update(store.state);
+  if (keptGiven) await app.keepAnew({ keptGiven, view }).catch(app.cannotUse);
+  rememberOn(store);
+  await app.findLayers();
 }
 
 start();

@@ -138,8 +138,9 @@ function textFields(app) {
     }
     const masks = before.masks?.causal ? { causal: true } : {};
     const request = layerOfText({ ...found, masks, options: { residual: true, norm: { type: "layer" } } });
-    app.openCase({ id: "", endpoint: LAYER, request });
+    app.openCase({ id: "", endpoint: LAYER, request, random: "all" });
   };
+  const note = h("p.note", {});
   const element = h(
     "section",
     {},
@@ -147,10 +148,11 @@ function textFields(app) {
     field(t("text.label"), text),
     h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element)),
     h("button", { type: "button", onclick: make }, t("text.make")),
-    h("p.note", {}, t("text.note")),
+    note,
   );
   let shown = null;
   const update = ({ given }) => {
+    note.textContent = t(given.layer ? "text.layer" : "text.note");
     width.element.disabled = heads.element.disabled = Boolean(given.layer);
     const tokens = given.request.tokens?.query,
       list = Array.isArray(tokens?.[0]) ? tokens[0] : tokens;
@@ -168,7 +170,7 @@ function ownFields(app) {
   const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]" });
   const file = h("input", {
     type: "file",
-    accept: ".json,.csv,.tsv,.txt,.safetensors",
+    accept: ".json,.csv,.tsv,.txt,.npy,.safetensors",
     tabindex: "-1",
     "aria-hidden": "true",
     hidden: true,

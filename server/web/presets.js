@@ -2,7 +2,8 @@
  * presets.js: requests to begin with, each one a whole request of the HTTP interface.
  *
  * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object,
- *            layer?: import("./layers.js").Layer}} Case
+ *            layer?: import("./layers.js").Layer, random?: "all" | "inputs"}} Case
+ *          random: drawn from a seed: inputs and weights, or inputs alone over weights that are not
  */
 import { base64OfBytes } from "./tensor.js";
 import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
@@ -194,5 +195,5 @@ export const PRESETS = Object.keys(MAKERS);
 /** @returns {Case} */
 export function presetCase(id) {
   const [endpoint, make] = MAKERS[id];
-  return { id, endpoint, request: make(), view: VIEWS[id] ?? {} };
+  return { id, endpoint, request: make(), view: VIEWS[id] ?? {}, random: id === "three" ? undefined : "all" };
 }

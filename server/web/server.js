@@ -2,6 +2,8 @@
  * server.js: asks this server. A copy of the page that was opened from disk has none.
  */
 
+import { Problem } from "./texts.js";
+
 /** What the server says when it refuses. */
 export class Refusal extends Error {
   constructor(problem) {
@@ -10,6 +12,12 @@ export class Refusal extends Error {
     this.status = problem.status;
   }
 }
+
+/** @param {Promise<any>} answer @throws {Problem} where no answer comes: the server is gone, or the way to it */
+export const reached = (answer) =>
+  answer.catch((problem) => {
+    throw problem.name === "AbortError" ? problem : new Problem("gone");
+  });
 
 export const hasServer = () => location.protocol !== "file:";
 
@@ -34,7 +42,7 @@ export async function ask(path, { accept = "application/json", body, signal } = 
     ...(apiKey ? { Authorization: "Bearer " + apiKey } : {}),
   };
   // One address has several forms here, and what is kept may change: nothing is to come from the browser's cache.
-  const response = await fetch(path, { signal, headers, cache: "no-store", ...sent });
+  const response = await reached(fetch(path, { signal, headers, cache: "no-store", ...sent }));
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({ error: response.statusText }));
   throw new Refusal({ status: response.status, ...problem });

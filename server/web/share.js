@@ -27,7 +27,7 @@ const fromUrl = (text) =>
 export function viewToShare(view) {
   return Object.fromEntries(
     Object.entries(view).filter(
-      ([name, value]) => value !== USUAL_VIEW[name] && name !== "compare" && name !== "paint",
+      ([name, value]) => value !== USUAL_VIEW[name] && name !== "paint",
     ),
   );
 }
@@ -47,15 +47,29 @@ export function viewFromShared(given) {
   return view;
 }
 
-/**
- * A preset that nobody has edited goes by its name, a kept layer too; anything else whole.
- * @returns {Promise<string | null>} null: too long for an address
- */
-export async function hashOf({ given, view }) {
-  const { id, endpoint, layer } = given;
-  const content = id ? { preset: id } : { endpoint, layer: layer?.name, request: ownRequest(given) };
-  const bytes = new TextEncoder().encode(JSON.stringify({ ...content, view: viewToShare(view) }));
-  const hash = "#v1=" + toUrl(base64OfBytes(await through(new CompressionStream("deflate-raw"), bytes)));
+/** A preset that nobody has edited goes by its name, a kept layer too; anything else whole. */
+const contentOfCase = ({ id, endpoint, layer, request, random, ...given }) =>
+  id ? { preset: id } : { endpoint, layer: layer?.name, random, request: ownRequest({ ...given, layer, request }) };
+
+/** Requests are written out once, however often the view changes. */
+const caseTexts = new WeakMap();
+
+function textOfCase(given) {
+  if (!caseTexts.has(given)) caseTexts.set(given, JSON.stringify(contentOfCase(given)));
+  return caseTexts.get(given);
+}
+
+/** @returns {string} all that brings back what is seen, as JSON */
+export function textOfState({ given, kept, view }) {
+  const shared = JSON.stringify(viewToShare(view));
+  return `${textOfCase(given).slice(0, -1)},"view":${shared}${kept ? `,"kept":${textOfCase(kept.given)}` : ""}}`;
+}
+
+/** @param {string} text of a state @returns {Promise<string | null>} null: too long for an address */
+export async function hashOf(text) {
+  if (text.length > 100 * HASH_MAX) return null;
+  const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text));
+  const hash = "#v1=" + toUrl(base64OfBytes(packed));
   return hash.length <= HASH_MAX ? hash : null;
 }
 
@@ -70,21 +84,30 @@ async function contentOf(packed) {
   throw new Problem("share.broken");
 }
 
-/** @returns {Promise<{given: object, view: object} | null>} null: no hash of ours */
+/** @returns {Promise<Awaited<ReturnType<typeof stateOf>> | null>} null: no hash of ours */
 export async function stateOfHash(hash) {
   const [, packed] = /^#v1=(.*)$/.exec(hash) ?? [];
   return packed === undefined ? null : stateOf(await contentOf(packed));
 }
 
-/** @param {object} content as hashOf and pageWith write it @throws {Problem} where it names what there is not */
-export async function stateOf({ preset, endpoint, layer, request: shared, view }) {
-  if (PRESETS.includes(preset)) {
-    const given = presetCase(preset);
-    return { given, view: viewFromShared({ ...given.view, ...view }) };
-  }
+/** @returns {Promise<import("./presets.js").Case>} @throws {Problem} where it names what there is not */
+async function caseOfContent({ preset, endpoint, layer, request: shared, random: drawn }) {
+  if (PRESETS.includes(preset)) return presetCase(preset);
   if (shared === undefined) throw new Problem("share.broken");
-  const request = checkedRequest(shared);
-  if (layer !== undefined) return { given: caseOver(await fetchLayer(layer), request), view: viewFromShared(view) };
+  const request = checkedRequest(shared),
+    random = drawn === "all" || drawn === "inputs" ? drawn : undefined;
+  if (layer !== undefined) return caseOver(await fetchLayer(layer), { ...request, random });
   if (endpoint !== LAYER && endpoint !== BARE) throw new Problem("share.endpoint", { name: endpoint });
-  return { given: { id: "", endpoint, request }, view: viewFromShared(view) };
+  return { id: "", endpoint, request, random };
+}
+
+/**
+ * @param {any} content as textOfState and pageWith write it
+ * @returns {Promise<{given: object, view: object, keptGiven: object | null}>} keptGiven is to be computed too
+ */
+export async function stateOf(content) {
+  const given = await caseOfContent(content),
+    keptGiven = content.kept ? await caseOfContent(content.kept) : null;
+  const view = viewFromShared({ ...given.view, ...content.view });
+  return { given, view: keptGiven ? view : { ...view, compare: "now" }, keptGiven };
 }

@@ -40,13 +40,15 @@ export function createStage(app) {
     legend = createLegend(app);
   const tabs = createTabs(app),
     compare = createCompare(app);
-  const title = h("h2", {});
+  const title = h("h2", {}),
+    random = h("p.random", {}, t("random"));
   const body = h("div.body", { role: "tabpanel", id: "stage-body" }, map.element, links.element, table);
   const element = h(
     "section.stage",
     { "aria-label": t("stage") },
     h("div.head", {}, title, compare.element, tabs.element),
     h("div.tools", {}, legend.element, mapTools.element, linkTools.element),
+    random,
     readout,
     body,
   );
@@ -80,7 +82,8 @@ export function createStage(app) {
       { request } = run.given,
       isWeight = step.isWeight && mode !== "difference";
     const extent = mode === "difference" ? extentOf(matrix.data) : extentOfTensor(tensorSeen(seen));
-    const head = step.perHead && `${t("head")} ${view.head}`;
+    const head = step.perHead && `${t("head")} ${view.head}`,
+      title = [name, run.given.layer?.name, step.label, head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
     return {
       matrix,
       isHidden: hiddenSeen(seen, matrix),
@@ -92,9 +95,9 @@ export function createStage(app) {
       extent,
       scale: scaleOf(app.look(), extent, isWeight),
       hasTotals: isWeight,
-      title: [name, run.given.layer?.name, step.label, head, `${matrix.rows} × ${matrix.cols}`]
-        .filter(Boolean)
-        .join(" · "),
+      title,
+      fileTitle: title + (run.given.random === "inputs" ? ` · ${t("random.short")}` : ""),
+      corner: step.cols === "key" ? `${mode === "difference" ? name : step.id}: query\\key` : "",
       key: [step.id, mode].join(),
       step,
       isPainting: view.paint && mode === "now" && step.cols === "key",
@@ -158,6 +161,7 @@ export function createStage(app) {
     const isOpen = { map: true, links: isMap && mode !== "difference", table: true, layers: Boolean(run.given.layer) };
     const tab = isOpen[view.tab] ? view.tab : "map";
     title.textContent = sheet.title;
+    random.hidden = run.given.random !== "inputs";
     map.element.hidden = tab !== "map";
     links.element.hidden = tab !== "links";
     table.hidden = tab !== "table";
@@ -239,9 +243,14 @@ function createMapTools(app, map) {
   const button = (text, label, action) =>
     h("button.icon", { type: "button", title: label, "aria-label": label, onclick: action }, text);
   let isPainting = false;
+  const toggle = () => {
+    const wanted = !isPainting;
+    app.compare("now");
+    store.look({ paint: wanted });
+  };
   const paint = h(
     "button",
-    { type: "button", title: t("paint.how"), onclick: () => store.look({ paint: !isPainting, compare: "now" }) },
+    { type: "button", title: t("paint.how"), onclick: toggle },
     t("paint"),
   );
   const element = h(

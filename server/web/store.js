@@ -40,6 +40,7 @@ export const VIEW_CHOICES = {
   range: ["full", "max", "log"],
   sort: ["order", "entropy", "first", "diagonal", "distance"],
   linkMode: ["top", "threshold"],
+  compare: ["now", "kept", "difference"],
 };
 
 /** A copy of value in which the place at path holds item; undefined removes it, and objects that nothing is left in. */

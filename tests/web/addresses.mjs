@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { deflateRawSync } from "node:zlib";
-import { openPage } from "./support.mjs";
+import { answerTo, choosePreset, dropFile, openPage, settled } from "./support.mjs";
 
 const REQUEST = { inputs: { query: [[1, 0], [0, 1]] } };
 
@@ -12,6 +12,16 @@ const hashOf = (content) => "#v1=" + deflateRawSync(JSON.stringify(content)).toS
 const open = (stage, hash) => openPage(stage, {}, "/" + hash);
 
 const USUAL = ["GET /", "POST /v1/multi-head-attention", "GET /v1/layers"];
+
+async function reload(page) {
+    await page.reload();
+    await settled(page);
+}
+
+const shown = async (page) => ({
+    title: await page.locator(".stage h2").textContent(),
+    cells: await page.locator(".table td").allTextContents(),
+});
 
 export const cases = {
     async "addresses: only the page's two endpoints can be named"(stage) {
@@ -89,6 +99,67 @@ export const cases = {
         }, hashOf({ endpoint: "attention", request: REQUEST }));
         await page.locator(".stage h2", { hasText: "2 × 2" }).waitFor();
         assert.equal(await page.locator(".notice").isVisible(), false);
+        await page.finish();
+    },
+    async "addresses: reloading brings back edits, view and A, and the address follows every change"(stage) {
+        const page = await openPage(stage);
+        assert.equal(new URL(page.url()).hash, "");
+        await choosePreset(page, "cross");
+        await page.getByRole("button", { name: "Keep as A" }).click();
+        await answerTo(page, () => page.getByLabel("Scale", { exact: true }).fill("0.75"));
+        await page.locator(".heads button").nth(2).click();
+        await page.getByRole("tab", { name: "Table" }).click();
+        await page.getByRole("button", { name: "B − A" }).click();
+        const before = await shown(page);
+        await page.waitForFunction(() => location.hash);
+        await reload(page);
+        await page.locator(".stage h2", { hasText: "B − A" }).waitFor();
+        assert.deepEqual(await shown(page), before);
+        assert.equal(await page.getByLabel("Scale", { exact: true }).inputValue(), "0.75");
+        await page.getByRole("button", { name: "Drop A" }).click();
+        await answerTo(page, () => page.getByLabel("Causal").check());
+        await reload(page);
+        assert.equal(await page.getByLabel("Causal").isChecked(), true);
+        assert.equal(await page.getByRole("button", { name: "Keep as A" }).count(), 1);
+        await page.finish();
+    },
+    async "addresses: after Share the address does not stay behind"(stage) {
+        const page = await openPage(stage, { permissions: ["clipboard-read", "clipboard-write"] });
+        await answerTo(page, () => page.getByLabel("Causal").check());
+        await page.getByRole("button", { name: "Share" }).click();
+        await page.locator(".notice", { hasText: "address" }).waitFor();
+        const address = page.url();
+        await answerTo(page, () => page.getByLabel("Causal").uncheck());
+        await page.waitForFunction((before) => location.href !== before, address);
+        await reload(page);
+        assert.equal(await page.getByLabel("Causal").isChecked(), false);
+        await page.finish();
+    },
+    async "addresses: an edit is there also where the page is reloaded at once"(stage) {
+        const page = await openPage(stage);
+        await answerTo(page, () => page.getByLabel("Causal").check());
+        await page.evaluate(() => {
+            document.querySelector(".heads button:nth-child(3)").click();
+            location.reload();
+        });
+        await page.locator(".stage h2", { hasText: "head 2" }).waitFor();
+        assert.equal(await page.getByLabel("Causal").isChecked(), true);
+        await page.finish();
+    },
+    async "addresses: what is too long for one is kept beside it"(stage) {
+        const page = await openPage(stage);
+        const query = Array.from({ length: 300 }, (_, i) =>
+            Array.from({ length: 40 }, (__, j) => Math.sin(i * 12.9898 + j * 78.233) * 43758.5453 % 1),
+        );
+        await answerTo(page, () => dropFile(page, "mine.json", JSON.stringify({ inputs: { query } })));
+        await page.waitForFunction(() => history.state);
+        assert.equal(new URL(page.url()).hash, "");
+        await reload(page);
+        assert.match(await page.locator(".stage h2").textContent(), /300 × 300/);
+        await choosePreset(page, "three");
+        await page.waitForFunction(() => location.hash && !history.state);
+        await reload(page);
+        assert.match(await page.locator(".stage h2").textContent(), /3 × 3/);
         await page.finish();
     },
 };

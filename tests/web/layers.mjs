@@ -6,7 +6,17 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { findings } from "./accessibility.mjs";
-import { answerTo, assertClose, copied, focusGrid, numberOf, openPage, settled, startServer } from "./support.mjs";
+import {
+    answerTo,
+    assertClose,
+    copied,
+    dropFile,
+    focusGrid,
+    numberOf,
+    openPage,
+    settled,
+    startServer,
+} from "./support.mjs";
 
 /** Numbers that are the same everywhere and unlike each other. */
 const matrix = (rows, cols, seed) =>
@@ -236,6 +246,51 @@ export const cases = {
                 if (j <= i) assert.ok(Math.abs(found[n] - wanted) <= 3, `[${i}, ${j}]: ${found[n]} for ${weight}`);
             });
             await page.finish();
+        });
+    },
+    async "layers: random inputs are named as such, wherever they are shown, and one's own are not"(stage) {
+        await withLayers(stage, async (own) => {
+            for (const [locale, said, note, short] of [
+                ["en-GB", /^Random vectors stand in/, /no head has learned/, "random inputs"],
+                ["tr-TR", /rastgele vektörler var/, /başlıklar öğrenmemiştir/, "rastgele girdiler"],
+                ["ru-RU", /^Вместо слов — случайные векторы/, /головы ничему не учились/, "случайный вход"],
+            ]) {
+                const page = await openPage(own, { locale }),
+                    label = page.locator(".stage .random"),
+                    panel = page.locator(".panel");
+                await page.locator("select", { hasText: "model.2" }).waitFor();
+                assert.equal(await label.isVisible(), false);
+                assert.match(await panel.textContent(), note);
+                await answerTo(page, () => page.locator("select", { hasText: "model.2" }).selectOption("model.2"));
+                assert.match(await label.textContent(), said);
+                for (const tab of await page.getByRole("tab").all()) {
+                    await tab.click();
+                    assert.equal(await label.isVisible(), true);
+                }
+                assert.doesNotMatch(await panel.textContent(), note);
+                await page.getByRole("tab").first().click();
+                await page.locator(".menu summary").nth(1).click();
+                const [file] = await Promise.all([
+                    page.waitForEvent("download"),
+                    page.getByRole("button", { name: "SVG", exact: true }).click(),
+                ]);
+                assert.match(readFileSync(await file.path(), "utf8"), new RegExp(`<title>model\\.2 · .* · ${short}<`));
+                await answerTo(page, () => page.getByRole("checkbox").first().click());
+                assert.equal(await label.isVisible(), true, "after an edit");
+                await page.waitForFunction(() => location.hash);
+                await page.reload();
+                await settled(page);
+                assert.match(await label.textContent(), said);
+                const query = matrix(5, 6, 1);
+                await answerTo(page, () => dropFile(page, "mine.json", JSON.stringify({ inputs: { query } })));
+                assert.equal(await label.isVisible(), false);
+                const { request } = await answerTo(page, () =>
+                    page.locator("select", { hasText: "model.2" }).selectOption("model.10"),
+                );
+                assert.deepEqual(request.inputs.query, query);
+                assert.equal(await label.isVisible(), false, "inputs of one's own");
+                await page.finish();
+            }
         });
     },
 };

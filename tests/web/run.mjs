@@ -9,8 +9,8 @@ import { startBrowser, startServer } from "./support.mjs";
 
 /** Lanes run beside each other: most of a case is waiting. There is one clipboard, so all that copies is in one lane. */
 const LANES = [
-    ["types", "http", "values", "editing", "numbers", "keyboard", "pictures", "frontends"],
-    ["presets", "accessibility", "layers", "sharing", "addresses", "safety", "docs", "examples", "origins"],
+    ["types", "http", "values", "editing", "numbers", "own", "touch", "offline", "keyboard", "pictures", "frontends"],
+    ["presets", "accessibility", "layers", "sharing", "compare", "addresses", "safety", "docs", "examples", "origins"],
 ];
 
 /** What measures times, with nothing beside it. */

@@ -3,57 +3,27 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { answerTo, assertClose, choosePreset, chooseStep, copied, numberOf, openPage, settled, startServer } from "./support.mjs";
+import {
+    answerTo,
+    assertClose,
+    choosePreset,
+    chooseStep,
+    copied,
+    exported,
+    inFolder,
+    numberOf,
+    openPage,
+    readNpy,
+    settled,
+    startServer,
+} from "./support.mjs";
 
 const PERMISSIONS = { permissions: ["clipboard-read", "clipboard-write"] };
 
 const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
-
-const openMenu = (page, name) => page.locator(".menu", { hasText: name }).locator("summary").click();
-
-async function exported(page, kind, folder) {
-    await openMenu(page, "Export");
-    const [file] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("button", { name: kind, exact: true }).click(),
-    ]);
-    const path = join(folder, file.suggestedFilename());
-    await file.saveAs(path);
-    return path;
-}
-
-async function inFolder(work) {
-    const folder = mkdtempSync(join(tmpdir(), "attnd-page-"));
-    try {
-        return await work(folder);
-    } finally {
-        rmSync(folder, { recursive: true });
-    }
-}
-
-/** Shape and numbers of a file of NumPy's. */
-function readNpy(bytes) {
-    const length = bytes.readUInt16LE(8),
-        header = bytes.subarray(10, 10 + length).toString();
-    assert.equal((10 + length) % 64, 0);
-    const shape = /'shape': \(([\d, ]*)\)/
-        .exec(header)[1]
-        .split(",")
-        .filter((size) => size.trim())
-        .map(Number);
-    const data = bytes.subarray(10 + length),
-        isDouble = header.includes("<f8");
-    return {
-        shape,
-        data: Array.from({ length: data.length / (isDouble ? 8 : 4) }, (_, at) =>
-            isDouble ? data.readDoubleLE(at * 8) : data.readFloatLE(at * 4),
-        ),
-    };
-}
 
 export const cases = {
     async "sharing: the address brings back an edited request and the view"(stage) {

@@ -5,6 +5,9 @@
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const START_MS = 20000;
@@ -126,6 +129,51 @@ export async function copied(page, kind) {
     return text.jsonValue();
 }
 
+const openMenu = (page, name) => page.locator(".menu", { hasText: name }).locator("summary").click();
+
+/** Saves what the menu "Export" gives. @returns {Promise<string>} its path, with the name that the page gave it */
+export async function exported(page, kind, folder) {
+    await openMenu(page, "Export");
+    const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: kind, exact: true }).click(),
+    ]);
+    const path = join(folder, file.suggestedFilename());
+    await file.saveAs(path);
+    return path;
+}
+
+/** Work in a folder that is gone afterwards. */
+export async function inFolder(work) {
+    const folder = mkdtempSync(join(tmpdir(), "attnd-page-"));
+    try {
+        return await work(folder);
+    } finally {
+        rmSync(folder, { recursive: true });
+    }
+}
+
+/** Shape and numbers of a file of NumPy's. */
+export function readNpy(bytes) {
+    const length = bytes.readUInt16LE(8),
+        header = bytes.subarray(10, 10 + length).toString();
+    assert.equal((10 + length) % 64, 0);
+    const shape = /'shape': \(([\d, ]*)\)/
+        .exec(header)[1]
+        .split(",")
+        .filter((size) => size.trim())
+        .map(Number);
+    const data = bytes.subarray(10 + length),
+        isDouble = header.includes("<f8");
+    return {
+        shape,
+        isDouble,
+        data: Array.from({ length: data.length / (isDouble ? 8 : 4) }, (_, at) =>
+            isDouble ? data.readDoubleLE(at * 8) : data.readFloatLE(at * 4),
+        ),
+    };
+}
+
 export const choosePreset = (page, id) =>
     answerTo(page, () => page.getByRole("combobox", { name: "Example" }).selectOption(id));
 
@@ -144,6 +192,30 @@ export async function cellPoint(page, row, col) {
     const box = await page.locator("[role=gridcell]").boundingBox();
     return { x: box.x + (col + 0.5) * box.width, y: box.y + (row + 0.5) * box.height };
 }
+
+/** The table of the tab "Table": texts of its cells, row by row. */
+export async function tableOf(page) {
+    await page.getByRole("tab", { name: "Table" }).click();
+    const cells = await page
+        .locator(".table tbody tr")
+        .evaluateAll((rows) => rows.map((row) => Array.from(row.querySelectorAll("td"), (td) => td.textContent)));
+    await page.getByRole("tab", { name: "Map" }).click();
+    return cells;
+}
+
+/** Drops a file onto the page. @param {Buffer | string} content */
+export const dropFile = (page, name, content) =>
+    page.evaluate(
+        ([name_, base64]) => {
+            const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)),
+                dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([bytes], name_));
+            document
+                .querySelector("main")
+                .dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer }));
+        },
+        [name, Buffer.from(content).toString("base64")],
+    );
 
 /** A number as the page writes it. */
 export const numberOf = (text) => Number(text.replace(/−/g, "-").replace("∞", "Infinity"));
