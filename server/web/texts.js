@@ -122,7 +122,7 @@ export const TEXTS = {
   "text.layer": [
     "Words become seeded random vectors of the layer's width; the weights are the layer's own.",
     "Sözcükler katmanın genişliğinde tohumlu rastgele vektörler olur; ağırlıklar katmanın kendisinindir.",
-    "Слова становятся случайными векторами (с зерном) ширины слоя; веса — самого слоя.",
+    "Слова становятся случайными векторами (по зерну) той же ширины, что у слоя; веса — самого слоя.",
   ],
   random: [
     "Random vectors stand in for the words: this is not what the model makes of this text.",
@@ -252,12 +252,12 @@ export const TEXTS = {
   "kept.fixed": [
     "A stays as it was kept. Choose B to change it.",
     "A tutulduğu gibi kalır. Değiştirmek için B'yi seçin.",
-    "A остаётся, как была сохранена. Чтобы менять, выберите B.",
+    "A остаётся такой, какой была сохранена. Чтобы менять, выберите B.",
   ],
   stale: [
-    "Old: this is the last answer, not what is asked for now.",
-    "Eski: bu son yanıt, şimdi istenen değil.",
-    "Устарело: это прошлый ответ, а не на то, что задано сейчас.",
+    "Old: this answers an earlier request, not the present one.",
+    "Eski: bu, önceki isteğin yanıtı; şimdikinin değil.",
+    "Устарело: это ответ на прежний запрос, а не на нынешний.",
   ],
   "compare.now": ["B: now", "B: şimdi", "B: сейчас"],
   "compare.kept": ["A", "A", "A"],
