@@ -9,6 +9,7 @@
 #include "http/authority.h"
 #include "http/cors.h"
 #include "http/framing.h"
+#include "service/layer_keeper.h"
 
 /* Of fields and first line together: what proxies allow, and well below what the library has room for. */
 enum { HEADER_MAX = 32 << 10 };
@@ -191,7 +192,7 @@ static bool read_parameter(struct request *request, struct text_span name, struc
 {
     char *texts = attn_arena_take(request->arena, 1, name.length + value.length + 2);
     if (texts == NULL)
-        reply_refuse(request, PROBLEM_BUSY, "no memory for the query of this request");
+        request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the query of this request");
     else if (!target_decode(name, texts) || !target_decode(value, texts + name.length + 1))
         reply_refuse(request, PROBLEM_PARAMETER, "query parameter \"%.*s\" is not percent-encoded text",
                      name.length < 64 ? (int)name.length : 64, name.at);
@@ -210,7 +211,9 @@ static bool are_parameters_welcome(struct request *request)
             reply_refuse(request, PROBLEM_PARAMETER,
                          "query parameter \"%.*s\" is not known; options belong into the body",
                          name.length < 64 ? (int)name.length : 64, name.at);
-        else if (request->parameters == NULL || request->parameter_count == PARAMETERS_MAX)
+        else if (request->parameters == NULL)
+            request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the query of this request");
+        else if (request->parameter_count == PARAMETERS_MAX)
             reply_refuse(request, PROBLEM_PARAMETER, "the query has more than %d parameters", PARAMETERS_MAX);
         else
             (void)read_parameter(request, name, value);
@@ -323,6 +326,19 @@ static bool is_worth_its_body(struct request *request)
     return false;
 }
 
+/* Before a body of gigabytes is taken: whether If-Match or If-None-Match are known to fail already. */
+static bool are_conditions_welcome(struct request *request)
+{
+    const struct guard_fields *fields = &request->fields;
+    struct layer_keeper *layers = request->server->setup.layers;
+    attn_error error = {.status = ATTN_OK};
+    struct call call = {.err = &error, .if_match = fields->if_match, .if_none_match = fields->if_none_match};
+    if (!request->route->keeps_body || layers == NULL || !layer_keeper_fails_early(layers, request->names[0], &call))
+        return true;
+    reply_failure(request, &error, call.refusal);
+    return false;
+}
+
 /* Routes that read nothing. */
 static bool is_bare(struct request *request)
 {
@@ -339,7 +355,7 @@ static bool is_body_welcome(struct request *request)
     if (request->route->reads == 0)
         return are_parameters_welcome(request) && is_bare(request);
     return is_split_welcome(request) && are_parameters_welcome(request) && is_length_welcome(request) &&
-           is_type_welcome(request) && is_worth_its_body(request);
+           is_type_welcome(request) && is_worth_its_body(request) && are_conditions_welcome(request);
 }
 
 bool admission_admits(struct request *request, const char *method, const char *version)

@@ -243,6 +243,23 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
     return status;
 }
 
+bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span, struct call *call)
+{
+    char name[LAYER_NAME_MAX + 1], digest[DIGEST_TEXT];
+    struct layer_row row;
+    if ((call->if_match == NULL && call->if_none_match == NULL) || !layer_name_is_valid(span.at, span.length))
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)span.length, span.at);
+    bool is_known = is_current(keeper, name, &row);
+    if (row.version != NULL)
+        is_known = is_known && layer_version_known_digest(row.version, digest)[0] != '\0';
+    else
+        is_known = is_known && row.state == LAYER_ABSENT;
+    const bool fails = is_known && layer_check_conditions(row.version, call) != ATTN_OK;
+    layer_version_release(row.version);
+    return fails;
+}
+
 /* A draft that has its bytes and facts gets its name; the version takes the bytes over. */
 static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft, struct layer_version *version,
                           struct call *call, bool *exists)

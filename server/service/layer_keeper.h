@@ -61,6 +61,11 @@ ATTN_MUST_CHECK attn_status layer_keeper_remove(struct layer_keeper *keeper, str
 ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_span name, size_t bytes,
                                                     struct call *call);
 /*
+ * Whether call's conditions fail for what is known to be under the name: nothing is read for it, and nobody waited for.
+ * False may mean that it is not known; then a put decides.
+ */
+bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name, struct call *call);
+/*
  * Keeps content, in memory, under a name whose layer no request can change; before any request, and whatever the
  * directory has under it.
  */

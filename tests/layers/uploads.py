@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import subprocess
 import threading
 import urllib.parse
@@ -165,3 +166,28 @@ def a_disk_that_fills_up_midway_is_told(stage):
             answered(put(client, as_file(layer())), 201)
     finally:
         subprocess.run(["umount", "-l", str(stage.folder)], check=True)
+
+
+@check
+def a_condition_that_fails_is_told_before_the_body(stage):
+    body = as_file(layer(1))
+
+    def answer_to_header(server, **conditions):
+        """What comes back when the header alone was sent, of a body of gigabytes."""
+        parts = urllib.parse.urlsplit(server.url)
+        lines = [f"PUT {PATH} HTTP/1.1", "Host: a", f"Content-Type: {TENSORS}", f"Content-Length: {3 << 30}",
+                 "Expect: 100-continue", *(f"{name.replace('_', '-')}: {value}" for name, value in conditions.items())]
+        with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
+            connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+            return int(connection.recv(4096).split()[1])
+
+    with stage.server(max_body="4G", max_memory="8G", memory="8G") as server:
+        client = server.client()
+        for gone in ({"If_Match": "*"}, {"If_Match": '"x"'}):
+            expect(answer_to_header(server, **gone) == 412, f"{gone} of a layer that is not there")
+        etag = put(client, body).headers["ETag"]
+        expect(answer_to_header(server, If_Match='"x"') == 412, "If-Match of another version")
+        expect(answer_to_header(server, If_None_Match="*") == 412, "If-None-Match: *")
+        expect(answer_to_header(server, If_None_Match=etag) == 412, "If-None-Match of this version")
+        expect(answer_to_header(server, If_Match=etag) == 100, "If-Match of this version")
+        expect(answer_to_header(server, If_None_Match='"x"') == 100, "If-None-Match of another version")
