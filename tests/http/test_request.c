@@ -273,7 +273,7 @@ START_TEST(a_body_needs_a_length_a_type_and_no_encoding)
                  "Content-Type: Application/JSON; charset=\"UTF-8\"\r\nContent-Length: 2\r\n\r\n{}",
                  200, "{}");
     check_answer("POST /v1/attention HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}", 200, "{}");
-    check_answer(POST "Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", 415, "gzip or zstd");
+    check_answer(POST "Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}", 415, "gzip, zstd or deflate");
     check_answer(POST "Content-Encoding: gzip, gzip\r\nContent-Length: 2\r\n\r\n{}", 415, "gzip");
     check_answer(POST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 400, "not valid gzip");
     check_answer(POST "Content-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}", 200, "{}");
