@@ -30,7 +30,7 @@ static bool is_measurable(const bench_case *c)
 
 static bool read_variant(bench_case *c, const char *word)
 {
-    static const char *const words[] = {"", "alibi", "sinks", "documents", "grouped", "rope"};
+    static const char *const words[] = {"", "alibi", "sinks", "documents", "grouped", "rope", "padded", "odd"};
     for (size_t v = 0; v < sizeof words / sizeof *words; v++)
         if (strcmp(word, words[v]) == 0) {
             c->variant = (bench_variant)v;

@@ -36,7 +36,9 @@ typedef enum {
     VARIANT_SINKS,
     VARIANT_DOCUMENTS,
     VARIANT_GROUPED,
-    VARIANT_ROPE
+    VARIANT_ROPE,
+    VARIANT_PADDED,
+    VARIANT_ODD
 } bench_variant;
 
 typedef struct {
@@ -49,12 +51,13 @@ typedef struct {
     bool with_maps;
     /*
      * ALiBi with its own slopes; sinks of bench_sink_of; documents of bench_document_of; BENCH_GROUP query heads to a
-     * key head; queries and keys turned by their positions, as halves
+     * key head; queries and keys turned by their positions, as halves; a padding mask that hides every fourth key,
+     * whose values are numbers, or NaN
      */
     bench_variant variant;
 } bench_case;
 
-enum { BENCH_DOCUMENTS = 8, BENCH_GROUP = 4 };
+enum { BENCH_DOCUMENTS = 8, BENCH_GROUP = 4, BENCH_PADDING = 4 };
 
 /*
  * "attention float32 THREADS BATCH HEADS Q_LEN KV_LEN DIM CAUSAL WINDOW MAPS" (or "layer" or "gradients", "float64";

@@ -1,4 +1,5 @@
 /* contender_attnd.c: the library of this project, through its public headers. */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 struct attnd {
     attn_tensor stream[STREAM_COUNT];
-    attn_tensor sinks, documents;            /* where the case has them */
+    attn_tensor sinks, documents, padding;   /* where the case has them */
     struct attn_panels panels[STREAM_COUNT]; /* of the weights of a layer, which is kept: packed before it is used */
     attn_request request;
     attn_pool *pool;
@@ -47,6 +48,24 @@ static attn_request make_request(const bench_case *c, const attn_tensor *stream)
     return request;
 }
 
+/* Hides every fourth key of each item; under the variant odd the values behind are NaN. */
+static bool add_padding(const bench_case *c, struct attnd *attnd)
+{
+    attn_tensor *value = &attnd->stream[STREAM_V];
+    attnd->padding = attn_tensor_view(malloc(c->batch * c->kv_len), ATTN_BOOL, 2, (size_t[]){c->batch, c->kv_len});
+    attnd->request.masks.padding = &attnd->padding;
+    for (size_t at = 0; attnd->padding.data != NULL && at < c->batch * c->kv_len; at++)
+        ((uint8_t *)attnd->padding.data)[at] = at % c->kv_len % BENCH_PADDING != 0;
+    for (size_t at = 0; c->variant == VARIANT_ODD && at < attn_tensor_count(value); at++)
+        if (at / c->dim % c->kv_len % BENCH_PADDING == 0) {
+            if (c->dtype == ATTN_F32)
+                ((float *)value->data)[at] = NAN;
+            else
+                ((double *)value->data)[at] = (double)NAN;
+        }
+    return attnd->padding.data != NULL;
+}
+
 /* What a variant has beside the streams, in memory of its own. */
 static bool add_variant(const bench_case *c, struct attnd *attnd)
 {
@@ -70,6 +89,8 @@ static bool add_variant(const bench_case *c, struct attnd *attnd)
         request->masks.documents_query = request->masks.documents_key = &attnd->documents;
         return attnd->documents.data != NULL;
     }
+    if (c->variant == VARIANT_PADDED || c->variant == VARIANT_ODD)
+        return add_padding(c, attnd);
     return true;
 }
 
@@ -85,6 +106,7 @@ static void release(void *state)
         free(attnd->stream[s].data);
     free(attnd->sinks.data);
     free(attnd->documents.data);
+    free(attnd->padding.data);
     free(attnd);
 }
 

@@ -135,10 +135,12 @@ def all_cases(threads):
         decode(1, 8, 4096, 64, "float64"),
         attention(1, 8, 512, 64, causal=1, variant="grouped"), decode(1, 32, 4096, 128, variant="grouped"),
         attention(1, 8, 512, 64, causal=1, variant="rope"), layer(512, 8, 512, variant="rope"),
+        attention(1, 8, 512, 64, variant="padded"), attention(1, 8, 512, 64, variant="odd"),
+        decode(1, 8, 4096, 64, variant="padded"), decode(1, 8, 4096, 64, variant="odd"),
     ]  # fmt: skip
 
 
-UNKNOWN_TO_OTHERS = {"grouped", "rope"}
+UNKNOWN_TO_OTHERS = {"grouped", "rope", "padded", "odd"}
 QUICK = {"1,8,512,64", "1,8,512,64 maps", "1,8,512,64 causal", "decode 1,8,1/4096,64", "layer d 512 h 8 len 128 maps"}
 
 

@@ -287,21 +287,35 @@ static void FN(find_hidden_keys)(const task_t *task, const tile_t *tile, size_t 
     }
 }
 
+/* Whether task->part is finite in all of rows rows. */
+static inline bool FN(part_is_finite)(const task_t *task, size_t rows)
+{
+    bool is_finite = true;
+    for (size_t n = 0; n < rows && is_finite; n++)
+        is_finite = FN(all_finite)(task->part + n * task->v_columns, task->job->d_v);
+    return is_finite;
+}
+
 /*
  * Keys from … end of the tile onto o and o_low of rows rows from r on. A value that is not finite makes the sums of every
- * row so, be its weight 0 or not: only then are the values looked at. hidden: keys to leave out, NULL: none.
+ * row so, be its weight 0 or not: the first time, hidden keys are left out from then on, and where that does not help
+ * the values are looked at. hidden: of these keys, where the task skips them.
  */
 static inline __attribute__((always_inline)) void FN(add_few_run)(task_t *task, const tile_t *tile, size_t r,
-                                                                  size_t from, size_t end, const uint8_t *hidden,
+                                                                  size_t from, size_t end, uint8_t *hidden,
                                                                   const int rows)
 {
     const size_t columns = task->v_columns;
-    FN(context_few_run)(task, tile, r, from, end, hidden, rows);
+    FN(context_few_run)(task, tile, r, from, end, task->skips_hidden ? hidden : NULL, rows);
+    if (!task->skips_hidden && !FN(part_is_finite)(task, (size_t)rows)) {
+        task->skips_hidden = true;
+        FN(find_hidden_keys)(task, tile, from, end, hidden);
+        FN(context_few_run)(task, tile, r, from, end, hidden, rows);
+    }
     for (size_t n = 0; n < (size_t)rows; n++) {
         const size_t at = (tile->row0 + r + n) * columns;
         const REAL *part = task->part + n * columns;
         if (!FN(all_finite)(part, task->job->d_v)) {
-            task->skips_hidden = true;
             FN(leave_odd_values)(task, tile, r + n, from, end);
             part = task->part; /* rows before this one are done */
         }
@@ -324,14 +338,13 @@ static void FN(context_few_rows)(task_t *task, const tile_t *tile)
     for (size_t from = tile->from, end; from < tile_end; from = end) {
         end = FN(least)(tile_end, from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
         uint8_t hidden[TILE_KEYS];
-        const uint8_t *skipped = task->skips_hidden ? hidden : NULL;
         size_t r = 0;
         if (task->skips_hidden)
             FN(find_hidden_keys)(task, tile, from, end, hidden);
         for (; tile->rows - r >= FN(ROWS_TOGETHER); r += FN(ROWS_TOGETHER))
-            FN(add_few_run)(task, tile, r, from, end, skipped, FN(ROWS_TOGETHER));
+            FN(add_few_run)(task, tile, r, from, end, hidden, FN(ROWS_TOGETHER));
         for (; r < tile->rows; r++)
-            FN(add_few_run)(task, tile, r, from, end, skipped, 1);
+            FN(add_few_run)(task, tile, r, from, end, hidden, 1);
     }
 }
 
