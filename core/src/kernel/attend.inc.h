@@ -230,6 +230,24 @@ static void FN(repair_overflow)(task_t *task, size_t row, const FN(closing) *end
     }
 }
 
+/* to = alpha (o + o_low) / sum; o has whole vectors. Returns whether all of it is finite. */
+static bool FN(divide_row)(const REAL *o, const REAL *o_low, const FN(closing) *end, size_t d_v, REAL *to)
+{
+    const vec zero = {0};
+    vec spoilt = {0}; /* 0, or NaN */
+    for (size_t d = 0; d < d_v; d += LANES) {
+        vec low = FN(load)(o_low + d);
+        low = FN(select)(low - low == zero, low, zero); /* infinite values leave NaN there */
+        const vec x = end->alpha * (FN(load)(o + d) + low) / end->sum;
+        spoilt += x - x;
+        if (d_v - d >= LANES)
+            FN(store)(to + d, x);
+        else
+            memcpy(to + d, &x, (d_v - d) * sizeof(REAL));
+    }
+    return FN(sum_lanes)(spoilt) == 0;
+}
+
 static void FN(finish_row)(task_t *task, size_t row)
 {
     const struct attn_heads_job *job = task->job;
@@ -240,11 +258,10 @@ static void FN(finish_row)(task_t *task, size_t row)
     const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
     REAL *to = (REAL *)(uintptr_t)FN(head)(&job->context, task->b, place.h) +
                (ptrdiff_t)place.i * job->context.row_stride;
-    for (size_t d = 0; d < job->d_v; d++) {
-        const REAL low = o_low[d] - o_low[d] == 0 ? o_low[d] : 0; /* infinite values leave NaN there */
-        to[d] = sees ? end.alpha * (o[d] + low) / end.sum : 0;
-    }
-    if (sees && !(task->row_sees_key[row] & FN(SEES_ODD)) && end.sum - end.sum == 0 && !FN(all_finite)(to, job->d_v))
+    if (!sees)
+        memset(to, 0, job->d_v * sizeof(REAL));
+    else if (!FN(divide_row)(o, o_low, &end, job->d_v, to) && !(task->row_sees_key[row] & FN(SEES_ODD)) &&
+             end.sum - end.sum == 0)
         FN(repair_overflow)(task, row, &end, to);
     job->row_is_empty[at] = !sees;
     FN(keep_numbers)(task, row, at, sees, &end);
