@@ -304,6 +304,21 @@ static double pattern_keys(const attn_mask *mask, const struct view *view)
     return seen * (double)blocks->size + (double)global_token_count(blocks);
 }
 
+/* Measured as in attn_mask_lookup_flops: blocks are written one by one, and a draw is compared with those before it. */
+double attn_blocks_row_flops(const attn_mask *mask, double keys)
+{
+    const attn_blocks *blocks = &mask->blocks;
+    const double draws = (double)blocks->random_blocks, globals = (double)global_token_count(blocks);
+    if (!attn_blocks_have_lookup(mask))
+        return 0;
+    if (blocks->kind == ATTN_BLOCKS_MATRIX)
+        return 450 * (1 + keys / (double)blocks->kv_size);
+    double flops = 1500 * draws + 21 * draws * draws + 50 * (globals < keys ? globals : keys);
+    if (blocks->kind == ATTN_BLOCKS_STRIDED)
+        flops += 300 * (1 + keys / (double)blocks->size / (double)blocks->stride);
+    return flops;
+}
+
 double attn_blocks_pairs(const attn_mask *mask)
 {
     if (mask->blocks.kind == ATTN_BLOCKS_MATRIX)

@@ -21,6 +21,9 @@ void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t
 /* True only if the blocks hide keys from … to from all of queries i … i + rows. Only with lookup. */
 bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
 
+/* What attn_blocks_row takes for so many keys, in floating-point operations that take as long; 0 without lookup. */
+double attn_blocks_row_flops(const attn_mask *mask, double keys);
+
 /* Pairs that blocks with lookup leave at most, over batch and heads. */
 double attn_blocks_pairs(const attn_mask *mask);
 

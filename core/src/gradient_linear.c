@@ -7,7 +7,11 @@
 #include "linear_keys.h"
 #include "number.h"
 
-enum { QUERIES = 64 /* of a task */, TAKES_MAX = 10 };
+enum {
+    QUERIES = 64,   /* of a task */
+    SEEN_KEYS = 64, /* keys that are looked up together: the bits of a number */
+    TAKES_MAX = 10,
+};
 
 struct run {
     const struct attn_gradient_heads *heads;
@@ -30,17 +34,21 @@ struct room {
     double *row, *value; /* width: (v_j, 1), or a sum of them */
     double *x;           /* d_k + d_v: the gradient of a token */
     double *sums;        /* (m, width) */
+    /* pair by pair: which keys of a run of SEEN_KEYS each query of a key head sees, (group, q_len), a bit each */
+    uint64_t *seen;
+    size_t seen_first; /* of that run; SIZE_MAX: none yet */
 };
 
 static struct room room_of(const struct run *run, size_t worker)
 {
     const struct attn_linear_keys *keys = &run->keys;
     double *scratch = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
-    struct room room = {.product = scratch};
+    struct room room = {.product = scratch, .seen_first = SIZE_MAX};
     room.row = room.product + keys->m;
     room.value = room.row + keys->width;
     room.x = room.value + keys->width;
     room.sums = room.x + keys->job->d_k + keys->job->d_v;
+    room.seen = (uint64_t *)(void *)(room.sums + keys->m * keys->width);
     return room;
 }
 
@@ -174,6 +182,7 @@ static double differentiate_features_of_key(const struct run *run, size_t at, co
 struct query {
     size_t b, h, i, row;
     struct attn_linear_sums sums;
+    struct attn_linear_look look;
 };
 
 static bool is_zero(const struct run *run, const struct query *query)
@@ -206,7 +215,7 @@ static void sum_keys(const struct run *run, struct query *query, attn_span span,
         return;
     }
     for (size_t j = span.from; j < span.to && !attn_linear_is_cancelled(keys); j++)
-        if (attn_linear_allows(keys, query->b, query->h, query->i, j)) {
+        if (attn_linear_allows(keys, &query->look, query->b, query->h, query->i, j)) {
             read_value(run, query->sums.head, j, room->value);
             add(room->row, attn_linear_dot(phi, phi_of_key(run, query->sums.head, j), keys->m), room->value,
                 keys->width);
@@ -231,15 +240,15 @@ static void differentiate_quotient(const struct run *run, const struct query *qu
 }
 
 /* dphi(q) into product. */
-static void differentiate_sums(const struct run *run, const struct query *query, attn_span span,
-                               const double *grad_sums, struct room *room)
+static void differentiate_sums(const struct run *run, struct query *query, attn_span span, const double *grad_sums,
+                               struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     memset(room->product, 0, keys->m * sizeof *room->product);
     for (size_t r = 0; keys->is_running && r < keys->m; r++)
         room->product[r] = attn_linear_dot(query->sums.sums + r * keys->width, grad_sums, keys->width);
     for (size_t j = span.from; !keys->is_running && j < span.to && !attn_linear_is_cancelled(keys); j++)
-        if (attn_linear_allows(keys, query->b, query->h, query->i, j)) {
+        if (attn_linear_allows(keys, &query->look, query->b, query->h, query->i, j)) {
             read_value(run, query->sums.head, j, room->value);
             add(room->product, attn_linear_dot(room->value, grad_sums, keys->width),
                 phi_of_key(run, query->sums.head, j), keys->m);
@@ -250,7 +259,8 @@ static double differentiate_query(const struct run *run, struct query *query, st
 {
     const struct attn_linear_keys *keys = &run->keys;
     const attn_span span = attn_mask_span(keys->job->mask, query->b, query->i);
-    const bool is_live = attn_linear_sees(keys, query->b, query->h, query->i, span) && !is_zero(run, query);
+    const bool is_live =
+        attn_linear_sees(keys, &query->look, query->b, query->h, query->i, span) && !is_zero(run, query);
     double *phi = run->phi_q + query->row * keys->m, *grad_sums = run->grad_sums + query->row * keys->width;
     run->is_live[query->row] = is_live;
     if (!is_live) {
@@ -378,17 +388,39 @@ static void take_from_sums(const struct run *run, const double *phi, struct room
     }
 }
 
+/* What the queries of a key head see of the run of keys that j is in: looked up once for all of these. */
+static void see_run(const struct run *run, size_t kv_head, size_t j, struct room *room)
+{
+    const struct attn_heads_job *job = run->keys.job;
+    const size_t b = kv_head / job->kv_heads, group = group_of(job), head = kv_head % job->kv_heads * group;
+    const size_t first = j / SEEN_KEYS * SEEN_KEYS, end = smaller(first + SEEN_KEYS, job->kv_len);
+    if (first == room->seen_first)
+        return;
+    room->seen_first = first;
+    for (size_t row = 0; row < group * job->q_len && !attn_linear_is_cancelled(&run->keys); row++) {
+        const size_t h = head + row / job->q_len, i = row % job->q_len;
+        uint8_t allow[SEEN_KEYS];
+        room->seen[row] = 0;
+        if (!run->is_live[(b * job->heads + h) * job->q_len + i])
+            continue;
+        attn_mask_row(job->mask, job->compute, b, h, i, attn_mask_span(job->mask, b, i), first, end, allow);
+        for (size_t key = first; key < end; key++)
+            room->seen[row] |= (uint64_t)(allow[key - first] != 0) << (key - first);
+    }
+}
+
 /* The same pair by pair: every query that may see the key. */
 static void take_from_queries(const struct run *run, size_t kv_head, size_t j, const double *phi, struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
     const size_t b = kv_head / job->kv_heads, group = group_of(job), first = kv_head % job->kv_heads * group;
+    see_run(run, kv_head, j, room);
     memset(room->product, 0, keys->m * sizeof *room->product);
     for (size_t h = first; h < first + group; h++)
         for (size_t i = 0; i < job->q_len && !attn_linear_is_cancelled(keys); i++) {
             const size_t row = (b * job->heads + h) * job->q_len + i;
-            if (!run->is_live[row] || !attn_linear_allows(keys, b, h, i, j))
+            if ((room->seen[(h - first) * job->q_len + i] >> (j - room->seen_first) & 1) == 0)
                 continue;
             const double *phi_q = run->phi_q + row * keys->m, *grad_sums = run->grad_sums + row * keys->width;
             add(room->product, attn_linear_dot(grad_sums, room->value, keys->width), phi_q, keys->m);
@@ -487,7 +519,9 @@ static struct counts count(const struct attn_linear_keys *keys)
 size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_request *request)
 {
     const size_t m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
-    const size_t bytes = (m + 2 * width + plan->dims.d_k + plan->dims.d_v + m * width) * sizeof(double);
+    const size_t rows = plan->dims.heads / plan->dims.kv_heads * plan->dims.q_len;
+    const size_t bytes = (m + 2 * width + plan->dims.d_k + plan->dims.d_v + m * width) * sizeof(double) +
+                         (attn_linear_is_running(&plan->mask) ? 0 : rows * sizeof(uint64_t));
     return blocks(bytes, ATTN_ALIGNMENT) * ATTN_ALIGNMENT;
 }
 

@@ -101,11 +101,12 @@ struct row {
     struct attn_linear_sums sums; /* of the keys before some place */
     double *phi;                  /* of the query */
     double *out;                  /* d_v, and the denominator */
+    struct attn_linear_look look;
 };
 
-static bool allows(const struct run *run, const struct row *row, size_t j)
+static bool allows(const struct run *run, struct row *row, size_t j)
 {
-    return attn_linear_allows(&run->keys, row->b, row->h, row->i, j);
+    return attn_linear_allows(&run->keys, &row->look, row->b, row->h, row->i, j);
 }
 
 static double weight_of(const struct run *run, const struct row *row, size_t j)
@@ -123,7 +124,7 @@ static void sum_running(const struct run *run, struct row *row, attn_span span)
             row->out[c] += row->phi[r] * row->sums.sums[r * keys->width + c];
 }
 
-static void sum_pairs(const struct run *run, const struct row *row, attn_span span)
+static void sum_pairs(const struct run *run, struct row *row, attn_span span)
 {
     const struct attn_heads_job *job = run->job;
     for (size_t j = span.from; j < span.to && !attn_linear_is_cancelled(&run->keys); j++) {
@@ -138,7 +139,7 @@ static void sum_pairs(const struct run *run, const struct row *row, attn_span sp
 }
 
 /* The equivalent weights of a row, in a map that keeps it. */
-static void keep_row(const struct run *run, const struct row *row, int which, attn_span span, double divisor)
+static void keep_row(const struct run *run, struct row *row, int which, attn_span span, double divisor)
 {
     const struct attn_heads_job *job = run->job;
     const struct attn_map *map = &job->map[which];
@@ -162,7 +163,7 @@ static void attend_row(const struct run *run, struct row *row)
     const struct attn_heads_job *job = run->job;
     const struct attn_linear_keys *keys = &run->keys;
     const attn_span span = attn_mask_span(job->mask, row->b, row->i);
-    const bool sees = attn_linear_sees(keys, row->b, row->h, row->i, span);
+    const bool sees = attn_linear_sees(keys, &row->look, row->b, row->h, row->i, span);
     memset(row->out, 0, keys->width * sizeof *row->out);
     if (sees) {
         attn_linear_map_query(keys, row->b, row->h, row->i, row->phi);

@@ -44,16 +44,30 @@ static bool is_real(const attn_mask *mask, size_t b, size_t j)
            mask->padding[(ptrdiff_t)b * mask->padding_stride[0] + (ptrdiff_t)j * mask->padding_stride[1]] != 0;
 }
 
-bool attn_linear_allows(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, size_t j)
+static void look_up(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h, size_t i,
+                    size_t from)
 {
-    return keys->is_running ? is_real(keys->job->mask, b, j)
-                            : attn_mask_allows(keys->job->mask, keys->job->compute, b, h, i, j);
+    const attn_mask *mask = keys->job->mask;
+    const size_t to = mask->kv_len - from < LINEAR_KEYS ? mask->kv_len : from + LINEAR_KEYS;
+    *look = (struct attn_linear_look){.b = b, .h = h, .i = i, .from = from, .to = to};
+    attn_mask_row(mask, keys->job->compute, b, h, i, attn_mask_span(mask, b, i), from, to, look->allow);
 }
 
-bool attn_linear_sees(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, attn_span span)
+bool attn_linear_allows(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h,
+                        size_t i, size_t j)
+{
+    if (keys->is_running)
+        return is_real(keys->job->mask, b, j);
+    if (j < look->from || j >= look->to || i != look->i || h != look->h || b != look->b)
+        look_up(keys, look, b, h, i, j);
+    return look->allow[j - look->from] != 0;
+}
+
+bool attn_linear_sees(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h, size_t i,
+                      attn_span span)
 {
     for (size_t j = span.from; j < span.to; j++)
-        if (attn_linear_allows(keys, b, h, i, j))
+        if (attn_linear_allows(keys, look, b, h, i, j))
             return true;
     return false;
 }
@@ -134,14 +148,15 @@ static void find_seen(const struct attn_linear_keys *keys, size_t b, size_t kv_h
 {
     const struct attn_heads_job *job = keys->job;
     const size_t group = job->heads / job->kv_heads;
+    struct attn_linear_look look = {0};
     size_t end = 0;
     memset(seen, 0, job->kv_len);
     for (size_t i = 0; i < job->q_len && !attn_linear_is_cancelled(keys); i++) {
         const attn_span span = attn_mask_span(job->mask, b, i);
         end = keys->is_running && span.to > end ? span.to : end;
-        for (size_t j = span.from; j < span.to && !keys->is_running; j++)
-            for (size_t h = kv_head * group; h < (kv_head + 1) * group && !seen[j]; h++)
-                seen[j] = attn_mask_allows(job->mask, job->compute, b, h, i, j);
+        for (size_t h = kv_head * group; h < (kv_head + 1) * group && !keys->is_running; h++)
+            for (size_t j = span.from; j < span.to; j++)
+                seen[j] |= attn_linear_allows(keys, &look, b, h, i, j);
     }
     for (size_t j = 0; j < end; j++)
         seen[j] = is_real(job->mask, b, j);

@@ -45,10 +45,18 @@ void attn_linear_map_query(const struct attn_linear_keys *keys, size_t b, size_t
 double attn_linear_key_factor(const struct attn_linear_keys *keys);
 double attn_linear_query_factor(const struct attn_linear_keys *keys);
 
-/* For a key of the query's span. */
-bool attn_linear_allows(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, size_t j);
+/* A run of keys of one query as the mask has them, looked up together; zero-initialised it holds none. */
+struct attn_linear_look {
+    size_t b, h, i, from, to; /* keys */
+    uint8_t allow[LINEAR_KEYS];
+};
+
+/* For a key of the query's span. look belongs to the calling thread. */
+bool attn_linear_allows(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h,
+                        size_t i, size_t j);
 /* Whether the query may see any key of its span. */
-bool attn_linear_sees(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, attn_span span);
+bool attn_linear_sees(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h, size_t i,
+                      attn_span span);
 
 /* What sums of values are divided by, from the sum of the weights. */
 static inline double attn_linear_divisor(const attn_mechanism *mechanism, double sum)

@@ -525,3 +525,19 @@ double attn_mask_pairs(const attn_mask *mask)
     const double blocks = attn_blocks_pairs(mask);
     return blocks < pairs ? blocks : pairs;
 }
+
+double attn_mask_lookup_flops(const attn_mask *mask)
+{
+    /* Measured at 100 FLOPs a nanosecond: what a call takes, and a key of it. */
+    const double call = 4000, key = 50, tile = 512;
+    const double keys = (double)mask->kv_len < tile ? (double)mask->kv_len : tile;
+    double tiles = 0;
+    if (!attn_mask_has_lookup(mask))
+        return 0;
+    for (size_t b = 0; b < mask->batch; b++)
+        for (size_t i = 0; i < mask->q_len; i++) {
+            const attn_span span = attn_mask_span(mask, b, i);
+            tiles += ceil((double)(span.to - span.from) / tile);
+        }
+    return tiles * (double)mask->heads * (call + key * keys + attn_blocks_row_flops(mask, keys));
+}

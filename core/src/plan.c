@@ -137,6 +137,19 @@ static double flops_of_a_pair(const attn_request *request, const attn_mask *mask
     return flops;
 }
 
+/*
+ * How often a run looks the whole mask up. The tile kernel asks whether a tile is hidden, and then for its rows; once
+ * more for scores and scaled, and for mask. Feature maps ask for the keys that are seen, whether a row sees any, for
+ * its sum and for its map.
+ */
+static double looks(const attn_request *request, bool is_linear)
+{
+    const attn_options *options = &request->options;
+    double times = is_linear ? 4 : 2;
+    times += attn_wants(options, ATTN_STEP_SCORES) || attn_wants(options, ATTN_STEP_SCALED);
+    return times + attn_wants(options, ATTN_STEP_MASK);
+}
+
 static void weigh_work(const attn_request *request, attn_plan *plan)
 {
     const attn_dims *d = &plan->dims;
@@ -157,7 +170,8 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
     const double of_pairs = is_linear ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
-    plan->time_flops = (plan->total_flops + of_pairs) * (plan->compute == ATTN_F64 ? 2 : 1);
+    const double of_looks = attn_mask_lookup_flops(&plan->mask) * looks(request, is_linear);
+    plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
 /* Also when the tensors are empty, so that no loop over heads is long without data to justify it. */

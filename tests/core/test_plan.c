@@ -174,6 +174,27 @@ START_TEST(documents_and_blocks_cost_what_they_leave)
 }
 END_TEST
 
+/* 64 draws of a row are 64 blocks of Philox and 2016 comparisons, for two keys or for a thousand. */
+START_TEST(a_mask_that_is_looked_up_costs_the_looks)
+{
+    for (int mechanism = ATTN_SOFTMAX; mechanism <= ATTN_LINEAR; mechanism++) {
+        test_scene scene = scene_create(ATTN_F32, 1);
+        scene_attention(&scene, &(scene_size){1, 1, 1, 512, 512, 1, 1});
+        scene.request.options.mechanism.type = (attn_mechanism_type)mechanism;
+        scene.request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_BIGBIRD, .size = 1, .window = 1};
+        const double plain = planned(&scene.request).time_flops;
+        scene.request.masks.blocks.random_blocks = 64;
+        const double drawn = planned(&scene.request).time_flops;
+        ck_assert_double_gt(drawn - plain, 2 * 512 * 1.5e5); /* two looks at least, microseconds each */
+        ck_assert_double_lt(drawn - plain, 8 * 512 * 3e5);
+        scene.request.masks.blocks = (attn_blocks){.kind = ATTN_BLOCKS_STRIDED, .size = 1, .stride = 1};
+        ck_assert_double_gt(planned(&scene.request).time_flops, 2 * 512 * 512 * 300.0); /* key by key */
+        scene_destroy(&scene);
+    }
+    ck_assert_double_eq(attn_mask_lookup_flops(&(attn_mask){.batch = 1, .heads = 1, .q_len = 9, .kv_len = 9}), 0);
+}
+END_TEST
+
 START_TEST(queries_may_be_aligned_behind_the_cache)
 {
     const scene_size size = {.batch = 1, .heads = 1, .kv_heads = 1, .q_len = 2, .kv_len = 7, .d_k = 3, .d_v = 3};
@@ -202,6 +223,7 @@ int main(void)
         result_bytes_count_what_is_wanted,
         hidden_tiles_cost_no_operations,
         documents_and_blocks_cost_what_they_leave,
+        a_mask_that_is_looked_up_costs_the_looks,
         queries_may_be_aligned_behind_the_cache,
     };
     return check_main("plan", tests, sizeof tests / sizeof *tests);

@@ -145,6 +145,12 @@ bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h
 bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
 /* Pairs of a query and a key, over batch and heads, that spans and blocks leave; at most so many are allowed. */
 double attn_mask_pairs(const attn_mask *mask);
+/*
+ * What it takes to look the mask up once for every query, a tile of 512 keys of its span at a time, in floating-point
+ * operations of a large product that take as long; 0 where nothing is looked up. Drawn blocks and small blocks are
+ * dear: a row of a bigbird of 64 random blocks takes microseconds.
+ */
+double attn_mask_lookup_flops(const attn_mask *mask);
 /* The whole rule for one position; slow and simple. */
 bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t j);
 
