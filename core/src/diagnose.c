@@ -13,7 +13,7 @@ static const double ONE_KEY = 0.99; /* a row whose largest weight is over it loo
 /* What the rows of one head of one batch item add up to. */
 struct sums {
     double entropy, first;
-    size_t rows, on_one_key, underflowing;
+    size_t rows, not_finite, on_one_key, underflowing;
 };
 
 struct run {
@@ -94,7 +94,11 @@ static void add_row(const struct run *run, size_t b, size_t h, size_t i, size_t 
     const bool has_sink = run->request->options.sinks != NULL;
     const struct attn_weight_row row = read_row(run, first, kv_len);
     const bool is_all_sink = has_sink && row.sum == 0 && allowed_keys(run->plan, b, h, i) > 0;
-    if (!isfinite(row.sum) || (row.sum <= 0 && !is_all_sink)) /* no key, or not a number */
+    if (!isfinite(row.sum)) {
+        sums->not_finite++;
+        return;
+    }
+    if (row.sum <= 0 && !is_all_sink) /* no key */
         return;
     const struct attn_weight_row start = read_row(run, first, 1);
     sums->rows++;
@@ -127,9 +131,18 @@ static void add_entropies(const struct run *run)
                                                     : ((const double *)entropy->data)[at];
         sums->entropy += isfinite(x) ? x : 0;
         sums->rows += isfinite(x) ? 1 : 0;
+        sums->not_finite += isfinite(x) ? 0 : 1;
     }
     for (size_t n = 0; n < run->result->empty_rows_listed; n++)
         run->sums[run->result->empty_rows[n].b * d->heads + run->result->empty_rows[n].h].rows--;
+}
+
+/* Without any row there is nothing to tell, unless all of them are no numbers: then neither is their mean. */
+static double mean_of(double sum, const struct sums *sums)
+{
+    if (sums->rows > 0)
+        return sum / (double)sums->rows;
+    return sums->not_finite > 0 ? (double)NAN : 0;
 }
 
 /* Means over the batch and the rows, head by head. */
@@ -146,11 +159,13 @@ static attn_status add_up(const struct run *run, size_t heads, bool has_map, att
             all.entropy += one->entropy;
             all.first += one->first;
             all.rows += one->rows;
+            all.not_finite += one->not_finite;
             findings->rows_on_one_key += one->on_one_key;
             findings->rows_underflowing += one->underflowing;
         }
-        entropy[h] = all.rows == 0 ? 0 : all.entropy / (double)all.rows;
-        first[h] = all.rows == 0 ? 0 : all.first / (double)all.rows;
+        entropy[h] = mean_of(all.entropy, &all);
+        first[h] = mean_of(all.first, &all);
+        findings->rows_not_finite += all.not_finite;
     }
     findings->heads = heads;
     findings->entropy = entropy;

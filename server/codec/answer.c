@@ -8,6 +8,7 @@
 
 #include "codec/answer_parts.h"
 #include "codec/bound.h"
+#include "codec/hints.h"
 #include "codec/number_write.h"
 #include "codec/reduce.h"
 
@@ -378,6 +379,10 @@ static void write_findings(const attn_findings *findings, struct chunks *out)
 {
     write_means("entropy_per_head", findings->entropy, findings->heads, out);
     write_means("first_key_share_per_head", findings->first_key_share, findings->heads, out);
+    if (findings->rows_not_finite > 0) {
+        chunks_text(out, ",\"rows_not_finite_count\":");
+        chunks_count(out, findings->rows_not_finite);
+    }
     if (findings->has_rows) {
         chunks_text(out, ",\"rows_on_one_key_count\":");
         chunks_count(out, findings->rows_on_one_key);
@@ -393,7 +398,8 @@ static void write_findings(const attn_findings *findings, struct chunks *out)
     chunks_text(out, "}");
 }
 
-void answer_write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out)
+void answer_write_diagnostics(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                              struct chunks *out)
 {
     chunks_text(out, "{\"rows_without_keys\":[");
     for (size_t i = 0; i < result->empty_rows_listed; i++) {
@@ -413,6 +419,7 @@ void answer_write_diagnostics(const attn_plan *plan, const attn_result *result, 
         chunks_text(out, "}");
     }
     write_findings(&result->findings, out);
+    hints_write(envelope, plan, out);
     chunks_text(out, "}");
 }
 
@@ -458,7 +465,7 @@ void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, 
     chunks_text(out, ",\"effective\":");
     answer_write_effective(envelope, plan, runtime, out);
     chunks_text(out, ",\"diagnostics\":");
-    answer_write_diagnostics(plan, result, out);
+    answer_write_diagnostics(envelope, plan, result, out);
     if (answer_has_tokens(envelope)) {
         chunks_text(out, ",\"tokens\":");
         answer_write_tokens(envelope, out);

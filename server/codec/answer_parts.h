@@ -9,7 +9,8 @@
 /* JSON objects. */
 void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
                             struct chunks *out);
-void answer_write_diagnostics(const attn_plan *plan, const attn_result *result, struct chunks *out);
+void answer_write_diagnostics(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                              struct chunks *out);
 bool answer_has_tokens(const struct envelope *envelope);
 void answer_write_tokens(const struct envelope *envelope, struct chunks *out);
 /* The three together take at most so many bytes. */

@@ -48,7 +48,7 @@ void answer_write_safetensors(const struct answer *answer, const attn_runtime *r
                   tokens = chunks_begin(out->arena);
     answer_write_effective(answer->envelope, answer->plan, runtime, &effective);
     texts[text_count++] = make_text("effective", &effective, out);
-    answer_write_diagnostics(answer->plan, answer->result, &diagnostics);
+    answer_write_diagnostics(answer->envelope, answer->plan, answer->result, &diagnostics);
     texts[text_count++] = make_text("diagnostics", &diagnostics, out);
     if (answer_has_tokens(answer->envelope)) {
         answer_write_tokens(answer->envelope, &tokens);

@@ -42,6 +42,19 @@ static size_t input_width(const attn_linear *linear, attn_layout layout)
     return weight->shape[weight->rank - (layout == ATTN_LAYOUT_IN_OUT ? 2 : 1)];
 }
 
+/* The plan is for one token, which nobody sent. */
+static attn_status explain_tables(attn_error *err)
+{
+    static const char *const tables[] = {"/options/rope/positions", "/options/rope/cos", "/options/rope/sin"};
+    for (size_t i = 0; err != NULL && i < COUNT(tables); i++)
+        if (strncmp(err->field, tables[i], strlen(tables[i])) == 0)
+            return attn_fail(err, ATTN_ERR_SHAPE, tables[i],
+                             "%s has a row for each token of one request, and a kept layer takes requests of any "
+                             "length: send options.rope with the request",
+                             tables[i]);
+    return ATTN_ERR_SHAPE;
+}
+
 /* A plan for one token: whatever a layer can do wrong by itself shows. */
 static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct kept_layer_facts *facts, attn_error *err)
 {
@@ -61,7 +74,7 @@ static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct k
     facts->takes_key_inputs = request->inputs.key != NULL || request->inputs.value != NULL;
     attn_status status = attn_plan_make(request, plan, err);
     request->inputs = (attn_inputs){.query = NULL};
-    return status;
+    return status == ATTN_ERR_SHAPE ? explain_tables(err) : status;
 }
 
 static void count_tensors(const struct envelope_base *base, struct kept_layer_facts *facts)

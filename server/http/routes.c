@@ -277,10 +277,52 @@ const char *route_methods(struct text_span path, char *text, size_t size)
     return text;
 }
 
+/* Words of other systems, which are far from ours letter by letter: the segment with one of them becomes another. */
+static const struct {
+    const char *word, *segment; /* a segment that starts with a slash stands for the whole path */
+} known_words[] = {
+    {"mha", "multi-head-attention"},
+    {"multi", "multi-head-attention"},
+    {"sdpa", "attention"},
+    {"scaled", "attention"},
+    {"attn", "attention"},
+    {"predict", "/v2/models/{model}/infer"},
+    {"infer", "/v2/models/{model}/infer"},
+};
+
+static bool has_word(const char *segment, size_t length, const char *word)
+{
+    const size_t size = strlen(word);
+    for (size_t at = 0; at + size <= length; at++)
+        if (text_starts_fold(segment + at, word))
+            return true;
+    return false;
+}
+
+/* Whether the path has such a word; then wanted is the path in ours. */
+static bool translate(const char *path, char wanted[WANTED_MAX])
+{
+    for (size_t i = 0; i < sizeof known_words / sizeof known_words[0]; i++)
+        for (const char *at = path; *at == '/'; at += 1 + strcspn(at + 1, "/")) {
+            const size_t length = strcspn(at + 1, "/");
+            const char *segment = known_words[i].segment;
+            if (!has_word(at + 1, length, known_words[i].word))
+                continue;
+            if (segment[0] == '/')
+                snprintf(wanted, WANTED_MAX, "%s", segment);
+            else
+                snprintf(wanted, WANTED_MAX, "%.*s%s%s", (int)(at + 1 - path), path, segment, at + 1 + length);
+            return true;
+        }
+    return false;
+}
+
 const char *route_nearest(struct text_span path, char *text, size_t size)
 {
-    char wanted[WANTED_MAX];
-    snprintf(wanted, sizeof wanted, "%.*s", (int)(path.length < WANTED_MAX ? path.length : WANTED_MAX), path.at);
+    char asked[WANTED_MAX], wanted[WANTED_MAX];
+    snprintf(asked, sizeof asked, "%.*s", (int)(path.length < WANTED_MAX ? path.length : WANTED_MAX), path.at);
+    if (!translate(asked, wanted))
+        memcpy(wanted, asked, sizeof wanted);
     size_t least = SIZE_MAX, length = 0;
     for (size_t i = 0; i < ROUTES; i++) {
         const size_t distance = text_distance(wanted, routes[i].path);

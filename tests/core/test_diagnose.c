@@ -199,6 +199,33 @@ START_TEST(what_made_the_output_not_finite_is_named)
 }
 END_TEST
 
+/* From the weights and from the entropy alone, which are told by other code. */
+START_TEST(rows_that_are_no_numbers_are_counted_and_left_out_of_the_means)
+{
+    static const uint32_t wanted[] = {WANT(ATTENTION), WANT(ENTROPY)};
+    test_scene scene = scene_create(ATTN_F32, 7);
+    scene_attention(&scene, &SIZE);
+    attn_tensor *query = scene_copy(&scene, scene.request.inputs.query);
+    tensor_set(query, 0, NAN); /* one feature of the first query of the first head */
+    scene.request.inputs.query = query;
+    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++) {
+        diagnosis made = diagnose(&scene, wanted[n]);
+        ck_assert_uint_eq(made.run.result.findings.rows_not_finite, 1);
+        ck_assert(isfinite(made.run.result.findings.entropy[0]));
+        release(&made);
+    }
+    for (size_t at = 0; at < attn_tensor_count(query); at++)
+        tensor_set(query, at, NAN);
+    for (size_t n = 0; n < sizeof wanted / sizeof wanted[0]; n++) {
+        diagnosis made = diagnose(&scene, wanted[n]);
+        ck_assert_uint_gt(made.run.result.findings.rows_not_finite, SIZE.q_len);
+        ck_assert(isnan(made.run.result.findings.entropy[0]));
+        release(&made);
+    }
+    scene_destroy(&scene);
+}
+END_TEST
+
 START_TEST(without_memory_there_are_no_findings)
 {
     test_scene scene = scene_create(ATTN_F32, 8);
@@ -226,6 +253,7 @@ int main(void)
         scores_that_the_softcap_holds_are_counted,
         a_bias_that_is_meant_as_a_mask_is_counted,
         what_made_the_output_not_finite_is_named,
+        rows_that_are_no_numbers_are_counted_and_left_out_of_the_means,
         without_memory_there_are_no_findings,
     };
     return check_main("diagnose", tests, sizeof tests / sizeof *tests);

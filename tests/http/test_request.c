@@ -232,6 +232,32 @@ START_TEST(unknown_paths_are_told_the_nearest_ones)
 }
 END_TEST
 
+static const struct {
+    const char *path, *nearest;
+} words_of_others[] = {
+    {"/v1/mha", "nearest: POST /v1/multi-head-attention\""},
+    {"/mha", "nearest: POST /v1/multi-head-attention\""},
+    {"/v1/MHA/gradients", "nearest: POST /v1/multi-head-attention/gradients\""},
+    {"/v1/multihead", "nearest: POST /v1/multi-head-attention\""},
+    {"/v1/multi_head_attn", "nearest: POST /v1/multi-head-attention\""},
+    {"/v1/sdpa", "nearest: POST /v1/attention\""},
+    {"/v1/scaled_dot_product_attention", "nearest: POST /v1/attention\""},
+    {"/attn", "nearest: POST /v1/attention\""},
+    {"/v1/attn/gradients", "nearest: POST /v1/attention/gradients\""},
+    {"/predict", "nearest: POST /v2/models/{model}/infer\""},
+    {"/v1/models/bert:predict", "nearest: POST /v2/models/{model}/infer\""},
+    {"/infer", "nearest: POST /v2/models/{model}/infer\""},
+};
+
+START_TEST(words_of_other_systems_lead_to_the_right_path)
+{
+    char request[256];
+    snprintf(request, sizeof request, "POST %s HTTP/1.1\r\n" HOST JSON "Content-Length: 0\r\n\r\n",
+             words_of_others[_i].path);
+    check_answer(request, 404, words_of_others[_i].nearest);
+}
+END_TEST
+
 START_TEST(a_wrong_method_is_told_the_right_ones)
 {
     check_answer("GET /v1/attention HTTP/1.1\r\n" HOST "\r\n", 405, "POST");
@@ -542,6 +568,8 @@ static TCase *request_tests(void)
     tcase_add_test(tests, http_1_0_is_served_and_closed);
     tcase_add_test(tests, absolute_targets_name_the_same_path);
     tcase_add_test(tests, unknown_paths_are_told_the_nearest_ones);
+    tcase_add_loop_test(tests, words_of_other_systems_lead_to_the_right_path, 0,
+                        sizeof words_of_others / sizeof words_of_others[0]);
     tcase_add_test(tests, a_wrong_method_is_told_the_right_ones);
     tcase_add_test(tests, accept_is_honoured);
     tcase_add_test(tests, a_body_needs_a_length_a_type_and_no_encoding);

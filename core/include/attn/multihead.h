@@ -27,8 +27,10 @@ enum { ATTN_FINDINGS_FIELDS = 24 };
 /* What attn_diagnose (diagnose.h) finds; all zero before. A row is one query of one head. */
 typedef struct {
     size_t heads;                  /* of the two lists; 0: neither the weights nor the entropy were asked for */
-    const double *entropy;         /* nats: the mean over batch and rows with keys, a head at a time */
+    const double *entropy;         /* nats: the mean over batch and rows with keys, a head at a time; NaN when all
+                                    * rows of the head are left out because they are no numbers */
     const double *first_key_share; /* the weight of key 0, likewise; NULL: the weights were not asked for */
+    size_t rows_not_finite;        /* left out of both means, because they are no numbers */
     bool has_rows;                 /* whether the next two were counted, which takes the weights too */
     size_t rows_on_one_key;        /* several weights above 0, the largest over 0.99 */
     size_t rows_underflowing;      /* some key that the mask allows has weight 0 */
