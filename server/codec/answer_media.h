@@ -8,8 +8,8 @@
  *                one: column labels in the first line, row labels in the first column. Anything else is one line a
  *                number: step,batch,head,query,key,feature,value; what a step has no such dimension for is empty.
  *                Maps have query_token and key_token beside, when the request has tokens. Rows and columns that are
- *                pooled are numbered. A masked score is empty. A label that a spreadsheet would take for a formula
- *                (it begins with = + - @, a tab or a carriage return) gets an apostrophe before it.
+ *                pooled are numbered. A masked score is empty. A label that a spreadsheet might take for a formula
+ *                gets an apostrophe before it.
  *   bertviz, circuitsvis, inspectus   what these programs read; one batch item
  *   rows         a list of objects, one for each cell of the attention map, as Vega-Lite loads it
  */

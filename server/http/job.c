@@ -136,6 +136,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
     attn_error error = {.status = ATTN_OK};
     struct call call = {
         .body_bytes = request->body_bytes,
+        .received_bytes = request->body_bytes,
         .body_media = request->body_media,
         .answer_media = request->answer_media,
         .has_json_bytes = request->has_json_bytes,

@@ -82,12 +82,37 @@ static attn_status spend(struct call *call, const struct attend_weight *weight)
                      answer.name);
 }
 
+/*
+ * A small body may ask for much only when that is computed: numbers and labels that it holds once, and compressed, are
+ * not repeated beyond this for each of its bytes. A number takes at least one operation, and at most 32 bytes of text.
+ */
+enum { FREE_ANSWER_BYTES = 16 << 20, ANSWER_BYTES_PER_BYTE = 256, ANSWER_BYTES_PER_FLOP = 32 };
+
+static bool is_repeated(const struct call *call, const struct attend_weight *weight)
+{
+    return weight->answer_bytes > FREE_ANSWER_BYTES &&
+           weight->answer_bytes / ANSWER_BYTES_PER_BYTE > call->received_bytes &&
+           (double)weight->answer_bytes > ANSWER_BYTES_PER_FLOP * weight->time_flops;
+}
+
+static attn_status fail_repeated(const struct call *call, const struct attend_weight *weight)
+{
+    return attn_fail(call->err, ATTN_ERR_TOO_LARGE, "/options/return",
+                     "the answer could take %zu bytes, which repeat what the %zu bytes of the request hold and take "
+                     "only %.3g operations: leave \"%s\" out of options.return, shorten the labels, or select some by "
+                     "options.heads, queries or keys",
+                     weight->answer_bytes, call->received_bytes, weight->time_flops, weight->largest);
+}
+
 /* Sums of sizes that may be huge: a double cannot wrap. */
 attn_status attend_check_limits(struct call *call, const struct attend_weight *weight)
 {
     const struct call_limits *limits = &call->limits;
     if (weight->answer_bytes > limits->result_bytes)
         return fail_result(weight, limits->result_bytes, call->err);
+    const bool is_picture = call->answer_media == MEDIA_PNG || call->answer_media == MEDIA_SVG;
+    if (!is_picture && is_repeated(call, weight)) /* the weight of a picture is its memory, too */
+        return fail_repeated(call, weight);
     const bool is_streamed = call->out->may_defer && weight->answer_bytes > STREAM_BYTES_MAX;
     double memory = (double)attn_arena_bytes(call->out->arena) + weight->run_bytes +
                     (double)(is_streamed ? STREAM_BYTES_MAX : weight->answer_bytes);

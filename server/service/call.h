@@ -56,6 +56,7 @@ struct layer_version;
 struct call {
     const char *body; /* may be NULL when body_bytes is 0 */
     size_t body_bytes;
+    size_t received_bytes;               /* of the body as it came, before it was expanded */
     enum media body_media, answer_media; /* Content-Type, and what Accept chose of what the route offers; written too */
     bool has_json_bytes;                 /* Inference-Header-Content-Length was given */
     size_t json_bytes;                   /* and how much of the body it says is JSON */

@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Client, PATIENCE_SECONDS, Server, wait_until  # noqa: E402
 import accounts as of_accounts  # noqa: E402
+import amplifiers as of_amplifiers  # noqa: E402
 import browsers as of_browsers  # noqa: E402
 import certificates as of_certificates  # noqa: E402
 import printed as of_what_is_printed  # noqa: E402
@@ -598,7 +599,7 @@ def main():
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    modules = (of_accounts, of_browsers, of_program, of_certificates, of_what_is_printed)
+    modules = (of_accounts, of_amplifiers, of_browsers, of_program, of_certificates, of_what_is_printed)
     tests = TESTS + [function for module in modules for function in module.TESTS]
     options.attnd = os.path.abspath(options.attnd)  # some tests work in folders of their own
     failed, chosen = 0, [function for function in tests if options.only in function.__name__]
