@@ -134,10 +134,17 @@ static void say_for_library(void *cls, const char *format, va_list arguments)
 /* TLS 1.2 and 1.3 (RFC 8996), without SHA-1 and so without the CBC ciphers that go with it. */
 static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-SHA1";
 
+/*
+ * The acceptor keeps the number of connections within bounds (has_room). The library must never find its own limit
+ * reached: it divides the limit among its threads, connections fall to them unevenly, and version 0.9.75 locks up in
+ * one that is full. So each of them has room for all, and for those that were handed over a moment ago.
+ */
+enum { LIBRARY_SPARE = 64 };
+
 static struct MHD_Daemon *start_library(struct http_server *server)
 {
     const struct http_setup *setup = &server->setup;
-    const unsigned connections = (unsigned)memory_places(setup->connections) + setup->io_threads;
+    const unsigned connections = ((unsigned)memory_places(setup->connections) + LIBRARY_SPARE) * setup->io_threads;
     struct MHD_OptionItem more[5] = {{MHD_OPTION_END, 0, NULL}};
     size_t count = 0;
     if (setup->io_threads > 1)
