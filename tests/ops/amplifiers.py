@@ -40,7 +40,7 @@ def requests():
     attention, layer, infer = "/v1/attention", "/v1/multi-head-attention", "/v2/models/attention/infer"
     for media in (json_answer, csv, svg, png, tensors):
         yield "one label of 60 MB", attention, media, request(ones(1, 1), labels(1, 60_000_000)), 0
-        yield "labels up to their limit", attention, media, request(ones(1000, 1), labels(1000)), 1000 * 1000
+        yield "labels up to their limit", attention, media, request(ones(1000, 1), labels(1000)), 10**6
         yield "labels that quoting makes longer", attention, media, request(ones(500, 1), labels(500, 1024, '"')), 500 * 500
         yield "labels that escaping makes longer", attention, media, request(ones(300, 1), labels(300, 1024, "\x01")), 300 * 300
         yield "labels of letters of three bytes", attention, media, request(ones(900, 1), labels(900, 1023, "\uff1d")), 900 * 900
@@ -77,8 +77,9 @@ def requests():
     yield "a tensor of a long name", infer, {}, {"inputs": [{**tensor, "name": "a" * 900_000}]}, 0
     yield "an output many times", infer, {}, {"inputs": [tensor], "outputs": [{"name": "OUTPUT"}] * 30_000}, 0
     yield "texts where numbers belong", infer, {}, {"inputs": [{**tensor, "datatype": "BYTES", "data": ["a" * 900_000]}]}, 0
-    yield "weights that come back", layer, {}, {"inputs": {"query": ones(1, 1000)}, "options": {"return": ["q", "k", "v"]},
-                                                 "weights": {name: {"weight": ones(1000, 1000)} for name in ("query", "key", "value")}}, 10**6
+    weights = {name: {"weight": ones(1000, 1000)} for name in ("query", "key", "value")}
+    yield "weights that come back", layer, {}, {
+        "inputs": {"query": ones(1, 1000)}, "options": {"return": ["q", "k", "v"]}, "weights": weights}, 10**6
 
 
 @test
