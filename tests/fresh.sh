@@ -151,7 +151,7 @@ installs_and_serves() {
     local server=$! address=
     for _ in $(seq 600); do
         address=$(grep -oE '127\.0\.0\.1:[1-9][0-9]*' /tmp/attnd.log | head -n 1)
-        [ -z "$address" ] || attnd health --listen "$address" && break
+        [ -n "$address" ] && attnd health --listen "$address" && break
         sleep 0.1
     done
     attnd health --listen "$address" && kill "$server" && wait "$server"
@@ -162,7 +162,7 @@ core_as_printed() { # core_as_printed FIRST LAST: lines of its commands
         cat ~/core/commands && (cd ~/core && rm -f core && bash -e commands)
 }
 purges() {
-    apt-get purge -y -qq attnd libattn-dev libattn0 && ! command -v attnd && [ -z "$(find / -xdev -path "$PWD" -prune -o -name '*libattn*' -print)" ]
+    apt-get purge -y -qq attnd libattn-dev libattn0 && [ ! -e /usr/bin/attnd ] && [ -z "$(find / -xdev -path "$PWD" -prune -o -name '*libattn*' -print)" ]
 }
 lintian_is_content() {
     apt-get install -y -qq --no-install-recommends lintian && lintian --allow-root --fail-on error,warning build/deb/*.changes
