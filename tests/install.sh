@@ -4,18 +4,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 make=${MAKE:-make}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
-
-check() { # check CLAIM COMMAND…
-    local claim=$1
-    shift
-    "$@" >"$work/log" 2>&1 && { passed=$((passed + 1)); return; }
-    printf 'install: %s\n' "$claim"
-    tail -n 10 "$work/log"
-    failed=$((failed + 1))
-}
+suite=install-test
+. tests/support/checks.sh
 has() { command -v "$1" >/dev/null; }
 
 check "make install ends well" env MAKEFLAGS= "$make" --no-print-directory install DESTDIR="$work/a stage" \
@@ -101,5 +91,4 @@ if has systemd-analyze; then
     check "the unit is well formed" well_formed_unit
 fi
 
-echo "install-test: $passed passed, $failed failed, 0 skipped"
-[ "$failed" = 0 ]
+conclude

@@ -5,18 +5,8 @@
 # dpkg-query are replaced. Nothing is installed. `make packages-test` runs it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
-
-check() { # check CLAIM COMMAND…
-    local claim=$1
-    shift
-    "$@" >"$work/log" 2>&1 && { passed=$((passed + 1)); return; }
-    printf 'packages: %s\n' "$claim"
-    tail -n 10 "$work/log"
-    failed=$((failed + 1))
-}
+suite=packages-test
+. tests/support/checks.sh
 
 mkdir "$work/bin"
 for folder in ${PATH//:/ }; do
@@ -100,5 +90,4 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1]); time.slee
 }
 [ ! -e /proc/net/tcp ] || check "a port that is taken is noticed before anything is built" port_in_use
 
-echo "packages-test: $passed passed, $failed failed, 0 skipped"
-[ "$failed" = 0 ]
+conclude
