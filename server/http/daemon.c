@@ -4,6 +4,7 @@
 #include "http/daemon.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -199,6 +200,7 @@ static struct http_server *server_create(const struct http_setup *setup)
         return NULL;
     server->setup = *setup;
     server->listen_fd = -1;
+    server->refused_ms = server->memory_refused_ms = -(double)INFINITY;
     snprintf(server->http_library, sizeof server->http_library, "libmicrohttpd %s", MHD_get_version());
     server->setup.facts.http_library = server->http_library;
     if (getrandom(&server->id_seed, sizeof server->id_seed, GRND_NONBLOCK) != (ssize_t)sizeof server->id_seed)

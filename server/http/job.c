@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "codec/oip.h"
+#include "http/watch.h"
 #include "http/write_ahead.h"
 #include "service/layer_store.h"
 
@@ -275,10 +276,13 @@ static void compute_job(void *argument)
     request_count_job_out(server);
 }
 
-static bool count_job_in(struct http_server *server)
+static bool count_job_in(struct request *request)
 {
+    struct http_server *server = request->server;
     pthread_mutex_lock(&server->lock);
     const bool is_open = request_count_job_in(server);
+    if (is_open)
+        watch_computes(request);
     pthread_mutex_unlock(&server->lock);
     return is_open;
 }
@@ -315,7 +319,7 @@ enum MHD_Result job_submit(struct request *request)
 {
     struct http_server *server = request->server;
     const executor_priority priority = priority_of(request);
-    if (!count_job_in(server)) {
+    if (!count_job_in(request)) {
         reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
         request->phase = REQUEST_REPLY;
         return reply_queue(request);
@@ -325,7 +329,6 @@ enum MHD_Result job_submit(struct request *request)
         refuse_busy(request);
         return reply_queue(request);
     }
-    request->phase = REQUEST_COMPUTING;
     MHD_suspend_connection(request->connection);
     if (request->ahead != NULL && write_ahead_defers(request->ahead, compute_job))
         return MHD_YES;

@@ -108,8 +108,13 @@ const char *const *reply_reasons(size_t *count)
     return reasons;
 }
 
+/* The watch makes room then (watch.c). */
 static void count_refusal(struct request *request, size_t reason)
 {
+    if (request->reply.status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        atomic_store(&request->server->refused_ms, request_now_ms());
+    if (reason == PROBLEMS + ATTN_ERR_NO_MEMORY)
+        atomic_store(&request->server->memory_refused_ms, request_now_ms());
     metrics_add(&request->server->setup.metrics->rejected[reason], 1);
 }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "http/crowd.h"
 #include "http/daemon.h"
 #include "http/tls.h"
 
@@ -27,15 +28,17 @@ struct http_server {
     atomic_bool is_ready; /* the self-test has passed */
     atomic_bool is_draining;
     atomic_bool is_cancelled; /* running jobs should stop */
-    pthread_mutex_t lock;     /* guards what follows */
+    _Atomic double refused_ms,
+        memory_refused_ms; /* when a request was last told to come again later; for want of memory */
+    pthread_mutex_t lock;  /* guards what follows */
     pthread_cond_t changed;
-    size_t connections;      /* open, without those that are being closed to make room */
-    size_t newcomers;        /* accepted, and no header read yet */
-    size_t requests;         /* begun (header read) and not yet completed */
-    size_t jobs;             /* handed to the executor and not yet back */
-    bool is_closed;          /* no further job is handed over */
-    bool is_writing_ahead;   /* a body (write_ahead.c) */
-    struct watched *watched; /* every connection (watch.c) */
+    size_t connections;    /* open, without those that are being closed to make room */
+    size_t newcomers;      /* accepted, and no header read yet */
+    size_t requests;       /* begun (header read) and not yet completed */
+    size_t jobs;           /* handed to the executor and not yet back */
+    bool is_closed;        /* no further job is handed over */
+    bool is_writing_ahead; /* a body (write_ahead.c) */
+    struct crowd crowd;    /* every connection */
     bool watch_ends;
     pthread_cond_t watch_wakes;
     pthread_t watch; /* itself not guarded */

@@ -1,45 +1,50 @@
 /*
- * watch.c: every open connection, and a thread that looks after them.
+ * watch.c: looks after every open connection.
  */
 #include "http/watch.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <math.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include "http/request.h"
 
-/* A client that left is noticed within a round; deadlines are kept by one. Quiet peers are asked less often. */
-enum { ROUND_MS = 30, QUIET_ROUNDS = 8 };
+/*
+ * A client that left while its request is at work is noticed within a round. The others are looked at once in so many
+ * rounds, and a slice of them while the lock is held, which every request wants.
+ */
+enum { ROUND_MS = 30, QUIET_ROUNDS = 8, SLICE = 128 };
 
-/* Guarded by the lock of the server, in whose list it is. */
-struct watched {
-    struct http_server *server;
-    int fd;
-    double since_ms;         /* accepted, or the end of its last request */
-    bool is_new;             /* has had no request yet */
-    bool is_newcomer;        /* as counted in server.newcomers */
-    bool is_closing;         /* shut down by us, no longer counted */
-    struct request *request; /* NULL between two */
-    struct watched *next, **link;
+/*
+ * A client that takes less than so much of its answer stands still: for how long is counted, and after STILL it may
+ * have to make room for others, after STILL_MOST it is cut while others wait.
+ */
+enum { TAKES_BYTES = 4 << 10, STILL_MS = 1000, STILL_MOST_MS = 20000 };
+
+enum presence { PEER_PRESENT, PEER_HALF_CLOSED, PEER_GONE };
+
+struct peer {
+    enum presence presence;
+    uint64_t taken_bytes; /* of all that was sent on this connection */
+    bool has_all;         /* nothing that was sent is on its way to it */
 };
 
-enum peer { PEER_PRESENT, PEER_HALF_CLOSED, PEER_GONE };
-
 /* A client that closed looks like one that only has nothing more to send, until it resets the connection. */
-static enum peer peer_of(int fd)
+static struct peer peer_of(int fd)
 {
-    struct tcp_info info;
+    enum { CLOSE = 7, CLOSE_WAIT = 8 }; /* as <netinet/tcp.h> has them, whose tcp_info is an older one */
+    struct tcp_info info = {.tcpi_state = 0};
     socklen_t length = sizeof info;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
-        return PEER_PRESENT;
-    if (info.tcpi_state == TCP_CLOSE_WAIT)
-        return PEER_HALF_CLOSED;
-    return info.tcpi_state == TCP_CLOSE ? PEER_GONE : PEER_PRESENT;
+        return (struct peer){.presence = PEER_PRESENT, .has_all = true};
+    const enum presence presence = info.tcpi_state == CLOSE_WAIT ? PEER_HALF_CLOSED
+                                   : info.tcpi_state == CLOSE    ? PEER_GONE
+                                                                 : PEER_PRESENT;
+    return (struct peer){presence, info.tcpi_bytes_acked, info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0};
 }
 
 /* ---- deadlines --------------------------------------------------------------------------------------------------- */
@@ -65,68 +70,139 @@ static double cut_at_ms(const struct watched *watched, const struct http_setup *
     return (double)INFINITY;
 }
 
+/* ---- answers that nobody takes ----------------------------------------------------------------------------------- */
+
+/* Answers stand in their line in the order in which their clients last took something. */
+static void note_progress(struct watched *watched, const struct peer *peer, double now_ms)
+{
+    if (!peer->has_all && peer->taken_bytes - watched->taken_bytes < TAKES_BYTES)
+        return;
+    watched->taken_bytes = peer->taken_bytes;
+    watched->moved_ms = now_ms;
+    crowd_move(&watched->server->crowd, watched, LINE_REPLY);
+}
+
+static void close_connection(struct watched *watched)
+{
+    crowd_move(&watched->server->crowd, watched, LINE_CLOSING);
+    watched->server->connections--;
+    shutdown(watched->fd, SHUT_RDWR);
+    metrics_add(&watched->server->setup.metrics->connections_evicted, 1);
+}
+
+/* The answer that nobody has taken anything of for longest, when that is at least so long; else NULL. */
+static struct watched *standing_still(struct http_server *server, double now_ms, double least_ms)
+{
+    struct watched *watched = server->crowd.lines[LINE_REPLY].first;
+    return watched != NULL && now_ms - watched->moved_ms >= least_ms ? watched : NULL;
+}
+
+static bool is_memory_wanted(const struct http_server *server, double now_ms)
+{
+    const attn_budget *budget = server->setup.budget;
+    return budget != NULL && (now_ms - atomic_load(&server->memory_refused_ms) < STILL_MS ||
+                              attn_budget_bytes(budget) > attn_budget_limit_bytes(budget) / 8 * 7);
+}
+
+static bool do_others_wait(struct http_server *server, double now_ms)
+{
+    return server->connections >= server->setup.connections ||
+           now_ms - atomic_load(&server->refused_ms) < STILL_MOST_MS || executor_waiting(server->setup.executor) > 0;
+}
+
+/* The work of a few in a round: the memory of a closed one comes back a moment later. */
+static void cut_answers(struct http_server *server, double now_ms)
+{
+    enum { IN_A_ROUND = 8 };
+    struct watched *watched = NULL;
+    const double least_ms = is_memory_wanted(server, now_ms) ? STILL_MS : STILL_MOST_MS;
+    if (standing_still(server, now_ms, least_ms) == NULL || (least_ms > STILL_MS && !do_others_wait(server, now_ms)))
+        return;
+    for (int i = 0; i < IN_A_ROUND && (watched = standing_still(server, now_ms, least_ms)) != NULL; i++)
+        close_connection(watched);
+}
+
+/* ---- one connection ---------------------------------------------------------------------------------------------- */
+
+static enum crowd_line line_of(const struct watched *watched)
+{
+    if (watched->request == NULL)
+        return LINE_IDLE;
+    switch (atomic_load(&watched->request->phase)) {
+    case REQUEST_HEADERS:
+        return LINE_HEADER;
+    case REQUEST_BODY:
+    case REQUEST_DISCARD:
+        return LINE_BODY;
+    case REQUEST_COMPUTING:
+        return LINE_COMPUTING;
+    case REQUEST_REPLY:
+        break;
+    }
+    return LINE_REPLY;
+}
+
+/* Phases change without the lock; a connection comes to its line when it is looked at. True: it was in another one. */
+static bool find_line(struct watched *watched, double now_ms)
+{
+    const enum crowd_line line = line_of(watched);
+    if (watched->line == line || watched->line == LINE_CLOSING)
+        return false;
+    crowd_move(&watched->server->crowd, watched, line);
+    watched->moved_ms = now_ms;
+    if (line == LINE_REPLY)
+        watched->taken_bytes = peer_of(watched->fd).taken_bytes;
+    return true;
+}
+
 /*
  * A shutdown of the reading half wakes the library anew, which then reads what there is and comes to the end of the
  * stream. Of both halves, it ends the connection whatever comes.
  */
-static void look_after(struct watched *watched, const struct http_server *server, double now_ms, bool asks_quiet)
+static void look_after(struct watched *watched, double now_ms)
 {
     struct request *request = watched->request;
-    const bool computes = request != NULL && atomic_load(&request->phase) == REQUEST_COMPUTING;
-    if (now_ms > cut_at_ms(watched, &server->setup)) {
+    const struct http_setup *setup = &watched->server->setup;
+    find_line(watched, now_ms);
+    if (now_ms > cut_at_ms(watched, setup)) {
         shutdown(watched->fd, SHUT_RDWR);
         return;
     }
-    if (!(computes || asks_quiet))
-        return;
-    const enum peer peer = peer_of(watched->fd);
-    if (request == NULL && peer != PEER_PRESENT) /* nothing can come any more */
+    const bool computes = watched->line == LINE_COMPUTING;
+    const struct peer peer = peer_of(watched->fd);
+    if (request == NULL && peer.presence != PEER_PRESENT) /* nothing can come any more */
         shutdown(watched->fd, SHUT_RDWR);
-    else if (computes && (peer == PEER_GONE || (peer == PEER_HALF_CLOSED && server->setup.cancels_on_half_close)))
+    else if (computes &&
+             (peer.presence == PEER_GONE || (peer.presence == PEER_HALF_CLOSED && setup->cancels_on_half_close)))
         atomic_store(&request->is_abandoned, true);
-    else if (!computes && peer != PEER_PRESENT)
+    else if (!computes && peer.presence != PEER_PRESENT)
         shutdown(watched->fd, SHUT_RD);
+    if (watched->line == LINE_REPLY)
+        note_progress(watched, &peer, now_ms);
 }
 
 /* ---- room for new connections ------------------------------------------------------------------------------------ */
 
-/* What closing it would cost: nothing was begun, a header, a body. -1: it has been heard, and is not for closing. */
-static int cost_of_closing(const struct watched *watched)
+/*
+ * Of those that cost least to close the one that has waited for longest: nothing was begun, a header, a body, an answer
+ * that stands still. NULL when all are being served.
+ */
+static struct watched *one_to_close(struct http_server *server, const struct watched *newest, double now_ms)
 {
-    if (watched->is_closing)
-        return -1;
-    if (watched->request == NULL)
-        return 0;
-    const enum request_phase phase = atomic_load(&watched->request->phase);
-    return phase == REQUEST_HEADERS ? 1 : phase == REQUEST_BODY || phase == REQUEST_DISCARD ? 2 : -1;
-}
-
-/* Of those that cost least, the one that has waited for longest; NULL when all are being served. */
-static struct watched *one_to_close(const struct http_server *server, const struct watched *newest)
-{
-    struct watched *chosen = NULL;
-    int least = 0;
-    for (struct watched *watched = server->watched; watched != NULL; watched = watched->next) {
-        const int cost = cost_of_closing(watched);
-        if (cost < 0 || watched == newest)
-            continue;
-        if (chosen == NULL || cost < least || (cost == least && watched->since_ms < chosen->since_ms)) {
-            chosen = watched;
-            least = cost;
-        }
+    for (enum crowd_line line = LINE_IDLE; line <= LINE_BODY; line++) {
+        struct watched *first = server->crowd.lines[line].first;
+        while (first != NULL && first != newest && find_line(first, now_ms))
+            first = server->crowd.lines[line].first;
+        if (first != NULL && first != newest)
+            return first;
     }
-    return chosen;
+    return standing_still(server, now_ms, STILL_MS);
 }
 
-static void close_one(struct http_server *server, struct watched *newest)
+static void make_room(struct http_server *server, struct watched *newest)
 {
-    struct watched *chosen = one_to_close(server, newest);
-    if (chosen == NULL)
-        chosen = newest;
-    chosen->is_closing = true;
-    server->connections--;
-    shutdown(chosen->fd, SHUT_RDWR);
-    metrics_add(&server->setup.metrics->connections_evicted, 1);
+    struct watched *chosen = one_to_close(server, newest, newest->since_ms);
+    close_connection(chosen != NULL ? chosen : newest);
 }
 
 struct http_server *watch_server(const void *context)
@@ -137,19 +213,17 @@ struct http_server *watch_server(const void *context)
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-static void add_connection(struct http_server *server, struct watched *watched)
+/* False without memory. */
+static bool add_connection(struct http_server *server, struct watched *watched)
 {
     pthread_mutex_lock(&server->lock);
-    watched->next = server->watched;
-    watched->link = &server->watched;
-    if (watched->next != NULL)
-        watched->next->link = &watched->next;
-    else
+    const bool is_added = crowd_add(&server->crowd, watched, LINE_IDLE);
+    if (is_added && server->crowd.count == 1)
         pthread_cond_signal(&server->watch_wakes);
-    server->watched = watched;
-    if (++server->connections > server->setup.connections)
-        close_one(server, watched);
+    if (is_added && ++server->connections > server->setup.connections)
+        make_room(server, watched);
     pthread_mutex_unlock(&server->lock);
+    return is_added;
 }
 
 void watch_expect(struct http_server *server)
@@ -178,17 +252,18 @@ static void count_as_known(struct watched *watched)
 
 void watch_heard(struct request *request)
 {
-    if (request->watched != NULL)
-        count_as_known(request->watched);
+    if (request->watched == NULL)
+        return;
+    count_as_known(request->watched);
+    if (request->watched->line != LINE_CLOSING)
+        crowd_move(&request->server->crowd, request->watched, LINE_BODY);
 }
 
 static void remove_connection(struct http_server *server, struct watched *watched)
 {
     pthread_mutex_lock(&server->lock);
-    *watched->link = watched->next;
-    if (watched->next != NULL)
-        watched->next->link = watched->link;
-    server->connections -= !watched->is_closing;
+    server->connections -= watched->line != LINE_CLOSING;
+    crowd_remove(&server->crowd, watched);
     count_as_known(watched);
     pthread_mutex_unlock(&server->lock);
     free(watched);
@@ -211,15 +286,19 @@ void watch_connection(void *cls, struct MHD_Connection *connection, void **conte
     metrics_add(&metrics->connections_begun, 1);
     const int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     watched = malloc(sizeof *watched);
+    if (watched != NULL) {
+        *watched = (struct watched){
+            .server = server, .fd = fd, .since_ms = request_now_ms(), .is_new = true, .is_newcomer = true};
+        if (!add_connection(server, watched)) {
+            free(watched);
+            watched = NULL;
+        }
+    }
     *context = watched;
     if (watched == NULL) {
         shutdown(fd, SHUT_RDWR);
         watch_expect_no_more(server);
-        return;
     }
-    *watched =
-        (struct watched){.server = server, .fd = fd, .since_ms = request_now_ms(), .is_new = true, .is_newcomer = true};
-    add_connection(server, watched);
 }
 
 void watch_add(struct request *request)
@@ -231,6 +310,7 @@ void watch_add(struct request *request)
         return;
     pthread_mutex_lock(&request->server->lock);
     request->watched->request = request;
+    find_line(request->watched, request->clock.begun);
     pthread_mutex_unlock(&request->server->lock);
 }
 
@@ -242,7 +322,15 @@ void watch_remove(struct request *request)
     request->watched->request = NULL;
     request->watched->is_new = false;
     request->watched->since_ms = request->clock.ended;
+    find_line(request->watched, request->clock.ended);
     pthread_mutex_unlock(&request->server->lock);
+}
+
+void watch_computes(struct request *request)
+{
+    request->phase = REQUEST_COMPUTING;
+    if (request->watched != NULL)
+        find_line(request->watched, request->clock.received);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
@@ -258,19 +346,55 @@ static void wait_a_round(struct http_server *server)
         continue;
 }
 
+/* Others have the lock, which is held here, for a moment: taken again at once, it would mostly be ours. */
+static void let_others_in(struct http_server *server)
+{
+    pthread_mutex_unlock(&server->lock);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pthread_mutex_lock(&server->lock);
+}
+
+/* One part of all connections, as large as QUIET_ROUNDS of them are needed for all. */
+static void walk(struct http_server *server, double now_ms)
+{
+    struct watched *watched = NULL;
+    for (size_t left = server->crowd.count / QUIET_ROUNDS + 1; left > 0; left--) {
+        if (left % SLICE == 0)
+            let_others_in(server);
+        watched = crowd_next(&server->crowd);
+        if (watched != NULL && watched->line != LINE_CLOSING)
+            look_after(watched, now_ms);
+    }
+}
+
+/* All whose requests are at work: each goes to the end of the line. */
+static void walk_computing(struct http_server *server, double now_ms)
+{
+    for (size_t left = server->crowd.lines[LINE_COMPUTING].count; left > 0; left--) {
+        if (left % SLICE == 0)
+            let_others_in(server);
+        struct watched *watched = server->crowd.lines[LINE_COMPUTING].first;
+        if (watched == NULL)
+            return;
+        crowd_move(&server->crowd, watched, LINE_COMPUTING);
+        look_after(watched, now_ms);
+    }
+}
+
 static void *watch_thread(void *argument)
 {
     struct http_server *server = argument;
     pthread_mutex_lock(&server->lock);
-    for (unsigned round = 0; !server->watch_ends; round++) {
-        if (server->watched == NULL) {
+    while (!server->watch_ends) {
+        if (server->crowd.count == 0) {
             pthread_cond_wait(&server->watch_wakes, &server->lock);
             continue;
         }
         wait_a_round(server);
         const double now_ms = request_now_ms();
-        for (struct watched *watched = server->watched; watched != NULL; watched = watched->next)
-            look_after(watched, server, now_ms, round % QUIET_ROUNDS == 0);
+        walk_computing(server, now_ms);
+        walk(server, now_ms);
+        cut_answers(server, now_ms);
     }
     pthread_mutex_unlock(&server->lock);
     return NULL;
@@ -288,4 +412,5 @@ void watch_stop(struct http_server *server)
     pthread_cond_broadcast(&server->watch_wakes);
     pthread_mutex_unlock(&server->lock);
     pthread_join(server->watch, NULL);
+    crowd_free(&server->crowd);
 }

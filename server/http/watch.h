@@ -1,10 +1,12 @@
 /*
- * watch.h: every open connection, and a thread that looks after them some thirty times a second while there are any.
+ * watch.h: looks after every open connection, in a thread that does so some thirty times a second while there are any.
  *
  * The library sees neither that a client left while its connection is suspended nor, with edge-triggered epoll, an end
  * of stream that came together with the last bytes; its time-out counts silence only, and when it has as many
  * connections as it may it leaves all others waiting. So here are the deadlines in total, of header, body and whole
- * request, and here room is made for a new connection by closing the one that has had nothing to say for longest.
+ * request. Here room is made for a new connection by closing the one that has had nothing to say for longest, or the
+ * answer that its client has taken nothing of for longest; and such answers are cut when memory is short or others
+ * wait.
  */
 #ifndef HTTP_WATCH_H
 #define HTTP_WATCH_H
@@ -28,6 +30,8 @@ void watch_expect(struct http_server *server);
 void watch_expect_no_more(struct http_server *server);
 /* The header of the request is there. The lock of the server is held. */
 void watch_heard(struct request *request);
+/* The request is about to be computed: its phase is that. The lock of the server is held. */
+void watch_computes(struct request *request);
 /* From the first line of a request to its end. */
 void watch_add(struct request *request);
 void watch_remove(struct request *request);
