@@ -259,7 +259,7 @@ size_t attn_pool_threads(const attn_pool *pool)
     return pool->threads;
 }
 
-static bool submit_at(attn_pool *pool, bool is_first, void (*job)(void *argument), void *argument)
+bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument)
 {
     struct pool_job *node = malloc(sizeof *node);
     if (node == NULL)
@@ -267,26 +267,13 @@ static bool submit_at(attn_pool *pool, bool is_first, void (*job)(void *argument
     *node = (struct pool_job){.job = job, .argument = argument};
     pthread_mutex_lock(&pool->lock);
     assert(!pool->is_ending);
-    struct pool_job **link = is_first ? &pool->first_job : pool->last_job_link;
-    node->next = *link;
-    *link = node;
-    if (node->next == NULL)
-        pool->last_job_link = &node->next;
+    *pool->last_job_link = node;
+    pool->last_job_link = &node->next;
     atomic_fetch_add_explicit(&pool->jobs_waiting, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&pool->news, 1, memory_order_relaxed);
     pthread_cond_signal(&pool->work);
     pthread_mutex_unlock(&pool->lock);
     return true;
-}
-
-bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument)
-{
-    return submit_at(pool, false, job, argument);
-}
-
-bool attn_pool_submit_first(attn_pool *pool, void (*job)(void *argument), void *argument)
-{
-    return submit_at(pool, true, job, argument);
 }
 
 /* Opens the region to helpers and wakes as many idle threads as there are tasks for. */

@@ -35,16 +35,18 @@ static acceptance acceptance_of_failure(void)
 static void hand_over(struct http_server *server, int fd, const struct sockaddr_storage *address, socklen_t length)
 {
     watch_expect(server);
+    atomic_fetch_add_explicit(&server->places_taken, 1, memory_order_relaxed);
     /* The library closes the descriptor if it cannot take it. */
-    if (MHD_add_connection(server->mhd, fd, (const struct sockaddr *)address, length) != MHD_YES)
-        watch_expect_no_more(server);
+    if (MHD_add_connection(server->mhd, fd, (const struct sockaddr *)address, length) == MHD_YES)
+        return;
+    atomic_fetch_sub_explicit(&server->places_taken, 1, memory_order_relaxed);
+    watch_expect_no_more(server);
 }
 
 /* Who does not fit in stays where the system keeps them: the watch makes room for those who are in. */
 static bool has_room(const struct http_server *server)
 {
-    return atomic_load_explicit(&server->setup.metrics->connections, memory_order_relaxed) <
-           (unsigned)memory_places(server->setup.connections);
+    return atomic_load_explicit(&server->places_taken, memory_order_relaxed) < memory_places(server->setup.connections);
 }
 
 static acceptance take_one(struct http_server *server)

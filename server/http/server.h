@@ -25,7 +25,8 @@ struct http_server {
     bool checks_host; /* Host must name this server */
     uint64_t id_seed;
     atomic_uint_fast64_t ids_made;
-    atomic_bool is_ready; /* the self-test has passed */
+    atomic_size_t places_taken; /* by connections, from when they are handed to the library until it has closed them */
+    atomic_bool is_ready;       /* the self-test has passed */
     atomic_bool is_draining;
     atomic_bool is_cancelled; /* running jobs should stop */
     _Atomic double refused_ms,

@@ -280,6 +280,7 @@ void watch_connection(void *cls, struct MHD_Connection *connection, void **conte
         if (watched != NULL)
             remove_connection(server, watched);
         *context = NULL;
+        atomic_fetch_sub_explicit(&server->places_taken, 1, memory_order_relaxed);
         return;
     }
     atomic_fetch_add_explicit(&metrics->connections, 1, memory_order_relaxed);

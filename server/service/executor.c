@@ -16,6 +16,7 @@ struct executor_job {
     struct executor *executor;
     void (*job)(void *argument);
     void *argument;
+    bool is_continuation;
     struct executor_job *next;
 };
 
@@ -29,7 +30,9 @@ struct executor {
     size_t queue_limit;
     pthread_mutex_t *lock; /* guards what follows; a pointer, so that readers of a const executor may take it */
     struct lane lanes[EXECUTOR_PRIORITIES];
-    size_t turns; /* given so far */
+    struct lane continuations;
+    bool was_continuation; /* the last that was taken */
+    size_t turns;          /* given so far */
     size_t waiting, running;
     double job_s; /* what a job took of late: an average in which the last job weighs an eighth */
 };
@@ -105,7 +108,7 @@ static struct executor_job *lane_take(struct lane *lane)
 }
 
 /* Every eighth turn begins with the lowest lane, two more with the middle one. */
-static struct executor_job *take_next(struct executor *executor)
+static struct executor_job *take_waiting(struct executor *executor)
 {
     static const executor_priority begins[] = {EXECUTOR_HIGH, EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_HIGH,
                                                EXECUTOR_LOW,  EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_HIGH};
@@ -114,6 +117,17 @@ static struct executor_job *take_next(struct executor *executor)
     for (int i = 0; i < EXECUTOR_PRIORITIES && job == NULL; i++)
         job = lane_take(&executor->lanes[i]);
     return job;
+}
+
+/* A continuation and a job take turns while there are both: neither can starve the other. */
+static struct executor_job *take_next(struct executor *executor)
+{
+    const bool takes_job =
+        executor->waiting > 0 && (executor->was_continuation || executor->continuations.first == NULL);
+    executor->was_continuation = !takes_job;
+    executor->waiting -= takes_job;
+    executor->running++;
+    return takes_job ? take_waiting(executor) : lane_take(&executor->continuations);
 }
 
 /* A job that an idle thread is about to take does not wait: what counts is more jobs than threads and queue hold. */
@@ -127,51 +141,37 @@ static bool has_room(const struct executor *executor, executor_priority priority
 
 /* ---- jobs ---- */
 
-/* A continuation never waited, and its short time says nothing of what a job takes. */
-static void job_ends(struct executor *executor, bool is_continuation, double took_s)
+/* The short time of a continuation says nothing of what a job takes. */
+static void job_ends(const struct executor_job *job, double took_s)
 {
+    struct executor *executor = job->executor;
     pthread_mutex_lock(executor->lock);
     executor->running--;
-    if (!is_continuation)
+    if (!job->is_continuation)
         executor->job_s = executor->job_s == 0 ? took_s : executor->job_s + (took_s - executor->job_s) / 8;
     pthread_mutex_unlock(executor->lock);
 }
 
-static void run_job(struct executor_job *given, bool is_continuation)
-{
-    const struct executor_job job = *given;
-    free(given);
-    const double start_s = now_s();
-    job.job(job.argument);
-    job_ends(job.executor, is_continuation, now_s() - start_s);
-}
-
-/* There are as many turns as jobs in the lanes, so there is one for each. */
+/* There are as many turns as jobs and continuations, so there is one for each. */
 static void take_turn(void *argument)
 {
     struct executor *executor = argument;
     pthread_mutex_lock(executor->lock);
-    struct executor_job *job = take_next(executor);
-    executor->waiting--;
-    executor->running++;
+    struct executor_job *taken = take_next(executor);
     pthread_mutex_unlock(executor->lock);
-    run_job(job, false);
+    const struct executor_job job = *taken;
+    free(taken);
+    const double start_s = now_s();
+    job.job(job.argument);
+    job_ends(&job, now_s() - start_s);
 }
 
-static void run_continuation(void *argument)
-{
-    struct executor_job *job = argument;
-    pthread_mutex_lock(job->executor->lock);
-    job->executor->running++;
-    pthread_mutex_unlock(job->executor->lock);
-    run_job(job, true);
-}
-
-static struct executor_job *job_create(struct executor *executor, void (*job)(void *argument), void *argument)
+static struct executor_job *job_create(struct executor *executor, void (*job)(void *argument), void *argument,
+                                       bool is_continuation)
 {
     struct executor_job *made = malloc(sizeof *made);
     if (made != NULL)
-        *made = (struct executor_job){executor, job, argument, NULL};
+        *made = (struct executor_job){executor, job, argument, is_continuation, NULL};
     return made;
 }
 
@@ -181,7 +181,7 @@ static struct executor_job *job_create(struct executor *executor, void (*job)(vo
  */
 bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument), void *argument)
 {
-    struct executor_job *made = job_create(executor, job, argument);
+    struct executor_job *made = job_create(executor, job, argument, false);
     if (made == NULL)
         return false;
     pthread_mutex_lock(executor->lock);
@@ -198,13 +198,17 @@ bool executor_submit(struct executor *executor, executor_priority priority, void
 
 bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument)
 {
-    struct executor_job *made = job_create(executor, job, argument);
+    struct executor_job *made = job_create(executor, job, argument, true);
     if (made == NULL)
         return false;
-    if (attn_pool_submit_first(executor->pool, run_continuation, made))
-        return true;
-    free(made);
-    return false;
+    pthread_mutex_lock(executor->lock);
+    const bool is_taken = attn_pool_submit(executor->pool, take_turn, executor);
+    if (is_taken)
+        lane_append(&executor->continuations, made);
+    pthread_mutex_unlock(executor->lock);
+    if (!is_taken)
+        free(made);
+    return is_taken;
 }
 
 bool executor_is_full(const struct executor *executor, executor_priority priority)

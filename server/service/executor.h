@@ -25,8 +25,9 @@ void executor_destroy(struct executor *executor);
 ATTN_MUST_CHECK bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument),
                                      void *argument);
 /*
- * A short job that goes on with what an accepted one began: before all that waits, never refused for a full queue, and
- * not counted there (but as running). False without memory: job will not run.
+ * A short job that goes on with what an accepted one began: never refused for a full queue, and not counted there (but
+ * as running). Those that wait come in order, and before jobs that wait, with one job between two of them. False
+ * without memory: job will not run.
  */
 ATTN_MUST_CHECK bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument);
 /* Seconds after which a refused client may try again: what waits, times what a job took of late, over the threads. */

