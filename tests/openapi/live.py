@@ -65,7 +65,7 @@ class Servers:
 
     def _full(self):
         """One that may keep as many layers as it does."""
-        return self.stack.enter_context(Server(self.program, environment={"ATTND_LAYERS_MAX": "0"})).client()
+        return self.stack.enter_context(Server(self.program, environment={"ATTND_LAYERS_MAX": "0", "ATTND_LAYERS_BYTES": "1G"})).client()
 
     def _readonly(self):
         directory = self.stack.enter_context(tempfile.TemporaryDirectory())
