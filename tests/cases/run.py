@@ -43,6 +43,7 @@ def main():
             if wrong:
                 failed += 1
                 print(f"{case.relative_to(HERE)}: {wrong}")
+        unproven += profiles_otherwise(SEMANTICS.read_text(), client)
     for wrong in unproven:
         print(f"docs/semantics.md: {wrong}")
     return conclude("cases", len(cases) - failed, failed + len(unproven))
@@ -56,6 +57,23 @@ def stored_otherwise(case):
     stored = json.loads((case / "expected.json").read_text())
     wrong = difference(reference.expected_of(case.parent.name, reference.read(case)), stored, "", tolerance(text))
     return wrong and f"by the reference {wrong}"
+
+
+def profiles_otherwise(text, client):
+    """Rows of the table of profiles that are not what the server sets."""
+    row = re.compile(r"^\| `(\w+)` \| (\w+) \| (\w+) \| ([\d.e-]+) \| ([\d.e-]+)(?: \(float64: ([\d.e-]+)\))? \|", re.MULTILINE)
+    rows = row.findall(text[text.index("## 9. Profiles"):])
+    refusal = client.post("/v1/attention", b'{"inputs": {"query": [[1]]}, "options": {"profile": "?"}}').json()["error"]
+    if sorted(name for name, *_ in rows) != sorted(re.findall(r'"(\w+)"', refusal)):
+        yield f"profiles {[name for name, *_ in rows]}, but the server says {refusal}"
+    for name, align, layout, layer, rms, rms_of_double in rows:
+        for compute, eps in (("float32", rms), ("float64", rms_of_double or rms)):
+            options = {"profile": name, "compute": compute, "return": ["output"]}
+            body = json.dumps({"inputs": {"query": [[1]]}, "options": options}).encode()
+            told = client.post("/v1/attention", body).json()["effective"]["profile_defaults"]
+            said = {"causal_align": align, "layout": layout, "norm_eps": {"layer": float(layer), "rms": float(eps)}}
+            if told != said:
+                yield f"profile {name} in {compute} is {said}, but the server says {told}"
 
 
 def run_case(client, case):
