@@ -183,16 +183,13 @@ function createApp(store) {
   /** Keys of the focused cell beyond those that move. @returns {boolean} whether the key means something */
   app.cellKey = (key, row, col) => {
     const { step, mode } = app.seen();
-    if ((key === "m" || key === " ") && step.cols === "key") {
-      if (mode === "now") app.paint(row, col, true);
-      else app.notify(app.t("kept.fixed"));
-      return true;
-    }
-    if ((key === "Enter" || key === "F2") && step.path) {
-      app.editCell();
-      return true;
-    }
-    return false;
+    const paints = (key === "m" || key === " ") && step.cols === "key",
+      edits = (key === "Enter" || key === "F2") && step.path !== null;
+    if (!paints && !edits) return false;
+    if (mode !== "now") app.notify(app.t("kept.fixed"));
+    else if (paints) app.paint(row, col, true);
+    else app.editCell();
+    return true;
   };
 
   const copy = async (text) => {
