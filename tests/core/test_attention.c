@@ -277,6 +277,75 @@ START_TEST(scratch_is_given_back)
 }
 END_TEST
 
+/* ---- sums whose every addition rounds the same way ---- */
+
+/* The bound of docs/accuracy.md, which has its derivation, for a row whose maximum rises in no tile but the first. */
+static void expect_bound(const call *c, const char *kernel)
+{
+    naive_result naive = naive_attention(&c->scene.request, NULL);
+    for (size_t at = 0; at < c->out_count; at++) {
+        const double bound =
+            unit_roundoff(ATTN_F32) * (80 * naive.peak[at / c->shape.d_v] + 60) * naive.terms[ATTN_STEP_CONTEXT][at];
+        const double off = fabs((double)c->out[at] - naive.step[ATTN_STEP_CONTEXT][at]);
+        ck_assert_msg(off <= bound, "%s: out[%zu] is off by %g, allowed %g", kernel, at, off, bound);
+    }
+    naive_release(&naive);
+}
+
+/*
+ * A large number and little ones behind it: each is half an ulp of it, or together with those of its sum, so that every
+ * addition loses it; with a little more than half, every addition doubles it.
+ */
+static void fill_lost(float *numbers, size_t count, size_t step, size_t chain, float large, float part)
+{
+    const float half = part * (nextafterf(large, INFINITY) - large) / 2;
+    for (size_t at = 0; at < count; at++)
+        numbers[at * step] = at == 0 ? large : at < chain ? half : at < 64 ? half / (float)chain : half / 64;
+}
+
+static void run_and_expect_bound(const call *c)
+{
+    const attn_kernel *kernel;
+    for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
+        attn_runtime runtime = attn_runtime_serial(kernel);
+        ck_assert_int_eq(call_run(c, &runtime, ROOM, NULL, NULL), ATTN_OK);
+        expect_bound(c, attn_kernel_name(kernel));
+    }
+}
+
+START_TEST(values_that_every_addition_loses_keep_to_the_bound)
+{
+    static const attn_shape few_and_many[] = {{1, 1, 4, 512, 4, 24}, {1, 1, 16, 512, 4, 24}};
+    for (size_t s = 0; s < 2; s++) {
+        call c = call_make(&few_and_many[s], false);
+        memset(c.q, 0, c.shape.q_len * c.shape.d_k * sizeof *c.q);
+        for (size_t d = 0; d < c.shape.d_v; d++) /* the odd columns the other way round */
+            fill_lost(c.v + d, c.shape.kv_len, c.shape.d_v, 16, 1, d % 2 == 0 ? 1 : 1.01f);
+        run_and_expect_bound(&c);
+        scene_destroy(&c.scene);
+    }
+}
+END_TEST
+
+START_TEST(scores_that_every_addition_moves_apart_keep_to_the_bound)
+{
+    static const attn_shape wide[] = {
+        {1, 1, 16, 2, 64, 2}, {1, 1, 16, 2, 256, 2}, {1, 1, 16, 2, 1024, 2}, {1, 1, 4, 2, 256, 2}};
+    for (size_t s = 0; s < sizeof wide / sizeof *wide; s++) {
+        call c = call_make(&wide[s], false);
+        const size_t d_k = c.shape.d_k, chain = d_k > 64 ? 16 : 32;
+        const float large = 32 * sqrtf((float)d_k);
+        for (size_t at = 0; at < c.shape.q_len * d_k; at++)
+            c.q[at] = 1;
+        fill_lost(c.k, d_k, 1, chain, large, 1);
+        fill_lost(c.k + d_k, d_k, 1, chain, large * 1.1f, 1.01f);
+        memcpy(c.v, (float[]){1, 1, 0, -1}, 4 * sizeof *c.v);
+        run_and_expect_bound(&c);
+        scene_destroy(&c.scene);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
@@ -289,6 +358,8 @@ int main(void)
         scratch_too_small_leaves_the_outputs_untouched,
         a_cancelled_call_leaves_the_outputs_untouched,
         scratch_is_given_back,
+        values_that_every_addition_loses_keep_to_the_bound,
+        scores_that_every_addition_moves_apart_keep_to_the_bound,
     };
     return check_main("attention", tests, sizeof tests / sizeof *tests);
 }

@@ -11,6 +11,9 @@
 
 enum { GROUP = 64 };
 
+/* What core/README.md says of it, and docs/accuracy.md builds on. */
+static const double most_ulp = 1.06;
+
 /* Largest error in units of the last place; results that are 0 or infinite must be so on both sides. */
 static double error_f32(float x, float got)
 {
@@ -47,18 +50,18 @@ static double worst_f32(const attn_kernel *kernel, uint64_t step)
 }
 
 /* One float in 997; with ATTN_LONG=1 every one, which takes minutes. */
-START_TEST(float_exp_is_within_two_ulp_of_exact_everywhere)
+START_TEST(float_exp_is_within_its_bound_everywhere)
 {
     uint64_t step = getenv("ATTN_LONG") != NULL ? 1 : 997;
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         double worst = worst_f32(kernel, step);
-        ck_assert_msg(worst <= 2, "%s is off by %g ulp", kernel->name, worst);
+        ck_assert_msg(worst <= most_ulp, "%s is off by %g ulp", kernel->name, worst);
     }
 }
 END_TEST
 
-START_TEST(double_exp_is_within_two_ulp_of_exact)
+START_TEST(double_exp_is_within_its_bound)
 {
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++)
@@ -71,8 +74,8 @@ START_TEST(double_exp_is_within_two_ulp_of_exact)
                 long double exact = expl((long double)x[n]);
                 double nearest = (double)exact, ulp = nextafter(nearest, INFINITY) - nearest;
                 long double error = fabsl((long double)y[n] - exact);
-                ck_assert_msg(error <= 2 * (long double)ulp, "%s: exp(%.17g) is off by %Lg ulp", kernel->name, x[n],
-                              error / (long double)ulp);
+                ck_assert_msg(error <= (long double)(most_ulp * ulp), "%s: exp(%.17g) is off by %Lg ulp", kernel->name,
+                              x[n], error / (long double)ulp);
             }
         }
 }
@@ -94,7 +97,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *tests[] = {float_exp_is_within_two_ulp_of_exact_everywhere, double_exp_is_within_two_ulp_of_exact,
+    const TTest *tests[] = {float_exp_is_within_its_bound_everywhere, double_exp_is_within_its_bound,
                             exp_is_exact_at_zero_and_at_the_infinities};
     return check_main("exp", tests, sizeof tests / sizeof *tests);
 }

@@ -1,5 +1,6 @@
 /*
- * closeness.c: tolerances, and the comparisons that use them.
+ * closeness.c: tolerances, and the comparisons that use them, for random inputs. docs/accuracy.md has the bound for any
+ * input, which is some ten times as wide.
  *
  * u is the unit roundoff, peak the size of the scores of a row (see naive_attention.h). The constant is 8 throughout. A
  * sum of n terms of mixed sign, rounded n times, is off by about sqrt(n) / 4 roundings of its partial sums, and those

@@ -2,8 +2,8 @@
  * runtime.h: what a computation borrows from its surroundings: threads, a kernel for this CPU, and the wish to stop.
  *
  * The library shares no state and starts no threads but a pool's. Every call takes an attn_runtime; a pool makes one
- * that spreads the work, attn_runtime_serial() one that runs everything in the calling thread. Results are the same
- * bytes either way.
+ * that spreads the work, attn_runtime_serial() one that runs everything in the calling thread. On one kind of processor
+ * results are the same bytes either way.
  */
 #ifndef ATTN_RUNTIME_H
 #define ATTN_RUNTIME_H

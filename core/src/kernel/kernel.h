@@ -16,9 +16,9 @@ enum {
     TILE_ROWS = 48,  /* query rows of a tile: a multiple of the rows of every register tile */
     TILE_KEYS = 512, /* keys of a tile: partial sums are taken per tile, so this number is part of the result's bits */
     /*
-     * A sum over keys is a sum of sums, so that adding one number again and again, which rounds alike at each step,
-     * rounds little: products of SUM_KEYS keys, sums of those of RUN_KEYS, of those a tile (with many queries), and all
-     * of them with what rounding leaves out.
+     * A sum over keys is a sum of sums, because a sum of n numbers in a row can be off by n roundings: products of
+     * SUM_KEYS keys, sums of those of RUN_KEYS, of those a tile (with many queries), and all of them with what rounding
+     * leaves out. docs/accuracy.md derives its bound from these numbers.
      */
     SUM_KEYS = 16,
     RUN_KEYS = 64,
@@ -145,7 +145,8 @@ typedef void attn_pack_panel(const struct attn_linear_block *block, float *data)
 struct attn_kernel {
     const char *name;
     attn_attend_task *attend_f32, *attend_f64;
-    attn_attend_task *merge_f32, *merge_f64; /* few queries: after all tasks, for head t of batch * heads */
+    attn_attend_task *merge_f32,
+        *merge_f64; /* few queries: after all tasks, for head t of batch * heads; same scratch */
     size_t (*scratch_f32)(const struct attn_heads_job *job);
     size_t (*scratch_f64)(const struct attn_heads_job *job);
     /* Few queries: bytes of job->partials. */
