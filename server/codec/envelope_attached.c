@@ -75,7 +75,6 @@ attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count)
 static attn_status convert(struct decoder *decoder, const struct node *node, const attn_tensor *from, size_t count,
                            attn_tensor *tensor)
 {
-    attn_error why = {0};
     tensor->data = attn_arena_take(decoder->arena, count, attn_dtype_bytes(tensor->dtype));
     if (!tensor->data)
         return node_fail_memory(decoder, node);
@@ -85,10 +84,7 @@ static attn_status convert(struct decoder *decoder, const struct node *node, con
         memcpy(tensor->data, from->data, count * attn_dtype_bytes(tensor->dtype));
         return ATTN_OK;
     }
-    attn_status status = attn_convert(tensor->data, tensor->dtype, from->data, from->dtype, count, &why);
-    if (status != ATTN_OK)
-        node_fail(decoder, node, status, "cannot become %s: %s", attn_dtype_name(tensor->dtype), why.message);
-    return status;
+    return convert_elements(decoder, node, tensor, from->data, from->dtype, count);
 }
 
 attn_status decode_attached(struct decoder *decoder, const struct node *node,

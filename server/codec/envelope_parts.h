@@ -22,6 +22,13 @@ attn_status check_kind(struct decoder *decoder, const struct node *node, attn_dt
 /* Whether bytes that claim to be bool are all 0 or 1. */
 attn_status check_flags(struct decoder *decoder, const struct node *node, const uint8_t *flags, size_t count);
 
+/*
+ * Elements of another type than to's into to->data. Floats become floats in stretches, with a look at the watch
+ * between; of the others, whose mistakes are numbered, there are few.
+ */
+attn_status convert_elements(struct decoder *decoder, const struct node *node, const attn_tensor *to, const void *from,
+                             attn_dtype from_dtype, size_t count);
+
 /* envelope_attached.c: a marker for each attachment put into the tree of the request, whose root is an object. */
 attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count);
 /* An attachment as a tensor of dtype, in place when that can be. */

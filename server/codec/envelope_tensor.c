@@ -170,6 +170,24 @@ attn_status check_flags(struct decoder *decoder, const struct node *node, const 
     return all <= 1 ? ATTN_OK : node_fail(decoder, node, ATTN_ERR_VALUE, "must hold only the bytes 0 and 1");
 }
 
+attn_status convert_elements(struct decoder *decoder, const struct node *node, const attn_tensor *to, const void *from,
+                             attn_dtype from_dtype, size_t count)
+{
+    const size_t stretch = is_float(from_dtype) && is_float(to->dtype) ? PACE_BYTES : count;
+    attn_error why = {0};
+    attn_status status = ATTN_OK;
+    for (size_t first = 0; first < count && status == ATTN_OK; first += stretch) {
+        if (attn_arena_is_cancelled(decoder->arena))
+            return node_fail(decoder, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled");
+        status = attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
+                              (const char *)from + first * attn_dtype_bytes(from_dtype), from_dtype,
+                              count - first < stretch ? count - first : stretch, &why);
+    }
+    return status == ATTN_OK
+               ? ATTN_OK
+               : node_fail(decoder, node, status, "cannot become %s: %s", attn_dtype_name(to->dtype), why.message);
+}
+
 /* Elements of another type than the wanted one: decoded beside, converted, and forgotten. */
 static attn_status decode_converted(struct decoder *decoder, const struct node *node, attn_dtype from,
                                     attn_tensor *tensor, size_t count)
@@ -178,15 +196,11 @@ static attn_status decode_converted(struct decoder *decoder, const struct node *
     void *raw = attn_arena_take(decoder->arena, count, attn_dtype_bytes(from));
     if (!raw)
         return node_fail_memory(decoder, node);
-    attn_error why = {0};
     attn_status status = decode_bytes(decoder, node, raw);
     if (status == ATTN_OK && from == ATTN_BOOL)
         status = check_flags(decoder, node, raw, count);
-    if (status == ATTN_OK) {
-        status = attn_convert(tensor->data, tensor->dtype, raw, from, count, &why);
-        if (status != ATTN_OK)
-            node_fail(decoder, node, status, "cannot become %s: %s", attn_dtype_name(tensor->dtype), why.message);
-    }
+    if (status == ATTN_OK)
+        status = convert_elements(decoder, node, tensor, raw, from, count);
     attn_arena_release(decoder->arena, mark);
     return status;
 }

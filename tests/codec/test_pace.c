@@ -131,6 +131,7 @@ static const struct {
     {"{", "\n", "\"inputs\":{\"query\":[[1]]}}", true},
     {"{\"inputs\":{\"query\":[[1", "                                ", "]]}}", true},
     {"{\"inputs\":{\"query\":{\"shape\":[1,1],\"dtype\":\"float32\",\"base64\":\"", "AAAA", "\"}}}", false},
+    {"{\"inputs\":{\"query\":{\"shape\":[1,3145728],\"dtype\":\"float16\",\"base64\":\"", "AAAAAAAA", "\"}}}", true},
     {"{\"inputs\":{\"query\":", "[", "", false},
     {"{\"inputs\":{\"query\":[[1,\"", "\\\\", "\"]]}}", false},
     {"{\"inputs\":{\"query\":\"", "\\u00e7", "\"}}", false},
