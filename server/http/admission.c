@@ -326,14 +326,18 @@ static bool is_worth_its_body(struct request *request)
     return false;
 }
 
-/* Before a body of gigabytes is taken: whether If-Match or If-None-Match are known to fail already. */
+/*
+ * Before a body of gigabytes is taken: whether If-Match or If-None-Match are known to fail already. Only a client that
+ * waits for "100 Continue" reads the answer; others are sending, and would find their connection broken.
+ */
 static bool are_conditions_welcome(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
     struct layer_keeper *layers = request->server->setup.layers;
     attn_error error = {.status = ATTN_OK};
     struct call call = {.err = &error, .if_match = fields->if_match, .if_none_match = fields->if_none_match};
-    if (!request->route->keeps_body || layers == NULL || !layer_keeper_fails_early(layers, request->names[0], &call))
+    if (!request->route->keeps_body || fields->expect == NULL || layers == NULL ||
+        !layer_keeper_fails_early(layers, request->names[0], &call))
         return true;
     reply_failure(request, &error, call.refusal);
     return false;

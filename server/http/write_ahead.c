@@ -69,9 +69,11 @@ static struct turn take_turn(struct write_ahead *ahead, bool has_failed)
 static bool write_piece(struct write_ahead *ahead)
 {
     const struct request *request = ahead->request;
-    const bool is_written =
-        layer_keeper_write_ahead(request->server->setup.layers, request->names[0], request->fields.content_length,
-                                 &ahead->draft, request->body + ahead->written, PIECE_BYTES);
+    const struct guard_fields *fields = &request->fields;
+    const struct layer_upload upload = {request->names[0], fields->content_length, fields->if_match,
+                                        fields->if_none_match};
+    const bool is_written = layer_keeper_write_ahead(request->server->setup.layers, &upload, &ahead->draft,
+                                                     request->body + ahead->written, PIECE_BYTES);
     ahead->written += PIECE_BYTES;
     return is_written;
 }

@@ -288,14 +288,15 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     return layer_refuse_errno(call, outcome != 0 ? outcome : ENOMEM);
 }
 
-bool layer_keeper_write_ahead(struct layer_keeper *keeper, struct text_span name, size_t total_bytes,
-                              struct layer_draft *draft, const char *data, size_t length)
+bool layer_keeper_write_ahead(struct layer_keeper *keeper, const struct layer_upload *upload, struct layer_draft *draft,
+                              const char *data, size_t length)
 {
     attn_error ignored = {.status = ATTN_OK};
-    struct call call = {.err = &ignored};
-    if (keeper->files == NULL)
+    struct call call = {.err = &ignored, .if_match = upload->if_match, .if_none_match = upload->if_none_match};
+    if (keeper->files == NULL || (draft->fd < 0 && layer_keeper_fails_early(keeper, upload->name, &call)))
         return false;
-    if (draft->fd < 0 && (layer_keeper_allows_put(keeper, name, total_bytes, &call) != ATTN_OK ||
+    call.if_match = call.if_none_match = NULL; /* those that are not known to fail are for the put */
+    if (draft->fd < 0 && (layer_keeper_allows_put(keeper, upload->name, upload->total_bytes, &call) != ATTN_OK ||
                           layer_files_begin(keeper->files, draft) != 0))
         return false;
     if (layer_files_append(draft, data, length) == 0)

@@ -48,12 +48,19 @@ ATTN_MUST_CHECK attn_status layer_keeper_find(struct layer_keeper *keeper, struc
 ATTN_MUST_CHECK attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span name,
                                              const struct chunks *content, struct call *call,
                                              struct layer_version **version, bool *created);
+/* What comes as the body of a put. */
+struct layer_upload {
+    struct text_span name;
+    size_t total_bytes;
+    const char *if_match, *if_none_match; /* as in struct call */
+};
+
 /*
- * The next bytes of what may be put under the name, total_bytes in all, to a draft that begins with fd -1: so that the
+ * The next bytes of what may be put, to a draft that begins with fd -1: so that the
  * disk is at work while they still come. False: not this one, and the draft is as it was at first; a put tells why.
  * Then call->draft is put's to go on with, or the draft is given up.
  */
-ATTN_MUST_CHECK bool layer_keeper_write_ahead(struct layer_keeper *keeper, struct text_span name, size_t total_bytes,
+ATTN_MUST_CHECK bool layer_keeper_write_ahead(struct layer_keeper *keeper, const struct layer_upload *upload,
                                               struct layer_draft *draft, const char *data, size_t length);
 void layer_keeper_give_up(struct layer_keeper *keeper, struct layer_draft *draft);
 ATTN_MUST_CHECK attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span name, struct call *call);

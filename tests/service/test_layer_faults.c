@@ -168,13 +168,14 @@ START_TEST(what_is_kept_in_memory_is_refused_as_cleanly)
 {
     struct chunks wrong = chunks_begin(arena), right = content;
     struct layer_draft draft = {.fd = -1};
+    const struct layer_upload upload = {.name = {"a", 1}, .total_bytes = 3};
     chunks_text(&wrong, "no layer");
     layer_keeper_close(keeper);
     settings.directory = NULL;
     settings.max_count = 2;
     keeper = open_keeper();
     ck_assert_ptr_nonnull(keeper);
-    ck_assert(!layer_keeper_write_ahead(keeper, text_span_of("a"), 3, &draft, "abc", 3) && draft.fd == -1);
+    ck_assert(!layer_keeper_write_ahead(keeper, &upload, &draft, "abc", 3) && draft.fd == -1);
     fault.call = "mmap";
     fault.reason = ENOMEM;
     ck_assert_int_eq(put("a").status, ATTN_ERR_NO_MEMORY);
