@@ -341,7 +341,15 @@ class Builder:
             positions = {side: [self.random.randint(0, 1000) for _ in range(n)] for side, n in lengths.items()}
             sent["positions"] = positions
         spec.rope.update(factor=factor, positions=positions)
-        options["rope"] = sent
+        options["rope"] = self.with_tables(sent, lengths) if self.chance(0.3) else sent
+
+    def with_tables(self, sent, lengths):
+        """The rotation as tables of cos and sin, a row for each token, which need not be of any angle."""
+        spec, half = self.spec, self.spec.rope["dim"] // 2
+        tables = {name: {side: self.tensor((length, half)) for side, length in lengths.items()} for name in ("cos", "sin")}
+        spec.rope["tables"] = {name: {side: values for side, (_, values) in sides.items()} for name, sides in tables.items()}
+        forms = {name: {side: form for side, (form, _) in sides.items()} for name, sides in tables.items()}
+        return {**{name: value for name, value in sent.items() if name in ("layout", "dim")}, **forms}
 
     # ---- a layer ----
 

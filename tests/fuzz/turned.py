@@ -49,8 +49,12 @@ def rotate(reference, x, side):
         for i in range(half):
             one, two = (i, i + half) if rope["layout"] == "half" else (2 * i, 2 * i + 1)
             angle = position * rope["theta"] ** (-2 * i / rope["dim"]) / rope["factor"]
-            c, s, loose = math.cos(angle), math.sin(angle), 4 * eps + abs(angle) * 2.0 ** -50
-            size, error = abs(row[one]) + abs(row[two]), wrong[one] + wrong[two]
+            c, s, loose, most = math.cos(angle), math.sin(angle), 4 * eps + abs(angle) * 2.0 ** -50, 1.0
+            if "tables" in rope:
+                c, s = (rope["tables"][name][side][at % length * half + i] for name in ("cos", "sin"))
+                most = max(abs(c), abs(s), 1.0)
+                loose = 4 * eps * most
+            size, error = abs(row[one]) + abs(row[two]), (wrong[one] + wrong[two]) * most
             first.append((row[one] * c - row[two] * s, error + loose * size + reference.tiny))
             second.append((row[two] * c + row[one] * s, error + loose * size + reference.tiny))
         pairs = [item for pair in zip(first, second) for item in pair]
