@@ -36,7 +36,7 @@ NEEDS_format-check := clang-format
 NEEDS_fuzz-targets := clang
 NEEDS_bench-peers := npm
 NEEDS_dist := git
-$(foreach t,replay cases layer-tests protocol overload openapi vectors conformance fuzz chaos soak bench bench-json bench-http \
+$(foreach t,replay cases layer-tests protocol load-memory overload openapi vectors conformance fuzz chaos soak bench bench-json bench-http \
     bench-replicas,$(eval NEEDS_$(t) := python3))
 needed := $(sort $(foreach goal,$(MAKECMDGOALS),$(NEEDS_$(goal))))
 missing := $(if $(needed),$(if $(filter deps test,$(MAKECMDGOALS)),,$(shell scripts/missing_packages.sh $(needed))))
@@ -309,6 +309,9 @@ protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 
 ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
 	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
+
+load-memory: $(BUILD)/attnd ## mixes of clients in a control group of 256 MiB; skips without root (77)
+	$(Q)python3 tests/load/memory.py --attnd $(BUILD)/attnd
 
 overload: $(BUILD)/attnd $(BUILD)/bench/http_load ## measure goodput at ten times the load, waits beside slow clients, how soon work of who left ends (a quiet machine)
 	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd --load $(BUILD)/bench/http_load
