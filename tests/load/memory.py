@@ -124,7 +124,7 @@ def fill_stores(address, is_over, seed):
             return
         name = f"layer-{seed}-{number % 6}"
         ask(address, "PUT", f"/v1/layers/{name}", layer)
-        ask(address, "POST", f"/v1/layers/{name}/attend", tokens)
+        ask(address, "POST", f"/v1/layers/{name}/attention", tokens)
         cache = {"inputs": {"query": [[1.0] * 64] * 4000},
                  "options": {"cache": f"cache-{seed}-{number % 40}", "return": ["output"]}}
         ask(address, "POST", "/v1/attention", json.dumps(cache).encode())
