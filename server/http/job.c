@@ -168,11 +168,13 @@ static bool compute_within(struct request *request, const struct call_limits *li
     const attn_status status = run_service(request, &call);
     shorten_deadline(&job);
     const bool is_over = status == ATTN_ERR_TOO_LARGE && !is_last_try;
-    const bool is_finished = status == ATTN_OK && !is_late(request) && finish_answer(request, &call);
+    if (call.is_kept)
+        attn_arena_watch(request->arena, NULL, NULL);
+    const bool is_finished = status == ATTN_OK && (call.is_kept || !is_late(request)) && finish_answer(request, &call);
     attn_arena_watch(request->arena, NULL, NULL);
     if (is_finished)
         return true;
-    if (is_over || (status == ATTN_OK && !is_last_try && attn_arena_hit_limit(request->arena)))
+    if (is_over || (status == ATTN_OK && !call.is_kept && !is_last_try && attn_arena_hit_limit(request->arena)))
         return leave_first_try(request);
     if (is_stopped_late(request, status)) {
         refuse_late(request);

@@ -267,9 +267,9 @@ static attn_status attend(struct call *call, envelope_kind kind, const struct ke
         status = caches_begin(call, &work.envelope, layer != NULL ? layer->version : 0, &cache);
     if (status == ATTN_OK)
         status = compute(call, &work, &rendering, &cache, since);
-    status = caches_end(call, &cache, &work.result, status);
     if (status == ATTN_OK)
         status = rendering_write(call, &rendering, &work);
+    status = caches_end(call, &cache, &work.result, status);
     *batch = work.plan.dims.batch;
     return attend_explain(call, status);
 }

@@ -156,6 +156,7 @@ attn_status caches_end(struct call *call, struct cache_step *step, const attn_re
     }
     const enum cache_outcome outcome = cache_store_keep(call->caches, &step->loan, &result->step[ATTN_STEP_PRESENT_KEY],
                                                         &result->step[ATTN_STEP_PRESENT_VALUE]);
+    call->is_kept = outcome == CACHE_OK;
     return refuse(call, outcome, (int)strlen(step->name), step->name);
 }
 

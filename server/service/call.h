@@ -73,6 +73,7 @@ struct call {
     struct keys *keys; /* whose quota the work is taken from; NULL: there are none */
     bool is_foreign;   /* a page of another origin asks: nothing that is kept may be looked at for it */
     bool is_guarded;   /* written: the answer is about something that is kept, though its path is open */
+    bool is_kept;      /* written: a cache holds this step already, so its answer is sent, even a late one */
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
     struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */

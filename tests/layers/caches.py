@@ -124,6 +124,22 @@ def a_failure_leaves_the_cache_as_it_was(stage):
 
 
 @check
+def a_step_counts_when_it_is_answered(stage):
+    """Whenever the deadline passes: while it is computed, written or compressed."""
+    body = {"inputs": {"query": [[0.5, 0.25]] * 1200}, "options": {"return": ["attention"], "cache": "c"}}
+    status, timeout = 504, 0.05
+    with stage.server() as server:
+        client = server.client()
+        while status == 504:
+            reply = send(client, "POST", "/v1/attention", body, Request_Timeout=f"{timeout:.3f}", Accept="text/csv",
+                         Accept_Encoding="zstd")
+            status, timeout = reply.status, timeout * 1.15
+            expect(status in (200, 504), f"status {status}: {reply.body[:300]}")
+            look = send(client, "GET", "/v1/caches/c")
+            expect(look.status == (200 if status == 200 else 404), f"answered {status}, and the cache {look.status}")
+
+
+@check
 def idle_caches_are_gone_and_said_to_be(stage):
     with stage.server(cache_idle=1) as server:
         client, path = server.client(), "/v1/layers/r/attention"
