@@ -165,9 +165,9 @@ START_TEST(effective_has_what_the_request_set)
                               .dropout_seed = 7,
                               .dropout_attention = true,
                               .dropout_residual = true,
-                              .heads = {items, 2},
-                              .queries = {items, 1},
-                              .keys = {items + 1, 1}};
+                              .heads = {.items = items, .count = 2},
+                              .queries = {.items = items, .count = 1},
+                              .keys = {.items = items + 1, .count = 1}};
     envelope.has_dropout = true;
     envelope.dropout_p = 0.25;
     plan.mask.causal = plan.mask.has_window = true;
