@@ -136,8 +136,7 @@ START_TEST(labels_that_spreadsheets_run_get_an_apostrophe)
                                            "\\f=1",
                                            "\xE2\x80\x8B=1",
                                            "\xEF\xBB\xBF=1",
-                                           " \\f\xE3\x80\x80 \xEF\xBC\x9D"
-                                           "1"};
+                                           " \\f\xE3\x80\x80 \xEF\xBC\x9Dx"};
     static const char *const plain[] = {"a=1",
                                         " a",
                                         "\xEF\xBB\xBF"
