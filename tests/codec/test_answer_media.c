@@ -137,13 +137,7 @@ START_TEST(labels_that_spreadsheets_run_get_an_apostrophe)
                                            "\xE2\x80\x8B=1",
                                            "\xEF\xBB\xBF=1",
                                            " \\f\xE3\x80\x80 \xEF\xBC\x9Dx"};
-    static const char *const plain[] = {"a=1",
-                                        " a",
-                                        "\xEF\xBB\xBF"
-                                        "a",
-                                        "1-1",
-                                        "'=1",
-                                        "\xE2\x80\x8B"};
+    static const char *const plain[] = {"a=1", " a", "\357\273\277a", "1-1", "'=1", "\xE2\x80\x8B"};
     for (size_t i = 0; i < sizeof formulas / sizeof *formulas + sizeof plain / sizeof *plain; i++) {
         const bool is_plain = i >= sizeof formulas / sizeof *formulas;
         const char *label = is_plain ? plain[i - sizeof formulas / sizeof *formulas] : formulas[i];
