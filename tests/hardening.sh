@@ -3,26 +3,10 @@
 # `make hardening` runs it and says by HARDENED which flags the compiler takes.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-passed=0 failed=0 skipped=0
+suite=hardening
+. tests/support/checks.sh
 build=${BUILD:-build/release}
 
-conclude() {
-    echo "hardening: $passed passed, $failed failed, $skipped skipped"
-    [ "$failed" = 0 ] || exit 1
-    [ "$passed" != 0 ] || exit 77
-    exit 0
-}
-check() { # check CLAIM COMMAND…
-    local claim=$1 said
-    shift
-    said=$("$@" 2>&1) && { passed=$((passed + 1)); return; }
-    printf 'hardening: not so: %s\n%s\n' "$claim" "$(tail -n 10 <<<"$said")"
-    failed=$((failed + 1))
-}
-skip() {
-    echo "skipped: $1"
-    skipped=$((skipped + 1))
-}
 taken() { [[ " ${HARDENED:-} " == *" $1"* ]]; }
 shows() { # shows PATTERN FILE FLAG…: readelf's lines about the file have it
     local pattern=$1 file=$2
@@ -30,7 +14,7 @@ shows() { # shows PATTERN FILE FLAG…: readelf's lines about the file have it
     readelf -W "$@" "$file" 2>/dev/null | grep -E "$pattern"
 }
 
-[ "${MODE:-release}" = release ] || { skip "only a release is hardened"; conclude; }
+[ "${MODE:-release}" = release ] || { skip "only a release is hardened"; conclude; exit; }
 # Of OpenBLAS and others, only what is linked in counts: the objects are ours alone.
 mapfile -t objects < <(find "$build/core" "$build/server" -name '*.o')
 have_note() {

@@ -88,6 +88,10 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1]); time.slee
     kill $holder
     return $status
 }
-[ ! -e /proc/net/tcp ] || check "a port that is taken is noticed before anything is built" port_in_use
+if [ -e /proc/net/tcp ]; then
+    check "a port that is taken is noticed before anything is built" port_in_use
+else
+    skip "a port that is taken: no /proc/net/tcp"
+fi
 
 conclude
