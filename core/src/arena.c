@@ -85,8 +85,8 @@ static void chunk_free(attn_arena *arena, struct chunk *chunk)
     arena->bytes -= HEADER_BYTES + chunk->capacity;
     void *block = chunk->block;
     const size_t block_bytes = chunk->block_bytes;
-    budget_give(arena->budget, chunk->taken_bytes);
-    if (block_bytes == 0 || !budget_keep_spare(arena->budget, block, block_bytes))
+    attn_budget_give(arena->budget, chunk->taken_bytes);
+    if (block_bytes == 0 || !attn_budget_keep_spare(arena->budget, block, block_bytes))
         free(block);
 }
 
@@ -202,11 +202,11 @@ static bool may_be_spare(size_t bytes)
 static struct chunk *chunk_of_spare(attn_arena *arena, size_t bytes, bool is_small)
 {
     size_t block_bytes = bytes;
-    void *block = may_be_spare(bytes) ? budget_take_spare(arena->budget, &block_bytes) : NULL;
+    void *block = may_be_spare(bytes) ? attn_budget_take_spare(arena->budget, &block_bytes) : NULL;
     if (block == NULL)
         return NULL;
     struct chunk *chunk = block;
-    if (budget_take(arena->budget, block_bytes, is_small)) {
+    if (attn_budget_take(arena->budget, block_bytes, is_small)) {
         *chunk = (struct chunk){.block = block, .block_bytes = block_bytes, .taken_bytes = block_bytes};
         return chunk;
     }
@@ -218,7 +218,7 @@ static struct chunk *chunk_of_system(attn_arena *arena, size_t bytes, bool is_sm
 {
     /* The first small chunk is there to say that there is no more. */
     const size_t taken_bytes = arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST ? bytes : 0;
-    if (!budget_take(arena->budget, taken_bytes, is_small))
+    if (!attn_budget_take(arena->budget, taken_bytes, is_small))
         return NULL;
     void *block = NULL;
     struct chunk *chunk = take_block(bytes, &block);
@@ -227,7 +227,7 @@ static struct chunk *chunk_of_system(attn_arena *arena, size_t bytes, bool is_sm
         (void)madvise(chunk, huge_bytes(bytes), MADV_HUGEPAGE);
 #endif
     if (chunk == NULL)
-        budget_give(arena->budget, taken_bytes);
+        attn_budget_give(arena->budget, taken_bytes);
     else
         *chunk =
             (struct chunk){.block = block, .block_bytes = may_be_spare(bytes) ? bytes : 0, .taken_bytes = taken_bytes};

@@ -61,7 +61,7 @@ size_t attn_budget_spare_limit_bytes(size_t limit_bytes)
     return share < SPARE_BYTES_MAX ? share : SPARE_BYTES_MAX;
 }
 
-bool budget_take(attn_budget *budget, size_t bytes, bool is_small)
+bool attn_budget_take(attn_budget *budget, size_t bytes, bool is_small)
 {
     if (budget == NULL)
         return true;
@@ -75,7 +75,7 @@ bool budget_take(attn_budget *budget, size_t bytes, bool is_small)
     return true;
 }
 
-void budget_give(attn_budget *budget, size_t bytes)
+void attn_budget_give(attn_budget *budget, size_t bytes)
 {
     if (budget != NULL)
         atomic_fetch_sub_explicit(&budget->bytes, bytes, memory_order_relaxed);
@@ -93,7 +93,7 @@ static size_t best_spare(const attn_budget *budget, size_t bytes)
     return best;
 }
 
-void *budget_take_spare(attn_budget *budget, size_t *bytes)
+void *attn_budget_take_spare(attn_budget *budget, size_t *bytes)
 {
     void *block = NULL;
     if (budget == NULL)
@@ -110,7 +110,7 @@ void *budget_take_spare(attn_budget *budget, size_t *bytes)
     return block;
 }
 
-bool budget_keep_spare(attn_budget *budget, void *block, size_t bytes)
+bool attn_budget_keep_spare(attn_budget *budget, void *block, size_t bytes)
 {
     if (budget == NULL)
         return false;

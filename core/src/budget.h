@@ -10,15 +10,15 @@
 enum { BUDGET_SMALL_BYTES = 256 << 10 };
 
 /* False when the budget has no room for them; budget may be NULL, which has room for all. */
-bool budget_take(attn_budget *budget, size_t bytes, bool is_small);
-void budget_give(attn_budget *budget, size_t bytes);
+bool attn_budget_take(attn_budget *budget, size_t bytes, bool is_small);
+void attn_budget_give(attn_budget *budget, size_t bytes);
 
 /*
  * A block that another arena gave up, of at least *bytes and not much more; *bytes becomes its size. NULL: there is
  * none. Its bytes are not taken from the budget yet.
  */
-void *budget_take_spare(attn_budget *budget, size_t *bytes);
+void *attn_budget_take_spare(attn_budget *budget, size_t *bytes);
 /* Keeps a block of posix_memalign, which is on the budget no more, for the next arena; false: it is to be freed. */
-bool budget_keep_spare(attn_budget *budget, void *block, size_t bytes);
+bool attn_budget_keep_spare(attn_budget *budget, void *block, size_t bytes);
 
 #endif

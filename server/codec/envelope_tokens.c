@@ -34,9 +34,7 @@ static attn_status fail_length(struct decoder *decoder, const struct node *label
 static attn_status fail_sum(struct decoder *decoder, const struct node *label)
 {
     return node_fail(decoder, label, ATTN_ERR_TOO_LARGE,
-                     "is one label too many: those of a request have at most %d "
-                     "bytes together",
-                     LABELS_BYTES_MAX);
+                     "is one label too many: all labels of a request have at most %d bytes together", LABELS_BYTES_MAX);
 }
 
 /* The string of a label as it came, whether it was lifted or not. */

@@ -126,6 +126,24 @@ static bool leave_first_try(struct request *request)
     return false;
 }
 
+/* The service has failed, or its answer could not be finished. */
+static void refuse_call(struct request *request, const struct call *call, attn_status status)
+{
+    if (is_stopped_late(request, status)) {
+        refuse_late(request);
+    } else if (call->refusal == CALL_FOREIGN) {
+        attn_arena_release(request->arena, request->before_body);
+        reply_refuse_page(request);
+    } else if (status != ATTN_OK) {
+        attn_arena_release(request->arena, request->before_body);
+        reply_failure(request, call->err, call->refusal);
+        if (call->refusal == CALL_QUOTA)
+            reply_retry_after(request, call->retry_after_s);
+    } else {
+        request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
+    }
+}
+
 /* Within these limits and no others. False: it would take more than them, or they are at fault; there is no reply. */
 static bool compute_within(struct request *request, const struct call_limits *limits, attn_runtime runtime)
 {
@@ -176,19 +194,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
         return true;
     if (is_over || (status == ATTN_OK && !call.is_kept && !is_last_try && attn_arena_hit_limit(request->arena)))
         return leave_first_try(request);
-    if (is_stopped_late(request, status)) {
-        refuse_late(request);
-    } else if (call.refusal == CALL_FOREIGN) {
-        attn_arena_release(request->arena, request->before_body);
-        reply_refuse_page(request);
-    } else if (status != ATTN_OK) {
-        attn_arena_release(request->arena, request->before_body);
-        reply_failure(request, &error, call.refusal);
-        if (call.refusal == CALL_QUOTA)
-            reply_retry_after(request, call.retry_after_s);
-    } else {
-        request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
-    }
+    refuse_call(request, &call, status);
     return true;
 }
 
