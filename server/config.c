@@ -58,8 +58,8 @@ static const struct setting settings[] = {
     {"queue", COUNT, AT(queue), "64", 0, 100000,
      "requests that may wait for a compute thread; one more is answered 503 at once"},
     {"connections", COUNT, AT(connections), "1000", 1, 100000,
-     "connections at once; one more takes the place of the one that has been silent for longest; fewer when they "
-     "would take more than an eighth of --memory, at 96 KiB each"},
+     "connections at once; one more takes the place of the one that has been idle for longest, or is closed when all "
+     "are being served; fewer when they would take more than an eighth of --memory, at 96 KiB each"},
     {"connections-per-address", COUNT, AT(connections_per_address), "0", 0, 100000,
      "connections at once from one address; 0 = as many as there are, as behind a proxy"},
     {"max-body", BYTES, AT(max_body_bytes), "64M", 1, 64 * GIB, "largest request body"},
@@ -67,11 +67,9 @@ static const struct setting settings[] = {
     {"max-memory", BYTES, AT(max_memory_bytes), "1G", MIB, 1024 * GIB,
      "memory that one request may take, its body and its result included"},
     {"memory", MEMORY, AT(memory_bytes), "auto", MIB, 1024 * 1024 * GIB,
-     "memory of the whole process: threads, connections, kept layers, caches and prepared weights have their parts, "
-     "and "
-     "all requests together have the rest, unsent answers included; one more is answered 503; auto = 15/16 of what "
-     "this "
-     "process may use"},
+     "memory of the whole process: threads, connections, kept layers, caches and prepared weights have their parts; "
+     "all requests together have the rest, unsent answers included, and one more is answered 503; auto = 15/16 of "
+     "what this process may use"},
     {"max-flops", REAL, AT(max_flops), "2e12", 1, 1e30,
      "floating-point operations that one request may take, with softmax and masks at their cost in time"},
     {"idle-timeout", COUNT, AT(idle_timeout_s), "60", 1, 86400,
@@ -104,32 +102,30 @@ static const struct setting settings[] = {
      "replaced versions of a layer that can still be asked for by their digest"},
     {"layers-prepared", ROOM, AT(layers_prepared_bytes), "auto", 0, 1024 * 1024 * GIB,
      "bytes of weights that stay as computing wants them, widened from 16 bits and packed, of the layers that were "
-     "used "
-     "last; 0 = none, each request does it; auto = a sixteenth of --memory"},
+     "used last; 0 = none, each request does it; auto = a sixteenth of --memory"},
     {"cache-bytes", ROOM, AT(cache_bytes), "auto", 0, 1024 * 1024 * GIB,
-     "bytes that all caches of keys and values (options.cache) may take; auto = an eighth of --memory"},
-    {"cache-max", COUNT, AT(cache_max), "1000", 0, 100000, "caches at once; one more is answered 507"},
+     "bytes that all caches of keys and values (options.cache) may take, and one key half of them; auto = an eighth of "
+     "--memory"},
+    {"cache-max", COUNT, AT(cache_max), "1000", 0, 100000,
+     "caches at once, of which one key holds at most half; one more is answered 507"},
     {"cache-idle", COUNT, AT(cache_idle_s), "600", 1, 31536000,
-     "seconds after which a cache that nobody used is given up"},
+     "seconds after which a cache that no request used is evicted"},
     {"checkpoint", TEXT, AT(checkpoint), "none", 0, 0,
      "directory of a model, with config.json and model.safetensors or the index of several files: its attention "
-     "modules "
-     "are layers that requests cannot change, in memory"},
+     "modules are layers that requests cannot change, in memory"},
     {"checkpoint-prefix", TEXT, AT(checkpoint_prefix), "none", 0, 0,
      "what the names of these layers begin with, with a dot behind it"},
     {"checkpoint-mapping", TEXT, AT(checkpoint_mapping), "none", 0, 0,
      "file that tells which tensors are attention, for a model that is none of the known ones"},
     {"cors-origin", ORIGINS, AT(cors_origin), "*", 0, 0,
-     "origins whose pages may ask, in a browser: *, none, or a list such as https://a.example,*; * opens what computes "
-     "and keeps nothing, an origin that is named reaches everything; never with credentials"},
+     "origins whose pages may ask, in a browser: *, none, or a list such as https://a.example,*; * opens the paths "
+     "that compute and keep nothing, an origin that is named reaches all paths; never with credentials"},
     {"host-names", NAMES, AT(host_names), "none", 0, 0,
-     "names that Host may have, as attnd.example,proxy.example, beside addresses and localhost; checked without keys, "
-     "on "
-     "the loopback and wherever a name is given"},
+     "names that the field Host may have, such as attnd.example,proxy.example, beside IP addresses and localhost; "
+     "without keys it is checked on the loopback, and on any address when a name is given here"},
     {"keys", PATH, AT(keys), "none", 0, 0,
-     "file of the API keys that requests must bring, read again on SIGHUP; `attnd key NAME` makes a line for it; none "
-     "= "
-     "anybody may ask"},
+     "file of the API keys that requests must bring, read again on SIGHUP; `attnd key NAME` makes a line for it; "
+     "none = anybody may ask"},
     {"open", SWITCH, AT(open), "off", 0, 0,
      "listen beyond the loopback although there are no keys, because something else guards the way here"},
     {"tls-cert", PATH, AT(tls_cert), "none", 0, 0,
@@ -292,8 +288,8 @@ static bool read_value(struct config *config, const struct setting *setting, con
     case BYTES:
         return read_count(setting, text, member);
     case MEMORY:
-        return read_or_auto(setting, text, member);
     case THREADS:
+    case ROOM:
         return read_or_auto(setting, text, member);
     case REAL:
         return read_real(setting, text, member);
@@ -305,8 +301,6 @@ static bool read_value(struct config *config, const struct setting *setting, con
         return read_word(switch_words, text, member) || read_word(switch_digits, text, member);
     case VERIFY:
         return read_word(verify_words, text, member);
-    case ROOM:
-        return read_or_auto(setting, text, member);
     case ORIGINS:
         return read_list(text, is_origin, member);
     case NAMES:

@@ -168,7 +168,7 @@ void reply_refuse_page(struct request *request)
     reply_refuse(request, PROBLEM_ORIGIN,
                  "a page of another origin, %.100s, asks for what only this server's own pages may have (--cors-origin "
                  "can name its origin)",
-                 origin != NULL ? origin : "which is not told");
+                 origin != NULL ? origin : "which sent no Origin");
     log_refusal(request, "refused a page of another origin", "origin", origin != NULL ? origin : "", setting);
 }
 

@@ -121,7 +121,7 @@ static void write_gauges(const struct metrics *metrics, const struct metrics_now
     write_one(out, "attnd_connections", "gauge", "Open connections.",
               connections > 0 ? (unsigned long long)connections : 0);
     write_one(out, "attnd_memory_bytes", "gauge", "Memory of bodies, work and unsent answers.", now->memory_bytes);
-    write_one(out, "attnd_memory_limit_bytes", "gauge", "Memory that all requests may take (--memory).",
+    write_one(out, "attnd_memory_limit_bytes", "gauge", "Memory that all requests may take: their part of --memory.",
               now->memory_limit_bytes);
     if (now->has_layers) {
         write_one(out, "attnd_layers", "gauge", "Layers kept.", now->layers);
