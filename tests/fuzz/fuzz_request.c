@@ -13,6 +13,7 @@
 #include "codec/envelope.h"
 #include "fuzz.h"
 #include "service/attend.h"
+#include "service/cache_store.h"
 #include "service/gradients.h"
 #include "service/infer.h"
 #include "service/layer_keeper.h"
@@ -23,6 +24,7 @@ enum { ARENA_BYTES = 16 << 20, ANSWER_BYTES = 1 << 20, BODY_BYTES = 256 << 10, D
 static const struct log silence = {.fd = 2, .format = LOG_TEXT, .level = LOG_OFF};
 static const struct font_set no_fonts;
 static struct layer_keeper *layers;
+static struct cache_store *caches;
 static const struct text_span names[2] = {{"attention", 9}, {"1", 1}};
 static const struct text_span kept_name[2] = {{"kept", 4}, {"", 0}};
 
@@ -34,7 +36,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     attn_blas_prepare();
     envelope_prepare();
     layers = layer_keeper_open(&settings, &silence, message, sizeof message);
-    fuzz_claim(layers != NULL, "layers can be kept");
+    caches = cache_store_create(1 << 16, 4, 60);
+    fuzz_claim(layers != NULL && caches != NULL, "layers and caches can be kept");
     return 0;
 }
 
@@ -103,6 +106,8 @@ static void ask(const struct way *way, const char *body, size_t bytes, attn_aren
         .names = way->names,
         .limits = {.result_bytes = ANSWER_BYTES, .memory_bytes = ARENA_BYTES, .flops = 1e7},
         .layers = layers,
+        .caches = caches,
+        .key = "",
         .runtime = &runtime,
         .fonts = &no_fonts,
         .out = &out,
