@@ -171,7 +171,8 @@ static void tidy(const struct parts *parts, struct tidying *tidying)
     }
 }
 
-/* Sleeps until it is asked for something; now and then a sign of life for who started us, and memory for the system. */
+/* Sleeps until a signal comes; now and then sends the supervisor a sign of life, and gives memory back to the system.
+ */
 static signal_wish wait_for_wish(const struct parts *parts, const struct config *config)
 {
     enum { TIDY_EVERY_MS = 250 };
@@ -297,7 +298,7 @@ static void start_log_writer(struct parts *parts)
         signals_before_death(finish_log, parts->log.writer);
 }
 
-/* Standard error stays what it was: whoever starts the server reads there why it does not start. */
+/* Standard error stays what it was: there the supervisor reads why the server does not start. */
 static bool open_log(struct log *log, const char *path, char *message, size_t message_size)
 {
     const int fd = log_open(path);

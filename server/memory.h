@@ -56,7 +56,7 @@ void memory_keep_small_blocks(void);
 /* Gives the system back what is free in the heaps. Milliseconds, while other threads wait for memory. */
 void memory_return_free_blocks(void);
 
-/* How far the process has grown beyond what is known to be in use. To be set to 0, but for the first. */
+/* How far the process has grown beyond what is known to be in use. All members but the first begin as 0. */
 struct memory_growth {
     uint64_t bound_bytes; /* growth that is too much */
     uint64_t least_bytes; /* beyond what was in use, at the last look or less */

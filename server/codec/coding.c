@@ -229,7 +229,7 @@ static size_t guess_length(enum coding coding, const char *body, size_t body_byt
     const unsigned char *end = (const unsigned char *)body + body_bytes;
     if (coding == CODING_ZSTD) {
         const unsigned long long said = ZSTD_getFrameContentSize(body, body_bytes);
-        return said <= likely ? (size_t)said + 1 : FIRST_GUESS; /* what tells of no length is huge */
+        return said <= likely ? (size_t)said + 1 : FIRST_GUESS; /* a frame without its length reads as a huge one */
     }
     if (coding == CODING_DEFLATE || body_bytes < 4)
         return FIRST_GUESS;

@@ -20,7 +20,7 @@ static size_t leading_space(const char *text, size_t length, const attn_arena *a
     size_t n = 0;
     while (n < length && (text[n] == ' ' || text[n] == '\t' || text[n] == '\n' || text[n] == '\r')) {
         if (++n % PACE_BYTES == 0 && pace_stops(&pace, PACE_BYTES))
-            break; /* whoever reads on looks again, and says so */
+            break; /* the next reader looks again, and reports it */
     }
     return n;
 }

@@ -235,8 +235,8 @@ static bool is_length_welcome(struct request *request)
 
 /*
  * Content-Type, or NULL where it says nothing. A program that was given no type for its body sends that of a form
- * (`curl -d`); a page says who it is in the same breath, and its forms may send that type to any server unasked. Under
- * /v2, clients send any type with an empty body.
+ * (`curl -d`). A page may send a form to any server without a preflight, but its browser adds Origin or Sec-Fetch-Site.
+ * Under /v2, clients send any type with an empty body.
  */
 static const char *meant_type(const struct request *request)
 {

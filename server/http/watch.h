@@ -3,10 +3,9 @@
  *
  * The library sees neither that a client left while its connection is suspended nor, with edge-triggered epoll, an end
  * of stream that came together with the last bytes; its time-out counts silence only, and when it has as many
- * connections as it may it leaves all others waiting. So here are the deadlines in total, of header, body and whole
- * request. Here room is made for a new connection by closing the one that has had nothing to say for longest, or the
- * answer that its client has taken nothing of for longest; and such answers are cut when memory is short or others
- * wait.
+ * connections as it may it leaves all others waiting. So the deadlines of a header, a body and a whole request are kept
+ * here. A new connection gets room by closing the one that has been idle for longest, or the one whose client has taken
+ * nothing of its answer for longest. Such answers are cut, too, when memory is short or others wait.
  */
 #ifndef HTTP_WATCH_H
 #define HTTP_WATCH_H

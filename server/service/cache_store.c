@@ -151,7 +151,7 @@ static void charge(struct cache_store *store, struct cache_entry *entry, size_t 
 
 /* ---- entries; the lock is held ---- */
 
-/* FNV-1a (Fowler, Noll and Vo): whoever finds names that collide slows down the searches for names in one bucket. */
+/* FNV-1a (Fowler, Noll and Vo): a client that finds names that collide slows down the searches in one bucket. */
 static size_t mix(size_t hash, const char *at, size_t length)
 {
     for (size_t i = 0; i < length; i++)

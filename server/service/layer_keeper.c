@@ -295,7 +295,7 @@ bool layer_keeper_write_ahead(struct layer_keeper *keeper, const struct layer_up
     struct call call = {.err = &ignored, .if_match = upload->if_match, .if_none_match = upload->if_none_match};
     if (keeper->files == NULL || (draft->fd < 0 && layer_keeper_fails_early(keeper, upload->name, &call)))
         return false;
-    call.if_match = call.if_none_match = NULL; /* those that are not known to fail are for the put */
+    call.if_match = call.if_none_match = NULL; /* a put checks the conditions that are not known to fail */
     if (draft->fd < 0 && (layer_keeper_allows_put(keeper, upload->name, upload->total_bytes, &call) != ATTN_OK ||
                           layer_files_begin(keeper->files, draft) != 0))
         return false;

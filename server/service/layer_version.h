@@ -31,7 +31,7 @@ struct layer_version {
     bool is_preparing;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */
     pthread_cond_t digested;
-    bool is_digesting;        /* somebody has sum and summed to itself */
+    bool is_digesting;        /* one caller has sum and summed to itself */
     struct digest_sum sum;    /* of the first bytes */
     size_t summed;            /* how many those are */
     char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until it was computed */
