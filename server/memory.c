@@ -107,7 +107,7 @@ bool memory_divide(struct memory_division *d, char *message, size_t message_size
     d->requests_bytes = all;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         d->requests_bytes = less(d->requests_bytes, parts[i]);
-    d->largest_request_bytes = d->requests_bytes / 8 * 7;
+    d->largest_request_bytes = d->requests_bytes / 16 * 13;
     return d->requests_bytes >= REQUESTS_BYTES_MIN || refuse(d, message, message_size);
 }
 

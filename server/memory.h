@@ -36,7 +36,7 @@ struct memory_division {
     uint64_t connections;                                /* places; fewer when they take more than their share */
     uint64_t layers_bytes, caches_bytes, prepared_bytes; /* MEMORY_AUTO: to be decided */
     uint64_t process_bytes, heap_bytes, connections_bytes, requests_bytes; /* what comes out */
-    uint64_t largest_request_bytes; /* what a single one can have of that: the budget of the core leaves an eighth */
+    uint64_t largest_request_bytes; /* of that: less than the budget gives one that is alone, so that it is told 413 */
 };
 
 /* So many compute threads fit into a quarter of it; at least one. */

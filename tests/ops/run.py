@@ -662,6 +662,19 @@ def memory_goes_back_after_a_peak(program):
         wait_until(lambda: resident(server) < before + (12 << 20), "the system does not get memory back")
 
 
+@test
+def what_never_fits_is_not_asked_for_again(program):
+    """A list that takes memory in small pieces: alone on the server it is too large for it, now and later."""
+    for memory in ("72M", "80M", "88M", "96M"):
+        with Server(program, environment=settings(memory=memory)) as server:
+            others = [server.client() for _ in range(3)]
+            assert all(post(other).status == 200 for other in others)
+            for pairs in (140_000, 170_000):
+                body = b'{"inputs": {"query": [[1]]}, "options": {"queries": [' + b"[0,0]," * pairs + b"0]}}"
+                reply = server.client().send("POST", "/v1/attention", body, {"Content-Type": "application/json"})
+                assert reply.status == 413, f"{memory}: {reply.status}: {reply.body[:300]}"
+
+
 def main():
     parser = argparse.ArgumentParser(description="hold a server against what operating it relies on")
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
