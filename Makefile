@@ -310,8 +310,8 @@ protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
 	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
 
-load-memory: $(BUILD)/attnd ## mixes of clients in a control group of 256 MiB; skips without root (77)
-	$(Q)python3 tests/load/memory.py --attnd $(BUILD)/attnd
+load-memory: $(BUILD)/attnd ## mixes of clients in a control group of 256 MiB; skipped without root
+	$(Q)python3 tests/load/memory.py --attnd $(BUILD)/attnd $(OR_SKIPPED)
 
 overload: $(BUILD)/attnd $(BUILD)/bench/http_load ## measure goodput at ten times the load, waits beside slow clients, how soon work of who left ends (a quiet machine)
 	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd --load $(BUILD)/bench/http_load

@@ -78,9 +78,10 @@ static bool refuse(const struct memory_division *d, char *message, size_t messag
 {
     enum { MIB = 1 << 20 };
     snprintf(message, message_size,
-             "memory (%" PRIu64 " MiB) is too little: the process takes %" PRIu64 " MiB with %" PRIu64
-             " threads, its heap %" PRIu64 ", connections %" PRIu64 ", layers %" PRIu64 ", caches %" PRIu64
-             ", prepared weights %" PRIu64 "; expected %d MiB more than that, for requests",
+             "--memory: %" PRIu64 " MiB are too few: the process takes %" PRIu64 " MiB with %" PRIu64
+             " threads, free blocks %" PRIu64 " MiB, connections %" PRIu64 " MiB, layers %" PRIu64
+             " MiB, caches %" PRIu64 " MiB, prepared weights %" PRIu64
+             " MiB; at least %d MiB must be left for requests",
              d->total / MIB, d->process_bytes / MIB, d->io_threads + d->compute_threads, d->heap_bytes / MIB,
              d->connections_bytes / MIB, d->layers_bytes / MIB, d->caches_bytes / MIB, d->prepared_bytes / MIB,
              REQUESTS_BYTES_MIN / MIB);

@@ -180,8 +180,8 @@ START_TEST(memory_that_leaves_nothing_for_requests_is_refused)
     struct memory_division division = {
         .total = 256 << 20, .io_threads = 2, .compute_threads = 2, .connections = 1, .caches_bytes = 250 << 20};
     ck_assert(!memory_divide(&division, message, sizeof message));
-    ck_assert_msg(strstr(message, "memory (256 MiB) is too little: the process takes 30 MiB with 4 threads") != NULL &&
-                      strstr(message, "caches 250") != NULL,
+    ck_assert_msg(strstr(message, "256 MiB are too few: the process takes 30 MiB with 4 threads") != NULL &&
+                      strstr(message, "caches 250 MiB") != NULL,
                   "%s", message);
     division = (struct memory_division){.total = 1, .io_threads = 1, .compute_threads = 1, .connections = 1};
     ck_assert(!memory_divide(&division, message, sizeof message));

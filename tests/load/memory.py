@@ -28,8 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Server, wait_until  # noqa: E402
+from suite import conclude, skip  # noqa: E402
 
-SKIPPED = 77
 MIB = 1 << 20
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
@@ -216,8 +216,7 @@ def main():
     try:
         group = Group(options.limit * MIB)
     except OSError as error:
-        print(f"skipped: no control group can be made here ({error})")
-        return SKIPPED
+        return skip("memory", f"no control group can be made here ({error})")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     passed = []
@@ -226,8 +225,7 @@ def main():
             passed += [outlives(options, group, name, threads) for name in MIXES if options.only in name]
     finally:
         group.remove()
-    print(f"memory: {sum(passed)} passed, {len(passed) - sum(passed)} failed, 0 skipped")
-    return 0 if all(passed) else 1
+    return conclude("memory", sum(passed), len(passed) - sum(passed))
 
 
 if __name__ == "__main__":
