@@ -112,7 +112,7 @@ serve() {
 }
 # No curl and no Python is there yet.
 answers() {
-    exec 3<>"/dev/tcp/${1%:*}/${1#*:}" && printf 'GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n' >&3 &&
+    exec 3<>"/dev/tcp/${1%:*}/${1#*:}" && printf 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3 &&
         head -n 1 <&3 | grep -q ' 200 '
 }
 curl_lines() { python3 tests/readme/run.py --url "http://$1" README.md; }
