@@ -62,8 +62,9 @@ static void *take_while_loading(size_t size)
 static void *take(size_t size)
 {
     const size_t unit = sizeof(struct header);
-    const size_t whole = size <= SIZE_MAX / 2 ? (size + 2 * unit - 1) / unit * unit : SIZE_MAX / 2;
-    struct header *header = notes.arena != NULL ? take_while_loading(whole) : malloc(whole);
+    const bool is_possible = size <= SIZE_MAX / 2; /* malloc of more is a mistake to the sanitizers */
+    const size_t whole = is_possible ? (size + 2 * unit - 1) / unit * unit : SIZE_MAX / 2;
+    struct header *header = notes.arena != NULL ? take_while_loading(whole) : is_possible ? malloc(whole) : NULL;
     if (header == NULL) {
         notes.is_starved = true;
         return NULL;
