@@ -72,8 +72,13 @@ check "make image names a builder's package" says "apt-get install buildah" make
 
 mkdir "$work/tree"
 cp -r Makefile VERSION scripts packaging "$work/tree"
-check "the tarball is made in a clone alone" says "dist: the tarball is made of a commit" make -C "$work/tree" --no-print-directory dist
-check "and so are packages" says "deb: the tarball is made of a commit" make -C "$work/tree" --no-print-directory deb
+if command -v git >/dev/null; then
+    check "the tarball is made in a clone alone" says "dist: the tarball is made of a commit" \
+        make -C "$work/tree" --no-print-directory dist
+else
+    check "the tarball takes git" says "missing: git" make -C "$work/tree" --no-print-directory dist
+fi
+check "packages are made in a clone alone" says "deb: the tarball is made of a commit" make -C "$work/tree" --no-print-directory deb
 no_tarball() { [ -z "$(find "$work/tree" -name '*.gz')" ]; }
 check "nothing is left of a tarball that was not made" no_tarball
 
