@@ -76,7 +76,7 @@ ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 # program that is linked with it would have none either. Only a C library that was built for CET enforces the note.
 HARDENING := -D_FORTIFY_SOURCE=3 -fstack-clash-protection $(if $(filter x86_64,$(ARCH)),-fcf-protection -Wl$(comma)-z$(comma)ibt$(comma)-z$(comma)shstk)
 passes = $(if $(shell $(CC) -Werror -Wsystem-headers -O1 -fPIC -U_FORTIFY_SOURCE $(1) -include features.h \
-         -nostdlib -shared -Wl,--fatal-warnings -x c /dev/null -o /dev/null 2>&1),,$(1))
+         -nostdlib -shared -Wl,--fatal-warnings -x c /dev/null -o /dev/null 2>&1 || echo no),,$(1))
 ifeq ($(MODE),release)
 HARDENED := $(or $(call passes,$(HARDENING)),$(foreach flag,$(HARDENING),\
             $(or $(call passes,$(flag)),$(patsubst %=3,%=2,$(filter -D%,$(flag))))))
