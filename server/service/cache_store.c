@@ -204,6 +204,7 @@ static struct cache_entry *add(struct cache_store *store, const struct cache_nam
 /* Takes the entry, which is not lent, out of the table and every list. */
 static void forget(struct cache_store *store, struct cache_entry *entry)
 {
+    assert(entry != NULL && !entry->is_lent);
     struct cache_owner *owner = entry->owner;
     const struct cache_name name = name_of(entry);
     struct cache_entry **at = bucket_of(store, &name);

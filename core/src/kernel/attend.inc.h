@@ -237,9 +237,9 @@ static bool FN(divide_row)(const REAL *o, const REAL *o_low, const FN(closing) *
     vec spoilt = {0}; /* 0, or NaN */
     for (size_t d = 0; d < d_v; d += LANES) {
         vec low = FN(load)(o_low + d);
-        low = FN(select)(low - low == zero, low, zero); /* infinite values leave NaN there */
+        low = FN(select)(low * zero == zero, low, zero); /* infinite values leave NaN there */
         const vec x = end->alpha * (FN(load)(o + d) + low) / end->sum;
-        spoilt += x - x;
+        spoilt += x * zero;
         if (d_v - d >= LANES)
             FN(store)(to + d, x);
         else
