@@ -210,38 +210,6 @@ START_TEST(a_slow_client_holds_up_no_thread_and_little_memory)
 }
 END_TEST
 
-START_TEST(an_answer_that_nobody_takes_is_cut_while_others_wait)
-{
-    stage = http_stage_of(letters);
-    stage.compute_threads = 1;
-    stage.setup.limits.memory_bytes = 64 << 20;
-    be_patient(&stage);
-    http_stage_start(&stage);
-    struct http_client silent = http_open(stage.port), others[2];
-    ck_assert(http_send(&silent, POST)); /* and reads nothing */
-    await(&written, STREAM_BATCH_CHUNKS);
-    await_standstill();
-    is_shut = true;
-    for (size_t i = 0; i < 2; i++) {
-        others[i] = http_open(stage.port);
-        ck_assert(http_send(&others[i], POST));
-    }
-    while (atomic_load(&stage.setup.metrics->connections_evicted) == 0) /* the first of the others holds the thread */
-        sleep_ms(50);
-    is_shut = false;
-    for (size_t i = 0; i < 2; i++) {
-        struct http_answer answer = http_read(&others[i], false);
-        check_letters(&answer);
-        http_close(&others[i]);
-    }
-    struct http_answer cut = http_read(&silent, false);
-    ck_assert_uint_lt(cut.body_bytes, (size_t)PIECE * PIECES);
-    free(cut.body);
-    http_close(&silent);
-    tear_down();
-}
-END_TEST
-
 START_TEST(a_client_that_leaves_in_the_middle_is_forgotten)
 {
     for (int i = 0; i < 4; i++) {
@@ -394,7 +362,6 @@ int main(void)
     tcase_add_test(tests, a_slow_client_holds_up_no_thread_and_little_memory);
     tcase_add_test(tests, a_client_that_leaves_in_the_middle_is_forgotten);
     tcase_add_test(own, a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun);
-    tcase_add_test(own, an_answer_that_nobody_takes_is_cut_while_others_wait);
     tcase_add_test(tests, a_drain_finishes_what_is_being_sent);
     tcase_add_test(own, stopping_breaks_off_and_never_looks_whole);
     tcase_add_test(own, attention_is_the_same_text_streamed_and_whole);
