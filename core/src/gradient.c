@@ -186,48 +186,24 @@ static void drop(struct run *run, const char *from, char *to)
     spread(run, blocks(query_tokens(run) * run->plan->forward.dims.d_out, 4096), drop_task);
 }
 
-/* ---- the forward pass, once more where it kept nothing ---- */
-
-struct pre_norm {
-    const struct run *run;
-    char *normed;
-};
+/* ---- the forward pass ---- */
 
 static const void *data_of(const attn_tensor *tensor)
 {
     return tensor == NULL ? NULL : tensor->data;
 }
 
-static void pre_norm_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct pre_norm *pre = argument;
-    const struct run *run = pre->run;
-    const attn_request *request = &run->request;
-    const size_t d = run->plan->forward.dims.d_query, row = index * TOKEN_ROWS;
-    const size_t rows = smaller(query_tokens(run) - row, TOKEN_ROWS), at = row * d * run->element;
-    attn_norm_rows(request->options.norm, run->plan->forward.compute, rows, d,
-                   (const char *)request->inputs.query->data + at, data_of(request->weights.norm.weight),
-                   data_of(request->weights.norm.bias), request->options.norm_eps, pre->normed + at);
-}
-
-static attn_status prepare_inputs(struct run *run)
-{
-    const attn_inputs *inputs = &run->request.inputs;
-    struct pre_norm pre = {.run = run};
-    attn_status status = take(run, run->needs.normed, &pre.normed);
-    if (status == ATTN_OK && run->needs.normed > 0)
-        run->runtime->run(run->runtime->context, blocks(query_tokens(run), TOKEN_ROWS), pre_norm_task, &pre);
-    run->x[PROJECT_Q] = run->needs.normed > 0 ? pre.normed : inputs->query->data;
-    run->x[PROJECT_K] = inputs->key == NULL ? run->x[PROJECT_Q] : inputs->key->data;
-    run->x[PROJECT_V] = inputs->value == NULL ? run->x[PROJECT_K] : inputs->value->data;
-    return status;
-}
-
 static attn_status run_forward(struct run *run)
 {
-    return attn_multihead_run(&run->plan->forward, &run->request, run->runtime, run->arena, &run->result->forward,
-                              &run->gate, run->err);
+    const attn_inputs *inputs = &run->request.inputs;
+    struct attn_multihead_kept kept;
+    attn_status status = attn_multihead_run(&run->plan->forward, &run->request, run->runtime, run->arena,
+                                            &run->result->forward, &kept, run->err);
+    run->gate = kept.gate;
+    run->x[PROJECT_Q] = kept.query;
+    run->x[PROJECT_K] = inputs->key == NULL ? kept.query : inputs->key->data;
+    run->x[PROJECT_V] = inputs->value == NULL ? run->x[PROJECT_K] : inputs->value->data;
+    return status;
 }
 
 /* ---- norm ---- */
@@ -553,7 +529,7 @@ static void finish_query(struct run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     char *grad = run->grad_input[PROJECT_Q];
-    if (run->needs.normed > 0 && grad != NULL)
+    if (attn_is_pre_normed(&run->request.options) && grad != NULL)
         differentiate_norm(run, run->request.inputs.query->data, d->d_query, grad, grad);
     if (run->request.options.residual && is_wanted(run, ATTN_GRADIENT_QUERY))
         add(run, grad, run->grad_summed, query_tokens(run) * d->d_query);
@@ -566,8 +542,6 @@ static attn_status run_backward(struct run *run)
         status = take_roles(run);
     if (status == ATTN_OK)
         status = take_scratch(run);
-    if (status == ATTN_OK)
-        status = prepare_inputs(run);
     if (status == ATTN_OK)
         status = go_through_sum(run);
     if (status == ATTN_OK)

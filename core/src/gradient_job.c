@@ -234,7 +234,6 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     size_roles(plan, request, &needs);
     needs.output = attn_gradient_is_wanted(plan, ATTN_GRADIENT_OUTPUT_WEIGHT) ||
                    attn_gradient_is_wanted(plan, ATTN_GRADIENT_OUTPUT_BIAS);
-    needs.normed = pre ? tokens * d->d_query : 0;
     needs.summed = post && drops && !options->residual ? outputs : 0;
     needs.grad_summed = post ? outputs : 0;
     needs.grad_projected = drops ? outputs : 0;
@@ -307,7 +306,7 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
     const struct attn_gradient_heads heads = attn_gradient_describe_heads(plan, request);
     const attn_dims *d = &plan->forward.dims;
     const size_t element = attn_dtype_bytes(plan->forward.compute);
-    size_t numbers = needs.normed + needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
+    size_t numbers = needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
                      needs.grad_context + needs.grad_gate;
     size_t gradients = 0, steps = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)

@@ -34,7 +34,6 @@ struct attn_gradient_needs {
     bool heads;        /* of anything within the heads */
     bool output;       /* of the output projection */
     size_t grad_gate;  /* of the gate before its sigmoid */
-    size_t normed;     /* query after a pre-norm */
     size_t summed;     /* what a post-norm saw, where no step has it */
     size_t grad_summed, grad_projected, grad_context;
     size_t grad_role[ROLES];  /* where it is not the gradient of an input already */

@@ -38,6 +38,8 @@ struct run {
     char *product_scratch;
     struct attn_heads_job job;
     char *mean_source;
+    char *normed;    /* the queries after a pre-norm */
+    attn_task *task; /* what look_first runs */
 };
 
 static attn_status no_memory(struct run *run, const char *what)
@@ -55,16 +57,25 @@ static bool wants(const struct run *run, attn_step step)
     return attn_wants(&run->request->options, step);
 }
 
-static void spread(struct run *run, size_t tasks, attn_task *task)
-{
-    if (tasks > 0)
-        run->runtime->run(run->runtime->context, tasks, task, run);
-}
-
 static bool is_cancelled(const struct run *run)
 {
     const attn_runtime *runtime = run->runtime;
     return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
+}
+
+static void look_first(void *argument, size_t index, size_t worker)
+{
+    const struct run *run = argument;
+    if (!is_cancelled(run))
+        run->task(argument, index, worker);
+}
+
+/* A cancelled run leaves out the tasks that are left; attn_multihead_run looks once more at its end. */
+static void spread(struct run *run, size_t tasks, attn_task *task)
+{
+    run->task = task;
+    if (tasks > 0)
+        run->runtime->run(run->runtime->context, tasks, look_first, run);
 }
 
 static size_t blocks(size_t n, size_t size)
@@ -97,29 +108,40 @@ static void add_projection(struct run *run, const attn_projection *projection, c
 
 /* ---- before the heads ---- */
 
-static attn_status pre_norm_one(struct run *run, const char **x, size_t rows, size_t d)
+/* The norm of all inputs or of the output: rows of d numbers from row first on. */
+static void norm_rows(const struct run *run, size_t first, size_t rows, size_t d, const char *x, char *y)
 {
-    const attn_request *request = run->request;
-    char *y = take(run, rows * d);
-    if (y == NULL)
-        return no_memory(run, "the normalised inputs");
-    const attn_tensor *gain = request->weights.norm.weight, *shift = request->weights.norm.bias;
-    attn_norm_rows(request->options.norm, run->plan->compute, rows, d, *x, gain == NULL ? NULL : gain->data,
-                   shift == NULL ? NULL : shift->data, request->options.norm_eps, y);
-    *x = y;
-    return ATTN_OK;
+    const attn_options *options = &run->request->options;
+    const attn_tensor *gain = run->request->weights.norm.weight, *shift = run->request->weights.norm.bias;
+    const size_t at = first * d * run->element;
+    attn_norm_rows(options->norm, run->plan->compute, rows, d, x + at, gain == NULL ? NULL : gain->data,
+                   shift == NULL ? NULL : shift->data, options->norm_eps, y + at);
+}
+
+static size_t query_tokens(const struct run *run)
+{
+    return run->plan->dims.batch * run->plan->dims.q_len;
+}
+
+static void pre_norm_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct run *run = argument;
+    const size_t row = index * TOKEN_ROWS, rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
+    norm_rows(run, row, rows, run->plan->dims.d_query, run->request->inputs.query->data, run->normed);
 }
 
 /* A key or value that is the query by default is the normalised query too; one that was given is left as it is. */
 static attn_status prepare_inputs(struct run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
-    const attn_dims *dims = &run->plan->dims;
     run->x_q = inputs->query->data;
     if (attn_is_pre_normed(&run->request->options)) {
-        attn_status status = pre_norm_one(run, &run->x_q, dims->batch * dims->q_len, dims->d_query);
-        if (status != ATTN_OK)
-            return status;
+        run->normed = take(run, query_tokens(run) * run->plan->dims.d_query);
+        if (run->normed == NULL)
+            return no_memory(run, "the normalised inputs");
+        spread(run, blocks(query_tokens(run), TOKEN_ROWS), pre_norm_task);
+        run->x_q = run->normed;
     }
     run->x_k = inputs->key == NULL ? run->x_q : inputs->key->data;
     run->x_v = inputs->value == NULL ? run->x_k : inputs->value->data;
@@ -353,7 +375,7 @@ static void gate_task(void *argument, size_t index, size_t worker)
     const struct run *run = argument;
     const attn_dims *d = &run->plan->dims;
     const size_t row = index * TOKEN_ROWS, width = d->heads * d->d_v * run->element;
-    const size_t rows = smaller(d->batch * d->q_len - row, TOKEN_ROWS);
+    const size_t rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
     attn_gate_rows(run->plan->compute, rows, d->heads, d->d_v, d->d_gate, run->context + row * width,
                    run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
 }
@@ -369,7 +391,7 @@ static attn_status gate_heads(struct run *run)
         run->gated = take(run, d->batch * d->q_len * d->heads * d->d_v);
     if (run->gated == NULL)
         return no_memory(run, "the output gate");
-    spread(run, blocks(d->batch * d->q_len, TOKEN_ROWS), gate_task);
+    spread(run, blocks(query_tokens(run), TOKEN_ROWS), gate_task);
     return ATTN_OK;
 }
 
@@ -430,24 +452,19 @@ static void finish_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct run *run = argument;
-    const attn_request *request = run->request;
-    const size_t d = run->plan->dims.d_out, all = run->plan->dims.batch * run->plan->dims.q_len;
-    const size_t row = index * TOKEN_ROWS, rows = smaller(all - row, TOKEN_ROWS);
-    if (changes_sum(&request->options))
+    const size_t d = run->plan->dims.d_out, row = index * TOKEN_ROWS;
+    const size_t rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
+    if (changes_sum(&run->request->options))
         add_rows(run, row * d, rows * d);
-    if (!has_post_norm(&request->options))
-        return;
-    const attn_tensor *gain = request->weights.norm.weight, *shift = request->weights.norm.bias;
-    attn_norm_rows(request->options.norm, run->plan->compute, rows, d, run->summed + row * d * run->element,
-                   gain == NULL ? NULL : gain->data, shift == NULL ? NULL : shift->data, request->options.norm_eps,
-                   run->output + row * d * run->element);
+    if (has_post_norm(&run->request->options))
+        norm_rows(run, row, rows, d, run->summed, run->output);
 }
 
 /* Residual and norm. Each writes over its input unless that was asked for, or belongs to the steps of the heads. */
 static attn_status finish(struct run *run)
 {
     const attn_options *options = &run->request->options;
-    const size_t rows = run->plan->dims.batch * run->plan->dims.q_len, count = rows * run->plan->dims.d_out;
+    const size_t rows = query_tokens(run), count = rows * run->plan->dims.d_out;
     const bool projected_is_kept = wants(run, ATTN_STEP_PROJECTED) || run->projected == run->gated;
     run->summed = run->projected;
     if (changes_sum(options) && projected_is_kept)
@@ -557,7 +574,8 @@ static void show_steps(struct run *run)
 }
 
 attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
-                               attn_arena *arena, attn_result *result, const char **gate, attn_error *err)
+                               attn_arena *arena, attn_result *result, struct attn_multihead_kept *kept,
+                               attn_error *err)
 {
     *result = (attn_result){0};
     memcpy(result->step, plan->step, sizeof result->step);
@@ -590,19 +608,19 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
         status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     if (status == ATTN_OK)
         show_steps(&run);
-    *gate = run.gate;
+    *kept = (struct attn_multihead_kept){.query = run.x_q, .gate = run.gate};
     return status;
 }
 
 attn_status attn_plan_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                           attn_arena *arena, attn_result *result, attn_error *err)
 {
-    const char *gate;
+    struct attn_multihead_kept kept;
     attn_status status = attn_plan_check_request(plan, request, err);
     if (status != ATTN_OK)
         return status;
     const uint64_t mode = attn_float_mode_enter();
-    status = attn_multihead_run(plan, request, runtime, arena, result, &gate, err);
+    status = attn_multihead_run(plan, request, runtime, arena, result, &kept, err);
     attn_float_mode_leave(mode);
     return status;
 }

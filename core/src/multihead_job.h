@@ -29,10 +29,16 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
 /* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
 
-/* attn_plan_run, which also says where the gate lies before its sigmoid: (batch, q_len, heads * d_gate). */
+/* What the backward pass reads besides the steps: it stays in the arena. */
+struct attn_multihead_kept {
+    const char *query; /* the queries, after a pre-norm: (batch, q_len, d_query) */
+    const char *gate;  /* before its sigmoid: (batch, q_len, heads * d_gate) */
+};
+
+/* attn_plan_run, which also says where kept lies. */
 ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request,
                                                const attn_runtime *runtime, attn_arena *arena, attn_result *result,
-                                               const char **gate, attn_error *err);
+                                               struct attn_multihead_kept *kept, attn_error *err);
 
 /* (*slots)[item] = its place in the selection, SIZE_MAX where it is not selected; NULL when all are. false: no memory.
  */

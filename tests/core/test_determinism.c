@@ -390,6 +390,78 @@ START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
 }
 END_TEST
 
+/* A layer of some 6400 tokens: the norm before it, or none. */
+static test_scene long_layer(attn_norm_type norm)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    scene_layer(&scene, &(scene_size){2, 1, 1, 3201, 5, 4, 4}, 8);
+    scene.request.options.norm = norm;
+    scene.request.options.norm_position = ATTN_NORM_PRE;
+    scene.request.options.norm_eps = 1e-5;
+    return scene;
+}
+
+static bool count_look(void *context)
+{
+    ++*(size_t *)context;
+    return false;
+}
+
+static size_t looks_of(attn_norm_type norm)
+{
+    test_scene scene = long_layer(norm);
+    size_t looks = 0;
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.is_cancelled = count_look;
+    runtime.cancel_context = &looks;
+    attn_plan plan;
+    attn_result result;
+    ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
+    attn_arena *arena = attn_arena_create(attn_plan_bytes(&plan, 1));
+    ck_assert_int_eq(attn_plan_run(&plan, &scene.request, &runtime, arena, &result, NULL), ATTN_OK);
+    attn_arena_destroy(arena);
+    scene_destroy(&scene);
+    return looks;
+}
+
+START_TEST(a_norm_looks_before_each_64_tokens)
+{
+    ck_assert_uint_eq(looks_of(ATTN_NORM_LAYER) - looks_of(ATTN_NORM_NONE), (2 * 3201 + 63) / 64);
+}
+END_TEST
+
+struct watch {
+    size_t runs, tasks; /* calls of run, and the tasks of the first */
+};
+
+static void run_and_watch(void *context, size_t tasks, attn_task *task, void *argument)
+{
+    struct watch *watch = context;
+    if (watch->runs++ == 0)
+        watch->tasks = tasks;
+    for (size_t t = tasks; t-- > 0;)
+        task(argument, t, 0);
+}
+
+/* The runtime is given the norm in pieces, which any thread may take in any order. */
+START_TEST(a_norm_before_the_layer_is_spread)
+{
+    test_scene scene = long_layer(ATTN_NORM_RMS);
+    test_run whole = run_kernel(&scene.request, NULL, WANT(OUTPUT));
+    struct watch watch = {0};
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    runtime.run = run_and_watch;
+    runtime.context = &watch;
+    test_run run = {.plan = whole.plan, .arena = attn_arena_create(attn_plan_bytes(&whole.plan, 1))};
+    ck_assert_int_eq(attn_plan_run(&run.plan, &scene.request, &runtime, run.arena, &run.result, NULL), ATTN_OK);
+    ck_assert_uint_eq(watch.tasks, (2 * 3201 + 63) / 64);
+    expect_same_steps(&whole, &run, WANT(OUTPUT), "the norm in pieces");
+    run_release(&run);
+    run_release(&whole);
+    scene_destroy(&scene);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
@@ -402,6 +474,8 @@ int main(void)
         selections_are_slices_of_the_whole_map,
         a_cancelled_run_says_so,
         a_run_cancelled_midway_says_so_or_has_finished,
+        a_norm_looks_before_each_64_tokens,
+        a_norm_before_the_layer_is_spread,
     };
     return check_main("determinism", tests, sizeof tests / sizeof *tests);
 }
