@@ -70,38 +70,22 @@ def flex(case):
 
 
 def mha_bias_kv(case):
-    """
-    A key and a value of the layer's own, behind all others: given as tokens, since the attention of projected tokens is
-    what /v1/attention computes. The projections are those of layers without attention: W_v, and out_proj as W_o.
-    """
+    """A key and a value of the layer's own, behind all others: a cache of one position, which stands before them."""
     given, heads = case.inputs, case.attributes["num_heads"]
-    width = given["in_proj_weight"].shape[0] // 3
-    parts = []
-    for at, name in enumerate(("query", "key", "value")):
-        weight = given["in_proj_weight"].slice_first(at * width, (at + 1) * width)
-        bias = given["in_proj_bias"].slice_first(at * width, (at + 1) * width)
-        parts.append(linear_of(given[name], weight, bias))
-    query, key, value = parts
-    batch = query.shape[0]
+    batch, length, _ = given["key"].shape
+    inputs = {name: send(given[name]) for name in ("query", "key", "value")}
+    for name in ("key", "value"):
+        own = given[f"bias_{name[0]}"]
+        inputs[f"past_{name}"] = send(Tensor((batch, heads, 1, own.shape[-1] // heads), own.data * batch))
+    real = inverted(given["key_padding_mask"]).rows(length)
+    masks = {"padding": send(Tensor((batch, length + 1), [item for row in real for item in [True, *row]], "bool"))}
 
-    def behind(x, own):
-        rows = x.rows(x.shape[1] * width)
-        return Tensor((batch, x.shape[1] + 1, width), [item for row in rows for item in [*row, *own.data]])
-
-    inputs = {"query": send(query), "key": send(behind(key, given["bias_k"])),
-              "value": send(behind(value, given["bias_v"]))}
-    real = inverted(given["key_padding_mask"])
-    masks = {"padding": send(Tensor((batch, key.shape[1] + 1), [item for row in real.rows(key.shape[1])
-                                                               for item in [*row, True]], "bool"))}
-
-    def project(answer):
-        return linear_of(answer, given["out_proj.weight"], given["out_proj.bias"])
-
-    case.outside.append("the projections, and the key and value of the layer's own behind the others")
+    def first_to_last(weights):
+        return Tensor(weights.shape, [item for row in weights.rows(length + 1) for item in [*row[1:], row[0]]])
 
     for name in ("attn_output", "attn_output_need_weights_false"):
-        case.ask(ATTENTION, {"inputs": inputs, "masks": masks, "options": {"num_heads": heads}},
-                 output=(name, project), attention="attn_output_weights")
+        request = {"inputs": inputs, "masks": masks, "weights": torch_weights(given), "options": {"num_heads": heads}}
+        case.ask(LAYER, request, output=name, attention=("attn_output_weights", first_to_last))
 
 
 def linear_of(x, weight, bias=None):
