@@ -105,20 +105,19 @@ KERNEL_FLAGS_bench/machine.c := -ffp-contract=fast
 TEST_FLAGS_in_coverage := -O1 -fno-profile-arcs -fno-test-coverage
 CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
 
-CORE_SRC := $(wildcard core/src/*.c core/src/kernel/*.c)
-SERVER_SRC := $(wildcard server/*.c server/http/*.c server/service/*.c server/codec/*.c)
+CORE_SRC := $(sort $(shell find core/src -name '*.c'))
+SERVER_SRC := $(sort $(shell find server -name '*.c'))
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 BENCH_SRC := $(addprefix bench/,core_bench.c bench_case.c contender_attnd.c contender_plain.c machine.c)
 JSON_BENCH_SRC := bench/json_bench.c
 HTTP_BENCH_SRC := bench/http_load.c bench/http_floor.c
-TEST_SRC := $(wildcard tests/core/test_*.c tests/codec/test_*.c tests/service/test_*.c tests/http/test_*.c)
+TEST_SRC := $(sort $(shell find tests -name 'test_*.c'))
 LONG_SRC := $(wildcard tests/long/*.c)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 SOURCES := $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
            tests/fuzz/replay.c tests/fuzz/scan_lines.c $(BENCH_SRC) $(JSON_BENCH_SRC) $(HTTP_BENCH_SRC)
 PUBLIC_HEADERS := $(wildcard core/include/attn/*.h)
-HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(wildcard core/src/*.h core/src/kernel/*.h server/*.h server/*/*.h \
-           tests/support/*.h tests/fuzz/*.h bench/*.h))
+HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,$(sort $(shell find core/src server tests bench -name node_modules -prune -o -name '*.h' -print)))
 # Functions whose names are macros (*.inc.h) are beyond clang-format.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 
