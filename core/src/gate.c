@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "number.h"
+#include "base/number.h"
 
 /* exp of a number that is not positive, so that nothing overflows. */
 static double sigmoid(double x)

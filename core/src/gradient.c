@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+#include "base/float_mode.h"
+#include "base/number.h"
 #include "dropout.h"
-#include "float_mode.h"
 #include "gate.h"
 #include "gradient_distance.h"
 #include "gradient_job.h"
@@ -12,7 +13,6 @@
 #include "gradient_projection.h"
 #include "linear.h"
 #include "multihead_job.h"
-#include "number.h"
 #include "qk.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */

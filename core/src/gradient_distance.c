@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "number.h"
+#include "base/number.h"
 
 struct fill {
     const attn_options *options;

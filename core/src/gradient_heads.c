@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "gradient_tile.h"
-#include "number.h"
 
 enum {
     WANTED_TASKS = 32, /* of a batch item: key heads are split until there are so many */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "number.h"
+#include "base/number.h"
 
 enum { LEAST_ROWS = 64, PARTIALS_MAX = 64 };
 

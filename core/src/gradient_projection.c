@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "blas.h"
-#include "number.h"
 
 enum {
     /* Blocks of a product: by shape alone, and those of dx never across batch items. */

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "blas.h"
 #include "dropout.h"
-#include "number.h"
 
 static size_t smaller(size_t a, size_t b)
 {

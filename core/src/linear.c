@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "linear_keys.h"
-#include "number.h"
 
 enum {
     LINEAR_QUERIES = 64, /* queries of a task */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "dropout.h"
-#include "float_mode.h"
 #include "gate.h"
 #include "heads.h"
 #include "linear.h"

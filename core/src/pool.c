@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "attn/runtime.h"
-#include "float_mode.h"
+#include "base/float_mode.h"
 
 enum { WORD_BITS = 64, AWAKE_NS = 50000 };
 

@@ -1,5 +1,5 @@
 /*
- * test_arena.c: tests core/src/arena.c.
+ * test_arena.c: tests core/src/base/arena.c.
  */
 #include "attn/arena.h"
 

@@ -1,7 +1,8 @@
 /*
- * test_float_mode.c: tests core/src/float_mode.h: flush-to-zero and denormals-are-zero of the caller change no number.
+ * test_float_mode.c: tests core/src/base/float_mode.h: flush-to-zero and denormals-are-zero of the caller change no
+ * number.
  */
-#include "float_mode.h"
+#include "base/float_mode.h"
 
 #include <check.h>
 #include <math.h>

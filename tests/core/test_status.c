@@ -1,5 +1,5 @@
 /*
- * test_status.c: tests core/src/status.c.
+ * test_status.c: tests core/src/base/status.c.
  */
 #include "attn/status.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_tensor.c: tests core/src/tensor.c.
+ * test_tensor.c: tests core/src/base/tensor.c.
  */
 #include "attn/tensor.h"
 

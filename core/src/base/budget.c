@@ -5,7 +5,7 @@
  * what is done with it; and within the heaps of the C library such blocks leave holes that add up to several times of
  * what is in use. So the budget keeps a few of them: a bounded number of bytes beside those that it counts.
  */
-#include "budget.h"
+#include "base/budget.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /*
  * number.h: one number of the compute type, where a loop is too rare or too short to be written twice.
  */
-#ifndef ATTN_NUMBER_H
-#define ATTN_NUMBER_H
+#ifndef ATTN_BASE_NUMBER_H
+#define ATTN_BASE_NUMBER_H
 
 #include "attn/tensor.h"
 

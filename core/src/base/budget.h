@@ -1,8 +1,8 @@
 /*
  * budget.h: the bytes that several arenas share, and the blocks that they leave to each other.
  */
-#ifndef ATTN_BUDGET_H
-#define ATTN_BUDGET_H
+#ifndef ATTN_BASE_BUDGET_H
+#define ATTN_BASE_BUDGET_H
 
 #include "attn/arena.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "float_mode.h"
+#include "base/float_mode.h"
 
 static const struct {
     const char *name;

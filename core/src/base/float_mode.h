@@ -5,8 +5,8 @@
  * threads, as PyTorch's set_flush_denormal does, or by loading a library built with -ffast-math. Results would then
  * depend on it. A run enters the mode that the C standard begins with and leaves with the caller's own.
  */
-#ifndef ATTN_FLOAT_MODE_H
-#define ATTN_FLOAT_MODE_H
+#ifndef ATTN_BASE_FLOAT_MODE_H
+#define ATTN_BASE_FLOAT_MODE_H
 
 #include <stdint.h>
 
