@@ -1,4 +1,4 @@
-/* runtime.c: the runtime that computes everything in the calling thread. */
+/* serial.c: the runtime that computes everything in the calling thread. */
 #include "attn/runtime.h"
 
 static void run_serially(void *context, size_t tasks, attn_task *task, void *argument)
