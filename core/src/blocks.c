@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dropout.h"
+#include "formulas/philox.h"
 
 /* ---- checks ---- */
 

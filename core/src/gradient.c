@@ -5,7 +5,7 @@
 
 #include "base/float_mode.h"
 #include "base/number.h"
-#include "dropout.h"
+#include "formulas/philox.h"
 #include "gate.h"
 #include "gradient_distance.h"
 #include "gradient_job.h"

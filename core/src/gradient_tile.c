@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "blas.h"
-#include "dropout.h"
+#include "formulas/philox.h"
 
 static size_t smaller(size_t a, size_t b)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/float_mode.h"
-#include "dropout.h"
+#include "formulas/philox.h"
 #include "gate.h"
 #include "heads.h"
 #include "linear.h"

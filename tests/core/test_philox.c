@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include "check_main.h"
-#include "dropout.h"
+#include "formulas/philox.h"
 
 START_TEST(philox_gives_the_known_answers)
 {

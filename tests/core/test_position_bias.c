@@ -1,5 +1,5 @@
 /*
- * test_position_bias.c: tests core/src/position_bias.c against published numbers.
+ * test_position_bias.c: tests core/src/formulas/position_bias.c against published numbers.
  */
 #include "attn/position_bias.h"
 

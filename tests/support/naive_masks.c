@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "dropout.h"
+#include "formulas/philox.h"
 #include "naive_attention.h"
 
 /* ---- masks ---- */

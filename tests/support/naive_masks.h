@@ -1,7 +1,7 @@
 /*
  * naive_masks.h: what may attend to what, and what is added to a score, decided once more for naive_attention.h.
  *
- * It shares the structs of the public headers with the core and no line of code but the generator of dropout.h, which
+ * It shares the structs of the public headers with the core and no line of code but the generator of philox.h, which
  * has known answers of its own.
  */
 #ifndef TESTS_NAIVE_MASKS_H

@@ -15,7 +15,7 @@
 #endif
 
 #include "attn/arena.h"
-#include "dropout.h"
+#include "formulas/philox.h"
 #include "kernel/kernel.h"
 
 /* Before a loop over registers: Clang unrolls it in time to keep them only if it is told to unroll all of it. */

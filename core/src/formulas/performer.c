@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "attn/mechanism.h"
-#include "dropout.h"
+#include "formulas/philox.h"
 #include "linear.h"
 
 enum { STREAM_DIRECTIONS = 2, STREAM_LENGTHS = 3 }; /* of the generator: dropout has 0 and 1 */

@@ -1,5 +1,5 @@
-/* dropout.c: Philox4x32-10, and the decision that it makes for each element. */
-#include "dropout.h"
+/* philox.c: Philox4x32-10, and the decision that it makes for each element. */
+#include "formulas/philox.h"
 
 void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t block[4])
 {
