@@ -1,5 +1,5 @@
 /* blocks.c: block-sparse masks: which runs of keys a block of queries sees. */
-#include "blocks.h"
+#include "mask/blocks.h"
 
 #include <assert.h>
 #include <stdio.h>

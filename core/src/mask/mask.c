@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "blocks.h"
+#include "mask/blocks.h"
 
 /* Far beyond any length, and far from overflowing when lengths are added. */
 static const int64_t POSITION_MAX = (int64_t)1 << 40;

@@ -1,8 +1,8 @@
 /*
  * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). Part of mask.c, which alone asks.
  */
-#ifndef ATTN_BLOCKS_H
-#define ATTN_BLOCKS_H
+#ifndef ATTN_MASK_BLOCKS_H
+#define ATTN_MASK_BLOCKS_H
 
 #include "attn/mask.h"
 
