@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "dims.h"
 #include "linear.h"
 #include "products.h"
 #include "projection.h"
 #include "qk.h"
+#include "request/dims.h"
 
 bool attn_is_pre_normed(const attn_options *options)
 {

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "blas.h"
-#include "dims.h"
 #include "linear.h"
 #include "multihead_job.h"
-#include "options.h"
 #include "qk.h"
+#include "request/check_options.h"
+#include "request/dims.h"
 #include "score_bias.h"
 
 static const char *const step_names[] = {

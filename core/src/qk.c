@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "dims.h"
 #include "norm.h"
+#include "request/dims.h"
 
 enum { TOKENS = 64 /* that a task handles, of all heads */, TAKES_MAX = 10 };
 

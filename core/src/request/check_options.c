@@ -1,15 +1,15 @@
-/* options.c: what options may say, alone and beside the rest of a request. */
-#include "options.h"
+/* check_options.c: what options may say, alone and beside the rest of a request. */
+#include "request/check_options.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "dims.h"
 #include "linear.h"
 #include "multihead_job.h"
 #include "qk.h"
-#include "rope_check.h"
+#include "request/check_rope.h"
+#include "request/dims.h"
 
 /* What is finite in the request must be so in the type that computes; a softcap divides, so it must not become 0. */
 static attn_status check_float32(const attn_options *options, attn_error *err)

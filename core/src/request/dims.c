@@ -1,5 +1,5 @@
 /* dims.c: from the shapes of inputs and weights to the dimensions with their usual names. */
-#include "dims.h"
+#include "request/dims.h"
 
 #include <stdio.h>
 #include <string.h>

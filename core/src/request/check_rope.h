@@ -1,8 +1,8 @@
 /*
- * rope_check.h: options.rope against the dimensions: what a client can get wrong about it.
+ * check_rope.h: options.rope against the dimensions: what a client can get wrong about it.
  */
-#ifndef ATTN_ROPE_CHECK_H
-#define ATTN_ROPE_CHECK_H
+#ifndef ATTN_REQUEST_CHECK_ROPE_H
+#define ATTN_REQUEST_CHECK_ROPE_H
 
 #include "attn/plan.h"
 

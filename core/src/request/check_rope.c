@@ -1,5 +1,5 @@
-/* rope_check.c: options.rope against the dimensions. */
-#include "rope_check.h"
+/* check_rope.c: options.rope against the dimensions. */
+#include "request/check_rope.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * dims.h: the dimensions of a computation, read from the shapes of inputs and weights and checked against each other.
  */
-#ifndef ATTN_DIMS_H
-#define ATTN_DIMS_H
+#ifndef ATTN_REQUEST_DIMS_H
+#define ATTN_REQUEST_DIMS_H
 
 #include "attn/plan.h"
 

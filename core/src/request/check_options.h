@@ -1,8 +1,8 @@
 /*
- * options.h: options checked: numbers on their own, then against the dimensions and the rest of the request.
+ * check_options.h: options checked: numbers on their own, then against the dimensions and the rest of the request.
  */
-#ifndef ATTN_OPTIONS_H
-#define ATTN_OPTIONS_H
+#ifndef ATTN_REQUEST_CHECK_OPTIONS_H
+#define ATTN_REQUEST_CHECK_OPTIONS_H
 
 #include "attn/plan.h"
 
