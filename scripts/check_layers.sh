@@ -3,7 +3,7 @@
 #
 #   main -> http -> service -> codec -> core; server/config, log and text include none of the rooms
 #   microhttpd.h only in server/http; jansson.h, png.h and FreeType only in server/codec; cblas.h only in
-#   core/src/blas.c
+#   core/src/gemm/blas.c
 #   no two sources share a name, main.c aside
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -51,7 +51,7 @@ floor=$(find server -maxdepth 1 -name '*.[ch]' ! -name 'main.c')
         $(sources core server | grep -v '^server/digest\.c$')
     forbid "gnutls lives in server/http/tls.c and server/probe_tls.c" "${include}gnutls/" \
         $(sources core server | grep -vE '^server/(http/tls|probe_tls)\.c$')
-    forbid "cblas.h lives in core/src/blas.c" "${include}(cblas|openblas_config)\.h" \
+    forbid "cblas.h lives in core/src/gemm/blas.c" "${include}(cblas|openblas_config)\.h" \
         $(sources core server | grep -v '^core/src/blas\.c$')
     forbid "json_t does not leave the codec" "\bjson_t\b" $(sources server/http server/service)
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "blas.h"
+#include "gemm/blas.h"
 
 enum {
     /* Blocks of a product: by shape alone, and those of dx never across batch items. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "blas.h"
 #include "formulas/philox.h"
+#include "gemm/blas.h"
 
 static size_t smaller(size_t a, size_t b)
 {

@@ -6,11 +6,11 @@
 #include "base/float_mode.h"
 #include "formulas/philox.h"
 #include "gate.h"
+#include "gemm/gemm.h"
 #include "heads.h"
 #include "linear.h"
 #include "multihead_job.h"
 #include "norm.h"
-#include "products.h"
 #include "projection.h"
 #include "qk.h"
 

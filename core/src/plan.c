@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "blas.h"
+#include "gemm/blas.h"
 #include "linear.h"
 #include "multihead_job.h"
 #include "qk.h"

@@ -9,7 +9,7 @@
 #define ATTN_PROJECTION_H
 
 #include "attn/plan.h"
-#include "products.h"
+#include "gemm/gemm.h"
 
 typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
 

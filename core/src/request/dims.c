@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "blas.h"
+#include "gemm/blas.h"
 
 /* ---- inputs ---- */
 

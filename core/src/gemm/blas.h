@@ -1,8 +1,8 @@
 /*
  * blas.h: the matrix products we need, from the BLAS. blas.c is the only file that includes cblas.h.
  */
-#ifndef ATTN_BLAS_H
-#define ATTN_BLAS_H
+#ifndef ATTN_GEMM_BLAS_H
+#define ATTN_GEMM_BLAS_H
 
 #include "attn/plan.h"
 #include "attn/tensor.h"

@@ -1,9 +1,9 @@
-/* products.c: the large products of a layer as tasks, each a block of rows and columns. */
-#include "products.h"
+/* gemm.c: the large products of a layer as tasks, each a block of rows and columns. */
+#include "gemm/gemm.h"
 
 #include <string.h>
 
-#include "blas.h"
+#include "gemm/blas.h"
 #include "kernel/kernel.h"
 
 enum {

@@ -1,9 +1,9 @@
 /*
- * products.h: the large products of a layer, y = x W + b, cut into tasks: by the kernel where its own is the faster
+ * gemm.h: the large products of a layer, y = x W + b, cut into tasks: by the kernel where its own is the faster
  * one, by the BLAS elsewhere.
  */
-#ifndef ATTN_PRODUCTS_H
-#define ATTN_PRODUCTS_H
+#ifndef ATTN_GEMM_GEMM_H
+#define ATTN_GEMM_GEMM_H
 
 #include "attn/plan.h"
 #include "attn/runtime.h"

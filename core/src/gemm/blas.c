@@ -1,5 +1,5 @@
 /* blas.c: the one door to OpenBLAS, where counts are narrowed to its int. */
-#include "blas.h"
+#include "gemm/blas.h"
 
 #include <assert.h>
 #include <cblas.h>

@@ -1,8 +1,8 @@
 /* panels.c: weights packed once, in the order in which a kernel multiplies with them. */
 #include "attn/panels.h"
 
+#include "gemm/gemm.h"
 #include "kernel/kernel.h"
-#include "products.h"
 
 /* W as y = x W wants it: the whole of rank 2, the first matrix of rank 3. */
 static struct attn_linear_block block_of(attn_layout layout, const attn_tensor *weight)
