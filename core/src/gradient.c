@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/feature_maps.h"
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "formulas/philox.h"
@@ -11,7 +12,6 @@
 #include "gradient_job.h"
 #include "gradient_linear.h"
 #include "gradient_projection.h"
-#include "linear.h"
 #include "multihead_job.h"
 #include "qk.h"
 

@@ -5,15 +5,15 @@
 #ifndef ATTN_GRADIENT_DISTANCE_H
 #define ATTN_GRADIENT_DISTANCE_H
 
+#include "attention/distance_bias.h"
 #include "attn/runtime.h"
-#include "score_bias.h"
 
 /* The biases by distance in data, which has room for attn_distance_bias_count numbers. */
 struct attn_distance_bias attn_gradient_fill_distance(const attn_options *options, const attn_mask *mask, void *data,
                                                       const attn_runtime *runtime);
 
 /*
- * grad (batch, heads, q_len + kv_len): of each distance, in the order of score_bias.h. slopes (heads) and table
+ * grad (batch, heads, q_len + kv_len): of each distance, in the order of distance_bias.h. slopes (heads) and table
  * (buckets, heads), of the compute type, are written; NULL: not wanted.
  */
 void attn_gradient_of_distances(const attn_options *options, const attn_mask *mask, const double *grad, void *slopes,

@@ -22,8 +22,8 @@ struct attn_gradient_heads {
     void *grad_scores;                            /* a map, by the selections of job; NULL: not wanted */
     void *grad_bias;                              /* in the shape that was given, row-major; NULL: not wanted */
     size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
-    double *grad_distance; /* (batch, heads, q_len + kv_len): of biases by distance, as score_bias.h has them, but one
-                              vector for every item; NULL: not wanted */
+    double *grad_distance; /* (batch, heads, q_len + kv_len): of biases by distance, as distance_bias.h has them, but
+                              one vector for every item; NULL: not wanted */
     void *grad_sinks;      /* (heads), of the compute type; NULL: not wanted */
     const void *lse_keys;  /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
     double *grad_scale;    /* NULL: not wanted */

@@ -3,12 +3,12 @@
 
 #include <assert.h>
 
+#include "attention/distance_bias.h"
+#include "attention/feature_maps.h"
 #include "gradient_linear.h"
 #include "gradient_projection.h"
-#include "linear.h"
 #include "multihead_job.h"
 #include "qk.h"
-#include "score_bias.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
                   (int)ATTN_GRADIENT_VALUE == PROJECT_V,

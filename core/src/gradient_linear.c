@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/feature_keys.h"
 #include "base/number.h"
-#include "linear_keys.h"
 
 enum {
     QUERIES = 64,   /* of a task */

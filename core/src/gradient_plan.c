@@ -1,10 +1,10 @@
 /* gradient_plan.c: a request for gradients checked and weighed. */
 #include <string.h>
 
+#include "attention/feature_maps.h"
 #include "gradient_job.h"
 #include "gradient_linear.h"
 #include "gradient_tile.h"
-#include "linear.h"
 #include "multihead_job.h"
 
 static const char *const names[] = {

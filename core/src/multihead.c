@@ -3,12 +3,12 @@
 
 #include <string.h>
 
+#include "attention/feature_maps.h"
+#include "attention/heads.h"
 #include "base/float_mode.h"
 #include "formulas/philox.h"
 #include "gate.h"
 #include "gemm/gemm.h"
-#include "heads.h"
-#include "linear.h"
 #include "multihead_job.h"
 #include "norm.h"
 #include "projection.h"

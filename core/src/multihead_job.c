@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "attention/feature_maps.h"
 #include "gemm/gemm.h"
-#include "linear.h"
 #include "projection.h"
 #include "qk.h"
 #include "request/dims.h"

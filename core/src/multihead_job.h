@@ -4,7 +4,7 @@
 #ifndef ATTN_MULTIHEAD_JOB_H
 #define ATTN_MULTIHEAD_JOB_H
 
-#include "heads.h"
+#include "attention/heads.h"
 
 static inline bool attn_wants(const attn_options *options, attn_step step)
 {

@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/distance_bias.h"
+#include "attention/feature_maps.h"
 #include "gemm/blas.h"
-#include "linear.h"
 #include "multihead_job.h"
 #include "qk.h"
 #include "request/check_options.h"
 #include "request/dims.h"
-#include "score_bias.h"
 
 static const char *const step_names[] = {
 #define STEP_NAME(code, name) name,

@@ -4,7 +4,7 @@
 #ifndef ATTN_QK_H
 #define ATTN_QK_H
 
-#include "heads.h"
+#include "attention/heads.h"
 
 /* Whether queries and keys are normalised or turned. */
 bool attn_qk_is_changed(const attn_options *options);

@@ -1,5 +1,6 @@
 /*
- * test_linear.c: tests core/src/linear.c and performer.c: attention by feature maps against sums over all pairs.
+ * test_linear.c: tests core/src/attention/feature_maps.c and performer.c: attention by feature maps against sums over
+ * all pairs.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
- * test_score_bias.c: tests core/src/score_bias.c, and what the kernels make of biases by distance and of sinks.
+ * test_score_bias.c: tests core/src/attention/distance_bias.c, and what the kernels make of biases by distance and of
+ * sinks.
  */
-#include "score_bias.h"
+#include "attention/distance_bias.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* performer.c: the random projection of mechanism performer. */
 #include <math.h>
 
+#include "attention/feature_maps.h"
 #include "attn/mechanism.h"
 #include "formulas/philox.h"
-#include "linear.h"
 
 enum { STREAM_DIRECTIONS = 2, STREAM_LENGTHS = 3 }; /* of the generator: dropout has 0 and 1 */
 

@@ -7,10 +7,10 @@
 #ifndef ATTN_KERNEL_KERNEL_H
 #define ATTN_KERNEL_KERNEL_H
 
+#include "attention/distance_bias.h"
 #include "attn/mask.h"
 #include "attn/plan.h"
 #include "attn/runtime.h"
-#include "score_bias.h"
 
 enum {
     TILE_ROWS = 48,  /* query rows of a tile: a multiple of the rows of every register tile */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "linear.h"
+#include "attention/feature_maps.h"
 #include "multihead_job.h"
 #include "qk.h"
 #include "request/check_rope.h"

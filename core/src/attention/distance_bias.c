@@ -1,5 +1,5 @@
-/* score_bias.c: biases by distance, a vector a head, and the sum of all biases of a row. */
-#include "score_bias.h"
+/* distance_bias.c: biases by distance, a vector a head, and the sum of all biases of a row. */
+#include "attention/distance_bias.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,13 +1,13 @@
 /*
- * linear_keys.h: what linear and performer make of keys and queries: features, and the running sums of keys
+ * feature_keys.h: what linear and performer make of keys and queries: features, and the running sums of keys
  * (attn/mechanism.h has the equations).
  */
-#ifndef ATTN_LINEAR_KEYS_H
-#define ATTN_LINEAR_KEYS_H
+#ifndef ATTN_ATTENTION_FEATURE_KEYS_H
+#define ATTN_ATTENTION_FEATURE_KEYS_H
 
+#include "attention/feature_maps.h"
+#include "attention/heads.h"
 #include "attn/arena.h"
-#include "heads.h"
-#include "linear.h"
 
 enum { LINEAR_KEYS = 256 /* of a block whose sums are taken together: part of the result's bits */ };
 

@@ -1,5 +1,5 @@
-/* linear_keys.c: features of keys and queries, and running sums of keys. */
-#include "linear_keys.h"
+/* feature_keys.c: features of keys and queries, and running sums of keys. */
+#include "attention/feature_keys.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* heads.c: attention over all batch items and heads as tasks for the tile kernel. */
-#include "heads.h"
+#include "attention/heads.h"
 
 #include <string.h>
 

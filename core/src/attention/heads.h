@@ -2,8 +2,8 @@
  * heads.h: attention over all batch items and heads: cuts the work into tasks, lends them scratch, gathers what they
  * say.
  */
-#ifndef ATTN_HEADS_H
-#define ATTN_HEADS_H
+#ifndef ATTN_ATTENTION_HEADS_H
+#define ATTN_ATTENTION_HEADS_H
 
 #include "attn/arena.h"
 #include "attn/multihead.h"

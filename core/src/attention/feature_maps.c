@@ -1,11 +1,11 @@
-/* linear.c: attention by feature maps: running sums over keys where the mask allows them, else pair by pair. */
-#include "linear.h"
+/* feature_maps.c: attention by feature maps: running sums over keys where the mask allows them, else pair by pair. */
+#include "attention/feature_maps.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "attention/feature_keys.h"
 #include "base/number.h"
-#include "linear_keys.h"
 
 enum {
     LINEAR_QUERIES = 64, /* queries of a task */

@@ -1,10 +1,11 @@
 /*
- * linear.h: attention by feature maps instead of softmax: linear and performer (attn/mechanism.h has the equations).
+ * feature_maps.h: attention by feature maps instead of softmax: linear and performer (attn/mechanism.h has the
+ * equations).
  */
-#ifndef ATTN_LINEAR_H
-#define ATTN_LINEAR_H
+#ifndef ATTN_ATTENTION_FEATURE_MAPS_H
+#define ATTN_ATTENTION_FEATURE_MAPS_H
 
-#include "heads.h"
+#include "attention/heads.h"
 
 static inline bool attn_is_linear(const attn_options *options)
 {

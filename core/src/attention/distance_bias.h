@@ -1,5 +1,5 @@
 /*
- * score_bias.h: what is added to a scaled score, row by row, as data: biases by distance (ALiBi, relative), and
+ * distance_bias.h: what is added to a scaled score, row by row, as data: biases by distance (ALiBi, relative), and
  * masks.bias.
  *
  * A bias by distance is the same along every diagonal, so one number a diagonal is enough: for every head (and batch
@@ -7,8 +7,8 @@
  * contiguous slice. The tile kernel adds that slice; attn_bias_row is the same for everything that is not in a hurry.
  * Whether a query may attend to a key at all is attn_mask_row's to say (mask.h).
  */
-#ifndef ATTN_SCORE_BIAS_H
-#define ATTN_SCORE_BIAS_H
+#ifndef ATTN_ATTENTION_DISTANCE_BIAS_H
+#define ATTN_ATTENTION_DISTANCE_BIAS_H
 
 #include "attn/plan.h"
 
