@@ -7,13 +7,13 @@
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "formulas/philox.h"
-#include "gate.h"
 #include "gradient_distance.h"
 #include "gradient_job.h"
 #include "gradient_linear.h"
 #include "gradient_projection.h"
-#include "multihead_job.h"
-#include "qk.h"
+#include "layer/gate.h"
+#include "layer/layer_weigh.h"
+#include "layer/queries_keys.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 

@@ -7,8 +7,8 @@
 #include "attention/feature_maps.h"
 #include "gradient_linear.h"
 #include "gradient_projection.h"
-#include "multihead_job.h"
-#include "qk.h"
+#include "layer/layer_weigh.h"
+#include "layer/queries_keys.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
                   (int)ATTN_GRADIENT_VALUE == PROJECT_V,

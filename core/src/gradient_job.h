@@ -7,7 +7,7 @@
 #include "attn/gradient.h"
 #include "gradient_heads.h"
 #include "gradient_norm.h"
-#include "projection.h"
+#include "layer/projection.h"
 
 enum { ROLES = 3 }; /* PROJECT_Q, _K, _V; inputs are numbered alike */
 

@@ -10,7 +10,7 @@
 #define ATTN_GRADIENT_NORM_H
 
 #include "attn/runtime.h"
-#include "norm.h"
+#include "layer/norm.h"
 
 struct attn_gradient_norm {
     attn_norm_type type;

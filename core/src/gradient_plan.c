@@ -5,7 +5,7 @@
 #include "gradient_job.h"
 #include "gradient_linear.h"
 #include "gradient_tile.h"
-#include "multihead_job.h"
+#include "layer/layer_weigh.h"
 
 static const char *const names[] = {
 #define GRADIENT_NAME(code, name) name,

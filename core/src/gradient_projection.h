@@ -7,7 +7,7 @@
 #define ATTN_GRADIENT_PROJECTION_H
 
 #include "attn/runtime.h"
-#include "projection.h"
+#include "layer/projection.h"
 
 /* One projection, with what went in and the gradient of what came out. */
 struct attn_gradient_projection {

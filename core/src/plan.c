@@ -7,8 +7,8 @@
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
 #include "gemm/blas.h"
-#include "multihead_job.h"
-#include "qk.h"
+#include "layer/layer_weigh.h"
+#include "layer/queries_keys.h"
 #include "request/check_options.h"
 #include "request/dims.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_rope.c: tests core/src/formulas/rope.c, qk.c and gate.c: rotation, norms of queries and keys, caches, the output
- * gate.
+ * test_rope.c: tests core/src/formulas/rope.c, queries_keys.c and gate.c: rotation, norms of queries and keys, caches,
+ * the output gate.
  */
 #include "attn/rope.h"
 

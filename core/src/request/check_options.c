@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "attention/feature_maps.h"
-#include "multihead_job.h"
-#include "qk.h"
+#include "layer/layer_weigh.h"
+#include "layer/queries_keys.h"
 #include "request/check_rope.h"
 #include "request/dims.h"
 

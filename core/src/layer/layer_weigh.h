@@ -1,8 +1,8 @@
 /*
- * multihead_job.h: what plan.c weighs and multihead.c does, said once for both.
+ * layer_weigh.h: what plan.c weighs and layer.c does, said once for both.
  */
-#ifndef ATTN_MULTIHEAD_JOB_H
-#define ATTN_MULTIHEAD_JOB_H
+#ifndef ATTN_LAYER_LAYER_WEIGH_H
+#define ATTN_LAYER_LAYER_WEIGH_H
 
 #include "attention/heads.h"
 

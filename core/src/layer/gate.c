@@ -1,5 +1,5 @@
 /* gate.c: the output gate. */
-#include "gate.h"
+#include "layer/gate.h"
 
 #include <math.h>
 

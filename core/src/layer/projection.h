@@ -3,10 +3,10 @@
  * matrix.
  *
  * Separate, per-head and fused weights all become a few slices: columns of a weight matrix that give neighbouring
- * columns of the projected tokens. plan.c checks the shapes, multihead.c multiplies.
+ * columns of the projected tokens. plan.c checks the shapes, layer.c multiplies.
  */
-#ifndef ATTN_PROJECTION_H
-#define ATTN_PROJECTION_H
+#ifndef ATTN_LAYER_PROJECTION_H
+#define ATTN_LAYER_PROJECTION_H
 
 #include "attn/plan.h"
 #include "gemm/gemm.h"

@@ -1,12 +1,12 @@
-/* multihead_job.c: what a run will do and take, as far as plan and run must agree on it. */
-#include "multihead_job.h"
+/* layer_weigh.c: what a run will do and take, as far as plan and run must agree on it. */
+#include "layer/layer_weigh.h"
 
 #include <string.h>
 
 #include "attention/feature_maps.h"
 #include "gemm/gemm.h"
-#include "projection.h"
-#include "qk.h"
+#include "layer/projection.h"
+#include "layer/queries_keys.h"
 #include "request/dims.h"
 
 bool attn_is_pre_normed(const attn_options *options)

@@ -1,8 +1,8 @@
 /*
  * gate.h: the output gate: every head's context times the sigmoid of a projection of the query tokens.
  */
-#ifndef ATTN_GATE_H
-#define ATTN_GATE_H
+#ifndef ATTN_LAYER_GATE_H
+#define ATTN_LAYER_GATE_H
 
 #include "attn/plan.h"
 

@@ -1,5 +1,5 @@
 /* norm.c: LayerNorm, RMSNorm and the division by the length, row by row. */
-#include "norm.h"
+#include "layer/norm.h"
 
 #include <math.h>
 

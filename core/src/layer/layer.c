@@ -1,4 +1,4 @@
-/* multihead.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm. */
+/* layer.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm. */
 #include "attn/multihead.h"
 
 #include <string.h>
@@ -7,12 +7,12 @@
 #include "attention/heads.h"
 #include "base/float_mode.h"
 #include "formulas/philox.h"
-#include "gate.h"
 #include "gemm/gemm.h"
-#include "multihead_job.h"
-#include "norm.h"
-#include "projection.h"
-#include "qk.h"
+#include "layer/gate.h"
+#include "layer/layer_weigh.h"
+#include "layer/norm.h"
+#include "layer/projection.h"
+#include "layer/queries_keys.h"
 
 enum {
     /* Rows of tokens that one task normalises or adds. */

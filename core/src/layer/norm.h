@@ -5,8 +5,8 @@
  *     RMSNorm(x)   = x / sqrt(mean of squares + eps) * gain + shift        Zhang, Sennrich, 2019, arXiv:1910.07467
  *     L2Norm(x)    = x / max(|x|, eps) * gain + shift                      torch.nn.functional.normalize
  */
-#ifndef ATTN_NORM_H
-#define ATTN_NORM_H
+#ifndef ATTN_LAYER_NORM_H
+#define ATTN_LAYER_NORM_H
 
 #include "attn/plan.h"
 

@@ -1,10 +1,11 @@
-/* qk.c: queries and keys between their projection and the heads: normalised, turned, put behind their cache. */
-#include "qk.h"
+/* queries_keys.c: queries and keys between their projection and the heads: normalised, turned, put behind their cache.
+ */
+#include "layer/queries_keys.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "norm.h"
+#include "layer/norm.h"
 #include "request/dims.h"
 
 enum { TOKENS = 64 /* that a task handles, of all heads */, TAKES_MAX = 10 };

@@ -1,5 +1,5 @@
 /* projection.c: separate, per-head and fused weights as slices of columns. */
-#include "projection.h"
+#include "layer/projection.h"
 
 /* Rank 2: all heads side by side in one matrix. Rank 3: a matrix a head. */
 static attn_projection separate(const attn_linear *linear, attn_layout layout, size_t heads, size_t inner, size_t d)

@@ -1,8 +1,9 @@
 /*
- * qk.h: queries and keys between their projection and the heads: normalised, turned, and put behind their cache.
+ * queries_keys.h: queries and keys between their projection and the heads: normalised, turned, and put behind their
+ * cache.
  */
-#ifndef ATTN_QK_H
-#define ATTN_QK_H
+#ifndef ATTN_LAYER_QUERIES_KEYS_H
+#define ATTN_LAYER_QUERIES_KEYS_H
 
 #include "attention/heads.h"
 
