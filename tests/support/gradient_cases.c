@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "gradient_job.h"
+#include "backward/backward_needs.h"
 #include "mask_cases.h"
 
 /* ---- scenes ---- */

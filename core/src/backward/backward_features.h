@@ -1,5 +1,5 @@
 /*
- * gradient_linear.h: the backward pass of linear and performer.
+ * backward_features.h: the backward pass of linear and performer.
  *
  *     w_ij = phi(q_i) phi(k_j)      S_i = sum_j w_ij (v_j, 1) = (N_i, D_i)      out_i = N_i / D_i
  *     dS_i = (dO_i / D_i, -dO_i N_i / D_i^2), or (dO_i, 0) without a denominator
@@ -10,11 +10,11 @@
  * on. The largest P s that performer takes from its exponents is differentiated too: with its eps it counts. The
  * projection of performer is a constant.
  */
-#ifndef ATTN_GRADIENT_LINEAR_H
-#define ATTN_GRADIENT_LINEAR_H
+#ifndef ATTN_BACKWARD_BACKWARD_FEATURES_H
+#define ATTN_BACKWARD_BACKWARD_FEATURES_H
 
 #include "attn/plan.h"
-#include "gradient_heads.h"
+#include "backward/backward_heads.h"
 
 /* Arena bytes that attn_gradient_linear_run takes: for each thread, and in all; its floating-point operations. */
 size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_request *request);

@@ -1,10 +1,10 @@
 /*
- * gradient_projection.h: the backward pass of y = x W + b, for separate, per-head and fused weights.
+ * backward_projection.h: the backward pass of y = x W + b, for separate, per-head and fused weights.
  *
  *     dx = dy W^T        dW = x^T dy        db = the sum of dy over all tokens
  */
-#ifndef ATTN_GRADIENT_PROJECTION_H
-#define ATTN_GRADIENT_PROJECTION_H
+#ifndef ATTN_BACKWARD_BACKWARD_PROJECTION_H
+#define ATTN_BACKWARD_BACKWARD_PROJECTION_H
 
 #include "attn/runtime.h"
 #include "layer/projection.h"

@@ -1,10 +1,10 @@
-/* gradient_plan.c: a request for gradients checked and weighed. */
+/* backward_plan.c: a request for gradients checked and weighed. */
 #include <string.h>
 
 #include "attention/feature_maps.h"
-#include "gradient_job.h"
-#include "gradient_linear.h"
-#include "gradient_tile.h"
+#include "backward/backward_features.h"
+#include "backward/backward_needs.h"
+#include "backward/backward_tile.h"
 #include "layer/layer_weigh.h"
 
 static const char *const names[] = {

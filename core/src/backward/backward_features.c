@@ -1,5 +1,5 @@
-/* gradient_linear.c: the backward pass of linear and performer. */
-#include "gradient_linear.h"
+/* backward_features.c: the backward pass of linear and performer. */
+#include "backward/backward_features.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* gradient_heads.c: the backward pass of attention over all batch items and heads. */
-#include "gradient_heads.h"
+/* backward_heads.c: the backward pass of attention over all batch items and heads. */
+#include "backward/backward_heads.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "backward/backward_tile.h"
 #include "base/number.h"
-#include "gradient_tile.h"
 
 enum {
     WANTED_TASKS = 32, /* of a batch item: key heads are split until there are so many */

@@ -1,5 +1,5 @@
-/* gradient_projection.c: the backward pass of y = x W + b. */
-#include "gradient_projection.h"
+/* backward_projection.c: the backward pass of y = x W + b. */
+#include "backward/backward_projection.h"
 
 #include <string.h>
 

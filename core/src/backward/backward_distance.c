@@ -1,5 +1,5 @@
-/* gradient_distance.c: biases by distance in the backward pass. */
-#include "gradient_distance.h"
+/* backward_distance.c: biases by distance in the backward pass. */
+#include "backward/backward_distance.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,16 +1,16 @@
-/* gradient.c: runs a plan for gradients: the forward pass, then back through norm, projections and heads. */
+/* backward.c: runs a plan for gradients: the forward pass, then back through norm, projections and heads. */
 #include "attn/gradient.h"
 
 #include <string.h>
 
 #include "attention/feature_maps.h"
+#include "backward/backward_distance.h"
+#include "backward/backward_features.h"
+#include "backward/backward_needs.h"
+#include "backward/backward_projection.h"
 #include "base/float_mode.h"
 #include "base/number.h"
 #include "formulas/philox.h"
-#include "gradient_distance.h"
-#include "gradient_job.h"
-#include "gradient_linear.h"
-#include "gradient_projection.h"
 #include "layer/gate.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"

@@ -1,12 +1,12 @@
 /*
- * gradient_job.h: what gradient_plan.c weighs and gradient.c does, said once for both.
+ * backward_needs.h: what backward_plan.c weighs and backward.c does, said once for both.
  */
-#ifndef ATTN_GRADIENT_JOB_H
-#define ATTN_GRADIENT_JOB_H
+#ifndef ATTN_BACKWARD_BACKWARD_NEEDS_H
+#define ATTN_BACKWARD_BACKWARD_NEEDS_H
 
 #include "attn/gradient.h"
-#include "gradient_heads.h"
-#include "gradient_norm.h"
+#include "backward/backward_heads.h"
+#include "backward/backward_norm.h"
 #include "layer/projection.h"
 
 enum { ROLES = 3 }; /* PROJECT_Q, _K, _V; inputs are numbered alike */

@@ -1,9 +1,9 @@
 /*
- * gradient_distance.h: biases by distance in the backward pass: filled in once more, and from the gradient of every
+ * backward_distance.h: biases by distance in the backward pass: filled in once more, and from the gradient of every
  * distance to that of a slope or of a table.
  */
-#ifndef ATTN_GRADIENT_DISTANCE_H
-#define ATTN_GRADIENT_DISTANCE_H
+#ifndef ATTN_BACKWARD_BACKWARD_DISTANCE_H
+#define ATTN_BACKWARD_BACKWARD_DISTANCE_H
 
 #include "attention/distance_bias.h"
 #include "attn/runtime.h"

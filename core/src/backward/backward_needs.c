@@ -1,12 +1,12 @@
-/* gradient_job.c: what a backward pass will do and take, as far as plan and run must agree on it. */
-#include "gradient_job.h"
+/* backward_needs.c: what a backward pass will do and take, as far as plan and run must agree on it. */
+#include "backward/backward_needs.h"
 
 #include <assert.h>
 
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
-#include "gradient_linear.h"
-#include "gradient_projection.h"
+#include "backward/backward_features.h"
+#include "backward/backward_projection.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
 

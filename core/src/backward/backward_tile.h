@@ -1,14 +1,14 @@
 /*
- * gradient_tile.h: one tile of the backward pass: some queries of a head by some keys.
+ * backward_tile.h: one tile of the backward pass: some queries of a head by some keys.
  *
  * Products come from the BLAS, what lies between them from the kernel. A row of q, k, v or dO that holds a number that
  * is not finite is odd: it stands as zeros in the products, where 0 times it would be NaN for others too, and what it
  * gives to the pairs that the mask allows is added one by one.
  */
-#ifndef ATTN_GRADIENT_TILE_H
-#define ATTN_GRADIENT_TILE_H
+#ifndef ATTN_BACKWARD_BACKWARD_TILE_H
+#define ATTN_BACKWARD_BACKWARD_TILE_H
 
-#include "gradient_heads.h"
+#include "backward/backward_heads.h"
 
 enum {
     GRADIENT_ROWS = 128, /* queries and keys of a tile: sums are taken per tile, so these are part of the bits */

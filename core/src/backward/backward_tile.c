@@ -1,5 +1,5 @@
-/* gradient_tile.c: one tile of the backward pass. */
-#include "gradient_tile.h"
+/* backward_tile.c: one tile of the backward pass. */
+#include "backward/backward_tile.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /*
- * gradient_heads.h: the backward pass of attention over all batch items and heads.
+ * backward_heads.h: the backward pass of attention over all batch items and heads.
  *
  * A task owns the keys of one split of one key head: it adds up their dk and dv over all queries of the group, and the
  * part of dq that comes from its keys. The parts of dq are added in the order of the splits, which the shape alone
  * decides: threads change no bit.
  */
-#ifndef ATTN_GRADIENT_HEADS_H
-#define ATTN_GRADIENT_HEADS_H
+#ifndef ATTN_BACKWARD_BACKWARD_HEADS_H
+#define ATTN_BACKWARD_BACKWARD_HEADS_H
 
 #include "attn/arena.h"
 #include "kernel/kernel.h"

@@ -1,5 +1,5 @@
-/* gradient_norm.c: the backward pass of LayerNorm, RMSNorm and L2Norm, in double, row by row. */
-#include "gradient_norm.h"
+/* backward_norm.c: the backward pass of LayerNorm, RMSNorm and L2Norm, in double, row by row. */
+#include "backward/backward_norm.h"
 
 #include <math.h>
 #include <string.h>
