@@ -1,5 +1,5 @@
 /*
- * test_attention.c: tests core/src/attention.c, attention on plain arrays.
+ * test_attention.c: tests core/src/api/attention.c, attention on plain arrays.
  */
 #include "attn/attention.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_diagnose.c: tests core/src/diagnose.c: findings against sums over the same map with the library's logarithm.
+ * test_diagnose.c: tests core/src/api/diagnose.c: findings against sums over the same map with the library's logarithm.
  */
 #include "attn/diagnose.h"
 
