@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/answer_parts.h"
-#include "codec/bound.h"
+#include "codec/bytes/bound.h"
 #include "codec/hints.h"
 #include "codec/number_write.h"
 #include "codec/reduce.h"

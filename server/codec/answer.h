@@ -7,7 +7,7 @@
 
 #include "attn/gradient.h"
 #include "attn/multihead.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 #include "codec/envelope.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/answer_formats.h"
-#include "codec/bound.h"
+#include "codec/bytes/bound.h"
 #include "codec/labels.h"
 #include "codec/number_write.h"
 #include "codec/reduce.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "codec/answer_parts.h"
-#include "codec/bound.h"
+#include "codec/bytes/bound.h"
 
 enum { SHAPE_BYTES = 160 };
 

@@ -17,7 +17,7 @@
 #define CODEC_ANSWER_MEDIA_H
 
 #include "codec/answer.h"
-#include "codec/media.h"
+#include "codec/bytes/media.h"
 
 /* What an answer is made from. */
 struct answer {

@@ -10,8 +10,8 @@
 
 #include "codec/answer_formats.h"
 #include "codec/answer_parts.h"
-#include "codec/base64.h"
-#include "codec/bound.h"
+#include "codec/bytes/base64.h"
+#include "codec/bytes/bound.h"
 #include "codec/labels.h"
 #include "codec/number_write.h"
 #include "codec/tensor_gather.h"

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "codec/pace.h"
+#include "codec/bytes/pace.h"
 
 /*
  * text[0] is '['. Returns the byte after the ']' that closes it and counts the commas between, strings skipped; NULL

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
+#include "codec/bytes/pace.h"
 #include "codec/envelope.h"
 #include "codec/json_path.h"
 #include "codec/json_tree.h"
 #include "codec/member.h"
-#include "codec/pace.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/base64.h"
+#include "codec/bytes/base64.h"
+#include "codec/bytes/pace.h"
 #include "codec/envelope_parts.h"
-#include "codec/pace.h"
 #include "codec/tensor_scan.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");

@@ -3,7 +3,7 @@
  */
 #include <stddef.h>
 
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 #include "codec/envelope_parts.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])

@@ -6,7 +6,7 @@
 #define CODEC_HINTS_H
 
 #include "attn/plan.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 #include "codec/envelope.h"
 
 /* Appends ,"hints":[{"pointer", "message"}, …] to the members of diagnostics; nothing when there is no hint. */

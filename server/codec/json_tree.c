@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/bytes/pace.h"
 #include "codec/json_plain.h"
-#include "codec/pace.h"
 
 /* Blocks are small and many, and those of an arena begin at lines of the cache: they are cut from pieces. */
 enum { PIECE_BYTES = 4096 };

@@ -11,7 +11,7 @@
 #ifndef CODEC_KEPT_LAYER_H
 #define CODEC_KEPT_LAYER_H
 
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 #include "codec/envelope.h"
 
 /* What a layer computes, whatever the lengths. */

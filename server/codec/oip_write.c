@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "codec/bound.h"
+#include "codec/bytes/bound.h"
 #include "codec/oip.h"
 #include "codec/tensor_gather.h"
 #include "codec/tensor_write.h"

@@ -17,7 +17,7 @@
 
 #include "attn/runtime.h"
 #include "attn/tensor.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 #include "codec/font_set.h"
 #include "codec/picture_options.h"
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "codec/base64.h"
+#include "codec/bytes/base64.h"
 #include "codec/picture_draw.h"
 #include "codec/png_write.h"
 

@@ -13,7 +13,7 @@
 #define CODEC_SAFETENSORS_H
 
 #include "attn/tensor.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 
 enum {
     SAFETENSORS_HEADER_MAX = 1 << 20, /* bytes */

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "codec/bound.h"
+#include "codec/bytes/bound.h"
 #include "codec/safetensors.h"
 #include "codec/safetensors_types.h"
 #include "codec/tensor_gather.h"

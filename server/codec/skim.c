@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/array_end.h"
-#include "codec/pace.h"
+#include "codec/bytes/pace.h"
 #include "text.h"
 
 enum {

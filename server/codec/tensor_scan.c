@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec/bytes/pace.h"
 #include "codec/number_read.h"
-#include "codec/pace.h"
 
 enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 

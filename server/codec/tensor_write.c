@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "codec/base64.h"
+#include "codec/bytes/base64.h"
 #include "codec/number_write.h"
 #include "codec/tensor_gather.h"
 

@@ -6,7 +6,7 @@
 
 #include "attn/runtime.h"
 #include "attn/tensor.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 
 typedef enum { TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64 } tensor_form;
 

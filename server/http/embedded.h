@@ -4,7 +4,7 @@
 #ifndef HTTP_EMBEDDED_H
 #define HTTP_EMBEDDED_H
 
-#include "codec/media.h"
+#include "codec/bytes/media.h"
 #include "embedded_file.h"
 #include "http/reply.h"
 

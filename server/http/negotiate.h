@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "codec/coding.h"
-#include "codec/media.h"
+#include "codec/bytes/coding.h"
+#include "codec/bytes/media.h"
 
 /* The best word that Accept has for one media type. */
 struct media_wish {

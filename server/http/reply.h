@@ -9,9 +9,9 @@
 #include <microhttpd.h>
 
 #include "attn/runtime.h"
-#include "codec/chunks.h"
-#include "codec/coding.h"
-#include "codec/media.h"
+#include "codec/bytes/chunks.h"
+#include "codec/bytes/coding.h"
+#include "codec/bytes/media.h"
 #include "service/call.h"
 #include "service/metrics.h"
 #include "text.h"

@@ -13,7 +13,7 @@
 
 #include <microhttpd.h>
 
-#include "codec/stream.h"
+#include "codec/bytes/stream.h"
 
 struct request;
 struct sender;

@@ -10,9 +10,9 @@
 
 #include "attn/arena.h"
 #include "attn/runtime.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
+#include "codec/bytes/media.h"
 #include "codec/font_set.h"
-#include "codec/media.h"
 #include "service/keys.h"
 #include "text.h"
 

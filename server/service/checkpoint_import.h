@@ -7,7 +7,7 @@
 #ifndef SERVICE_CHECKPOINT_IMPORT_H
 #define SERVICE_CHECKPOINT_IMPORT_H
 
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 
 struct checkpoint_source {
     const char *directory;

@@ -4,7 +4,7 @@
 #ifndef SERVICE_HEALTH_H
 #define SERVICE_HEALTH_H
 
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 
 /* What this process is made of. Texts are borrowed and outlive the server. */
 struct health_facts {

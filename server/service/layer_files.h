@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "attn/runtime.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 #include "digest.h"
 
 enum { LAYER_NAME_MAX = 128 };

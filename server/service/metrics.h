@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 #include "service/layer_store.h"
 
 enum { METRICS_ROUTES_MAX = 64, METRICS_REASONS_MAX = 48, METRICS_BUCKETS = 18, METRICS_MODELS_MAX = 256 };

@@ -1,7 +1,7 @@
 /*
- * test_base64.c: tests server/codec/base64.c.
+ * test_base64.c: tests server/codec/bytes/base64.c.
  */
-#include "codec/base64.h"
+#include "codec/bytes/base64.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/bound.h"
-#include "codec/chunks.h"
+#include "codec/bytes/bound.h"
+#include "codec/bytes/chunks.h"
 
 START_TEST(a_block_that_was_given_back_serves_its_size_again)
 {

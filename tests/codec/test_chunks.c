@@ -1,7 +1,7 @@
 /*
- * test_chunks.c: tests server/codec/chunks.c.
+ * test_chunks.c: tests server/codec/bytes/chunks.c.
  */
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/coding.h"
+#include "codec/bytes/coding.h"
 
 enum { TEXT_BYTES = 300000, ROOM = 64 << 20 };
 

@@ -8,9 +8,9 @@
 
 #include "attended.h"
 #include "check_main.h"
-#include "codec/coding.h"
+#include "codec/bytes/coding.h"
+#include "codec/bytes/pace.h"
 #include "codec/json_tree.h"
-#include "codec/pace.h"
 
 enum { ROOM = 256 << 20, BODY = 8 << 20, LOOKS_MIN = BODY / (256 << 10) };
 

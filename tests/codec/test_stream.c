@@ -1,8 +1,8 @@
 /*
- * test_stream.c: tests server/codec/stream.c and the deferring of chunks: the batches together are the text that would
- * have been written at once.
+ * test_stream.c: tests server/codec/bytes/stream.c and the deferring of chunks: the batches together are the text that
+ * would have been written at once.
  */
-#include "codec/stream.h"
+#include "codec/bytes/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

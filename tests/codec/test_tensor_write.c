@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/base64.h"
+#include "codec/bytes/base64.h"
 #include "codec/number_write.h"
 
 static const size_t ARENA_BYTES = (size_t)256 << 20;

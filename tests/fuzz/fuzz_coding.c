@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/coding.h"
+#include "codec/bytes/coding.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 32 << 20, LIMIT = 64 << 10 };

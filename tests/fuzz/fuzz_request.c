@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attn/runtime.h"
-#include "codec/coding.h"
+#include "codec/bytes/coding.h"
 #include "codec/envelope.h"
 #include "fuzz.h"
 #include "service/attend.h"

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "codec/stream.h"
+#include "codec/bytes/stream.h"
 #include "service/attend.h"
 #include "support/http_client.h"
 #include "support/http_stage.h"

@@ -40,7 +40,7 @@ def routes():
 
 def media_of(expression, sets):
     """The names of the media types in "JSON | MEDIA_BIT(MEDIA_PNG)"."""
-    names = dict(re.findall(r'X\((MEDIA_\w+), "([^"]+)"\)', read("server/codec/media.h")))
+    names = dict(re.findall(r'X\((MEDIA_\w+), "([^"]+)"\)', read("server/codec/bytes/media.h")))
     found = set()
     for term in expression.split("|"):
         bit = re.fullmatch(r"MEDIA_BIT\((\w+)\)", term.strip())

@@ -5,11 +5,11 @@
  * The only file beside coding.c that knows zlib and zstd: a body is expanded under a ceiling, an answer is compressed
  * piece by piece as it is written.
  */
-#ifndef CODEC_CODING_H
-#define CODEC_CODING_H
+#ifndef CODEC_BYTES_CODING_H
+#define CODEC_BYTES_CODING_H
 
 #include "attn/arena.h"
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 
 /* In the order in which we choose when a client likes several as much. */
 #define CODING_LIST(X)                                                                                                 \

@@ -4,8 +4,8 @@
  * The slowest work here takes 20 MB/s, so that at most 4 ms pass between two looks. A look reads a clock, which takes
  * some ten nanoseconds.
  */
-#ifndef CODEC_PACE_H
-#define CODEC_PACE_H
+#ifndef CODEC_BYTES_PACE_H
+#define CODEC_BYTES_PACE_H
 
 #include "attn/arena.h"
 

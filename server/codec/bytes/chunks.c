@@ -2,7 +2,7 @@
  * chunks.c: text that grows in an arena. Chunks double up to CHUNK_BYTES_MAX, so a small answer stays small and a
  * large one has few.
  */
-#include "codec/chunks.h"
+#include "codec/bytes/chunks.h"
 
 #include <assert.h>
 #include <stdarg.h>

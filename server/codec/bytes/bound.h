@@ -1,8 +1,8 @@
 /*
  * bound.h: sums and products of sizes that say how long something becomes at most: SIZE_MAX when that does not fit.
  */
-#ifndef CODEC_BOUND_H
-#define CODEC_BOUND_H
+#ifndef CODEC_BYTES_BOUND_H
+#define CODEC_BYTES_BOUND_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
  * stream.c: an answer that is written while it is sent: batch by batch, in order, within a bounded memory.
  */
-#include "codec/stream.h"
+#include "codec/bytes/stream.h"
 
 #include <assert.h>
 

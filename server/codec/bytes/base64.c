@@ -1,7 +1,7 @@
 /*
  * base64.c: three bytes are four characters of six bits.
  */
-#include "codec/base64.h"
+#include "codec/bytes/base64.h"
 
 #include <stdint.h>
 

@@ -1,13 +1,13 @@
 /*
  * base64.h: RFC 4648 base64, the padded standard alphabet, in and out.
  */
-#ifndef CODEC_BASE64_H
-#define CODEC_BASE64_H
+#ifndef CODEC_BYTES_BASE64_H
+#define CODEC_BYTES_BASE64_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "codec/pace.h"
+#include "codec/bytes/pace.h"
 
 /* Characters that bytes become, padding included. */
 size_t base64_encoded_length(size_t bytes);

@@ -1,8 +1,8 @@
 /*
  * media.h: the media types that bodies and answers have.
  */
-#ifndef CODEC_MEDIA_H
-#define CODEC_MEDIA_H
+#ifndef CODEC_BYTES_MEDIA_H
+#define CODEC_BYTES_MEDIA_H
 
 /* In the order in which we choose when a client leaves it to us. */
 #define MEDIA_LIST(X)                                                                                                  \

@@ -2,8 +2,8 @@
  * chunks.h: text or bytes that grow in an arena as a list of chunks, ready to be sent in order; large parts may be left
  * to be written while the answer is sent (stream.h).
  */
-#ifndef CODEC_CHUNKS_H
-#define CODEC_CHUNKS_H
+#ifndef CODEC_BYTES_CHUNKS_H
+#define CODEC_BYTES_CHUNKS_H
 
 #include <stdint.h>
 #include <string.h>

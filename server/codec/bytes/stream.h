@@ -5,12 +5,12 @@
  * of both; its deferred pieces are formatted by all idle threads, then compressed when the answer is. Two batches make
  * a window: one is sent while the other is filled. The text depends neither on the threads nor on the batches.
  */
-#ifndef CODEC_STREAM_H
-#define CODEC_STREAM_H
+#ifndef CODEC_BYTES_STREAM_H
+#define CODEC_BYTES_STREAM_H
 
 #include "attn/runtime.h"
-#include "codec/chunks.h"
-#include "codec/coding.h"
+#include "codec/bytes/chunks.h"
+#include "codec/bytes/coding.h"
 
 enum {
     STREAM_FROM_BYTES = 1 << 20,  /* answers that cannot be as large are written as a whole */

@@ -4,7 +4,7 @@
 #define ZLIB_CONST               /* what it reads is const */
 #define ZSTD_STATIC_LINKING_ONLY /* contexts with memory of our own */
 
-#include "codec/coding.h"
+#include "codec/bytes/coding.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "codec/pace.h"
+#include "codec/bytes/pace.h"
 
 enum {
     ZLIB_WINDOW = 15,         /* the largest, in the frame of zlib */

@@ -1,7 +1,7 @@
 /*
  * media.c: the media types that bodies and answers have.
  */
-#include "codec/media.h"
+#include "codec/bytes/media.h"
 
 static const char *const names[] = {
 #define MEDIA_NAME(code, name) name,
