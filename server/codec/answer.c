@@ -9,7 +9,7 @@
 #include "codec/answer_parts.h"
 #include "codec/bytes/bound.h"
 #include "codec/hints.h"
-#include "codec/number_write.h"
+#include "codec/number/number_write.h"
 #include "codec/reduce.h"
 
 enum {

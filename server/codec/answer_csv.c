@@ -7,7 +7,7 @@
 #include "codec/answer_formats.h"
 #include "codec/bytes/bound.h"
 #include "codec/labels.h"
-#include "codec/number_write.h"
+#include "codec/number/number_write.h"
 #include "codec/reduce.h"
 
 /* What a dimension counts; the columns of the long form, in their order. */

@@ -13,7 +13,7 @@
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
 #include "codec/labels.h"
-#include "codec/number_write.h"
+#include "codec/number/number_write.h"
 #include "codec/tensor_gather.h"
 
 enum { FRAME_BYTES = 4096, INTEGER_BYTES = 21, BASE64_BLOCK = 3 << 10 /* elements; a multiple of 3 */ };

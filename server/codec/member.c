@@ -10,8 +10,8 @@
 
 #include "codec/json_tree.h"
 #include "codec/nearest.h"
-#include "codec/number_read.h"
-#include "codec/number_write.h"
+#include "codec/number/number_read.h"
+#include "codec/number/number_write.h"
 
 enum {
     LIST_TEXT_MAX = 1 << 20, /* bytes of a lifted list that may become a tree */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "codec/bytes/pace.h"
-#include "codec/number_read.h"
+#include "codec/number/number_read.h"
 
 enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "codec/bytes/base64.h"
-#include "codec/number_write.h"
+#include "codec/number/number_write.h"
 #include "codec/tensor_gather.h"
 
 enum {

@@ -5,8 +5,8 @@
  * where e = power_of_ten_log2(k) - 127. Rounded up, that is, and exact for 0 <= k <= 55. low is 0 only for 0 <= k <=
  * 27, where high alone is exact.
  */
-#ifndef CODEC_POWERS_OF_TEN_H
-#define CODEC_POWERS_OF_TEN_H
+#ifndef CODEC_NUMBER_POWERS_OF_TEN_H
+#define CODEC_NUMBER_POWERS_OF_TEN_H
 
 #include <stdint.h>
 

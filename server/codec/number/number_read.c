@@ -6,14 +6,14 @@
  * exact mantissas: Mushtak and Lemire, "Fast number parsing without fallback", 2023). Each type is rounded to from the
  * decimal itself, so once. When digits beyond the 19th could decide, strtof and strtod do.
  */
-#include "codec/number_read.h"
+#include "codec/number/number_read.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/powers_of_ten.h"
+#include "codec/number/powers_of_ten.h"
 
 enum {
     MANTISSA_DIGITS = 19, /* always fit 64 bits, and so does their successor */

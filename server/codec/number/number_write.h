@@ -5,8 +5,8 @@
  * exponent as in "1e-7" and "1.5e21".
  * Not for NaN and infinities: the caller says how those are written.
  */
-#ifndef CODEC_NUMBER_WRITE_H
-#define CODEC_NUMBER_WRITE_H
+#ifndef CODEC_NUMBER_NUMBER_WRITE_H
+#define CODEC_NUMBER_NUMBER_WRITE_H
 
 #include <stddef.h>
 

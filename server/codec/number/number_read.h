@@ -5,8 +5,8 @@
  * gigabyte per second", 2021); when digits beyond those could decide, strtof and strtod do. Going through double for a
  * float32 would round twice and is wrong for one decimal in two of the hard ones.
  */
-#ifndef CODEC_NUMBER_READ_H
-#define CODEC_NUMBER_READ_H
+#ifndef CODEC_NUMBER_NUMBER_READ_H
+#define CODEC_NUMBER_NUMBER_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes powers_of_ten.inc: 10^k for k in -342 .. 324 as 128-bit mantissas, rounded up. See powers_of_ten.h.
 
-    python3 server/codec/powers_of_ten.py > server/codec/powers_of_ten.inc
+    python3 server/codec/number/powers_of_ten.py > server/codec/number/powers_of_ten.inc
 """
 
 FIRST, LAST = -342, 324

@@ -5,7 +5,7 @@
  * decimals in the interval that rounds to the value it finds one with the fewest digits, and of those the closest. It
  * takes three multiplications by a power of ten; the C form follows that of Alexander Bolz (Drachennest, 2020).
  */
-#include "codec/number_write.h"
+#include "codec/number/number_write.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/powers_of_ten.h"
+#include "codec/number/powers_of_ten.h"
 
 enum {
     DIGITS_MAX = 17,
