@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "codec/array_end.h"
+#include "codec/json/array_end.h"
 #include "codec/tensor_scan.h"
 #include "codec/tensor_write.h"
 

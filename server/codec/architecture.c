@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 #include "embedded_file.h"
 #include "text.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "codec/architecture.h"
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 
 enum { NAME_MAX_BYTES = 512, ENTRIES_MAX = 32 };
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "codec/document.h"
 #include "codec/envelope_parts.h"
-#include "codec/json_tree.h"
+#include "codec/json/document.h"
+#include "codec/json/json_tree.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

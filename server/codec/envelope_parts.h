@@ -4,8 +4,8 @@
 #ifndef CODEC_ENVELOPE_PARTS_H
 #define CODEC_ENVELOPE_PARTS_H
 
-#include "codec/document.h"
-#include "codec/member.h"
+#include "codec/json/document.h"
+#include "codec/json/node.h"
 
 /* envelope_tensor.c: each *to is a const attn_tensor *, in the arena. */
 decode_function decode_tensor;        /* numbers, in the compute type */

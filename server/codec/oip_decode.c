@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "codec/document.h"
-#include "codec/json_tree.h"
+#include "codec/json/document.h"
+#include "codec/json/json_tree.h"
 #include "codec/oip_parts.h"
 
 enum { NAME_MAX_BYTES = 64 };

@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "codec/document.h"
 #include "codec/envelope_parts.h"
+#include "codec/json/document.h"
 #include "codec/oip.h"
 
 static attn_status check_flag(struct decoder *decoder, const struct node *parent, const char *name)

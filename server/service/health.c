@@ -4,7 +4,7 @@
 #include "service/health.h"
 
 #include "attn/runtime.h"
-#include "codec/json_library.h"
+#include "codec/json/json_library.h"
 
 #if defined(__clang__)
 #define COMPILER "clang"

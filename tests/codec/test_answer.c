@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 
 #define WANT(step) ((uint32_t)1 << (step))
 

@@ -10,7 +10,7 @@
 #include "attended.h"
 #include "check_main.h"
 #include "codec/bytes/base64.h"
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 #include "codec/labels.h"
 #include "codec/safetensors.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "codec/architecture.h"
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 #include "decode_stage.h"
 #include "failing_json.h"
 #include "text.h"

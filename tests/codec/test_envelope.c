@@ -1,5 +1,5 @@
 /*
- * test_envelope.c: tests of server/codec/envelope*.c and member.c; test_envelope_refusals.c has what they refuse.
+ * test_envelope.c: tests of server/codec/envelope*.c and node.c; test_envelope_refusals.c has what they refuse.
  */
 #include "codec/envelope.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 #include "envelope_stage.h"
 
 #define WANT(step) ((uint32_t)1 << (step))

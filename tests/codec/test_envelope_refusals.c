@@ -1,5 +1,5 @@
 /*
- * test_envelope_refusals.c: what server/codec/envelope*.c and member.c refuse, and that nothing breaks them.
+ * test_envelope_refusals.c: what server/codec/envelope*.c and node.c refuse, and that nothing breaks them.
  */
 #include "codec/envelope.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 #include "envelope_stage.h"
 #include "failing_json.h"
 #include "shared.h"

@@ -1,7 +1,7 @@
 /*
  * test_json_plain.c: what is plain becomes what the library makes of it, and nothing else becomes anything.
  */
-#include "codec/json_plain.h"
+#include "codec/json/json_plain.h"
 
 #include <stdio.h>
 #include <string.h>

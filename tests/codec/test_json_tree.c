@@ -1,7 +1,7 @@
 /*
- * test_json_tree.c: tests of server/codec/json_tree.c: what becomes of a parse whose memory ends anywhere.
+ * test_json_tree.c: tests of server/codec/json/json_tree.c: what becomes of a parse whose memory ends anywhere.
  */
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "check_main.h"
 #include "codec/bytes/coding.h"
 #include "codec/bytes/pace.h"
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 
 enum { ROOM = 256 << 20, BODY = 8 << 20, LOOKS_MIN = BODY / (256 << 10) };
 

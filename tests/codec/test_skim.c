@@ -1,14 +1,14 @@
 /*
- * test_skim.c: tests of server/codec/skim.c and array_end.c.
+ * test_skim.c: tests of server/codec/json/skim.c and array_end.c.
  */
-#include "codec/skim.h"
+#include "codec/json/skim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/array_end.h"
+#include "codec/json/array_end.h"
 
 enum { ARENA_BYTES = 1 << 26, TEXT_MAX = 1 << 20, DEPTH_MAX = 32 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "attn/runtime.h"
-#include "codec/array_end.h"
+#include "codec/json/array_end.h"
 #include "codec/tensor_scan.h"
 #include "codec/tensor_write.h"
 #include "fuzz.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/array_end.h"
+#include "codec/json/array_end.h"
 #include "codec/tensor_scan.h"
 
 enum { ARENA_BYTES = 1 << 24 };

@@ -1,8 +1,8 @@
 /*
  * json_path.h: the JSON pointer of a place in JSON text, for errors that a parser reports by offset alone.
  */
-#ifndef CODEC_JSON_PATH_H
-#define CODEC_JSON_PATH_H
+#ifndef CODEC_JSON_JSON_PATH_H
+#define CODEC_JSON_JSON_PATH_H
 
 #include <stddef.h>
 

@@ -1,15 +1,15 @@
 /*
  * document.c: the JSON body of a request, skimmed and parsed.
  */
-#include "codec/document.h"
+#include "codec/json/document.h"
 
 #include <string.h>
 
 #include "codec/bytes/pace.h"
 #include "codec/envelope.h"
-#include "codec/json_path.h"
-#include "codec/json_tree.h"
-#include "codec/member.h"
+#include "codec/json/json_path.h"
+#include "codec/json/json_tree.h"
+#include "codec/json/node.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

@@ -6,8 +6,8 @@
  * others an assertion of it ends the process. So a parse ends at the first allocation that fails, and every parse asks
  * afterwards whether one did. The notes are kept per thread, because jansson's allocators take no context.
  */
-#ifndef CODEC_JSON_TREE_H
-#define CODEC_JSON_TREE_H
+#ifndef CODEC_JSON_JSON_TREE_H
+#define CODEC_JSON_JSON_TREE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /*
  * json_plain.c: plain JSON to a tree of the library, by recursive descent.
  */
-#include "codec/json_plain.h"
+#include "codec/json/json_plain.h"
 
 #include <stdbool.h>
 #include <string.h>

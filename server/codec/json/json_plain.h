@@ -5,8 +5,8 @@
  * false, null. Whatever is anything else, or wrong, is left to the library, which knows all of JSON and words what is
  * wrong with it. So this only ever answers what the library would.
  */
-#ifndef CODEC_JSON_PLAIN_H
-#define CODEC_JSON_PLAIN_H
+#ifndef CODEC_JSON_JSON_PLAIN_H
+#define CODEC_JSON_JSON_PLAIN_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -1,14 +1,14 @@
 /*
- * member.c: members of a request's JSON objects, decoded by table.
+ * node.c: members of a request's JSON objects, decoded by table.
  */
-#include "codec/member.h"
+#include "codec/json/node.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 #include "codec/nearest.h"
 #include "codec/number/number_read.h"
 #include "codec/number/number_write.h"

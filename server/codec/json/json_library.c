@@ -1,7 +1,7 @@
 /*
  * json_library.c: which JSON library this folder stands on.
  */
-#include "codec/json_library.h"
+#include "codec/json/json_library.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /*
  * json_path.c: the JSON pointer of a place in JSON text: the brackets that are open there, each with its name or index.
  */
-#include "codec/json_path.h"
+#include "codec/json/json_path.h"
 
 #include <stdbool.h>
 #include <stdio.h>

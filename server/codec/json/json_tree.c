@@ -5,7 +5,7 @@
  * or it reads past the end. So an allocation that fails leaves the parser at once; what the parse had taken goes with
  * the arena. So does a look at the arena's watch that says to stop.
  */
-#include "codec/json_tree.h"
+#include "codec/json/json_tree.h"
 
 #include <setjmp.h>
 #include <stdalign.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "codec/bytes/pace.h"
-#include "codec/json_plain.h"
+#include "codec/json/json_plain.h"
 
 /* Blocks are small and many, and those of an arena begin at lines of the cache: they are cut from pieces. */
 enum { PIECE_BYTES = 4096 };

@@ -5,7 +5,7 @@
  * cleared by a prefix XOR over the quotes (Langdale and Lemire, "Parsing Gigabytes of JSON per Second", 2019); what is
  * left is counted, and only a block that may hold the last bracket is walked bit by bit.
  */
-#include "codec/array_end.h"
+#include "codec/json/array_end.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /*
  * document.h: the JSON body of a request, skimmed and parsed. Private to what decodes requests: json_t is at home here.
  */
-#ifndef CODEC_DOCUMENT_H
-#define CODEC_DOCUMENT_H
+#ifndef CODEC_JSON_DOCUMENT_H
+#define CODEC_JSON_DOCUMENT_H
 
 #include <jansson.h>
 
-#include "codec/skim.h"
+#include "codec/json/skim.h"
 
 struct document {
     struct skim skim; /* in the arena */

@@ -1,8 +1,8 @@
 /*
  * array_end.h: the end of a JSON array, found at several gigabytes a second.
  */
-#ifndef CODEC_ARRAY_END_H
-#define CODEC_ARRAY_END_H
+#ifndef CODEC_JSON_ARRAY_END_H
+#define CODEC_JSON_ARRAY_END_H
 
 #include <stddef.h>
 

@@ -1,17 +1,17 @@
 /*
- * member.h: members of a request's JSON objects, decoded by table: name -> function. Private to the envelope: this is
+ * node.h: members of a request's JSON objects, decoded by table: name -> function. Private to the envelope: this is
  * where json_t is at home, and no header that others include mentions it.
  *
  * Decode functions return ATTN_OK or record why not, with the pointer of the value ("/masks/window").
  */
-#ifndef CODEC_MEMBER_H
-#define CODEC_MEMBER_H
+#ifndef CODEC_JSON_NODE_H
+#define CODEC_JSON_NODE_H
 
 #include <jansson.h>
 #include <stdint.h>
 
 #include "codec/envelope.h"
-#include "codec/skim.h"
+#include "codec/json/skim.h"
 
 enum { NODE_POINTER_MAX = 160 };
 

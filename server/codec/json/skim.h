@@ -8,8 +8,8 @@
  *
  * Lifted arrays are not checked here beyond their brackets; whoever reads one (tensor_scan.h) checks it.
  */
-#ifndef CODEC_SKIM_H
-#define CODEC_SKIM_H
+#ifndef CODEC_JSON_SKIM_H
+#define CODEC_JSON_SKIM_H
 
 #include "attn/arena.h"
 #include "codec/tensor_scan.h"

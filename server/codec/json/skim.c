@@ -1,13 +1,13 @@
 /*
  * skim.c: the body of a request split in one pass into lifted pieces and the envelope.
  */
-#include "codec/skim.h"
+#include "codec/json/skim.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/array_end.h"
 #include "codec/bytes/pace.h"
+#include "codec/json/array_end.h"
 #include "text.h"
 
 enum {
