@@ -6,7 +6,7 @@
 #include "codec/answer_formats.h"
 #include "codec/answer_parts.h"
 #include "codec/reduce.h"
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 enum { ENTRIES_MAX = ATTN_STEP_COUNT + 1 };
 

@@ -24,7 +24,7 @@
 #ifndef CODEC_CHECKPOINT_H
 #define CODEC_CHECKPOINT_H
 
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 struct checkpoint {
     const char *config; /* the text of config.json */

@@ -10,7 +10,7 @@
 
 #include "attn/arena.h"
 #include "attn/plan.h"
-#include "codec/tensor_write.h"
+#include "codec/tensor/tensor_write.h"
 
 /* What a request is for: attention or a layer, and its gradients or itself. */
 typedef enum {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/envelope_parts.h"
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 static attn_status check_metadata(const struct safetensors *file, attn_error *err)
 {

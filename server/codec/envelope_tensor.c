@@ -8,7 +8,7 @@
 #include "codec/bytes/base64.h"
 #include "codec/bytes/pace.h"
 #include "codec/envelope_parts.h"
-#include "codec/tensor_scan.h"
+#include "codec/tensor/tensor_scan.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "codec/envelope_parts.h"
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

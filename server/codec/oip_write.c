@@ -7,8 +7,8 @@
 
 #include "codec/bytes/bound.h"
 #include "codec/oip.h"
-#include "codec/tensor_gather.h"
-#include "codec/tensor_write.h"
+#include "codec/tensor/tensor_gather.h"
+#include "codec/tensor/tensor_write.h"
 
 enum {
     JSON_ALIGNMENT = 64, /* of the first byte behind the JSON part */

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "codec/reduce_parts.h"
-#include "codec/tensor_gather.h"
+#include "codec/tensor/tensor_gather.h"
 
 enum { TASK_ELEMENTS = 1 << 16, BLOCK = 1024 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "codec/tensor_gather.h"
+#include "codec/tensor/tensor_gather.h"
 
 enum { RANK = 4, BUCKETS = 1 << 14 };
 

@@ -12,7 +12,7 @@
 #include "codec/bytes/base64.h"
 #include "codec/json/json_tree.h"
 #include "codec/labels.h"
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 enum { ARENA_BYTES = 16 << 20 };
 

@@ -5,7 +5,7 @@
 
 #include "check_main.h"
 #include "codec/envelope.h"
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 enum { ARENA_BYTES = 1 << 22 };
 

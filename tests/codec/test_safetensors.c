@@ -4,7 +4,7 @@
  * The cases of the format's own reader are not part of this project. They are looked for in ATTN_SHARED, else in
  * ../shared beside it.
  */
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * test_tensor_write.c: tests server/codec/tensor_write.c against a plain recursive writer.
+ * test_tensor_write.c: tests server/codec/tensor/tensor_write.c against a plain recursive writer.
  */
-#include "codec/tensor_write.h"
+#include "codec/tensor/tensor_write.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 
 #include "codec/envelope.h"
 #include "codec/kept_layer.h"
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 16 << 20 };

@@ -12,7 +12,7 @@
 #define CODEC_JSON_SKIM_H
 
 #include "attn/arena.h"
-#include "codec/tensor_scan.h"
+#include "codec/tensor/tensor_scan.h"
 
 enum {
     SKIM_LONG_STRING = 1024, /* bytes: longer strings of printable ASCII without escapes are lifted */

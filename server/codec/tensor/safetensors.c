@@ -1,13 +1,13 @@
 /*
  * safetensors.c: reads the header of a safetensors file into a table of views.
  */
-#include "codec/safetensors.h"
+#include "codec/tensor/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/json/json_tree.h"
-#include "codec/safetensors_types.h"
+#include "codec/tensor/safetensors_types.h"
 
 enum { LENGTH_BYTES = 8 };
 

@@ -1,8 +1,8 @@
 /*
  * safetensors_types.h: the element types of the format. Private to safetensors*.c.
  */
-#ifndef CODEC_SAFETENSORS_TYPES_H
-#define CODEC_SAFETENSORS_TYPES_H
+#ifndef CODEC_TENSOR_SAFETENSORS_TYPES_H
+#define CODEC_TENSOR_SAFETENSORS_TYPES_H
 
 #include "attn/tensor.h"
 

@@ -1,8 +1,8 @@
 /*
  * tensor_gather.h: elements of a tensor of any strides, copied together.
  */
-#ifndef CODEC_TENSOR_GATHER_H
-#define CODEC_TENSOR_GATHER_H
+#ifndef CODEC_TENSOR_TENSOR_GATHER_H
+#define CODEC_TENSOR_TENSOR_GATHER_H
 
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"

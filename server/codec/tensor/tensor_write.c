@@ -5,7 +5,7 @@
  * elements [from, to) can be made without knowing what stands before it: large tensors are cut into pieces of a fixed
  * number of elements, formatted by all threads, and the text is the same however many there are.
  */
-#include "codec/tensor_write.h"
+#include "codec/tensor/tensor_write.h"
 
 #include <assert.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #include "codec/bytes/base64.h"
 #include "codec/number/number_write.h"
-#include "codec/tensor_gather.h"
+#include "codec/tensor/tensor_gather.h"
 
 enum {
     BLOCK = 252,               /* elements gathered at a time; a multiple of 3, for base64 */

@@ -4,7 +4,7 @@
  * The first innermost row tells the rank and, as rows close, the shape; every later row is compared with it. Elements
  * go straight to their place, which is simply the next one: row-major order is the order of the text.
  */
-#include "codec/tensor_scan.h"
+#include "codec/tensor/tensor_scan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * tensor_gather.c: elements of a tensor of any strides, copied together.
  */
-#include "codec/tensor_gather.h"
+#include "codec/tensor/tensor_gather.h"
 
 #include <string.h>
 

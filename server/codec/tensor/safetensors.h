@@ -9,8 +9,8 @@
  * with the limits below, and trusts nothing: lengths, offsets and shapes are checked against each other before any view
  * is made. Data may lie at any address, so a view may be unaligned.
  */
-#ifndef CODEC_SAFETENSORS_H
-#define CODEC_SAFETENSORS_H
+#ifndef CODEC_TENSOR_SAFETENSORS_H
+#define CODEC_TENSOR_SAFETENSORS_H
 
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"

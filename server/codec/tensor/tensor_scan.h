@@ -5,8 +5,8 @@
  * that begin with a number are lifted out of the text before the tree is made (envelope.h), and each is read here
  * once, into the type and place where the core wants it.
  */
-#ifndef CODEC_TENSOR_SCAN_H
-#define CODEC_TENSOR_SCAN_H
+#ifndef CODEC_TENSOR_TENSOR_SCAN_H
+#define CODEC_TENSOR_TENSOR_SCAN_H
 
 #include "attn/arena.h"
 #include "attn/tensor.h"

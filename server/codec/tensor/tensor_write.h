@@ -1,8 +1,8 @@
 /*
  * tensor_write.h: a tensor as JSON text, in the three forms that a request may use too.
  */
-#ifndef CODEC_TENSOR_WRITE_H
-#define CODEC_TENSOR_WRITE_H
+#ifndef CODEC_TENSOR_TENSOR_WRITE_H
+#define CODEC_TENSOR_TENSOR_WRITE_H
 
 #include "attn/runtime.h"
 #include "attn/tensor.h"
