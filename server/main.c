@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "codec/envelope.h"
 #include "codec/font_set.h"
+#include "codec/request/envelope.h"
 #include "config.h"
 #include "http/daemon.h"
 #include "log_writer.h"

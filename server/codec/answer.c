@@ -8,9 +8,9 @@
 
 #include "codec/answer_parts.h"
 #include "codec/bytes/bound.h"
-#include "codec/hints.h"
 #include "codec/number/number_write.h"
 #include "codec/reduce.h"
+#include "codec/request/hints.h"
 
 enum {
     FRAME_BYTES = 4096,               /* all names, braces and single values of an answer, generously */

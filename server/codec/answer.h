@@ -8,7 +8,7 @@
 #include "attn/gradient.h"
 #include "attn/multihead.h"
 #include "codec/bytes/chunks.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 /*
  * Appends the whole answer to a request:

@@ -4,7 +4,7 @@
 #ifndef CODEC_LABELS_H
 #define CODEC_LABELS_H
 
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 /* Labels of one side; the texts live in the arena. */
 struct labels {

@@ -19,7 +19,7 @@
 #define CODEC_OIP_H
 
 #include "attn/multihead.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 #define OIP_ALL_JSON SIZE_MAX
 

@@ -4,8 +4,8 @@
 #ifndef CODEC_OIP_PARTS_H
 #define CODEC_OIP_PARTS_H
 
-#include "codec/envelope_parts.h"
 #include "codec/oip.h"
+#include "codec/request/decoder.h"
 
 enum { OIP_INPUTS_MAX = 16 };
 

@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "codec/envelope_parts.h"
 #include "codec/json/document.h"
 #include "codec/oip.h"
+#include "codec/request/decoder.h"
 
 static attn_status check_flag(struct decoder *decoder, const struct node *parent, const char *name)
 {

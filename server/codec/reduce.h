@@ -17,7 +17,7 @@
 #define CODEC_REDUCE_H
 
 #include "attn/multihead.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 /*
  * *shown = *plan with the shapes and types that answers will show. is_binary: whether tensors go out as bytes.

@@ -5,8 +5,8 @@
 #define SERVICE_ATTEND_H
 
 #include "attn/multihead.h"
-#include "codec/envelope.h"
-#include "codec/kept_layer.h"
+#include "codec/request/envelope.h"
+#include "codec/request/kept_layer.h"
 #include "service/call.h"
 
 /* See envelope.h, plan.h and multihead.h for failures; ATTN_ERR_TOO_LARGE names the limit and what to ask instead. */

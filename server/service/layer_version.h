@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "codec/kept_layer.h"
+#include "codec/request/kept_layer.h"
 #include "service/layer_files.h"
 #include "service/prepared_weights.h"
 

@@ -12,7 +12,7 @@
 #define SERVICE_PREPARED_WEIGHTS_H
 
 #include "attn/runtime.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 struct layer_version;
 struct prepared_store;

@@ -1,7 +1,7 @@
 /*
  * test_envelope.c: tests of server/codec/envelope*.c and node.c; test_envelope_refusals.c has what they refuse.
  */
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 #include <float.h>
 #include <math.h>

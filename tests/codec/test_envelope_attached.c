@@ -1,11 +1,11 @@
 /*
- * test_envelope_attached.c: tests of server/codec/envelope_attached.c: tensors as bytes beside the JSON text.
+ * test_envelope_attached.c: tests of server/codec/request/attached.c: tensors as bytes beside the JSON text.
  */
 #include <math.h>
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 enum { ARENA_BYTES = 1 << 22 };
 

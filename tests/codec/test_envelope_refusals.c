@@ -1,7 +1,7 @@
 /*
  * test_envelope_refusals.c: what server/codec/envelope*.c and node.c refuse, and that nothing breaks them.
  */
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /*
- * test_envelope_safetensors.c: tests of server/codec/envelope_safetensors.c: a request as a safetensors file.
+ * test_envelope_safetensors.c: tests of server/codec/request/from_safetensors.c: a request as a safetensors file.
  */
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 #include "codec/tensor/safetensors.h"
 
 enum { ARENA_BYTES = 1 << 22 };

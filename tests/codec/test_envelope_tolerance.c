@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "codec/kept_layer.h"
+#include "codec/request/kept_layer.h"
 #include "envelope_stage.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])

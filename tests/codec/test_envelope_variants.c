@@ -1,5 +1,5 @@
 /*
- * test_envelope_variants.c: what server/codec/envelope_rope.c, envelope_mechanism.c, envelope_cache.c, envelope_base.c
+ * test_envelope_variants.c: what server/codec/request/rope_options.c, mechanism.c, cache_options.c, kept_base.c
  * and kept_layer.c refuse: rotations, mechanisms, caches, kept layers and requests over one.
  */
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codec/answer_picture.h"
-#include "codec/kept_layer.h"
+#include "codec/request/kept_layer.h"
 #include "envelope_stage.h"
 
 enum { LIST_BYTES = 2 << 20 };

@@ -1,7 +1,7 @@
 /*
- * test_hints.c: tests of server/codec/hints.c: what an answer says of a request that can be read in two ways.
+ * test_hints.c: tests of server/codec/request/hints.c: what an answer says of a request that can be read in two ways.
  */
-#include "codec/hints.h"
+#include "codec/request/hints.h"
 
 #include "envelope_stage.h"
 

@@ -10,7 +10,7 @@
 
 #include "attn/runtime.h"
 #include "codec/bytes/coding.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 #include "fuzz.h"
 #include "service/attend.h"
 #include "service/cache_store.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/envelope.h"
-#include "codec/kept_layer.h"
+#include "codec/request/envelope.h"
+#include "codec/request/kept_layer.h"
 #include "codec/tensor/safetensors.h"
 #include "fuzz.h"
 

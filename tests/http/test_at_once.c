@@ -8,7 +8,7 @@
 
 #include "attn/multihead.h"
 #include "check_main.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 #include "support/http_client.h"
 #include "support/http_stage.h"
 

@@ -56,7 +56,7 @@ def check_blocks(document):
     for form in object_schemas(document, document.schemas["Masks"]["properties"]["blocks"]):
         name = form["properties"].get("pattern", {"const": "matrix"})["const"]
         documented.add(name)
-        members = sources.members_of("server/codec/envelope_blocks.c", f"{name}_members")
+        members = sources.members_of("server/codec/request/sparse_masks.c", f"{name}_members")
         if members != set(form["properties"]):
             yield f"blocks, {name}: {sorted(members ^ set(form['properties']))} stand on one side only"
     if known != documented:

@@ -8,7 +8,7 @@
 
 #include "attn/runtime.h"
 #include "check_main.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 #include "service/cache_store.h"
 #include "service/caches.h"
 #include "service/gradients.h"

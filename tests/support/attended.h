@@ -6,7 +6,7 @@
 
 #include "attn/multihead.h"
 #include "codec/answer_media.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 struct attended {
     attn_arena *arena;

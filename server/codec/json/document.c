@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "codec/bytes/pace.h"
-#include "codec/envelope.h"
 #include "codec/json/json_path.h"
 #include "codec/json/json_tree.h"
 #include "codec/json/node.h"
+#include "codec/request/envelope.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

@@ -10,8 +10,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "codec/envelope.h"
 #include "codec/json/skim.h"
+#include "codec/request/envelope.h"
 
 enum { NODE_POINTER_MAX = 160 };
 

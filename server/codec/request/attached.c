@@ -1,11 +1,11 @@
 /*
- * envelope_attached.c: tensors that come as bytes beside the JSON text: into the tree by their paths, out of it as
+ * attached.c: tensors that come as bytes beside the JSON text: into the tree by their paths, out of it as
  * tensors of the needed type.
  */
 #include <stdint.h>
 #include <string.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");
 

@@ -1,9 +1,9 @@
 /*
- * envelope_blocks.c: "masks.blocks" of a request: a matrix of blocks, or a pattern by its name.
+ * sparse_masks.c: "masks.blocks" of a request: a matrix of blocks, or a pattern by its name.
  */
 #include <stddef.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

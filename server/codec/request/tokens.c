@@ -1,10 +1,10 @@
 /*
- * envelope_tokens.c: "tokens" of a request: labels of the positions, checked in number and echoed in the answer.
+ * tokens.c: "tokens" of a request: labels of the positions, checked in number and echoed in the answer.
  */
 #include <stddef.h>
 
 #include "codec/bytes/chunks.h"
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

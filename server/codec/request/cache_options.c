@@ -1,9 +1,9 @@
 /*
- * envelope_cache.c: "options.cache" of a request: the name of keys and values that the server keeps.
+ * cache_options.c: "options.cache" of a request: the name of keys and values that the server keeps.
  */
 #include <string.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 /* const char *: a text in the arena */
 static attn_status decode_name(struct decoder *decoder, const struct node *node, void *to)

@@ -1,10 +1,10 @@
 /*
- * envelope_shown.c: the options that say in which form maps are shown: pool, top_k, dtype, view.
+ * shown.c: the options that say in which form maps are shown: pool, top_k, dtype, view.
  */
 #include <stddef.h>
 #include <string.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items)   (sizeof(items) / sizeof(items)[0])
 #define IN_POOL(field) offsetof(struct envelope_reduction, field)

@@ -1,13 +1,13 @@
 /*
- * envelope_parts.h: the sections of a request, a file each. Private to the envelope.
+ * decoder.h: the sections of a request, a file each. Private to the envelope.
  */
-#ifndef CODEC_ENVELOPE_PARTS_H
-#define CODEC_ENVELOPE_PARTS_H
+#ifndef CODEC_REQUEST_DECODER_H
+#define CODEC_REQUEST_DECODER_H
 
 #include "codec/json/document.h"
 #include "codec/json/node.h"
 
-/* envelope_tensor.c: each *to is a const attn_tensor *, in the arena. */
+/* tensor_member.c: each *to is a const attn_tensor *, in the arena. */
 decode_function decode_tensor;        /* numbers, in the compute type */
 decode_function decode_tensor_or_one; /* likewise, or a single number, which has rank 0 */
 decode_function decode_flags;         /* bool */
@@ -29,7 +29,7 @@ attn_status check_flags(struct decoder *decoder, const struct node *node, const 
 attn_status convert_elements(struct decoder *decoder, const struct node *node, const attn_tensor *to, const void *from,
                              attn_dtype from_dtype, size_t count);
 
-/* envelope_attached.c: a marker for each attachment put into the tree of the request, whose root is an object. */
+/* attached.c: a marker for each attachment put into the tree of the request, whose root is an object. */
 attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count);
 /* An attachment as a tensor of dtype, in place when that can be. */
 attn_status decode_attached(struct decoder *decoder, const struct node *node,
@@ -37,10 +37,10 @@ attn_status decode_attached(struct decoder *decoder, const struct node *node,
 
 /* What an envelope is before anything is decoded into it. */
 void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
-/* envelope_safetensors.c: a failure of syntax in the text of a file's metadata says where it is. Returns status. */
+/* from_safetensors.c: a failure of syntax in the text of a file's metadata says where it is. Returns status. */
 attn_status envelope_name_text(attn_status status, attn_error *err);
 /*
- * envelope_base.c: a kept layer as a tree with the markers of its tensors, for *envelope with its defaults. *document
+ * kept_base.c: a kept layer as a tree with the markers of its tensors, for *envelope with its defaults. *document
  * is to be closed whatever the outcome; *decoder refers to it.
  */
 attn_status base_open(const struct envelope_base *base, attn_arena *arena, struct envelope *envelope,
@@ -61,7 +61,7 @@ decode_function decode_profile;   /* struct envelope */
 decode_function decode_compute;   /* attn_dtype */
 decode_function decode_tokens;    /* struct envelope: its inputs are decoded, the labels are counted against them */
 
-/* envelope_shown.c: struct envelope_reduction, except where another type is told. */
+/* shown.c: struct envelope_reduction, except where another type is told. */
 decode_function decode_pool;
 decode_function decode_top_k;
 decode_function decode_map_dtype;

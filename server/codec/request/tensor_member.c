@@ -1,5 +1,5 @@
 /*
- * envelope_tensor.c: a tensor in any of the three forms a request may use: nested arrays, shape with flat data, shape
+ * tensor_member.c: a tensor in any of the three forms a request may use: nested arrays, shape with flat data, shape
  * with base64.
  */
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "codec/bytes/base64.h"
 #include "codec/bytes/pace.h"
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 #include "codec/tensor/tensor_scan.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "binary data in requests is little-endian");

@@ -1,14 +1,14 @@
 /*
  * envelope.c: the JSON body of a request to the core's own request: skim, parse, decode.
  */
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "codec/envelope_parts.h"
 #include "codec/json/document.h"
 #include "codec/json/json_tree.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

@@ -1,10 +1,10 @@
 /*
- * envelope_safetensors.c: a request as a safetensors file.
+ * from_safetensors.c: a request as a safetensors file.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 #include "codec/tensor/safetensors.h"
 
 static attn_status check_metadata(const struct safetensors *file, attn_error *err)

@@ -1,5 +1,5 @@
 /*
- * envelope_profile.c: "options.profile" of a request: the defaults of another system. What the request says itself
+ * profile.c: "options.profile" of a request: the defaults of another system. What the request says itself
  * wins.
  *
  * Sources, and what each of them does otherwise: docs/semantics.md.
@@ -7,7 +7,7 @@
 #include <float.h>
 #include <stddef.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

@@ -1,9 +1,9 @@
 /*
- * envelope_masks.c: "masks" of a request.
+ * masks.c: "masks" of a request.
  */
 #include <stddef.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

@@ -1,5 +1,5 @@
 /*
- * envelope_options.c: "options" of a request.
+ * options.c: "options" of a request.
  */
 #include <math.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items)  (sizeof(items) / sizeof(items)[0])
 #define OPTION(field) offsetof(struct envelope, request.options.field)

@@ -2,12 +2,12 @@
  * hints.h: what is ambiguous in a request that was computed all the same, as diagnostics.hints of the answer: each a
  * pointer into the request and a sentence.
  */
-#ifndef CODEC_HINTS_H
-#define CODEC_HINTS_H
+#ifndef CODEC_REQUEST_HINTS_H
+#define CODEC_REQUEST_HINTS_H
 
 #include "attn/plan.h"
 #include "codec/bytes/chunks.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 /* Appends ,"hints":[{"pointer", "message"}, …] to the members of diagnostics; nothing when there is no hint. */
 void hints_write(const struct envelope *envelope, const attn_plan *plan, struct chunks *out);

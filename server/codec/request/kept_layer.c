@@ -1,13 +1,13 @@
 /*
  * kept_layer.c: an attention layer as a file.
  */
-#include "codec/kept_layer.h"
+#include "codec/request/kept_layer.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 #include "codec/tensor/safetensors.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])

@@ -5,8 +5,8 @@
  * small rest, the envelope, is parsed by jansson: strictly, with duplicates and NUL refused and depth limited. No
  * json_t leaves the envelope's own files.
  */
-#ifndef CODEC_ENVELOPE_H
-#define CODEC_ENVELOPE_H
+#ifndef CODEC_REQUEST_ENVELOPE_H
+#define CODEC_REQUEST_ENVELOPE_H
 
 #include "attn/arena.h"
 #include "attn/plan.h"
@@ -54,7 +54,7 @@ struct envelope_reduction {
     attn_tensor top_indices;     /* written by reduce_result */
 };
 
-/* The defaults of another system; envelope_profile.c has them all. */
+/* The defaults of another system; profile.c has them all. */
 struct envelope_profile {
     const char *name;
     attn_align align;          /* of causal and windows */

@@ -1,10 +1,10 @@
 /*
- * envelope_rope.c: "options.rope" of a request.
+ * rope_options.c: "options.rope" of a request.
  */
 #include <stddef.h>
 #include <string.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items)   (sizeof(items) / sizeof(items)[0])
 #define SCALING(field) offsetof(attn_rope, scaling.field)

@@ -1,7 +1,7 @@
 /*
  * hints.c: the hints of an answer, one function each: another hint is another row of the table.
  */
-#include "codec/hints.h"
+#include "codec/request/hints.h"
 
 #include <stdio.h>
 

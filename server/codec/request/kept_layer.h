@@ -8,11 +8,11 @@
  *
  * Masks are only those that fit sequences of any length: causal, window, sliding_window, blocks.
  */
-#ifndef CODEC_KEPT_LAYER_H
-#define CODEC_KEPT_LAYER_H
+#ifndef CODEC_REQUEST_KEPT_LAYER_H
+#define CODEC_REQUEST_KEPT_LAYER_H
 
 #include "codec/bytes/chunks.h"
-#include "codec/envelope.h"
+#include "codec/request/envelope.h"
 
 /* What a layer computes, whatever the lengths. */
 struct kept_layer_facts {

@@ -1,9 +1,9 @@
 /*
- * envelope_mechanism.c: "options.mechanism" of a request: a name, or an object with the name as its type.
+ * mechanism.c: "options.mechanism" of a request: a name, or an object with the name as its type.
  */
 #include <stddef.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items)     (sizeof(items) / sizeof(items)[0])
 #define MECHANISM(field) offsetof(attn_mechanism, field)

@@ -1,10 +1,10 @@
 /*
- * envelope_base.c: a kept layer, and what a request adds to it.
+ * kept_base.c: a kept layer, and what a request adds to it.
  */
 #include <stddef.h>
 #include <string.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 

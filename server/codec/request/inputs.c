@@ -1,9 +1,9 @@
 /*
- * envelope_inputs.c: "inputs" and "weights" of a request.
+ * inputs.c: "inputs" and "weights" of a request.
  */
 #include <stddef.h>
 
-#include "codec/envelope_parts.h"
+#include "codec/request/decoder.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 #define INPUT(field) offsetof(struct envelope, request.inputs.field)
