@@ -3,7 +3,7 @@
  */
 #include "codec/answer_picture.h"
 
-#include "codec/labels.h"
+#include "codec/answer/token_labels.h"
 
 static attn_status fail_form(const char *field, attn_error *err)
 {

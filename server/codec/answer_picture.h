@@ -4,7 +4,7 @@
 #ifndef CODEC_ANSWER_PICTURE_H
 #define CODEC_ANSWER_PICTURE_H
 
-#include "codec/answer_media.h"
+#include "codec/answer/answer_media.h"
 #include "codec/picture.h"
 
 /*

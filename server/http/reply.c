@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/answer.h"
+#include "codec/answer/answer.h"
 #include "http/cors.h"
 #include "http/request.h"
 #include "http/sender.h"

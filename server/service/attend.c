@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "attn/diagnose.h"
+#include "codec/answer/reduce.h"
 #include "codec/bytes/stream.h"
-#include "codec/reduce.h"
 #include "service/caches.h"
 #include "service/rendering.h"
 

@@ -1,7 +1,7 @@
 /* gradients.c: a request for gradients from body text to answer text: decode, plan, weigh, compute, write. */
 #include "service/gradients.h"
 
-#include "codec/answer.h"
+#include "codec/answer/answer.h"
 #include "service/attend.h"
 
 struct work {

@@ -1,7 +1,7 @@
 /*
- * test_answer.c: tests of server/codec/answer.c and answer_error.c.
+ * test_answer.c: tests of server/codec/answer/answer.c and error_answer.c.
  */
-#include "codec/answer.h"
+#include "codec/answer/answer.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * test_answer_media.c: tests of server/codec/answer_media.c and the forms behind it: safetensors, CSV and views.
+ * test_answer_media.c: tests of server/codec/answer/answer_media.c and the forms behind it: safetensors, CSV and views.
  */
-#include "codec/answer_media.h"
+#include "codec/answer/answer_media.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 #include "attended.h"
 #include "check_main.h"
+#include "codec/answer/token_labels.h"
 #include "codec/bytes/base64.h"
 #include "codec/json/json_tree.h"
-#include "codec/labels.h"
 #include "codec/tensor/safetensors.h"
 
 enum { ARENA_BYTES = 16 << 20 };

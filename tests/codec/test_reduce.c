@@ -1,7 +1,7 @@
 /*
  * test_reduce.c: tests of server/codec/reduce*.c against plain loops over the whole maps.
  */
-#include "codec/reduce.h"
+#include "codec/answer/reduce.h"
 
 #include <math.h>
 #include <stdio.h>

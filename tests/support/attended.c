@@ -6,7 +6,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "codec/reduce.h"
+#include "codec/answer/reduce.h"
 
 attn_status attended_run(struct attended *attended, const char *text, bool is_binary, attn_arena *arena,
                          const attn_runtime *runtime)

@@ -1,5 +1,5 @@
 /*
- * answer_view.c: the attention map in the form that a front-end reads.
+ * view.c: the attention map in the form that a front-end reads.
  *
  *   bertviz      https://github.com/jessevig/bertviz: the parameters of its head and model views
  *   circuitsvis  https://github.com/TransformerLensOrg/CircuitsVis: those of AttentionPatterns
@@ -8,11 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "codec/answer_formats.h"
-#include "codec/answer_parts.h"
+#include "codec/answer/answer_formats.h"
+#include "codec/answer/answer_parts.h"
+#include "codec/answer/token_labels.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"
-#include "codec/labels.h"
 #include "codec/number/number_write.h"
 #include "codec/tensor/tensor_gather.h"
 

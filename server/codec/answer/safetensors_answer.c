@@ -1,11 +1,11 @@
 /*
- * answer_safetensors.c: a result as a safetensors file.
+ * safetensors_answer.c: a result as a safetensors file.
  */
 #include <string.h>
 
-#include "codec/answer_formats.h"
-#include "codec/answer_parts.h"
-#include "codec/reduce.h"
+#include "codec/answer/answer_formats.h"
+#include "codec/answer/answer_parts.h"
+#include "codec/answer/reduce.h"
 #include "codec/tensor/safetensors.h"
 
 enum { ENTRIES_MAX = ATTN_STEP_COUNT + 1 };

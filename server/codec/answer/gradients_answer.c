@@ -1,9 +1,9 @@
 /*
- * answer_gradients.c: gradients as the JSON text of an answer.
+ * gradients_answer.c: gradients as the JSON text of an answer.
  */
 #include <string.h>
 
-#include "codec/answer_parts.h"
+#include "codec/answer/answer_parts.h"
 #include "codec/bytes/bound.h"
 
 enum { SHAPE_BYTES = 160 };

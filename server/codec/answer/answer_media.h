@@ -13,10 +13,10 @@
  *   bertviz, circuitsvis, inspectus   what these programs read; one batch item
  *   rows         a list of objects, one for each cell of the attention map, as Vega-Lite loads it
  */
-#ifndef CODEC_ANSWER_MEDIA_H
-#define CODEC_ANSWER_MEDIA_H
+#ifndef CODEC_ANSWER_ANSWER_MEDIA_H
+#define CODEC_ANSWER_ANSWER_MEDIA_H
 
-#include "codec/answer.h"
+#include "codec/answer/answer.h"
 #include "codec/bytes/media.h"
 
 /* What an answer is made from. */

@@ -1,12 +1,12 @@
 /*
  * reduce.c: which maps become what, in shape and type; and their conversion.
  */
-#include "codec/reduce.h"
+#include "codec/answer/reduce.h"
 
 #include <math.h>
 #include <stdatomic.h>
 
-#include "codec/reduce_parts.h"
+#include "codec/answer/reduce_parts.h"
 #include "codec/tensor/tensor_gather.h"
 
 enum { TASK_ELEMENTS = 1 << 16, BLOCK = 1024 };

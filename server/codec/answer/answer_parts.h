@@ -1,10 +1,10 @@
 /*
  * answer_parts.h: what answers of several forms have in common. Private to answer*.c.
  */
-#ifndef CODEC_ANSWER_PARTS_H
-#define CODEC_ANSWER_PARTS_H
+#ifndef CODEC_ANSWER_ANSWER_PARTS_H
+#define CODEC_ANSWER_ANSWER_PARTS_H
 
-#include "codec/answer.h"
+#include "codec/answer/answer.h"
 
 /* JSON objects. */
 void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,

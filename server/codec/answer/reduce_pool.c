@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "codec/reduce_parts.h"
+#include "codec/answer/reduce_parts.h"
 
 struct pooling {
     const struct reduce_map *map;

@@ -2,8 +2,8 @@
  * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and an error as
  * one.
  */
-#ifndef CODEC_ANSWER_H
-#define CODEC_ANSWER_H
+#ifndef CODEC_ANSWER_ANSWER_H
+#define CODEC_ANSWER_ANSWER_H
 
 #include "attn/gradient.h"
 #include "attn/multihead.h"

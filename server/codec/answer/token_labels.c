@@ -1,7 +1,7 @@
 /*
- * labels.c: the labels of tokens as texts.
+ * token_labels.c: the labels of tokens as texts.
  */
-#include "codec/labels.h"
+#include "codec/answer/token_labels.h"
 
 #include <string.h>
 

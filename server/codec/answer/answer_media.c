@@ -1,9 +1,9 @@
 /*
  * answer_media.c: which form an answer has.
  */
-#include "codec/answer_media.h"
+#include "codec/answer/answer_media.h"
 
-#include "codec/answer_formats.h"
+#include "codec/answer/answer_formats.h"
 
 attn_status answer_check(const struct answer *answer, enum media media, attn_error *err)
 {

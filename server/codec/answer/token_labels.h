@@ -1,8 +1,8 @@
 /*
- * labels.h: the labels of tokens as texts, for answers that show them beside numbers.
+ * token_labels.h: the labels of tokens as texts, for answers that show them beside numbers.
  */
-#ifndef CODEC_LABELS_H
-#define CODEC_LABELS_H
+#ifndef CODEC_ANSWER_TOKEN_LABELS_H
+#define CODEC_ANSWER_TOKEN_LABELS_H
 
 #include "codec/request/envelope.h"
 

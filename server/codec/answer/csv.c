@@ -1,14 +1,14 @@
 /*
- * answer_csv.c: a result as CSV: a matrix, or one line for each number.
+ * csv.c: a result as CSV: a matrix, or one line for each number.
  */
 #include <math.h>
 #include <string.h>
 
-#include "codec/answer_formats.h"
+#include "codec/answer/answer_formats.h"
+#include "codec/answer/reduce.h"
+#include "codec/answer/token_labels.h"
 #include "codec/bytes/bound.h"
-#include "codec/labels.h"
 #include "codec/number/number_write.h"
-#include "codec/reduce.h"
 
 /* What a dimension counts; the columns of the long form, in their order. */
 enum column { COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY, COLUMN_FEATURE, COLUMN_COUNT };

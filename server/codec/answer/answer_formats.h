@@ -1,10 +1,10 @@
 /*
  * answer_formats.h: the forms of answers, a file each. Private to answer_media.c.
  */
-#ifndef CODEC_ANSWER_FORMATS_H
-#define CODEC_ANSWER_FORMATS_H
+#ifndef CODEC_ANSWER_ANSWER_FORMATS_H
+#define CODEC_ANSWER_ANSWER_FORMATS_H
 
-#include "codec/answer_media.h"
+#include "codec/answer/answer_media.h"
 
 void answer_write_safetensors(const struct answer *answer, const attn_runtime *runtime, struct chunks *out);
 size_t answer_safetensors_bound(const struct answer *answer);

@@ -13,8 +13,8 @@
  *
  * They apply to what the heads, queries and keys of the options have left, in this order.
  */
-#ifndef CODEC_REDUCE_H
-#define CODEC_REDUCE_H
+#ifndef CODEC_ANSWER_REDUCE_H
+#define CODEC_ANSWER_REDUCE_H
 
 #include "attn/multihead.h"
 #include "codec/request/envelope.h"

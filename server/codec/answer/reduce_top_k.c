@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "codec/reduce_parts.h"
+#include "codec/answer/reduce_parts.h"
 
 struct candidate {
     double weight;

@@ -1,9 +1,9 @@
 /*
- * answer_error.c: an error as the JSON text of an answer.
+ * error_answer.c: an error as the JSON text of an answer.
  */
 #include <stdio.h>
 
-#include "codec/answer.h"
+#include "codec/answer/answer.h"
 
 static void write_fragment(struct chunks *out, const char *name, const char *fragment)
 {

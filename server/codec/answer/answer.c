@@ -1,15 +1,15 @@
 /*
  * answer.c: a result as the JSON text of an answer.
  */
-#include "codec/answer.h"
+#include "codec/answer/answer.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "codec/answer_parts.h"
+#include "codec/answer/answer_parts.h"
+#include "codec/answer/reduce.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
-#include "codec/reduce.h"
 #include "codec/request/hints.h"
 
 enum {

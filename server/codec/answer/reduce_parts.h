@@ -1,11 +1,11 @@
 /*
  * reduce_parts.h: the reductions, a file each. Private to reduce*.c.
  */
-#ifndef CODEC_REDUCE_PARTS_H
-#define CODEC_REDUCE_PARTS_H
+#ifndef CODEC_ANSWER_REDUCE_PARTS_H
+#define CODEC_ANSWER_REDUCE_PARTS_H
 
 #include "attn/arena.h"
-#include "codec/reduce.h"
+#include "codec/answer/reduce.h"
 
 /* A map on its way: which rows and columns of the whole its own are. */
 struct reduce_map {
