@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "codec/oip.h"
+#include "codec/oip/oip.h"
 #include "http/watch.h"
 #include "http/write_ahead.h"
 #include "service/layer_store.h"

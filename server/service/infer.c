@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "codec/oip.h"
+#include "codec/oip/oip.h"
 #include "service/attend.h"
 #include "service/layer_keeper.h"
 #include "service/model.h"

@@ -1,8 +1,8 @@
 /*
- * test_oip.c: tests of server/codec/oip_decode.c, oip_inputs.c and oip_repository.c: a request of the Open Inference
- * Protocol as one of ours, and what is refused in its words.
+ * test_oip.c: tests of server/codec/oip/infer_request.c, infer_inputs.c and repository.c: a request of the Open
+ * Inference Protocol as one of ours, and what is refused in its words.
  */
-#include "codec/oip.h"
+#include "codec/oip/oip.h"
 
 #include <stdlib.h>
 #include <string.h>

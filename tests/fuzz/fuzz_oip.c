@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "codec/oip.h"
+#include "codec/oip/oip.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 16 << 20, ASKS_LAYER = 1, HAS_BYTES = 2, REPOSITORY = 12 };

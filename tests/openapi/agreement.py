@@ -65,8 +65,8 @@ def check_blocks(document):
 
 def check_inference(document):
     """The Open Inference Protocol takes options and some masks as parameters, and tensors of the same types."""
-    text = sources.read("server/codec/oip_inputs.c")
-    words = re.search(r"bool is_mask\(.*?\n\}", sources.read("server/codec/oip_decode.c"), re.DOTALL).group(0)
+    text = sources.read("server/codec/oip/infer_inputs.c")
+    words = re.search(r"bool is_mask\(.*?\n\}", sources.read("server/codec/oip/infer_request.c"), re.DOTALL).group(0)
     options = {name for name, _, scope in sources.decoders()["decode_options"].members if scope == "MEMBER_ALWAYS"}
     lists = {
         "parameters": (options - {"return"} | set(re.findall(r'"(\w+)"', words))

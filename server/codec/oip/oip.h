@@ -15,8 +15,8 @@
  * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They become the compute type, which is float64
  * when QUERY is FP64 and no parameter says otherwise; what would lose something is refused.
  */
-#ifndef CODEC_OIP_H
-#define CODEC_OIP_H
+#ifndef CODEC_OIP_OIP_H
+#define CODEC_OIP_OIP_H
 
 #include "attn/multihead.h"
 #include "codec/request/envelope.h"

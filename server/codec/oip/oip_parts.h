@@ -1,10 +1,10 @@
 /*
- * oip_parts.h: what oip_decode.c and oip_inputs.c share.
+ * oip_parts.h: what infer_request.c and infer_inputs.c share.
  */
-#ifndef CODEC_OIP_PARTS_H
-#define CODEC_OIP_PARTS_H
+#ifndef CODEC_OIP_OIP_PARTS_H
+#define CODEC_OIP_OIP_PARTS_H
 
-#include "codec/oip.h"
+#include "codec/oip/oip.h"
 #include "codec/request/decoder.h"
 
 enum { OIP_INPUTS_MAX = 16 };

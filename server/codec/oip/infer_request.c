@@ -1,5 +1,5 @@
 /*
- * oip_decode.c: a request for inference in the Open Inference Protocol to our own.
+ * infer_request.c: a request for inference in the Open Inference Protocol to our own.
  */
 #include <ctype.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 
 #include "codec/json/document.h"
 #include "codec/json/json_tree.h"
-#include "codec/oip_parts.h"
+#include "codec/oip/oip_parts.h"
 
 enum { NAME_MAX_BYTES = 64 };
 

@@ -1,12 +1,12 @@
 /*
- * oip_write.c: a result as the answer of the Open Inference Protocol.
+ * infer_answer.c: a result as the answer of the Open Inference Protocol.
  */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
 #include "codec/bytes/bound.h"
-#include "codec/oip.h"
+#include "codec/oip/oip.h"
 #include "codec/tensor/tensor_gather.h"
 #include "codec/tensor/tensor_write.h"
 

@@ -1,10 +1,10 @@
 /*
- * oip_repository.c: what requests about the repository of models may say.
+ * repository.c: what requests about the repository of models may say.
  */
 #include <string.h>
 
 #include "codec/json/document.h"
-#include "codec/oip.h"
+#include "codec/oip/oip.h"
 #include "codec/request/decoder.h"
 
 static attn_status check_flag(struct decoder *decoder, const struct node *parent, const char *name)

@@ -1,13 +1,13 @@
 /*
- * oip_inputs.c: the tensors of a request in the Open Inference Protocol, as JSON and in binary form, as attachments of
- * our own.
+ * infer_inputs.c: the tensors of a request in the Open Inference Protocol, as JSON and in binary form, as attachments
+ * of our own.
  */
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "codec/oip_parts.h"
+#include "codec/oip/oip_parts.h"
 
 /* ---- datatypes ---- */
 
