@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "codec/font_set.h"
+#include "codec/picture/font_set.h"
 #include "codec/request/envelope.h"
 #include "config.h"
 #include "http/daemon.h"

@@ -12,7 +12,7 @@
 #include "attn/runtime.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
-#include "codec/font_set.h"
+#include "codec/picture/font_set.h"
 #include "service/keys.h"
 #include "text.h"
 

@@ -4,7 +4,7 @@
 #include "service/rendering.h"
 
 #include "codec/answer/answer_media.h"
-#include "codec/answer_picture.h"
+#include "codec/picture/answer_picture.h"
 
 static bool is_picture(const struct call *call)
 {

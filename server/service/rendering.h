@@ -5,7 +5,7 @@
 #ifndef SERVICE_RENDERING_H
 #define SERVICE_RENDERING_H
 
-#include "codec/picture_options.h"
+#include "codec/picture/picture_options.h"
 #include "service/attend.h"
 
 struct rendering {

@@ -1,5 +1,6 @@
 /*
- * picture_stage.h: a small map, and pictures of it that are read back, for the test programs of server/codec/picture.h.
+ * picture_stage.h: a small map, and pictures of it that are read back, for the test programs of
+ * server/codec/picture/picture.h.
  */
 #ifndef TESTS_PICTURE_STAGE_H
 #define TESTS_PICTURE_STAGE_H
@@ -9,8 +10,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/picture.h"
-#include "codec/picture_draw.h"
+#include "codec/picture/picture.h"
+#include "codec/picture/picture_draw.h"
 #include "words.h"
 
 enum { ROWS = 3, COLUMNS = 5, HEADS = 2 };

@@ -1,7 +1,8 @@
 /*
- * test_blocks.c: tests of server/codec/arena_blocks.c and bound.h: memory for libraries that free, sums of sizes.
+ * test_blocks.c: tests of server/codec/picture/arena_blocks.c and bound.h: memory for libraries that free, sums of
+ * sizes.
  */
-#include "codec/arena_blocks.h"
+#include "codec/picture/arena_blocks.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/answer_picture.h"
+#include "codec/picture/answer_picture.h"
 #include "codec/request/kept_layer.h"
 #include "envelope_stage.h"
 

@@ -1,7 +1,8 @@
 /*
- * test_glyphs.c: tests server/codec/glyphs.c, label.c and font_set.c: which scripts there are, and what text becomes.
+ * test_glyphs.c: tests server/codec/picture/glyphs.c, picture_text.c and font_set.c: which scripts there are, and what
+ * text becomes.
  */
-#include "codec/glyphs.h"
+#include "codec/picture/glyphs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * test_label.c: tests of server/codec/label.c, font_set.c and nearest.c: what becomes of a client's text, which fonts
- * are taken, and which name was meant.
+ * test_label.c: tests of server/codec/picture/picture_text.c, font_set.c and nearest.c: what becomes of a client's
+ * text, which fonts are taken, and which name was meant.
  */
-#include "codec/label.h"
+#include "codec/picture/picture_text.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "codec/font_set.h"
 #include "codec/nearest.h"
+#include "codec/picture/font_set.h"
 
 #define BAD "\xEF\xBF\xBD" /* U+FFFD */
 

@@ -1,8 +1,8 @@
 /*
- * test_picture.c: tests server/codec/picture.h and what it stands on, by decoding what comes out: cells, colours,
- * sizes.
+ * test_picture.c: tests server/codec/picture/picture.h and what it stands on, by decoding what comes out: cells,
+ * colours, sizes.
  */
-#include "codec/picture.h"
+#include "codec/picture/picture.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
  * picture_draw.c: panels, titles, labels, axes, colour bar, legend, caption.
  */
-#include "codec/picture_draw.h"
+#include "codec/picture/picture_draw.h"
 
 #include <math.h>
 #include <stdio.h>

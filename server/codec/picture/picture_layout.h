@@ -1,11 +1,11 @@
 /*
  * picture_layout.h: where everything of a picture goes, in whole pixels.
  */
-#ifndef CODEC_PICTURE_LAYOUT_H
-#define CODEC_PICTURE_LAYOUT_H
+#ifndef CODEC_PICTURE_PICTURE_LAYOUT_H
+#define CODEC_PICTURE_PICTURE_LAYOUT_H
 
-#include "codec/glyphs.h"
-#include "codec/picture.h"
+#include "codec/picture/glyphs.h"
+#include "codec/picture/picture.h"
 
 /* Lengths in units; a unit is scale pixels. */
 enum {

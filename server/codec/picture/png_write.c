@@ -2,7 +2,7 @@
  * png_write.c: PNG by libpng. It reports errors by longjmp, so nothing here owns anything that a jump could lose: all
  * memory is the arena's.
  */
-#include "codec/png_write.h"
+#include "codec/picture/png_write.h"
 
 #include <png.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * colormap.h: which colour stands for a number: tables of 256 colours whose lightness changes evenly, so that equal
  * steps of a weight look like equal steps.
  */
-#ifndef CODEC_COLORMAP_H
-#define CODEC_COLORMAP_H
+#ifndef CODEC_PICTURE_COLORMAP_H
+#define CODEC_PICTURE_COLORMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

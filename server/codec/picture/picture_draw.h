@@ -1,11 +1,11 @@
 /*
  * picture_draw.h: what a picture consists of, drawn by a pen that knows a format.
  */
-#ifndef CODEC_PICTURE_DRAW_H
-#define CODEC_PICTURE_DRAW_H
+#ifndef CODEC_PICTURE_PICTURE_DRAW_H
+#define CODEC_PICTURE_PICTURE_DRAW_H
 
-#include "codec/canvas.h"
-#include "codec/picture_cells.h"
+#include "codec/picture/canvas.h"
+#include "codec/picture/picture_cells.h"
 
 /* Colours beside those of the map. The table of no colour map has them. */
 #define RGB_INK    0x1F2328U /* titles, labels */

@@ -12,14 +12,14 @@
  *
  * The same request gives the same bytes, as long as the fonts are the same.
  */
-#ifndef CODEC_PICTURE_H
-#define CODEC_PICTURE_H
+#ifndef CODEC_PICTURE_PICTURE_H
+#define CODEC_PICTURE_PICTURE_H
 
 #include "attn/runtime.h"
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"
-#include "codec/font_set.h"
-#include "codec/picture_options.h"
+#include "codec/picture/font_set.h"
+#include "codec/picture/picture_options.h"
 
 enum { PICTURE_PANELS_MAX = 256, PICTURE_PIXELS_MAX = 1 << 24 };
 

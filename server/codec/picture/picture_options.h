@@ -4,14 +4,14 @@
  *   head      a number, or "all" (default)     batch     a number, or "all" (default)
  *   colormap  viridis (default), cividis, grey scale     pixels for a unit of length, 1 … 4; default 2 (SVG: 1)
  */
-#ifndef CODEC_PICTURE_OPTIONS_H
-#define CODEC_PICTURE_OPTIONS_H
+#ifndef CODEC_PICTURE_PICTURE_OPTIONS_H
+#define CODEC_PICTURE_PICTURE_OPTIONS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "attn/status.h"
-#include "codec/colormap.h"
+#include "codec/picture/colormap.h"
 #include "text.h"
 
 #define PICTURE_ALL SIZE_MAX

@@ -1,11 +1,11 @@
 /*
  * answer_picture.h: a result as a picture of its attention maps: what picture.h needs, from request and result.
  */
-#ifndef CODEC_ANSWER_PICTURE_H
-#define CODEC_ANSWER_PICTURE_H
+#ifndef CODEC_PICTURE_ANSWER_PICTURE_H
+#define CODEC_PICTURE_ANSWER_PICTURE_H
 
 #include "codec/answer/answer_media.h"
-#include "codec/picture.h"
+#include "codec/picture/picture.h"
 
 /*
  * Before planning: the picture needs the weights and what the mask allowed, whatever options.return says.

@@ -1,9 +1,9 @@
 /*
  * picture_png.c: a picture as PNG: drawn on a canvas, which libpng packs.
  */
-#include "codec/canvas.h"
-#include "codec/picture_draw.h"
-#include "codec/png_write.h"
+#include "codec/picture/canvas.h"
+#include "codec/picture/picture_draw.h"
+#include "codec/picture/png_write.h"
 
 enum { SCALE = 2, GLYPHS_MEMORY_BYTES = 4 << 20 };
 

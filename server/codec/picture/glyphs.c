@@ -1,13 +1,13 @@
 /*
  * glyphs.c: labels as pixels, by FreeType and, where no font helps, by dots.
  */
-#include "codec/glyphs.h"
+#include "codec/picture/glyphs.h"
 
 #include <assert.h>
 #include <ft2build.h>
 #include <string.h>
 
-#include "codec/dot_font.h"
+#include "codec/picture/dot_font.h"
 
 #include FT_FREETYPE_H
 #include FT_MODULE_H

@@ -3,11 +3,11 @@
  *
  * Everything is clipped to the canvas. Colours are 0xRRGGBB.
  */
-#ifndef CODEC_CANVAS_H
-#define CODEC_CANVAS_H
+#ifndef CODEC_PICTURE_CANVAS_H
+#define CODEC_PICTURE_CANVAS_H
 
 #include "attn/arena.h"
-#include "codec/glyphs.h"
+#include "codec/picture/glyphs.h"
 
 struct canvas {
     uint8_t *pixels;

@@ -1,11 +1,11 @@
 /*
  * picture_cells.h: one head of a map as the cells of a panel.
  */
-#ifndef CODEC_PICTURE_CELLS_H
-#define CODEC_PICTURE_CELLS_H
+#ifndef CODEC_PICTURE_PICTURE_CELLS_H
+#define CODEC_PICTURE_PICTURE_CELLS_H
 
 #include "attn/runtime.h"
-#include "codec/picture_layout.h"
+#include "codec/picture/picture_layout.h"
 
 typedef enum { CELL_MASKED, CELL_NUMBER, CELL_NAN } cell_kind;
 

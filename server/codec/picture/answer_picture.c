@@ -1,7 +1,7 @@
 /*
  * answer_picture.c: a result as a picture of its attention maps.
  */
-#include "codec/answer_picture.h"
+#include "codec/picture/answer_picture.h"
 
 #include "codec/answer/token_labels.h"
 

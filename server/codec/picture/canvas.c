@@ -1,7 +1,7 @@
 /*
  * canvas.c: pixels.
  */
-#include "codec/canvas.h"
+#include "codec/picture/canvas.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "codec/bytes/base64.h"
-#include "codec/picture_draw.h"
-#include "codec/png_write.h"
+#include "codec/picture/picture_draw.h"
+#include "codec/picture/png_write.h"
 
 enum {
     TOOLTIP_CELLS_MAX = 16384, /* in a picture */

@@ -1,8 +1,8 @@
 /*
- * label.h: text from a client made fit to be drawn: valid UTF-8, no controls, no longer than a label may be.
+ * picture_text.h: text from a client made fit to be drawn: valid UTF-8, no controls, no longer than a label may be.
  */
-#ifndef CODEC_LABEL_H
-#define CODEC_LABEL_H
+#ifndef CODEC_PICTURE_PICTURE_TEXT_H
+#define CODEC_PICTURE_PICTURE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

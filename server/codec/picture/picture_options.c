@@ -1,12 +1,12 @@
 /*
  * picture_options.c: parameters of a query string to the options of a picture.
  */
-#include "codec/picture_options.h"
+#include "codec/picture/picture_options.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/label.h"
+#include "codec/picture/picture_text.h"
 
 /* Reads value into *options; false when it is not what expected says. */
 typedef bool parameter_reader(const char *value, struct picture_options *options);

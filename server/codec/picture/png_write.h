@@ -1,13 +1,13 @@
 /*
  * png_write.h: rows of pixels as a PNG file (ISO/IEC 15948), by libpng.
  */
-#ifndef CODEC_PNG_WRITE_H
-#define CODEC_PNG_WRITE_H
+#ifndef CODEC_PICTURE_PNG_WRITE_H
+#define CODEC_PICTURE_PNG_WRITE_H
 
 #include <stdint.h>
 
 #include "attn/runtime.h"
-#include "codec/arena_blocks.h"
+#include "codec/picture/arena_blocks.h"
 
 /* Takes the next bytes of the file; false ends the writing. */
 typedef bool png_sink(void *context, const void *bytes, size_t length);

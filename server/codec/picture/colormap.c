@@ -7,13 +7,13 @@
  *            PLOS ONE 13(7), 2018; from the same file, CC0.
  *   grey     CIE 1976 L* falling evenly from 100 to 0, as sRGB (IEC 61966-2-1).
  */
-#include "codec/colormap.h"
+#include "codec/picture/colormap.h"
 
 #include <assert.h>
 #include <string.h>
 
 static const uint32_t tables[COLORMAP_COUNT][COLORMAP_LEVELS] = {
-#include "codec/colormap.inc"
+#include "codec/picture/colormap.inc"
 };
 
 static const char *const names[COLORMAP_COUNT] = {

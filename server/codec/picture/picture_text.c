@@ -1,7 +1,7 @@
 /*
- * label.c: labels made fit to be drawn.
+ * picture_text.c: labels made fit to be drawn.
  */
-#include "codec/label.h"
+#include "codec/picture/picture_text.h"
 
 #include <assert.h>
 #include <stdbool.h>

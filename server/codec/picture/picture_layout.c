@@ -1,7 +1,7 @@
 /*
  * picture_layout.c: sizes and places. Cells are whole pixels, and all panels are alike.
  */
-#include "codec/picture_layout.h"
+#include "codec/picture/picture_layout.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * picture_cells.c: weights to cells, pooled by their maximum.
  */
-#include "codec/picture_cells.h"
+#include "codec/picture/picture_cells.h"
 
 #include <assert.h>
 #include <float.h>
