@@ -204,7 +204,7 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
 $(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
-$(BUILD)/server/codec/architecture.o: server/codec/architectures.json
+$(BUILD)/server/codec/architecture.o: server/codec/checkpoint/architectures.json
 $(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
 $(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec/checkpoint.h"
+#include "codec/checkpoint/checkpoint.h"
 #include "service/layer_files.h"
 
 enum { SHARDS_MAX = 4096, ARENA_BYTES_MAX = 1 << 30 };

@@ -2,13 +2,13 @@
  * test_checkpoint.c: tests of server/codec/checkpoint*.c and architecture.c: what a mapping and a configuration may
  * lack, and what is worked out from one. tests/layers has whole checkpoints.
  */
-#include "codec/checkpoint.h"
+#include "codec/checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/architecture.h"
+#include "codec/checkpoint/architecture.h"
 #include "codec/json/json_tree.h"
 #include "decode_stage.h"
 #include "failing_json.h"

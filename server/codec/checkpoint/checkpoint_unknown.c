@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/checkpoint.h"
+#include "codec/checkpoint/checkpoint.h"
 
 enum { NAME_MAX_BYTES = 512 };
 

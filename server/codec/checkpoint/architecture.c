@@ -1,7 +1,7 @@
 /*
  * architecture.c: the table of architectures, and what its expressions mean.
  */
-#include "codec/architecture.h"
+#include "codec/checkpoint/architecture.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "embedded_file.h"
 #include "text.h"
 
-EMBEDDED_FILE(architectures, "server/codec/architectures.json");
+EMBEDDED_FILE(architectures, "server/codec/checkpoint/architectures.json");
 
 enum { NAME_MAX_BYTES = 128 };
 

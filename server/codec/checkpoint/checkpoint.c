@@ -2,13 +2,13 @@
  * checkpoint.c: the attention modules of a checkpoint: found by the names of their tensors, with the options that the
  * architecture and the configuration give them.
  */
-#include "codec/checkpoint.h"
+#include "codec/checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/architecture.h"
+#include "codec/checkpoint/architecture.h"
 #include "codec/json/json_tree.h"
 
 enum { NAME_MAX_BYTES = 512, ENTRIES_MAX = 32 };

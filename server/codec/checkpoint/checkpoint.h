@@ -21,8 +21,8 @@
  *            Worked out from the configuration: $rope, $window, $even_window (in even layers alone where no layer_types
  *            say more), $scale.
  */
-#ifndef CODEC_CHECKPOINT_H
-#define CODEC_CHECKPOINT_H
+#ifndef CODEC_CHECKPOINT_CHECKPOINT_H
+#define CODEC_CHECKPOINT_CHECKPOINT_H
 
 #include "codec/tensor/safetensors.h"
 

@@ -1,12 +1,12 @@
 /*
  * architecture.h: which tensors of a checkpoint are attention, as data. Private to checkpoint*.c.
  */
-#ifndef CODEC_ARCHITECTURE_H
-#define CODEC_ARCHITECTURE_H
+#ifndef CODEC_CHECKPOINT_ARCHITECTURE_H
+#define CODEC_CHECKPOINT_ARCHITECTURE_H
 
 #include <jansson.h>
 
-#include "codec/checkpoint.h"
+#include "codec/checkpoint/checkpoint.h"
 
 /* The list of modules of the entry for that model_type, a new reference that lives in arena; NULL: there is none. */
 json_t *architecture_modules(const char *model_type, attn_arena *arena);
