@@ -17,7 +17,7 @@
 #include "probe.h"
 #include "service/cache_store.h"
 #include "service/checkpoint_layers.h"
-#include "service/layer_keeper.h"
+#include "service/layers/keeper.h"
 #include "service/selftest.h"
 #include "signals.h"
 #include "supervisor.h"

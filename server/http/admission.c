@@ -9,7 +9,7 @@
 #include "http/authority.h"
 #include "http/cors.h"
 #include "http/framing.h"
-#include "service/layer_keeper.h"
+#include "service/layers/keeper.h"
 
 /* Of fields and first line together: what proxies allow, and well below what the library has room for. */
 enum { HEADER_MAX = 32 << 10 };

@@ -11,7 +11,7 @@
 #include "codec/oip/oip.h"
 #include "http/watch.h"
 #include "http/write_ahead.h"
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 static bool is_late(const struct request *request)
 {

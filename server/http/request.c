@@ -15,7 +15,7 @@
 #include "http/sender.h"
 #include "http/watch.h"
 #include "http/write_ahead.h"
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 /* A chunked body that turns out to be too large can only be answered at its end, so more patience is had with it. */
 enum { DISCARD_CHUNKED_MAX = 8 << 20 };

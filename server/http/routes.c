@@ -16,8 +16,8 @@
 #include "service/caches.h"
 #include "service/gradients.h"
 #include "service/infer.h"
-#include "service/layer_keeper.h"
-#include "service/layers.h"
+#include "service/layers/keeper.h"
+#include "service/layers/layers.h"
 #include "service/model.h"
 
 static void answer_live(struct request *request)

@@ -4,7 +4,7 @@
 #include "http/write_ahead.h"
 
 #include "http/request.h"
-#include "service/layer_keeper.h"
+#include "service/layers/keeper.h"
 
 /* What is worth a job. A body of less than two of them is written at its end. */
 enum { PIECE_BYTES = 4 << 20 };

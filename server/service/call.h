@@ -67,7 +67,7 @@ struct call {
     bool is_first_try;                    /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
     struct layer_keeper *layers;
-    struct layer_draft *draft; /* what was written of the body while it came (layer_keeper.h); NULL: nothing */
+    struct layer_draft *draft; /* what was written of the body while it came (keeper.h); NULL: nothing */
     struct cache_store *caches;
     const char *key;   /* the name of the API key, to which caches belong; "" without keys */
     struct keys *keys; /* whose quota the work is taken from; NULL: there are none */

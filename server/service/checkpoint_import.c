@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "codec/checkpoint/checkpoint.h"
-#include "service/layer_files.h"
+#include "service/layers/files.h"
 
 enum { SHARDS_MAX = 4096, ARENA_BYTES_MAX = 1 << 30 };
 

@@ -5,7 +5,7 @@
 #define SERVICE_CHECKPOINT_LAYERS_H
 
 #include "service/checkpoint_import.h"
-#include "service/layer_keeper.h"
+#include "service/layers/keeper.h"
 
 /*
  * Writes every layer of the checkpoint into the directory into, replacing those of the same names, and says so on

@@ -8,7 +8,7 @@
 
 #include "codec/oip/oip.h"
 #include "service/attend.h"
-#include "service/layer_keeper.h"
+#include "service/layers/keeper.h"
 #include "service/model.h"
 
 /* ---- about the server ---- */

@@ -6,7 +6,7 @@
 #define SERVICE_LAYER_REFUSAL_H
 
 #include "service/call.h"
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 attn_status layer_refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

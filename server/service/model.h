@@ -5,7 +5,7 @@
 #define SERVICE_MODEL_H
 
 #include "service/call.h"
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 #define MODEL_BUILT_IN         "attention"
 #define MODEL_BUILT_IN_VERSION "1"

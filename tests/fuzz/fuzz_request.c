@@ -16,8 +16,8 @@
 #include "service/cache_store.h"
 #include "service/gradients.h"
 #include "service/infer.h"
-#include "service/layer_keeper.h"
-#include "service/layers.h"
+#include "service/layers/keeper.h"
+#include "service/layers/layers.h"
 
 enum { ARENA_BYTES = 16 << 20, ANSWER_BYTES = 1 << 20, BODY_BYTES = 256 << 10, DEADLINE_LOOKS = 20000 };
 

@@ -11,7 +11,7 @@
 
 #include "check_main.h"
 #include "codec/request/envelope.h"
-#include "service/layer_keeper.h"
+#include "service/layers/keeper.h"
 
 enum { ARENA_BYTES = 1 << 20 };
 

@@ -21,8 +21,8 @@
 #include "service/caches.h"
 #include "service/gradients.h"
 #include "service/infer.h"
-#include "service/layer_keeper.h"
-#include "service/layers.h"
+#include "service/layers/keeper.h"
+#include "service/layers/layers.h"
 
 enum { ROOMY_BYTES = 32 << 20, FINE_BYTES = 32 << 10, BODY_MAX = 1 << 20 };
 

@@ -1,7 +1,7 @@
 /*
- * test_layer_files.c: tests of server/service/layer_files.c: what a directory of layers refuses, and what stays in it.
+ * test_layer_files.c: tests of server/service/layers/files.c: what a directory of layers refuses, and what stays in it.
  */
-#include "service/layer_files.h"
+#include "service/layers/files.h"
 
 #include <dirent.h>
 #include <errno.h>

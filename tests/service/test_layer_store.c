@@ -1,8 +1,8 @@
 /*
- * test_layer_store.c: tests of server/service/layer_store.c and layer_refusal.c: what there is by name, which versions
+ * test_layer_store.c: tests of server/service/layers/store.c and layer_refusal.c: what there is by name, which versions
  * stay, and on which conditions something changes.
  */
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 #include <errno.h>
 #include <stdio.h>

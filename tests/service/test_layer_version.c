@@ -1,8 +1,8 @@
 /*
- * test_layer_version.c: tests of server/service/layer_version.c: the header that a version owns, and its digest, which
+ * test_layer_version.c: tests of server/service/layers/version.c: the header that a version owns, and its digest, which
  * nobody waits for who does not need it.
  */
-#include "service/layer_version.h"
+#include "service/layers/version.h"
 
 #include <pthread.h>
 #include <semaphore.h>

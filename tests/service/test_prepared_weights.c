@@ -1,15 +1,15 @@
 /*
- * test_prepared_weights.c: tests of server/service/prepared_weights.c: what is widened and packed, for how long it
- * stays, and for whom.
+ * test_prepared_weights.c: tests of server/service/layers/prepared_weights.c: what is widened and packed, for how long
+ * it stays, and for whom.
  */
-#include "service/prepared_weights.h"
+#include "service/layers/prepared_weights.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "attn/panels.h"
 #include "check_main.h"
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 /* More than a task widens, and a rest. */
 enum { NUMBERS = (1 << 16) + 1000, SMALL = 3, TENSORS = 4 };

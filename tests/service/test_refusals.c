@@ -13,8 +13,8 @@
 #include "service/caches.h"
 #include "service/gradients.h"
 #include "service/infer.h"
-#include "service/layer_keeper.h"
-#include "service/layers.h"
+#include "service/layers/keeper.h"
+#include "service/layers/layers.h"
 
 enum { ARENA_BYTES = 8 << 20, LARGE = 1 << 30 };
 

@@ -1,7 +1,7 @@
 /*
- * layer_store.c: which layers there are, by name.
+ * store.c: which layers there are, by name.
  */
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,17 +1,17 @@
 /*
- * layer_keeper.h: kept layers, in memory and, with a directory, on the disk: looked up, put, removed, noticed.
+ * keeper.h: kept layers, in memory and, with a directory, on the disk: looked up, put, removed, noticed.
  *
  * With a directory the files are the truth: a file that was added, replaced or removed by others is noticed at once, by
  * a watch, and where there can be none when its layer is next asked for or listed, by looking at the file (a
  * microsecond), without reading it. A replaced one is swapped in only when it is a valid layer. Changes, of ours and
  * those noticed, happen one at a time; lookups wait for none of them.
  */
-#ifndef SERVICE_LAYER_KEEPER_H
-#define SERVICE_LAYER_KEEPER_H
+#ifndef SERVICE_LAYERS_KEEPER_H
+#define SERVICE_LAYERS_KEEPER_H
 
 #include "log.h"
 #include "service/call.h"
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 struct layer_settings {
     const char *directory; /* NULL: in memory alone */

@@ -1,8 +1,8 @@
 /*
  * layer_watch.h: a thread that tells of files that were added to a directory, replaced in it or removed from it.
  */
-#ifndef SERVICE_LAYER_WATCH_H
-#define SERVICE_LAYER_WATCH_H
+#ifndef SERVICE_LAYERS_LAYER_WATCH_H
+#define SERVICE_LAYERS_LAYER_WATCH_H
 
 /* changed is called in the watch's own thread, with the file's name, or NULL: anything may have changed. */
 struct layer_watch_target {

@@ -1,13 +1,13 @@
 /*
- * layer_keeper_parts.h: what layer_keeper.c and layer_directory.c share.
+ * keeper_parts.h: what keeper.c and directory.c share.
  */
-#ifndef SERVICE_LAYER_KEEPER_PARTS_H
-#define SERVICE_LAYER_KEEPER_PARTS_H
+#ifndef SERVICE_LAYERS_KEEPER_PARTS_H
+#define SERVICE_LAYERS_KEEPER_PARTS_H
 
 #include <pthread.h>
 
-#include "service/layer_keeper.h"
-#include "service/layer_watch.h"
+#include "service/layers/keeper.h"
+#include "service/layers/layer_watch.h"
 
 struct layer_keeper {
     struct layer_settings settings;
@@ -29,7 +29,7 @@ void layer_keeper_read_file(struct layer_keeper *keeper, const char *name);
 void layer_keeper_refresh(struct layer_keeper *keeper, const char *name, struct layer_row *row);
 
 /*
- * layer_directory.c: opens the directory that the settings name, begins to watch it and lists its layers. False with a
+ * directory.c: opens the directory that the settings name, begins to watch it and lists its layers. False with a
  * message of at most size bytes; what was begun then ends with the keeper.
  */
 bool layer_keeper_open_directory(struct layer_keeper *keeper, char *message, size_t size);

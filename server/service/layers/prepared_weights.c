@@ -1,7 +1,7 @@
 /*
  * prepared_weights.c: the weights of kept layers as computing wants them.
  */
-#include "service/prepared_weights.h"
+#include "service/layers/prepared_weights.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attn/panels.h"
-#include "service/layer_store.h"
+#include "service/layers/store.h"
 
 enum { BLOCK = 1 << 16 }; /* elements that a task widens */
 

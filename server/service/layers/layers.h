@@ -1,8 +1,8 @@
 /*
  * layers.h: /v1/layers: attention layers that the server keeps, so that requests need not bring weights.
  */
-#ifndef SERVICE_LAYERS_H
-#define SERVICE_LAYERS_H
+#ifndef SERVICE_LAYERS_LAYERS_H
+#define SERVICE_LAYERS_LAYERS_H
 
 #include "service/call.h"
 

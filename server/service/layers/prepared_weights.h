@@ -8,8 +8,8 @@
  *
  * All functions are safe from several threads.
  */
-#ifndef SERVICE_PREPARED_WEIGHTS_H
-#define SERVICE_PREPARED_WEIGHTS_H
+#ifndef SERVICE_LAYERS_PREPARED_WEIGHTS_H
+#define SERVICE_LAYERS_PREPARED_WEIGHTS_H
 
 #include "attn/runtime.h"
 #include "codec/request/envelope.h"

@@ -1,7 +1,7 @@
 /*
  * layers.c: /v1/layers: attention layers that the server keeps.
  */
-#include "service/layers.h"
+#include "service/layers/layers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "digest.h"
 #include "service/attend.h"
 #include "service/infer.h"
-#include "service/layer_keeper.h"
 #include "service/layer_refusal.h"
+#include "service/layers/keeper.h"
 
 enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
 

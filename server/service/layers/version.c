@@ -1,7 +1,7 @@
 /*
- * layer_version.c: one version of a kept layer.
+ * version.c: one version of a kept layer.
  */
-#include "service/layer_version.h"
+#include "service/layers/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>

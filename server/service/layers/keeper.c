@@ -1,7 +1,7 @@
 /*
- * layer_keeper.c: kept layers, in memory and on the disk.
+ * keeper.c: kept layers, in memory and on the disk.
  */
-#include "service/layer_keeper.h"
+#include "service/layers/keeper.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/layer_keeper_parts.h"
 #include "service/layer_refusal.h"
+#include "service/layers/keeper_parts.h"
 
 enum { READ_BYTES_MAX = 8 << 20 }; /* that looking into one file may take: its header and the small things in it */
 

@@ -1,14 +1,14 @@
 /*
- * layer_store.h: which layers there are, by name, in memory: one lock, and nothing slow under it.
+ * store.h: which layers there are, by name, in memory: one lock, and nothing slow under it.
  *
  * A version is read only once it is made. Whoever computes with one holds a reference, so that a request keeps the
  * version that it began with; the last one to let go of it gives its bytes back. A name keeps some versions that were
  * replaced, to be asked for by their digest.
  */
-#ifndef SERVICE_LAYER_STORE_H
-#define SERVICE_LAYER_STORE_H
+#ifndef SERVICE_LAYERS_STORE_H
+#define SERVICE_LAYERS_STORE_H
 
-#include "service/layer_version.h"
+#include "service/layers/version.h"
 
 enum { LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
 

@@ -1,5 +1,5 @@
 /*
- * layer_files.h: the directory that keeps layers, a safetensors file each: NAME.safetensors.
+ * files.h: the directory that keeps layers, a safetensors file each: NAME.safetensors.
  *
  * A file is written under a temporary name, synchronised, renamed over the one it replaces, and the directory
  * synchronised: whatever the moment of a crash, the name leads to a whole file, and what was acknowledged stays.
@@ -11,8 +11,8 @@
  *
  * Functions return 0 or an errno. All are safe from several threads.
  */
-#ifndef SERVICE_LAYER_FILES_H
-#define SERVICE_LAYER_FILES_H
+#ifndef SERVICE_LAYERS_FILES_H
+#define SERVICE_LAYERS_FILES_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /*
- * layer_files.c: the directory that keeps layers.
+ * files.c: the directory that keeps layers.
  */
-#include "service/layer_files.h"
+#include "service/layers/files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /*
- * layer_directory.c: the directory of kept layers as a whole: what it holds at the start, and what others change in it.
+ * directory.c: the directory of kept layers as a whole: what it holds at the start, and what others change in it.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "service/layer_keeper_parts.h"
+#include "service/layers/keeper_parts.h"
 
 /* ---- the whole directory; changing is held ---- */
 

@@ -1,7 +1,7 @@
 /*
  * layer_watch.c: what happens to the files of a directory, by inotify.
  */
-#include "service/layer_watch.h"
+#include "service/layers/layer_watch.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,18 +1,18 @@
 /*
- * layer_version.h: one version of a kept layer: its bytes, its header as it was read once, and its digest.
+ * version.h: one version of a kept layer: its bytes, its header as it was read once, and its digest.
  *
  * Requests compute with the header that the version owns. The bytes may be a file that somebody writes to in place;
  * then numbers change, but no offset, shape or text does.
  */
-#ifndef SERVICE_LAYER_VERSION_H
-#define SERVICE_LAYER_VERSION_H
+#ifndef SERVICE_LAYERS_VERSION_H
+#define SERVICE_LAYERS_VERSION_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "codec/request/kept_layer.h"
-#include "service/layer_files.h"
-#include "service/prepared_weights.h"
+#include "service/layers/files.h"
+#include "service/layers/prepared_weights.h"
 
 struct layer_version {
     atomic_size_t references;
