@@ -15,7 +15,7 @@
 #include "log_writer.h"
 #include "memory.h"
 #include "probe.h"
-#include "service/cache_store.h"
+#include "service/cache/cache_store.h"
 #include "service/checkpoint_layers.h"
 #include "service/layers/keeper.h"
 #include "service/selftest.h"

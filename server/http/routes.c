@@ -13,7 +13,7 @@
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
-#include "service/caches.h"
+#include "service/cache/caches.h"
 #include "service/gradients.h"
 #include "service/infer.h"
 #include "service/layers/keeper.h"

@@ -7,7 +7,7 @@
 #include "attn/diagnose.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/stream.h"
-#include "service/caches.h"
+#include "service/cache/caches.h"
 #include "service/rendering.h"
 
 double attend_now_ms(void)

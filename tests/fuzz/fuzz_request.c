@@ -13,7 +13,7 @@
 #include "codec/request/envelope.h"
 #include "fuzz.h"
 #include "service/attend.h"
-#include "service/cache_store.h"
+#include "service/cache/cache_store.h"
 #include "service/gradients.h"
 #include "service/infer.h"
 #include "service/layers/keeper.h"

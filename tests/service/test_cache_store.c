@@ -1,7 +1,8 @@
 /*
- * test_cache_store.c: tests of server/service/cache_store.c: whose a cache is, how much there may be, what is evicted.
+ * test_cache_store.c: tests of server/service/cache/cache_store.c: whose a cache is, how much there may be, what is
+ * evicted.
  */
-#include "service/cache_store.h"
+#include "service/cache/cache_store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

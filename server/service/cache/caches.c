@@ -1,7 +1,7 @@
 /*
  * caches.c: options.cache and /v1/caches.
  */
-#include "service/caches.h"
+#include "service/cache/caches.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,11 +3,11 @@
  *
  * Every function sees the caches of call->key alone: another key's cache is not found, as if it did not exist.
  */
-#ifndef SERVICE_CACHES_H
-#define SERVICE_CACHES_H
+#ifndef SERVICE_CACHE_CACHES_H
+#define SERVICE_CACHE_CACHES_H
 
 #include "service/attend.h"
-#include "service/cache_store.h"
+#include "service/cache/cache_store.h"
 
 service_function caches_list, caches_get, caches_remove;
 

@@ -4,7 +4,7 @@
  * A hash table finds an entry by its name. Three lists hold the same entries: all in the order of their last use, which
  * eviction reads from its front; those of one API key, which listing reads; and those that are gone, by their age.
  */
-#include "service/cache_store.h"
+#include "service/cache/cache_store.h"
 
 #include <assert.h>
 #include <pthread.h>

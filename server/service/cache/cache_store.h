@@ -9,8 +9,8 @@
  * idle for too long is evicted. Its name is remembered for a while, so that a client that goes on with it gets an error
  * rather than an empty cache.
  */
-#ifndef SERVICE_CACHE_STORE_H
-#define SERVICE_CACHE_STORE_H
+#ifndef SERVICE_CACHE_CACHE_STORE_H
+#define SERVICE_CACHE_CACHE_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
