@@ -15,10 +15,10 @@
 #include "service/attend.h"
 #include "service/cache/caches.h"
 #include "service/gradients.h"
-#include "service/infer.h"
+#include "service/infer/infer.h"
+#include "service/infer/model.h"
 #include "service/layers/keeper.h"
 #include "service/layers/layers.h"
-#include "service/model.h"
 
 static void answer_live(struct request *request)
 {

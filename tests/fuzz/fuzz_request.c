@@ -15,7 +15,7 @@
 #include "service/attend.h"
 #include "service/cache/cache_store.h"
 #include "service/gradients.h"
-#include "service/infer.h"
+#include "service/infer/infer.h"
 #include "service/layers/keeper.h"
 #include "service/layers/layers.h"
 

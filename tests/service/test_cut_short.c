@@ -20,7 +20,7 @@
 #include "service/cache/cache_store.h"
 #include "service/cache/caches.h"
 #include "service/gradients.h"
-#include "service/infer.h"
+#include "service/infer/infer.h"
 #include "service/layers/keeper.h"
 #include "service/layers/layers.h"
 

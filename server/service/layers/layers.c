@@ -10,7 +10,7 @@
 
 #include "digest.h"
 #include "service/attend.h"
-#include "service/infer.h"
+#include "service/infer/infer.h"
 #include "service/layer_refusal.h"
 #include "service/layers/keeper.h"
 

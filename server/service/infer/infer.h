@@ -5,8 +5,8 @@
  * is another, by its name; its version is the digest of its file, and replaced versions that are still kept can be
  * asked for by theirs.
  */
-#ifndef SERVICE_INFER_H
-#define SERVICE_INFER_H
+#ifndef SERVICE_INFER_INFER_H
+#define SERVICE_INFER_INFER_H
 
 #include "service/call.h"
 

@@ -1,7 +1,7 @@
 /*
  * model.c: what the Open Inference Protocol calls a model.
  */
-#include "service/model.h"
+#include "service/infer/model.h"
 
 #include <inttypes.h>
 #include <string.h>

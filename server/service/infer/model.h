@@ -1,8 +1,8 @@
 /*
  * model.h: what the Open Inference Protocol calls a model: the built-in "attention", or a version of a kept layer.
  */
-#ifndef SERVICE_MODEL_H
-#define SERVICE_MODEL_H
+#ifndef SERVICE_INFER_MODEL_H
+#define SERVICE_INFER_MODEL_H
 
 #include "service/call.h"
 #include "service/layers/store.h"

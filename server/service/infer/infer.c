@@ -1,15 +1,15 @@
 /*
  * infer.c: the Open Inference Protocol (version 2): inference, and what there is to ask about it.
  */
-#include "service/infer.h"
+#include "service/infer/infer.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "codec/oip/oip.h"
 #include "service/attend.h"
+#include "service/infer/model.h"
 #include "service/layers/keeper.h"
-#include "service/model.h"
 
 /* ---- about the server ---- */
 
