@@ -16,7 +16,7 @@
 #include "memory.h"
 #include "probe.h"
 #include "service/cache/cache_store.h"
-#include "service/checkpoint_layers.h"
+#include "service/import/checkpoint_layers.h"
 #include "service/layers/keeper.h"
 #include "service/selftest.h"
 #include "signals.h"

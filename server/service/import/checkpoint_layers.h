@@ -1,10 +1,10 @@
 /*
  * checkpoint_layers.h: a checkpoint's layers kept: on the disk, by `attnd import`, or in memory, while starting.
  */
-#ifndef SERVICE_CHECKPOINT_LAYERS_H
-#define SERVICE_CHECKPOINT_LAYERS_H
+#ifndef SERVICE_IMPORT_CHECKPOINT_LAYERS_H
+#define SERVICE_IMPORT_CHECKPOINT_LAYERS_H
 
-#include "service/checkpoint_import.h"
+#include "service/import/checkpoint_import.h"
 #include "service/layers/keeper.h"
 
 /*

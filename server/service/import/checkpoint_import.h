@@ -4,8 +4,8 @@
  * The directory has config.json and model.safetensors, or model.safetensors.index.json and the files that it names, as
  * transformers writes them. Files are mapped; a layer is one piece of memory only while it is taken.
  */
-#ifndef SERVICE_CHECKPOINT_IMPORT_H
-#define SERVICE_CHECKPOINT_IMPORT_H
+#ifndef SERVICE_IMPORT_CHECKPOINT_IMPORT_H
+#define SERVICE_IMPORT_CHECKPOINT_IMPORT_H
 
 #include "codec/bytes/chunks.h"
 

@@ -1,7 +1,7 @@
 /*
  * checkpoint_import.c: the layers of a checkpoint's directory.
  */
-#include "service/checkpoint_import.h"
+#include "service/import/checkpoint_import.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * checkpoint_layers.c: a checkpoint's layers kept.
  */
-#include "service/checkpoint_layers.h"
+#include "service/import/checkpoint_layers.h"
 
 #include <errno.h>
 #include <fcntl.h>
