@@ -1,5 +1,5 @@
 /*
- * test_layer_store.c: tests of server/service/layers/store.c and layer_refusal.c: what there is by name, which versions
+ * test_layer_store.c: tests of server/service/layers/store.c and refusal.c: what there is by name, which versions
  * stay, and on which conditions something changes.
  */
 #include "service/layers/store.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "service/layer_refusal.h"
+#include "service/refusal.h"
 
 enum { ARENA_BYTES = 1 << 20, MANY = 200 };
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/layer_refusal.h"
 #include "service/layers/files.h"
+#include "service/refusal.h"
 
 enum { LISTED_MAX = 1000 };
 

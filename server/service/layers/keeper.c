@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/layer_refusal.h"
 #include "service/layers/keeper_parts.h"
+#include "service/refusal.h"
 
 enum { READ_BYTES_MAX = 8 << 20 }; /* that looking into one file may take: its header and the small things in it */
 

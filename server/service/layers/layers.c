@@ -11,8 +11,8 @@
 #include "digest.h"
 #include "service/attend.h"
 #include "service/infer/infer.h"
-#include "service/layer_refusal.h"
 #include "service/layers/keeper.h"
+#include "service/refusal.h"
 
 enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
 

@@ -1,7 +1,7 @@
 /*
- * layer_refusal.c: why something about a layer is refused, when it is not the request's own fault.
+ * refusal.c: why something about a layer is refused, when it is not the request's own fault.
  */
-#include "service/layer_refusal.h"
+#include "service/refusal.h"
 
 #include <errno.h>
 #include <stdarg.h>

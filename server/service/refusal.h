@@ -1,9 +1,9 @@
 /*
- * layer_refusal.h: why something about a layer is refused, when it is not the request's own fault: call->refusal and
+ * refusal.h: why something about a layer is refused, when it is not the request's own fault: call->refusal and
  * *call->err are filled in.
  */
-#ifndef SERVICE_LAYER_REFUSAL_H
-#define SERVICE_LAYER_REFUSAL_H
+#ifndef SERVICE_REFUSAL_H
+#define SERVICE_REFUSAL_H
 
 #include "service/call.h"
 #include "service/layers/store.h"
