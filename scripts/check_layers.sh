@@ -47,7 +47,7 @@ floor=$(find server -maxdepth 1 -name '*.[ch]' ! -name 'main.c')
         $(sources core server/http server/service) $main $floor
     forbid "zlib.h and zstd.h live in server/codec" "${include}(zlib|zstd|zstd_errors)\.h" \
         $(sources core server/http server/service) $main $floor
-    forbid "nettle lives in server/digest.c" "${include}nettle/" \
+    forbid "nettle lives in server/base/digest.c" "${include}nettle/" \
         $(sources core server | grep -v '^server/digest\.c$')
     forbid "gnutls lives in server/http/tls.c and server/probe_tls.c" "${include}gnutls/" \
         $(sources core server | grep -vE '^server/(http/tls|probe_tls)\.c$')

@@ -8,19 +8,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/config.h"
+#include "base/log_writer.h"
+#include "base/machine/memory.h"
+#include "base/signals.h"
+#include "base/supervisor.h"
 #include "codec/picture/font_set.h"
 #include "codec/request/envelope.h"
-#include "config.h"
 #include "http/daemon.h"
-#include "log_writer.h"
-#include "memory.h"
 #include "probe.h"
 #include "service/cache/cache_store.h"
 #include "service/import/checkpoint_layers.h"
 #include "service/layers/keeper.h"
 #include "service/selftest.h"
-#include "signals.h"
-#include "supervisor.h"
 
 extern char **environ;
 

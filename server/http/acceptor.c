@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/machine/memory.h"
 #include "http/server.h"
 #include "http/watch.h"
-#include "memory.h"
 
 /* As many in a row; and how long to leave the others waiting when there is no room or no descriptor for them. */
 enum { IN_A_ROW = 64, PAUSE_MS = 20 };

@@ -4,7 +4,7 @@
 #ifndef HTTP_AUTHORITY_H
 #define HTTP_AUTHORITY_H
 
-#include "text.h"
+#include "base/text.h"
 
 /*
  * Whether Host is an IP address, localhost, a name below localhost, or one of names, a list separated by commas

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/machine/memory.h"
 #include "http/acceptor.h"
 #include "http/request.h"
 #include "http/watch.h"
-#include "memory.h"
 
 /*
  * What the library may take for one connection: the largest header that is admitted, with some fifty bytes more for

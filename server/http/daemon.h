@@ -6,7 +6,7 @@
 #ifndef HTTP_DAEMON_H
 #define HTTP_DAEMON_H
 
-#include "log.h"
+#include "base/log.h"
 #include "service/call.h"
 #include "service/executor.h"
 #include "service/health.h"

@@ -4,8 +4,8 @@
 #ifndef HTTP_EMBEDDED_H
 #define HTTP_EMBEDDED_H
 
+#include "base/embedded_file.h"
 #include "codec/bytes/media.h"
-#include "embedded_file.h"
 #include "http/reply.h"
 
 #define EMBEDDED_TEXT(name) ((struct text_span){name##_begin, (size_t)(name##_end - name##_begin)})

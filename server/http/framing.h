@@ -7,7 +7,7 @@
 #include <microhttpd.h>
 #include <stdint.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* The version of the library, as MHD_VERSION has it, from which on it looks after the lines of a header itself. */
 enum { FRAMING_IS_THE_LIBRARYS = 0x01000000 };

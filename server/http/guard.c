@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* RFC 9110, section 5.6.2. Names that the library left a space in ("Content-Length :") fail here. */
 static bool is_token(const char *text, size_t length)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* "0", "0.5", "1.000" in thousandths; -1 for anything else. */
 static int read_quality(struct text_span text)

@@ -9,12 +9,12 @@
 #include <microhttpd.h>
 
 #include "attn/runtime.h"
+#include "base/text.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/coding.h"
 #include "codec/bytes/media.h"
 #include "service/call.h"
 #include "service/metrics.h"
-#include "text.h"
 
 struct request;
 

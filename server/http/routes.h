@@ -4,8 +4,8 @@
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
 
+#include "base/text.h"
 #include "service/call.h"
-#include "text.h"
 
 struct request;
 

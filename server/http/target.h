@@ -4,7 +4,7 @@
 #ifndef HTTP_TARGET_H
 #define HTTP_TARGET_H
 
-#include "text.h"
+#include "base/text.h"
 
 struct target {
     struct text_span path;  /* "/v1/attention"; "*" for OPTIONS of the whole server */

@@ -10,11 +10,11 @@
 
 #include "attn/arena.h"
 #include "attn/runtime.h"
+#include "base/text.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
 #include "codec/picture/font_set.h"
 #include "service/keys.h"
-#include "text.h"
 
 /* What a request may take; decided on the plan, before anything runs. */
 struct call_limits {

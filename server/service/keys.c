@@ -11,8 +11,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "digest.h"
-#include "text.h"
+#include "base/digest.h"
+#include "base/text.h"
 
 enum { LINE_BYTES_MAX = 1024, TOKEN_BYTES = 32 };
 

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "codec/checkpoint/architecture.h"
 #include "codec/json/json_tree.h"
 #include "decode_stage.h"
 #include "failing_json.h"
-#include "text.h"
 
 enum { TENSORS_MAX = 48 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/config.h"
+#include "base/text.h"
 #include "check_main.h"
-#include "config.h"
-#include "text.h"
 
 enum { WORDS_MAX = 8 };
 

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/log_writer.h"
 #include "check_main.h"
-#include "log.h"
-#include "log_writer.h"
 
 enum { PATIENCE_MS = 30000, SHORT_MS = 20 };
 

@@ -1,7 +1,7 @@
 /*
- * test_machine.c: tests of server/cgroup.c, cpus.c, memory.c and supervisor.c: what the machine, its control groups and
- * the service manager say. Files of the system are made up here: fopen and sched_getaffinity stand in the C library's
- * place.
+ * test_machine.c: tests of server/base/machine/cgroup.c, cpus.c, memory.c and supervisor.c: what the machine, its
+ * control groups and the service manager say. Files of the system are made up here: fopen and sched_getaffinity stand
+ * in the C library's place.
  */
 #undef _FORTIFY_SOURCE /* whose forms of these calls are inline, and could not be defined anew */
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/machine/cpus.h"
+#include "base/machine/memory.h"
+#include "base/supervisor.h"
 #include "check_main.h"
-#include "cpus.h"
-#include "memory.h"
-#include "supervisor.h"
 
 enum { FILES_MAX = 6, MACHINE_CPUS = 8 };
 

@@ -110,4 +110,4 @@ def problems():
 
 def settings():
     """{flag: default}"""
-    return dict(re.findall(r'\{"([a-z-]+)", [A-Z_]+, AT\(\w+\), "([^"]*)"', read("server/config.c")))
+    return dict(re.findall(r'\{"([a-z-]+)", [A-Z_]+, AT\(\w+\), "([^"]*)"', read("server/base/config.c")))

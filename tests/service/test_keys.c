@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "check_main.h"
-#include "digest.h"
 #include "service/keys.h"
 
 /* A file in memory with that text; the same one at each call. */

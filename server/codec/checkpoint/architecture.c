@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embedded_file.h"
+#include "base/text.h"
 #include "codec/json/json_tree.h"
-#include "embedded_file.h"
-#include "text.h"
 
 EMBEDDED_FILE(architectures, "server/codec/checkpoint/architectures.json");
 

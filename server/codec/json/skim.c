@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "codec/bytes/pace.h"
 #include "codec/json/array_end.h"
-#include "text.h"
 
 enum {
     FIRST_TEXT_MAX = 8192,

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "attn/status.h"
+#include "base/text.h"
 #include "codec/picture/colormap.h"
-#include "text.h"
 
 #define PICTURE_ALL SIZE_MAX
 enum { PICTURE_SCALE_MAX = 4 };

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "attn/tensor.h"
-#include "text.h"
+#include "base/text.h"
 
 enum { CACHE_NAME_MAX = 128, CACHE_KEY_MAX = 64 };
 

@@ -18,8 +18,8 @@
 #include <sys/types.h>
 
 #include "attn/runtime.h"
+#include "base/digest.h"
 #include "codec/bytes/chunks.h"
-#include "digest.h"
 
 enum { LAYER_NAME_MAX = 128 };
 

@@ -9,7 +9,7 @@
 #ifndef SERVICE_LAYERS_KEEPER_H
 #define SERVICE_LAYERS_KEEPER_H
 
-#include "log.h"
+#include "base/log.h"
 #include "service/call.h"
 #include "service/layers/store.h"
 

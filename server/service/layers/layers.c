@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "digest.h"
+#include "base/digest.h"
 #include "service/attend.h"
 #include "service/infer/infer.h"
 #include "service/layers/keeper.h"

@@ -1,7 +1,7 @@
 /*
  * supervisor.c: tells the service manager that started us how we are.
  */
-#include "supervisor.h"
+#include "base/supervisor.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* A name that starts with @ is an abstract one, which the kernel wants with a NUL in that place. */
 static void say(const char *message)

@@ -1,7 +1,7 @@
 /*
  * digest.c: SHA-256 by nettle.
  */
-#include "digest.h"
+#include "base/digest.h"
 
 #include <nettle/memops.h>
 #include <nettle/sha2.h>

@@ -1,8 +1,8 @@
 /*
  * cgroup.h: the control groups that this process is in. Part of the floor: includes no other folder.
  */
-#ifndef CGROUP_H
-#define CGROUP_H
+#ifndef BASE_MACHINE_CGROUP_H
+#define BASE_MACHINE_CGROUP_H
 
 #include <stdbool.h>
 

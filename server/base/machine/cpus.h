@@ -1,8 +1,8 @@
 /*
  * cpus.h: how many processors this process may use.
  */
-#ifndef CPUS_H
-#define CPUS_H
+#ifndef BASE_MACHINE_CPUS_H
+#define BASE_MACHINE_CPUS_H
 
 #include <stddef.h>
 

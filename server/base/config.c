@@ -1,15 +1,15 @@
 /*
  * config.c: the settings of attnd: one table, read from the command line and the environment.
  */
-#include "config.h"
+#include "base/config.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cpus.h"
-#include "memory.h"
-#include "text.h"
+#include "base/machine/cpus.h"
+#include "base/machine/memory.h"
+#include "base/text.h"
 
 typedef enum {
     COUNT,

@@ -1,7 +1,7 @@
 /*
  * log_writer.c: the thread that writes the log. Of two buffers one is filled while the other is written.
  */
-#include "log_writer.h"
+#include "base/log_writer.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "base/log.h"
 
 enum { ROOM = 4 << 20, GATHER_MS = 4 };
 

@@ -7,8 +7,8 @@
  *
  * One write(2) is whole lines, and no more than a pipe takes at once (PIPE_BUF): lines of several processes do not mix.
  */
-#ifndef LOG_WRITER_H
-#define LOG_WRITER_H
+#ifndef BASE_LOG_WRITER_H
+#define BASE_LOG_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>

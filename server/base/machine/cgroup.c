@@ -1,7 +1,7 @@
 /*
  * cgroup.c: the control groups that this process is in, by /proc/self/cgroup.
  */
-#include "cgroup.h"
+#include "base/machine/cgroup.h"
 
 #include <stdio.h>
 #include <string.h>

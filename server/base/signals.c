@@ -1,5 +1,5 @@
 /* signals.c: a handler that writes into a descriptor, and the wait for it. */
-#include "signals.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <poll.h>

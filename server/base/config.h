@@ -3,13 +3,13 @@
  *
  * A flag wins over its variable, and the variable over the default. The variable of --max-body is ATTND_MAX_BODY.
  */
-#ifndef CONFIG_H
-#define CONFIG_H
+#ifndef BASE_CONFIG_H
+#define BASE_CONFIG_H
 
 #include <stdint.h>
 
-#include "log.h"
-#include "memory.h"
+#include "base/log.h"
+#include "base/machine/memory.h"
 
 /* What a client that closed its sending half gets: one that left altogether looks the same. */
 /* Their words in the order of the settings' values. */

@@ -1,7 +1,7 @@
 /*
  * log.c: lines for people (text) or for machines (one JSON object a line).
  */
-#include "log.h"
+#include "base/log.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log_writer.h"
-#include "text.h"
+#include "base/log_writer.h"
+#include "base/text.h"
 
 enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
 

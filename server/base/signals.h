@@ -2,8 +2,8 @@
  * signals.h: SIGTERM, SIGINT and SIGHUP as something that main can wait for. Part of the floor: includes no other
  * folder.
  */
-#ifndef SERVER_SIGNALS_H
-#define SERVER_SIGNALS_H
+#ifndef BASE_SIGNALS_H
+#define BASE_SIGNALS_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /*
  * text.h: small readings of text that several folders need: whole numbers, sizes, words, likeness.
  */
-#ifndef TEXT_H
-#define TEXT_H
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /*
  * cpus.c: how many processors this process may use: the scheduler's set, narrowed by the quotas of control groups.
  */
-#include "cpus.h"
+#include "base/machine/cpus.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 
-#include "cgroup.h"
+#include "base/machine/cgroup.h"
 
 /* A set that is too small for the machine is refused, so larger ones are tried. */
 static size_t cpus_of_scheduler(void)

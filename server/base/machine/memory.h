@@ -2,8 +2,8 @@
  * memory.h: how much memory this process may use, how it is divided, and when it is given back. Part of the floor:
  * includes no other folder.
  */
-#ifndef SERVER_MEMORY_H
-#define SERVER_MEMORY_H
+#ifndef BASE_MACHINE_MEMORY_H
+#define BASE_MACHINE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * text.c: small readings of text that several folders need.
  */
-#include "text.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,8 +5,8 @@
  * The protocol is one datagram of text to the socket that NOTIFY_SOCKET names; without that variable nobody listens and
  * nothing is sent.
  */
-#ifndef SUPERVISOR_H
-#define SUPERVISOR_H
+#ifndef BASE_SUPERVISOR_H
+#define BASE_SUPERVISOR_H
 
 void supervisor_ready(void);
 void supervisor_reloading(void); /* supervisor_ready says that it is done */

@@ -1,6 +1,6 @@
 /* memory.c: the machine's memory, narrowed by the limits of control groups, and the C library's ways with free blocks.
  */
-#include "memory.h"
+#include "base/machine/memory.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cgroup.h"
+#include "base/machine/cgroup.h"
 
 /* context: a uint64_t, the bytes so far. A limit that is not set reads "max" (version 2) or is beyond any memory. */
 static void narrow(void *context, const char *folder, bool is_v2)

@@ -1,14 +1,14 @@
 /*
  * digest.h: SHA-256 of bytes, as bytes and as 64 hexadecimal digits. Part of the floor; the only user of nettle.
  */
-#ifndef DIGEST_H
-#define DIGEST_H
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "text.h"
+#include "base/text.h"
 
 enum { DIGEST_BYTES = 32, DIGEST_TEXT = 2 * DIGEST_BYTES + 1 };
 

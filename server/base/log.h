@@ -8,8 +8,8 @@
  * never mix. Whatever a value holds, it stays one line and one value: controls, quotes and bytes that are not ASCII are
  * escaped.
  */
-#ifndef LOG_H
-#define LOG_H
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  *
  * From C files rather than from one in assembly: the compiler then says for itself that the stack is not executable.
  */
-#ifndef EMBEDDED_FILE_H
-#define EMBEDDED_FILE_H
+#ifndef BASE_EMBEDDED_FILE_H
+#define BASE_EMBEDDED_FILE_H
 
 #include <stddef.h> /* for sizes of files */
 
