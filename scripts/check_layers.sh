@@ -49,7 +49,7 @@ floor=$(find server -maxdepth 1 -name '*.[ch]' ! -name 'main.c')
         $(sources core server/http server/service) $main $floor
     forbid "nettle lives in server/base/digest.c" "${include}nettle/" \
         $(sources core server | grep -v '^server/digest\.c$')
-    forbid "gnutls lives in server/http/tls.c and server/probe_tls.c" "${include}gnutls/" \
+    forbid "gnutls lives in server/http/tls.c and server/health/health_tls.c" "${include}gnutls/" \
         $(sources core server | grep -vE '^server/(http/tls|probe_tls)\.c$')
     forbid "cblas.h lives in core/src/gemm/blas.c" "${include}(cblas|openblas_config)\.h" \
         $(sources core server | grep -v '^core/src/blas\.c$')

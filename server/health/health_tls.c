@@ -1,7 +1,7 @@
 /*
- * probe_tls.c: a TLS client for one short exchange.
+ * health_tls.c: a TLS client for one short exchange.
  */
-#include "probe_tls.h"
+#include "health/health_tls.h"
 
 #include <stdio.h>
 

@@ -1,11 +1,11 @@
 /*
- * probe_tls.h: the TLS of `attnd health`: a connection to a server whose certificate is known from a file.
+ * health_tls.h: the TLS of `attnd health`: a connection to a server whose certificate is known from a file.
  *
  * The server is asked at an address, on the loopback as a rule, so that no name could be held against its certificate.
  * Instead the server must show the very certificate that it was configured with, and prove that it has its key.
  */
-#ifndef PROBE_TLS_H
-#define PROBE_TLS_H
+#ifndef HEALTH_HEALTH_TLS_H
+#define HEALTH_HEALTH_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

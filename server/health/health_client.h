@@ -1,8 +1,8 @@
 /*
- * probe.h: asks a server that runs already whether it is well, for HEALTHCHECK and scripts: `attnd health`.
+ * health_client.h: asks a server that runs already whether it is well, for HEALTHCHECK and scripts: `attnd health`.
  */
-#ifndef PROBE_H
-#define PROBE_H
+#ifndef HEALTH_HEALTH_CLIENT_H
+#define HEALTH_HEALTH_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

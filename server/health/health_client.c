@@ -1,7 +1,7 @@
 /*
- * probe.c: one GET, over TLS or not, of which the status alone is read.
+ * health_client.c: one GET, over TLS or not, of which the status alone is read.
  */
-#include "probe.h"
+#include "health/health_client.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "probe_tls.h"
+#include "health/health_tls.h"
 
 /* For each of connecting, sending and receiving. */
 enum { PATIENCE_S = 2 };
