@@ -19,7 +19,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKS = ("<!-- make coverage writes from here -->\n", "<!-- to here -->\n")
-HELD = {"codec": "server/codec/", "guard": ("server/http/guard.c", "server/http/framing.c"),
+HELD = {"codec": "server/codec/", "guard": ("server/http/wire/guard.c", "server/http/wire/framing.c"),
         "layer store": "server/service/layer_"}
 BRANCHES_WANTED = 0.95
 JSON_MACRO = re.compile(r"\bjson_(?:is_[a-z]+|(?:array|object)_foreach)\(")

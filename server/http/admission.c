@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/authority.h"
-#include "http/cors.h"
-#include "http/framing.h"
+#include "http/wire/authority.h"
+#include "http/wire/cors.h"
+#include "http/wire/framing.h"
 #include "service/layers/keeper.h"
 
 /* Of fields and first line together: what proxies allow, and well below what the library has room for. */

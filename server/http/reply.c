@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "codec/answer/answer.h"
-#include "http/cors.h"
 #include "http/request.h"
 #include "http/sender.h"
-#include "http/written.h"
+#include "http/wire/cors.h"
+#include "http/wire/written.h"
 
 /* Sent when there is no memory to write anything better. */
 static const char no_memory_text[] =

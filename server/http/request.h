@@ -12,12 +12,12 @@
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
 
-#include "http/guard.h"
 #include "http/reply.h"
 #include "http/routes.h"
 #include "http/server.h"
-#include "http/target.h"
-#include "http/trace.h"
+#include "http/wire/guard.h"
+#include "http/wire/target.h"
+#include "http/wire/trace.h"
 
 enum request_phase { REQUEST_HEADERS, REQUEST_BODY, REQUEST_DISCARD, REQUEST_COMPUTING, REQUEST_REPLY };
 

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "http/authority.h"
-#include "http/framing.h"
-#include "http/guard.h"
-#include "http/target.h"
+#include "http/wire/authority.h"
+#include "http/wire/framing.h"
+#include "http/wire/guard.h"
+#include "http/wire/target.h"
 
 enum { INPUT_MAX = 8 << 10, ROUNDS_MAX = 50, CONNECTION_MEMORY = 128 << 10 };
 

@@ -1,9 +1,9 @@
-/* test_cors.c: tests of server/http/cors.c and authority.c: who asks, and whether Host names this server. */
-#include "http/cors.h"
+/* test_cors.c: tests of server/http/wire/cors.c and authority.c: who asks, and whether Host names this server. */
+#include "http/wire/cors.h"
 
 #include "check_main.h"
-#include "http/authority.h"
 #include "http/routes.h"
+#include "http/wire/authority.h"
 
 static const struct {
     const char *setting, *origin, *fetch_site, *host;

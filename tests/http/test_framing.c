@@ -1,8 +1,8 @@
 /*
- * test_framing.c: tests of server/http/framing.c on headers as an older library leaves them, whichever library is here.
- * What that library makes of bytes on the wire is tested in test_guard.c.
+ * test_framing.c: tests of server/http/wire/framing.c on headers as an older library leaves them, whichever library is
+ * here. What that library makes of bytes on the wire is tested in test_guard.c.
  */
-#include "http/framing.h"
+#include "http/wire/framing.h"
 
 #include <stdio.h>
 #include <string.h>

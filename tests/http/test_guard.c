@@ -1,11 +1,11 @@
 /*
- * test_guard.c: tests of server/http/guard.c, and of framing.c on a connection: headers as they lie on the wire, and
- * why they are refused.
+ * test_guard.c: tests of server/http/wire/guard.c, and of framing.c on a connection: headers as they lie on the wire,
+ * and why they are refused.
  *
  * The library reads them from one end of a pair of sockets. Some of what its newer version refuses by itself never
  * reaches the guard: then no request was seen at all, which is as good.
  */
-#include "http/guard.h"
+#include "http/wire/guard.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "http/framing.h"
+#include "http/wire/framing.h"
 
 enum { ROUNDS_MAX = 50, CONNECTION_MEMORY = 128 << 10 };
 

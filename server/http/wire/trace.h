@@ -7,8 +7,8 @@
  * A request that brings a valid one gets a span of its own, a child of the caller's, which stands in log and answer.
  * One that brings none, or one that is not valid, is not traced, as the standard has it for who does not sample.
  */
-#ifndef HTTP_TRACE_H
-#define HTTP_TRACE_H
+#ifndef HTTP_WIRE_TRACE_H
+#define HTTP_WIRE_TRACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

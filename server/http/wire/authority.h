@@ -1,8 +1,8 @@
 /*
  * authority.h: the "name:port" of Host and Origin, and whether it names this server.
  */
-#ifndef HTTP_AUTHORITY_H
-#define HTTP_AUTHORITY_H
+#ifndef HTTP_WIRE_AUTHORITY_H
+#define HTTP_WIRE_AUTHORITY_H
 
 #include "base/text.h"
 

@@ -1,8 +1,8 @@
 /*
  * framing.h: how the header of a request lay on the wire, for versions of the library that read it too kindly.
  */
-#ifndef HTTP_FRAMING_H
-#define HTTP_FRAMING_H
+#ifndef HTTP_WIRE_FRAMING_H
+#define HTTP_WIRE_FRAMING_H
 
 #include <microhttpd.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * The setting is --cors-origin: "*", "none", or a list of origins separated by commas, with "*" possibly among them.
  * "*" opens the open paths of the table of routes to every page; only an origin that the list names reaches the others.
  */
-#ifndef HTTP_CORS_H
-#define HTTP_CORS_H
+#ifndef HTTP_WIRE_CORS_H
+#define HTTP_WIRE_CORS_H
 
 #include <microhttpd.h>
 #include <stdbool.h>

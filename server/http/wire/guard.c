@@ -1,7 +1,7 @@
 /*
  * guard.c: what a strict HTTP/1.1 server refuses.
  */
-#include "http/guard.h"
+#include "http/wire/guard.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -23,7 +23,7 @@
  * 9112, section 2.2, have it refuse such a request or write it anew. Version 1.0 refuses them all.
  * tests/fuzz/fuzz_guard.c knows this list too, and holds whatever else passes against a strict reader.
  */
-#include "http/framing.h"
+#include "http/wire/framing.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /*
  * target.h: the request target as the client wrote it, nothing decoded: path and query.
  */
-#ifndef HTTP_TARGET_H
-#define HTTP_TARGET_H
+#ifndef HTTP_WIRE_TARGET_H
+#define HTTP_WIRE_TARGET_H
 
 #include "base/text.h"
 

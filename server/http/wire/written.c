@@ -1,7 +1,7 @@
 /*
  * written.c: how much was ever written to a socket. The system's own header has fields that the C library's lacks.
  */
-#include "http/written.h"
+#include "http/wire/written.h"
 
 #include <linux/sockios.h>
 #include <linux/tcp.h>

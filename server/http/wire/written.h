@@ -3,8 +3,8 @@
  *
  * The library tells whether an answer was sent whole, but not how much of one that was broken off.
  */
-#ifndef HTTP_WRITTEN_H
-#define HTTP_WRITTEN_H
+#ifndef HTTP_WIRE_WRITTEN_H
+#define HTTP_WIRE_WRITTEN_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /*
  * authority.c: the "name:port" of Host and Origin.
  */
-#include "http/authority.h"
+#include "http/wire/authority.h"
 
 #include <arpa/inet.h>
 #include <string.h>

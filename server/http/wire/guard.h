@@ -6,13 +6,13 @@
  * connection closed. framing.h adds what is wrong with the lines themselves. Mistakes within the framing of chunks
  * cannot be seen from here, and therefore a connection is closed after every chunked body.
  */
-#ifndef HTTP_GUARD_H
-#define HTTP_GUARD_H
+#ifndef HTTP_WIRE_GUARD_H
+#define HTTP_WIRE_GUARD_H
 
 #include <microhttpd.h>
 #include <stdint.h>
 
-#include "http/negotiate.h"
+#include "http/wire/negotiate.h"
 
 /* What the fields of one request say about its framing and its wishes; values belong to the connection. */
 struct guard_fields {

@@ -1,7 +1,7 @@
 /*
  * negotiate.c: Accept and Content-Type.
  */
-#include "http/negotiate.h"
+#include "http/wire/negotiate.h"
 
 #include <ctype.h>
 #include <stdio.h>

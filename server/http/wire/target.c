@@ -4,7 +4,7 @@
  * Routes are compared with the raw bytes: "/%6civez" is no route, so that no two spellings of a path can be told apart
  * by a proxy in front and taken for the same by us.
  */
-#include "http/target.h"
+#include "http/wire/target.h"
 
 #include <string.h>
 

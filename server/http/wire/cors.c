@@ -1,11 +1,11 @@
 /*
  * cors.c: what pages of other origins may ask, and which answers they may read.
  */
-#include "http/cors.h"
+#include "http/wire/cors.h"
 
 #include <string.h>
 
-#include "http/authority.h"
+#include "http/wire/authority.h"
 
 /* "null" stands for many pages that have nothing in common, so no list can name it. */
 static bool is_named(const char *setting, const char *origin)

@@ -1,7 +1,7 @@
 /*
  * trace.c: the place of a request in a distributed trace.
  */
-#include "http/trace.h"
+#include "http/wire/trace.h"
 
 #include <stdio.h>
 #include <string.h>

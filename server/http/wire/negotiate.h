@@ -1,8 +1,8 @@
 /*
  * negotiate.h: Accept and Content-Type (RFC 9110, sections 8.3 and 12.5.1).
  */
-#ifndef HTTP_NEGOTIATE_H
-#define HTTP_NEGOTIATE_H
+#ifndef HTTP_WIRE_NEGOTIATE_H
+#define HTTP_WIRE_NEGOTIATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
