@@ -501,7 +501,7 @@ static void write_tail(FILE *file)
         "1. A score is off by at most 39 u S, or 41 u S with two biases. The subtraction of the maximum, and of one "
         "maximum from the\n   next, is off by at most 2 u S in all. exp turns both into a relative error of the "
         "weight.\n"
-        "2. exp is off by at most 1.07 ulp, 2.14 u (`tests/core/test_exp.c`).\n"
+        "2. exp is off by at most 1.07 ulp, 2.14 u (`tests/unit/core/kernel/test_exp.c`).\n"
         "3. A relative error d of every weight, of any sign, moves the mean of the values by at most 2 d sum p |v|: "
         "once in the\n   numerator, once in the denominator. This makes 2 (41 + 2) u S < 90 u S, and 4.28 u of exp.\n"
         "4. The sum of the values is off by at most 27 u, that of the weights by 25 u. Adding what rounding left out, "

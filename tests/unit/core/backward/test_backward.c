@@ -1,5 +1,5 @@
 /*
- * test_gradient.c: gradients against central differences of the forward pass, and what algebra and the contract say.
+ * test_backward.c: gradients against central differences of the forward pass, and what algebra and the contract say.
  */
 #include "attn/gradient.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_score_bias.c: tests core/src/attention/distance_bias.c, and what the kernels make of biases by distance and of
- * sinks.
+ * test_distance_bias.c: tests core/src/attention/distance_bias.c, and what the kernels make of biases by distance and
+ * of sinks.
  */
 #include "attention/distance_bias.h"
 

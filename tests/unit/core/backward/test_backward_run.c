@@ -1,5 +1,5 @@
 /*
- * test_gradient_run.c: what holds of every run for gradients, whatever its numbers: the same bytes, within the memory
+ * test_backward_run.c: what holds of every run for gradients, whatever its numbers: the same bytes, within the memory
  * that the plan says, refusals, stopping.
  */
 #include "attn/gradient.h"

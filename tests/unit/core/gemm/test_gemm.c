@@ -1,4 +1,4 @@
-/* test_products.c: the products of a layer, by every kernel and by the BLAS, against sums in long double. */
+/* test_gemm.c: the products of a layer, by every kernel and by the BLAS, against sums in long double. */
 #include "gemm/gemm.h"
 
 #include <check.h>

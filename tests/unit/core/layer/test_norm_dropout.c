@@ -1,6 +1,6 @@
 /*
  * test_norm_dropout.c: tests core/src/layer/norm.c and core/src/formulas/philox.c through attn_plan_run. That norms
- * stand in the right place is shown by test_multihead.c; here is what they and dropout must hold by themselves.
+ * stand in the right place is shown by test_layer.c; here is what they and dropout must hold by themselves.
  */
 #include <float.h>
 #include <math.h>
