@@ -1,6 +1,6 @@
 /*
- * test_blocks.c: tests of server/codec/picture/arena_blocks.c and bound.h: memory for libraries that free, sums of
- * sizes.
+ * test_arena_blocks.c: tests of server/codec/picture/arena_blocks.c and bound.h: memory for libraries that free, sums
+ * of sizes.
  */
 #include "codec/picture/arena_blocks.h"
 

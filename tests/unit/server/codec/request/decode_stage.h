@@ -2,8 +2,8 @@
  * decode_stage.h: an arena for each test and the error of the last call, for the test programs of what is decoded; and
  * how a refusal is compared with what it should be.
  */
-#ifndef TESTS_DECODE_STAGE_H
-#define TESTS_DECODE_STAGE_H
+#ifndef TESTS_UNIT_SERVER_CODEC_REQUEST_DECODE_STAGE_H
+#define TESTS_UNIT_SERVER_CODEC_REQUEST_DECODE_STAGE_H
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /*
  * envelope_stage.h: requests as text, decoded, for the test programs of server/codec/envelope*.c.
  */
-#ifndef TESTS_ENVELOPE_STAGE_H
-#define TESTS_ENVELOPE_STAGE_H
+#ifndef TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H
+#define TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H
 
 #include "decode_stage.h"
 

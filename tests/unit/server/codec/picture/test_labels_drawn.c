@@ -1,6 +1,6 @@
 /*
- * test_label.c: tests of server/codec/picture/picture_text.c, font_set.c and nearest.c: what becomes of a client's
- * text, which fonts are taken, and which name was meant.
+ * test_labels_drawn.c: tests of server/codec/picture/picture_text.c, font_set.c and nearest.c: what becomes of a
+ * client's text, which fonts are taken, and which name was meant.
  */
 #include "codec/picture/picture_text.h"
 

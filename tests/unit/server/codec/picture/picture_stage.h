@@ -2,8 +2,8 @@
  * picture_stage.h: a small map, and pictures of it that are read back, for the test programs of
  * server/codec/picture/picture.h.
  */
-#ifndef TESTS_PICTURE_STAGE_H
-#define TESTS_PICTURE_STAGE_H
+#ifndef TESTS_UNIT_SERVER_CODEC_PICTURE_PICTURE_STAGE_H
+#define TESTS_UNIT_SERVER_CODEC_PICTURE_PICTURE_STAGE_H
 
 #include <png.h>
 #include <stdlib.h>
