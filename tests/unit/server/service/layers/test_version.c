@@ -1,5 +1,5 @@
 /*
- * test_layer_version.c: tests of server/service/layers/version.c: the header that a version owns, and its digest, which
+ * test_version.c: tests of server/service/layers/version.c: the header that a version owns, and its digest, which
  * nobody waits for who does not need it.
  */
 #include "service/layers/version.h"

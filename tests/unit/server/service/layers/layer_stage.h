@@ -2,8 +2,8 @@
  * layer_stage.h: a directory of layers on which each call of the system can be made to fail, for two test programs,
  * which include it before anything else.
  */
-#ifndef TESTS_LAYER_STAGE_H
-#define TESTS_LAYER_STAGE_H
+#ifndef TESTS_UNIT_SERVER_SERVICE_LAYERS_LAYER_STAGE_H
+#define TESTS_UNIT_SERVER_SERVICE_LAYERS_LAYER_STAGE_H
 
 #include "failing_calls.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_layer_store.c: tests of server/service/layers/store.c and refusal.c: what there is by name, which versions
+ * test_store.c: tests of server/service/layers/store.c and refusal.c: what there is by name, which versions
  * stay, and on which conditions something changes.
  */
 #include "service/layers/store.h"

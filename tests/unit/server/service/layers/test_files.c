@@ -1,5 +1,5 @@
 /*
- * test_layer_files.c: tests of server/service/layers/files.c: what a directory of layers refuses, and what stays in it.
+ * test_files.c: tests of server/service/layers/files.c: what a directory of layers refuses, and what stays in it.
  */
 #include "service/layers/files.h"
 
