@@ -1,5 +1,5 @@
 /*
- * test_probe.c: asking a running server for its health, as HEALTHCHECK does.
+ * test_health_client.c: asking a running server for its health, as HEALTHCHECK does.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
