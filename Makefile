@@ -243,10 +243,10 @@ $(BUILD)/attnd: $(BUILD)/server/main.o $(SERVER_OBJ) $(if $(STATIC),$(BUILD)/unu
 
 # tests/support/failing_take.h takes these calls over.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
-LDFLAGS_tests/service/test_cut_short := $(TAKES_CAN_FAIL)
-LDFLAGS_tests/codec/test_stream := $(TAKES_CAN_FAIL)
-LDFLAGS_tests/http/test_at_once := -Wl,--wrap=attn_arena_set_limit -Wl,--wrap=attn_plan_run
-LDFLAGS_tests/codec/test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn
+LDFLAGS_tests/unit/server/service/test_cut_short := $(TAKES_CAN_FAIL)
+LDFLAGS_tests/unit/server/codec/bytes/test_stream := $(TAKES_CAN_FAIL)
+LDFLAGS_tests/unit/server/http/test_at_once := -Wl,--wrap=attn_arena_set_limit -Wl,--wrap=attn_plan_run
+LDFLAGS_tests/unit/server/codec/picture/test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn
 
 $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS_tests/$*) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@

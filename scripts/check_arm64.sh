@@ -11,7 +11,7 @@ root=$PWD/build/arm64-root
 triplet=aarch64-linux-gnu
 libraries='libc6-dev libmicrohttpd-dev libjansson-dev libopenblas-pthread-dev zlib1g-dev libzstd-dev libpng-dev
            libfreetype-dev nettle-dev check libsubunit-dev'
-tests=(exp mask multihead properties determinism)
+tests=(kernel/test_exp mask/test_mask layer/test_layer attention/test_properties kernel/test_determinism)
 
 apt_for_arm64() {
     apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User="$(id -un)" \
@@ -49,13 +49,13 @@ blas=/usr/lib/$triplet/openblas-pthread
 pkg_config="env PKG_CONFIG_SYSROOT_DIR=$root \
 PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig:$root$blas/pkgconfig:$root/usr/share/pkgconfig pkg-config"
 make -s -j"$(nproc)" CC="$triplet-gcc --sysroot=$root" AR=$triplet-ar PKG_CONFIG="$pkg_config" BUILD=build/arm64 \
-    WERROR=1 build/arm64/attnd "${tests[@]/#/build/arm64/tests/core/test_}" || exit 1
+    WERROR=1 build/arm64/attnd "${tests[@]/#/build/arm64/tests/unit/core/}" || exit 1
 emulator="$(command -v qemu-aarch64 || command -v qemu-aarch64-static) -L $root -E LD_LIBRARY_PATH=$blas"
 # All at once: emulated, the longest of them takes a minute.
 run_test() {
     # A list of words on purpose.
     # shellcheck disable=SC2086
-    CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 OPENBLAS_NUM_THREADS=1 $emulator "build/arm64/tests/core/test_$1"
+    CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 OPENBLAS_NUM_THREADS=1 $emulator "build/arm64/tests/unit/core/$1"
 }
 running=()
 for name in "${tests[@]}"; do

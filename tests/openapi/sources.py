@@ -71,7 +71,7 @@ def entries(table):
 
 def decoders():
     found = {}
-    for path in sorted((ROOT / "server/codec").glob("envelope*.c")):
+    for path in sorted((ROOT / "server/codec/request").glob("*.c")):
         text = read(path.relative_to(ROOT))
         tables = dict(TABLE.findall(text))
         for match in FUNCTION.finditer(text):

@@ -1,5 +1,5 @@
 /*
- * test_reduce.c: tests of server/codec/reduce*.c against plain loops over the whole maps.
+ * test_reduce.c: tests of server/codec/answer/reduce*.c against plain loops over the whole maps.
  */
 #include "codec/answer/reduce.h"
 

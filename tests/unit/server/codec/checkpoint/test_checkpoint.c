@@ -1,5 +1,5 @@
 /*
- * test_checkpoint.c: tests of server/codec/checkpoint*.c and architecture.c: what a mapping and a configuration may
+ * test_checkpoint.c: tests of server/codec/checkpoint: what a mapping and a configuration may
  * lack, and what is worked out from one. tests/layers has whole checkpoints.
  */
 #include "codec/checkpoint/checkpoint.h"

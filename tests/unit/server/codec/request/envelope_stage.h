@@ -1,5 +1,5 @@
 /*
- * envelope_stage.h: requests as text, decoded, for the test programs of server/codec/envelope*.c.
+ * envelope_stage.h: requests as text, decoded, for the test programs of server/codec/request.
  */
 #ifndef TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H
 #define TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H

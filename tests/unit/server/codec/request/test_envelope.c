@@ -1,5 +1,5 @@
 /*
- * test_envelope.c: tests of server/codec/envelope*.c and node.c; test_envelope_refusals.c has what they refuse.
+ * test_envelope.c: tests of server/codec/request; test_envelope_refusals.c has what they refuse.
  */
 #include "codec/request/envelope.h"
 

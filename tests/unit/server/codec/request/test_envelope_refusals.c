@@ -1,5 +1,5 @@
 /*
- * test_envelope_refusals.c: what server/codec/envelope*.c and node.c refuse, and that nothing breaks them.
+ * test_envelope_refusals.c: what server/codec/request refuse, and that nothing breaks them.
  */
 #include "codec/request/envelope.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_safetensors.c: tests of server/codec/safetensors*.c.
+ * test_safetensors.c: tests of server/codec/tensor/safetensors*.c.
  *
  * The cases of the format's own reader are not part of this project. They are looked for in ATTN_SHARED, else in
  * ../shared beside it.

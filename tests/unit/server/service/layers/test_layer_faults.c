@@ -1,5 +1,5 @@
 /*
- * test_layer_faults.c: each call of the system that server/service/layer_*.c make for a request, failing: what the
+ * test_layer_faults.c: each call of the system that server/service/layers make for a request, failing: what the
  * client is told, that nothing stays behind, and that the next request is served.
  */
 #include "layer_stage.h"
