@@ -71,11 +71,38 @@ static bool list_names(const char *list, const char *digest, bool weak_is_fine)
     return false;
 }
 
+/* Whether the list names every version by "*"; then no digest is computed for it. */
+static bool names_any(const char *list)
+{
+    struct text_span rest = text_span_of(list), tag;
+    bool is_weak;
+    while (text_next_tag(&rest, &tag, &is_weak))
+        if (!is_weak && text_equal(tag, "*"))
+            return true;
+    return false;
+}
+
+/* What a list is compared with; "" stands for a digest that is not known and not needed. NULL: cancelled. */
+static const char *digest_for(const char *list, struct layer_version *version, struct call *call,
+                              char known[DIGEST_TEXT])
+{
+    return names_any(list) ? layer_version_known_digest(version, known) : layer_digest(version, call);
+}
+
+bool layer_conditions_lack_digest(struct layer_version *version, const struct call *call)
+{
+    char known[DIGEST_TEXT];
+    const bool names_a_tag = (call->if_match != NULL && !names_any(call->if_match)) ||
+                             (call->if_none_match != NULL && !names_any(call->if_none_match));
+    return names_a_tag && version != NULL && layer_version_known_digest(version, known)[0] == '\0';
+}
+
 attn_status layer_check_match(struct layer_version *version, struct call *call)
 {
+    char known[DIGEST_TEXT];
     if (call->if_match == NULL)
         return ATTN_OK;
-    const char *digest = version != NULL ? layer_digest(version, call) : NULL;
+    const char *digest = version != NULL ? digest_for(call->if_match, version, call, known) : NULL;
     if (version != NULL && digest == NULL)
         return ATTN_ERR_CANCELLED;
     if (list_names(call->if_match, digest, false))
@@ -86,13 +113,15 @@ attn_status layer_check_match(struct layer_version *version, struct call *call)
 
 attn_status layer_check_conditions(struct layer_version *version, struct call *call)
 {
+    char known[DIGEST_TEXT];
     attn_status status = layer_check_match(version, call);
     if (status != ATTN_OK || call->if_none_match == NULL || version == NULL)
         return status;
-    const char *digest = layer_digest(version, call);
+    const char *digest = digest_for(call->if_none_match, version, call, known);
     if (digest == NULL)
         return ATTN_ERR_CANCELLED;
     if (list_names(call->if_none_match, digest, true))
-        return layer_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there, as %s", digest);
+        return layer_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there%s%s",
+                            digest[0] != '\0' ? ", as " : "", digest);
     return ATTN_OK;
 }

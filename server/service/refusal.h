@@ -23,5 +23,7 @@ const char *layer_digest(struct layer_version *version, struct call *call);
 ATTN_MUST_CHECK attn_status layer_check_match(struct layer_version *version, struct call *call); /* If-Match alone */
 /* And If-None-Match, as requests that do something mean it: not if it is there. */
 ATTN_MUST_CHECK attn_status layer_check_conditions(struct layer_version *version, struct call *call);
+/* Whether these two compute the digest of that version first: it is not known, and a condition names a tag. */
+bool layer_conditions_lack_digest(struct layer_version *version, const struct call *call);
 
 #endif

@@ -248,7 +248,7 @@ static attn_status check_shown(const struct envelope *envelope, attn_error *err)
                                       "%s does not go with this protocol, whose outputs are whole maps", option);
 }
 
-static attn_status run(struct call *call, const struct model *model, struct attend_work *work)
+static attn_status run(struct call *call, struct model *model, struct attend_work *work)
 {
     struct oip_request request;
     const double since = attend_now_ms();
@@ -275,7 +275,8 @@ static attn_status run(struct call *call, const struct model *model, struct atte
         oip_translate(call->err);
         return status;
     }
-    return write_answer(call, &request, model, work);
+    status = model_know_version(call, model); /* the answer alone names it, so failures wait for no digest */
+    return status == ATTN_OK ? write_answer(call, &request, model, work) : status;
 }
 
 attn_status infer_run(struct call *call)
@@ -285,8 +286,6 @@ attn_status infer_run(struct call *call)
     if (call->is_first_try && !text_equal(call->names[0], MODEL_BUILT_IN))
         return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
-    if (status == ATTN_OK)
-        status = model_know_version(call, &model);
     if (status != ATTN_OK)
         return status;
     struct prepared_weights *prepared = NULL;

@@ -24,17 +24,17 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
 {
     const struct text_span wanted = call->names[1];
     char digest[DIGEST_TEXT];
-    struct layer_version *older = NULL;
+    struct layer_version *older;
     if (wanted.length == 0 || text_equal(wanted, MODEL_PRESENT_VERSION))
         return ATTN_OK;
+    if (wanted.length != sizeof digest - 1) /* no digest: it names no version */
+        return refuse_version(call, (*version)->name);
     const char *present = layer_digest(*version, call);
     if (present == NULL || text_equal(wanted, present))
         return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
-    if (wanted.length == sizeof digest - 1) {
-        memcpy(digest, wanted.at, wanted.length);
-        digest[wanted.length] = '\0';
-        older = layer_store_older(layer_keeper_store(call->layers), (*version)->name, digest);
-    }
+    memcpy(digest, wanted.at, wanted.length);
+    digest[wanted.length] = '\0';
+    older = layer_store_older(layer_keeper_store(call->layers), (*version)->name, digest);
     if (older == NULL)
         return refuse_version(call, (*version)->name);
     layer_version_release(*version);
@@ -83,13 +83,16 @@ static bool repeats_path(const struct call *call, const char *version)
            (is_present && strcmp(version, MODEL_PRESENT_VERSION) == 0);
 }
 
-attn_status model_check_names(struct call *call, const struct model *model, const char *name, const char *version)
+attn_status model_check_names(struct call *call, struct model *model, const char *name, const char *version)
 {
     if (name != NULL && strcmp(name, model->name) != 0)
         return attn_fail(call->err, ATTN_ERR_VALUE, "/model_name", "/model_name is \"%.64s\", the path names \"%s\"",
                          name, model->name);
-    if (version == NULL || repeats_path(call, version) || strcmp(version, model->version) == 0)
+    if (version == NULL || repeats_path(call, version))
         return ATTN_OK;
+    attn_status status = model_know_version(call, model);
+    if (status != ATTN_OK || strcmp(version, model->version) == 0)
+        return status;
     return attn_fail(call->err, ATTN_ERR_VALUE, "/model_version",
                      "/model_version is \"%.64s\", the path names version %s", version, model->version);
 }

@@ -25,10 +25,10 @@ ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
 ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *model);
 
 /*
- * Whether model_name and model_version, as the body of a request has them (NULL: not at all), agree with the path. The
- * version of the model is known.
+ * Whether model_name and model_version, as the body of a request has them (NULL: not at all), agree with the path. A
+ * model_version that the path does not have makes the version of the model known.
  */
-ATTN_MUST_CHECK attn_status model_check_names(struct call *call, const struct model *model, const char *name,
+ATTN_MUST_CHECK attn_status model_check_names(struct call *call, struct model *model, const char *name,
                                               const char *version);
 
 /* Each appends one JSON object. */

@@ -198,25 +198,26 @@ static attn_status check_writable(const struct layer_keeper *keeper, struct call
     return layer_refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
 }
 
-/* Before changing is held: a digest that the request's conditions need, which may take long. */
-static attn_status prepare_conditions(struct layer_keeper *keeper, const char *name, struct call *call)
-{
-    struct layer_row row;
-    if (call->if_match == NULL && call->if_none_match == NULL)
-        return ATTN_OK;
-    layer_store_look(keeper->store, name, &row);
-    const bool is_known = row.version == NULL || layer_digest(row.version, call) != NULL;
-    layer_version_release(row.version);
-    return is_known ? ATTN_OK : ATTN_ERR_CANCELLED;
-}
-
-/* With changing held: refreshes, checks, and leaves *created. */
+/*
+ * With changing held: refreshes, checks, and leaves *exists. A digest that the conditions need may take long, so
+ * changing is given up while it is computed; then the layer may be another, and all is looked at again.
+ */
 static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
 {
     struct layer_row row;
+    attn_status status = ATTN_OK;
     layer_keeper_refresh(keeper, name, &row);
+    while (status == ATTN_OK && layer_conditions_lack_digest(row.version, call)) {
+        pthread_mutex_unlock(&keeper->changing);
+        if (layer_digest(row.version, call) == NULL)
+            status = ATTN_ERR_CANCELLED;
+        layer_version_release(row.version);
+        pthread_mutex_lock(&keeper->changing);
+        layer_keeper_refresh(keeper, name, &row);
+    }
     *exists = row.state != LAYER_ABSENT;
-    attn_status status = layer_check_conditions(row.version, call);
+    if (status == ATTN_OK)
+        status = layer_check_conditions(row.version, call);
     if (status == ATTN_OK && row.is_fixed)
         status =
             layer_refuse(call, CALL_CONFLICT, "the layer \"%s\" comes from --checkpoint and cannot be changed", name);
@@ -233,8 +234,6 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
         status = check_writable(keeper, call);
     if (status == ATTN_OK)
         status = check_room(keeper, name, bytes, call);
-    if (status == ATTN_OK)
-        status = prepare_conditions(keeper, name, call);
     if (status != ATTN_OK)
         return status;
     pthread_mutex_lock(&keeper->changing);
@@ -245,14 +244,14 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
 
 bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span, struct call *call)
 {
-    char name[LAYER_NAME_MAX + 1], digest[DIGEST_TEXT];
+    char name[LAYER_NAME_MAX + 1];
     struct layer_row row;
     if ((call->if_match == NULL && call->if_none_match == NULL) || !layer_name_is_valid(span.at, span.length))
         return false;
     snprintf(name, sizeof name, "%.*s", (int)span.length, span.at);
     bool is_known = is_current(keeper, name, &row);
     if (row.version != NULL)
-        is_known = is_known && layer_version_known_digest(row.version, digest)[0] != '\0';
+        is_known = is_known && !layer_conditions_lack_digest(row.version, call);
     else
         is_known = is_known && row.state == LAYER_ABSENT;
     const bool fails = is_known && layer_check_conditions(row.version, call) != ATTN_OK;
@@ -321,8 +320,6 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     attn_status status = read_new_name(span, name, call);
     if (status == ATTN_OK)
         status = check_room(keeper, name, content->total_bytes, call);
-    if (status == ATTN_OK)
-        status = prepare_conditions(keeper, name, call);
     if (status != ATTN_OK)
         return status;
     const int outcome = keeper->files != NULL ? layer_files_write(keeper->files, content, call->runtime, draft, digest)
@@ -377,8 +374,6 @@ attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span sp
     attn_status status = read_name(span, name, call);
     if (status == ATTN_OK)
         status = check_writable(keeper, call);
-    if (status == ATTN_OK)
-        status = prepare_conditions(keeper, name, call);
     if (status != ATTN_OK)
         return status;
     pthread_mutex_lock(&keeper->changing);

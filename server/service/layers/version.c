@@ -64,7 +64,7 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
     pthread_mutex_init(&version->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&version->digested, &monotonic);
+    pthread_cond_init(&version->summed_more, &monotonic);
     pthread_condattr_destroy(&monotonic);
     digest_begin(&version->sum);
     if (identity != NULL)
@@ -87,7 +87,7 @@ void layer_version_release(struct layer_version *version)
         return;
     prepared_weights_drop(version);
     layer_bytes_release(&version->bytes);
-    pthread_cond_destroy(&version->digested);
+    pthread_cond_destroy(&version->summed_more);
     pthread_mutex_destroy(&version->lock);
     free(version->header);
     free(version);
@@ -100,15 +100,15 @@ size_t layer_version_bytes(const struct layer_version *version)
 
 /* ---- its digest ---- */
 
-enum turn { TURN_KNOWN, TURN_OURS, TURN_CANCELLED };
+enum turn { TURN_KNOWN, TURN_OURS, TURN_OTHERS, TURN_CANCELLED };
 
 static bool is_cancelled(const attn_runtime *runtime)
 {
     return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
 }
 
-/* With the lock held: for a while, after which a caller that waits looks whether it is cancelled. */
-static void wait_for_digest(struct layer_version *version)
+/* With the lock held: until another caller's piece is summed, or until it is time to look for a cancellation. */
+static void wait_for_piece(struct layer_version *version)
 {
     enum { LOOK_MS = 10 };
     struct timespec until;
@@ -116,50 +116,62 @@ static void wait_for_digest(struct layer_version *version)
     until.tv_nsec += LOOK_MS * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    (void)pthread_cond_timedwait(&version->digested, &version->lock, &until);
+    (void)pthread_cond_timedwait(&version->summed_more, &version->lock, &until);
 }
 
-static enum turn await_turn(struct layer_version *version, const attn_runtime *runtime)
+/* Whose the next piece is. The caller looked for a cancellation before, without the lock. */
+static enum turn take_turn(struct layer_version *version, bool was_cancelled)
 {
+    enum turn turn = TURN_OURS;
     pthread_mutex_lock(&version->lock);
-    while (version->digest[0] == '\0' && version->is_digesting && !is_cancelled(runtime))
-        wait_for_digest(version);
-    const enum turn turn = version->digest[0] != '\0' ? TURN_KNOWN : version->is_digesting ? TURN_CANCELLED : TURN_OURS;
-    if (turn == TURN_OURS)
-        version->is_digesting = true;
+    if (version->digest[0] != '\0') {
+        turn = TURN_KNOWN;
+    } else if (was_cancelled) {
+        turn = TURN_CANCELLED;
+    } else if (version->is_summing) {
+        turn = TURN_OTHERS;
+        wait_for_piece(version);
+    } else {
+        version->is_summing = true;
+    }
     pthread_mutex_unlock(&version->lock);
     return turn;
 }
 
-/* A piece takes some milliseconds; between two of them the caller may be cancelled. False: it was. */
-static bool sum_up(struct layer_version *version, const attn_runtime *runtime)
+/* A piece takes some milliseconds. Summing one needs no lock, since is_summing keeps the other callers out. */
+static void sum_piece(struct layer_version *version)
 {
     enum { PIECE_BYTES = 1 << 20 };
-    const size_t size = version->bytes.size;
-    while (version->summed < size && !is_cancelled(runtime)) {
-        const size_t left = size - version->summed, length = left < PIECE_BYTES ? left : PIECE_BYTES;
+    const size_t left = version->bytes.size - version->summed, length = left < PIECE_BYTES ? left : PIECE_BYTES;
+    uint8_t digest[DIGEST_BYTES];
+    if (length > 0)
         digest_add(&version->sum, version->bytes.at + version->summed, length);
-        version->summed += length;
+    pthread_mutex_lock(&version->lock);
+    version->is_summing = false;
+    version->summed += length;
+    if (version->summed == version->bytes.size) {
+        digest_end(&version->sum, digest);
+        digest_write(digest, version->digest);
     }
-    return version->summed == size;
+    pthread_cond_broadcast(&version->summed_more);
+    pthread_mutex_unlock(&version->lock);
 }
 
 const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime)
 {
-    const enum turn turn = await_turn(version, runtime);
-    if (turn != TURN_OURS)
-        return turn == TURN_KNOWN ? version->digest : NULL;
-    const bool is_whole = sum_up(version, runtime);
-    uint8_t digest[DIGEST_BYTES];
-    pthread_mutex_lock(&version->lock);
-    version->is_digesting = false;
-    if (is_whole) {
-        digest_end(&version->sum, digest);
-        digest_write(digest, version->digest);
+    for (;;) {
+        switch (take_turn(version, is_cancelled(runtime))) {
+        case TURN_KNOWN:
+            return version->digest;
+        case TURN_OURS:
+            sum_piece(version);
+            break;
+        case TURN_OTHERS:
+            break;
+        case TURN_CANCELLED:
+            return NULL;
+        }
     }
-    pthread_cond_broadcast(&version->digested);
-    pthread_mutex_unlock(&version->lock);
-    return is_whole ? version->digest : NULL;
 }
 
 const char *layer_version_known_digest(struct layer_version *version, char text[DIGEST_TEXT])

@@ -30,8 +30,8 @@ struct layer_version {
     struct prepared_weights *prepared;     /* this and is_preparing are guarded by the lock of that store */
     bool is_preparing;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */
-    pthread_cond_t digested;
-    bool is_digesting;        /* one caller has sum and summed to itself */
+    pthread_cond_t summed_more;
+    bool is_summing;          /* one caller has sum and summed to itself, for one piece */
     struct digest_sum sum;    /* of the first bytes */
     size_t summed;            /* how many those are */
     char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until it was computed */
@@ -50,8 +50,9 @@ void layer_version_release(struct layer_version *version); /* NULL is fine */
 size_t layer_version_bytes(const struct layer_version *version);
 
 /*
- * Its digest. The first call reads all bytes; calls meanwhile wait for it. NULL: runtime was cancelled, and the next
- * call goes on where this one stopped. runtime NULL: cannot be cancelled.
+ * Its digest. Callers read the bytes together: each takes the next piece when no other caller has one. So a caller
+ * waits for at most one piece of another, and finishes the digest alone when the others stop. Between two pieces a
+ * caller looks whether it is cancelled; NULL: runtime was cancelled. runtime NULL: cannot be cancelled.
  */
 const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime);
 /* The digest if it was computed already, else "": neither reads nor waits. Returns text. */

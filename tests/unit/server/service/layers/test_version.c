@@ -1,6 +1,6 @@
 /*
  * test_version.c: tests of server/service/layers/version.c: the header that a version owns, and its digest, which
- * nobody waits for who does not need it.
+ * callers compute together, a piece at a time.
  */
 #include "service/layers/version.h"
 
@@ -98,18 +98,17 @@ START_TEST(a_digest_is_cancelled_between_two_pieces_and_gone_on_with)
 }
 END_TEST
 
-/* One that stands still in the middle of a digest, until it is let go on. */
+/* One that stands still after the first piece of a digest, until it is let go on. */
 struct stuck {
     struct layer_version *version;
     sem_t begun, goes_on;
-    bool has_stood;
+    int looks;
 };
 
 static bool stand(void *context)
 {
     struct stuck *stuck = context;
-    if (!stuck->has_stood) {
-        stuck->has_stood = true;
+    if (++stuck->looks == 2) {
         sem_post(&stuck->begun);
         sem_wait(&stuck->goes_on);
     }
@@ -124,17 +123,10 @@ static void *digest_slowly(void *argument)
     return NULL;
 }
 
-static void *digest_too(void *argument)
-{
-    struct layer_version *version = argument;
-    expect_digest(version, layer_version_digest(version, NULL));
-    return NULL;
-}
-
-START_TEST(who_waits_for_a_digest_is_cancelled_and_who_does_not_need_it_does_not_wait)
+START_TEST(a_digest_that_is_held_up_is_finished_by_another_caller)
 {
     struct stuck stuck = {.version = make('b')};
-    pthread_t slow, other;
+    pthread_t slow;
     char text[DIGEST_TEXT];
     const attn_runtime cancelled = until(now, NULL);
     ck_assert_int_eq(sem_init(&stuck.begun, 0, 0), 0);
@@ -143,19 +135,40 @@ START_TEST(who_waits_for_a_digest_is_cancelled_and_who_does_not_need_it_does_not
     sem_wait(&stuck.begun);
     ck_assert_str_eq(layer_version_known_digest(stuck.version, text), "");
     ck_assert_ptr_null(layer_version_digest(stuck.version, &cancelled));
-    ck_assert_int_eq(pthread_create(&other, NULL, digest_too, stuck.version), 0);
+    expect_digest(stuck.version, layer_version_digest(stuck.version, NULL));
     sem_post(&stuck.goes_on);
     ck_assert_int_eq(pthread_join(slow, NULL), 0);
-    ck_assert_int_eq(pthread_join(other, NULL), 0);
     layer_version_release(stuck.version);
     sem_destroy(&stuck.begun);
     sem_destroy(&stuck.goes_on);
 }
 END_TEST
 
+static void *digest_too(void *argument)
+{
+    struct layer_version *version = argument;
+    expect_digest(version, layer_version_digest(version, NULL));
+    return NULL;
+}
+
+START_TEST(callers_at_once_compute_one_digest)
+{
+    enum { CALLERS = 4 };
+    struct layer_version *version = make('c');
+    pthread_t callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++)
+        ck_assert_int_eq(pthread_create(&callers[i], NULL, digest_too, version), 0);
+    for (int i = 0; i < CALLERS; i++)
+        ck_assert_int_eq(pthread_join(callers[i], NULL), 0);
+    ck_assert_uint_eq(version->summed, BYTES);
+    layer_version_release(version);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {a_version_owns_its_header, a_digest_is_cancelled_between_two_pieces_and_gone_on_with,
-                                  who_waits_for_a_digest_is_cancelled_and_who_does_not_need_it_does_not_wait};
+                                  a_digest_that_is_held_up_is_finished_by_another_caller,
+                                  callers_at_once_compute_one_digest};
     return check_main("layer_version", tests, COUNT(tests));
 }
