@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""
+layers.py BUILD: holds includes and calls of core/ and server/ against one written order.
+
+A unit is a .c file and the header of its name. A unit uses another when it includes its header, or when its object file
+below BUILD takes a symbol from the other's. Three rules hold:
+
+  order    a unit uses units of its own room, and of the rooms that ORDER names before it
+  circles  no unit uses itself by way of others; the path of a circle is printed
+  homes    the header of a foreign library is included in one place (HOMES)
+
+Besides, no two sources share a name (main.c aside), and a folder stays small enough to read (FILES_MAX, LINES_MAX).
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# A room is a folder, or one unit where a folder's own units stand at several places of the order.
+ORDER = """
+    core/include/attn
+    core/src/base core/src/runtime core/src/formulas core/src/mask core/src/request core/src/kernel core/src/gemm
+    core/src/attention core/src/layer core/src/backward core/src/api
+    server/base server/base/machine server/health
+    server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
+    server/codec/picture server/codec/oip server/codec/checkpoint
+    server/service server/service/layers server/service/cache server/service/work server/service/rendering
+    server/service/attend server/service/gradients server/service/selftest server/service/infer server/service/import
+    server/http/wire server/http server/main
+""".split()
+
+HOMES = {
+    "microhttpd.h": "server/http/",
+    "jansson.h": "server/codec/",
+    "png.h": "server/codec/picture/",
+    "ft2build.h": "server/codec/picture/",
+    "zlib.h": "server/codec/bytes/",
+    "zstd.h": "server/codec/bytes/",
+    "nettle/": "server/base/digest.c",
+    "gnutls/": ("server/http/tls.c", "server/health/health_tls.c"),
+    "cblas.h": "core/src/gemm/blas.c",
+    "openblas_config.h": "core/src/gemm/blas.c",
+}
+
+FILES_MAX = 25
+LINES_MAX = 3600
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+
+
+def sources():
+    return sorted(path.relative_to(ROOT) for folder in ("core", "server") for path in (ROOT / folder).rglob("*")
+                  if path.suffix in (".c", ".h"))
+
+
+def unit_of(path):
+    return str(path.parent / path.name.split(".")[0])
+
+
+def folders_of(path):
+    """Where the compiler looks for what this file includes. The server sees the core's public headers alone."""
+    own = ["server"] if path.parts[0] == "server" else ["core/src"]
+    return [str(path.parent), *own, "core/include"]
+
+
+def find_includes(paths):
+    """({(user, used): why}, complaints about foreign headers)"""
+    known = {str(path): unit_of(path) for path in paths}
+    uses, complaints = {}, []
+    for path in paths:
+        for quote, name in INCLUDE.findall((ROOT / path).read_text()):
+            found = next((known[f"{folder}/{name}"] for folder in folders_of(path) if f"{folder}/{name}" in known), None)
+            if found and found != unit_of(path):
+                uses[unit_of(path), found] = f"{path} includes {name}"
+            home = next((home for header, home in HOMES.items() if name.startswith(header)), None)
+            if home and not str(path).startswith(home):
+                complaints.append(f"{path} includes {name}, whose home is {home}")
+            if quote == '"' and not found and (ROOT / "core/src" / name).exists():
+                complaints.append(f"{path} includes {name}: the server includes the core's public headers only")
+    return uses, complaints
+
+
+def find_calls(paths, build):
+    """{(user, used): why}, by the symbols of object files."""
+    homes, wanted = {}, {}
+    for path in paths:
+        if path.suffix != ".c":
+            continue
+        printed = subprocess.run(["nm", "-gP", build / path.with_suffix(".o")], check=True, capture_output=True, text=True)
+        for line in printed.stdout.splitlines():
+            name, kind = line.split()[:2]
+            if kind == "U":
+                wanted.setdefault(unit_of(path), []).append(name)
+            else:
+                homes[name] = unit_of(path)
+    return {(user, homes[name]): f"{user} calls {name}" for user, names in wanted.items() for name in names
+            if homes.get(name, user) != user}
+
+
+def rank(unit):
+    """The place of a unit's room in ORDER; None when it has none."""
+    return next((ORDER.index(room) for room in (unit, unit.rsplit("/", 1)[0]) if room in ORDER), None)
+
+
+def check_order(uses):
+    return [f"{why}: {used} stands behind {user} in the order of rooms" for (user, used), why in sorted(uses.items())
+            if rank(user) is not None and rank(used) is not None and rank(used) > rank(user)]
+
+
+def find_circle(graph):
+    """The units of one circle in order, or nothing: a walk in depth, on whose path a unit is met again."""
+    finished = set()
+    for start in sorted(graph):
+        path, choices = [start], [iter(sorted(graph[start]))]
+        while path:
+            used = next((unit for unit in choices[-1] if unit not in finished), None)
+            if used is None:
+                finished.add(path.pop())
+                choices.pop()
+            elif used in path:
+                return path[path.index(used):]
+            else:
+                path.append(used)
+                choices.append(iter(sorted(graph.get(used, ()))))
+    return []
+
+
+def check_circles(uses):
+    graph = {}
+    for user, used in uses:
+        graph.setdefault(user, set()).add(used)
+    circle = find_circle(graph)
+    if not circle:
+        return []
+    steps = zip(circle, circle[1:] + circle[:1])
+    return ["a circle: " + "\n    ".join(f"{uses[step]} (of {step[1]})" for step in steps)]
+
+
+def check_names(paths):
+    homes = {}
+    for path in paths:
+        if path.suffix == ".c" and path.name != "main.c":
+            homes.setdefault(path.name, []).append(str(path))
+    return [f"sources that share a name: {' '.join(found)}" for found in homes.values() if len(found) > 1]
+
+
+def check_sizes(paths):
+    complaints = []
+    for folder in sorted({path.parent for path in paths}):
+        own = [path for path in paths if path.parent == folder]
+        lines = sum((ROOT / path).read_text().count("\n") for path in own)
+        if len(own) > FILES_MAX or lines > LINES_MAX:
+            complaints.append(f"{folder}: {len(own)} files, {lines} lines; a room has at most {FILES_MAX} and {LINES_MAX}")
+    return complaints
+
+
+def main():
+    parser = argparse.ArgumentParser(description="hold includes and calls against the order of rooms")
+    parser.add_argument("build", type=pathlib.Path, help="where the object files are, such as build/release")
+    parser.add_argument("--graph", action="store_true", help="print which room uses which, and how often")
+    options = parser.parse_args()
+    paths = sources()
+    includes, complaints = find_includes(paths)
+    uses = {**find_calls(paths, ROOT / options.build), **includes}
+    complaints += [f"{path} stands in no room of ORDER" for path in paths if rank(unit_of(path)) is None]
+    complaints += check_order(uses) + check_circles(uses) + check_names(paths) + check_sizes(paths)
+    if options.graph:
+        print_graph(uses)
+    print(*complaints, sep="\n", end="\n" if complaints else "")
+    if complaints:
+        return 1
+    print(f"layers: {len({unit_of(path) for path in paths})} units in {len(ORDER)} rooms; includes and calls point one way, no circles")
+    return 0
+
+
+def print_graph(uses):
+    counts = {}
+    for user, used in uses:
+        pair = ORDER[rank(user)], ORDER[rank(used)]
+        if pair[0] != pair[1]:
+            counts[pair] = counts.get(pair, 0) + 1
+    for user in ORDER:
+        below = [f"{used} {counts[user, used]}" for used in ORDER if (user, used) in counts]
+        if below:
+            print(f"{user} -> {', '.join(below)}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
