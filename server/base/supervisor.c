@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 /* A name that starts with @ is an abstract one, which the kernel wants with a NUL in that place. */
@@ -45,10 +45,7 @@ void supervisor_ready(void)
 void supervisor_reloading(void)
 {
     char message[80];
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
-             (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%lld\n", (long long)(1e3 * clock_now_ms()));
     say(message);
 }
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/machine/memory.h"
 #include "http/acceptor.h"
 #include "http/request.h"
@@ -275,24 +276,14 @@ void http_daemon_stop_listening(struct http_server *server)
     server->is_listening = false;
 }
 
-static struct timespec after_ms(uint64_t ms)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_nsec += (long)(ms % 1000) * 1000000;
-    at.tv_sec += (time_t)(ms / 1000) + at.tv_nsec / 1000000000;
-    at.tv_nsec %= 1000000000;
-    return at;
-}
-
 /* The request of a client who was let in may be on its way; one who has nothing to say is not waited for. */
 enum { FIRST_WORDS_MS = 500 };
 
 bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s)
 {
-    const uint64_t timeout_ms = (uint64_t)timeout_s * 1000;
-    const struct timespec deadline = after_ms(timeout_ms),
-                          first_words = after_ms(timeout_ms < FIRST_WORDS_MS ? timeout_ms : FIRST_WORDS_MS);
+    const unsigned long timeout_ms = 1000UL * timeout_s;
+    const struct timespec deadline = clock_after_ms(timeout_ms),
+                          first_words = clock_after_ms(timeout_ms < FIRST_WORDS_MS ? timeout_ms : FIRST_WORDS_MS);
     pthread_mutex_lock(&server->lock);
     int waited = 0;
     while (!server->is_listening && server->newcomers > 0 && waited == 0)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "codec/oip/oip.h"
 #include "http/watch.h"
 #include "http/write_ahead.h"
@@ -15,7 +16,7 @@
 
 static bool is_late(const struct request *request)
 {
-    return request_now_ms() - request->clock.received > request->deadline_ms;
+    return clock_now_ms() - request->clock.received > request->deadline_ms;
 }
 
 static bool is_cancelled(const struct request *request)
@@ -40,7 +41,7 @@ static bool job_is_cancelled(void *cancel_context)
 {
     const struct job *job = cancel_context;
     return is_cancelled(job->request) ||
-           (job->call->timeout_ms > 0 && request_now_ms() - job->request->clock.received > job->call->timeout_ms);
+           (job->call->timeout_ms > 0 && clock_now_ms() - job->request->clock.received > job->call->timeout_ms);
 }
 
 /* The pieces of a chunked body in one run; NULL without memory, or when it is no longer wanted. */
@@ -82,7 +83,7 @@ static void refuse_late(struct request *request)
 /* After the service: compressed and laid out, or the first batch of what is streamed, still by this thread. */
 static bool finish_answer(struct request *request, const struct call *call)
 {
-    const double since = request_now_ms();
+    const double since = clock_now_ms();
     bool is_ok;
     request->answer_media = call->answer_media;
     request->reply.content_type = media_name(call->answer_media);
@@ -94,7 +95,7 @@ static bool finish_answer(struct request *request, const struct call *call)
         is_ok = reply_stream(request, call->runtime);
     else
         is_ok = reply_compress(request) && reply_lay_out(request);
-    request->clock.times.write_ms += request_now_ms() - since;
+    request->clock.times.write_ms += clock_now_ms() - since;
     return is_ok;
 }
 
@@ -270,7 +271,7 @@ static void compute_job(void *argument)
 {
     struct request *request = argument;
     struct http_server *server = request->server;
-    request->clock.queue_ms = request_now_ms() - request->clock.received;
+    request->clock.queue_ms = clock_now_ms() - request->clock.received;
     request->clock.is_computed = true;
     if (is_late(request))
         refuse_late(request);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "codec/answer/answer.h"
 #include "http/request.h"
 #include "http/sender.h"
@@ -112,9 +113,9 @@ const char *const *reply_reasons(size_t *count)
 static void count_refusal(struct request *request, size_t reason)
 {
     if (request->reply.status == MHD_HTTP_SERVICE_UNAVAILABLE)
-        atomic_store(&request->server->refused_ms, request_now_ms());
+        atomic_store(&request->server->refused_ms, clock_now_ms());
     if (reason == PROBLEMS + ATTN_ERR_NO_MEMORY)
-        atomic_store(&request->server->memory_refused_ms, request_now_ms());
+        atomic_store(&request->server->memory_refused_ms, clock_now_ms());
     metrics_add(&request->server->setup.metrics->rejected[reason], 1);
 }
 

@@ -8,8 +8,8 @@
 
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "http/admission.h"
 #include "http/job.h"
 #include "http/sender.h"
@@ -19,13 +19,6 @@
 
 /* A chunked body that turns out to be too large can only be answered at its end, so more patience is had with it. */
 enum { DISCARD_CHUNKED_MAX = 8 << 20 };
-
-double request_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 /* ---- begin and end ---------------------------------------------------------------------------------------------- */
 
@@ -69,7 +62,7 @@ void *request_begin(void *cls, const char *target, struct MHD_Connection *connec
     request->arena = arena;
     request->before_body = attn_arena_mark_here(arena);
     request->target = copy;
-    request->clock.begun = request_now_ms();
+    request->clock.begun = clock_now_ms();
     request->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     request->priority = EXECUTOR_NORMAL;
     request->deadline_ms = 1e3 * server->setup.deadline_s;
@@ -231,7 +224,7 @@ void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
     if (request == NULL)
         return;
     *con_cls = NULL;
-    request->clock.ended = request_now_ms();
+    request->clock.ended = clock_now_ms();
     watch_remove(request);
     if (termination != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         reply_was_broken(request);
@@ -387,7 +380,7 @@ enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, con
     case REQUEST_DISCARD:
         if (*upload_data_size > 0)
             return take_body(request, upload_data, upload_data_size);
-        request->clock.received = request_now_ms();
+        request->clock.received = clock_now_ms();
         settle_body(request);
         if (phase == REQUEST_BODY && !job_compute_at_once(request))
             return job_submit(request);

@@ -81,8 +81,6 @@ struct request {
 
 /* 64 bits that differ from all others of this process, and most likely from those of others. */
 uint64_t request_random(struct http_server *server);
-/* Milliseconds of the monotonic clock. */
-double request_now_ms(void);
 
 /* One more job of this server, with its lock held; false when it takes no more. */
 bool request_count_job_in(struct http_server *server);

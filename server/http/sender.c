@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "http/request.h"
 
 /* What the library asks for at a time, at most. */
@@ -91,10 +92,10 @@ static void fill_job(void *argument)
     struct sender *sender = argument;
     struct request *request = sender->request;
     struct http_server *server = request->server;
-    const double begun = request_now_ms();
+    const double begun = clock_now_ms();
     const bool is_filled = fill(sender);
     pthread_mutex_lock(&server->lock);
-    sender->write_ms += request_now_ms() - begun;
+    sender->write_ms += clock_now_ms() - begun;
     sender->is_filling = false;
     sender->is_ready[!sender->current] = is_filled;
     sender->has_failed |= !is_filled;

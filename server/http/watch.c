@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "http/request.h"
 
 /*
@@ -289,7 +290,7 @@ void watch_connection(void *cls, struct MHD_Connection *connection, void **conte
     watched = malloc(sizeof *watched);
     if (watched != NULL) {
         *watched = (struct watched){
-            .server = server, .fd = fd, .since_ms = request_now_ms(), .is_new = true, .is_newcomer = true};
+            .server = server, .fd = fd, .since_ms = clock_now_ms(), .is_new = true, .is_newcomer = true};
         if (!add_connection(server, watched)) {
             free(watched);
             watched = NULL;
@@ -392,7 +393,7 @@ static void *watch_thread(void *argument)
             continue;
         }
         wait_a_round(server);
-        const double now_ms = request_now_ms();
+        const double now_ms = clock_now_ms();
         walk_computing(server, now_ms);
         walk(server, now_ms);
         cut_answers(server, now_ms);

@@ -2,27 +2,13 @@
 #include "service/attend.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "attn/diagnose.h"
+#include "base/clock.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/stream.h"
 #include "service/cache/caches.h"
 #include "service/rendering.h"
-
-double attend_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-double attend_lap_ms(double *since)
-{
-    double now = attend_now_ms(), passed = now - *since;
-    *since = now;
-    return passed;
-}
 
 /* The wanted step that takes the most, for a message that helps. */
 static attn_step largest_step(const attn_plan *plan)
@@ -196,7 +182,7 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
         call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->answer_media == MEDIA_JSON;
     attn_status status = check_limits(call, work, answer_bytes);
     call->flops = status == ATTN_OK ? work->plan.time_flops : 0;
-    call->times.parse_ms = attend_lap_ms(&since_ms);
+    call->times.parse_ms = clock_lap_ms(&since_ms);
     if (status == ATTN_OK)
         status = attn_plan_run(&work->plan, &work->envelope.request, call->runtime, call->out->arena, &work->result,
                                call->err);
@@ -206,7 +192,7 @@ attn_status attend_run(struct call *call, struct attend_work *work, size_t answe
     if (status == ATTN_OK)
         status = reduce_result(&work->envelope, &work->plan, &work->shown, call->runtime, call->out->arena,
                                &work->result, call->err);
-    call->times.compute_ms = attend_lap_ms(&since_ms);
+    call->times.compute_ms = clock_lap_ms(&since_ms);
     return status;
 }
 
@@ -259,7 +245,7 @@ static attn_status attend(struct call *call, envelope_kind kind, const struct ke
     struct attend_work work = {.plan.dims.batch = 0};
     struct rendering rendering;
     struct cache_step cache = {.name = NULL};
-    const double since = attend_now_ms();
+    const double since = clock_now_ms();
     attn_status status = rendering_begin(call, &rendering);
     if (status == ATTN_OK)
         status = decode(call, kind, layer, &work.envelope);

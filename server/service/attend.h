@@ -27,9 +27,6 @@ ATTN_MUST_CHECK attn_status attend_plan(struct call *call, struct attend_work *w
 /* Then: checks the limits, knowing how large the answer may become, and runs. since_ms: when decoding began. */
 ATTN_MUST_CHECK attn_status attend_run(struct call *call, struct attend_work *work, size_t answer_bytes,
                                        double since_ms);
-/* Milliseconds of the monotonic clock; and those since *since, which becomes now. */
-double attend_now_ms(void);
-double attend_lap_ms(double *since);
 
 /* What limits look at, of any computation. */
 struct attend_weight {

@@ -10,7 +10,8 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 struct executor_job {
     struct executor *executor;
@@ -38,13 +39,6 @@ struct executor {
 };
 
 enum { RETRY_AFTER_MAX_S = 120 };
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static pthread_mutex_t *lock_create(void)
 {
@@ -161,9 +155,9 @@ static void take_turn(void *argument)
     pthread_mutex_unlock(executor->lock);
     const struct executor_job job = *taken;
     free(taken);
-    const double start_s = now_s();
+    const double start_ms = clock_now_ms();
     job.job(job.argument);
-    job_ends(&job, now_s() - start_s);
+    job_ends(&job, 1e-3 * (clock_now_ms() - start_ms));
 }
 
 static struct executor_job *job_create(struct executor *executor, void (*job)(void *argument), void *argument,

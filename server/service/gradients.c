@@ -1,6 +1,7 @@
 /* gradients.c: a request for gradients from body text to answer text: decode, plan, weigh, compute, write. */
 #include "service/gradients.h"
 
+#include "base/clock.h"
 #include "codec/answer/answer.h"
 #include "service/attend.h"
 
@@ -72,21 +73,21 @@ static attn_status check_limits(struct call *call, const struct work *work)
 static attn_status differentiate(struct call *call, envelope_kind kind)
 {
     struct work work;
-    double since = attend_now_ms();
+    double since = clock_now_ms();
     call->out->may_defer = false; /* what the answer reads of the request is gone when this returns */
     attn_status status = decode(call, kind, &work);
     if (status == ATTN_OK)
         status = check_limits(call, &work);
-    call->times.parse_ms = attend_lap_ms(&since);
+    call->times.parse_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
         status = attn_gradient_run(&work.plan, &work.request, call->runtime, call->out->arena, &work.result, call->err);
-    call->times.compute_ms = attend_lap_ms(&since);
+    call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK) {
         answer_write_gradients(&work.envelope, &work.plan, &work.result, call->runtime, call->out);
         if (!call->out->is_ok)
             status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
     }
-    call->times.write_ms = attend_lap_ms(&since);
+    call->times.write_ms = clock_lap_ms(&since);
     return attend_explain(call, status);
 }
 

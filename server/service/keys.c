@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/text.h"
 
@@ -43,13 +43,6 @@ struct keys {
     struct keyring ring;
 };
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* ---- quotas ---- */
 
 static double room_of(quota_kind which, double rate)
@@ -75,7 +68,7 @@ static double missing_of(const struct bucket *bucket, quota_kind which)
 /* False: answer says what is used up, not counting what the request owes itself. */
 static bool is_within_quota(struct key *key, const double own[QUOTAS], struct keys_answer *answer)
 {
-    const double at_s = now_s();
+    const double at_s = 1e-3 * clock_now_ms();
     for (quota_kind which = 0; which < QUOTAS; which++) {
         struct bucket *bucket = &key->buckets[which];
         if (bucket->rate == 0)
@@ -166,7 +159,7 @@ static const char *read_quota(struct text_span text, struct bucket buckets[QUOTA
             return "a quota is requests=N, bytes=N (with K, M, G or T) or flops=N, each above 0 and per second";
     for (quota_kind which = 0; which < QUOTAS; which++) {
         buckets[which].level = room_of(which, buckets[which].rate);
-        buckets[which].since_s = now_s();
+        buckets[which].since_s = 1e-3 * clock_now_ms();
     }
     return NULL;
 }

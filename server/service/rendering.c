@@ -3,6 +3,7 @@
  */
 #include "service/rendering.h"
 
+#include "base/clock.h"
 #include "codec/answer/answer_media.h"
 #include "codec/picture/answer_picture.h"
 
@@ -70,14 +71,14 @@ static attn_status write_picture(struct call *call, const struct rendering *rend
 
 attn_status rendering_write(struct call *call, const struct rendering *rendering, const struct attend_work *work)
 {
-    const double since = attend_now_ms();
+    const double since = clock_now_ms();
     const struct answer answer = answer_of(work, &work->result);
     attn_status status = ATTN_OK;
     if (is_picture(call))
         status = write_picture(call, rendering, &answer);
     else
         answer_write(&answer, call->answer_media, call->runtime, call->out);
-    call->times.write_ms = attend_now_ms() - since;
+    call->times.write_ms = clock_now_ms() - since;
     if (status == ATTN_OK && !call->out->is_ok)
         status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
     return status;

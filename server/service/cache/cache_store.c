@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "codec/tensor/tensor_gather.h"
 
 enum { RANK = 4, BUCKETS = 1 << 14 };
@@ -48,25 +48,18 @@ struct cache_entry {
     size_t charged;                  /* against the limits: bytes, or while it is lent what was reserved */
     size_t shape[RANK], value_width; /* of the keys; of a value row */
     attn_dtype dtype;
-    int64_t used_ms;
+    double used_ms;
 };
 
 struct cache_store {
     size_t max_bytes, max_count;
-    int64_t idle_ms;
+    double idle_ms;
     pthread_mutex_t lock; /* guards what follows */
     struct cache_entry *buckets[BUCKETS];
     struct cache_owner *owners;
     struct list idle, gone; /* by BY_AGE, the oldest first: what nobody borrows; names of what was evicted */
     size_t count, charged;  /* of caches: those that are lent too, without those that are gone */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 struct cache_store *cache_store_create(size_t max_bytes, size_t max_count, uint64_t idle_s)
 {
@@ -75,7 +68,7 @@ struct cache_store *cache_store_create(size_t max_bytes, size_t max_count, uint6
         return NULL;
     store->max_bytes = max_bytes;
     store->max_count = max_count;
-    store->idle_ms = (int64_t)idle_s * 1000;
+    store->idle_ms = 1e3 * (double)idle_s;
     pthread_mutex_init(&store->lock, NULL);
     return store;
 }
@@ -191,7 +184,7 @@ static struct cache_entry *add(struct cache_store *store, const struct cache_nam
     snprintf(entry->name, sizeof entry->name, "%.*s", (int)name->name.length, name->name.at);
     entry->owner = owner;
     entry->layer = layer;
-    entry->used_ms = now_ms();
+    entry->used_ms = clock_now_ms();
     struct cache_entry **bucket = bucket_of(store, name);
     entry->next = *bucket;
     *bucket = entry;
@@ -241,8 +234,8 @@ static void evict(struct cache_store *store, struct cache_entry *entry)
 
 static void evict_idle(struct cache_store *store)
 {
-    const int64_t now = now_ms();
-    while (store->idle.first != NULL && now - store->idle.first->used_ms > store->idle_ms)
+    const double now_ms = clock_now_ms();
+    while (store->idle.first != NULL && now_ms - store->idle.first->used_ms > store->idle_ms)
         evict(store, store->idle.first);
 }
 
@@ -264,7 +257,7 @@ static void take_back(struct cache_store *store, struct cache_loan *loan)
     struct cache_entry *entry = loan->entry;
     charge(store, entry, entry->bytes);
     entry->is_lent = false;
-    entry->used_ms = now_ms();
+    entry->used_ms = clock_now_ms();
     append(&store->idle, BY_AGE, entry);
     if (entry->data == NULL || entry->is_removed)
         forget(store, entry);
@@ -389,7 +382,7 @@ static void tell(const struct cache_entry *entry, struct cache_facts *facts)
                                   .length = entry->shape[2],
                                   .bytes = entry->bytes,
                                   .dtype = entry->dtype,
-                                  .idle_s = (double)(now_ms() - entry->used_ms) * 1e-3};
+                                  .idle_s = 1e-3 * (clock_now_ms() - entry->used_ms)};
     memcpy(facts->name, entry->name, sizeof facts->name);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "codec/oip/oip.h"
 #include "service/attend.h"
 #include "service/infer/model.h"
@@ -221,7 +222,7 @@ void infer_count(const struct call *call, const char *layer, attn_status status,
 static attn_status write_answer(struct call *call, const struct oip_request *request, const struct model *model,
                                 const struct attend_work *work)
 {
-    const double since = attend_now_ms();
+    const double since = clock_now_ms();
     size_t json_bytes;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
     oip_write(request, model->name, model->version, &work->plan, &work->result, call->runtime, &json_bytes, call->out);
@@ -229,7 +230,7 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
         call->answer_json_bytes = json_bytes;
         call->answer_media = MEDIA_BINARY;
     }
-    call->times.write_ms = attend_now_ms() - since;
+    call->times.write_ms = clock_now_ms() - since;
     return finish(call);
 }
 
@@ -251,7 +252,7 @@ static attn_status check_shown(const struct envelope *envelope, attn_error *err)
 static attn_status run(struct call *call, struct model *model, struct attend_work *work)
 {
     struct oip_request request;
-    const double since = attend_now_ms();
+    const double since = clock_now_ms();
     const struct kept_layer_facts *facts = model->layer != NULL ? &model->layer->facts : NULL;
     const struct oip_raw raw = {facts != NULL ? facts->dims.d_query : 0, facts != NULL ? facts->compute : ATTN_F32};
     attn_status status = oip_decode(

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "service/attend.h"
 #include "service/infer/infer.h"
@@ -142,16 +143,16 @@ attn_status layers_put(struct call *call)
     struct layer_version *version = NULL;
     struct chunks file = chunks_begin(call->out->arena);
     bool created = false;
-    const double since = attend_now_ms();
+    const double since = clock_now_ms();
     attn_status status = layer_keeper_allows_put(call->layers, call->names[0], 0, call);
     if (status == ATTN_OK)
         status = make_file(call, &file);
-    call->times.parse_ms = attend_now_ms() - since;
+    call->times.parse_ms = clock_now_ms() - since;
     if (status == ATTN_OK && !file.is_ok)
         status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the file of the layer");
     if (status == ATTN_OK)
         status = layer_keeper_put(call->layers, call->names[0], &file, call, &version, &created);
-    call->times.write_ms = attend_now_ms() - since - call->times.parse_ms;
+    call->times.write_ms = clock_now_ms() - since - call->times.parse_ms;
     call->held = version;
     if (status != ATTN_OK)
         return attend_explain(call, status);

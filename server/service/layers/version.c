@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 static atomic_uint_fast64_t versions_made;
 
 /* ---- the header ---- */
@@ -111,11 +113,7 @@ static bool is_cancelled(const attn_runtime *runtime)
 static void wait_for_piece(struct layer_version *version)
 {
     enum { LOOK_MS = 10 };
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = clock_after_ms(LOOK_MS);
     (void)pthread_cond_timedwait(&version->summed_more, &version->lock, &until);
 }
 

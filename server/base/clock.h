@@ -1,0 +1,36 @@
+/*
+ * clock.h: the monotonic clock, which setting the time of day does not move.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <time.h>
+
+/* Milliseconds since some moment before the process began. */
+static inline double clock_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* The milliseconds since *since_ms, which becomes now. */
+static inline double clock_lap_ms(double *since_ms)
+{
+    const double now_ms = clock_now_ms(), passed_ms = now_ms - *since_ms;
+    *since_ms = now_ms;
+    return passed_ms;
+}
+
+/* The moment that many milliseconds from now, for pthread_cond_timedwait on a condition of CLOCK_MONOTONIC. */
+static inline struct timespec clock_after_ms(unsigned long ms)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_nsec += (long)(ms % 1000) * 1000000;
+    at.tv_sec += (time_t)(ms / 1000) + at.tv_nsec / 1000000000;
+    at.tv_nsec %= 1000000000;
+    return at;
+}
+
+#endif
