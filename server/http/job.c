@@ -12,6 +12,7 @@
 #include "codec/oip/oip.h"
 #include "http/watch.h"
 #include "http/write_ahead.h"
+#include "service/attend.h"
 #include "service/layers/store.h"
 
 static bool is_late(const struct request *request)
@@ -119,6 +120,17 @@ static bool is_stopped_late(const struct request *request, attn_status status)
     return (status == ATTN_OK || status == ATTN_ERR_CANCELLED || status == ATTN_ERR_NO_MEMORY) && is_late(request);
 }
 
+/* The answer to a GET is known only now: the key owes it before it is sent, so that the next GET finds that. */
+static attn_status owe_answer(struct request *request, struct call *call)
+{
+    const struct reply *reply = &request->reply;
+    if (strcmp(request->method, MHD_HTTP_METHOD_GET) != 0 || reply->content_type == NULL)
+        return ATTN_OK;
+    const attn_status status = attend_spend(call, &(struct keys_cost){(double)reply->chunks.total_bytes, 0});
+    request->owed = call->owed;
+    return status;
+}
+
 /* The first try is over its limits: the request is as before it. */
 static bool leave_first_try(struct request *request)
 {
@@ -184,7 +196,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
     call.out->may_defer = request->may_stream;
     job.call = &call;
     attn_arena_watch(request->arena, job_is_cancelled, &job);
-    const attn_status status = run_service(request, &call);
+    attn_status status = run_service(request, &call);
     shorten_deadline(&job);
     const bool is_over = status == ATTN_ERR_TOO_LARGE && !is_last_try;
     if (call.is_kept)
@@ -192,6 +204,8 @@ static bool compute_within(struct request *request, const struct call_limits *li
     const bool is_finished = status == ATTN_OK && (call.is_kept || !is_late(request)) && finish_answer(request, &call);
     attn_arena_watch(request->arena, NULL, NULL);
     if (is_finished)
+        status = owe_answer(request, &call);
+    if (is_finished && status == ATTN_OK)
         return true;
     if (is_over || (status == ATTN_OK && !call.is_kept && !is_last_try && attn_arena_hit_limit(request->arena)))
         return leave_first_try(request);

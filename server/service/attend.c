@@ -49,16 +49,14 @@ static attn_status fail_flops(double flops, double limit, attn_error *err)
                      flops, limit);
 }
 
-/* What the answer may need at most is owed from now on; of requests that run at once, the others see it. */
-static attn_status spend(struct call *call, const struct attend_weight *weight)
+attn_status attend_spend(struct call *call, const struct keys_cost *more)
 {
-    const struct keys_cost more = {(double)weight->answer_bytes, weight->time_flops};
     if (call->keys == NULL)
         return ATTN_OK;
-    const struct keys_answer answer = keys_spend(call->keys, call->key, &call->owed, &more);
+    const struct keys_answer answer = keys_spend(call->keys, call->key, &call->owed, more);
     if (answer.verdict == KEYS_ALLOWED) {
-        call->owed.bytes += more.bytes;
-        call->owed.flops += more.flops;
+        call->owed.bytes += more->bytes;
+        call->owed.flops += more->flops;
         return ATTN_OK;
     }
     call->refusal = CALL_QUOTA;
@@ -106,7 +104,7 @@ attn_status attend_check_limits(struct call *call, const struct attend_weight *w
         return fail_memory((size_t)memory, limits->memory_bytes, call->err);
     if (weight->time_flops > limits->flops)
         return fail_flops(weight->time_flops, limits->flops, call->err);
-    return spend(call, weight);
+    return attend_spend(call, &(struct keys_cost){(double)weight->answer_bytes, weight->time_flops});
 }
 
 static attn_status check_limits(struct call *call, const struct attend_work *work, size_t answer_bytes)

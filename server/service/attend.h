@@ -35,6 +35,11 @@ struct attend_weight {
     const char *largest; /* what takes the most of the answer, by its name in options.return */
     bool largest_is_map; /* so that some of it can be selected */
 };
+/*
+ * The request owes its key so much more from now on; other requests that run at once see it. ATTN_ERR_VALUE with
+ * CALL_QUOTA: they have used the quota up.
+ */
+ATTN_MUST_CHECK attn_status attend_spend(struct call *call, const struct keys_cost *more);
 /* Also whether the key's quota has room, from which it is then taken. */
 ATTN_MUST_CHECK attn_status attend_check_limits(struct call *call, const struct attend_weight *weight);
 /* As many labels as positions. */

@@ -13,10 +13,8 @@
  * Quotas are token buckets that hold one second's worth, and at least one request. A request is let in while no bucket
  * is empty, and may overdraw it: so a request of any size gets through, and over time the rate holds. What it will cost
  * is taken as soon as it is known: the body with its header, the operations and the most that the answer may have with
- * its plan. So of requests that begin at once, one overdraws, and the others find the bucket empty. What a request did
- * not need comes back at its end.
- *
- * All calls are safe from any thread.
+ * its plan, and the answer to a GET before its first byte is sent. So of requests that begin at once, one overdraws,
+ * and the others find the bucket empty. What a request did not need comes back at its end.
  */
 #ifndef SERVICE_KEYS_H
 #define SERVICE_KEYS_H

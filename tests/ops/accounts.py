@@ -162,6 +162,52 @@ def a_chunked_body_is_owed_as_it_came(program):
                 connection.close()
 
 
+def large_layer(width=1024):
+    """A layer as safetensors: three weights of width x width float32 zeros."""
+    size = 4 * width * width
+    names = [f"weights.{name}.weight" for name in ("query", "key", "value")]
+    tensors = {name: {"dtype": "F32", "shape": [width, width], "data_offsets": [i * size, (i + 1) * size]}
+               for i, name in enumerate(names)}
+    text = json.dumps(tensors).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(3 * size)
+
+
+@test
+def of_reads_that_begin_at_once_one_overdraws_a_quota(program):
+    rate, layer, path, media = 100 << 10, large_layer(), "/v1/layers/large", "application/vnd.attnd.safetensors"
+    with tempfile.NamedTemporaryFile("w") as file:
+        owner, reader = key(program, file, "owner", "all"), key(program, file, "few", "compute", f"bytes={rate}")
+        read = "\r\n".join((f"GET {path} HTTP/1.1", "Host: a", f"Accept: {media}", f"X-API-Key: {reader}")).encode()
+        with Server(program, environment={"ATTND_KEYS": file.name}) as server:
+            asked = {"X-API-Key": reader, "Accept": media}
+            put = server.client().send("PUT", path, layer, {"X-API-Key": owner, "Content-Type": media})
+            assert put.status == 201, put.body[:200]
+            for _ in range(2):  # neither sends the layer, so neither owes it
+                assert server.client().send("HEAD", path, None, asked).status == 200
+                tag = {"If-None-Match": put.headers["ETag"]}
+                assert server.client().send("GET", path, None, asked | tag).status == 304
+            readers = [connect(server) for _ in range(8)]
+            for connection in readers:
+                connection.sendall(read + b"\r\n\r\n")
+            beginnings = [connection.recv(500) for connection in readers]
+            statuses = sorted(int(text.split()[1]) for text in beginnings)
+            assert statuses == [200] + [429] * 7, statuses
+            for connection in readers:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+
+            def broken():
+                return [int(line["bytes_out"]) for line in logged(server, path) if line.get("end") == "aborted"
+                        and line["status"] == "200"]
+
+            wait_until(broken, "the answer that was broken off is not in the log")
+            sent = broken()[0]
+            assert sent < len(layer), sent
+            late = server.client().send("HEAD", path, None, asked)  # what was not sent came back
+            wait_s = int(late.headers["Retry-After"]) if late.status == 429 else 0
+            assert wait_s <= sent // rate + 1, (late.status, wait_s, sent)
+
+
 @test
 def models_are_counted_by_their_names(program):
     def count(name, model):
