@@ -42,6 +42,7 @@ class Spec:
         self.documents, self.blocks, self.slopes, self.relative, self.sinks = None, None, None, None, None
         self.start, self.layout, self.eps = None, "in_out", {"layer": 1e-5, "rms": 1e-5}
         self.rope, self.qk_norm, self.gate, self.past, self.past_len = None, None, None, None, 0
+        self.qk_gains, self.mechanism = None, None
 
     def turns(self):
         return bool(self.rope or self.qk_norm)
@@ -321,35 +322,123 @@ class Builder:
         spec.past = tuple(past)
 
     def choose_turn(self):
-        spec, options = self.spec, self.options
         if self.chance(0.2):
-            norm = {"type": self.pick("rms", "layer", "l2"), "eps": self.pick(1e-5, 1e-3, 1)}
-            options["qk_norm"] = spec.qk_norm = norm
-        if spec.d_k < 2 or self.chance(0.75):
+            self.choose_qk_norm()
+        if self.spec.d_k >= 2 and self.chance(0.35):
+            self.choose_rope()
+
+    def choose_qk_norm(self):
+        spec = self.spec
+        choices = (("type", self.pick("rms", "layer", "l2")), ("eps", self.pick(1e-5, 1e-3, 1)))
+        sent = {name: value for name, value in choices if self.chance(0.8)}
+        kind = sent.get("type", "rms")
+        self.options["qk_norm"] = sent
+        spec.qk_norm = {"type": kind, "eps": 1e-12 if kind == "l2" else spec.eps[kind], **sent}
+        if not spec.is_layer or self.chance(0.4):
             return
-        rope = {"layout": self.pick("half", "interleaved", "interleaved_to_half"),
-                "theta": self.pick(10000.0, 500.0, 1e6), "dim": 2 * self.random.randint(1, spec.d_k // 2)}
+        spec.qk_gains = {}
+        for role, heads in (("query", spec.heads), ("key", spec.kv_heads)):
+            shape = self.pick((spec.d_k,), (heads, spec.d_k), (heads * spec.d_k,))
+            given, gains = {}, {"rank": len(shape), "gain": None, "shift": None}
+            for name, member in (("weight", "gain"), ("bias", "shift")):
+                if self.chance(0.6):
+                    given[name], gains[member] = self.tensor(shape)
+            spec.qk_gains[role] = gains
+            if given:
+                self.weights[f"{role}_norm"] = given
+
+    def choose_rope(self):
+        spec = self.spec
         lengths = {"query": spec.q_len, "key": spec.new_len}
-        positions = {side: [spec.past_len + i for i in range(length)] for side, length in lengths.items()}
-        factor = 1.0
-        sent = {name: value for name, value in rope.items() if name == "dim" or self.chance(0.7)}
+        dim, theta = 2 * self.random.randint(1, spec.d_k // 2), self.pick(10000.0, 500.0, 1e6)
+        sent = {"layout": self.pick("half", "interleaved", "interleaved_to_half"), "theta": theta, "dim": dim}
+        sent = {name: value for name, value in sent.items() if name == "dim" or self.chance(0.7)}
         spec.rope = {"layout": "half", "theta": 10000.0, **sent}
         if self.chance(0.3):
-            factor = self.pick(2.0, 0.5, 7.3)
-            sent["scaling"] = {"rope_type": "linear", "factor": factor}
+            self.options["rope"] = self.with_tables(sent, lengths)
+            return
+        if self.chance(0.6):
+            self.choose_scaling(sent)
+        rows = {side: [[spec.past_len + i for i in range(length)]] * spec.batch for side, length in lengths.items()}
         if self.chance(0.3):
-            positions = {side: [self.random.randint(0, 1000) for _ in range(n)] for side, n in lengths.items()}
-            sent["positions"] = positions
-        spec.rope.update(factor=factor, positions=positions)
-        options["rope"] = self.with_tables(sent, lengths) if self.chance(0.3) else sent
+            sent["positions"], rows = self.choose_positions(lengths, 1000)
+        spec.rope["positions"] = rows
+        self.options["rope"] = sent
+
+    def choose_positions(self, lengths, most):
+        """(the form to send, the position of each token of each batch item)"""
+        form, rows = {}, {}
+        is_one = lengths["query"] == lengths["key"] and self.chance(0.5)
+        for side, length in lengths.items():
+            items = self.pick(1, self.spec.batch)
+            drawn = [[self.random.randint(0, most) for _ in range(length)] for _ in range(items)]
+            form[side] = drawn[0] if items == 1 and self.chance(0.5) else drawn
+            rows[side] = drawn if items == self.spec.batch else drawn * self.spec.batch
+        return (form["query"], dict.fromkeys(rows, rows["query"])) if is_one else (form, rows)
 
     def with_tables(self, sent, lengths):
-        """The rotation as tables of cos and sin, a row for each token, which need not be of any angle."""
+        """The rotation as tables of cos and sin, whose numbers need not be of any angle."""
         spec, half = self.spec, self.spec.rope["dim"] // 2
-        tables = {name: {side: self.tensor((length, half)) for side, length in lengths.items()} for name in ("cos", "sin")}
-        spec.rope["tables"] = {name: {side: values for side, (_, values) in sides.items()} for name, sides in tables.items()}
-        forms = {name: {side: form for side, (form, _) in sides.items()} for name, sides in tables.items()}
-        return {**{name: value for name, value in sent.items() if name in ("layout", "dim")}, **forms}
+        sent = {name: value for name, value in sent.items() if name in ("layout", "dim")}
+        kind, tables = self.pick("tokens", "items", "rows"), {"cos": {}, "sin": {}}
+        is_one = kind == "rows" or lengths["query"] == lengths["key"] and self.chance(0.5)
+        first = {side: [[0] * spec.batch, [length * b for b in range(spec.batch)]][kind == "items"]
+                 for side, length in lengths.items()}
+        spec.rope["rows"] = {side: [[first[side][b] + i for i in range(length)] for b in range(spec.batch)]
+                             for side, length in lengths.items()}
+        if kind == "rows":
+            sent["positions"], spec.rope["rows"] = self.choose_positions(lengths, 5)
+        spec.rope["tables"] = {"cos": {}, "sin": {}}
+        for name, sides in tables.items():
+            for side, length in lengths.items():
+                shape = {"tokens": (length, half), "items": (spec.batch, length, half), "rows": (6, half)}[kind]
+                sides[side], spec.rope["tables"][name][side] = self.tensor(shape)
+            if is_one:
+                spec.rope["tables"][name]["key"] = spec.rope["tables"][name]["query"]
+            sent[name] = sides["query"] if is_one else sides
+        return sent
+
+    def choose_scaling(self, sent):
+        """Into sent, with what its type takes; dim and theta may move into it."""
+        spec, rope = self.spec, self.spec.rope
+        kind = self.pick("default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional")
+        if kind == "dynamic" and rope["dim"] == 2:
+            return
+        scaling = {self.pick("rope_type", "type"): kind}
+        if "theta" in sent and self.chance(0.5):
+            scaling["rope_theta"] = sent["theta"]
+            if self.chance(0.7):
+                del sent["theta"]
+        share = rope["dim"] / spec.d_k
+        if kind == "proportional" and self.chance(0.8):
+            scaling["partial_rotary_factor"] = self.pick(0.25, 0.5, 1)
+        elif kind != "proportional" and int(spec.d_k * share) == rope["dim"] and self.chance(0.3):
+            scaling["partial_rotary_factor"] = share
+            del sent["dim"]
+        trained, factor = self.pick(2, 7, 20, 4096), self.pick(2.0, 4, 7.3)
+        if kind in ("dynamic", "yarn", "longrope", "llama3"):
+            scaling["original_max_position_embeddings"] = trained
+            if self.chance(0.4):
+                scaling["max_position_embeddings"] = trained * self.pick(1, 3)
+        has_both = "max_position_embeddings" in scaling and kind in ("yarn", "longrope")
+        if kind not in ("default", "proportional") and not (has_both and self.chance(0.5)) or \
+                kind == "proportional" and self.chance(0.5):
+            scaling["factor"] = factor
+        optional = {"yarn": {"beta_fast": (32, 4), "beta_slow": (1, 0.5), "attention_factor": (1.5, None),
+                             "mscale": (0.707, 1), "mscale_all_dim": (1, 0.5), "truncate": (True, False)},
+                    "longrope": {"attention_factor": (1.25, None)}}
+        for name, values in optional.get(kind, {}).items():
+            if self.chance(0.4):
+                scaling[name] = self.pick(*values)
+        rope["scaling"] = dict(scaling)
+        if kind == "longrope":
+            for name in ("short_factor", "long_factor"):
+                scaling[name] = rope["scaling"][name] = [self.pick(1.0, 1.5, 3, 40.0) for _ in range(rope["dim"] // 2)]
+        if kind == "llama3":
+            low, high = self.pick((1.0, 4.0), (0.5, 2))
+            extra = {"low_freq_factor": low, "high_freq_factor": high}
+            scaling.update(extra), rope["scaling"].update(extra)
+        sent["scaling"] = scaling
 
     # ---- a layer ----
 
