@@ -211,7 +211,7 @@ def check_laws(request, outputs, exact):
                                        name == "masked" and got != -math.inf):
                 raise Difference(f"{name}: element {place} is masked and {got!r}")
     if "attention" in outputs and not request.options.get("digits") and not request.spec.sinks and \
-            request.kept["keys"] == list(range(request.spec.kv_len)):
+            not request.spec.mechanism and request.kept["keys"] == list(range(request.spec.kv_len)):
         check_row_sums(request, read(outputs["attention"])[1])
 
 
@@ -247,7 +247,7 @@ def check_diagnostics(request, answer, exact):
 
 def check_means(request, diagnostics, exact):
     """Where all keys of the weights are shown, the mean entropy and the mean weight of key 0, head by head."""
-    if "attention" not in request.wanted or request.kept["keys"] != list(range(request.spec.kv_len)) or \
+    if "attention" not in request.wanted or request.spec.mechanism or request.kept["keys"] != list(range(request.spec.kv_len)) or \
             "keys" in request.options:
         return
     spec, empty = request.spec, {tuple(row) for row in exact.empty_rows}
@@ -311,6 +311,8 @@ def item_alone(request, b):
                 return None
             has_batch = name not in ("attend", "bias") or depth(form) == 4
             form = [form[b]] if has_batch and len(form) == batch else form
+        if name in ("query_lengths", "key_lengths") and isinstance(form, dict):
+            return None
         if name == "causal" and isinstance(form, dict) and isinstance(form.get("offset"), list):
             form = {**form, "offset": [form["offset"][b]]}
         masks[name] = form

@@ -41,7 +41,10 @@ class Reference:
         q, k, v = self.heads_of_inputs()
         self.steps.update(q=q, k=k, v=v)
         q, k, v = turned.turn(self, q, k, v)
-        self.attend(q, k, v, dropped)
+        if self.spec.mechanism:
+            featured.attend(self, q, k, v)
+        else:
+            self.attend(q, k, v, dropped)
         concat = self.concatenate(self.steps["context"])
         self.steps["concat"] = concat
         if self.spec.gate is not None:
@@ -248,4 +251,5 @@ class Reference:
         return Array((batch, q_len, kv_len), values, errors)
 
 
+import featured  # noqa: E402  (which needs Array)
 import turned  # noqa: E402  (which needs Array)

@@ -16,6 +16,7 @@ STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", 
          "entropy", "sink", "context", "concat", "gated", "projected", "residual", "output", "present_key",
          "present_value", "attention_mean", "mask")
 
+SOFTMAX_ALONE = ("scores", "scaled", "masked", "lse", "lse_keys", "entropy", "sink", "dropped")
 
 # What a profile sets: where query 0 stands, the layout, the eps of layer and rms (None: the machine epsilon).
 PROFILES = {"torch_sdpa": ("zero", "in_out", 1e-5, None), "torch_mha": ("zero", "out_in", 1e-5, None),
@@ -228,8 +229,16 @@ class Builder:
 
     def flags(self, shape, p):
         values = [self.chance(p) for _ in range(math.prod(shape))]
+        if self.chance(0.1):
+            return {"shape": list(shape), "data": values}, values
         return self.written(shape, values, self.pick("bool", "uint8", "int32", "int64")) if self.chance(0.3) else \
             nested(shape, [int(v) if self.chance(0.2) else v for v in values]), values
+
+    def integers(self, values):
+        """A list of them in one of the three forms."""
+        small = [*(["uint8"] if 0 <= min(values) and max(values) < 256 else []),
+                 *(["bool"] if set(values) <= {0, 1} else [])]
+        return self.written((len(values),), values, self.pick("int32", "int64", *small)) if self.chance(0.4) else values
 
     # ---- the request ----
 
@@ -260,6 +269,8 @@ class Builder:
             self.build_attention()
         if self.chance(0.15):
             self.build_past()
+        if self.chance(0.15):
+            self.choose_mechanism()
         self.choose_masks()
         self.choose_options()
         self.choose_return()
@@ -272,6 +283,36 @@ class Builder:
         if self.chance(0.1):
             self.body.setdefault("tokens", {})["key"] = [["k"] * spec.kv_len] * spec.batch  # of the cache too
         self.path = "/v1/multi-head-attention" if spec.is_layer else "/v1/attention"
+
+    def bodies(self):
+        """All that is posted of this request."""
+        return [self.body]
+
+    def choose_mechanism(self):
+        """Into spec.mechanism what exact.py computes with; None for the softmax."""
+        spec, kind = self.spec, self.pick("softmax", "linear", "linear", "performer", "performer")
+        sent, rule = {"type": kind}, {"type": kind}
+        if kind == "linear":
+            choices = {"feature_map": self.pick("elu", "identity"), "normalize": self.pick(True, False),
+                       "eps": self.pick(0, 1e-3, 1)}
+            usual = self.pick(0, 0.7, 0.7)
+            sent.update((name, value) for name, value in choices.items() if self.chance(usual))
+            if sent.get("feature_map") == "identity":
+                sent["normalize"] = False  # its denominator may be 0
+            rule = {"feature_map": "elu", "normalize": True, "eps": 0, **sent}
+        elif kind == "performer":
+            rule["features"] = self.random.randint(1, 9)
+            if self.chance(0.7):
+                sent["projection"], rule["projection"] = self.tensor((rule["features"], spec.d_k))
+            elif self.chance(0.7):
+                sent["features"] = rule["features"]
+            if "projection" not in sent and self.chance(0.7):
+                sent["seed"] = self.random.randint(0, 2 ** 63 - 1)
+            if self.chance(0.5):
+                sent["eps"] = self.pick(0, 1e-6, 0.1)
+            rule["eps"] = sent.get("eps", 1e-4)
+        self.options["mechanism"] = kind if len(sent) == 1 and self.chance(0.7) else sent
+        spec.mechanism = rule if kind != "softmax" else None
 
     def choose_profile(self):
         spec, name = self.spec, self.pick(*PROFILES)
@@ -568,21 +609,29 @@ class Builder:
         if self.chance(0.2):
             shape = self.broadcast_shape()
             masks["attend"], values = self.flags(shape, self.pick(0.5, 0.8, 0.95))
+            if self.chance(0.1):
+                shape, values = (1,), [self.chance(0.8)]
+                masks["attend"] = self.pick(values[0], int(values[0]))
             spec.attend = (shape, values)
-        if self.chance(0.2):
+        if self.chance(0.2) and not spec.mechanism:
             shape = self.broadcast_shape()
             values, dtype = self.numbers(math.prod(shape), 1.0)
             if dtype in ("decimal", "float32", "float64", "float16", "bfloat16"):
                 values = [-math.inf if self.chance(0.15) else v for v in values]
             masks["bias"] = self.written(shape, values, dtype)
+            if self.chance(0.1):
+                shape, values = (1,), [self.pick(0, 1.5, -3)]
+                masks["bias"] = values[0]
             spec.bias = (shape, [v if v == -math.inf else to_type(v, spec.compute) for v in values])
         if self.chance(0.2):
             shape = (spec.kv_len,) if spec.batch == 1 and self.chance(0.5) else (spec.batch, spec.kv_len)
             masks["padding"], spec.padding = self.flags(shape, 0.75)
         if self.chance(0.2):
-            masks["key_lengths"] = spec.key_lengths = self.per_item(0, spec.kv_len)
+            spec.key_lengths = self.per_item(0, spec.kv_len)
+            masks["key_lengths"] = self.integers(spec.key_lengths)
         if self.chance(0.15):
-            masks["query_lengths"] = spec.query_lengths = self.per_item(0, spec.q_len)
+            spec.query_lengths = self.per_item(0, spec.q_len)
+            masks["query_lengths"] = self.integers(spec.query_lengths)
         if self.chance(0.15):
             reach = [self.pick(None, 0, 1, 2, 5, 10 ** 15, 2 ** 63 - 1) for _ in range(2)]
             masks["window"] = spec.window = reach
@@ -632,7 +681,7 @@ class Builder:
             rule["window"] = rule["stride"] - 1
         if kind == "prefix":
             rule["length"] = self.per_item(0, spec.kv_len)
-            sent["length"] = rule["length"]
+            sent["length"] = rule["length"][0] if spec.batch == 1 and self.chance(0.5) else rule["length"]
         self.masks["blocks"], spec.blocks = sent, rule
 
     def choose_matrix(self):
@@ -658,20 +707,25 @@ class Builder:
 
     def choose_options(self):
         spec, options = self.spec, self.options
-        spec.scale = 1 / math.sqrt(spec.d_k)
+        cancels = spec.mechanism and spec.mechanism.get("normalize")
+        spec.scale = 1.0 if cancels else 1 / math.sqrt(spec.d_k)
         if self.chance(0.3):
             options["scale"] = self.pick("none", 0, -0.5, 0.25, 1, -1e-3, 0.0)
-            spec.scale = 1.0 if options["scale"] == "none" else float(options["scale"])
-        if self.chance(0.2):
+            if spec.mechanism and spec.mechanism["type"] == "performer":
+                options["scale"] = self.pick("none", 0.25, 1)
+            if cancels:
+                del options["scale"]  # which would cancel
+            else:
+                spec.scale = 1.0 if options["scale"] == "none" else float(options["scale"])
+        if self.chance(0.2) and not spec.mechanism:
             options["softcap"] = spec.softcap = self.pick(0.5, 3, 50.0)
         self.choose_turn()
-        self.choose_biases()
+        if not spec.mechanism:
+            self.choose_biases()
         if spec.is_layer:
             self.choose_layer_options()
-        if self.chance(0.2):
+        if self.chance(0.2) and (spec.is_layer or not spec.mechanism):
             self.choose_dropout()
-        if self.chance(0.1):
-            options["mechanism"] = "softmax"
         if self.chance(0.3):
             options["format"] = self.pick("nested", "flat", "base64")
         if self.chance(0.3):
@@ -721,6 +775,8 @@ class Builder:
                         "where": self.pick(["attention"], ["residual"], ["attention", "residual"], [])}
         if not spec.is_layer:
             spec.dropout["where"] = ["attention"]
+        if spec.mechanism:
+            spec.dropout["where"] = ["residual"]
         sent = dict(spec.dropout)
         if sent["where"] == ["attention"] and self.chance(0.5):
             del sent["where"]
@@ -733,8 +789,8 @@ class Builder:
 
     def choose_return(self):
         spec = self.spec
-        possible = [step for step in STEPS
-                    if (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
+        possible = [step for step in STEPS if not (spec.mechanism and step in SOFTMAX_ALONE) and
+                    (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
                     (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.gate) and
                     (step != "sink" or spec.sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns())]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
