@@ -22,6 +22,7 @@ enum {
     ZSTD_WINDOW_LOG_MAX = 23, /* what RFC 8878 asks every decoder to take; a client cannot ask for more memory */
     RATIO_LIKELY_MAX = 1032,  /* deflate expands by no more */
     FIRST_GUESS = 64 << 10,   /* bytes of text, when the body does not say */
+    COPY_BYTES = 1 << 20,     /* of a text that moves, at a time: less than 1 ms, fresh pages included */
     OUT_PIECE = 16 << 10,     /* of a compressed answer, at a time */
     SAMPLE_BYTES = 16 << 10,
     SMALL_BYTES = 16 << 10, /* answers up to here are compressed with small tables */
@@ -70,18 +71,6 @@ struct growing {
     size_t used, room, limit; /* one byte over what is allowed: only then it is too much */
 };
 
-static bool grow(struct growing *text)
-{
-    size_t room = text->room < text->limit / 2 ? text->room * 2 : text->limit;
-    char *data = attn_arena_take(text->arena, 1, room);
-    if (data == NULL)
-        return false;
-    memcpy(data, text->data, text->used);
-    text->data = data;
-    text->room = room;
-    return true;
-}
-
 static attn_status fail_damaged(enum coding coding, attn_error *err)
 {
     return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the body is not valid %s, as Content-Encoding says it is",
@@ -93,10 +82,32 @@ static attn_status fail_memory(attn_error *err)
     return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to expand the body");
 }
 
+static attn_status fail_cancelled(attn_error *err)
+{
+    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the body was expanded");
+}
+
 static attn_status fail_length(const struct growing *text, attn_error *err)
 {
     return attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the expanded body has more than %zu bytes, which is the limit",
                      text->limit - 1);
+}
+
+/* A large text is copied in pieces, with a look at the deadline before each of them. */
+static attn_status grow(struct growing *text, attn_error *err)
+{
+    size_t room = text->room < text->limit / 2 ? text->room * 2 : text->limit;
+    char *data = attn_arena_take(text->arena, 1, room);
+    if (data == NULL)
+        return fail_memory(err);
+    for (size_t at = 0; at < text->used; at += COPY_BYTES) {
+        if (attn_arena_is_cancelled(text->arena))
+            return fail_cancelled(err);
+        memcpy(data + at, text->data + at, text->used - at < COPY_BYTES ? text->used - at : COPY_BYTES);
+    }
+    text->data = data;
+    text->room = room;
+    return ATTN_OK;
 }
 
 /* Room for at least one more byte; what is over the limit is refused. */
@@ -106,7 +117,7 @@ static attn_status make_room(struct growing *text, attn_error *err)
         return ATTN_OK;
     if (text->room == text->limit)
         return fail_length(text, err);
-    return grow(text) ? ATTN_OK : fail_memory(err);
+    return grow(text, err);
 }
 
 /* A library takes and gives no more than this in one call, so that the deadline is looked at between. */
@@ -117,11 +128,6 @@ static size_t at_most_a_pace(size_t n)
 
 /* Empty members and frames cost more than their bytes, to begin and to end them. */
 enum { FRAME_COST_BYTES = 1024 };
-
-static attn_status fail_cancelled(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the body was expanded");
-}
 
 static int window_of(enum coding coding)
 {

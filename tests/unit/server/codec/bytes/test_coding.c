@@ -323,6 +323,35 @@ START_TEST(a_claim_of_a_length_reserves_little)
 }
 END_TEST
 
+static bool count_look(void *context)
+{
+    ++*(size_t *)context;
+    return false;
+}
+
+/* Text that its body does not announce moves into larger and larger runs: each MiB of it has a look of its own. */
+START_TEST(a_text_that_moves_is_copied_with_looks)
+{
+    enum { BYTES = 40 << 20, PACES = BYTES / (64 << 10) };
+    char *zeros = calloc(1, BYTES);
+    ck_assert_ptr_nonnull(zeros);
+    attn_arena *arena = attn_arena_create((size_t)1 << 30);
+    struct chunks out = compress(CODING_DEFLATE, zeros, BYTES, BYTES, arena);
+    char *body = join(&out);
+    const char *text;
+    size_t looks = 0, bytes;
+    attn_error err = {0};
+    attn_arena_watch(arena, count_look, &looks);
+    ck_assert_int_eq(coding_expand(CODING_DEFLATE, body, out.total_bytes, BYTES, arena, &text, &bytes, &err), ATTN_OK);
+    ck_assert_uint_eq(bytes, BYTES);
+    /* It has moved from 1, 2, 4, 8, 16 and 32 MiB. Beside them are the looks of the expanding itself. */
+    ck_assert_uint_ge(looks, PACES + 1 + 2 + 4 + 8 + 16 + 32);
+    attn_arena_destroy(arena);
+    free(body);
+    free(zeros);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
@@ -337,6 +366,7 @@ int main(void)
         a_claim_of_a_length_reserves_little,
         a_sample_tells_whether_it_is_worth_it,
         frames_of_old_versions_are_refused,
+        a_text_that_moves_is_copied_with_looks,
     };
     return check_main("coding", tests, sizeof tests / sizeof *tests);
 }
