@@ -360,6 +360,7 @@ $(BUILD)/tests/fuzz/scan_lines: $(BUILD)/tests/fuzz/scan_lines.o $(SERVER_OBJ) $
 replay: $(REPLAY_BIN) $(BUILD)/tests/fuzz/scan_lines ## what fuzzing keeps in tests/fuzz/corpus; the scanner beside Python's json
 	$(Q)tests/fuzz/replay.sh $(REPLAY_BIN)
 	$(Q)python3 tests/fuzz/scanner.py $(BUILD)/tests/fuzz/scan_lines
+	$(Q)python3 tests/fuzz/members.py
 
 # As many seconds for each target: 10, unless the command line says SECONDS=60.
 fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sanitizers (SECONDS=10 for each of them)

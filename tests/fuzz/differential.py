@@ -21,7 +21,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 from attnd import Client, Server, parse_json  # noqa: E402
 from exact import Reference  # noqa: E402
-from random_request import MAPS, PACKED, Builder, text_of, to_type  # noqa: E402
+from random_request import CACHE, MAPS, PACKED, Builder, text_of, to_type  # noqa: E402
 
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, None: -math.inf}
 REPLAYED = 300
@@ -106,6 +106,7 @@ def check_request(request, clients, chance):
             raise Difference("other bytes with another number of threads")
     check_subset(request, clients[0], answer, chance)
     check_neighbours(request, clients[0], answer, chance)
+    check_shown(request, clients[0], answer)
     return reply.body
 
 
@@ -116,7 +117,7 @@ def check_answer(request, answer):
     if sorted(outputs) != sorted(request.wanted):
         raise Difference(f"outputs {sorted(outputs)}, asked for {sorted(request.wanted)}")
     dropped = read(outputs["dropped"])[1] if spec.drops_weights() else None
-    exact = Reference(spec).run(dropped)
+    exact = request.exact = Reference(spec).run(dropped)
     request.projected = exact.steps.get("projected", exact.steps.get("gated", exact.steps["concat"]))
     for name in request.wanted:
         shape, values = read(outputs[name])
@@ -133,6 +134,9 @@ def read(form):
     """(shape, flat values) of any of the three forms."""
     if isinstance(form, dict) and "base64" in form:
         raw = base64.b64decode(form["base64"], validate=True)
+        if form["dtype"] == "bfloat16":
+            return form["shape"], [value for (value,) in struct.iter_unpack("<f", b"".join(
+                b"\0\0" + raw[at:at + 2] for at in range(0, len(raw), 2)))]
         kind = PACKED[form["dtype"]]
         return form["shape"], list(struct.unpack(f"<{len(raw) // struct.calcsize(kind)}{kind}", raw))
     if isinstance(form, dict):
@@ -288,6 +292,86 @@ def check_neighbours(request, client, answer, chance):
     for name, form in lonely.items():
         if text_of(form[0]) != text_of(answer["outputs"][name][b]):
             raise Difference(f"{name} of item {b} differs without its neighbours")
+
+
+def check_shown(request, client, answer):
+    """The same maps pooled, sorted, rounded or as a view, and the same outputs behind a cache that was empty."""
+    for kind, body in request.shown.items():
+        try:
+            shown = parse_json(post(client, request, body).body)
+        finally:
+            if kind == "cache":
+                client.send("DELETE", f"/v1/caches/{CACHE}")
+        outputs = shown["outputs"] if kind != "view" else None
+        if kind == "cache" and text_of(outputs) != text_of(answer["outputs"]):
+            raise Difference("other outputs with a cache that was empty")
+        if kind == "pool":
+            for name in set(MAPS) & set(outputs):
+                check_pooled(request, name, read(outputs[name]), read(answer["outputs"][name]), body["options"]["pool"])
+        if kind == "top_k":
+            check_largest(request, outputs["attention"], read(answer["outputs"]["attention"]))
+        if kind == "dtype" and "attention" in outputs and "digits" not in request.options:
+            values = [to_type(value, request.spec.compute) for value in read(answer["outputs"]["attention"])[1]]
+            check_rounded(read(outputs["attention"])[1], values, body["options"]["dtype"])
+        if kind == "view":
+            check_view(request, shown, answer["outputs"].get("attention"), body["options"]["view"])
+
+
+def check_pooled(request, name, pooled, whole, pool):
+    """Each cell against those that it stands for: of the cells that the mask does not hide, the largest or the mean."""
+    (shape, got), (full, values) = pooled, whole
+    rows, cols = pool.get("rows", full[2]), pool.get("cols", full[3])
+    if shape != [*full[:2], rows, cols]:
+        raise Difference(f"{name} has shape {shape} under pool {pool}")
+    _, places = selected(request, name, request.exact.steps[name])
+    allowed = [request.exact.steps["mask"].values[place] for place in places]
+    nothing = 0 if name in ("attention", "dropped", "mask") else -math.inf
+    slack = 1e-6 + 4 * rounding_of(request.options)
+    for at, value in enumerate(got):
+        matrix, r, c = at // (rows * cols), at // cols % rows, at % cols
+        cells = [(matrix * full[2] + i) * full[3] + j for i in range(r * full[2] // rows, (r + 1) * full[2] // rows)
+                 for j in range(c * full[3] // cols, (c + 1) * full[3] // cols)]
+        some = [values[cell] for cell in cells if allowed[cell]]
+        want = max(some, default=nothing)
+        if pool.get("op") == "mean" and some and name != "mask":
+            want = math.fsum(some) / len(some)
+        if value != want and not abs(value - want) <= slack * (1 + max(map(abs, some), default=0)):
+            raise Difference(f"{name}: pooled cell {at} is {value!r}, expected {want!r}")
+
+
+def check_largest(request, largest, whole):
+    (shape, indices), (_, weights), (full, values) = read(largest["indices"]), read(largest["weights"]), whole
+    keys, k = request.kept["keys"], shape[3]
+    for row in range(len(indices) // k):
+        mine = values[row * full[3]:(row + 1) * full[3]]
+        found = [(i, w) for i, w in zip(indices[row * k:(row + 1) * k], weights[row * k:(row + 1) * k]) if i >= 0]
+        if [w for _, w in found] != sorted(mine, reverse=True)[:len(found)] or \
+                any(mine[keys.index(i)] != w for i, w in found) or len({i for i, _ in found}) != len(found):
+            raise Difference(f"top_k: row {row} is {found}, of {mine}")
+
+
+def check_rounded(got, values, dtype):
+    for value, rounded in zip(values, got):
+        want = math.floor(255 * value + 0.5) if dtype == "uint8" else to_type(value, dtype)
+        if rounded != want and not (dtype == "uint8" and abs(rounded - 255 * value) <= 0.5001):
+            raise Difference(f"{value!r} as {dtype} is {rounded!r}, expected {want!r}")
+
+
+def check_view(request, view, attention, name):
+    """Where the answer has the whole map in full digits, the view has the same numbers."""
+    if attention is None or {"heads", "queries", "keys", "digits"} & set(request.options):
+        return
+    values = read(attention)[1]
+    if name == "rows":
+        got = [cell["weight"] for cell in view]
+    elif name == "inspectus":
+        got = [value for item in view["attention"]
+               for (value,) in struct.iter_unpack("<f", base64.b64decode(item["values"]))]
+        values = [to_type(value, "float32") for value in values]
+    else:
+        got = read(view["attention"] if name == "circuitsvis" else view["attention"][0]["attn"])[1]
+    if [WORDS.get(x, x) if isinstance(x, str) else x for x in got] != values:
+        raise Difference(f"view {name} has other weights")
 
 
 def item_alone(request, b):

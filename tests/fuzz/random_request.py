@@ -17,6 +17,8 @@ STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", 
          "present_value", "attention_mean", "mask")
 
 SOFTMAX_ALONE = ("scores", "scaled", "masked", "lse", "lse_keys", "entropy", "sink", "dropped")
+CACHE = "fuzz"
+POOLED = ([("rows", "queries")], [("cols", "keys")], [("rows", "queries"), ("cols", "keys")])
 
 # What a profile sets: where query 0 stands, the layout, the eps of layer and rms (None: the machine epsilon).
 PROFILES = {"torch_sdpa": ("zero", "in_out", 1e-5, None), "torch_mha": ("zero", "out_in", 1e-5, None),
@@ -275,6 +277,12 @@ class Builder:
         self.choose_options()
         self.choose_return()
         self.hide_nan()
+        self.put_parts()
+        self.choose_shown()
+
+    def put_parts(self):
+        """Masks, options and tokens into the body."""
+        spec = self.spec
         for name, value in (("options", self.options), ("masks", self.masks)):
             if value or self.chance(0.2):
                 self.body[name] = value
@@ -286,7 +294,33 @@ class Builder:
 
     def bodies(self):
         """All that is posted of this request."""
-        return [self.body]
+        return [self.body, *self.shown.values()]
+
+    def choose_shown(self):
+        """The same computation shown otherwise, which differential.py compares with the answer to body: name = body."""
+        spec, kind = self.spec, self.pick("pool", "top_k", "dtype", "view", "cache")
+        options, more = dict(self.options), {}
+        self.shown = {}
+        if kind == "pool" and set(self.wanted) & set(MAPS):
+            more = {name: self.random.randint(1, len(self.kept[side])) for name, side in self.pick(*POOLED)}
+            if self.chance(0.7):
+                more["op"] = self.pick("max", "mean")
+            more = {"pool": more}
+        elif kind == "top_k" and "attention" in self.wanted:
+            more = {"top_k": self.pick(1, 2, 3, 100)}
+        elif kind == "dtype" and set(self.wanted) & {"attention", "mask"}:
+            dtype = self.pick("float32", "float64", "float16", "bfloat16", "uint8")
+            more = {"format": "base64", "dtype": dtype, "return": [x for x in self.wanted if x in ("attention", "mask")]}
+        elif kind == "view" and not self.has_nan and not spec.drops_weights():
+            views = ["rows"] + (["bertviz", "inspectus"] if spec.batch == 1 else [])
+            views += ["circuitsvis"] if spec.batch == 1 and spec.q_len == spec.kv_len else []
+            more = {"view": self.pick(*views), "return": ["attention"]}
+            for name in ("format", "digits", "heads", "queries", "keys"):
+                options.pop(name, None)
+        elif kind == "cache" and spec.batch == 1 and not spec.past:
+            more = {"cache": self.pick(CACHE, {"name": CACHE}, {"name": CACHE, "length": 0})}
+        if more:
+            self.shown[kind] = {**self.body, "options": {**options, **more}}
 
     def choose_mechanism(self):
         """Into spec.mechanism what exact.py computes with; None for the softmax."""
@@ -300,6 +334,8 @@ class Builder:
             if sent.get("feature_map") == "identity":
                 sent["normalize"] = False  # its denominator may be 0
             rule = {"feature_map": "elu", "normalize": True, "eps": 0, **sent}
+        elif kind == "performer" and self.chance(0.2):
+            rule["eps"] = 1e-4  # by its name alone
         elif kind == "performer":
             rule["features"] = self.random.randint(1, 9)
             if self.chance(0.7):
