@@ -105,10 +105,11 @@ static bool is_memory_wanted(const struct http_server *server, double now_ms)
                               attn_budget_bytes(budget) > attn_budget_limit_bytes(budget) / 8 * 7);
 }
 
-static bool do_others_wait(struct http_server *server, double now_ms)
+/* Requests in the queue do not count: they wait for a compute thread, and an answer that stands still holds none. */
+static bool do_others_wait(const struct http_server *server, double now_ms)
 {
     return server->connections >= server->setup.connections ||
-           now_ms - atomic_load(&server->refused_ms) < STILL_MOST_MS || executor_waiting(server->setup.executor) > 0;
+           now_ms - atomic_load(&server->refused_ms) < STILL_MOST_MS;
 }
 
 /* The work of a few in a round: the memory of a closed one comes back a moment later. */

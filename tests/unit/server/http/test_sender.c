@@ -210,6 +210,35 @@ START_TEST(a_slow_client_holds_up_no_thread_and_little_memory)
 }
 END_TEST
 
+START_TEST(an_answer_that_nobody_takes_is_cut_while_others_wait)
+{
+    const long most_ms = 180000, step_ms = 50;
+    stage = http_stage_of(letters);
+    stage.setup.limits.memory_bytes = 64 << 20;
+    stage.setup.connections = 2;
+    be_patient(&stage);
+    stage.setup.header_timeout_s = 240;
+    http_stage_start(&stage);
+    struct http_client silent = http_open(stage.port);
+    ck_assert(http_send(&silent, POST)); /* and reads nothing */
+    await(&written, STREAM_BATCH_CHUNKS);
+    struct http_client other = http_open(stage.port); /* and every place is taken: that is to wait */
+    for (long ms = 0; ms < most_ms && atomic_load(&stage.setup.metrics->connections_evicted) == 0; ms += step_ms)
+        sleep_ms(step_ms);
+    ck_assert_uint_eq(atomic_load(&stage.setup.metrics->connections_evicted), 1);
+    struct http_answer cut = http_read(&silent, false);
+    ck_assert_int_eq(cut.status, 0);
+    ck_assert_uint_lt(cut.body_bytes, (size_t)PIECE * PIECES);
+    free(cut.body);
+    http_close(&silent);
+    ck_assert(http_send(&other, POST));
+    struct http_answer answer = http_read(&other, false);
+    check_letters(&answer);
+    http_close(&other);
+    tear_down();
+}
+END_TEST
+
 START_TEST(a_client_that_leaves_in_the_middle_is_forgotten)
 {
     for (int i = 0; i < 4; i++) {
@@ -362,6 +391,7 @@ int main(void)
     tcase_add_test(tests, a_slow_client_holds_up_no_thread_and_little_memory);
     tcase_add_test(tests, a_client_that_leaves_in_the_middle_is_forgotten);
     tcase_add_test(own, a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun);
+    tcase_add_test(own, an_answer_that_nobody_takes_is_cut_while_others_wait);
     tcase_add_test(tests, a_drain_finishes_what_is_being_sent);
     tcase_add_test(own, stopping_breaks_off_and_never_looks_whole);
     tcase_add_test(own, attention_is_the_same_text_streamed_and_whole);
