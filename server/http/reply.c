@@ -13,6 +13,7 @@
 #include "codec/answer/answer.h"
 #include "http/request.h"
 #include "http/sender.h"
+#include "http/watch.h"
 #include "http/wire/cors.h"
 #include "http/wire/written.h"
 
@@ -469,6 +470,7 @@ enum MHD_Result reply_queue(struct request *request)
     reply->written_bytes = written_bytes(request->fd);
     if (strcmp(request->method, MHD_HTTP_METHOD_HEAD) == 0)
         reply->sent_bytes = 0;
+    watch_answers(request);
     return queue(request->connection, reply->status, &head);
 }
 

@@ -22,7 +22,7 @@ enum { ROUND_MS = 30, QUIET_ROUNDS = 8, SLICE = 128 };
 
 /*
  * A client that takes less than so much of its answer stands still: for how long is counted, and after STILL it may
- * have to make room for others, after STILL_MOST it is cut while others wait.
+ * have to give its memory back, after STILL_MOST it is cut while others wait.
  */
 enum { TAKES_BYTES = 4 << 10, STILL_MS = 1000, STILL_MOST_MS = 20000 };
 
@@ -32,6 +32,7 @@ struct peer {
     enum presence presence;
     uint64_t taken_bytes; /* of all that was sent on this connection */
     bool has_all;         /* nothing that was sent is on its way to it */
+    bool has_no_room;     /* it has all that its window let through, and there is more */
 };
 
 /* A client that closed looks like one that only has nothing more to send, until it resets the connection. */
@@ -45,7 +46,9 @@ static struct peer peer_of(int fd)
     const enum presence presence = info.tcpi_state == CLOSE_WAIT ? PEER_HALF_CLOSED
                                    : info.tcpi_state == CLOSE    ? PEER_GONE
                                                                  : PEER_PRESENT;
-    return (struct peer){presence, info.tcpi_bytes_acked, info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0};
+    const bool is_all_acked = info.tcpi_unacked == 0;
+    return (struct peer){presence, info.tcpi_bytes_acked, is_all_acked && info.tcpi_notsent_bytes == 0,
+                         is_all_acked && info.tcpi_notsent_bytes > 0};
 }
 
 /* ---- deadlines --------------------------------------------------------------------------------------------------- */
@@ -144,7 +147,7 @@ static enum crowd_line line_of(const struct watched *watched)
     return LINE_REPLY;
 }
 
-/* Phases change without the lock; a connection comes to its line when it is looked at. True: it was in another one. */
+/* Phases change without the lock; a connection comes to its line a moment later. True: it was in another one. */
 static bool find_line(struct watched *watched, double now_ms)
 {
     const enum crowd_line line = line_of(watched);
@@ -152,8 +155,6 @@ static bool find_line(struct watched *watched, double now_ms)
         return false;
     crowd_move(&watched->server->crowd, watched, line);
     watched->moved_ms = now_ms;
-    if (line == LINE_REPLY)
-        watched->taken_bytes = peer_of(watched->fd).taken_bytes;
     return true;
 }
 
@@ -185,11 +186,19 @@ static void look_after(struct watched *watched, double now_ms)
 
 /* ---- room for new connections ------------------------------------------------------------------------------------ */
 
-/*
- * Of those that cost least to close the one that has waited for longest: nothing was begun, a header, a body, an answer
- * that stands still. NULL when all are being served.
- */
-static struct watched *one_to_close(struct http_server *server, const struct watched *newest, double now_ms)
+/* The answer that nobody has taken anything of for longest, when its client has no room for more; else NULL. */
+static struct watched *longest_untaken(struct http_server *server, double now_ms)
+{
+    enum { LOOKS = 32 };
+    struct watched *watched = server->crowd.lines[LINE_REPLY].first;
+    for (int i = 0; i < LOOKS && watched != NULL; i++, watched = watched->next)
+        if (now_ms - watched->moved_ms >= STILL_MS || peer_of(watched->fd).has_no_room)
+            return watched;
+    return NULL;
+}
+
+/* The connection that has been idle for longest, else in its header, else in its body; NULL when there is none. */
+static struct watched *longest_without_answer(struct http_server *server, const struct watched *newest, double now_ms)
 {
     for (enum crowd_line line = LINE_IDLE; line <= LINE_BODY; line++) {
         struct watched *first = server->crowd.lines[line].first;
@@ -198,7 +207,30 @@ static struct watched *one_to_close(struct http_server *server, const struct wat
         if (first != NULL && first != newest)
             return first;
     }
-    return standing_still(server, now_ms, STILL_MS);
+    return NULL;
+}
+
+/* Whether less than an eighth of the places is left to connections without an answer. */
+static bool do_answers_crowd_out(const struct http_server *server)
+{
+    size_t without = 0;
+    for (enum crowd_line line = LINE_IDLE; line <= LINE_BODY; line++)
+        without += server->crowd.lines[line].count;
+    return without <= server->setup.connections / 8;
+}
+
+/*
+ * Connections without an answer cost least to close. While answers crowd them out, an answer that nobody takes goes
+ * first, because otherwise newcomers would close each other in the few places that are left. NULL: all are served.
+ */
+static struct watched *one_to_close(struct http_server *server, const struct watched *newest, double now_ms)
+{
+    struct watched *chosen = NULL;
+    if (do_answers_crowd_out(server))
+        chosen = longest_untaken(server, now_ms);
+    if (chosen == NULL)
+        chosen = longest_without_answer(server, newest, now_ms);
+    return chosen != NULL ? chosen : longest_untaken(server, now_ms);
 }
 
 static void make_room(struct http_server *server, struct watched *newest)
@@ -326,6 +358,15 @@ void watch_remove(struct request *request)
     request->watched->is_new = false;
     request->watched->since_ms = request->clock.ended;
     find_line(request->watched, request->clock.ended);
+    pthread_mutex_unlock(&request->server->lock);
+}
+
+void watch_answers(struct request *request)
+{
+    if (request->watched == NULL)
+        return;
+    pthread_mutex_lock(&request->server->lock);
+    find_line(request->watched, clock_now_ms());
     pthread_mutex_unlock(&request->server->lock);
 }
 

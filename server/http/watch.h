@@ -4,8 +4,9 @@
  * The library sees neither that a client left while its connection is suspended nor, with edge-triggered epoll, an end
  * of stream that came together with the last bytes; its time-out counts silence only, and when it has as many
  * connections as it may it leaves all others waiting. So the deadlines of a header, a body and a whole request are kept
- * here. A new connection gets room by closing the one that has been idle for longest, or the one whose client has taken
- * nothing of its answer for longest. Such answers are cut, too, when memory is short or others wait.
+ * here. A new connection gets room by closing the one that has been idle for longest. When less than an eighth of the
+ * places is left to connections without an answer, it closes the one whose client has taken nothing of its answer for
+ * longest. Such answers are cut, too, when memory is short or others wait.
  */
 #ifndef HTTP_WATCH_H
 #define HTTP_WATCH_H
@@ -29,6 +30,8 @@ void watch_expect(struct http_server *server);
 void watch_expect_no_more(struct http_server *server);
 /* The header of the request is there. The lock of the server is held. */
 void watch_heard(struct request *request);
+/* The answer is about to be sent: its phase is that. */
+void watch_answers(struct request *request);
 /* The request is about to be computed: its phase is that. The lock of the server is held. */
 void watch_computes(struct request *request);
 /* From the first line of a request to its end. */

@@ -490,6 +490,30 @@ def answers_that_nobody_reads_make_way_for_others(program):
 
 
 @test
+def no_small_request_fails_while_unread_answers_fill_all_places(program):
+    places, clients = 64, 3
+
+    def flood_and_ask(server, request):
+        """Each unread answer has begun before the next request, so that computing does not fill the queue instead."""
+        crowd = []
+        for _ in range(places):
+            crowd.append(unread(server, request))
+            crowd[-1].settimeout(PATIENCE_SECONDS)
+            assert crowd[-1].recv(1) == b"H", "an answer is cut before it begins"
+            assert server.client().get("/readyz").status == 200
+            assert post(server.client()).status == 200
+        return crowd
+
+    for request in (unread_requests()[name][1] for name in ("files", "maps")):
+        with Server(program, environment=settings(connections=places)) as server, \
+                concurrent.futures.ThreadPoolExecutor(clients) as pool:
+            crowds = list(pool.map(lambda _: flood_and_ask(server, request), range(clients)))
+            assert metrics(server)["attnd_connections_evicted_total"] >= (clients - 1) * places, "they had room"
+            for connection in (connection for crowd in crowds for connection in crowd):
+                connection.close()
+
+
+@test
 def pipelined_requests_for_files_share_their_bytes(program):
     request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20
     with Server(program) as server:
