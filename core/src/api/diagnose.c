@@ -16,7 +16,7 @@ struct sums {
     size_t rows, not_finite, on_one_key, underflowing;
 };
 
-struct run {
+struct diagnosis {
     const attn_plan *plan;
     const attn_request *request;
     const attn_kernel *kernel;
@@ -52,7 +52,7 @@ static struct attn_weight_row read_doubles(const attn_kernel *kernel, const doub
     return row;
 }
 
-static struct attn_weight_row read_row(const struct run *run, size_t first, size_t count)
+static struct attn_weight_row read_row(const struct diagnosis *run, size_t first, size_t count)
 {
     const attn_tensor *map = &run->result->step[ATTN_STEP_ATTENTION];
     struct attn_weight_row row;
@@ -88,7 +88,7 @@ static double entropy_of(const struct attn_weight_row *row, bool has_sink)
     return -(double)row->moment - (sink > 0 ? sink * log(sink) : 0);
 }
 
-static void add_row(const struct run *run, size_t b, size_t h, size_t i, size_t first, struct sums *sums)
+static void add_row(const struct diagnosis *run, size_t b, size_t h, size_t i, size_t first, struct sums *sums)
 {
     const size_t kv_len = run->plan->dims.kv_len;
     const bool has_sink = run->request->options.sinks != NULL;
@@ -111,7 +111,7 @@ static void add_row(const struct run *run, size_t b, size_t h, size_t i, size_t 
 static void map_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct diagnosis *run = argument;
     const attn_options *options = &run->request->options;
     const size_t heads = run->plan->selected_heads, queries = run->plan->selected_queries;
     const size_t b = index / heads, h = attn_selected(&options->heads, index % heads);
@@ -121,7 +121,7 @@ static void map_task(void *argument, size_t index, size_t worker)
 }
 
 /* Rows without keys have entropy 0 and are not among the rows; the caller has made sure that all of them are listed. */
-static void add_entropies(const struct run *run)
+static void add_entropies(const struct diagnosis *run)
 {
     const attn_tensor *entropy = &run->result->step[ATTN_STEP_ENTROPY];
     const attn_dims *d = &run->plan->dims;
@@ -146,7 +146,8 @@ static double mean_of(double sum, const struct sums *sums)
 }
 
 /* Means over the batch and the rows, head by head. */
-static attn_status add_up(const struct run *run, size_t heads, bool has_map, attn_arena *arena, attn_findings *findings)
+static attn_status add_up(const struct diagnosis *run, size_t heads, bool has_map, attn_arena *arena,
+                          attn_findings *findings)
 {
     double *entropy = attn_arena_take(arena, heads, sizeof *entropy),
            *first = attn_arena_take(arena, heads, sizeof *first);
@@ -180,7 +181,8 @@ static bool wants(const attn_plan *plan, attn_step step)
 }
 
 /* The weights of feature maps are no distribution. */
-static attn_status find_rows(struct run *run, const attn_runtime *runtime, attn_arena *arena, attn_findings *findings)
+static attn_status find_rows(struct diagnosis *run, const attn_runtime *runtime, attn_arena *arena,
+                             attn_findings *findings)
 {
     const attn_plan *plan = run->plan;
     const bool has_map = wants(plan, ATTN_STEP_ATTENTION) && run->request->options.keys.count == 0;
@@ -249,7 +251,7 @@ static void name_not_finite(const char *field, const attn_tensor *tensor, attn_f
     findings->not_finite[findings->not_finite_fields++] = (attn_field_count){.field = field, .count = found};
 }
 
-static void find_not_finite(const struct run *run, attn_findings *findings)
+static void find_not_finite(const struct diagnosis *run, attn_findings *findings)
 {
     const attn_inputs *inputs = &run->request->inputs;
     const attn_weights *weights = &run->request->weights;
@@ -284,7 +286,7 @@ static void find_not_finite(const struct run *run, attn_findings *findings)
 attn_status attn_diagnose(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                           attn_arena *arena, attn_result *result, attn_error *err)
 {
-    struct run run = {.plan = plan, .request = request, .kernel = runtime->kernel, .result = result};
+    struct diagnosis run = {.plan = plan, .request = request, .kernel = runtime->kernel, .result = result};
     attn_findings findings = {0};
     const attn_status status = find_rows(&run, runtime, arena, &findings);
     if (status != ATTN_OK)

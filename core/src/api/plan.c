@@ -6,7 +6,7 @@
 
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
-#include "gemm/blas.h"
+#include "base/size.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
 #include "request/check_options.h"
@@ -183,9 +183,9 @@ static attn_status check_sizes(const attn_plan *plan, attn_error *err)
     const size_t sizes[] = {d->batch,   d->q_len, d->kv_len,         d->d_query,       d->d_key,
                             d->d_value, d->d_out, d->heads * d->d_k, d->heads * d->d_v};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        if (sizes[s] > attn_blas_max())
+        if (sizes[s] > DIMENSION_MAX)
             return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "a dimension is %zu; at most %zu can be counted",
-                             sizes[s], attn_blas_max());
+                             sizes[s], DIMENSION_MAX);
     size_t count;
     if (d->batch > HEADS_MAX / d->heads)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "%zu batch items of %zu heads; at most %d heads in all",

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parallel.h"
+
 static double number_at(const void *data, attn_dtype dtype, ptrdiff_t at)
 {
     return dtype == ATTN_F32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
@@ -42,25 +44,15 @@ static size_t items(const attn_mask *mask)
     return mask->offset == NULL || mask->offset_stride == 0 ? 1 : mask->batch;
 }
 
-size_t attn_distance_bias_vectors(const attn_options *options, const attn_mask *mask)
+static size_t vector_count(const attn_options *options, const attn_mask *mask)
 {
     return attn_has_distance_bias(options) ? items(mask) * mask->heads : 0;
 }
 
 size_t attn_distance_bias_count(const attn_options *options, const attn_mask *mask)
 {
-    const size_t vectors = attn_distance_bias_vectors(options, mask);
+    const size_t vectors = vector_count(options, mask);
     return vectors == 0 ? 0 : vectors * diagonals(mask) + DISTANCE_BIAS_SLACK;
-}
-
-struct attn_distance_bias attn_distance_bias_view(const attn_options *options, const attn_mask *mask, void *data)
-{
-    if (!attn_has_distance_bias(options))
-        return (struct attn_distance_bias){0};
-    return (struct attn_distance_bias){.data = data,
-                                       .item_stride = items(mask) == 1 ? 0 : mask->heads * diagonals(mask),
-                                       .head_stride = diagonals(mask),
-                                       .q_len = mask->q_len};
 }
 
 static double relative_at(const attn_relative_bias *relative, size_t h, int64_t distance)
@@ -98,18 +90,42 @@ static void fill_relative(const attn_options *options, double slope, size_t h, i
     }
 }
 
-void attn_distance_bias_fill(const attn_options *options, const attn_mask *mask, size_t index, void *data)
+struct vectors {
+    const attn_options *options;
+    const attn_mask *mask;
+    void *data;
+};
+
+/* Task: the vector of one head. */
+static void vector_task(void *argument, size_t index, size_t worker)
 {
+    (void)worker;
+    const struct vectors *vectors = argument;
+    const attn_options *options = vectors->options;
+    const attn_mask *mask = vectors->mask;
     const size_t h = index % mask->heads, count = diagonals(mask), element = attn_dtype_bytes(options->compute);
     const int64_t first = 1 - (int64_t)mask->q_len - attn_mask_offset(mask, index / mask->heads);
     const double slope = slope_of(options, mask->heads, h);
-    char *to = (char *)data + index * count * element;
+    char *to = (char *)vectors->data + index * count * element;
     if (options->relative_bias.table == NULL)
         fill_alibi(options->compute, slope, (double)first, count, to);
     else
         fill_relative(options, slope, h, first, count, to);
-    if (index + 1 == attn_distance_bias_vectors(options, mask))
+    if (index + 1 == vector_count(options, mask))
         memset(to + count * element, 0, DISTANCE_BIAS_SLACK * element);
+}
+
+struct attn_distance_bias attn_distance_bias_make(const attn_options *options, const attn_mask *mask, void *data,
+                                                  const attn_runtime *runtime)
+{
+    struct vectors vectors = {options, mask, data};
+    if (!attn_has_distance_bias(options))
+        return (struct attn_distance_bias){0};
+    attn_spread(runtime, vector_count(options, mask), vector_task, &vectors);
+    return (struct attn_distance_bias){.data = data,
+                                       .item_stride = items(mask) == 1 ? 0 : mask->heads * diagonals(mask),
+                                       .head_stride = diagonals(mask),
+                                       .q_len = mask->q_len};
 }
 
 void attn_bias_row(const struct attn_distance_bias *distance, const attn_mask *mask, attn_dtype compute, size_t b,

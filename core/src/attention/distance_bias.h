@@ -11,6 +11,7 @@
 #define ATTN_ATTENTION_DISTANCE_BIAS_H
 
 #include "attn/plan.h"
+#include "attn/runtime.h"
 
 /* Vectors by distance; data NULL: there is no such bias. */
 struct attn_distance_bias {
@@ -23,13 +24,11 @@ struct attn_distance_bias {
 enum { DISTANCE_BIAS_SLACK = 64 };
 
 bool attn_has_distance_bias(const attn_options *options);
-/* Elements that attn_distance_bias_fill writes, the slack included; 0 when there is no such bias. */
+/* Elements that attn_distance_bias_make writes, the slack included; 0 when there is no such bias. */
 size_t attn_distance_bias_count(const attn_options *options, const attn_mask *mask);
-/* How the vectors lie in data, which has room for so many. */
-struct attn_distance_bias attn_distance_bias_view(const attn_options *options, const attn_mask *mask, void *data);
-/* Fills in the vector of one head: index counts them, below the number that attn_distance_bias_vectors gives. */
-size_t attn_distance_bias_vectors(const attn_options *options, const attn_mask *mask);
-void attn_distance_bias_fill(const attn_options *options, const attn_mask *mask, size_t index, void *data);
+/* Computes the vectors into data, which has room for so many, a task a vector, and says how they lie there. */
+struct attn_distance_bias attn_distance_bias_make(const attn_options *options, const attn_mask *mask, void *data,
+                                                  const attn_runtime *runtime);
 
 /* Where the slice of query i starts: key j's number is at [attn_distance_bias_row + j] of data. */
 static inline size_t attn_distance_bias_row(const struct attn_distance_bias *bias, size_t b, size_t h, size_t i)

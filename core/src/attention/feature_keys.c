@@ -5,18 +5,14 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
 
 enum { TAKES_MAX = 8 };
 
 static size_t block_count(size_t kv_len)
 {
-    return (kv_len + LINEAR_KEYS - 1) / LINEAR_KEYS;
-}
-
-static void spread(struct attn_linear_keys *keys, size_t tasks, attn_task *task)
-{
-    if (tasks > 0)
-        keys->runtime->run(keys->runtime->context, tasks, task, keys);
+    return attn_ceil_div(kv_len, LINEAR_KEYS);
 }
 
 /* ---- the mask ---- */
@@ -151,7 +147,7 @@ static void find_seen(const struct attn_linear_keys *keys, size_t b, size_t kv_h
     struct attn_linear_look look = {0};
     size_t end = 0;
     memset(seen, 0, job->kv_len);
-    for (size_t i = 0; i < job->q_len && !attn_linear_is_cancelled(keys); i++) {
+    for (size_t i = 0; i < job->q_len && !attn_is_cancelled(keys->runtime); i++) {
         const attn_span span = attn_mask_span(job->mask, b, i);
         end = keys->is_running && span.to > end ? span.to : end;
         for (size_t h = kv_head * group; h < (kv_head + 1) * group && !keys->is_running; h++)
@@ -179,7 +175,7 @@ static void features_task(void *argument, size_t index, size_t worker)
     const size_t head = index / keys->key_blocks, first = index % keys->key_blocks * LINEAR_KEYS;
     const size_t b = head / job->kv_heads, h = head % job->kv_heads;
     const uint8_t *seen = keys->is_seen + head * job->kv_len;
-    for (size_t j = first; j < job->kv_len && j < first + LINEAR_KEYS && !attn_linear_is_cancelled(keys); j++) {
+    for (size_t j = first; j < job->kv_len && j < first + LINEAR_KEYS && !attn_is_cancelled(keys->runtime); j++) {
         double half_square, *phi = keys->phi + (head * job->kv_len + j) * keys->m;
         const size_t at = attn_linear_place(&job->k, b, h, j);
         if (!seen[j])
@@ -243,7 +239,7 @@ static void sums_task(void *argument, size_t index, size_t worker)
     double *sums = keys->sums + (head * (keys->key_blocks + 1) + block + 1) * keys->m * keys->width;
     if (keys->is_running)
         memset(sums, 0, keys->m * keys->width * sizeof *sums);
-    for (size_t j = first; j < kv_len && j < first + LINEAR_KEYS && !attn_linear_is_cancelled(keys); j++) {
+    for (size_t j = first; j < kv_len && j < first + LINEAR_KEYS && !attn_is_cancelled(keys->runtime); j++) {
         if (!keys->is_seen[head * kv_len + j])
             continue;
         if (keys->mechanism->type == ATTN_PERFORMER)
@@ -308,7 +304,7 @@ static bool draw_projection(const struct attn_linear_keys *keys, double *drawn)
     const size_t d_k = keys->job->d_k;
     const uint64_t seed = keys->mechanism->seed;
     for (size_t r = 0; r < keys->m; r++) {
-        if (attn_linear_is_cancelled(keys))
+        if (attn_is_cancelled(keys->runtime))
             return false;
         attn_performer_direction(seed, r, d_k, drawn);
     }
@@ -358,13 +354,13 @@ attn_status attn_linear_prepare_keys(struct attn_linear_keys *keys, attn_arena *
     attn_status status = take_memory(keys, arena) ? prepare_projection(keys, arena) : ATTN_ERR_NO_MEMORY;
     if (status != ATTN_OK)
         return status;
-    spread(keys, kv_heads, seen_task);
-    spread(keys, kv_heads * keys->key_blocks, features_task);
+    attn_spread(keys->runtime, kv_heads, seen_task, keys);
+    attn_spread(keys->runtime, kv_heads * keys->key_blocks, features_task, keys);
     if (is_performer)
-        spread(keys, kv_heads, largest_task);
+        attn_spread(keys->runtime, kv_heads, largest_task, keys);
     if (keys->is_running || is_performer)
-        spread(keys, kv_heads * keys->key_blocks, sums_task);
+        attn_spread(keys->runtime, kv_heads * keys->key_blocks, sums_task, keys);
     if (keys->is_running)
-        spread(keys, kv_heads, pile_task);
-    return attn_linear_is_cancelled(keys) ? ATTN_ERR_CANCELLED : ATTN_OK;
+        attn_spread(keys->runtime, kv_heads, pile_task, keys);
+    return attn_is_cancelled(keys->runtime) ? ATTN_ERR_CANCELLED : ATTN_OK;
 }

@@ -8,6 +8,7 @@
 #include "attention/feature_maps.h"
 #include "attention/heads.h"
 #include "attn/arena.h"
+#include "base/parallel.h"
 
 enum { LINEAR_KEYS = 256 /* of a block whose sums are taken together: part of the result's bits */ };
 
@@ -72,11 +73,6 @@ struct attn_linear_sums {
 
 /* Brings the sums to all keys before end: from the block's beginning on, key by key, wherever it came from. */
 void attn_linear_advance(const struct attn_linear_keys *keys, struct attn_linear_sums *to, size_t end);
-
-static inline bool attn_linear_is_cancelled(const struct attn_linear_keys *keys)
-{
-    return keys->runtime->is_cancelled != NULL && keys->runtime->is_cancelled(keys->runtime->cancel_context);
-}
 
 /* Where a row of an operand begins. */
 static inline size_t attn_linear_place(const struct attn_operand *operand, size_t b, size_t h, size_t row)

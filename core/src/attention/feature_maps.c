@@ -6,6 +6,8 @@
 
 #include "attention/feature_keys.h"
 #include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
 
 enum {
     LINEAR_QUERIES = 64, /* queries of a task */
@@ -77,7 +79,7 @@ attn_status attn_linear_check(const attn_request *request, const attn_dims *dims
 
 /* ---- what a run works with ---- */
 
-struct run {
+struct feature_run {
     struct attn_linear_keys keys;
     struct attn_heads_job *job;
     char *scratch;
@@ -104,18 +106,18 @@ struct row {
     struct attn_linear_look look;
 };
 
-static bool allows(const struct run *run, struct row *row, size_t j)
+static bool allows(const struct feature_run *run, struct row *row, size_t j)
 {
     return attn_linear_allows(&run->keys, &row->look, row->b, row->h, row->i, j);
 }
 
-static double weight_of(const struct run *run, const struct row *row, size_t j)
+static double weight_of(const struct feature_run *run, const struct row *row, size_t j)
 {
     const struct attn_linear_keys *keys = &run->keys;
     return attn_linear_dot(row->phi, keys->phi + (row->sums.head * run->job->kv_len + j) * keys->m, keys->m);
 }
 
-static void sum_running(const struct run *run, struct row *row, attn_span span)
+static void sum_running(const struct feature_run *run, struct row *row, attn_span span)
 {
     const struct attn_linear_keys *keys = &run->keys;
     attn_linear_advance(keys, &row->sums, span.to);
@@ -124,10 +126,10 @@ static void sum_running(const struct run *run, struct row *row, attn_span span)
             row->out[c] += row->phi[r] * row->sums.sums[r * keys->width + c];
 }
 
-static void sum_pairs(const struct run *run, struct row *row, attn_span span)
+static void sum_pairs(const struct feature_run *run, struct row *row, attn_span span)
 {
     const struct attn_heads_job *job = run->job;
-    for (size_t j = span.from; j < span.to && !attn_linear_is_cancelled(&run->keys); j++) {
+    for (size_t j = span.from; j < span.to && !attn_is_cancelled(run->keys.runtime); j++) {
         if (!allows(run, row, j))
             continue;
         const double w = weight_of(run, row, j);
@@ -139,7 +141,7 @@ static void sum_pairs(const struct run *run, struct row *row, attn_span span)
 }
 
 /* The equivalent weights of a row, in a map that keeps it. */
-static void keep_row(const struct run *run, struct row *row, int which, attn_span span, double divisor)
+static void keep_row(const struct feature_run *run, struct row *row, int which, attn_span span, double divisor)
 {
     const struct attn_heads_job *job = run->job;
     const struct attn_map *map = &job->map[which];
@@ -151,14 +153,14 @@ static void keep_row(const struct run *run, struct row *row, int which, attn_spa
     const size_t first = ((row->b * heads + head) * job->kept_queries + query) * job->kept_keys;
     for (size_t j = 0; j < job->kept_keys; j++)
         attn_number_put(map->data, job->compute, first + j, 0);
-    for (size_t j = span.from; j < span.to && !attn_linear_is_cancelled(&run->keys); j++) {
+    for (size_t j = span.from; j < span.to && !attn_is_cancelled(run->keys.runtime); j++) {
         const size_t key = job->key_slot == NULL ? j : job->key_slot[j];
         if (key != SIZE_MAX && allows(run, row, j))
             attn_number_put(map->data, job->compute, first + key, weight_of(run, row, j) / divisor);
     }
 }
 
-static void attend_row(const struct run *run, struct row *row)
+static void attend_row(const struct feature_run *run, struct row *row)
 {
     const struct attn_heads_job *job = run->job;
     const struct attn_linear_keys *keys = &run->keys;
@@ -184,12 +186,12 @@ static void attend_row(const struct run *run, struct row *row)
 
 static size_t row_blocks(size_t q_len)
 {
-    return (q_len + LINEAR_QUERIES - 1) / LINEAR_QUERIES;
+    return attn_ceil_div(q_len, LINEAR_QUERIES);
 }
 
 static void query_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct feature_run *run = argument;
     const struct attn_heads_job *job = run->job;
     const size_t across = row_blocks(job->q_len), head = index / across, first = index % across * LINEAR_QUERIES;
     struct row row = {.b = head / job->heads, .h = head % job->heads, .sums = {.at = SIZE_MAX}};
@@ -197,14 +199,14 @@ static void query_task(void *argument, size_t index, size_t worker)
     row.phi = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
     row.out = row.phi + run->keys.m;
     row.sums.sums = row.out + run->keys.width;
-    for (row.i = first; row.i < job->q_len && row.i < first + LINEAR_QUERIES && !attn_linear_is_cancelled(&run->keys);
+    for (row.i = first; row.i < job->q_len && row.i < first + LINEAR_QUERIES && !attn_is_cancelled(run->keys.runtime);
          row.i++)
         attend_row(run, &row);
 }
 
 /* ---- the run ---- */
 
-static bool take_memory(struct run *run, attn_arena *arena)
+static bool take_memory(struct feature_run *run, attn_arena *arena)
 {
     struct attn_heads_job *job = run->job;
     run->scratch = attn_arena_take(arena, run->keys.runtime->threads, run->scratch_bytes);
@@ -221,15 +223,15 @@ attn_status attn_linear_run(const attn_plan *plan, const attn_request *request, 
                             const attn_runtime *runtime, attn_arena *arena, attn_result *result, attn_error *err)
 {
     const size_t tasks = job->batch * job->heads * row_blocks(job->q_len);
-    struct run run = {.keys = attn_linear_describe_keys(plan, request, job, runtime),
-                      .job = job,
-                      .scratch_bytes = attn_linear_scratch_bytes(plan, request)};
+    struct feature_run run = {.keys = attn_linear_describe_keys(plan, request, job, runtime),
+                              .job = job,
+                              .scratch_bytes = attn_linear_scratch_bytes(plan, request)};
     attn_status status = take_memory(&run, arena) ? attn_linear_prepare_keys(&run.keys, arena) : ATTN_ERR_NO_MEMORY;
-    if (status == ATTN_OK && tasks > 0)
-        runtime->run(runtime->context, tasks, query_task, &run);
+    if (status == ATTN_OK)
+        attn_spread(runtime, tasks, query_task, &run);
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail(err, status, NULL, "not enough memory for the features of the keys");
-    if (status == ATTN_ERR_CANCELLED || attn_linear_is_cancelled(&run.keys))
+    if (status == ATTN_ERR_CANCELLED || attn_is_cancelled(run.keys.runtime))
         return fail_cancelled(err);
     status = attn_heads_list_empty(job, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
@@ -241,14 +243,14 @@ size_t attn_linear_scratch_bytes(const attn_plan *plan, const attn_request *requ
 {
     const size_t m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
     const size_t bytes = (m + width + m * width) * sizeof(double);
-    return (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+    return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
 size_t attn_linear_shared_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const size_t rows = d->batch * d->heads * d->q_len;
-    const size_t listed = rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED;
+    const size_t listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
     return attn_linear_keys_bytes(plan, request) + rows + listed * sizeof(attn_row) +
            (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }

@@ -3,20 +3,18 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
+#include "base/size.h"
+
 enum { MERGE_ALONE_MAX = 1 << 15 }; /* numbers that the calling thread merges alone */
 
-struct run {
+struct heads_run {
     struct attn_heads_job *job;
     attn_attend_task *attend, *merge;
     char *scratch;
     size_t scratch_bytes;
     uint8_t *key_is_seen, *query_sees;
 };
-
-static size_t round_up(size_t n, size_t to)
-{
-    return (n + to - 1) / to * to;
-}
 
 /*
  * Rows of a task: many, because each task packs the keys that it needs anew, but few enough that every thread gets
@@ -25,14 +23,13 @@ static size_t round_up(size_t n, size_t to)
 static void choose_chunks(struct attn_heads_job *job, size_t threads)
 {
     size_t heads = job->batch * job->heads, wanted_tasks = threads > 1 ? 4 * threads : 1;
-    size_t per_head = heads == 0 ? 1 : (wanted_tasks + heads - 1) / heads;
-    size_t rows = (job->q_len + per_head - 1) / per_head;
-    rows = rows < 4 * TILE_ROWS ? 4 * TILE_ROWS : rows;
-    rows = rows > CHUNK_ROWS_MAX ? CHUNK_ROWS_MAX : rows;
-    job->chunks = (job->q_len + rows - 1) / rows;
+    size_t per_head = heads == 0 ? 1 : attn_ceil_div(wanted_tasks, heads);
+    size_t rows = attn_ceil_div(job->q_len, per_head);
+    rows = attn_min(attn_max(rows, 4 * TILE_ROWS), CHUNK_ROWS_MAX);
+    job->chunks = attn_ceil_div(job->q_len, rows);
     job->chunks = job->chunks == 0 ? 1 : job->chunks;
-    job->chunk_rows = round_up((job->q_len + job->chunks - 1) / job->chunks, TILE_ROWS);
-    job->chunks = job->q_len == 0 ? 1 : (job->q_len + job->chunk_rows - 1) / job->chunk_rows;
+    job->chunk_rows = attn_round_up(attn_ceil_div(job->q_len, job->chunks), TILE_ROWS);
+    job->chunks = job->q_len == 0 ? 1 : attn_ceil_div(job->q_len, job->chunk_rows);
 }
 
 /* Heads that share their keys go together as far as there is work for every thread; no number depends on it. */
@@ -49,17 +46,17 @@ static void choose_heads_together(struct attn_heads_job *job, size_t threads)
 static void choose_way(struct attn_heads_job *job, size_t threads)
 {
     job->few_rows = job->q_len <= FEW_ROWS;
-    job->splits = job->kv_len == 0 ? 1 : (job->kv_len + SPLIT_KEYS - 1) / SPLIT_KEYS;
+    job->splits = job->kv_len == 0 ? 1 : attn_ceil_div(job->kv_len, SPLIT_KEYS);
     choose_heads_together(job, threads);
     choose_chunks(job, threads);
 }
 
 static void choose_pack(struct attn_heads_job *job)
 {
-    size_t widest = job->d_k > job->d_v ? job->d_k : job->d_v;
+    size_t widest = attn_max(job->d_k, job->d_v);
     size_t keys = PACK_BYTES / (attn_dtype_bytes(job->compute) * widest) / TILE_KEYS * TILE_KEYS;
     keys = keys == 0 ? TILE_KEYS : keys;
-    size_t all = round_up(job->kv_len, TILE_KEYS);
+    size_t all = attn_round_up(job->kv_len, TILE_KEYS);
     job->pack_keys = all == 0 ? TILE_KEYS : all < keys ? all : keys;
 }
 
@@ -76,7 +73,7 @@ static size_t kernel_partials_bytes(const struct attn_heads_job *job, const attn
 static size_t kernel_scratch_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
 {
     size_t bytes = job->compute == ATTN_F32 ? kernel->scratch_f32(job) : kernel->scratch_f64(job);
-    return round_up(bytes, ATTN_ALIGNMENT);
+    return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
 size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
@@ -88,7 +85,7 @@ size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         size_t own = kernel_scratch_bytes(&largest, kernel);
-        bytes = own > bytes ? own : bytes;
+        bytes = attn_max(bytes, own);
     }
     return bytes;
 }
@@ -107,11 +104,11 @@ size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         size_t own = kernel_partials_bytes(&divided, kernel);
-        partials = own > partials ? own : partials;
+        partials = attn_max(partials, own);
     }
     size_t tasks = heads * (job->q_len / TILE_ROWS + 1 + divided.splits);
     size_t seen = needs_seen(job) ? heads * (job->kv_len + job->q_len) : 0;
-    size_t listed = rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED;
+    size_t listed = attn_min(rows, ATTN_EMPTY_ROWS_LISTED);
     return rows + seen + partials + tasks * (sizeof(double) + 2 * sizeof(size_t)) + listed * sizeof(attn_row) +
            10 * ATTN_ALIGNMENT;
 }
@@ -139,7 +136,7 @@ static void find_seen_by_query(const struct attn_heads_job *job, size_t b, size_
 static void find_seen(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct heads_run *run = argument;
     const struct attn_heads_job *job = run->job;
     uint8_t *seen = run->key_is_seen + index * job->kv_len, *sees = run->query_sees + index * job->q_len;
     memset(seen, 0, job->kv_len);
@@ -152,18 +149,18 @@ static void find_seen(void *argument, size_t index, size_t worker)
 
 static void attend_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct heads_run *run = argument;
     run->attend(run->job, index, run->scratch + worker * run->scratch_bytes);
 }
 
 static void merge_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct heads_run *run = argument;
     run->merge(run->job, index, run->scratch + worker * run->scratch_bytes);
 }
 
 /* Where there is little to merge, waking other threads would take longer. */
-static void merge_all(struct run *run, const attn_runtime *runtime)
+static void merge_all(struct heads_run *run, const attn_runtime *runtime)
 {
     const struct attn_heads_job *job = run->job;
     const size_t heads = job->batch * job->heads;
@@ -175,7 +172,7 @@ static void merge_all(struct run *run, const attn_runtime *runtime)
         merge_task(run, head, 0);
 }
 
-static attn_status take_memory(struct run *run, const attn_runtime *runtime, attn_arena *arena)
+static attn_status take_memory(struct heads_run *run, const attn_runtime *runtime, attn_arena *arena)
 {
     struct attn_heads_job *job = run->job;
     size_t heads = job->batch * job->heads;
@@ -201,8 +198,7 @@ attn_status attn_heads_list_empty(const struct attn_heads_job *job, attn_arena *
     size_t rows = job->batch * job->heads * job->q_len;
     for (size_t row = 0; row < rows; row++)
         result->rows_without_keys += job->row_is_empty[row];
-    size_t listed =
-        result->rows_without_keys < ATTN_EMPTY_ROWS_LISTED ? result->rows_without_keys : ATTN_EMPTY_ROWS_LISTED;
+    size_t listed = attn_min(result->rows_without_keys, ATTN_EMPTY_ROWS_LISTED);
     attn_row *list = attn_arena_take(arena, listed, sizeof *list);
     if (list == NULL)
         return ATTN_ERR_NO_MEMORY;
@@ -229,7 +225,7 @@ static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, a
 attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
                            attn_result *result, attn_error *err)
 {
-    struct run run = {.job = job};
+    struct heads_run run = {.job = job};
     run.attend = job->compute == ATTN_F32 ? runtime->kernel->attend_f32 : runtime->kernel->attend_f64;
     run.merge = job->compute == ATTN_F32 ? runtime->kernel->merge_f32 : runtime->kernel->merge_f64;
     choose_way(job, runtime->threads);
@@ -246,7 +242,7 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     job->query_sees = run.query_sees;
     if (job->q_len > 0)
         runtime->run(runtime->context, tasks_of(job), attend_task, &run);
-    if (runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context))
+    if (attn_is_cancelled(runtime))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     if (job->few_rows && job->q_len > 0)
         merge_all(&run, runtime);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
 #include "backward/backward_distance.h"
 #include "backward/backward_features.h"
@@ -10,6 +11,8 @@
 #include "backward/backward_projection.h"
 #include "base/float_mode.h"
 #include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
 #include "formulas/philox.h"
 #include "layer/gate.h"
 #include "layer/layer_weigh.h"
@@ -17,7 +20,7 @@
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 
-struct run {
+struct backward_run {
     const attn_gradient_plan *plan;
     attn_request request; /* the caller's, wanting what the backward pass needs */
     const attn_runtime *runtime;
@@ -47,45 +50,23 @@ struct run {
     char *drop_to;
 };
 
-static attn_status no_memory(struct run *run, const char *what)
+static attn_status no_memory(struct backward_run *run, const char *what)
 {
     return attn_fail(run->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for %s", what);
 }
 
-static bool is_wanted(const struct run *run, attn_gradient gradient)
+static bool is_wanted(const struct backward_run *run, attn_gradient gradient)
 {
     return attn_gradient_is_wanted(run->plan, gradient);
 }
 
-static bool is_cancelled(const struct run *run)
-{
-    const attn_runtime *runtime = run->runtime;
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
-
-static void spread(struct run *run, size_t tasks, attn_task *task)
-{
-    if (tasks > 0)
-        run->runtime->run(run->runtime->context, tasks, task, run);
-}
-
-static size_t blocks(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t query_tokens(const struct run *run)
+static size_t query_tokens(const struct backward_run *run)
 {
     return run->plan->forward.dims.batch * run->plan->forward.dims.q_len;
 }
 
 /* to stays NULL when count is 0. */
-static attn_status take(struct run *run, size_t count, char **to)
+static attn_status take(struct backward_run *run, size_t count, char **to)
 {
     *to = NULL;
     if (count == 0)
@@ -94,14 +75,14 @@ static attn_status take(struct run *run, size_t count, char **to)
     return *to == NULL ? no_memory(run, "the gradients between input and output") : ATTN_OK;
 }
 
-static const attn_tensor *step(const struct run *run, attn_step which)
+static const attn_tensor *step(const struct backward_run *run, attn_step which)
 {
     return &run->result->forward.step[which];
 }
 
 /* ---- memory for what is given back, and between ---- */
 
-static attn_status take_gradients(struct run *run)
+static attn_status take_gradients(struct backward_run *run)
 {
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++) {
         attn_tensor *tensor = &run->result->gradient[gradient];
@@ -115,7 +96,7 @@ static attn_status take_gradients(struct run *run)
     return ATTN_OK;
 }
 
-static attn_status take_roles(struct run *run)
+static attn_status take_roles(struct backward_run *run)
 {
     const attn_tensor *gradient = run->result->gradient;
     attn_status status = ATTN_OK;
@@ -131,7 +112,7 @@ static attn_status take_roles(struct run *run)
     return status;
 }
 
-static attn_status take_scratch(struct run *run)
+static attn_status take_scratch(struct backward_run *run)
 {
     const size_t scratch = attn_gradient_projection_scratch_bytes(run->plan->forward.compute);
     run->is_live = attn_arena_take(run->arena, run->needs.live, 1);
@@ -147,31 +128,31 @@ static attn_status take_scratch(struct run *run)
 static void add_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
-    const size_t each = (size_t)TOKEN_ROWS * 256, first = index * each, end = smaller(first + each, run->add_count);
+    const struct backward_run *run = argument;
+    const size_t each = (size_t)TOKEN_ROWS * 256, first = index * each, end = attn_min(first + each, run->add_count);
     const attn_dtype compute = run->plan->forward.compute;
     for (size_t n = first; n < end; n++)
         attn_number_add(run->add_to, compute, n, attn_number_get(run->add_from, compute, n));
 }
 
-static void add(struct run *run, char *to, const char *from, size_t count)
+static void add(struct backward_run *run, char *to, const char *from, size_t count)
 {
     run->add_to = to;
     run->add_from = from;
     run->add_count = count;
-    spread(run, blocks(count, (size_t)TOKEN_ROWS * 256), add_task);
+    attn_spread(run->runtime, attn_ceil_div(count, (size_t)TOKEN_ROWS * 256), add_task, run);
 }
 
 static void drop_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct backward_run *run = argument;
     const attn_options *options = &run->request.options;
     const attn_dtype compute = run->plan->forward.compute;
     const size_t all = query_tokens(run) * run->plan->forward.dims.d_out;
     const double gain = options->dropout < 1 ? 1 / (1 - options->dropout) : 0;
     uint8_t keep[4096];
-    const size_t first = index * sizeof keep, count = smaller(all - first, sizeof keep);
+    const size_t first = index * sizeof keep, count = attn_min(all - first, sizeof keep);
     attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, options->dropout, first, count, keep);
     for (size_t n = 0; n < count; n++)
         attn_number_put(run->drop_to, compute, first + n,
@@ -179,11 +160,11 @@ static void drop_task(void *argument, size_t index, size_t worker)
 }
 
 /* to = from as dropout on the residual leaves it: also its own backward pass. */
-static void drop(struct run *run, const char *from, char *to)
+static void drop(struct backward_run *run, const char *from, char *to)
 {
     run->drop_from = from;
     run->drop_to = to;
-    spread(run, blocks(query_tokens(run) * run->plan->forward.dims.d_out, 4096), drop_task);
+    attn_spread(run->runtime, attn_ceil_div(query_tokens(run) * run->plan->forward.dims.d_out, 4096), drop_task, run);
 }
 
 /* ---- the forward pass ---- */
@@ -193,7 +174,7 @@ static const void *data_of(const attn_tensor *tensor)
     return tensor == NULL ? NULL : tensor->data;
 }
 
-static attn_status run_forward(struct run *run)
+static attn_status run_forward(struct backward_run *run)
 {
     const attn_inputs *inputs = &run->request.inputs;
     struct attn_multihead_kept kept;
@@ -208,7 +189,7 @@ static attn_status run_forward(struct run *run)
 
 /* ---- norm ---- */
 
-static void differentiate_norm(struct run *run, const char *x, size_t d, const char *grad_y, char *grad_x)
+static void differentiate_norm(struct backward_run *run, const char *x, size_t d, const char *grad_y, char *grad_x)
 {
     const attn_request *request = &run->request;
     const attn_tensor *gradient = run->result->gradient;
@@ -230,14 +211,14 @@ static void differentiate_norm(struct run *run, const char *x, size_t d, const c
     attn_gradient_norm_run(&norm, run->runtime);
 }
 
-static const char *projected_of(const struct run *run)
+static const char *projected_of(const struct backward_run *run)
 {
     const bool has_weight = run->request.weights.output.weight != NULL;
     return step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_GATED)->data;
 }
 
 /* From the output to what the output projection gave: post-norm, residual (which the query takes later), dropout. */
-static attn_status go_through_sum(struct run *run)
+static attn_status go_through_sum(struct backward_run *run)
 {
     char *summed = NULL, *grad_summed = NULL, *grad_projected = NULL;
     attn_status status = take(run, run->needs.summed, &summed);
@@ -267,7 +248,7 @@ static attn_status go_through_sum(struct run *run)
 
 /* ---- projections ---- */
 
-static struct attn_gradient_projection describe(const struct run *run, attn_projection slices, size_t len,
+static struct attn_gradient_projection describe(const struct backward_run *run, attn_projection slices, size_t len,
                                                 const char *x, const char *grad_y)
 {
     return (struct attn_gradient_projection){.slices = slices,
@@ -279,8 +260,8 @@ static struct attn_gradient_projection describe(const struct run *run, attn_proj
                                              .is_live = run->is_live};
 }
 
-static void differentiate_linear(struct run *run, const struct attn_gradient_projection *p, attn_gradient weight,
-                                 attn_gradient bias)
+static void differentiate_linear(struct backward_run *run, const struct attn_gradient_projection *p,
+                                 attn_gradient weight, attn_gradient bias)
 {
     const attn_dtype compute = run->plan->forward.compute;
     const attn_tensor *gradient = run->result->gradient;
@@ -293,7 +274,7 @@ static void differentiate_linear(struct run *run, const struct attn_gradient_pro
         attn_gradient_of_bias(p, compute, gradient[bias].data, run->runtime);
 }
 
-static attn_status go_through_output(struct run *run)
+static attn_status go_through_output(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     attn_status status = take(run, run->needs.grad_context, &run->context_room);
@@ -314,9 +295,9 @@ static attn_status go_through_output(struct run *run)
 static void gate_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct backward_run *run = argument;
     const attn_dims *d = &run->plan->forward.dims;
-    const size_t row = index * TOKEN_ROWS, rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
+    const size_t row = index * TOKEN_ROWS, rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
     const size_t at = row * d->heads * d->d_v * run->element, gate_at = row * d->heads * d->d_gate * run->element;
     attn_gate_rows_back(run->plan->forward.compute, rows, d->heads, d->d_v, d->d_gate,
                         (const char *)step(run, ATTN_STEP_CONTEXT)->data + at, run->gate + gate_at,
@@ -324,14 +305,14 @@ static void gate_task(void *argument, size_t index, size_t worker)
                         run->grad_gate == NULL ? NULL : run->grad_gate + gate_at);
 }
 
-static attn_status go_through_gate(struct run *run)
+static attn_status go_through_gate(struct backward_run *run)
 {
     run->grad_context = run->grad_gated;
     if (run->plan->forward.dims.d_gate == 0 || (!run->needs.heads && run->needs.grad_gate == 0))
         return ATTN_OK;
     attn_status status = take(run, run->needs.grad_gate, &run->grad_gate);
     if (status == ATTN_OK)
-        spread(run, blocks(query_tokens(run), TOKEN_ROWS), gate_task);
+        attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), gate_task, run);
     run->grad_context = run->context_room;
     return status;
 }
@@ -347,7 +328,7 @@ static size_t width_of_input(const attn_dims *d, int input)
 }
 
 /* An input collects from every role that reads it. */
-static void collect_input(struct run *run, const struct attn_gradient_projection *projections, int input)
+static void collect_input(struct backward_run *run, const struct attn_gradient_projection *projections, int input)
 {
     const attn_dims *d = &run->plan->forward.dims;
     struct attn_gradient_projection readers[ROLES + 1];
@@ -362,7 +343,7 @@ static void collect_input(struct run *run, const struct attn_gradient_projection
                                width_of_input(d, input), run->grad_input[input], run->runtime);
 }
 
-static void go_through_projections(struct run *run)
+static void go_through_projections(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     struct attn_gradient_projection projections[ROLES + 1];
@@ -383,7 +364,7 @@ static void go_through_projections(struct run *run)
 }
 
 /* Attention on q, k and v as given: what defaults to another adds up there. */
-static void add_defaults(struct run *run)
+static void add_defaults(struct backward_run *run)
 {
     for (int role = PROJECT_K; role <= PROJECT_V; role++) {
         const attn_role owner = attn_gradient_owner(&run->request, (attn_role)role);
@@ -403,7 +384,7 @@ static struct attn_operand operand_of(const attn_tensor *view)
 }
 
 /* data laid out as the tokens of an input, or by heads where those of the input are. */
-static struct attn_operand lay_out(const struct run *run, const void *data, size_t heads, size_t len, size_t d)
+static struct attn_operand lay_out(const struct backward_run *run, const void *data, size_t heads, size_t len, size_t d)
 {
     const bool by_heads = run->plan->forward.dims.query_rank == 4;
     return (struct attn_operand){.data = data,
@@ -413,7 +394,7 @@ static struct attn_operand lay_out(const struct run *run, const void *data, size
 }
 
 /* The gradient of a cache, (batch, kv_heads, past_len, d) whatever the inputs are. */
-static struct attn_operand lay_out_past(const struct run *run, attn_gradient gradient, size_t d)
+static struct attn_operand lay_out_past(const struct backward_run *run, attn_gradient gradient, size_t d)
 {
     const attn_dims *dims = &run->plan->forward.dims;
     return (struct attn_operand){.data = run->result->gradient[gradient].data,
@@ -422,7 +403,7 @@ static struct attn_operand lay_out_past(const struct run *run, attn_gradient gra
                                  .row_stride = (ptrdiff_t)d};
 }
 
-static attn_status describe_heads(struct run *run, struct attn_gradient_heads *heads)
+static attn_status describe_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     const attn_dims *d = &run->plan->forward.dims;
     const attn_options *options = &run->request.options;
@@ -452,21 +433,21 @@ static attn_status describe_heads(struct run *run, struct attn_gradient_heads *h
 }
 
 /* The biases by distance once more, and room for their gradient. */
-static attn_status take_distance(struct run *run, struct attn_gradient_heads *heads)
+static attn_status take_distance(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     char *data;
     attn_status status = take(run, run->needs.distance_bias, &data);
     if (status != ATTN_OK || data == NULL)
         return status;
     heads->job.distance_bias =
-        attn_gradient_fill_distance(&run->request.options, &run->plan->forward.mask, data, run->runtime);
+        attn_distance_bias_make(&run->request.options, &run->plan->forward.mask, data, run->runtime);
     if (run->needs.grad_distance == 0)
         return ATTN_OK;
     heads->grad_distance = attn_arena_take(run->arena, run->needs.grad_distance, sizeof *heads->grad_distance);
     return heads->grad_distance == NULL ? no_memory(run, "the gradient of biases by distance") : ATTN_OK;
 }
 
-static void finish_heads(struct run *run, const struct attn_gradient_heads *heads, double scale)
+static void finish_heads(struct backward_run *run, const struct attn_gradient_heads *heads, double scale)
 {
     const attn_tensor *gradient = run->result->gradient;
     if (is_wanted(run, ATTN_GRADIENT_SCALE))
@@ -477,7 +458,7 @@ static void finish_heads(struct run *run, const struct attn_gradient_heads *head
 }
 
 /* In place: what reached the normalised queries or keys becomes what reaches those before. */
-static void go_through_qk_norm(struct run *run, attn_role role)
+static void go_through_qk_norm(struct backward_run *run, attn_role role)
 {
     const bool is_query = role == PROJECT_Q;
     const attn_tensor *gradient = run->result->gradient;
@@ -492,14 +473,14 @@ static void go_through_qk_norm(struct run *run, attn_role role)
     attn_gradient_norm_run(&norm, run->runtime);
 }
 
-static attn_status run_heads(struct run *run, struct attn_gradient_heads *heads)
+static attn_status run_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     if (attn_is_linear(&run->request.options))
         return attn_gradient_linear_run(&run->plan->forward, &run->request, heads, run->runtime, run->arena, run->err);
     return attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
 }
 
-static attn_status go_through_heads(struct run *run)
+static attn_status go_through_heads(struct backward_run *run)
 {
     struct attn_gradient_heads heads;
     double scale = 0;
@@ -525,7 +506,7 @@ static attn_status go_through_heads(struct run *run)
 /* ---- the run ---- */
 
 /* What reached the query by way of the heads goes through a pre-norm; the residual comes to it untouched. */
-static void finish_query(struct run *run)
+static void finish_query(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     char *grad = run->grad_input[PROJECT_Q];
@@ -535,7 +516,7 @@ static void finish_query(struct run *run)
         add(run, grad, run->grad_summed, query_tokens(run) * d->d_query);
 }
 
-static attn_status run_backward(struct run *run)
+static attn_status run_backward(struct backward_run *run)
 {
     attn_status status = take_gradients(run);
     if (status == ATTN_OK)
@@ -557,7 +538,8 @@ static attn_status run_backward(struct run *run)
     else
         add_defaults(run);
     finish_query(run);
-    return is_cancelled(run) ? attn_fail(run->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end") : ATTN_OK;
+    return attn_is_cancelled(run->runtime) ? attn_fail(run->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end")
+                                           : ATTN_OK;
 }
 
 static attn_status run_gradient(const attn_gradient_plan *plan, const attn_gradient_request *request,
@@ -565,15 +547,15 @@ static attn_status run_gradient(const attn_gradient_plan *plan, const attn_gradi
                                 attn_error *err)
 {
     *result = (attn_gradient_result){0};
-    struct run run = {.plan = plan,
-                      .request = *request->request,
-                      .runtime = runtime,
-                      .arena = arena,
-                      .result = result,
-                      .err = err,
-                      .needs = attn_gradient_needs_of(plan, request->request),
-                      .element = attn_dtype_bytes(plan->forward.compute),
-                      .grad_output = request->grad_output->data};
+    struct backward_run run = {.plan = plan,
+                               .request = *request->request,
+                               .runtime = runtime,
+                               .arena = arena,
+                               .result = result,
+                               .err = err,
+                               .needs = attn_gradient_needs_of(plan, request->request),
+                               .element = attn_dtype_bytes(plan->forward.compute),
+                               .grad_output = request->grad_output->data};
     run.request.options.want = plan->forward.want;
     attn_status status = run_forward(&run);
     return status == ATTN_OK ? run_backward(&run) : status;

@@ -6,29 +6,6 @@
 
 #include "base/number.h"
 
-struct fill {
-    const attn_options *options;
-    const attn_mask *mask;
-    void *data;
-};
-
-static void fill_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct fill *fill = argument;
-    attn_distance_bias_fill(fill->options, fill->mask, index, fill->data);
-}
-
-struct attn_distance_bias attn_gradient_fill_distance(const attn_options *options, const attn_mask *mask, void *data,
-                                                      const attn_runtime *runtime)
-{
-    struct fill fill = {options, mask, data};
-    const size_t vectors = attn_distance_bias_vectors(options, mask);
-    if (vectors > 0)
-        runtime->run(runtime->context, vectors, fill_task, &fill);
-    return attn_distance_bias_view(options, mask, data);
-}
-
 /* One head of one item: its distances into the buckets; returns what they come to for the slope. */
 static double collect(const attn_options *options, const attn_mask *mask, const double *grad, size_t b, size_t h,
                       void *table)

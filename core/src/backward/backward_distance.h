@@ -1,16 +1,11 @@
 /*
- * backward_distance.h: biases by distance in the backward pass: filled in once more, and from the gradient of every
- * distance to that of a slope or of a table.
+ * backward_distance.h: biases by distance in the backward pass: from the gradient of every distance to that of a
+ * slope or of a table.
  */
 #ifndef ATTN_BACKWARD_BACKWARD_DISTANCE_H
 #define ATTN_BACKWARD_BACKWARD_DISTANCE_H
 
 #include "attention/distance_bias.h"
-#include "attn/runtime.h"
-
-/* The biases by distance in data, which has room for attn_distance_bias_count numbers. */
-struct attn_distance_bias attn_gradient_fill_distance(const attn_options *options, const attn_mask *mask, void *data,
-                                                      const attn_runtime *runtime);
 
 /*
  * grad (batch, heads, q_len + kv_len): of each distance, in the order of distance_bias.h. slopes (heads) and table

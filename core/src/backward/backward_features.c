@@ -6,6 +6,8 @@
 
 #include "attention/feature_keys.h"
 #include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
 
 enum {
     QUERIES = 64,   /* of a task */
@@ -13,7 +15,7 @@ enum {
     TAKES_MAX = 10,
 };
 
-struct run {
+struct feature_gradients {
     const struct attn_gradient_heads *heads;
     struct attn_linear_keys keys;
     double *phi_q;     /* (batch, heads, q_len, m) */
@@ -39,7 +41,7 @@ struct room {
     size_t seen_first; /* of that run; SIZE_MAX: none yet */
 };
 
-static struct room room_of(const struct run *run, size_t worker)
+static struct room room_of(const struct feature_gradients *run, size_t worker)
 {
     const struct attn_linear_keys *keys = &run->keys;
     double *scratch = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
@@ -52,22 +54,6 @@ static struct room room_of(const struct run *run, size_t worker)
     return room;
 }
 
-static void spread(struct run *run, size_t tasks, attn_task *task)
-{
-    if (tasks > 0 && !attn_linear_is_cancelled(&run->keys))
-        run->keys.runtime->run(run->keys.runtime->context, tasks, task, run);
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t blocks(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
-
 static size_t group_of(const struct attn_heads_job *job)
 {
     return job->heads / job->kv_heads;
@@ -75,21 +61,21 @@ static size_t group_of(const struct attn_heads_job *job)
 
 static size_t query_tasks(const struct attn_heads_job *job)
 {
-    return job->batch * job->heads * blocks(job->q_len, QUERIES);
+    return job->batch * job->heads * attn_ceil_div(job->q_len, QUERIES);
 }
 
-static size_t key_tasks(const struct run *run)
+static size_t key_tasks(const struct feature_gradients *run)
 {
     return run->keys.job->batch * run->keys.job->kv_heads * run->keys.key_blocks;
 }
 
-static const double *phi_of_key(const struct run *run, size_t kv_head, size_t j)
+static const double *phi_of_key(const struct feature_gradients *run, size_t kv_head, size_t j)
 {
     return run->keys.phi + (kv_head * run->keys.job->kv_len + j) * run->keys.m;
 }
 
 /* (v_j, 1) */
-static void read_value(const struct run *run, size_t kv_head, size_t j, double *row)
+static void read_value(const struct feature_gradients *run, size_t kv_head, size_t j, double *row)
 {
     const struct attn_heads_job *job = run->keys.job;
     const size_t at = attn_linear_place(&job->v, kv_head / job->kv_heads, kv_head % job->kv_heads, j);
@@ -107,7 +93,7 @@ static void add(double *to, double factor, const double *from, size_t count)
 
 /* ---- from features to what they are made of: each returns the row's gradient of the scale ---- */
 
-static double differentiate_map(const struct run *run, const void *data, size_t at, bool is_query,
+static double differentiate_map(const struct feature_gradients *run, const void *data, size_t at, bool is_query,
                                 const double *grad_phi, double *grad_x)
 {
     const struct attn_linear_keys *keys = &run->keys;
@@ -125,7 +111,7 @@ static double differentiate_map(const struct run *run, const void *data, size_t 
 }
 
 /* du = dphi (phi - eps / sqrt(m)), in place; returns the sum, which is what |s|^2 / 2 and the largest P s lose. */
-static double differentiate_exp(const struct run *run, const double *phi, double *product)
+static double differentiate_exp(const struct feature_gradients *run, const double *phi, double *product)
 {
     const double floor = run->keys.mechanism->eps / sqrt((double)run->keys.m);
     double total = 0;
@@ -137,8 +123,8 @@ static double differentiate_exp(const struct run *run, const double *phi, double
 }
 
 /* ds = P^T du - total s; s = factor x, where factor is the root of the scale. */
-static double differentiate_projection(const struct run *run, const void *data, size_t at, double factor, double total,
-                                       const double *product, double *grad_x)
+static double differentiate_projection(const struct feature_gradients *run, const void *data, size_t at, double factor,
+                                       double total, const double *product, double *grad_x)
 {
     const struct attn_linear_keys *keys = &run->keys;
     double of_scale = 0;
@@ -151,7 +137,8 @@ static double differentiate_projection(const struct run *run, const void *data, 
     return keys->plan->scale == 0 ? 0 : of_scale / (2 * keys->plan->scale);
 }
 
-static double differentiate_features_of_query(const struct run *run, size_t at, const double *phi, struct room *room)
+static double differentiate_features_of_query(const struct feature_gradients *run, size_t at, const double *phi,
+                                              struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const void *data = keys->job->q.data;
@@ -165,8 +152,8 @@ static double differentiate_features_of_query(const struct run *run, size_t at, 
     return differentiate_projection(run, data, at, attn_linear_query_factor(keys), total, room->product, room->x);
 }
 
-static double differentiate_features_of_key(const struct run *run, size_t at, const double *phi, struct room *room,
-                                            double *of_largest)
+static double differentiate_features_of_key(const struct feature_gradients *run, size_t at, const double *phi,
+                                            struct room *room, double *of_largest)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const void *data = keys->job->k.data;
@@ -185,7 +172,7 @@ struct query {
     struct attn_linear_look look;
 };
 
-static bool is_zero(const struct run *run, const struct query *query)
+static bool is_zero(const struct feature_gradients *run, const struct query *query)
 {
     const struct attn_operand *grad = &run->heads->grad_context;
     const size_t at = attn_linear_place(grad, query->b, query->h, query->i);
@@ -195,7 +182,7 @@ static bool is_zero(const struct run *run, const struct query *query)
     return true;
 }
 
-static void put_query(const struct run *run, const struct query *query, const double *x)
+static void put_query(const struct feature_gradients *run, const struct query *query, const double *x)
 {
     const struct attn_operand *to = &run->heads->grad_q;
     const size_t at = attn_linear_place(to, query->b, query->h, query->i);
@@ -204,7 +191,8 @@ static void put_query(const struct run *run, const struct query *query, const do
 }
 
 /* S into row: over running sums, or pair by pair. */
-static void sum_keys(const struct run *run, struct query *query, attn_span span, const double *phi, struct room *room)
+static void sum_keys(const struct feature_gradients *run, struct query *query, attn_span span, const double *phi,
+                     struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     memset(room->row, 0, keys->width * sizeof *room->row);
@@ -214,7 +202,7 @@ static void sum_keys(const struct run *run, struct query *query, attn_span span,
             add(room->row, phi[r], query->sums.sums + r * keys->width, keys->width);
         return;
     }
-    for (size_t j = span.from; j < span.to && !attn_linear_is_cancelled(keys); j++)
+    for (size_t j = span.from; j < span.to && !attn_is_cancelled(keys->runtime); j++)
         if (attn_linear_allows(keys, &query->look, query->b, query->h, query->i, j)) {
             read_value(run, query->sums.head, j, room->value);
             add(room->row, attn_linear_dot(phi, phi_of_key(run, query->sums.head, j), keys->m), room->value,
@@ -223,7 +211,7 @@ static void sum_keys(const struct run *run, struct query *query, attn_span span,
 }
 
 /* dS, from S in row. */
-static void differentiate_quotient(const struct run *run, const struct query *query, const double *row,
+static void differentiate_quotient(const struct feature_gradients *run, const struct query *query, const double *row,
                                    double *grad_sums)
 {
     const struct attn_heads_job *job = run->keys.job;
@@ -240,14 +228,14 @@ static void differentiate_quotient(const struct run *run, const struct query *qu
 }
 
 /* dphi(q) into product. */
-static void differentiate_sums(const struct run *run, struct query *query, attn_span span, const double *grad_sums,
-                               struct room *room)
+static void differentiate_sums(const struct feature_gradients *run, struct query *query, attn_span span,
+                               const double *grad_sums, struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     memset(room->product, 0, keys->m * sizeof *room->product);
     for (size_t r = 0; keys->is_running && r < keys->m; r++)
         room->product[r] = attn_linear_dot(query->sums.sums + r * keys->width, grad_sums, keys->width);
-    for (size_t j = span.from; !keys->is_running && j < span.to && !attn_linear_is_cancelled(keys); j++)
+    for (size_t j = span.from; !keys->is_running && j < span.to && !attn_is_cancelled(keys->runtime); j++)
         if (attn_linear_allows(keys, &query->look, query->b, query->h, query->i, j)) {
             read_value(run, query->sums.head, j, room->value);
             add(room->product, attn_linear_dot(room->value, grad_sums, keys->width),
@@ -255,7 +243,7 @@ static void differentiate_sums(const struct run *run, struct query *query, attn_
         }
 }
 
-static double differentiate_query(const struct run *run, struct query *query, struct room *room)
+static double differentiate_query(const struct feature_gradients *run, struct query *query, struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const attn_span span = attn_mask_span(keys->job->mask, query->b, query->i);
@@ -279,15 +267,15 @@ static double differentiate_query(const struct run *run, struct query *query, st
 
 static void query_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct feature_gradients *run = argument;
     const struct attn_heads_job *job = run->keys.job;
-    const size_t across = blocks(job->q_len, QUERIES), head = index / across, first = index % across * QUERIES;
+    const size_t across = attn_ceil_div(job->q_len, QUERIES), head = index / across, first = index % across * QUERIES;
     struct room room = room_of(run, worker);
     struct query query = {.b = head / job->heads, .h = head % job->heads, .sums = {.at = SIZE_MAX}};
     query.sums.head = query.b * job->kv_heads + query.h / group_of(job);
     query.sums.sums = room.sums;
     double of_scale = 0;
-    for (query.i = first; query.i < smaller(first + QUERIES, job->q_len) && !attn_linear_is_cancelled(&run->keys);
+    for (query.i = first; query.i < attn_min(first + QUERIES, job->q_len) && !attn_is_cancelled(run->keys.runtime);
          query.i++) {
         query.row = head * job->q_len + query.i;
         of_scale += differentiate_query(run, &query, &room);
@@ -301,7 +289,7 @@ static void query_task(void *argument, size_t index, size_t worker)
 static void order_task(void *argument, size_t b, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct feature_gradients *run = argument;
     const struct attn_heads_job *job = run->keys.job;
     size_t *order = run->order + b * job->q_len, *starts = run->starts + b * (job->kv_len + 2);
     memset(starts, 0, (job->kv_len + 2) * sizeof *starts);
@@ -321,12 +309,12 @@ static void order_task(void *argument, size_t b, size_t worker)
 }
 
 /* sums += R of the queries of a group that end at keys from … up to, but without, to. */
-static void add_queries(const struct run *run, size_t kv_head, size_t from, size_t to, double *sums)
+static void add_queries(const struct feature_gradients *run, size_t kv_head, size_t from, size_t to, double *sums)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
     const size_t b = kv_head / job->kv_heads, group = group_of(job), *starts = run->starts + b * (job->kv_len + 2);
-    for (size_t n = starts[from]; n < starts[to] && !attn_linear_is_cancelled(keys); n++)
+    for (size_t n = starts[from]; n < starts[to] && !attn_is_cancelled(keys->runtime); n++)
         for (size_t h = kv_head % job->kv_heads * group; h < (kv_head % job->kv_heads + 1) * group; h++) {
             const size_t row = (b * job->heads + h) * job->q_len + run->order[b * job->q_len + n];
             for (size_t r = 0; run->is_live[row] && r < keys->m; r++)
@@ -335,7 +323,7 @@ static void add_queries(const struct run *run, size_t kv_head, size_t from, size
         }
 }
 
-static double *later_of(const struct run *run, size_t kv_head, size_t block)
+static double *later_of(const struct feature_gradients *run, size_t kv_head, size_t block)
 {
     return run->later + (kv_head * (run->keys.key_blocks + 1) + block) * run->keys.m * run->keys.width;
 }
@@ -344,27 +332,27 @@ static double *later_of(const struct run *run, size_t kv_head, size_t block)
 static void later_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct feature_gradients *run = argument;
     const size_t all = run->keys.key_blocks + 1, kv_head = index / all, block = index % all;
     const size_t end = run->keys.job->kv_len + 1;
     double *sums = later_of(run, kv_head, block);
     memset(sums, 0, run->keys.m * run->keys.width * sizeof *sums);
-    add_queries(run, kv_head, smaller(block * LINEAR_KEYS, end), smaller((block + 1) * LINEAR_KEYS, end), sums);
+    add_queries(run, kv_head, attn_min(block * LINEAR_KEYS, end), attn_min((block + 1) * LINEAR_KEYS, end), sums);
 }
 
 /* Task: the blocks of one head, each on top of those behind it. */
 static void pile_task(void *argument, size_t kv_head, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct feature_gradients *run = argument;
     for (size_t block = run->keys.key_blocks; block-- > 0;)
         add(later_of(run, kv_head, block), 1, later_of(run, kv_head, block + 1), run->keys.m * run->keys.width);
 }
 
 /* ---- keys ---- */
 
-static void put_key(const struct run *run, const struct attn_operand *to_past, const struct attn_operand *to_new,
-                    size_t kv_head, size_t j, size_t d, const double *from)
+static void put_key(const struct feature_gradients *run, const struct attn_operand *to_past,
+                    const struct attn_operand *to_new, size_t kv_head, size_t j, size_t d, const double *from)
 {
     const struct attn_heads_job *job = run->keys.job;
     const size_t past_len = run->heads->past_len;
@@ -378,7 +366,7 @@ static void put_key(const struct run *run, const struct attn_operand *to_past, c
 }
 
 /* dphi(k_j) into product and dv_j into x, from R. */
-static void take_from_sums(const struct run *run, const double *phi, struct room *room)
+static void take_from_sums(const struct feature_gradients *run, const double *phi, struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     for (size_t r = 0; r < keys->m; r++) {
@@ -389,15 +377,15 @@ static void take_from_sums(const struct run *run, const double *phi, struct room
 }
 
 /* What the queries of a key head see of the run of keys that j is in: looked up once for all of these. */
-static void see_run(const struct run *run, size_t kv_head, size_t j, struct room *room)
+static void see_run(const struct feature_gradients *run, size_t kv_head, size_t j, struct room *room)
 {
     const struct attn_heads_job *job = run->keys.job;
     const size_t b = kv_head / job->kv_heads, group = group_of(job), head = kv_head % job->kv_heads * group;
-    const size_t first = j / SEEN_KEYS * SEEN_KEYS, end = smaller(first + SEEN_KEYS, job->kv_len);
+    const size_t first = j / SEEN_KEYS * SEEN_KEYS, end = attn_min(first + SEEN_KEYS, job->kv_len);
     if (first == room->seen_first)
         return;
     room->seen_first = first;
-    for (size_t row = 0; row < group * job->q_len && !attn_linear_is_cancelled(&run->keys); row++) {
+    for (size_t row = 0; row < group * job->q_len && !attn_is_cancelled(run->keys.runtime); row++) {
         const size_t h = head + row / job->q_len, i = row % job->q_len;
         uint8_t allow[SEEN_KEYS];
         room->seen[row] = 0;
@@ -410,7 +398,8 @@ static void see_run(const struct run *run, size_t kv_head, size_t j, struct room
 }
 
 /* The same pair by pair: every query that may see the key. */
-static void take_from_queries(const struct run *run, size_t kv_head, size_t j, const double *phi, struct room *room)
+static void take_from_queries(const struct feature_gradients *run, size_t kv_head, size_t j, const double *phi,
+                              struct room *room)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
@@ -418,7 +407,7 @@ static void take_from_queries(const struct run *run, size_t kv_head, size_t j, c
     see_run(run, kv_head, j, room);
     memset(room->product, 0, keys->m * sizeof *room->product);
     for (size_t h = first; h < first + group; h++)
-        for (size_t i = 0; i < job->q_len && !attn_linear_is_cancelled(keys); i++) {
+        for (size_t i = 0; i < job->q_len && !attn_is_cancelled(keys->runtime); i++) {
             const size_t row = (b * job->heads + h) * job->q_len + i;
             if ((room->seen[(h - first) * job->q_len + i] >> (j - room->seen_first) & 1) == 0)
                 continue;
@@ -428,7 +417,8 @@ static void take_from_queries(const struct run *run, size_t kv_head, size_t j, c
         }
 }
 
-static double differentiate_key(const struct run *run, size_t kv_head, size_t j, struct room *room, double *of_largest)
+static double differentiate_key(const struct feature_gradients *run, size_t kv_head, size_t j, struct room *room,
+                                double *of_largest)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const struct attn_gradient_heads *heads = run->heads;
@@ -456,14 +446,15 @@ static double differentiate_key(const struct run *run, size_t kv_head, size_t j,
 /* Task: one block of keys, the last one first, so that R grows by the queries that end behind each. */
 static void key_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct feature_gradients *run = argument;
     const struct attn_linear_keys *keys = &run->keys;
     const size_t kv_head = index / keys->key_blocks, block = index % keys->key_blocks, first = block * LINEAR_KEYS;
     struct room room = room_of(run, worker);
     double of_scale = 0, of_largest = 0;
     if (keys->is_running)
         memcpy(room.sums, later_of(run, kv_head, block + 1), keys->m * keys->width * sizeof *room.sums);
-    for (size_t j = smaller(first + LINEAR_KEYS, keys->job->kv_len); j-- > first && !attn_linear_is_cancelled(keys);) {
+    for (size_t j = attn_min(first + LINEAR_KEYS, keys->job->kv_len);
+         j-- > first && !attn_is_cancelled(keys->runtime);) {
         if (keys->is_running && (j + 1) % LINEAR_KEYS != 0)
             add_queries(run, kv_head, j + 1, j + 2, room.sums);
         of_scale += differentiate_key(run, kv_head, j, &room, &of_largest);
@@ -476,7 +467,7 @@ static void key_task(void *argument, size_t index, size_t worker)
 static void largest_task(void *argument, size_t kv_head, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct feature_gradients *run = argument;
     const struct attn_linear_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
     const struct attn_gradient_heads *heads = run->heads;
@@ -512,8 +503,8 @@ static struct counts count(const struct attn_linear_keys *keys)
     return (struct counts){.query_rows = d->batch * d->heads * d->q_len,
                            .key_heads = key_heads,
                            .later = keys->is_running ? key_heads * (keys->key_blocks + 1) * keys->m * keys->width : 0,
-                           .tasks =
-                               d->batch * d->heads * blocks(d->q_len, QUERIES) + key_heads * (keys->key_blocks + 1)};
+                           .tasks = d->batch * d->heads * attn_ceil_div(d->q_len, QUERIES) +
+                                    key_heads * (keys->key_blocks + 1)};
 }
 
 size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_request *request)
@@ -522,7 +513,7 @@ size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_requ
     const size_t rows = plan->dims.heads / plan->dims.kv_heads * plan->dims.q_len;
     const size_t bytes = (m + 2 * width + plan->dims.d_k + plan->dims.d_v + m * width) * sizeof(double) +
                          (attn_linear_is_running(&plan->mask) ? 0 : rows * sizeof(uint64_t));
-    return blocks(bytes, ATTN_ALIGNMENT) * ATTN_ALIGNMENT;
+    return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
 size_t attn_gradient_linear_shared_bytes(const attn_plan *plan, const attn_request *request)
@@ -542,7 +533,7 @@ double attn_gradient_linear_flops(const attn_plan *plan, const attn_request *req
     return 4 * attn_linear_flops(plan, request);
 }
 
-static bool take_memory(struct run *run, attn_arena *arena)
+static bool take_memory(struct feature_gradients *run, attn_arena *arena)
 {
     const struct attn_linear_keys *keys = &run->keys;
     const attn_dims *d = &keys->plan->dims;
@@ -565,23 +556,23 @@ attn_status attn_gradient_linear_run(const attn_plan *plan, const attn_request *
                                      const struct attn_gradient_heads *heads, const attn_runtime *runtime,
                                      attn_arena *arena, attn_error *err)
 {
-    struct run run = {.heads = heads,
-                      .keys = attn_linear_describe_keys(plan, request, &heads->job, runtime),
-                      .scratch_bytes = attn_gradient_linear_scratch_bytes(plan, request)};
+    struct feature_gradients run = {.heads = heads,
+                                    .keys = attn_linear_describe_keys(plan, request, &heads->job, runtime),
+                                    .scratch_bytes = attn_gradient_linear_scratch_bytes(plan, request)};
     attn_status status = take_memory(&run, arena) ? attn_linear_prepare_keys(&run.keys, arena) : ATTN_ERR_NO_MEMORY;
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail(err, status, NULL, "not enough memory for the gradients of the features");
     const struct counts counts = count(&run.keys);
-    spread(&run, query_tasks(&heads->job), query_task);
+    attn_spread(run.keys.runtime, query_tasks(&heads->job), query_task, &run);
     if (run.keys.is_running) {
-        spread(&run, plan->dims.batch, order_task);
-        spread(&run, counts.key_heads * (run.keys.key_blocks + 1), later_task);
-        spread(&run, counts.key_heads, pile_task);
+        attn_spread(run.keys.runtime, plan->dims.batch, order_task, &run);
+        attn_spread(run.keys.runtime, counts.key_heads * (run.keys.key_blocks + 1), later_task, &run);
+        attn_spread(run.keys.runtime, counts.key_heads, pile_task, &run);
     }
-    spread(&run, key_tasks(&run), key_task);
+    attn_spread(run.keys.runtime, key_tasks(&run), key_task, &run);
     if (run.keys.mechanism->type == ATTN_PERFORMER)
-        spread(&run, counts.key_heads, largest_task);
-    if (attn_linear_is_cancelled(&run.keys))
+        attn_spread(run.keys.runtime, counts.key_heads, largest_task, &run);
+    if (attn_is_cancelled(run.keys.runtime))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     double scale = 0;
     for (size_t t = 0; t < counts.tasks; t++)

@@ -6,6 +6,8 @@
 
 #include "backward/backward_tile.h"
 #include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
 
 enum {
     WANTED_TASKS = 32, /* of a batch item: key heads are split until there are so many */
@@ -13,45 +15,23 @@ enum {
     ROWS_OF_A_TASK = 256,
 };
 
-struct run {
+struct head_gradients {
     struct attn_gradient_heads *heads;
     const attn_runtime *runtime;
     char *scratch;
     size_t scratch_bytes;
 };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t blocks(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
-
-static bool is_cancelled(const struct run *run)
-{
-    const attn_runtime *runtime = run->runtime;
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
-
-static void spread(struct run *run, size_t tasks, attn_task *task)
-{
-    if (tasks > 0)
-        run->runtime->run(run->runtime->context, tasks, task, run);
-}
-
 /* By the shape of one batch item alone: it is part of the bits. */
 static void choose_splits(struct attn_gradient_heads *heads)
 {
     const struct attn_heads_job *job = &heads->job;
-    const size_t tiles = blocks(job->kv_len, GRADIENT_KEYS);
-    size_t splits = smaller(smaller(blocks(WANTED_TASKS, job->kv_heads), SPLITS_MAX), tiles);
+    const size_t tiles = attn_ceil_div(job->kv_len, GRADIENT_KEYS);
+    size_t splits = attn_min(attn_min(attn_ceil_div(WANTED_TASKS, job->kv_heads), SPLITS_MAX), tiles);
     splits = splits == 0 ? 1 : splits;
-    const size_t tiles_each = blocks(tiles, splits);
+    const size_t tiles_each = attn_ceil_div(tiles, splits);
     heads->split_keys = (tiles_each == 0 ? 1 : tiles_each) * GRADIENT_KEYS;
-    heads->splits = tiles == 0 ? 1 : blocks(job->kv_len, heads->split_keys);
+    heads->splits = tiles == 0 ? 1 : attn_ceil_div(job->kv_len, heads->split_keys);
 }
 
 /* ---- before: delta, and rows that hold a number that is not finite ---- */
@@ -72,7 +52,7 @@ static uint8_t has_odd(const struct attn_operand *operand, attn_dtype compute, s
 
 static size_t prepare_tasks_of(size_t heads, size_t len)
 {
-    return heads * blocks(len, ROWS_OF_A_TASK);
+    return heads * attn_ceil_div(len, ROWS_OF_A_TASK);
 }
 
 static void prepare_query(const struct attn_gradient_heads *heads, size_t b, size_t h, size_t i)
@@ -92,23 +72,23 @@ static void prepare_query(const struct attn_gradient_heads *heads, size_t b, siz
 static void prepare_queries_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct head_gradients *run = argument;
     const struct attn_heads_job *job = &run->heads->job;
-    const size_t across = blocks(job->q_len, ROWS_OF_A_TASK), head = index / across;
-    const size_t first = index % across * ROWS_OF_A_TASK, end = smaller(first + ROWS_OF_A_TASK, job->q_len);
-    for (size_t i = first; i < end && !is_cancelled(run); i++)
+    const size_t across = attn_ceil_div(job->q_len, ROWS_OF_A_TASK), head = index / across;
+    const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->q_len);
+    for (size_t i = first; i < end && !attn_is_cancelled(run->runtime); i++)
         prepare_query(run->heads, head / job->heads, head % job->heads, i);
 }
 
 static void prepare_keys_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct head_gradients *run = argument;
     const struct attn_heads_job *job = &run->heads->job;
-    const size_t across = blocks(job->kv_len, ROWS_OF_A_TASK), head = index / across;
-    const size_t first = index % across * ROWS_OF_A_TASK, end = smaller(first + ROWS_OF_A_TASK, job->kv_len);
+    const size_t across = attn_ceil_div(job->kv_len, ROWS_OF_A_TASK), head = index / across;
+    const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->kv_len);
     const size_t b = head / job->kv_heads, h = head % job->kv_heads;
-    for (size_t j = first; j < end && !is_cancelled(run); j++) {
+    for (size_t j = first; j < end && !attn_is_cancelled(run->runtime); j++) {
         run->heads->k_is_odd[head * job->kv_len + j] =
             has_odd(&job->k, job->compute, operand_at(&job->k, b, h, j), job->d_k);
         run->heads->v_is_odd[head * job->kv_len + j] =
@@ -217,7 +197,7 @@ static char *part_of(const struct attn_gradient_heads *heads, size_t split, size
 }
 
 /* All queries of the group by the tile's keys. */
-static bool attend_keys(const struct run *run, struct gradient_tile *tile, size_t split, bool keeps_bias)
+static bool attend_keys(const struct head_gradients *run, struct gradient_tile *tile, size_t split, bool keeps_bias)
 {
     const struct attn_heads_job *job = &run->heads->job;
     const size_t group = job->heads / job->kv_heads, element = attn_dtype_bytes(job->compute);
@@ -225,7 +205,7 @@ static bool attend_keys(const struct run *run, struct gradient_tile *tile, size_
     memset(tile->grad_v, 0, tile->keys * job->d_v * element);
     for (size_t h = tile->kv_head * group; h < (tile->kv_head + 1) * group; h++)
         for (size_t row0 = 0; row0 < job->q_len; row0 += GRADIENT_ROWS) {
-            if (is_cancelled(run))
+            if (attn_is_cancelled(run->runtime))
                 return false;
             if (!gradient_tile_set_rows(tile, h, row0))
                 continue;
@@ -245,12 +225,12 @@ static bool attend_keys(const struct run *run, struct gradient_tile *tile, size_
 
 static void keys_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct head_gradients *run = argument;
     const struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
     const size_t split = index % heads->splits, owner = index / heads->splits, group = job->heads / job->kv_heads;
     const size_t b = owner / job->kv_heads, kv_head = owner % job->kv_heads;
-    const size_t end = smaller((split + 1) * heads->split_keys, job->kv_len);
+    const size_t end = attn_min((split + 1) * heads->split_keys, job->kv_len);
     const bool keeps_bias = heads->grad_bias != NULL && bias_is_owned(heads);
     struct gradient_tile tile;
     gradient_tile_lay_out(heads, run->runtime->kernel, &tile, run->scratch + worker * run->scratch_bytes);
@@ -280,18 +260,18 @@ static struct range range_of(size_t step, size_t at, size_t all)
 
 static size_t bias_key_tasks(const struct attn_gradient_heads *heads)
 {
-    return heads->bias_step[3] == 0 ? 1 : blocks(heads->job.kv_len, GRADIENT_KEYS);
+    return heads->bias_step[3] == 0 ? 1 : attn_ceil_div(heads->job.kv_len, GRADIENT_KEYS);
 }
 
-static void bias_rows(const struct run *run, struct gradient_tile *tile, struct range of_heads)
+static void bias_rows(const struct head_gradients *run, struct gradient_tile *tile, struct range of_heads)
 {
     const struct attn_heads_job *job = &run->heads->job;
     const size_t group = job->heads / job->kv_heads;
     size_t first = tile->kv_head * group, end = first + group;
     first = first < of_heads.from ? of_heads.from : first;
-    end = smaller(end, of_heads.to);
+    end = attn_min(end, of_heads.to);
     for (size_t h = first; h < end; h++)
-        for (size_t row0 = 0; row0 < job->q_len && !is_cancelled(run); row0 += GRADIENT_ROWS)
+        for (size_t row0 = 0; row0 < job->q_len && !attn_is_cancelled(run->runtime); row0 += GRADIENT_ROWS)
             if (gradient_tile_set_rows(tile, h, row0)) {
                 gradient_tile_score(tile);
                 add_bias(tile);
@@ -300,7 +280,7 @@ static void bias_rows(const struct run *run, struct gradient_tile *tile, struct 
 
 static void bias_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct head_gradients *run = argument;
     const struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
     const size_t key_tasks = bias_key_tasks(heads), head_place = index / key_tasks % heads->bias_size[1];
@@ -308,12 +288,12 @@ static void bias_task(void *argument, size_t index, size_t worker)
     const struct range items = range_of(heads->bias_step[0], index / key_tasks / heads->bias_size[1], job->batch);
     const struct range of_heads = range_of(heads->bias_step[1], head_place, job->heads);
     const size_t key0 = index % key_tasks * GRADIENT_KEYS;
-    const size_t end = heads->bias_step[3] == 0 ? job->kv_len : smaller(key0 + GRADIENT_KEYS, job->kv_len);
+    const size_t end = heads->bias_step[3] == 0 ? job->kv_len : attn_min(key0 + GRADIENT_KEYS, job->kv_len);
     struct gradient_tile tile;
     gradient_tile_lay_out(heads, run->runtime->kernel, &tile, run->scratch + worker * run->scratch_bytes);
     for (size_t b = items.from; b < items.to; b++)
         for (size_t kv_head = of_heads.from / group; kv_head * group < of_heads.to; kv_head++)
-            for (size_t key = key0; key < end && !is_cancelled(run); key += GRADIENT_KEYS) {
+            for (size_t key = key0; key < end && !attn_is_cancelled(run->runtime); key += GRADIENT_KEYS) {
                 gradient_tile_set_keys(&tile, b, kv_head, key);
                 bias_rows(run, &tile, of_heads);
             }
@@ -351,12 +331,12 @@ static double finish_row(const struct attn_gradient_heads *heads, size_t b, size
 static void finish_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct head_gradients *run = argument;
     const struct attn_heads_job *job = &run->heads->job;
-    const size_t across = blocks(job->q_len, ROWS_OF_A_TASK), head = index / across;
-    const size_t first = index % across * ROWS_OF_A_TASK, end = smaller(first + ROWS_OF_A_TASK, job->q_len);
+    const size_t across = attn_ceil_div(job->q_len, ROWS_OF_A_TASK), head = index / across;
+    const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->q_len);
     double product = 0;
-    for (size_t i = first; i < end && !is_cancelled(run); i++)
+    for (size_t i = first; i < end && !attn_is_cancelled(run->runtime); i++)
         product += finish_row(run->heads, head / job->heads, head % job->heads, i);
     run->heads->scale_parts[index] = product;
 }
@@ -382,7 +362,7 @@ static void finish_sink(const struct attn_gradient_heads *heads, size_t h)
 static void finish_head_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct head_gradients *run = argument;
     const struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
     if (heads->grad_sinks != NULL)
@@ -446,7 +426,7 @@ size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads)
            (finish_tasks(&heads->job) + distance_count(&divided)) * sizeof(double) + (size_t)TAKES * ATTN_ALIGNMENT;
 }
 
-static bool take_memory(struct run *run, attn_arena *arena)
+static bool take_memory(struct head_gradients *run, attn_arena *arena)
 {
     struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = &heads->job;
@@ -480,23 +460,22 @@ static void clear_maps(const struct attn_gradient_heads *heads)
 attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const attn_runtime *runtime, attn_arena *arena,
                                     attn_error *err)
 {
-    struct run run = {.heads = heads, .runtime = runtime};
+    struct head_gradients run = {.heads = heads, .runtime = runtime};
     const struct attn_heads_job *job = &heads->job;
     choose_splits(heads);
     if (!take_memory(&run, arena))
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the gradients of the heads");
     clear_maps(heads);
-    spread(&run, prepare_tasks_of(job->batch * job->heads, job->q_len), prepare_queries_task);
-    spread(&run, prepare_tasks_of(job->batch * job->kv_heads, job->kv_len), prepare_keys_task);
-    if (!is_cancelled(&run))
-        spread(&run, job->batch * job->kv_heads * heads->splits, keys_task);
-    if (heads->grad_bias != NULL && !bias_is_owned(heads) && !is_cancelled(&run))
-        spread(&run, heads->bias_size[0] * heads->bias_size[1] * bias_key_tasks(heads), bias_task);
-    if (needs_parts(heads) && !is_cancelled(&run))
-        spread(&run, finish_tasks(job), finish_task);
-    if ((heads->grad_sinks != NULL || heads->grad_distance != NULL) && !is_cancelled(&run))
-        spread(&run, job->heads, finish_head_task);
-    if (is_cancelled(&run))
+    attn_spread(run.runtime, prepare_tasks_of(job->batch * job->heads, job->q_len), prepare_queries_task, &run);
+    attn_spread(run.runtime, prepare_tasks_of(job->batch * job->kv_heads, job->kv_len), prepare_keys_task, &run);
+    attn_spread(run.runtime, job->batch * job->kv_heads * heads->splits, keys_task, &run);
+    if (heads->grad_bias != NULL && !bias_is_owned(heads))
+        attn_spread(run.runtime, heads->bias_size[0] * heads->bias_size[1] * bias_key_tasks(heads), bias_task, &run);
+    if (needs_parts(heads))
+        attn_spread(run.runtime, finish_tasks(job), finish_task, &run);
+    if (heads->grad_sinks != NULL || heads->grad_distance != NULL)
+        attn_spread(run.runtime, job->heads, finish_head_task, &run);
+    if (attn_is_cancelled(run.runtime))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     double scale = 0;
     for (size_t t = 0; needs_parts(heads) && t < finish_tasks(job); t++)

@@ -5,19 +5,21 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
 
 enum { LEAST_ROWS = 64, PARTIALS_MAX = 64 };
 
 /* Rows of a task: by their number alone, because sums are taken per task. */
 static size_t rows_of_a_task(size_t rows)
 {
-    const size_t share = (rows + PARTIALS_MAX - 1) / PARTIALS_MAX;
-    return share < LEAST_ROWS ? LEAST_ROWS : share;
+    const size_t share = attn_ceil_div(rows, PARTIALS_MAX);
+    return attn_max(share, LEAST_ROWS);
 }
 
 size_t attn_gradient_norm_partials(size_t rows)
 {
-    return (rows + rows_of_a_task(rows) - 1) / rows_of_a_task(rows);
+    return attn_ceil_div(rows, rows_of_a_task(rows));
 }
 
 /* What a row's gradient needs to know of the whole row. */
@@ -100,7 +102,7 @@ static void norm_task(void *argument, size_t index, size_t worker)
     (void)worker;
     const struct attn_gradient_norm *norm = argument;
     const size_t each = rows_of_a_task(norm->rows), first = index * each, d = norm->d;
-    const size_t end = first + each < norm->rows ? first + each : norm->rows;
+    const size_t end = attn_min(first + each, norm->rows);
     const size_t all = norm->gains * d;
     double *gain = norm->partial + index * 2 * all, *shift = gain + all;
     memset(gain, 0, 2 * all * sizeof *gain);
@@ -116,8 +118,7 @@ void attn_gradient_norm_run(const struct attn_gradient_norm *norm, const attn_ru
 {
     struct attn_gradient_norm shared = *norm;
     const size_t tasks = attn_gradient_norm_partials(norm->rows), all = norm->gains * norm->d;
-    if (tasks > 0)
-        runtime->run(runtime->context, tasks, norm_task, &shared);
+    attn_spread(runtime, tasks, norm_task, &shared);
     for (size_t f = 0; f < all; f++) {
         double gain = 0, shift = 0;
         for (size_t t = 0; t < tasks; t++) {

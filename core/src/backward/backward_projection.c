@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
 #include "gemm/blas.h"
 
 enum {
@@ -14,7 +16,7 @@ enum {
     INNER = 4096, /* so that cancelling is noticed */
 };
 
-struct run {
+struct projection_gradient {
     const struct attn_gradient_projection *projections;
     size_t count;
     attn_dtype compute;
@@ -23,28 +25,6 @@ struct run {
     char *to, *scratch;
     const attn_runtime *runtime;
 };
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t blocks(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
-
-static bool is_cancelled(const struct run *run)
-{
-    const attn_runtime *runtime = run->runtime;
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
-
-static void spread(struct run *run, size_t tasks, attn_task *task)
-{
-    if (tasks > 0)
-        run->runtime->run(run->runtime->context, tasks, task, run);
-}
 
 static size_t width_of(const struct attn_gradient_projection *p)
 {
@@ -69,15 +49,15 @@ void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, cons
 /* ---- dx ---- */
 
 /* What slice s gives to rows row … of batch item b and features feature … of dx. */
-static void add_slice(const struct run *run, const struct attn_gradient_projection *p, size_t s, size_t row,
-                      size_t rows, size_t feature, size_t features)
+static void add_slice(const struct projection_gradient *run, const struct attn_gradient_projection *p, size_t s,
+                      size_t row, size_t rows, size_t feature, size_t features)
 {
     const attn_projection *w = &p->slices;
     const bool in_out = p->layout == ATTN_LAYOUT_IN_OUT;
     const size_t width = width_of(p), element = run->element;
-    for (size_t c = 0; c < w->columns && !is_cancelled(run); c += INNER) {
+    for (size_t c = 0; c < w->columns && !attn_is_cancelled(run->runtime); c += INNER) {
         const size_t at = w->first + s * w->step + (in_out ? feature * w->w_stride + c : c * w->w_stride + feature);
-        attn_blas_multiply_add(run->compute, rows, features, smaller(w->columns - c, INNER),
+        attn_blas_multiply_add(run->compute, rows, features, attn_min(w->columns - c, INNER),
                                p->grad_y + (row * width + s * w->columns + c) * element, width,
                                (const char *)w->linear->weight->data + at * element, w->w_stride,
                                in_out ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT,
@@ -88,10 +68,10 @@ static void add_slice(const struct run *run, const struct attn_gradient_projecti
 static void input_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
-    const size_t across = blocks(run->inner, WIDE), down = blocks(run->len, BLOCK);
-    const size_t feature = index % across * WIDE, features = smaller(run->inner - feature, WIDE);
-    const size_t of_item = index / across % down * BLOCK, rows = smaller(run->len - of_item, BLOCK);
+    const struct projection_gradient *run = argument;
+    const size_t across = attn_ceil_div(run->inner, WIDE), down = attn_ceil_div(run->len, BLOCK);
+    const size_t feature = index % across * WIDE, features = attn_min(run->inner - feature, WIDE);
+    const size_t of_item = index / across % down * BLOCK, rows = attn_min(run->len - of_item, BLOCK);
     const size_t row = index / across / down * run->len + of_item;
     for (size_t r = row; r < row + rows; r++)
         memset(run->to + (r * run->inner + feature) * run->element, 0, features * run->element);
@@ -103,23 +83,23 @@ static void input_task(void *argument, size_t index, size_t worker)
 void attn_gradient_of_input(const struct attn_gradient_projection *projections, size_t count, attn_dtype compute,
                             size_t batch, size_t len, size_t inner, char *grad_x, const attn_runtime *runtime)
 {
-    struct run run = {.projections = projections,
-                      .count = count,
-                      .compute = compute,
-                      .element = attn_dtype_bytes(compute),
-                      .batch = batch,
-                      .len = len,
-                      .inner = inner,
-                      .to = grad_x,
-                      .runtime = runtime};
-    spread(&run, batch * blocks(len, BLOCK) * blocks(inner, WIDE), input_task);
+    struct projection_gradient run = {.projections = projections,
+                                      .count = count,
+                                      .compute = compute,
+                                      .element = attn_dtype_bytes(compute),
+                                      .batch = batch,
+                                      .len = len,
+                                      .inner = inner,
+                                      .to = grad_x,
+                                      .runtime = runtime};
+    attn_spread(run.runtime, batch * attn_ceil_div(len, BLOCK) * attn_ceil_div(inner, WIDE), input_task, &run);
 }
 
 /* ---- dW ---- */
 
 /* Tokens first … of features feature …: as they lie, or copied with zeros for those that add nothing. */
-static const char *live_tokens(const struct run *run, size_t first, size_t count, size_t feature, size_t features,
-                               char *copy, size_t *stride)
+static const char *live_tokens(const struct projection_gradient *run, size_t first, size_t count, size_t feature,
+                               size_t features, char *copy, size_t *stride)
 {
     const struct attn_gradient_projection *p = run->projections;
     const size_t inner = p->slices.inner, element = run->element;
@@ -138,13 +118,14 @@ static const char *live_tokens(const struct run *run, size_t first, size_t count
 
 static void weight_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct projection_gradient *run = argument;
     const struct attn_gradient_projection *p = run->projections;
     const attn_projection *w = &p->slices;
     const bool in_out = p->layout == ATTN_LAYOUT_IN_OUT;
-    const size_t across = blocks(w->columns, WIDE), down = blocks(w->inner, BLOCK), element = run->element;
-    const size_t column = index % across * WIDE, columns = smaller(w->columns - column, WIDE);
-    const size_t feature = index / across % down * BLOCK, features = smaller(w->inner - feature, BLOCK);
+    const size_t across = attn_ceil_div(w->columns, WIDE), down = attn_ceil_div(w->inner, BLOCK),
+                 element = run->element;
+    const size_t column = index % across * WIDE, columns = attn_min(w->columns - column, WIDE);
+    const size_t feature = index / across % down * BLOCK, features = attn_min(w->inner - feature, BLOCK);
     const size_t s = index / across / down, width = width_of(p), tokens = p->batch * p->len;
     const size_t at =
         w->first + s * w->step + (in_out ? feature * w->w_stride + column : column * w->w_stride + feature);
@@ -152,8 +133,8 @@ static void weight_task(void *argument, size_t index, size_t worker)
     for (size_t r = 0; r < (in_out ? features : columns); r++)
         memset(to + r * w->w_stride * element, 0, (in_out ? columns : features) * element);
     char *copy = run->scratch + worker * attn_gradient_projection_scratch_bytes(run->compute);
-    for (size_t first = 0; first < tokens && !is_cancelled(run); first += TOKENS) {
-        const size_t count = smaller(tokens - first, TOKENS);
+    for (size_t first = 0; first < tokens && !attn_is_cancelled(run->runtime); first += TOKENS) {
+        const size_t count = attn_min(tokens - first, TOKENS);
         const char *y = p->grad_y + (first * width + s * w->columns + column) * element;
         size_t stride;
         const char *x = live_tokens(run, first, count, feature, features, copy, &stride);
@@ -170,14 +151,15 @@ void attn_gradient_of_weight(const struct attn_gradient_projection *projection, 
                              char *scratch, const attn_runtime *runtime)
 {
     const attn_projection *w = &projection->slices;
-    struct run run = {.projections = projection,
-                      .count = 1,
-                      .compute = compute,
-                      .element = attn_dtype_bytes(compute),
-                      .to = grad_w,
-                      .scratch = scratch,
-                      .runtime = runtime};
-    spread(&run, w->slices * blocks(w->inner, BLOCK) * blocks(w->columns, WIDE), weight_task);
+    struct projection_gradient run = {.projections = projection,
+                                      .count = 1,
+                                      .compute = compute,
+                                      .element = attn_dtype_bytes(compute),
+                                      .to = grad_w,
+                                      .scratch = scratch,
+                                      .runtime = runtime};
+    attn_spread(run.runtime, w->slices * attn_ceil_div(w->inner, BLOCK) * attn_ceil_div(w->columns, WIDE), weight_task,
+                &run);
 }
 
 /* ---- db ---- */
@@ -185,11 +167,11 @@ void attn_gradient_of_weight(const struct attn_gradient_projection *projection, 
 static void bias_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct projection_gradient *run = argument;
     const struct attn_gradient_projection *p = run->projections;
     const attn_projection *w = &p->slices;
-    const size_t across = blocks(w->columns, WIDE), s = index / across, first = index % across * WIDE;
-    const size_t columns = smaller(w->columns - first, WIDE), width = width_of(p), tokens = p->batch * p->len;
+    const size_t across = attn_ceil_div(w->columns, WIDE), s = index / across, first = index % across * WIDE;
+    const size_t columns = attn_min(w->columns - first, WIDE), width = width_of(p), tokens = p->batch * p->len;
     double sum[WIDE] = {0};
     for (size_t r = 0; r < tokens; r++)
         for (size_t c = 0; c < columns; c++)
@@ -202,11 +184,11 @@ void attn_gradient_of_bias(const struct attn_gradient_projection *projection, at
                            const attn_runtime *runtime)
 {
     const attn_projection *w = &projection->slices;
-    struct run run = {.projections = projection,
-                      .count = 1,
-                      .compute = compute,
-                      .element = attn_dtype_bytes(compute),
-                      .to = grad_b,
-                      .runtime = runtime};
-    spread(&run, w->slices * blocks(w->columns, WIDE), bias_task);
+    struct projection_gradient run = {.projections = projection,
+                                      .count = 1,
+                                      .compute = compute,
+                                      .element = attn_dtype_bytes(compute),
+                                      .to = grad_b,
+                                      .runtime = runtime};
+    attn_spread(run.runtime, w->slices * attn_ceil_div(w->columns, WIDE), bias_task, &run);
 }

@@ -5,13 +5,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/size.h"
 #include "formulas/philox.h"
 #include "gemm/blas.h"
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t element_of(const struct gradient_tile *tile)
 {
@@ -23,7 +19,7 @@ static size_t element_of(const struct gradient_tile *tile)
 static void *lend(char *memory, size_t *used, size_t count, size_t size)
 {
     void *block = memory == NULL ? NULL : memory + *used;
-    *used += (count * size + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
+    *used += attn_round_up(count * size, ATTN_ALIGNMENT);
     return block;
 }
 
@@ -84,7 +80,7 @@ void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head
     tile->b = b;
     tile->kv_head = kv_head;
     tile->key0 = key0;
-    tile->keys = smaller(job->kv_len - key0, GRADIENT_KEYS);
+    tile->keys = attn_min(job->kv_len - key0, GRADIENT_KEYS);
     tile->k = take_rows(tile, &job->k, kv_head, key0, tile->keys, job->d_k, tile->heads->k_is_odd + flag, tile->k_copy);
     tile->v = take_rows(tile, &job->v, kv_head, key0, tile->keys, job->d_v, tile->heads->v_is_odd + flag, tile->v_copy);
 }
@@ -134,7 +130,7 @@ bool gradient_tile_set_rows(struct gradient_tile *tile, size_t h, size_t row0)
     const size_t flag = (tile->b * job->heads + h) * job->q_len + row0;
     tile->h = h;
     tile->row0 = row0;
-    tile->rows = smaller(job->q_len - row0, GRADIENT_ROWS);
+    tile->rows = attn_min(job->q_len - row0, GRADIENT_ROWS);
     tile->q = take_rows(tile, &job->q, h, row0, tile->rows, job->d_k, heads->q_is_odd + flag, tile->q_copy);
     tile->o =
         take_rows(tile, &heads->grad_context, h, row0, tile->rows, job->d_v, heads->o_is_odd + flag, tile->o_copy);

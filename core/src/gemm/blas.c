@@ -3,19 +3,14 @@
 
 #include <assert.h>
 #include <cblas.h>
-#include <limits.h>
 #include <stdio.h>
 
 #include "attn/runtime.h"
-
-size_t attn_blas_max(void)
-{
-    return INT_MAX;
-}
+#include "base/size.h"
 
 static blasint narrow(size_t n)
 {
-    assert(n > 0 && n <= INT_MAX);
+    assert(n > 0 && n <= DIMENSION_MAX);
     return (blasint)n;
 }
 

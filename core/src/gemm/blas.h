@@ -7,14 +7,11 @@
 #include "attn/plan.h"
 #include "attn/tensor.h"
 
-/* The largest dimension or row stride that the BLAS can count. */
-size_t attn_blas_max(void);
-
 /*
  * y += x W for row-major float or double (dtype):
  *   x (rows, inner) with row stride x_stride; y (rows, columns) with row stride y_stride, initialised by the caller
  *   W (inner, columns) with row stride w_stride for ATTN_LAYOUT_IN_OUT; (columns, inner) for ATTN_LAYOUT_OUT_IN
- * Every size is at least 1 and at most attn_blas_max(): plan.c has checked it. Safe from several threads.
+ * Every size is at least 1 and at most DIMENSION_MAX (base/size.h): plan.c has checked it. Safe from several threads.
  */
 void attn_blas_multiply_add(attn_dtype dtype, size_t rows, size_t columns, size_t inner, const void *x, size_t x_stride,
                             const void *w, size_t w_stride, attn_layout layout, void *y, size_t y_stride);

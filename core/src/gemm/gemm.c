@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
+#include "base/size.h"
 #include "gemm/blas.h"
 #include "kernel/kernel.h"
 
@@ -17,7 +19,7 @@ enum {
     KERNEL_FEW_ROWS = 48,
 };
 
-struct run {
+struct products_run {
     struct attn_product *products;
     size_t count, element;
     attn_dtype compute;
@@ -27,59 +29,46 @@ struct run {
     char *scratch;
 };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t blocks(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
-
 size_t attn_products_scratch_bytes(attn_dtype compute)
 {
     return LINEAR_SCRATCH * attn_dtype_bytes(compute);
 }
 
-static bool is_cancelled(const struct run *run)
-{
-    return run->runtime->is_cancelled != NULL && run->runtime->is_cancelled(run->runtime->cancel_context);
-}
-
 /* Element at (row, column) of y, and so on. */
-static char *at(const struct run *run, const char *base, size_t elements)
+static char *at(const struct products_run *run, const char *base, size_t elements)
 {
     return (char *)(uintptr_t)base + elements * run->element;
 }
 
-static const char *weight_at(const struct run *run, const struct attn_product *p, size_t feature, size_t column)
+static const char *weight_at(const struct products_run *run, const struct attn_product *p, size_t feature,
+                             size_t column)
 {
     const bool is_in_out = run->layout == ATTN_LAYOUT_IN_OUT;
     return at(run, p->w, is_in_out ? feature * p->w_stride + column : column * p->w_stride + feature);
 }
 
 /* The bias, or 0, goes in first, and the product is added to it. */
-static void blas_block(const struct run *run, const struct attn_product *p, size_t row, size_t rows, size_t column)
+static void blas_block(const struct products_run *run, const struct attn_product *p, size_t row, size_t rows,
+                       size_t column)
 {
-    const size_t columns = smaller(p->columns - column, p->block_columns);
+    const size_t columns = attn_min(p->columns - column, p->block_columns);
     char *y = at(run, p->y, row * p->y_stride + column);
     for (size_t r = 0; r < rows; r++)
         if (p->bias != NULL)
             memcpy(at(run, y, r * p->y_stride), at(run, p->bias, column), columns * run->element);
         else
             memset(at(run, y, r * p->y_stride), 0, columns * run->element);
-    for (size_t inner = 0; inner < p->inner && !is_cancelled(run); inner += BLAS_INNER)
-        attn_blas_multiply_add(run->compute, rows, columns, smaller(p->inner - inner, BLAS_INNER),
+    for (size_t inner = 0; inner < p->inner && !attn_is_cancelled(run->runtime); inner += BLAS_INNER)
+        attn_blas_multiply_add(run->compute, rows, columns, attn_min(p->inner - inner, BLAS_INNER),
                                at(run, p->x, row * p->inner + inner), p->inner, weight_at(run, p, inner, column),
                                p->w_stride, run->layout, y, p->y_stride);
 }
 
 /* Part number index of the columns. Those after the first begin with a panel, so that none is multiplied with twice. */
-static void kernel_block(const struct run *run, const struct attn_product *p, size_t row, size_t rows, size_t index,
-                         char *scratch)
+static void kernel_block(const struct products_run *run, const struct attn_product *p, size_t row, size_t rows,
+                         size_t index, char *scratch)
 {
-    const size_t from = index * p->block_columns, to = smaller(p->skip + p->columns, from + p->block_columns);
+    const size_t from = index * p->block_columns, to = attn_min(p->skip + p->columns, from + p->block_columns);
     const size_t skip = index == 0 ? p->skip : 0, column = from + skip - p->skip;
     const struct attn_linear_block block = {
         .x = at(run, p->x, row * p->inner),
@@ -96,33 +85,33 @@ static void kernel_block(const struct run *run, const struct attn_product *p, si
         .y_stride = p->y_stride,
         .layout = run->layout,
     };
-    for (size_t first = 0; first < p->inner && !is_cancelled(run); first += LINEAR_INNER)
+    for (size_t first = 0; first < p->inner && !attn_is_cancelled(run->runtime); first += LINEAR_INNER)
         run->multiply(&block, first, scratch);
 }
 
 /* ---- tasks ---- */
 
 /* Rows of a block: of all items together for the kernel, in equal parts; of one item for the BLAS. */
-static void divide(const struct run *run, struct attn_product *p)
+static void divide(const struct products_run *run, struct attn_product *p)
 {
     const bool is_transposed = run->layout == ATTN_LAYOUT_OUT_IN;
     p->by_kernel = run->multiply != NULL && !(is_transposed && p->rows <= run->runtime->kernel->transposed_by_blas);
     if (p->by_kernel) {
-        const size_t rows = p->batch * p->rows, parts = blocks(rows, LINEAR_ROWS);
-        p->block_rows = parts == 0 ? 1 : blocks(blocks(rows, parts), LINEAR_GROUP) * LINEAR_GROUP;
-        p->row_blocks = blocks(rows, p->block_rows);
+        const size_t rows = p->batch * p->rows, parts = attn_ceil_div(rows, LINEAR_ROWS);
+        p->block_rows = parts == 0 ? 1 : attn_round_up(attn_ceil_div(rows, parts), LINEAR_GROUP);
+        p->row_blocks = attn_ceil_div(rows, p->block_rows);
         p->block_columns = rows < KERNEL_FEW_ROWS ? LINEAR_COLUMNS : KERNEL_COLUMNS;
-        p->column_blocks = blocks(p->skip + p->columns, p->block_columns);
+        p->column_blocks = attn_ceil_div(p->skip + p->columns, p->block_columns);
     } else {
         p->block_rows = BLAS_ROWS;
-        p->row_blocks = p->batch * blocks(p->rows, BLAS_ROWS);
+        p->row_blocks = p->batch * attn_ceil_div(p->rows, BLAS_ROWS);
         p->block_columns = BLAS_COLUMNS;
-        p->column_blocks = blocks(p->columns, BLAS_COLUMNS);
+        p->column_blocks = attn_ceil_div(p->columns, BLAS_COLUMNS);
     }
 }
 
 /* The product that task index belongs to: the last one whose first task is not beyond it. */
-static const struct attn_product *find_product(const struct run *run, size_t index)
+static const struct attn_product *find_product(const struct products_run *run, size_t index)
 {
     size_t low = 0, high = run->count;
     while (high - low > 1) {
@@ -137,17 +126,17 @@ static const struct attn_product *find_product(const struct run *run, size_t ind
 
 static void product_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct products_run *run = argument;
     const struct attn_product *p = find_product(run, index);
     const size_t part = index - p->first_task;
     const size_t column_block = part % p->column_blocks, row_block = part / p->column_blocks;
     if (p->by_kernel) {
-        const size_t row = row_block * p->block_rows, rows = smaller(p->batch * p->rows - row, p->block_rows);
+        const size_t row = row_block * p->block_rows, rows = attn_min(p->batch * p->rows - row, p->block_rows);
         kernel_block(run, p, row, rows, column_block,
                      run->scratch + worker * attn_products_scratch_bytes(run->compute));
     } else {
-        const size_t each = blocks(p->rows, BLAS_ROWS), row = row_block % each * BLAS_ROWS;
-        blas_block(run, p, row_block / each * p->rows + row, smaller(p->rows - row, BLAS_ROWS),
+        const size_t each = attn_ceil_div(p->rows, BLAS_ROWS), row = row_block % each * BLAS_ROWS;
+        blas_block(run, p, row_block / each * p->rows + row, attn_min(p->rows - row, BLAS_ROWS),
                    column_block * BLAS_COLUMNS);
     }
 }
@@ -155,13 +144,13 @@ static void product_task(void *argument, size_t index, size_t worker)
 void attn_products_run(struct attn_product *products, size_t count, attn_dtype compute, attn_layout layout,
                        const attn_runtime *runtime, char *scratch)
 {
-    struct run run = {.products = products,
-                      .count = count,
-                      .element = attn_dtype_bytes(compute),
-                      .compute = compute,
-                      .layout = layout,
-                      .runtime = runtime,
-                      .scratch = scratch};
+    struct products_run run = {.products = products,
+                               .count = count,
+                               .element = attn_dtype_bytes(compute),
+                               .compute = compute,
+                               .layout = layout,
+                               .runtime = runtime,
+                               .scratch = scratch};
     const attn_kernel *kernel = runtime->kernel;
     if (compute == ATTN_F32)
         run.multiply = kernel->multiplies_f32_faster ? kernel->multiply_f32 : NULL;
@@ -173,6 +162,5 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
         products[p].first_task = tasks;
         tasks += products[p].row_blocks * products[p].column_blocks;
     }
-    if (tasks > 0)
-        runtime->run(runtime->context, tasks, product_task, &run);
+    attn_spread(runtime, tasks, product_task, &run);
 }

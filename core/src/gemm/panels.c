@@ -1,6 +1,7 @@
 /* panels.c: weights packed once, in the order in which a kernel multiplies with them. */
 #include "attn/panels.h"
 
+#include "base/size.h"
 #include "gemm/gemm.h"
 #include "kernel/kernel.h"
 
@@ -20,7 +21,7 @@ static struct attn_linear_block block_of(attn_layout layout, const attn_tensor *
 
 static size_t panels_of(const attn_kernel *kernel, const struct attn_linear_block *block)
 {
-    return (block->columns + kernel->panel_columns - 1) / kernel->panel_columns;
+    return attn_ceil_div(block->columns, kernel->panel_columns);
 }
 
 static size_t matrices_of(const attn_tensor *weight)
@@ -55,7 +56,7 @@ static void pack_one(void *argument, size_t index, size_t worker)
     (void)worker;
     block.w = (const float *)block.w + matrix * block.inner * block.columns +
               column * (block.layout == ATTN_LAYOUT_IN_OUT ? 1 : block.w_stride);
-    block.columns = block.columns - column < width ? block.columns - column : width;
+    block.columns = attn_min(block.columns - column, width);
     packing->kernel->pack_f32(&block, packing->data + index * width * block.inner);
 }
 

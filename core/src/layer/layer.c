@@ -6,6 +6,8 @@
 #include "attention/feature_maps.h"
 #include "attention/heads.h"
 #include "base/float_mode.h"
+#include "base/parallel.h"
+#include "base/size.h"
 #include "formulas/philox.h"
 #include "gemm/gemm.h"
 #include "layer/gate.h"
@@ -19,7 +21,7 @@ enum {
     TOKEN_ROWS = 64,
 };
 
-struct run {
+struct layer_run {
     const attn_plan *plan;
     const attn_request *request;
     const attn_runtime *runtime;
@@ -38,66 +40,34 @@ struct run {
     char *product_scratch;
     struct attn_heads_job job;
     char *mean_source;
-    char *normed;    /* the queries after a pre-norm */
-    attn_task *task; /* what look_first runs */
+    char *normed; /* the queries after a pre-norm */
 };
 
-static attn_status no_memory(struct run *run, const char *what)
+static attn_status no_memory(struct layer_run *run, const char *what)
 {
     return attn_fail(run->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for %s", what);
 }
 
-static char *take(struct run *run, size_t count)
+static char *take(struct layer_run *run, size_t count)
 {
     return attn_arena_take(run->arena, count, run->element);
 }
 
-static bool wants(const struct run *run, attn_step step)
+static bool wants(const struct layer_run *run, attn_step step)
 {
     return attn_wants(&run->request->options, step);
 }
 
-static bool is_cancelled(const struct run *run)
-{
-    const attn_runtime *runtime = run->runtime;
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
-
-static void look_first(void *argument, size_t index, size_t worker)
-{
-    const struct run *run = argument;
-    if (!is_cancelled(run))
-        run->task(argument, index, worker);
-}
-
-/* A cancelled run leaves out the tasks that are left; attn_multihead_run looks once more at its end. */
-static void spread(struct run *run, size_t tasks, attn_task *task)
-{
-    run->task = task;
-    if (tasks > 0)
-        run->runtime->run(run->runtime->context, tasks, look_first, run);
-}
-
-static size_t blocks(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- products ---- */
 
-static void run_products(struct run *run)
+static void run_products(struct layer_run *run)
 {
     attn_products_run(run->products, run->product_count, run->plan->compute, run->request->weights.layout, run->runtime,
                       run->product_scratch);
 }
 
 /* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
-static void add_projection(struct run *run, const attn_projection *projection, const char *x, size_t len, char *y)
+static void add_projection(struct layer_run *run, const attn_projection *projection, const char *x, size_t len, char *y)
 {
     const struct attn_product tokens = {.x = x, .y = y, .batch = run->plan->dims.batch, .rows = len};
     const attn_kernel *kernel = run->plan->compute == ATTN_F32 ? run->runtime->kernel : NULL;
@@ -109,7 +79,7 @@ static void add_projection(struct run *run, const attn_projection *projection, c
 /* ---- before the heads ---- */
 
 /* The norm of all inputs or of the output: rows of d numbers from row first on. */
-static void norm_rows(const struct run *run, size_t first, size_t rows, size_t d, const char *x, char *y)
+static void norm_rows(const struct layer_run *run, size_t first, size_t rows, size_t d, const char *x, char *y)
 {
     const attn_options *options = &run->request->options;
     const attn_tensor *gain = run->request->weights.norm.weight, *shift = run->request->weights.norm.bias;
@@ -118,7 +88,7 @@ static void norm_rows(const struct run *run, size_t first, size_t rows, size_t d
                    shift == NULL ? NULL : shift->data, options->norm_eps, y + at);
 }
 
-static size_t query_tokens(const struct run *run)
+static size_t query_tokens(const struct layer_run *run)
 {
     return run->plan->dims.batch * run->plan->dims.q_len;
 }
@@ -126,13 +96,13 @@ static size_t query_tokens(const struct run *run)
 static void pre_norm_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
-    const size_t row = index * TOKEN_ROWS, rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
+    const struct layer_run *run = argument;
+    const size_t row = index * TOKEN_ROWS, rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
     norm_rows(run, row, rows, run->plan->dims.d_query, run->request->inputs.query->data, run->normed);
 }
 
 /* A key or value that is the query by default is the normalised query too; one that was given is left as it is. */
-static attn_status prepare_inputs(struct run *run)
+static attn_status prepare_inputs(struct layer_run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
     run->x_q = inputs->query->data;
@@ -140,7 +110,7 @@ static attn_status prepare_inputs(struct run *run)
         run->normed = take(run, query_tokens(run) * run->plan->dims.d_query);
         if (run->normed == NULL)
             return no_memory(run, "the normalised inputs");
-        spread(run, blocks(query_tokens(run), TOKEN_ROWS), pre_norm_task);
+        attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), pre_norm_task, run);
         run->x_q = run->normed;
     }
     run->x_k = inputs->key == NULL ? run->x_q : inputs->key->data;
@@ -148,7 +118,7 @@ static attn_status prepare_inputs(struct run *run)
     return ATTN_OK;
 }
 
-static attn_status take_products(struct run *run)
+static attn_status take_products(struct layer_run *run)
 {
     run->products =
         attn_arena_take(run->arena, attn_product_slots(run->request, &run->plan->dims), sizeof *run->products);
@@ -177,7 +147,7 @@ static struct attn_operand heads_operand(const void *data, size_t heads, size_t 
 }
 
 /* Queries, keys and values, each in tokens of its own. */
-static attn_status add_roles(struct run *run, const attn_projection to[])
+static attn_status add_roles(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
     const size_t new_len = attn_new_len(d);
@@ -196,7 +166,7 @@ static attn_status add_roles(struct run *run, const attn_projection to[])
 }
 
 /* All of them at once, side by side in each token, as their columns are in the fused weight. */
-static attn_status add_fused(struct run *run, const attn_projection to[])
+static attn_status add_fused(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
     const attn_projection all = attn_projection_of_fused(&run->request->weights, d);
@@ -213,7 +183,7 @@ static attn_status add_fused(struct run *run, const attn_projection to[])
     return ATTN_OK;
 }
 
-static attn_status project(struct run *run)
+static attn_status project(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_weights *weights = &run->request->weights;
@@ -235,7 +205,7 @@ static attn_status project(struct run *run)
     return ATTN_OK;
 }
 
-static attn_status set_operands(struct run *run)
+static attn_status set_operands(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     attn_status status = ATTN_OK;
@@ -256,12 +226,13 @@ static attn_status set_operands(struct run *run)
 
 /* ---- the heads ---- */
 
-static attn_status invert(struct run *run, const attn_selection *selection, size_t dimension, const size_t **slots)
+static attn_status invert(struct layer_run *run, const attn_selection *selection, size_t dimension,
+                          const size_t **slots)
 {
     return attn_invert_selection(selection, dimension, run->arena, slots) ? ATTN_OK : no_memory(run, "the selection");
 }
 
-static attn_status take_map(struct run *run, attn_step step, int which)
+static attn_status take_map(struct layer_run *run, attn_step step, int which)
 {
     if (!wants(run, step))
         return ATTN_OK;
@@ -270,7 +241,7 @@ static attn_status take_map(struct run *run, attn_step step, int which)
     return run->job.map[which].data == NULL ? no_memory(run, attn_step_name(step)) : ATTN_OK;
 }
 
-static attn_status take_maps(struct run *run)
+static attn_status take_maps(struct layer_run *run)
 {
     static const struct {
         attn_step step;
@@ -294,7 +265,7 @@ static attn_status take_maps(struct run *run)
     return run->mean_source == NULL ? no_memory(run, "attention_mean") : ATTN_OK;
 }
 
-static attn_status take_rows(struct run *run, attn_step step, void **rows)
+static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
 {
     if (!wants(run, step))
         return ATTN_OK;
@@ -310,15 +281,7 @@ static bool context_is_by_heads(const attn_plan *plan)
     return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);
 }
 
-static void distance_bias_task(void *argument, size_t index, size_t worker)
-{
-    (void)worker;
-    const struct run *run = argument;
-    attn_distance_bias_fill(&run->request->options, &run->plan->mask, index,
-                            (void *)(uintptr_t)run->job.distance_bias.data);
-}
-
-static attn_status make_distance_bias(struct run *run)
+static attn_status make_distance_bias(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;
     if (!attn_has_distance_bias(options))
@@ -326,12 +289,11 @@ static attn_status make_distance_bias(struct run *run)
     char *data = take(run, attn_distance_bias_count(options, &run->plan->mask));
     if (data == NULL)
         return no_memory(run, "the biases by distance");
-    run->job.distance_bias = attn_distance_bias_view(options, &run->plan->mask, data);
-    spread(run, attn_distance_bias_vectors(options, &run->plan->mask), distance_bias_task);
+    run->job.distance_bias = attn_distance_bias_make(options, &run->plan->mask, data, run->runtime);
     return ATTN_OK;
 }
 
-static attn_status prepare_job(struct run *run)
+static attn_status prepare_job(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_options *options = &run->request->options;
@@ -360,7 +322,7 @@ static attn_status prepare_job(struct run *run)
     return status;
 }
 
-static attn_status run_heads(struct run *run)
+static attn_status run_heads(struct layer_run *run)
 {
     if (attn_is_linear(&run->request->options))
         return attn_linear_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result, run->err);
@@ -372,16 +334,16 @@ static attn_status run_heads(struct run *run)
 static void gate_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct layer_run *run = argument;
     const attn_dims *d = &run->plan->dims;
     const size_t row = index * TOKEN_ROWS, width = d->heads * d->d_v * run->element;
-    const size_t rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
+    const size_t rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
     attn_gate_rows(run->plan->compute, rows, d->heads, d->d_v, d->d_gate, run->context + row * width,
                    run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
 }
 
 /* In place unless the context was asked for. */
-static attn_status gate_heads(struct run *run)
+static attn_status gate_heads(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     run->gated = run->context;
@@ -391,11 +353,11 @@ static attn_status gate_heads(struct run *run)
         run->gated = take(run, d->batch * d->q_len * d->heads * d->d_v);
     if (run->gated == NULL)
         return no_memory(run, "the output gate");
-    spread(run, blocks(query_tokens(run), TOKEN_ROWS), gate_task);
+    attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), gate_task, run);
     return ATTN_OK;
 }
 
-static attn_status project_output(struct run *run)
+static attn_status project_output(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
     const attn_linear *output = &run->request->weights.output;
@@ -423,13 +385,13 @@ static bool changes_sum(const attn_options *options)
 }
 
 /* summed = query + dropout(projected), each part where it is asked for; number by number. */
-static void add_rows(const struct run *run, size_t first, size_t count)
+static void add_rows(const struct layer_run *run, size_t first, size_t count)
 {
     const attn_options *options = &run->request->options;
     const double p = options->dropout_residual ? options->dropout : 0, gain = p < 1 ? 1 / (1 - p) : 0;
     uint8_t keep[512];
     for (size_t done = 0; done < count; done += sizeof keep) {
-        size_t some = smaller(count - done, sizeof keep), at = first + done;
+        size_t some = attn_min(count - done, sizeof keep), at = first + done;
         memset(keep, 1, some);
         if (p > 0)
             attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, p, at, some, keep);
@@ -451,9 +413,9 @@ static void add_rows(const struct run *run, size_t first, size_t count)
 static void finish_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct layer_run *run = argument;
     const size_t d = run->plan->dims.d_out, row = index * TOKEN_ROWS;
-    const size_t rows = smaller(query_tokens(run) - row, TOKEN_ROWS);
+    const size_t rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
     if (changes_sum(&run->request->options))
         add_rows(run, row * d, rows * d);
     if (has_post_norm(&run->request->options))
@@ -461,7 +423,7 @@ static void finish_task(void *argument, size_t index, size_t worker)
 }
 
 /* Residual and norm. Each writes over its input unless that was asked for, or belongs to the steps of the heads. */
-static attn_status finish(struct run *run)
+static attn_status finish(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;
     const size_t rows = query_tokens(run), count = rows * run->plan->dims.d_out;
@@ -474,14 +436,14 @@ static attn_status finish(struct run *run)
     if (run->summed == NULL || run->output == NULL)
         return no_memory(run, "residual and norm");
     if (changes_sum(options) || has_post_norm(options))
-        spread(run, blocks(rows, TOKEN_ROWS), finish_task);
+        attn_spread(run->runtime, attn_ceil_div(rows, TOKEN_ROWS), finish_task, run);
     return ATTN_OK;
 }
 
 static void mean_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct layer_run *run = argument;
     const attn_plan *plan = run->plan;
     const size_t keys = plan->selected_keys, heads = plan->dims.heads, queries = plan->selected_queries;
     const size_t b = index / queries, query = index % queries;
@@ -503,7 +465,7 @@ static void mean_task(void *argument, size_t index, size_t worker)
 static void mask_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct layer_run *run = argument;
     const attn_plan *plan = run->plan;
     const attn_options *options = &run->request->options;
     const size_t keys = plan->selected_keys, queries = plan->selected_queries;
@@ -519,21 +481,21 @@ static void mask_task(void *argument, size_t index, size_t worker)
         row[j] = attn_mask_allows(&plan->mask, plan->compute, b, h, i, attn_selected(&options->keys, j));
 }
 
-static attn_status reduce_maps(struct run *run)
+static attn_status reduce_maps(struct layer_run *run)
 {
     attn_tensor *step = run->result->step;
     if (wants(run, ATTN_STEP_ATTENTION_MEAN)) {
         step[ATTN_STEP_ATTENTION_MEAN].data = take(run, attn_tensor_count(&step[ATTN_STEP_ATTENTION_MEAN]));
         if (step[ATTN_STEP_ATTENTION_MEAN].data == NULL)
             return no_memory(run, "attention_mean");
-        spread(run, run->plan->dims.batch * run->plan->selected_queries, mean_task);
+        attn_spread(run->runtime, run->plan->dims.batch * run->plan->selected_queries, mean_task, run);
     }
     if (wants(run, ATTN_STEP_MASK)) {
         size_t rows = run->plan->dims.batch * run->plan->selected_heads * run->plan->selected_queries;
         step[ATTN_STEP_MASK].data = attn_arena_take(run->arena, rows, run->plan->selected_keys);
         if (step[ATTN_STEP_MASK].data == NULL)
             return no_memory(run, "the mask");
-        spread(run, rows, mask_task);
+        attn_spread(run->runtime, rows, mask_task, run);
     }
     return ATTN_OK;
 }
@@ -552,7 +514,7 @@ static attn_tensor operand_view(const struct attn_operand *operand, const attn_t
     return view;
 }
 
-static void show_steps(struct run *run)
+static void show_steps(struct layer_run *run)
 {
     attn_tensor *step = run->result->step;
     step[ATTN_STEP_Q] = operand_view(&run->q, &step[ATTN_STEP_Q]);
@@ -579,14 +541,14 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
 {
     *result = (attn_result){0};
     memcpy(result->step, plan->step, sizeof result->step);
-    struct run run = {.plan = plan,
-                      .request = request,
-                      .runtime = runtime,
-                      .arena = arena,
-                      .result = result,
-                      .err = err,
-                      .element = attn_dtype_bytes(plan->compute),
-                      .job = attn_describe_job(plan, request)};
+    struct layer_run run = {.plan = plan,
+                            .request = request,
+                            .runtime = runtime,
+                            .arena = arena,
+                            .result = result,
+                            .err = err,
+                            .element = attn_dtype_bytes(plan->compute),
+                            .job = attn_describe_job(plan, request)};
     attn_status status = take_products(&run);
     if (status == ATTN_OK)
         status = prepare_inputs(&run);
@@ -604,7 +566,7 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
         status = finish(&run);
     if (status == ATTN_OK)
         status = reduce_maps(&run);
-    if (status == ATTN_OK && is_cancelled(&run))
+    if (status == ATTN_OK && attn_is_cancelled(run.runtime))
         status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     if (status == ATTN_OK)
         show_steps(&run);

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/parallel.h"
+#include "base/size.h"
 #include "layer/norm.h"
 #include "request/dims.h"
 
@@ -88,7 +90,7 @@ struct part {
     size_t first_task;
 };
 
-struct run {
+struct qk_run {
     const attn_plan *plan;
     const attn_request *request;
     const attn_runtime *runtime;
@@ -107,28 +109,6 @@ struct run {
     char *scratch;
     size_t scratch_bytes;
 };
-
-static size_t blocks(size_t n, size_t size)
-{
-    return (n + size - 1) / size;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static void spread(struct run *run, size_t tasks, attn_task *task)
-{
-    if (tasks > 0)
-        run->runtime->run(run->runtime->context, tasks, task, run);
-}
-
-static bool is_cancelled(const struct run *run)
-{
-    const attn_runtime *runtime = run->runtime;
-    return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
-}
 
 /* ---- tables of cosines and sines ---- */
 
@@ -150,10 +130,10 @@ static const struct table *table_of(const attn_rope_side *side, struct table *ta
 static void table_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct run *run = argument;
+    const struct qk_run *run = argument;
     const size_t pairs = run->plan->rope_dim / 2, past_len = run->plan->dims.past_len;
-    const size_t all = run->rows_of_item, first = index * TOKENS, last = smaller(first + TOKENS, all);
-    for (size_t row = first; row < last && !is_cancelled(run); row++) {
+    const size_t all = run->rows_of_item, first = index * TOKENS, last = attn_min(first + TOKENS, all);
+    for (size_t row = first; row < last && !attn_is_cancelled(run->runtime); row++) {
         const double position =
             run->positions == NULL ? (double)(past_len + row) : (double)((const int64_t *)run->positions->data)[row];
         for (size_t i = 0; i < pairs; i++) {
@@ -170,20 +150,15 @@ static void table_task(void *argument, size_t index, size_t worker)
     }
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Rows of the table that a side needs; the default one serves both sides. */
 static size_t table_rows(const attn_rope_side *side, const attn_dims *dims)
 {
     if (side->cos != NULL)
         return 0;
-    return side->positions == NULL ? larger(dims->q_len, attn_new_len(dims)) : attn_tensor_count(side->positions);
+    return side->positions == NULL ? attn_max(dims->q_len, attn_new_len(dims)) : attn_tensor_count(side->positions);
 }
 
-static bool make_table(struct run *run, const attn_rope_side *side, struct table *table)
+static bool make_table(struct qk_run *run, const attn_rope_side *side, struct table *table)
 {
     const size_t pairs = run->plan->rope_dim / 2, rows = table_rows(side, &run->plan->dims);
     run->cos = attn_arena_take(run->arena, rows * pairs, run->element);
@@ -192,14 +167,14 @@ static bool make_table(struct run *run, const attn_rope_side *side, struct table
         return false;
     run->rows_of_item = rows;
     run->positions = side->positions;
-    spread(run, blocks(rows, TOKENS), table_task);
+    attn_spread(run->runtime, attn_ceil_div(rows, TOKENS), table_task, run);
     const attn_tensor *p = side->positions;
     *table = (struct table){.cos = run->cos, .sin = run->sin};
     table->batch_step = p != NULL && p->rank == 2 && p->shape[0] > 1 ? p->shape[1] : 0;
     return true;
 }
 
-static attn_status make_tables(struct run *run, attn_error *err)
+static attn_status make_tables(struct qk_run *run, attn_error *err)
 {
     const attn_rope *rope = &run->request->options.rope;
     double *w = attn_arena_take(run->arena, run->plan->rope_dim / 2, sizeof *w);
@@ -221,7 +196,7 @@ static attn_status make_tables(struct run *run, attn_error *err)
 
 /* ---- tokens ---- */
 
-static const char *source(const struct run *run, const struct part *part, size_t b, size_t h, size_t token)
+static const char *source(const struct qk_run *run, const struct part *part, size_t b, size_t h, size_t token)
 {
     const struct attn_operand *from = &part->from;
     return (const char *)from->data + ((ptrdiff_t)b * from->batch_stride + (ptrdiff_t)h * from->head_stride +
@@ -229,7 +204,7 @@ static const char *source(const struct run *run, const struct part *part, size_t
                                           (ptrdiff_t)run->element;
 }
 
-static char *target(const struct run *run, const struct part *part, size_t b, size_t h, size_t row)
+static char *target(const struct qk_run *run, const struct part *part, size_t b, size_t h, size_t row)
 {
     return part->to + ((b * part->heads + h) * (part->past_len + part->len) + row) * part->d * run->element;
 }
@@ -240,7 +215,7 @@ static const void *vector_at(const attn_tensor *vector, size_t at, size_t elemen
 }
 
 /* All heads of a token, normalised into row: (heads, d). */
-static void norm_token(const struct run *run, const struct part *part, size_t b, size_t token, char *row)
+static void norm_token(const struct qk_run *run, const struct part *part, size_t b, size_t token, char *row)
 {
     const attn_options *options = &run->request->options;
     const attn_tensor *shaped = part->norm->weight != NULL ? part->norm->weight : part->norm->bias;
@@ -263,7 +238,7 @@ static size_t table_row(const struct table *t, size_t b, size_t token)
     return t->positions != NULL ? (size_t)t->positions[b * t->positions_step + token] : b * t->batch_step + token;
 }
 
-static void turn(const struct run *run, const struct part *part, size_t b, size_t token, const char *x, char *y)
+static void turn(const struct qk_run *run, const struct part *part, size_t b, size_t token, const char *x, char *y)
 {
     const struct table *t = part->table;
     const size_t at = table_row(t, b, token) * (run->plan->rope_dim / 2) * run->element;
@@ -272,7 +247,8 @@ static void turn(const struct run *run, const struct part *part, size_t b, size_
 }
 
 /* Normalised and turned tokens from … to of one item. */
-static void change_tokens(const struct run *run, const struct part *part, size_t b, size_t from, size_t to, char *row)
+static void change_tokens(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to,
+                          char *row)
 {
     const size_t bytes = part->d * run->element;
     for (size_t token = from; token < to; token++) {
@@ -290,7 +266,7 @@ static void change_tokens(const struct run *run, const struct part *part, size_t
 }
 
 /* Rows from … to of the cache, a run for each head. */
-static void copy_past(const struct run *run, const struct part *part, size_t b, size_t from, size_t to)
+static void copy_past(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to)
 {
     const size_t bytes = part->d * run->element;
     for (size_t h = 0; h < part->heads; h++)
@@ -300,15 +276,14 @@ static void copy_past(const struct run *run, const struct part *part, size_t b, 
 
 static void part_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct qk_run *run = argument;
     const struct part *part = run->parts;
     while (part + 1 < run->parts + run->part_count && part[1].first_task <= index)
         part++;
-    const size_t all = part->past_len + part->len, across = blocks(all, TOKENS), block = index - part->first_task;
-    const size_t b = block / across, first = block % across * TOKENS, last = smaller(first + TOKENS, all);
-    const size_t border = first < part->past_len ? smaller(last, part->past_len) : first;
-    if (is_cancelled(run))
-        return;
+    const size_t all = part->past_len + part->len, across = attn_ceil_div(all, TOKENS),
+                 block = index - part->first_task;
+    const size_t b = block / across, first = block % across * TOKENS, last = attn_min(first + TOKENS, all);
+    const size_t border = first < part->past_len ? attn_min(last, part->past_len) : first;
     if (first < border)
         copy_past(run, part, b, first, border);
     if (border < last)
@@ -316,7 +291,7 @@ static void part_task(void *argument, size_t index, size_t worker)
                       run->scratch + worker * run->scratch_bytes);
 }
 
-static attn_status run_parts(struct run *run, attn_error *err)
+static attn_status run_parts(struct qk_run *run, attn_error *err)
 {
     size_t tasks = 0;
     for (size_t p = 0; p < run->part_count; p++) {
@@ -326,9 +301,9 @@ static attn_status run_parts(struct run *run, attn_error *err)
         if (part->to == NULL)
             return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the queries and keys");
         part->first_task = tasks;
-        tasks += batch * blocks(rows, TOKENS);
+        tasks += batch * attn_ceil_div(rows, TOKENS);
     }
-    spread(run, tasks, part_task);
+    attn_spread(run->runtime, tasks, part_task, run);
     return ATTN_OK;
 }
 
@@ -342,7 +317,7 @@ static struct attn_operand operand_of(const struct part *part)
 }
 
 /* The parts that change, and where the heads will find them. */
-static void describe_parts(struct run *run, struct attn_heads_job *job, struct attn_operand *operands[3])
+static void describe_parts(struct qk_run *run, struct attn_heads_job *job, struct attn_operand *operands[3])
 {
     const attn_dims *d = &run->plan->dims;
     const attn_request *request = run->request;
@@ -374,12 +349,12 @@ static void describe_parts(struct run *run, struct attn_heads_job *job, struct a
 attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                         attn_arena *arena, struct attn_heads_job *job, attn_error *err)
 {
-    struct run run = {.plan = plan,
-                      .request = request,
-                      .runtime = runtime,
-                      .arena = arena,
-                      .element = attn_dtype_bytes(plan->compute),
-                      .scratch_bytes = attn_qk_scratch_bytes(plan, request)};
+    struct qk_run run = {.plan = plan,
+                         .request = request,
+                         .runtime = runtime,
+                         .arena = arena,
+                         .element = attn_dtype_bytes(plan->compute),
+                         .scratch_bytes = attn_qk_scratch_bytes(plan, request)};
     struct attn_operand *operands[3] = {NULL};
     if (!attn_qk_is_changed(&request->options) && !has_past(request))
         return ATTN_OK;
@@ -400,14 +375,14 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
 
 static void turn_back_task(void *argument, size_t index, size_t worker)
 {
-    const struct run *run = argument;
+    const struct qk_run *run = argument;
     const struct part *part = run->parts;
     while (part + 1 < run->parts + run->part_count && part[1].first_task <= index)
         part++;
-    const size_t across = blocks(part->len, TOKENS), block = index - part->first_task;
-    const size_t b = block / across, first = block % across * TOKENS, last = smaller(first + TOKENS, part->len);
+    const size_t across = attn_ceil_div(part->len, TOKENS), block = index - part->first_task;
+    const size_t b = block / across, first = block % across * TOKENS, last = attn_min(first + TOKENS, part->len);
     char *x = run->scratch + worker * run->scratch_bytes;
-    for (size_t token = first; token < last && !is_cancelled(run); token++)
+    for (size_t token = first; token < last && !attn_is_cancelled(run->runtime); token++)
         for (size_t h = 0; h < part->heads; h++) {
             char *y = (char *)(uintptr_t)source(run, part, b, h, token);
             const struct table *t = part->table;
@@ -421,7 +396,7 @@ static void turn_back_task(void *argument, size_t index, size_t worker)
 size_t attn_qk_turn_back_scratch_bytes(const attn_plan *plan)
 {
     const size_t bytes = plan->dims.d_k * attn_dtype_bytes(plan->compute);
-    return plan->rope_dim == 0 ? 0 : blocks(bytes, ATTN_ALIGNMENT) * ATTN_ALIGNMENT;
+    return plan->rope_dim == 0 ? 0 : attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
 attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
@@ -429,12 +404,12 @@ attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request
                               attn_error *err)
 {
     const attn_dims *d = &plan->dims;
-    struct run run = {.plan = plan,
-                      .request = request,
-                      .runtime = runtime,
-                      .arena = arena,
-                      .element = attn_dtype_bytes(plan->compute),
-                      .scratch_bytes = attn_qk_turn_back_scratch_bytes(plan)};
+    struct qk_run run = {.plan = plan,
+                         .request = request,
+                         .runtime = runtime,
+                         .arena = arena,
+                         .element = attn_dtype_bytes(plan->compute),
+                         .scratch_bytes = attn_qk_turn_back_scratch_bytes(plan)};
     if (plan->rope_dim == 0)
         return ATTN_OK;
     run.scratch = attn_arena_take(arena, runtime->threads, run.scratch_bytes);
@@ -451,9 +426,9 @@ attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request
         if (parts[p].from.data != NULL) {
             run.parts[run.part_count] = parts[p];
             run.parts[run.part_count++].first_task = tasks;
-            tasks += d->batch * blocks(parts[p].len, TOKENS);
+            tasks += d->batch * attn_ceil_div(parts[p].len, TOKENS);
         }
-    spread(&run, tasks, turn_back_task);
+    attn_spread(run.runtime, tasks, turn_back_task, &run);
     return ATTN_OK;
 }
 
@@ -464,8 +439,8 @@ size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request)
     const attn_dims *d = &plan->dims;
     return request->options.qk_norm == ATTN_NORM_NONE
                ? 0
-               : blocks(larger(d->heads, d->kv_heads) * d->d_k * attn_dtype_bytes(plan->compute), ATTN_ALIGNMENT) *
-                     ATTN_ALIGNMENT;
+               : attn_round_up(attn_max(d->heads, d->kv_heads) * d->d_k * attn_dtype_bytes(plan->compute),
+                               ATTN_ALIGNMENT);
 }
 
 static size_t table_numbers(const attn_plan *plan, const attn_request *request)

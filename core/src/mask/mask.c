@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "mask/blocks.h"
 
 /* Far beyond any length, and far from overflowing when lengths are added. */
@@ -270,8 +271,8 @@ static attn_status resolve_blocks(const attn_blocks *blocks, attn_mask *mask, at
     const bool is_matrix = blocks->kind == ATTN_BLOCKS_MATRIX;
     const size_t size = blocks->size == 0 ? 1 : blocks->size, kv_size = is_matrix ? blocks->kv_size : size;
     mask->blocks = *blocks;
-    mask->q_blocks = (mask->q_len + size - 1) / size;
-    mask->kv_blocks = (mask->kv_len + kv_size - 1) / kv_size;
+    mask->q_blocks = attn_ceil_div(mask->q_len, size);
+    mask->kv_blocks = attn_ceil_div(mask->kv_len, kv_size);
     if (is_matrix)
         return resolve_matrix(blocks->attend, mask, err);
     return blocks->kind == ATTN_BLOCKS_PREFIX ? check_prefix(blocks->prefix, mask, err) : ATTN_OK;

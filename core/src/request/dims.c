@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gemm/blas.h"
+#include "base/size.h"
 
 /* ---- inputs ---- */
 
@@ -121,10 +121,10 @@ static attn_status check_groups(const attn_dims *dims, attn_error *err)
 {
     if (dims->heads == 0 || dims->kv_heads == 0)
         return attn_fail(err, ATTN_ERR_SHAPE, "/inputs/query", "there must be at least one head");
-    if (dims->heads > attn_blas_max() || dims->kv_heads > attn_blas_max())
+    if (dims->heads > DIMENSION_MAX || dims->kv_heads > DIMENSION_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE,
-                         dims->heads > attn_blas_max() ? "/options/num_heads" : "/options/kv_num_heads",
-                         "there are more than %zu heads", attn_blas_max());
+                         dims->heads > DIMENSION_MAX ? "/options/num_heads" : "/options/kv_num_heads",
+                         "there are more than %zu heads", DIMENSION_MAX);
     if (dims->heads % dims->kv_heads != 0)
         return attn_fail(err, ATTN_ERR_SHAPE, "/options/kv_num_heads",
                          "%zu query heads cannot be divided among %zu key heads", dims->heads, dims->kv_heads);
@@ -238,8 +238,8 @@ static attn_status read_weight(const attn_tensor *weight, const char *field, att
     *out = layout == ATTN_LAYOUT_IN_OUT ? last[1] : last[0];
     if (*in == 0 || *out == 0 || (weight->rank == 3 && *heads == 0))
         return fail_shapes(err, field, "a weight needs at least one row and one column", NULL, weight);
-    if (attn_tensor_count(weight) > attn_blas_max())
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "the weight has more than %zu elements", attn_blas_max());
+    if (attn_tensor_count(weight) > DIMENSION_MAX)
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "the weight has more than %zu elements", DIMENSION_MAX);
     return ATTN_OK;
 }
 
@@ -473,7 +473,7 @@ static attn_status read_past(const attn_request *request, attn_dims *dims, attn_
     attn_status status = check_past(key, "/inputs/past_key", request, dims, past_len, dims->d_k, err);
     if (status == ATTN_OK)
         status = check_past(value, "/inputs/past_value", request, dims, past_len, dims->d_v, err);
-    if (status == ATTN_OK && (past_len > attn_blas_max() || dims->kv_len > attn_blas_max() - past_len))
+    if (status == ATTN_OK && (past_len > DIMENSION_MAX || dims->kv_len > DIMENSION_MAX - past_len))
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs/past_key", "%zu past keys and %zu new ones are too many",
                          past_len, dims->kv_len);
     dims->past_len = past_len;

@@ -77,9 +77,8 @@ START_TEST(a_row_of_biases_is_what_the_reference_adds)
             ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
             const attn_options *options = &scene.request.options;
             void *data = scene_memory(&scene, attn_distance_bias_count(options, &plan.mask) * sizeof(double));
-            struct attn_distance_bias distance = attn_distance_bias_view(options, &plan.mask, data);
-            for (size_t v = 0; v < attn_distance_bias_vectors(options, &plan.mask); v++)
-                attn_distance_bias_fill(options, &plan.mask, v, data);
+            const attn_runtime serial = attn_runtime_serial(NULL);
+            struct attn_distance_bias distance = attn_distance_bias_make(options, &plan.mask, data, &serial);
             const attn_tensor *bias = scene.request.masks.bias;
             for (size_t i = 0; i < n->q_len; i += 7) {
                 const size_t b = i % 2, h = i % 3;
