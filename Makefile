@@ -125,9 +125,8 @@ FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
 PAGE := $(BUILD)/server/web
 DOCS := $(BUILD)/server/docs
 sources_of_page = $(wildcard server/$(1)/*.js server/$(1)/*.css server/$(1)/*.html)
-CPPFLAGS_server/http/page.c := -DPAGE_FOLDER=\"$(PAGE)\"
-CPPFLAGS_server/http/docs.c := -DDOCS_FOLDER=\"$(DOCS)\"
-CPPFLAGS_server/http/openapi.c := -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
+CPPFLAGS_server/http/pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" \
+    -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
 cppflags_of = $(CPPFLAGS_$(1)) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),-Iserver -Icore/src \
@@ -203,10 +202,8 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 
-$(BUILD)/server/http/openapi.o: server/openapi.json $(BUILD)/server/openapi.json.gz
+$(BUILD)/server/http/pages.o: server/openapi.json $(BUILD)/server/openapi.json.gz $(PAGE)/page.html.gz $(DOCS)/page.html.gz
 $(BUILD)/server/codec/architecture.o: server/codec/checkpoint/architectures.json
-$(BUILD)/server/http/page.o: $(PAGE)/page.html.gz
-$(BUILD)/server/http/docs.o: $(DOCS)/page.html.gz
 
 $(BUILD)/server/openapi.json.gz: server/openapi.json
 	$(Q)mkdir -p $(@D)

@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/docs.h"
-#include "http/openapi.h"
-#include "http/page.h"
+#include "http/pages.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "service/attend.h"
@@ -103,8 +101,8 @@ static const struct route routes[] = {
     {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true, .open = ROUTE_OPEN},
     {"/metrics", "GET", METRICS, .answer = answer_metrics, .is_probe = true, .right = RIGHT_METRICS},
     {"/version", "GET", JSON, .answer = answer_version, .open = ROUTE_OPEN},
-    {"/openapi.json", "GET", JSON, .answer = openapi_answer, .open = ROUTE_OPEN},
-    {"/docs", "GET", HTML, .answer = docs_answer, .is_probe = true, .open = ROUTE_OPEN},
+    {"/openapi.json", "GET", JSON, .answer = pages_answer_openapi, .open = ROUTE_OPEN},
+    {"/docs", "GET", HTML, .answer = pages_answer_docs, .is_probe = true, .open = ROUTE_OPEN},
     {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
     {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true, .open = ROUTE_OPEN},
@@ -133,7 +131,7 @@ static const struct route routes[] = {
      .may_lack_body = true, .right = RIGHT_LAYERS},
     {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true,
      .may_lack_body = true, .right = RIGHT_LAYERS},
-    {"/", "GET", JSON | HTML, .answer = page_answer, .is_probe = true, .open = ROUTE_OPEN},
+    {"/", "GET", JSON | HTML, .answer = pages_answer_root, .is_probe = true, .open = ROUTE_OPEN},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };

@@ -1,5 +1,5 @@
 /*
- * test_page.c: GET / over real sockets: who gets the page, in which coding, with which policy, and who has it already.
+ * test_pages.c: GET / over real sockets: who gets the page, in which coding, with which policy, and who has it already.
  */
 #include <stdio.h>
 #include <stdlib.h>

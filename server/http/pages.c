@@ -1,0 +1,86 @@
+/*
+ * pages.c: the files that are part of the program, as answers.
+ *
+ * PAGE_FOLDER, DOCS_FOLDER and OPENAPI_GZIP come from the Makefile: the folders that scripts/bundle_page.sh has filled,
+ * and the gzipped file.
+ */
+#include "http/pages.h"
+
+#include "base/embedded_file.h"
+#include "http/reply.h"
+#include "http/request.h"
+
+#define EMBEDDED_TEXT(name) ((struct text_span){name##_begin, (size_t)(name##_end - name##_begin)})
+
+/*
+ * The files of a bundled page: name_plain, name_gzip, and the header fields of both, name_plain_fields and
+ * name_gzip_fields. The policy allows no other host, no frame, and no script but the page's own.
+ */
+#define EMBEDDED_PAGE(name, folder)                                                                                    \
+    EMBEDDED_FILE(name##_plain, folder "/page.html");                                                                  \
+    EMBEDDED_FILE(name##_gzip, folder "/page.html.gz");                                                                \
+    EMBEDDED_FILE(name##_policy, folder "/page.policy");                                                               \
+    EMBEDDED_FILE(name##_plain_tag, folder "/page.tag");                                                               \
+    EMBEDDED_FILE(name##_gzip_tag, folder "/page.html.gz.tag");                                                        \
+    static const struct reply_field name##_plain_fields[] = EMBEDDED_FIELDS(name##_policy, name##_plain_tag);          \
+    static const struct reply_field name##_gzip_fields[] = EMBEDDED_FIELDS(name##_policy, name##_gzip_tag)
+
+#define EMBEDDED_FIELDS(policy, tag)                                                                                   \
+    {                                                                                                                  \
+        {"Cache-Control", "no-cache"}, {"Content-Security-Policy", policy##_begin}, {"X-Frame-Options", "DENY"},       \
+            {"Referrer-Policy", "no-referrer"}, {"Cross-Origin-Opener-Policy", "same-origin"}, {"ETag", tag##_begin},  \
+            {NULL, NULL},                                                                                              \
+    }
+
+#define EMBEDDED_FORM(name) ((struct embedded){EMBEDDED_TEXT(name), name##_fields, name##_tag_begin})
+
+EMBEDDED_PAGE(page, PAGE_FOLDER);
+EMBEDDED_PAGE(docs, DOCS_FOLDER);
+EMBEDDED_FILE(openapi_plain, "server/openapi.json");
+EMBEDDED_FILE(openapi_gzip, OPENAPI_GZIP);
+
+/* One coding of a file. */
+struct embedded {
+    struct text_span text;
+    const struct reply_field *fields; /* as of a reply; NULL: none */
+    const char *tag;                  /* the entity tag among the fields; NULL: none */
+};
+
+/* The coding that Accept-Encoding prefers, or 304 when If-None-Match names it. */
+static void answer_file(struct request *request, enum media media, const struct embedded *plain,
+                        const struct embedded *gzip)
+{
+    const enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_BIT(CODING_GZIP));
+    const struct embedded *chosen = coding == CODING_GZIP ? gzip : plain;
+    reply_constant(request, media, chosen->text);
+    request->reply.coding = coding;
+    request->reply.fields = chosen->fields;
+    request->reply.is_negotiated = true;
+    if (text_names_tag(request->fields.if_none_match, chosen->tag)) {
+        request->reply.status = MHD_HTTP_NOT_MODIFIED;
+        request->reply.content_type = NULL;
+    }
+}
+
+void pages_answer_root(struct request *request)
+{
+    const struct embedded plain = EMBEDDED_FORM(page_plain), gzip = EMBEDDED_FORM(page_gzip);
+    if (request->answer_media == MEDIA_HTML) {
+        answer_file(request, MEDIA_HTML, &plain, &gzip);
+        return;
+    }
+    health_write_index(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+    request->reply.is_negotiated = true;
+}
+
+void pages_answer_docs(struct request *request)
+{
+    const struct embedded plain = EMBEDDED_FORM(docs_plain), gzip = EMBEDDED_FORM(docs_gzip);
+    answer_file(request, MEDIA_HTML, &plain, &gzip);
+}
+
+void pages_answer_openapi(struct request *request)
+{
+    const struct embedded plain = {.text = EMBEDDED_TEXT(openapi_plain)}, gzip = {.text = EMBEDDED_TEXT(openapi_gzip)};
+    answer_file(request, MEDIA_JSON, &plain, &gzip);
+}
