@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/routes.h"
 #include "http/wire/authority.h"
 #include "http/wire/cors.h"
 #include "http/wire/framing.h"
@@ -67,7 +68,7 @@ static bool is_page_welcome(struct request *request)
     const struct guard_fields *fields = &request->fields;
     const struct http_setup *setup = &request->server->setup;
     const struct cors_page page = {fields->origin, fields->fetch_site, fields->host};
-    request->is_open = route_is_open(request->parts.path);
+    request->is_open = routes_are_open(request->parts.path);
     request->is_foreign = setup->keys == NULL && cors_is_foreign(setup->cors_origin, &page);
     if (request->is_open || !request->is_foreign)
         return true;
@@ -81,7 +82,7 @@ static void refuse_path(struct request *request)
     const int length = path.length < 128 ? (int)path.length : 128;
     char nearest[192];
     reply_refuse(request, PROBLEM_NOT_FOUND, "there is no %.*s here; nearest: %s", length, path.at,
-                 route_nearest(path, nearest, sizeof nearest));
+                 routes_nearest(path, nearest, sizeof nearest));
 }
 
 /* False: the reply is there, refusing or answering OPTIONS. */
@@ -90,13 +91,13 @@ static bool has_route(struct request *request)
     char methods[REPLY_ALLOW_MAX];
     if (request->route != NULL)
         return true;
-    route_methods(request->parts.path, methods, sizeof methods);
+    routes_methods(request->parts.path, methods, sizeof methods);
     if (methods[0] == '\0')
         refuse_path(request);
     else if (strcmp(request->method, MHD_HTTP_METHOD_OPTIONS) == 0)
         reply_options(request, methods, request->fields.origin != NULL && request->fields.asked_method != NULL);
     else
-        reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, methods);
+        reply_refuse_method(request, methods);
     return false;
 }
 
@@ -138,7 +139,7 @@ static uint64_t body_bytes_of(const struct request *request)
 static bool is_allowed(struct request *request)
 {
     struct keys *keys = request->server->setup.keys;
-    const unsigned right = route_right(request->route);
+    const unsigned right = routes_right(request->route);
     if (keys == NULL || right == RIGHT_NONE)
         return true;
     const char *token = shown_token(&request->fields);
@@ -169,7 +170,7 @@ static bool is_acceptable(struct request *request)
     char names[NAMES_MAX];
     const unsigned offers = request->route->offers;
     request->answer_media = negotiate_choose(&request->fields.accept, offers);
-    if (request->answer_media == MEDIA_COUNT && request->route->is_probe)
+    if (request->answer_media == MEDIA_COUNT && request->route->ignores_accept)
         request->answer_media = MEDIA_JSON;
     if (request->answer_media < MEDIA_COUNT)
         return true;
@@ -371,7 +372,7 @@ bool admission_admits(struct request *request, const char *method, const char *v
     request->closes = guard_is_chunked(&request->fields);
     if (!is_sound(request, method, version))
         return false;
-    request->route = route_find(request->parts.path, request->method, request->names);
+    request->route = routes_find(request->parts.path, request->method, request->names);
     if (!is_host_ours(request) || !is_page_welcome(request) || !has_route(request) || !is_allowed(request) ||
         !is_acceptable(request) || !is_expectation_known(request))
         return false;

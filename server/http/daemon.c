@@ -19,6 +19,7 @@
 #include "base/machine/memory.h"
 #include "http/acceptor.h"
 #include "http/request.h"
+#include "http/routes.h"
 #include "http/watch.h"
 
 /*
@@ -202,6 +203,7 @@ static struct http_server *server_create(const struct http_setup *setup)
     server->setup = *setup;
     server->listen_fd = -1;
     server->refused_ms = server->memory_refused_ms = -(double)INFINITY;
+    server->routes = routes_all(&server->route_count);
     snprintf(server->http_library, sizeof server->http_library, "libmicrohttpd %s", MHD_get_version());
     server->setup.facts.http_library = server->http_library;
     if (getrandom(&server->id_seed, sizeof server->id_seed, GRND_NONBLOCK) != (ssize_t)sizeof server->id_seed)

@@ -138,13 +138,17 @@ void reply_refuse(struct request *request, enum reply_problem problem, const cha
     va_end(arguments);
     reply_error(request, problems[problem], &error);
     count_refusal(request, problem);
-    if (problem == PROBLEM_METHOD)
-        route_methods(request->parts.path, request->reply.allow, sizeof request->reply.allow);
 }
 
 void reply_busy(struct request *request)
 {
     reply_refuse(request, PROBLEM_BUSY, "all compute threads are busy and the queue is full; try again later");
+}
+
+void reply_refuse_method(struct request *request, const char *allow)
+{
+    reply_refuse(request, PROBLEM_METHOD, "%s is not allowed here; allowed: %s", request->method, allow);
+    text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 
 /* setting: what would allow it, with room for the value. */

@@ -90,6 +90,8 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 /* The reply is a refusal of our own. */
 void reply_refuse(struct request *request, enum reply_problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The reply refuses the method of the request, with Allow. */
+void reply_refuse_method(struct request *request, const char *allow);
 /* The reply is the refusal of a request that finds the queue full. */
 void reply_busy(struct request *request);
 /* The reply is the refusal of a page of another origin, or of a Host that is not ours; the log says what would allow

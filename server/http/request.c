@@ -184,6 +184,13 @@ static void observe(const struct request *request, struct metrics_histogram *sta
     metrics_observe(&stages[METRICS_TOTAL], clock->ended - clock->begun);
 }
 
+/* The number of the route's row; one more than the last when no route was found. */
+static size_t row_of(const struct request *request)
+{
+    const struct http_server *server = request->server;
+    return request->route != NULL ? (size_t)(request->route - server->routes) : server->route_count;
+}
+
 /* A client that left before it was answered is counted as such, under the status that proxies have for it. */
 static void count_request(const struct request *request)
 {
@@ -194,7 +201,7 @@ static void count_request(const struct request *request)
     metrics_add(&metrics->sent_bytes, request->reply.sent_bytes);
     if (!request->is_counted)
         return;
-    metrics_count_request(metrics, route_number(request->route), status);
+    metrics_count_request(metrics, row_of(request), status);
     observe(request, metrics->stages);
 }
 

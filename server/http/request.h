@@ -13,7 +13,7 @@
 #define HTTP_REQUEST_H
 
 #include "http/reply.h"
-#include "http/routes.h"
+#include "http/route.h"
 #include "http/server.h"
 #include "http/wire/guard.h"
 #include "http/wire/target.h"

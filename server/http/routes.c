@@ -3,74 +3,20 @@
  */
 #include "http/routes.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "http/pages.h"
-#include "http/reply.h"
-#include "http/request.h"
+#include "http/probes.h"
 #include "service/attend.h"
 #include "service/cache/caches.h"
 #include "service/gradients.h"
 #include "service/infer/infer.h"
 #include "service/infer/model.h"
-#include "service/layers/keeper.h"
 #include "service/layers/layers.h"
-
-static void answer_live(struct request *request)
-{
-    health_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
-
-/* A request that would take the rest of the memory would most likely be refused. */
-static bool is_memory_short(const struct http_setup *setup)
-{
-    return setup->budget != NULL && attn_budget_bytes(setup->budget) > setup->budget_bytes / 20 * 19;
-}
-
-static unsigned reasons_against(const struct http_server *server)
-{
-    return (atomic_load(&server->is_ready) ? 0u : HEALTH_STARTING) |
-           (atomic_load(&server->is_draining) ? HEALTH_DRAINING : 0u) |
-           (executor_is_full(server->setup.executor, EXECUTOR_NORMAL) ? HEALTH_QUEUE_FULL : 0u) |
-           (is_memory_short(&server->setup) ? HEALTH_MEMORY : 0u);
-}
-
-static void answer_ready(struct request *request)
-{
-    const unsigned reasons = reasons_against(request->server);
-    health_write_ready(reasons,
-                       reply_begin(request, reasons != 0 ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, MEDIA_JSON));
-}
-
-static void answer_version(struct request *request)
-{
-    health_write_version(&request->server->setup.facts, reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
-
-/* ---- the Open Inference Protocol ---- */
-
-static void answer_v2(struct request *request)
-{
-    infer_write_server(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
-
-static void answer_v2_live(struct request *request)
-{
-    infer_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
-}
-
-static void answer_v2_ready(struct request *request)
-{
-    const bool is_ready = reasons_against(request->server) == 0;
-    infer_write_ready(is_ready,
-                      reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
-}
+#include "service/metrics.h"
 
 /* ---- the table ---- */
-
-static void answer_metrics(struct request *request);
 
 enum {
     JSON = MEDIA_BIT(MEDIA_JSON),
@@ -97,46 +43,48 @@ static const struct route routes[] = {
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},
-    {"/livez", "GET", JSON, .answer = answer_live, .is_probe = true, .open = ROUTE_OPEN},
-    {"/readyz", "GET", JSON, .answer = answer_ready, .is_probe = true, .open = ROUTE_OPEN},
-    {"/metrics", "GET", METRICS, .answer = answer_metrics, .is_probe = true, .right = RIGHT_METRICS},
-    {"/version", "GET", JSON, .answer = answer_version, .open = ROUTE_OPEN},
+    {"/livez", "GET", JSON, .answer = probes_answer_live, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/readyz", "GET", JSON, .answer = probes_answer_ready, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/metrics", "GET", METRICS, .answer = probes_answer_metrics, .ignores_accept = true, .right = RIGHT_METRICS},
+    {"/version", "GET", JSON, .answer = probes_answer_version, .open = ROUTE_OPEN},
     {"/openapi.json", "GET", JSON, .answer = pages_answer_openapi, .open = ROUTE_OPEN},
-    {"/docs", "GET", HTML, .answer = pages_answer_docs, .is_probe = true, .open = ROUTE_OPEN},
-    {"/v2", "GET", JSON, .answer = answer_v2, .is_probe = true},
-    {"/v2/", "GET", JSON, .answer = answer_v2, .is_probe = true},
-    {"/v2/health/live", "GET", JSON, .answer = answer_v2_live, .is_probe = true, .open = ROUTE_OPEN},
-    {"/v2/health/ready", "GET", JSON, .answer = answer_v2_ready, .is_probe = true, .open = ROUTE_OPEN},
-    {"/v2/models", "GET", JSON, .service = infer_models, .is_probe = true},
-    {"/v2/models/stats", "GET", JSON, .service = infer_all_statistics, .is_probe = true},
-    {"/v2/models/{model}", "GET", JSON, .service = infer_metadata, .is_probe = true, .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true, .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .is_probe = true, .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true, .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .is_probe = true,
+    {"/docs", "GET", HTML, .answer = pages_answer_docs, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/v2", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
+    {"/v2/", "GET", JSON, .answer = probes_answer_v2, .ignores_accept = true},
+    {"/v2/health/live", "GET", JSON, .answer = probes_answer_v2_live, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/v2/health/ready", "GET", JSON, .answer = probes_answer_v2_ready, .ignores_accept = true, .open = ROUTE_OPEN},
+    {"/v2/models", "GET", JSON, .service = infer_models, .ignores_accept = true},
+    {"/v2/models/stats", "GET", JSON, .service = infer_all_statistics, .ignores_accept = true},
+    {"/v2/models/{model}", "GET", JSON, .service = infer_metadata, .ignores_accept = true, .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/ready", "GET", JSON, .service = infer_model_ready, .ignores_accept = true,
+     .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/config", "GET", JSON, .service = infer_config, .ignores_accept = true, .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/stats", "GET", JSON, .service = infer_statistics, .ignores_accept = true,
+     .open = MODEL_BUILT_IN},
+    {"/v2/models/{model}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY, .ignores_accept = true,
      .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .is_probe = true,
+    {"/v2/models/{model}/versions/{version}", "GET", JSON, .service = infer_metadata, .ignores_accept = true,
      .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .is_probe = true,
+    {"/v2/models/{model}/versions/{version}/ready", "GET", JSON, .service = infer_model_ready, .ignores_accept = true,
      .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .is_probe = true,
+    {"/v2/models/{model}/versions/{version}/config", "GET", JSON, .service = infer_config, .ignores_accept = true,
      .open = MODEL_BUILT_IN},
-    {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .is_probe = true,
+    {"/v2/models/{model}/versions/{version}/stats", "GET", JSON, .service = infer_statistics, .ignores_accept = true,
      .open = MODEL_BUILT_IN},
     {"/v2/models/{model}/versions/{version}/infer", "POST", JSON, .service = infer_run, .reads = JSON | BINARY,
-     .is_probe = true, .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
-    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .is_probe = true,
+     .ignores_accept = true, .keeps_to_limits = true, .has_hints = true, .open = MODEL_BUILT_IN},
+    {"/v2/repository/index", "POST", JSON, .service = infer_index, .reads = JSON | BINARY, .ignores_accept = true,
      .may_lack_body = true},
-    {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .is_probe = true,
+    {"/v2/repository/models/{model}/load", "POST", JSON, .service = infer_load, .reads = JSON, .ignores_accept = true,
      .may_lack_body = true, .right = RIGHT_LAYERS},
-    {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON, .is_probe = true,
-     .may_lack_body = true, .right = RIGHT_LAYERS},
-    {"/", "GET", JSON | HTML, .answer = pages_answer_root, .is_probe = true, .open = ROUTE_OPEN},
+    {"/v2/repository/models/{model}/unload", "POST", JSON, .service = infer_unload, .reads = JSON,
+     .ignores_accept = true, .may_lack_body = true, .right = RIGHT_LAYERS},
+    {"/", "GET", JSON | HTML, .answer = pages_answer_root, .ignores_accept = true, .open = ROUTE_OPEN},
 };
 
 enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
 
-unsigned route_right(const struct route *route)
+unsigned routes_right(const struct route *route)
 {
     if (route->right != 0)
         return route->right;
@@ -145,60 +93,11 @@ unsigned route_right(const struct route *route)
     return route->service != NULL ? RIGHT_COMPUTE : RIGHT_NONE;
 }
 
-size_t route_number(const struct route *route)
+const struct route *routes_all(size_t *count)
 {
-    return route != NULL ? (size_t)(route - routes) : ROUTES;
-}
-
-/* The built-in model, and layers that were asked for something; fewer when there is no memory for more. */
-static const struct layer_use *list_models(const struct request *request, size_t *count)
-{
-    struct layer_keeper *layers = request->server->setup.layers;
-    struct layer_use *models = NULL;
-    *count = 0;
-    if (layers != NULL)
-        models = attn_arena_take_zeroed(request->arena, METRICS_MODELS_MAX, sizeof *models);
-    if (models == NULL)
-        return NULL;
-    text_copy(models[0].name, sizeof models[0].name, MODEL_BUILT_IN);
-    layer_store_built_in(layer_keeper_store(layers), &models[0].statistics);
-    *count = 1 + layer_store_used(layer_keeper_store(layers), METRICS_MODELS_MAX - 1, models + 1);
-    return models;
-}
-
-static void answer_metrics(struct request *request)
-{
-    const struct http_setup *setup = &request->server->setup;
-    struct metrics_route names[ROUTES + 1];
     _Static_assert((int)ROUTES < (int)METRICS_ROUTES_MAX, "every route has its counters");
-    for (size_t i = 0; i < ROUTES; i++)
-        names[i] = (struct metrics_route){routes[i].method, routes[i].path};
-    names[ROUTES] = (struct metrics_route){"other", "other"};
-    struct metrics_labels labels = {.routes = names, .route_count = ROUTES + 1};
-    labels.reasons = reply_reasons(&labels.reason_count);
-    size_t layers = 0, layer_bytes, prepared_bytes = 0;
-    if (setup->layers != NULL) {
-        layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
-        prepared_bytes = prepared_store_bytes(layer_keeper_prepared(setup->layers));
-    }
-    size_t model_count;
-    const struct layer_use *models = list_models(request, &model_count);
-    const struct metrics_now now = {
-        .queue_jobs = executor_waiting(setup->executor),
-        .running_jobs = executor_running(setup->executor),
-        .queue_limit = executor_queue_limit(setup->executor),
-        .memory_bytes = setup->budget != NULL ? attn_budget_bytes(setup->budget) : 0,
-        .memory_limit_bytes = setup->budget_bytes,
-        .has_layers = setup->layers != NULL,
-        .layers = layers,
-        .layers_prepared_bytes = prepared_bytes,
-        .is_ready = reasons_against(request->server) == 0,
-        .kernel = setup->facts.kernel,
-        .http_library = setup->facts.http_library,
-        .models = models,
-        .model_count = model_count,
-    };
-    metrics_write(setup->metrics, &now, &labels, reply_begin(request, MHD_HTTP_OK, MEDIA_METRICS));
+    *count = ROUTES;
+    return routes;
 }
 
 static bool is_method(const struct route *route, const char *method)
@@ -233,7 +132,7 @@ static bool fits(struct text_span path, const char *pattern, struct text_span na
     return at == end;
 }
 
-const struct route *route_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX])
+const struct route *routes_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX])
 {
     for (size_t i = 0; i < ROUTES; i++) {
         struct text_span found[ROUTE_NAMES_MAX] = {{"", 0}, {"", 0}};
@@ -245,7 +144,7 @@ const struct route *route_find(struct text_span path, const char *method, struct
     return NULL;
 }
 
-bool route_is_open(struct text_span path)
+bool routes_are_open(struct text_span path)
 {
     struct text_span names[ROUTE_NAMES_MAX];
     for (size_t i = 0; i < ROUTES; i++)
@@ -255,7 +154,7 @@ bool route_is_open(struct text_span path)
     return false;
 }
 
-const char *route_methods(struct text_span path, char *text, size_t size)
+const char *routes_methods(struct text_span path, char *text, size_t size)
 {
     static const char *const methods[][2] = {
         {"GET", "GET, HEAD, "}, {"POST", "POST, "}, {"PUT", "PUT, "}, {"DELETE", "DELETE, "}};
@@ -315,7 +214,7 @@ static bool translate(const char *path, char wanted[WANTED_MAX])
     return false;
 }
 
-const char *route_nearest(struct text_span path, char *text, size_t size)
+const char *routes_nearest(struct text_span path, char *text, size_t size)
 {
     char asked[WANTED_MAX], wanted[WANTED_MAX];
     snprintf(asked, sizeof asked, "%.*s", (int)(path.length < WANTED_MAX ? path.length : WANTED_MAX), path.at);

@@ -21,8 +21,10 @@ struct http_server {
     struct tls *tls;   /* NULL: plain http */
     bool is_listening; /* looked at by the thread that starts and stops only */
     char url[160], http_library[64];
-    bool is_loopback; /* nobody reaches it from another machine */
-    bool checks_host; /* Host must name this server */
+    bool is_loopback;           /* nobody reaches it from another machine */
+    bool checks_host;           /* Host must name this server */
+    const struct route *routes; /* the table; requests are counted by the row */
+    size_t route_count;
     uint64_t id_seed;
     atomic_uint_fast64_t ids_made;
     atomic_size_t places_taken; /* by connections, from when they are handed to the library until it has closed them */

@@ -1,0 +1,111 @@
+/*
+ * probes.c: what is answered at once from the state of the server.
+ */
+#include "http/probes.h"
+
+#include <stdatomic.h>
+
+#include "http/request.h"
+#include "service/infer/infer.h"
+#include "service/infer/model.h"
+#include "service/layers/keeper.h"
+
+void probes_answer_live(struct request *request)
+{
+    health_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+/* A request that would take the rest of the memory would most likely be refused. */
+static bool is_memory_short(const struct http_setup *setup)
+{
+    return setup->budget != NULL && attn_budget_bytes(setup->budget) > setup->budget_bytes / 20 * 19;
+}
+
+static unsigned reasons_against(const struct http_server *server)
+{
+    return (atomic_load(&server->is_ready) ? 0u : HEALTH_STARTING) |
+           (atomic_load(&server->is_draining) ? HEALTH_DRAINING : 0u) |
+           (executor_is_full(server->setup.executor, EXECUTOR_NORMAL) ? HEALTH_QUEUE_FULL : 0u) |
+           (is_memory_short(&server->setup) ? HEALTH_MEMORY : 0u);
+}
+
+void probes_answer_ready(struct request *request)
+{
+    const unsigned reasons = reasons_against(request->server);
+    health_write_ready(reasons,
+                       reply_begin(request, reasons != 0 ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, MEDIA_JSON));
+}
+
+void probes_answer_version(struct request *request)
+{
+    health_write_version(&request->server->setup.facts, reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+void probes_answer_v2(struct request *request)
+{
+    infer_write_server(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+void probes_answer_v2_live(struct request *request)
+{
+    infer_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
+}
+
+void probes_answer_v2_ready(struct request *request)
+{
+    const bool is_ready = reasons_against(request->server) == 0;
+    infer_write_ready(is_ready,
+                      reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
+}
+
+/* The built-in model, and layers that were asked for something; fewer when there is no memory for more. */
+static const struct layer_use *list_models(const struct request *request, size_t *count)
+{
+    struct layer_keeper *layers = request->server->setup.layers;
+    struct layer_use *models = NULL;
+    *count = 0;
+    if (layers != NULL)
+        models = attn_arena_take_zeroed(request->arena, METRICS_MODELS_MAX, sizeof *models);
+    if (models == NULL)
+        return NULL;
+    text_copy(models[0].name, sizeof models[0].name, MODEL_BUILT_IN);
+    layer_store_built_in(layer_keeper_store(layers), &models[0].statistics);
+    *count = 1 + layer_store_used(layer_keeper_store(layers), METRICS_MODELS_MAX - 1, models + 1);
+    return models;
+}
+
+void probes_answer_metrics(struct request *request)
+{
+    const struct http_setup *setup = &request->server->setup;
+    const struct route *routes = request->server->routes;
+    const size_t route_count = request->server->route_count;
+    struct metrics_route names[METRICS_ROUTES_MAX];
+    for (size_t i = 0; i < route_count; i++)
+        names[i] = (struct metrics_route){routes[i].method, routes[i].path};
+    names[route_count] = (struct metrics_route){"other", "other"};
+    struct metrics_labels labels = {.routes = names, .route_count = route_count + 1};
+    labels.reasons = reply_reasons(&labels.reason_count);
+    size_t layers = 0, layer_bytes, prepared_bytes = 0;
+    if (setup->layers != NULL) {
+        layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);
+        prepared_bytes = prepared_store_bytes(layer_keeper_prepared(setup->layers));
+    }
+    size_t model_count;
+    const struct layer_use *models = list_models(request, &model_count);
+    const struct metrics_now now = {
+        .queue_jobs = executor_waiting(setup->executor),
+        .running_jobs = executor_running(setup->executor),
+        .queue_limit = executor_queue_limit(setup->executor),
+        .memory_bytes = setup->budget != NULL ? attn_budget_bytes(setup->budget) : 0,
+        .memory_limit_bytes = setup->budget_bytes,
+        .has_layers = setup->layers != NULL,
+        .layers = layers,
+        .layers_prepared_bytes = prepared_bytes,
+        .is_ready = reasons_against(request->server) == 0,
+        .kernel = setup->facts.kernel,
+        .http_library = setup->facts.http_library,
+        .models = models,
+        .model_count = model_count,
+    };
+    metrics_write(setup->metrics, &now, &labels, reply_begin(request, MHD_HTTP_OK, MEDIA_METRICS));
+}
