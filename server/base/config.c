@@ -9,6 +9,7 @@
 
 #include "base/machine/cpus.h"
 #include "base/machine/memory.h"
+#include "base/nearest.h"
 #include "base/text.h"
 
 typedef enum {
@@ -427,7 +428,7 @@ static const char *nearest_flag(const char *flag)
     const size_t length = strlen(flag);
     size_t least = length < 8 ? 3 : 4; /* further away it is no slip of the pen */
     for (size_t i = 0; i < SETTINGS; i++) {
-        const size_t distance = text_distance(flag, settings[i].flag);
+        const size_t distance = nearest_distance(flag, settings[i].flag);
         if (distance < least) {
             least = distance;
             nearest = settings[i].flag;

@@ -145,14 +145,6 @@ const char *text_write_bytes(char *text, size_t size, uint64_t bytes)
     return text;
 }
 
-enum { WORD_MAX = 63 };
-
-static size_t smallest(size_t a, size_t b, size_t c)
-{
-    const size_t ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
 char *text_write_count(char *text, uint64_t count)
 {
     char digits[TEXT_COUNT_MAX], *at = digits + sizeof digits;
@@ -182,23 +174,4 @@ char *text_write_ms(char *text, double ms)
     memcpy(text, at, length);
     text[length] = '\0';
     return text + length;
-}
-
-/* Levenshtein's recurrence, one row at a time. */
-size_t text_distance(const char *a, const char *b)
-{
-    const size_t a_length = strnlen(a, WORD_MAX), b_length = strnlen(b, WORD_MAX);
-    size_t row[WORD_MAX + 1];
-    for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = smallest(row[j] + 1, row[j - 1] + 1, replaced);
-        }
-    }
-    return row[b_length];
 }

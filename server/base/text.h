@@ -1,5 +1,5 @@
 /*
- * text.h: small readings of text that several folders need: whole numbers, sizes, words, likeness.
+ * text.h: small readings of text that several folders need: whole numbers, sizes, words.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -58,8 +58,5 @@ enum { TEXT_COUNT_MAX = 21 };
 char *text_write_count(char *text, uint64_t count);
 enum { TEXT_MS_MAX = 24 };
 char *text_write_ms(char *text, double ms);
-
-/* Insertions, deletions and replacements between two words; words over 63 characters are cut. */
-size_t text_distance(const char *a, const char *b);
 
 #endif

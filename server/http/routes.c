@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "http/pages.h"
 #include "http/probes.h"
 #include "service/attend.h"
@@ -222,12 +223,12 @@ const char *routes_nearest(struct text_span path, char *text, size_t size)
         memcpy(wanted, asked, sizeof wanted);
     size_t least = SIZE_MAX, length = 0;
     for (size_t i = 0; i < ROUTES; i++) {
-        const size_t distance = text_distance(wanted, routes[i].path);
+        const size_t distance = nearest_distance(wanted, routes[i].path);
         least = distance < least ? distance : least;
     }
     text[0] = '\0';
     for (size_t i = 0; i < ROUTES && length < size; i++)
-        if (text_distance(wanted, routes[i].path) <= least + 1)
+        if (nearest_distance(wanted, routes[i].path) <= least + 1)
             length += (size_t)snprintf(text + length, size - length, "%s%s %s", length > 0 ? ", " : "",
                                        routes[i].method, routes[i].path);
     return text;

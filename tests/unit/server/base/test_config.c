@@ -327,14 +327,6 @@ START_TEST(lists_are_cut_outside_of_quotes)
 }
 END_TEST
 
-START_TEST(distance_counts_edits)
-{
-    ck_assert_uint_eq(text_distance("", ""), 0);
-    ck_assert_uint_eq(text_distance("", "abc"), 3);
-    ck_assert_uint_eq(text_distance("kitten", "sitting"), 3);
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = check_case("config");
@@ -353,6 +345,5 @@ int main(void)
     tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);
     tcase_add_test(tests, lines_below_the_level_are_not_written);
     tcase_add_test(tests, lists_are_cut_outside_of_quotes);
-    tcase_add_test(tests, distance_counts_edits);
     return check_run("config", tests);
 }

@@ -1,20 +1,24 @@
 /*
  * nearest.c: edit distance with swaps (Damerau, restricted), by three rows of the table.
  */
-#include "codec/nearest.h"
+#include "base/nearest.h"
 
 #include <string.h>
 
-enum { LENGTH_MAX = 40 }; /* longer names are no slips of ours */
+enum {
+    WORD_MAX = 63,
+    NAME_MAX_LENGTH = 40, /* longer names are not typed by hand */
+};
 
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+size_t nearest_distance(const char *a, const char *b)
 {
-    size_t rows[3][LENGTH_MAX + 1];
+    const size_t a_length = strnlen(a, WORD_MAX), b_length = strnlen(b, WORD_MAX);
+    size_t rows[3][WORD_MAX + 1];
     size_t *before = rows[0], *above = rows[1], *row = rows[2];
     for (size_t j = 0; j <= b_length; j++)
         above[j] = j;
@@ -36,10 +40,10 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 
 void nearest_consider(const char *name, const char *candidate, const char **nearest, size_t *distance)
 {
-    size_t length = strlen(name), candidate_length = strlen(candidate);
-    if (length > LENGTH_MAX || candidate_length > LENGTH_MAX)
+    const size_t candidate_length = strlen(candidate);
+    if (strlen(name) > NAME_MAX_LENGTH || candidate_length > NAME_MAX_LENGTH)
         return;
-    size_t edits = edit_distance(name, length, candidate, candidate_length);
+    const size_t edits = nearest_distance(name, candidate);
     if (edits < *distance && 2 * edits < candidate_length) {
         *distance = edits;
         *nearest = candidate;
