@@ -108,7 +108,7 @@ struct bench {
 /* Both passes: the end of the array, then its numbers. */
 static size_t attnd_read(struct bench *bench)
 {
-    struct tensor_text text = {.text = bench->text};
+    struct lifted_text text = {.text = bench->text};
     attn_error err;
     size_t at = 0;
     attn_arena_reset(bench->arena);

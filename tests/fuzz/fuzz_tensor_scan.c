@@ -46,7 +46,7 @@ static bool is_same(const attn_tensor *a, const attn_tensor *b)
 
 static attn_status scan(const char *text, size_t length, attn_dtype dtype, attn_arena *arena, attn_tensor *tensor)
 {
-    struct tensor_text array = {.text = text};
+    struct lifted_text array = {.text = text};
     attn_error err = {.status = ATTN_OK};
     size_t at = 0;
     const char *end = array_end_find(text, text + length, &(struct pace){.bytes = 0}, &array.commas);

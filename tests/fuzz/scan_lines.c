@@ -13,7 +13,7 @@ enum { ARENA_BYTES = 1 << 24 };
 
 static attn_status scan(const char *text, attn_dtype dtype, attn_arena *arena, attn_tensor *tensor)
 {
-    struct tensor_text array = {.text = text};
+    struct lifted_text array = {.text = text};
     attn_error err;
     size_t at;
     const char *end = array_end_find(text, text + strlen(text), &(struct pace){.bytes = 0}, &array.commas);

@@ -11,6 +11,7 @@
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
 #include "codec/request/hints.h"
+#include "codec/tensor/tensor_write.h"
 
 enum {
     FRAME_BYTES = 4096,               /* all names, braces and single values of an answer, generously */

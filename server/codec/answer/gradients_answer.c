@@ -5,6 +5,7 @@
 
 #include "codec/answer/answer_parts.h"
 #include "codec/bytes/bound.h"
+#include "codec/tensor/tensor_write.h"
 
 enum { SHAPE_BYTES = 160 };
 

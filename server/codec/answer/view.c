@@ -15,6 +15,7 @@
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
 #include "codec/tensor/tensor_gather.h"
+#include "codec/tensor/tensor_write.h"
 
 enum { FRAME_BYTES = 4096, INTEGER_BYTES = 21, BASE64_BLOCK = 3 << 10 /* elements; a multiple of 3 */ };
 

@@ -4,9 +4,8 @@
 #ifndef CODEC_CHECKPOINT_ARCHITECTURE_H
 #define CODEC_CHECKPOINT_ARCHITECTURE_H
 
-#include <jansson.h>
-
 #include "codec/checkpoint/checkpoint.h"
+#include "codec/json/json_tree.h"
 
 /* The list of modules of the entry for that model_type, a new reference that lives in arena; NULL: there is none. */
 json_t *architecture_modules(const char *model_type, attn_arena *arena);

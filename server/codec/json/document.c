@@ -8,8 +8,7 @@
 #include "codec/bytes/pace.h"
 #include "codec/json/json_path.h"
 #include "codec/json/json_tree.h"
-#include "codec/json/node.h"
-#include "codec/request/envelope.h"
+#include "codec/json/limits.h"
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
@@ -96,7 +95,7 @@ static bool begins_like_a_number_word(const char *text, size_t length)
 /* jansson says where, but not in which member. */
 static attn_status fail_overflow(const struct skim *skim, const json_error_t *error, attn_error *err)
 {
-    char pointer[NODE_POINTER_MAX];
+    char pointer[JSON_POINTER_MAX];
     const char *bound = json_tree_integer_bound(error);
     json_path_at(skim->text, error_offset(skim, error), pointer, sizeof pointer);
     return attn_fail(err, ATTN_ERR_VALUE, pointer, "%s holds %s", pointer[0] ? pointer : "the request",
@@ -141,7 +140,7 @@ attn_status document_read(const char *text, size_t length, attn_arena *arena, st
     *document = (struct document){.skim = {.body = text, .body_length = length}};
     attn_status status = check_bytes(&document->skim, arena, err);
     if (status == ATTN_OK)
-        status = skim_body(text, length, ENVELOPE_TEXT_MAX, ENVELOPE_DEPTH_MAX, arena, &document->skim, err);
+        status = skim_body(text, length, JSON_TEXT_MAX, JSON_DEPTH_MAX, arena, &document->skim, err);
     if (status != ATTN_OK)
         return status;
     json_error_t error;

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "codec/json/json_tree.h"
-#include "codec/nearest.h"
 #include "codec/number/number_read.h"
 #include "codec/number/number_write.h"
 
@@ -32,7 +32,7 @@ __attribute__((format(printf, 4, 5))) static void append(char *to, size_t size, 
 /* Every member that is read makes its pointer, so this is done by hand. */
 static void append_character(char *to, size_t *used, char character)
 {
-    if (*used + 1 >= NODE_POINTER_MAX)
+    if (*used + 1 >= JSON_POINTER_MAX)
         return;
     to[(*used)++] = character;
     to[*used] = '\0';
@@ -49,9 +49,9 @@ static void append_escaped(char *to, size_t *used, const char *name)
     }
 }
 
-void node_pointer(const struct node *node, char to[NODE_POINTER_MAX])
+void node_pointer(const struct node *node, char to[JSON_POINTER_MAX])
 {
-    const struct node *path[ENVELOPE_DEPTH_MAX + 1];
+    const struct node *path[JSON_DEPTH_MAX + 1];
     size_t length = 0, used = 0;
     for (; node->parent && length < sizeof path / sizeof path[0]; node = node->parent)
         path[length++] = node;
@@ -60,17 +60,17 @@ void node_pointer(const struct node *node, char to[NODE_POINTER_MAX])
         if (path[length]->name)
             append_escaped(to, &used, path[length]->name);
         else
-            append(to, NODE_POINTER_MAX, &used, "/%zu", path[length]->index);
+            append(to, JSON_POINTER_MAX, &used, "/%zu", path[length]->index);
     }
 }
 
-json_t *member_get(const json_t *object, const char *name)
+json_t *node_find(const json_t *object, const char *name)
 {
     json_t *value = json_object_get(object, name);
     return json_is_null(value) ? NULL : value;
 }
 
-void drop_nulls(const struct node *node)
+void node_drop_nulls(const struct node *node)
 {
     const char *name;
     json_t *value;
@@ -84,7 +84,7 @@ void drop_nulls(const struct node *node)
 
 struct node node_member(const struct node *parent, const char *name)
 {
-    return (struct node){.parent = parent, .name = name, .json = member_get(parent->json, name)};
+    return (struct node){.parent = parent, .name = name, .json = node_find(parent->json, name)};
 }
 
 struct node node_element(const struct node *parent, size_t index)
@@ -103,31 +103,36 @@ static bool read_marker(const struct node *node, size_t *number)
     return true;
 }
 
-const struct tensor_text *node_lifted(const struct decoder *decoder, const struct node *node)
+const struct lifted_text *node_lifted(const struct reading *reading, const struct node *node)
 {
     size_t number;
-    return read_marker(node, &number) && number < decoder->skim->lifted_count ? &decoder->skim->lifted[number] : NULL;
+    return read_marker(node, &number) && number < reading->skim->lifted_count ? &reading->skim->lifted[number] : NULL;
 }
 
-const struct envelope_attachment *node_attached(const struct decoder *decoder, const struct node *node)
+bool node_attached(const struct reading *reading, const struct node *node, size_t *number)
 {
-    size_t number, first = decoder->skim->lifted_count;
-    return read_marker(node, &number) && number >= first ? &decoder->attachments[number - first] : NULL;
+    const size_t first = reading->skim->lifted_count;
+    if (!read_marker(node, number) || *number < first)
+        return false;
+    *number -= first;
+    return true;
 }
 
-static bool is_lifted_string(const struct tensor_text *lifted)
+static bool is_lifted_string(const struct lifted_text *lifted)
 {
     return lifted && lifted->text[0] == '"';
 }
 
-bool node_is_array(const struct decoder *decoder, const struct node *node)
+bool node_is_array(const struct reading *reading, const struct node *node)
 {
-    return json_is_array(node->json) && !is_lifted_string(node_lifted(decoder, node)) && !node_attached(decoder, node);
+    size_t attachment;
+    return json_is_array(node->json) && !is_lifted_string(node_lifted(reading, node)) &&
+           !node_attached(reading, node, &attachment);
 }
 
-bool node_string(const struct decoder *decoder, const struct node *node, const char **text, size_t *length)
+bool node_string(const struct reading *reading, const struct node *node, const char **text, size_t *length)
 {
-    const struct tensor_text *lifted = node_lifted(decoder, node);
+    const struct lifted_text *lifted = node_lifted(reading, node);
     if (is_lifted_string(lifted)) {
         *text = lifted->text + 1;
         *length = lifted->length - 2;
@@ -140,17 +145,17 @@ bool node_string(const struct decoder *decoder, const struct node *node, const c
     return true;
 }
 
-attn_status node_fail(struct decoder *decoder, const struct node *node, attn_status status, const char *format, ...)
+attn_status node_fail(struct reading *reading, const struct node *node, attn_status status, const char *format, ...)
 {
-    char pointer[NODE_POINTER_MAX], message[sizeof(((attn_error *)0)->message)];
+    char pointer[JSON_POINTER_MAX], message[sizeof(((attn_error *)0)->message)];
     node_pointer(node, pointer);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     if (!pointer[0])
-        return attn_fail(decoder->err, status, NULL, "the request %s", message);
-    return attn_fail(decoder->err, status, pointer, "%s %s", pointer, message);
+        return attn_fail(reading->err, status, NULL, "the request %s", message);
+    return attn_fail(reading->err, status, pointer, "%s %s", pointer, message);
 }
 
 /* The shortest text that reads back as value, and shows that it is no integer. */
@@ -169,32 +174,32 @@ static size_t write_real(double value, char *to)
  * A short simple value as it is: then true, and to is JSON. Else the name of its type: "object", "array", "string",
  * "binary tensor".
  */
-static bool received_text(const struct decoder *decoder, const struct node *node, char *to, size_t size)
+static bool received_text(const struct reading *reading, const struct node *node, char *to, size_t size)
 {
     static const char *const names[] = {"object", "array", "string", "number", "number", "true", "false", "null"};
-    size_t written = 0;
+    size_t written = 0, attachment;
     if (json_is_real(node->json) && size > NUMBER_TEXT_MAX + 2)
         written = write_real(json_real_value(node->json), to);
     else if (!json_is_object(node->json) && !json_is_array(node->json))
         written = json_dumpb(node->json, to, size, JSON_ENCODE_ANY);
-    bool is_string = json_is_string(node->json) || is_lifted_string(node_lifted(decoder, node));
+    bool is_string = json_is_string(node->json) || is_lifted_string(node_lifted(reading, node));
     bool is_value = written > 0 && written < size;
     if (is_value)
         to[written] = '\0';
     else
         snprintf(to, size, "%s",
-                 is_string                      ? "string"
-                 : node_attached(decoder, node) ? "binary tensor"
-                                                : names[json_typeof(node->json)]);
+                 is_string                                   ? "string"
+                 : node_attached(reading, node, &attachment) ? "binary tensor"
+                                                             : names[json_typeof(node->json)]);
     return is_value;
 }
 
-static attn_status fail_wanted(struct decoder *decoder, const struct node *node, attn_status status, const char *wanted)
+static attn_status fail_wanted(struct reading *reading, const struct node *node, attn_status status, const char *wanted)
 {
     char text[100], received[104], expected[128];
-    bool is_value = received_text(decoder, node, text, sizeof text);
+    bool is_value = received_text(reading, node, text, sizeof text);
     const char *article = is_value ? "" : text[0] == 'a' || text[0] == 'o' ? "an " : "a ";
-    node_fail(decoder, node, status, "must be %s, received %s%s", wanted, article, text);
+    node_fail(reading, node, status, "must be %s, received %s%s", wanted, article, text);
     snprintf(received, sizeof received, is_value ? "%s" : "\"%s\"", text);
     json_t *quoted = json_string(wanted);
     size_t written = quoted ? json_dumpb(quoted, expected, sizeof expected, JSON_ENCODE_ANY) : 0;
@@ -202,29 +207,29 @@ static attn_status fail_wanted(struct decoder *decoder, const struct node *node,
     bool fits = written > 0 && written < sizeof expected;
     if (fits)
         expected[written] = '\0';
-    if (decoder->err)
-        attn_expect(decoder->err, fits ? expected : NULL, received);
+    if (reading->err)
+        attn_expect(reading->err, fits ? expected : NULL, received);
     return status;
 }
 
-attn_status node_fail_type(struct decoder *decoder, const struct node *node, const char *wanted)
+attn_status node_fail_type(struct reading *reading, const struct node *node, const char *wanted)
 {
-    return fail_wanted(decoder, node, ATTN_ERR_FIELD, wanted);
+    return fail_wanted(reading, node, ATTN_ERR_FIELD, wanted);
 }
 
-attn_status node_fail_value(struct decoder *decoder, const struct node *node, const char *wanted)
+attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted)
 {
-    return fail_wanted(decoder, node, ATTN_ERR_VALUE, wanted);
+    return fail_wanted(reading, node, ATTN_ERR_VALUE, wanted);
 }
 
-attn_status node_fail_memory(struct decoder *decoder, const struct node *node)
+attn_status node_fail_memory(struct reading *reading, const struct node *node)
 {
-    return node_fail(decoder, node, ATTN_ERR_NO_MEMORY, "does not fit in the memory of the request");
+    return node_fail(reading, node, ATTN_ERR_NO_MEMORY, "does not fit in the memory of the request");
 }
 
-attn_status node_place(struct decoder *decoder, const char *at)
+attn_status node_place(struct reading *reading, const char *at)
 {
-    skim_place(decoder->skim, (size_t)(at - decoder->skim->body), decoder->err);
+    skim_place(reading->skim, (size_t)(at - reading->skim->body), reading->err);
     return ATTN_ERR_SYNTAX;
 }
 
@@ -242,74 +247,70 @@ bool member_table_has(const struct member_table *table, const char *name)
     return find_member(table->members, table->count, name) != NULL;
 }
 
-static bool is_usable(const struct decoder *decoder, const struct member *member)
+static bool is_usable(const struct reading *reading, const struct member *member)
 {
-    return member->scope == MEMBER_ALWAYS || (member->scope == MEMBER_OF_LAYERS && envelope_is_layer(decoder->kind)) ||
-           (member->scope == MEMBER_OF_GRADIENTS && envelope_is_gradients(decoder->kind));
+    return member->scope == MEMBER_ALWAYS || reading->scopes >> member->scope & 1;
 }
 
 /* The section that has a member of that name; NULL: none has. */
-static const char *find_home(const struct decoder *decoder, const char *name)
+static const char *find_home(const struct reading *reading, const char *name)
 {
-    for (const struct member_table *const *section = decoder->sections; *section; section++) {
+    for (const struct member_table *const *section = reading->sections; *section; section++) {
         const struct member *member = find_member((*section)->members, (*section)->count, name);
-        if (member && is_usable(decoder, member))
+        if (member && is_usable(reading, member))
             return (*section)->section;
     }
     return NULL;
 }
 
-static attn_status fail_unknown(struct decoder *decoder, const struct node *node, const struct member *members,
+static attn_status fail_unknown(struct reading *reading, const struct node *node, const struct member *members,
                                 size_t count)
 {
     char known[384] = "";
     const char *nearest = NULL;
     size_t used = 0, distance = NEAREST_MAX + 1;
     for (size_t i = 0; i < count; i++) {
-        if (!is_usable(decoder, &members[i]))
+        if (!is_usable(reading, &members[i]))
             continue;
         append(known, sizeof known, &used, "%s%s", used > 0 ? ", " : "", members[i].name);
         nearest_consider(node->name, members[i].name, &nearest, &distance);
     }
     bool is_in_section =
         !node->parent->parent || !node->parent->parent->parent; /* deeper, a name means something else */
-    const char *home = is_in_section ? find_home(decoder, node->name) : NULL;
+    const char *home = is_in_section ? find_home(reading, node->name) : NULL;
     if (nearest)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",
+        return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",
                          nearest, known);
     if (home)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member: it belongs into %s. Known here: %s",
+        return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member: it belongs into %s. Known here: %s",
                          home, known);
-    return node_fail(decoder, node, ATTN_ERR_FIELD, "is an unknown member; known here: %s", known);
+    return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member; known here: %s", known);
 }
 
 /* member is that of node->name, NULL when the table has none. */
-static attn_status check_member(struct decoder *decoder, const struct node *node, const struct member *member,
+static attn_status check_member(struct reading *reading, const struct node *node, const struct member *member,
                                 const struct member *members, size_t count)
 {
     if (!member)
-        return fail_unknown(decoder, node, members, count);
-    if (!is_usable(decoder, member) && !json_is_null(node->json))
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "%s",
-                         member->scope == MEMBER_OF_GRADIENTS
-                             ? "belongs to gradients: send it to the same path with /gradients behind"
-                             : "belongs to an attention layer: send it to /v1/multi-head-attention");
+        return fail_unknown(reading, node, members, count);
+    if (!is_usable(reading, member) && !json_is_null(node->json))
+        return node_fail(reading, node, ATTN_ERR_FIELD, "%s", reading->elsewhere[member->scope]);
     return ATTN_OK;
 }
 
 /* Checks every member of an object, and notes in found, unless it is NULL, which of the table's are there. */
-static attn_status look_over(struct decoder *decoder, const struct node *node, const struct member *members,
+static attn_status look_over(struct reading *reading, const struct node *node, const struct member *members,
                              size_t count, json_t **found)
 {
     if (!json_is_object(node->json))
-        return node_fail_type(decoder, node, "an object");
+        return node_fail_type(reading, node, "an object");
     const char *name;
     json_t *value;
     json_object_foreach(node->json, name, value)
     {
         struct node child = {.parent = node, .name = name, .json = value};
         const struct member *member = find_member(members, count, name);
-        attn_status status = check_member(decoder, &child, member, members, count);
+        attn_status status = check_member(reading, &child, member, members, count);
         if (status != ATTN_OK)
             return status;
         if (found && !json_is_null(value))
@@ -318,89 +319,90 @@ static attn_status look_over(struct decoder *decoder, const struct node *node, c
     return ATTN_OK;
 }
 
-attn_status check_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count)
+attn_status node_check_members(struct reading *reading, const struct node *node, const struct member *members,
+                               size_t count)
 {
-    return look_over(decoder, node, members, count, NULL);
+    return look_over(reading, node, members, count, NULL);
 }
 
 /* An object has few of the members that it may have: it is asked once for those it has, not for each of the table. */
-attn_status decode_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count,
-                           void *to)
+attn_status node_decode_members(struct reading *reading, const struct node *node, const struct member *members,
+                                size_t count, void *to)
 {
     json_t *found[MEMBERS_MAX] = {NULL};
     assert(count <= MEMBERS_MAX);
-    attn_status status = look_over(decoder, node, members, count, found);
+    attn_status status = look_over(reading, node, members, count, found);
     for (size_t i = 0; i < count && status == ATTN_OK; i++) {
         if (!found[i])
             continue;
         struct node child = {.parent = node, .name = members[i].name, .json = found[i]};
-        status = members[i].decode(decoder, &child, (char *)to + members[i].offset);
+        status = members[i].decode(reading, &child, (char *)to + members[i].offset);
     }
     return status;
 }
 
-static attn_status parse_lifted(struct decoder *decoder, const struct node *node, const struct tensor_text *lifted,
+static attn_status parse_lifted(struct reading *reading, const struct node *node, const struct lifted_text *lifted,
                                 json_t **json)
 {
     if (lifted->length > LIST_TEXT_MAX)
-        return node_fail(decoder, node, ATTN_ERR_TOO_LARGE, "is a list of more than %d bytes", LIST_TEXT_MAX);
+        return node_fail(reading, node, ATTN_ERR_TOO_LARGE, "is a list of more than %d bytes", LIST_TEXT_MAX);
     json_error_t error;
-    *json = json_tree_load(lifted->text, lifted->length, decoder->arena, &error);
+    *json = json_tree_load(lifted->text, lifted->length, reading->arena, &error);
     if (*json)
         return ATTN_OK;
     if (json_tree_is_starved())
-        return node_fail_memory(decoder, node);
+        return node_fail_memory(reading, node);
     const char *bound = json_tree_integer_bound(&error);
     if (json_error_code(&error) == json_error_numeric_overflow)
-        return node_fail(decoder, node, ATTN_ERR_VALUE, "holds %s", bound ? bound : "a number that is too large");
-    node_fail(decoder, node, ATTN_ERR_SYNTAX, "is not JSON: %s", error.text);
-    return node_place(decoder, lifted->text + (error.position > 0 ? error.position - 1 : 0));
+        return node_fail(reading, node, ATTN_ERR_VALUE, "holds %s", bound ? bound : "a number that is too large");
+    node_fail(reading, node, ATTN_ERR_SYNTAX, "is not JSON: %s", error.text);
+    return node_place(reading, lifted->text + (error.position > 0 ? error.position - 1 : 0));
 }
 
-attn_status decode_list(struct decoder *decoder, const struct node *node, const char *wanted, struct node *list)
+attn_status node_decode_list(struct reading *reading, const struct node *node, const char *wanted, struct node *list)
 {
-    if (!node_is_array(decoder, node))
-        return node_fail_type(decoder, node, wanted);
+    if (!node_is_array(reading, node))
+        return node_fail_type(reading, node, wanted);
     *list = *node;
-    const struct tensor_text *lifted = node_lifted(decoder, node);
+    const struct lifted_text *lifted = node_lifted(reading, node);
     if (lifted) {
         list->is_plain = true;
-        return parse_lifted(decoder, node, lifted, &list->json);
+        return parse_lifted(reading, node, lifted, &list->json);
     }
     json_incref(list->json);
     return ATTN_OK;
 }
 
-attn_status decode_bool(struct decoder *decoder, const struct node *node, void *to)
+attn_status node_decode_bool(struct reading *reading, const struct node *node, void *to)
 {
     if (!json_is_boolean(node->json))
-        return node_fail_type(decoder, node, "true or false");
+        return node_fail_type(reading, node, "true or false");
     *(bool *)to = json_is_true(node->json);
     return ATTN_OK;
 }
 
-attn_status decode_number(struct decoder *decoder, const struct node *node, const char *wanted, double *value)
+attn_status node_decode_number(struct reading *reading, const struct node *node, const char *wanted, double *value)
 {
     if (!json_is_number(node->json))
-        return node_fail_type(decoder, node, wanted);
+        return node_fail_type(reading, node, wanted);
     *value = json_number_value(node->json);
     return ATTN_OK;
 }
 
-attn_status decode_positive(struct decoder *decoder, const struct node *node, void *to)
+attn_status node_decode_positive(struct reading *reading, const struct node *node, void *to)
 {
     const char *wanted = "a number above 0";
     double value = 0;
-    attn_status status = decode_number(decoder, node, wanted, &value);
+    attn_status status = node_decode_number(reading, node, wanted, &value);
     if (status != ATTN_OK)
         return status;
     if (!(value > 0))
-        return node_fail_value(decoder, node, wanted);
+        return node_fail_value(reading, node, wanted);
     *(double *)to = value;
     return ATTN_OK;
 }
 
-bool integer_of(const json_t *json, int64_t *value)
+bool node_integer_of(const json_t *json, int64_t *value)
 {
     if (json_is_integer(json)) {
         *value = json_integer_value(json);
@@ -409,7 +411,8 @@ bool integer_of(const json_t *json, int64_t *value)
     return json_is_real(json) && number_is_integer(json_real_value(json), value);
 }
 
-attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value)
+attn_status node_decode_integer(struct reading *reading, const struct node *node, int64_t low, int64_t high,
+                                int64_t *value)
 {
     char wanted[96];
     int64_t integer;
@@ -418,14 +421,14 @@ attn_status decode_integer(struct decoder *decoder, const struct node *node, int
     else
         snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)low, (long long)high);
     if (!json_is_number(node->json))
-        return node_fail_type(decoder, node, wanted);
-    if (!integer_of(node->json, &integer) || integer < low || integer > high)
-        return node_fail_value(decoder, node, wanted);
+        return node_fail_type(reading, node, wanted);
+    if (!node_integer_of(node->json, &integer) || integer < low || integer > high)
+        return node_fail_value(reading, node, wanted);
     *value = integer;
     return ATTN_OK;
 }
 
-static attn_status fail_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
+static attn_status fail_word(struct reading *reading, const struct node *node, const char *const *words, size_t count,
                              bool is_string)
 {
     char wanted[400] = "";
@@ -434,29 +437,29 @@ static attn_status fail_word(struct decoder *decoder, const struct node *node, c
         const char *between = i == 0 ? "" : i + 1 < count ? ", " : " or ";
         append(wanted, sizeof wanted, &used, "%s\"%s\"", between, words[i]);
     }
-    return is_string ? node_fail_value(decoder, node, wanted) : node_fail_type(decoder, node, wanted);
+    return is_string ? node_fail_value(reading, node, wanted) : node_fail_type(reading, node, wanted);
 }
 
-attn_status decode_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
-                        size_t *index)
+attn_status node_decode_word(struct reading *reading, const struct node *node, const char *const *words, size_t count,
+                             size_t *index)
 {
     const char *text;
     size_t length;
-    if (!node_string(decoder, node, &text, &length))
-        return fail_word(decoder, node, words, count, false);
+    if (!node_string(reading, node, &text, &length))
+        return fail_word(reading, node, words, count, false);
     for (size_t i = 0; i < count; i++) {
         if (strlen(words[i]) == length && memcmp(text, words[i], length) == 0) {
             *index = i;
             return ATTN_OK;
         }
     }
-    return fail_word(decoder, node, words, count, true);
+    return fail_word(reading, node, words, count, true);
 }
 
-attn_status decode_seed(struct decoder *decoder, const struct node *node, void *to)
+attn_status node_decode_seed(struct reading *reading, const struct node *node, void *to)
 {
     int64_t seed = 0;
-    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &seed);
+    attn_status status = node_decode_integer(reading, node, 0, INT64_MAX, &seed);
     if (status == ATTN_OK)
         *(uint64_t *)to = (uint64_t)seed;
     return status;

@@ -1,6 +1,6 @@
 /*
- * node.h: members of a request's JSON objects, decoded by table: name -> function. Private to the envelope: this is
- * where json_t is at home, and no header that others include mentions it.
+ * node.h: members of a request's JSON objects, decoded by table: name -> function. Private to what decodes requests:
+ * no header that others include mentions json_t.
  *
  * Decode functions return ATTN_OK or record why not, with the pointer of the value ("/masks/window").
  */
@@ -10,10 +10,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "codec/json/limits.h"
 #include "codec/json/skim.h"
-#include "codec/request/envelope.h"
-
-enum { NODE_POINTER_MAX = 160 };
 
 struct member;
 
@@ -24,16 +22,13 @@ struct member_table {
     size_t count;
 };
 
-/* What every decode function needs at hand. */
-struct decoder {
+/* What decode functions need to read one document. A larger struct of the caller may begin with it (decoder.h). */
+struct reading {
     attn_arena *arena;
     const struct skim *skim;
-    const struct envelope_attachment *attachments; /* their markers are numbered on from those of skim */
-    envelope_kind kind;
-    const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
-    const struct member_table *const *sections; /* up to NULL: where a member may belong that is unknown where it is */
-    bool shapes_only;                           /* attached weights are looked at, not read */
-    size_t label_bytes;                         /* of the labels that were read */
+    const struct member_table *const *sections; /* up to NULL: where an unknown member may belong instead */
+    unsigned scopes;                            /* bit 1 << scope for each scope whose members may be given */
+    const char *const *elsewhere; /* by scope: "belongs to …", for a member whose scope is not among scopes */
     attn_error *err;
 };
 
@@ -43,19 +38,19 @@ struct node {
     const char *name;          /* of the member; NULL: an element of an array */
     size_t index;              /* of the element */
     json_t *json;
-    bool is_plain; /* within a list that decode_list parsed: it has no markers, [n] is a list of one number */
+    bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
 };
 
 /* Decodes node into *to, whose type the function's comment tells. */
-typedef attn_status decode_function(struct decoder *decoder, const struct node *node, void *to);
+typedef attn_status decode_function(struct reading *reading, const struct node *node, void *to);
 
-enum member_scope { MEMBER_ALWAYS, MEMBER_OF_LAYERS, MEMBER_OF_GRADIENTS };
+enum { MEMBER_ALWAYS = 0 };
 
 struct member {
     const char *name;
     decode_function *decode;
-    size_t offset; /* of the target in the struct that the object becomes */
-    enum member_scope scope;
+    size_t offset;  /* of the target in the struct that the object becomes */
+    unsigned scope; /* MEMBER_ALWAYS, or a number that the caller gives a meaning */
 };
 
 /* Whether the section has a member of that name, for whatever kind of request. */
@@ -65,54 +60,59 @@ bool member_table_has(const struct member_table *table, const char *name);
  * Decodes an object: every member it has must be in the table; those present are decoded in the order of the table,
  * each to (char *)to + offset. A member that is null counts as not given.
  */
-attn_status decode_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count,
-                           void *to);
+attn_status node_decode_members(struct reading *reading, const struct node *node, const struct member *members,
+                                size_t count, void *to);
 
 /* Only the check: the object has no member that is not in the table. */
-attn_status check_members(struct decoder *decoder, const struct node *node, const struct member *members, size_t count);
+attn_status node_check_members(struct reading *reading, const struct node *node, const struct member *members,
+                               size_t count);
 
 /* The member of an object; NULL when there is none, and when it is null: null means "not given". */
-json_t *member_get(const json_t *object, const char *name);
+json_t *node_find(const json_t *object, const char *name);
 /* Takes all nulls out of an object of several forms: clients write null for the members of the other forms. */
-void drop_nulls(const struct node *node);
-struct node node_member(const struct node *parent, const char *name); /* its json is that of member_get */
+void node_drop_nulls(const struct node *node);
+struct node node_member(const struct node *parent, const char *name); /* its json is that of node_find */
 struct node node_element(const struct node *parent, size_t index);
 
 /* The piece of the body that a marker in the envelope stands for; NULL when the value is no marker. */
-const struct tensor_text *node_lifted(const struct decoder *decoder, const struct node *node);
-/* The attachment that it stands for instead, likewise. */
-const struct envelope_attachment *node_attached(const struct decoder *decoder, const struct node *node);
-bool node_is_array(const struct decoder *decoder, const struct node *node);
+const struct lifted_text *node_lifted(const struct reading *reading, const struct node *node);
+/*
+ * Whether the marker stands for a tensor that was sent beside the text. The markers of these tensors are numbered on
+ * from those of skim; *number counts from 0.
+ */
+bool node_attached(const struct reading *reading, const struct node *node, size_t *number);
+bool node_is_array(const struct reading *reading, const struct node *node);
 /* The value of a string, lifted or not; false when it is none. Not terminated; may hold a NUL if it was escaped. */
-bool node_string(const struct decoder *decoder, const struct node *node, const char **text, size_t *length);
-void node_pointer(const struct node *node, char to[NODE_POINTER_MAX]);
+bool node_string(const struct reading *reading, const struct node *node, const char **text, size_t *length);
+void node_pointer(const struct node *node, char to[JSON_POINTER_MAX]);
 
 /* Records a failure of node; the message begins with its pointer. */
-attn_status node_fail(struct decoder *decoder, const struct node *node, attn_status status, const char *format, ...)
+attn_status node_fail(struct reading *reading, const struct node *node, attn_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* "… must be <wanted>, received …": ATTN_ERR_FIELD for a wrong type, ATTN_ERR_VALUE for a wrong value. */
-attn_status node_fail_type(struct decoder *decoder, const struct node *node, const char *wanted);
-attn_status node_fail_value(struct decoder *decoder, const struct node *node, const char *wanted);
-attn_status node_fail_memory(struct decoder *decoder, const struct node *node);
-/* The JSON in a lifted piece is wrong at text[at]; decoder->err holds the message already and gets line and column. */
-attn_status node_place(struct decoder *decoder, const char *at);
+attn_status node_fail_type(struct reading *reading, const struct node *node, const char *wanted);
+attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted);
+attn_status node_fail_memory(struct reading *reading, const struct node *node);
+/* The JSON in a lifted piece is wrong at text[at]; reading->err holds the message already and gets line and column. */
+attn_status node_place(struct reading *reading, const char *at);
 
 /*
  * A list of anything but a tensor. Lists that look like tensors (of indices, of words such as "NaN") were lifted: they
  * are parsed now. *list then has a json to release by json_decref, for which node->json stays as it was.
  */
-attn_status decode_list(struct decoder *decoder, const struct node *node, const char *wanted, struct node *list);
+attn_status node_decode_list(struct reading *reading, const struct node *node, const char *wanted, struct node *list);
 
-decode_function decode_bool;     /* bool */
-decode_function decode_positive; /* double, finite and above 0 */
-decode_function decode_seed;     /* uint64_t */
-attn_status decode_number(struct decoder *decoder, const struct node *node, const char *wanted, double *value);
+decode_function node_decode_bool;     /* bool */
+decode_function node_decode_positive; /* double, finite and above 0 */
+decode_function node_decode_seed;     /* uint64_t */
+attn_status node_decode_number(struct reading *reading, const struct node *node, const char *wanted, double *value);
 /* Whether a value is an integer that int64 holds, written as 2, 2.0 or 2e0; *value is it then. */
-bool integer_of(const json_t *json, int64_t *value);
+bool node_integer_of(const json_t *json, int64_t *value);
 /* An integer from low to high. */
-attn_status decode_integer(struct decoder *decoder, const struct node *node, int64_t low, int64_t high, int64_t *value);
+attn_status node_decode_integer(struct reading *reading, const struct node *node, int64_t low, int64_t high,
+                                int64_t *value);
 /* One of count words, as its index. */
-attn_status decode_word(struct decoder *decoder, const struct node *node, const char *const *words, size_t count,
-                        size_t *index);
+attn_status node_decode_word(struct reading *reading, const struct node *node, const char *const *words, size_t count,
+                             size_t *index);
 
 #endif

@@ -117,7 +117,7 @@ static attn_status lift(struct skimmer *s, size_t length, size_t commas)
     char marker[1 + TEXT_COUNT_MAX + 1] = "[";
     char *marker_end = text_write_count(marker + 1, skim->lifted_count);
     *marker_end++ = ']';
-    skim->lifted[skim->lifted_count++] = (struct tensor_text){s->at, length, commas};
+    skim->lifted[skim->lifted_count++] = (struct lifted_text){s->at, length, commas};
     s->at += length;
     attn_status status = append(s, marker, (size_t)(marker_end - marker));
     return status == ATTN_OK ? anchor(s) : status;

@@ -11,12 +11,20 @@
 #ifndef CODEC_JSON_SKIM_H
 #define CODEC_JSON_SKIM_H
 
+#include <stddef.h>
+
 #include "attn/arena.h"
-#include "codec/tensor/tensor_scan.h"
 
 enum {
     SKIM_LONG_STRING = 1024, /* bytes: longer strings of printable ASCII without escapes are lifted */
     SKIM_LONG_SPACE = 16,    /* bytes: longer runs of white space become one space */
+};
+
+/* A piece of the body that was lifted out: text[0 .. length) from '[' to the matching ']', or from '"' to '"'. */
+struct lifted_text {
+    const char *text;
+    size_t length;
+    size_t commas; /* in an array; bounds the number of its elements */
 };
 
 /* From here on, up to the next one, envelope text stands in the body at a fixed distance. */
@@ -29,8 +37,7 @@ struct skim {
     size_t body_length;
     char *text; /* the envelope; not terminated */
     size_t length;
-    /* From '[' to ']', or from '"' to '"'. */
-    struct tensor_text *lifted;
+    struct lifted_text *lifted;
     size_t lifted_count;
     struct skim_anchor *anchors;
     size_t anchor_count;

@@ -77,10 +77,9 @@ bool oip_has_binary_output(const struct oip_request *request)
     return false;
 }
 
-void oip_write(const struct oip_request *request, const char *model, const char *version, const attn_plan *plan,
-               const attn_result *result, const attn_runtime *runtime, size_t *json_bytes, struct chunks *out)
+size_t oip_write(const struct oip_request *request, const char *model, const char *version, const attn_result *result,
+                 const attn_runtime *runtime, struct chunks *out)
 {
-    (void)plan;
     chunks_text(out, "{\"model_name\":");
     chunks_json_string(out, model);
     chunks_text(out, ",\"model_version\":");
@@ -96,17 +95,17 @@ void oip_write(const struct oip_request *request, const char *model, const char 
         write_output(output, &result->step[output->step], runtime, out);
     }
     chunks_text(out, "]}");
-    *json_bytes = OIP_ALL_JSON;
     if (!oip_has_binary_output(request))
-        return;
+        return OIP_ALL_JSON;
     assert(!out->has_deferred); /* the length of the JSON is sent before it */
     const size_t rest = out->total_bytes % JSON_ALIGNMENT;
     if (rest > 0)
         chunks_format(out, "%*s", (int)(JSON_ALIGNMENT - rest), "");
-    *json_bytes = out->total_bytes;
+    const size_t json_bytes = out->total_bytes;
     for (size_t i = 0; i < request->output_count; i++)
         if (request->outputs[i].is_binary)
             tensor_append(&result->step[request->outputs[i].step], out);
+    return json_bytes;
 }
 
 size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan)

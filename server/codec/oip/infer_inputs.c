@@ -73,14 +73,14 @@ static attn_status read_name(struct oip_decoder *d, const struct node *input, st
     struct node node = node_member(input, "name");
     size_t index;
     if (!node.json)
-        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"name\"");
-    attn_status status = decode_word(&d->decoder, &node, words, KNOWN_INPUTS, &index);
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"name\"");
+    attn_status status = node_decode_word(&d->decoder.reading, &node, words, KNOWN_INPUTS, &index);
     if (status != ATTN_OK)
         return status;
     to->path = known_inputs[index].path;
     for (size_t i = 0; i < d->count; i++)
         if (strcmp(d->attachments[i].path, to->path) == 0)
-            return node_fail(&d->decoder, &node, ATTN_ERR_FIELD, "names %s a second time", words[index]);
+            return node_fail(&d->decoder.reading, &node, ATTN_ERR_FIELD, "names %s a second time", words[index]);
     return ATTN_OK;
 }
 
@@ -92,8 +92,8 @@ static attn_status read_datatype(struct oip_decoder *d, const struct node *input
     struct node node = node_member(input, "datatype");
     size_t index;
     if (!node.json)
-        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"datatype\"");
-    attn_status status = decode_word(&d->decoder, &node, words, DATATYPES, &index);
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"datatype\"");
+    attn_status status = node_decode_word(&d->decoder.reading, &node, words, DATATYPES, &index);
     *type = status == ATTN_OK ? &datatypes[index] : NULL;
     return status;
 }
@@ -103,26 +103,26 @@ static attn_status read_shape(struct oip_decoder *d, const struct node *input, a
     struct node node = node_member(input, "shape");
     const attn_tensor *list = NULL;
     if (!node.json)
-        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has no \"shape\"");
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"shape\"");
     if (!json_is_array(node.json))
-        return node_fail_type(&d->decoder, &node, "a flat list of dimensions");
-    attn_status status = decode_counts(&d->decoder, &node, &list);
+        return node_fail_type(&d->decoder.reading, &node, "a flat list of dimensions");
+    attn_status status = decode_counts(&d->decoder.reading, &node, &list);
     if (status != ATTN_OK)
         return status;
     if (list->rank != 1 || list->shape[0] > ATTN_MAX_RANK)
-        return node_fail(&d->decoder, &node, ATTN_ERR_SHAPE, "must be a flat list of at most %d dimensions",
+        return node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE, "must be a flat list of at most %d dimensions",
                          ATTN_MAX_RANK);
     size_t shape[ATTN_MAX_RANK] = {0};
     for (size_t i = 0; i < list->shape[0]; i++) {
         const int64_t length = ((const int64_t *)list->data)[i];
         if (length < 0)
-            return node_fail(&d->decoder, &node, ATTN_ERR_VALUE, "holds the negative dimension %lld",
+            return node_fail(&d->decoder.reading, &node, ATTN_ERR_VALUE, "holds the negative dimension %lld",
                              (long long)length);
         shape[i] = (size_t)length;
     }
     *tensor = attn_tensor_view(NULL, ATTN_F32, (int)list->shape[0], shape);
     if (!attn_shape_count(tensor->rank, shape, count) || *count > SIZE_MAX / sizeof(double))
-        return node_fail(&d->decoder, &node, ATTN_ERR_TOO_LARGE, "has a product that no memory can hold");
+        return node_fail(&d->decoder.reading, &node, ATTN_ERR_TOO_LARGE, "has a product that no memory can hold");
     return ATTN_OK;
 }
 
@@ -131,8 +131,8 @@ static attn_status check_range(struct oip_decoder *d, const struct node *node, c
 {
     for (size_t i = 0; i < count; i++)
         if (numbers[i] < type->low || (numbers[i] > 0 && (uint64_t)numbers[i] > type->high))
-            return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %lld, which %s cannot", (long long)numbers[i],
-                             type->name);
+            return node_fail(&d->decoder.reading, node, ATTN_ERR_VALUE, "holds %lld, which %s cannot",
+                             (long long)numbers[i], type->name);
     return ATTN_OK;
 }
 
@@ -142,7 +142,8 @@ static attn_status check_half_range(struct oip_decoder *d, const struct node *no
     const float rounds_to_infinity = 65520;
     for (size_t i = 0; i < count; i++)
         if (isfinite(numbers[i]) && fabsf(numbers[i]) >= rounds_to_infinity)
-            return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "holds %.9g, which FP16 cannot", (double)numbers[i]);
+            return node_fail(&d->decoder.reading, node, ATTN_ERR_VALUE, "holds %.9g, which FP16 cannot",
+                             (double)numbers[i]);
     return ATTN_OK;
 }
 
@@ -159,17 +160,17 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
     const attn_tensor *data = NULL;
     attn_dtype compute = type->dtype == ATTN_F64 ? ATTN_F64 : ATTN_F32;
     if (!node.json)
-        return node_fail(&d->decoder, input, ATTN_ERR_FIELD,
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD,
                          "has neither \"data\" nor the parameter \"binary_data_size\"");
     d->decoder.compute = &compute;
     attn_status status = (type->dtype == ATTN_BOOL ? decode_flags
                           : is_integer(type)       ? decode_counts
-                                                   : decode_tensor)(&d->decoder, &node, &data);
+                                                   : decode_tensor)(&d->decoder.reading, &node, &data);
     if (status != ATTN_OK)
         return status;
     const size_t received = attn_tensor_count(data);
     if (received != count || (data->rank != 1 && !has_same_shape(data, tensor)))
-        return node_fail(&d->decoder, &node, ATTN_ERR_SHAPE,
+        return node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE,
                          "has %zu numbers in %d dimensions; \"shape\" asks for %zu, flat or nested alike", received,
                          data->rank, count);
     if (is_integer(type))
@@ -183,12 +184,12 @@ static attn_status read_data(struct oip_decoder *d, const struct node *input, co
 static attn_status widen_all(struct oip_decoder *d, const struct node *input, const struct datatype *type,
                              const char *from, attn_tensor *tensor, size_t count)
 {
-    int64_t *to = attn_arena_take(d->decoder.arena, count, sizeof *to);
+    int64_t *to = attn_arena_take(d->decoder.reading.arena, count, sizeof *to);
     if (!to)
-        return node_fail_memory(&d->decoder, input);
+        return node_fail_memory(&d->decoder.reading, input);
     for (size_t i = 0; i < count; i++)
         if (!widen(type, from + i * type->bytes, &to[i]))
-            return node_fail(&d->decoder, input, ATTN_ERR_VALUE, "element %zu is beyond what int64 holds", i);
+            return node_fail(&d->decoder.reading, input, ATTN_ERR_VALUE, "element %zu is beyond what int64 holds", i);
     *tensor = attn_tensor_view(to, ATTN_I64, tensor->rank, tensor->shape);
     return ATTN_OK;
 }
@@ -198,12 +199,13 @@ static attn_status read_binary(struct oip_decoder *d, const struct node *input, 
                                int64_t bytes, attn_tensor *tensor, size_t count)
 {
     if (node_member(input, "data").json)
-        return node_fail(&d->decoder, input, ATTN_ERR_FIELD, "has both \"data\" and \"binary_data_size\"");
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has both \"data\" and \"binary_data_size\"");
     if ((uint64_t)bytes != count * type->bytes)
-        return node_fail(&d->decoder, input, ATTN_ERR_SHAPE, "says binary_data_size %lld; its shape takes %zu bytes",
-                         (long long)bytes, count * type->bytes);
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE,
+                         "says binary_data_size %lld; its shape takes %zu bytes", (long long)bytes,
+                         count * type->bytes);
     if ((uint64_t)bytes > d->binary_bytes)
-        return node_fail(&d->decoder, input, ATTN_ERR_SHAPE,
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE,
                          "says binary_data_size %lld, but %zu bytes are left behind the JSON", (long long)bytes,
                          d->binary_bytes);
     const char *from = d->binary;
@@ -229,7 +231,7 @@ static attn_status read_binary_size(struct oip_decoder *d, const struct node *in
     struct node node = node_member(&parameters, "binary_data_size");
     if (status != ATTN_OK || !node.json)
         return status;
-    return decode_integer(&d->decoder, &node, 0, INT64_MAX, bytes);
+    return node_decode_integer(&d->decoder.reading, &node, 0, INT64_MAX, bytes);
 }
 
 static attn_status read_input(struct oip_decoder *d, const struct node *input)
@@ -240,7 +242,7 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
     const struct datatype *type = NULL;
     size_t count = 0;
     int64_t bytes = -1;
-    attn_status status = check_members(&d->decoder, input, members, sizeof members / sizeof members[0]);
+    attn_status status = node_check_members(&d->decoder.reading, input, members, sizeof members / sizeof members[0]);
     if (status == ATTN_OK)
         status = read_name(d, input, to);
     if (status == ATTN_OK)
@@ -266,17 +268,17 @@ bool oip_is_hint(const char *name)
 attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known)
 {
     const struct member members[] = {{.name = known}, {.name = "content_type"}, {.name = "headers"}};
-    return check_members(&d->decoder, parameters, members, sizeof members / sizeof members[0]);
+    return node_check_members(&d->decoder.reading, parameters, members, sizeof members / sizeof members[0]);
 }
 
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length)
 {
-    const struct tensor_text *lifted = node_lifted(&d->decoder, list);
+    const struct lifted_text *lifted = node_lifted(&d->decoder.reading, list);
     const char *inside = lifted ? lifted->text + 1 : NULL;
     while (inside && isspace((unsigned char)*inside))
         inside++;
     *length = lifted ? 0 : json_array_size(list->json);
-    return node_is_array(&d->decoder, list) && (inside == NULL || *inside == ']');
+    return node_is_array(&d->decoder.reading, list) && (inside == NULL || *inside == ']');
 }
 
 attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
@@ -284,11 +286,11 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
     struct node list = node_member(root, "inputs");
     size_t given;
     if (!list.json)
-        return node_fail(&d->decoder, root, ATTN_ERR_FIELD, "has no \"inputs\"");
+        return node_fail(&d->decoder.reading, root, ATTN_ERR_FIELD, "has no \"inputs\"");
     if (!oip_list_length(d, &list, &given))
-        return node_fail_type(&d->decoder, &list, "a list of tensors");
+        return node_fail_type(&d->decoder.reading, &list, "a list of tensors");
     if (given > KNOWN_INPUTS)
-        return node_fail(&d->decoder, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %d inputs", given,
+        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %d inputs", given,
                          KNOWN_INPUTS);
     attn_status status = ATTN_OK;
     for (size_t i = 0; i < given && status == ATTN_OK; i++) {
@@ -296,7 +298,7 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
         status = read_input(d, &input);
     }
     if (status == ATTN_OK && d->binary_bytes > 0)
-        return node_fail(&d->decoder, &list, ATTN_ERR_SHAPE, "leave %zu bytes behind the JSON to no tensor",
+        return node_fail(&d->decoder.reading, &list, ATTN_ERR_SHAPE, "leave %zu bytes behind the JSON to no tensor",
                          d->binary_bytes);
     return status;
 }

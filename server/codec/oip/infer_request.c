@@ -25,28 +25,28 @@ static attn_step step_of_output(const char *name)
 static attn_status read_output(struct oip_decoder *d, const struct node *output, struct oip_request *request)
 {
     static const struct member members[] = {{.name = "name"}, {.name = "parameters"}};
-    attn_status status = check_members(&d->decoder, output, members, 2);
+    attn_status status = node_check_members(&d->decoder.reading, output, members, 2);
     if (status != ATTN_OK)
         return status;
     struct node name = node_member(output, "name"), parameters = node_member(output, "parameters");
     if (!json_is_string(name.json))
-        return name.json ? node_fail_type(&d->decoder, &name, "the name of an output")
-                         : node_fail(&d->decoder, output, ATTN_ERR_FIELD, "has no \"name\"");
+        return name.json ? node_fail_type(&d->decoder.reading, &name, "the name of an output")
+                         : node_fail(&d->decoder.reading, output, ATTN_ERR_FIELD, "has no \"name\"");
     struct oip_output *to = &request->outputs[request->output_count];
     const bool is_whole = strlen(json_string_value(name.json)) == json_string_length(name.json);
     to->step = is_whole ? step_of_output(json_string_value(name.json)) : ATTN_STEP_COUNT;
     to->is_binary = d->is_binary_output;
     if (to->step == ATTN_STEP_COUNT)
-        return node_fail_value(&d->decoder, &name, "OUTPUT, ATTENTION or another step in capitals");
+        return node_fail_value(&d->decoder.reading, &name, "OUTPUT, ATTENTION or another step in capitals");
     for (size_t i = 0; i < request->output_count; i++)
         if (request->outputs[i].step == to->step)
-            return node_fail(&d->decoder, &name, ATTN_ERR_FIELD, "names an output a second time");
+            return node_fail(&d->decoder.reading, &name, ATTN_ERR_FIELD, "names an output a second time");
     request->output_count++;
     if (!parameters.json)
         return ATTN_OK;
     status = oip_check_parameters(d, &parameters, "binary_data");
     struct node binary = node_member(&parameters, "binary_data");
-    return status == ATTN_OK && binary.json ? decode_bool(&d->decoder, &binary, &to->is_binary) : status;
+    return status == ATTN_OK && binary.json ? node_decode_bool(&d->decoder.reading, &binary, &to->is_binary) : status;
 }
 
 static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_request *request)
@@ -62,9 +62,10 @@ static attn_status read_outputs(struct oip_decoder *d, const struct node *root, 
     attn_status status = ATTN_OK;
     size_t given = 0;
     if (list.json && !oip_list_length(d, &list, &given))
-        return node_fail_type(&d->decoder, &list, "a list of outputs");
+        return node_fail_type(&d->decoder.reading, &list, "a list of outputs");
     if (given > ATTN_STEP_COUNT)
-        return node_fail(&d->decoder, &list, ATTN_ERR_FIELD, "has %zu outputs; there are %d", given, ATTN_STEP_COUNT);
+        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu outputs; there are %d", given,
+                         ATTN_STEP_COUNT);
     for (size_t i = 0; i < given && status == ATTN_OK; i++) {
         struct node output = node_element(&list, i);
         status = read_output(d, &output, request);
@@ -82,11 +83,11 @@ static json_t *plain_or_nested(const struct oip_decoder *d, const struct node *n
     const char *text;
     size_t length;
     json_error_t error;
-    if (!node_string(&d->decoder, node, &text, &length))
+    if (!node_string(&d->decoder.reading, node, &text, &length))
         return json_incref(node->json);
     if (length == 0 || (text[0] != '{' && text[0] != '['))
         return json_stringn(text, length);
-    json_t *nested = json_tree_load(text, length, d->decoder.arena, &error);
+    json_t *nested = json_tree_load(text, length, d->decoder.reading.arena, &error);
     return nested || json_tree_is_starved() ? nested : json_stringn(text, length);
 }
 
@@ -131,7 +132,8 @@ static attn_status check_home(struct oip_decoder *d, const struct node *node)
         return ATTN_OK;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (member_table_has(others[i].table, node->name))
-            return node_fail(&d->decoder, node, ATTN_ERR_FIELD, "is no parameter of this protocol: %s", others[i].home);
+            return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD, "is no parameter of this protocol: %s",
+                             others[i].home);
     return ATTN_OK;
 }
 
@@ -142,13 +144,13 @@ static attn_status check_parameter(struct oip_decoder *d, const struct node *nod
     const char *text;
     size_t length;
     if (strcmp(node->name, "return") == 0)
-        return node_fail(&d->decoder, node, ATTN_ERR_FIELD, "has no place here: \"outputs\" says what to send");
+        return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD, "has no place here: \"outputs\" says what to send");
     for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
         if (strcmp(node->name, foreign[i]) == 0)
-            return node_fail(&d->decoder, node, ATTN_ERR_FIELD,
+            return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
                              "does not go with this protocol, whose outputs are whole tensors in its own form");
-    if (!node_string(&d->decoder, node, &text, &length) && holds_marker(node->json))
-        return node_fail(&d->decoder, node, ATTN_ERR_FIELD,
+    if (!node_string(&d->decoder.reading, node, &text, &length) && holds_marker(node->json))
+        return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
                          "has a list of numbers: write it all as a string, since parameters are plain values");
     return is_mask(node->name) ? ATTN_OK : check_home(d, node);
 }
@@ -178,11 +180,12 @@ static attn_status decode_level(struct oip_decoder *d, const struct node *node, 
 {
     int64_t given;
     *level = 0;
-    if (integer_of(node->json, &given) && given >= 0 && given <= most) {
+    if (node_integer_of(node->json, &given) && given >= 0 && given <= most) {
         *level = given;
         return ATTN_OK;
     }
-    return node_fail(&d->decoder, node, ATTN_ERR_VALUE, "must be a whole number from 0 to %lld", (long long)most);
+    return node_fail(&d->decoder.reading, node, ATTN_ERR_VALUE, "must be a whole number from 0 to %lld",
+                     (long long)most);
 }
 
 static attn_status put_parameter(struct oip_decoder *d, const struct node *node, json_t *to)
@@ -190,8 +193,9 @@ static attn_status put_parameter(struct oip_decoder *d, const struct node *node,
     attn_status status = json_is_null(node->json) ? ATTN_OK : check_parameter(d, node);
     if (status != ATTN_OK)
         return status;
-    return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0 ? ATTN_OK
-                                                                              : node_fail_memory(&d->decoder, node);
+    return json_object_set_new(to, node->name, plain_or_nested(d, node)) == 0
+               ? ATTN_OK
+               : node_fail_memory(&d->decoder.reading, node);
 }
 
 static bool is_of_protocol(const char *name)
@@ -207,7 +211,7 @@ static attn_status read_parameter(struct oip_decoder *d, const struct node *node
         return decode_level(d, node, PRIORITY_LEVELS, &level);
     if (strcmp(node->name, "timeout") == 0)
         return decode_level(d, node, INT64_MAX, &d->timeout_us);
-    return oip_is_hint(node->name) ? ATTN_OK : decode_bool(&d->decoder, node, &d->is_binary_output);
+    return oip_is_hint(node->name) ? ATTN_OK : node_decode_bool(&d->decoder.reading, node, &d->is_binary_output);
 }
 
 /* Parameters as {"options": {…}, "masks": {…}}, without those that are about the protocol. */
@@ -217,7 +221,7 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
     if (!parameters.json)
         return ATTN_OK;
     if (!json_is_object(parameters.json))
-        return node_fail_type(&d->decoder, &parameters, "an object");
+        return node_fail_type(&d->decoder.reading, &parameters, "an object");
     const char *name;
     json_t *value;
     json_object_foreach(parameters.json, name, value)
@@ -251,7 +255,7 @@ static char *write_text(struct oip_decoder *d, json_t *options, json_t *masks, s
     char *text = NULL;
     *length = whole ? json_dumpb(whole, NULL, 0, 0) : 0;
     if (*length > 0)
-        text = attn_arena_take(d->decoder.arena, 1, *length);
+        text = attn_arena_take(d->decoder.reading.arena, 1, *length);
     const bool is_written = text && json_dumpb(whole, text, *length, 0) == *length;
     json_decref(whole);
     return is_written ? text : NULL;
@@ -299,20 +303,20 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
 {
     size_t length = 0;
     attn_status status;
-    if (d->query_is_f64 && !member_get(options, "compute") &&
+    if (d->query_is_f64 && !node_find(options, "compute") &&
         json_object_set_new(options, "compute", json_string("float64")) != 0)
-        return node_fail_memory(&d->decoder, root);
+        return node_fail_memory(&d->decoder.reading, root);
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;
     if (!text)
-        return node_fail_memory(&d->decoder, root);
+        return node_fail_memory(&d->decoder.reading, root);
     if (d->layer)
-        status = envelope_decode_over(d->layer, text, length, d->attachments, d->count, d->decoder.arena,
-                                      &request->envelope, d->decoder.err);
+        status = envelope_decode_over(d->layer, text, length, d->attachments, d->count, d->decoder.reading.arena,
+                                      &request->envelope, d->decoder.reading.err);
     else
-        status = envelope_decode_attached(text, length, d->attachments, d->count, ENVELOPE_ATTENTION, d->decoder.arena,
-                                          &request->envelope, d->decoder.err);
+        status = envelope_decode_attached(text, length, d->attachments, d->count, ENVELOPE_ATTENTION,
+                                          d->decoder.reading.arena, &request->envelope, d->decoder.reading.err);
     if (status != ATTN_OK)
-        oip_translate(d->decoder.err);
+        oip_translate(d->decoder.reading.err);
     return status;
 }
 
@@ -335,12 +339,12 @@ static attn_status read_string(struct oip_decoder *d, const struct node *root, c
         return ATTN_OK;
     const char *text;
     size_t length;
-    if (!node_string(&d->decoder, &node, &text, &length))
-        return node_fail_type(&d->decoder, &node, "a string");
+    if (!node_string(&d->decoder.reading, &node, &text, &length))
+        return node_fail_type(&d->decoder.reading, &node, "a string");
     if (memchr(text, '\0', length))
-        return node_fail(&d->decoder, &node, ATTN_ERR_VALUE, "holds \\u0000");
-    *to = attn_arena_copy_text(d->decoder.arena, text, length);
-    return *to ? ATTN_OK : node_fail_memory(&d->decoder, &node);
+        return node_fail(&d->decoder.reading, &node, ATTN_ERR_VALUE, "holds \\u0000");
+    *to = attn_arena_copy_text(d->decoder.reading.arena, text, length);
+    return *to ? ATTN_OK : node_fail_memory(&d->decoder.reading, &node);
 }
 
 /* By read, which gets the trees of options and masks to fill. */
@@ -350,7 +354,7 @@ static attn_status with_trees(struct oip_decoder *d, const struct node *root, st
 {
     json_t *options = json_object(), *masks = json_object();
     attn_status status =
-        options && masks ? read(d, root, options, masks, request) : node_fail_memory(&d->decoder, root);
+        options && masks ? read(d, root, options, masks, request) : node_fail_memory(&d->decoder.reading, root);
     json_decref(options);
     json_decref(masks);
     return status;
@@ -362,8 +366,8 @@ static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_r
                                             {.name = "outputs"}, {.name = "model_name"}, {.name = "model_version"}};
     struct node root = {.json = tree};
     if (!json_is_object(tree))
-        return node_fail_type(&d->decoder, &root, "a JSON object");
-    attn_status status = check_members(&d->decoder, &root, members, sizeof members / sizeof members[0]);
+        return node_fail_type(&d->decoder.reading, &root, "a JSON object");
+    attn_status status = node_check_members(&d->decoder.reading, &root, members, sizeof members / sizeof members[0]);
     if (status == ATTN_OK)
         status = read_string(d, &root, "id", &request->id);
     if (status == ATTN_OK)
@@ -378,12 +382,12 @@ static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, 
 {
     const struct node root = {.json = NULL};
     if (raw == NULL)
-        return attn_fail(d->decoder.err, ATTN_ERR_FIELD, NULL,
+        return attn_fail(d->decoder.reading.err, ATTN_ERR_FIELD, NULL,
                          "Inference-Header-Content-Length 0 means that the body is QUERY alone, whose shape a kept "
                          "layer knows and this model does not: send the JSON part with the shape of QUERY");
     const size_t token_bytes = raw->features * attn_dtype_bytes(raw->dtype), tokens = d->binary_bytes / token_bytes;
     if (tokens == 0 || d->binary_bytes % token_bytes != 0)
-        return attn_fail(d->decoder.err, ATTN_ERR_SHAPE, NULL,
+        return attn_fail(d->decoder.reading.err, ATTN_ERR_SHAPE, NULL,
                          "the body has %zu bytes; QUERY takes %zu features of %s, which are %zu bytes, for each token",
                          d->binary_bytes, raw->features, attn_dtype_name(raw->dtype), token_bytes);
     void *data; /* for reading alone */
@@ -405,10 +409,12 @@ attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const 
     if (json > bytes)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL,
                          "Inference-Header-Content-Length is %zu, but the body has %zu bytes", json, bytes);
-    struct oip_decoder d = {.decoder = {.arena = arena, .skim = &document.skim, .sections = sections, .err = err},
+    struct oip_decoder d = {.decoder = decoder_begin(ENVELOPE_ATTENTION, NULL, arena, err),
                             .layer = layer,
                             .binary = body + json,
                             .binary_bytes = bytes - json};
+    d.decoder.reading.skim = &document.skim;
+    d.decoder.reading.sections = sections;
     if (json_bytes == 0)
         return decode_raw(&d, raw, request);
     attn_status status = document_read(body, json, arena, &document, err);

@@ -19,6 +19,7 @@
 #define CODEC_OIP_OIP_H
 
 #include "attn/multihead.h"
+#include "codec/bytes/chunks.h"
 #include "codec/request/envelope.h"
 
 #define OIP_ALL_JSON SIZE_MAX
@@ -73,11 +74,11 @@ void oip_translate(attn_error *err);
 /* Whether bytes follow the JSON of the answer; then out must not defer, since the length of the JSON is sent first. */
 bool oip_has_binary_output(const struct oip_request *request);
 /*
- * Appends the answer. *json_bytes becomes the length of its JSON part, padded to a multiple of 64 so that the first
- * tensor is aligned, or OIP_ALL_JSON when no output is binary. Without memory out->is_ok becomes false.
+ * Appends the answer. Returns the length of its JSON part, padded to a multiple of 64 so that the first tensor is
+ * aligned, or OIP_ALL_JSON when no output is binary. Without memory out->is_ok becomes false.
  */
-void oip_write(const struct oip_request *request, const char *model, const char *version, const attn_plan *plan,
-               const attn_result *result, const attn_runtime *runtime, size_t *json_bytes, struct chunks *out);
+size_t oip_write(const struct oip_request *request, const char *model, const char *version, const attn_result *result,
+                 const attn_runtime *runtime, struct chunks *out);
 /* At most so many bytes come out. */
 size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan);
 

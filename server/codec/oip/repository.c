@@ -7,32 +7,32 @@
 #include "codec/oip/oip.h"
 #include "codec/request/decoder.h"
 
-static attn_status check_flag(struct decoder *decoder, const struct node *parent, const char *name)
+static attn_status check_flag(struct reading *reading, const struct node *parent, const char *name)
 {
     bool ignored;
     const struct node node = node_member(parent, name);
-    return node.json ? decode_bool(decoder, &node, &ignored) : ATTN_OK;
+    return node.json ? node_decode_bool(reading, &node, &ignored) : ATTN_OK;
 }
 
-static attn_status check_index(struct decoder *decoder, const struct node *root)
+static attn_status check_index(struct reading *reading, const struct node *root)
 {
     static const struct member members[] = {{.name = "ready"}};
-    attn_status status = check_members(decoder, root, members, 1);
-    return status == ATTN_OK ? check_flag(decoder, root, "ready") : status;
+    attn_status status = node_check_members(reading, root, members, 1);
+    return status == ATTN_OK ? check_flag(reading, root, "ready") : status;
 }
 
 /* Triton's clients can send a configuration and files along, which would replace what a layer is. */
-static attn_status check_load(struct decoder *decoder, const struct node *parameters)
+static attn_status check_load(struct reading *reading, const struct node *parameters)
 {
     const char *name;
     json_t *value;
     if (!json_is_object(parameters->json))
-        return node_fail_type(decoder, parameters, "an object");
+        return node_fail_type(reading, parameters, "an object");
     json_object_foreach(parameters->json, name, value)
     {
         const struct node node = {.parent = parameters, .name = name, .json = value};
         if (!json_is_null(value))
-            return node_fail(decoder, &node, ATTN_ERR_FIELD,
+            return node_fail(reading, &node, ATTN_ERR_FIELD,
                              "has no place here: load takes no parameters, since a layer is loaded as it was kept; "
                              "PUT /v1/layers/{name} changes it");
     }
@@ -40,17 +40,17 @@ static attn_status check_load(struct decoder *decoder, const struct node *parame
 }
 
 /* Layers depend on no others, so that unloading those as well means nothing and harms nothing. */
-static attn_status check_change(struct decoder *decoder, const struct node *root, oip_repository_kind kind)
+static attn_status check_change(struct reading *reading, const struct node *root, oip_repository_kind kind)
 {
     static const struct member members[] = {{.name = "parameters"}}, known[] = {{.name = "unload_dependents"}};
-    attn_status status = check_members(decoder, root, members, 1);
+    attn_status status = node_check_members(reading, root, members, 1);
     const struct node parameters = node_member(root, "parameters");
     if (status != ATTN_OK || !parameters.json)
         return status;
     if (kind == OIP_LOAD)
-        return check_load(decoder, &parameters);
-    status = check_members(decoder, &parameters, known, 1);
-    return status == ATTN_OK ? check_flag(decoder, &parameters, "unload_dependents") : status;
+        return check_load(reading, &parameters);
+    status = node_check_members(reading, &parameters, known, 1);
+    return status == ATTN_OK ? check_flag(reading, &parameters, "unload_dependents") : status;
 }
 
 attn_status oip_check_repository(const char *body, size_t bytes, oip_repository_kind kind, attn_arena *arena,
@@ -61,10 +61,10 @@ attn_status oip_check_repository(const char *body, size_t bytes, oip_repository_
     if (bytes == 0)
         return ATTN_OK;
     attn_status status = document_read(body, bytes, arena, &document, err);
-    struct decoder decoder = {.arena = arena, .skim = &document.skim, .sections = sections, .err = err};
+    struct reading reading = {.arena = arena, .skim = &document.skim, .sections = sections, .err = err};
     const struct node root = {.json = document.tree};
     if (status == ATTN_OK)
-        status = kind == OIP_INDEX ? check_index(&decoder, &root) : check_change(&decoder, &root, kind);
+        status = kind == OIP_INDEX ? check_index(&reading, &root) : check_change(&reading, &root, kind);
     document_close(&document);
     return status;
 }

@@ -6,32 +6,32 @@
 #include "codec/request/decoder.h"
 
 /* const char *: a text in the arena */
-static attn_status decode_name(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_name(struct reading *reading, const struct node *node, void *to)
 {
     const char *text;
     size_t length;
-    if (!node_string(decoder, node, &text, &length))
-        return node_fail_type(decoder, node, "the name of a cache");
+    if (!node_string(reading, node, &text, &length))
+        return node_fail_type(reading, node, "the name of a cache");
     if (memchr(text, '\0', length) != NULL)
-        return node_fail_value(decoder, node, "a name of letters, digits, dots, underscores and hyphens");
-    const char *copy = attn_arena_copy_text(decoder->arena, text, length);
+        return node_fail_value(reading, node, "a name of letters, digits, dots, underscores and hyphens");
+    const char *copy = attn_arena_copy_text(reading->arena, text, length);
     *(const char **)to = copy;
-    return copy != NULL ? ATTN_OK : node_fail_memory(decoder, node);
+    return copy != NULL ? ATTN_OK : node_fail_memory(reading, node);
 }
 
 /* struct envelope_cache */
-static attn_status decode_length(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_length(struct reading *reading, const struct node *node, void *to)
 {
     struct envelope_cache *cache = to;
     int64_t length = 0;
-    attn_status status = decode_integer(decoder, node, 0, INT64_MAX, &length);
+    attn_status status = node_decode_integer(reading, node, 0, INT64_MAX, &length);
     cache->has_length = true;
     cache->length = (size_t)length;
     return status;
 }
 
 /* struct envelope_cache: a name, or {"name", "length"} */
-attn_status decode_cache(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_cache(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"name", decode_name, offsetof(struct envelope_cache, name), MEMBER_ALWAYS},
@@ -39,9 +39,9 @@ attn_status decode_cache(struct decoder *decoder, const struct node *node, void 
     };
     struct envelope_cache *cache = to;
     if (!json_is_object(node->json))
-        return decode_name(decoder, node, &cache->name);
-    attn_status status = decode_members(decoder, node, members, sizeof members / sizeof members[0], to);
+        return decode_name(reading, node, &cache->name);
+    attn_status status = node_decode_members(reading, node, members, sizeof members / sizeof members[0], to);
     if (status == ATTN_OK && cache->name == NULL)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"name\"");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"name\"");
     return status;
 }

@@ -6,6 +6,29 @@
 
 #include "codec/json/document.h"
 #include "codec/json/node.h"
+#include "codec/request/envelope.h"
+
+/* Scopes of members (node.h). */
+enum { MEMBER_OF_LAYERS = 1, MEMBER_OF_GRADIENTS };
+
+/* What the sections of a request need at hand, beside what every decode function needs. */
+struct decoder {
+    struct reading reading;
+    const struct envelope_attachment *attachments;
+    envelope_kind kind;
+    const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
+    bool shapes_only;          /* attached weights are looked at, not read */
+    size_t label_bytes;        /* of the labels that were read */
+};
+
+/* A decoder whose document and attachments are still to come. compute must outlive it. */
+struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn_arena *arena, attn_error *err);
+
+/* The decoder that reading is the beginning of: decode functions of this folder get no other reading. */
+static inline struct decoder *decoder_of(struct reading *reading)
+{
+    return (struct decoder *)reading;
+}
 
 /* tensor_member.c: each *to is a const attn_tensor *, in the arena. */
 decode_function decode_tensor;        /* numbers, in the compute type */
@@ -17,23 +40,8 @@ decode_function decode_counts_or_one;
 decode_function decode_reals; /* float64 */
 decode_function decode_ids;   /* int64, one for each token */
 
-/* Whether elements of type from may become dtype at all; node is the dtype of a tensor, or a whole attachment. */
-attn_status check_kind(struct decoder *decoder, const struct node *node, attn_dtype dtype, attn_dtype from);
-/* Whether bytes that claim to be bool are all 0 or 1. */
-attn_status check_flags(struct decoder *decoder, const struct node *node, const uint8_t *flags, size_t count);
-
-/*
- * Elements of another type than to's into to->data. Floats become floats in stretches, with a look at the watch
- * between; of the others, whose mistakes are numbered, there are few.
- */
-attn_status convert_elements(struct decoder *decoder, const struct node *node, const attn_tensor *to, const void *from,
-                             attn_dtype from_dtype, size_t count);
-
-/* attached.c: a marker for each attachment put into the tree of the request, whose root is an object. */
-attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count);
-/* An attachment as a tensor of dtype, in place when that can be. */
-attn_status decode_attached(struct decoder *decoder, const struct node *node,
-                            const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor);
+/* attachments.c: puts a marker for each attachment into the tree of the request, whose root is an object. */
+attn_status decoder_attach(struct decoder *decoder, json_t *tree, size_t count);
 
 /* What an envelope is before anything is decoded into it. */
 void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
@@ -67,7 +75,7 @@ decode_function decode_top_k;
 decode_function decode_map_dtype;
 decode_function decode_view; /* struct envelope */
 /* Whether what is shown can be, of what is computed; node is the options. */
-attn_status check_shown(struct decoder *decoder, const struct node *node, struct envelope *envelope);
+attn_status check_shown(struct reading *reading, const struct node *node, struct envelope *envelope);
 
 extern const struct member_table inputs_table, weights_table, masks_table, options_table;
 

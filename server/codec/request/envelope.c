@@ -29,11 +29,28 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     };
     struct node root = {.json = tree};
     if (!json_is_object(tree))
-        return node_fail_type(decoder, &root, "a JSON object");
-    attn_status status = check_members(decoder, &root, members, COUNT(members));
-    if (status == ATTN_OK && !member_get(tree, "inputs"))
-        return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
-    return status == ATTN_OK ? decode_members(decoder, &root, members, COUNT(members), envelope) : status;
+        return node_fail_type(&decoder->reading, &root, "a JSON object");
+    attn_status status = node_check_members(&decoder->reading, &root, members, COUNT(members));
+    if (status == ATTN_OK && !node_find(tree, "inputs"))
+        return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
+    return status == ATTN_OK ? node_decode_members(&decoder->reading, &root, members, COUNT(members), envelope)
+                             : status;
+}
+
+struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn_arena *arena, attn_error *err)
+{
+    static const char *const elsewhere[] = {
+        [MEMBER_OF_LAYERS] = "belongs to an attention layer: send it to /v1/multi-head-attention",
+        [MEMBER_OF_GRADIENTS] = "belongs to gradients: send it to the same path with /gradients behind",
+    };
+    unsigned scopes = 0;
+    if (envelope_is_layer(kind))
+        scopes |= 1U << MEMBER_OF_LAYERS;
+    if (envelope_is_gradients(kind))
+        scopes |= 1U << MEMBER_OF_GRADIENTS;
+    return (struct decoder){.reading = {.arena = arena, .scopes = scopes, .elsewhere = elsewhere, .err = err},
+                            .kind = kind,
+                            .compute = compute};
 }
 
 void envelope_set_defaults(struct envelope *envelope, envelope_kind kind)
@@ -67,14 +84,11 @@ attn_status envelope_decode_attached(const char *text, size_t length, const stru
         goto done;
     const struct member_table *const sections[] = {&inputs_table, &masks_table, &options_table,
                                                    envelope_is_layer(kind) ? &weights_table : NULL, NULL};
-    struct decoder decoder = {.arena = arena,
-                              .skim = &document.skim,
-                              .attachments = attachments,
-                              .kind = kind,
-                              .compute = &envelope->request.options.compute,
-                              .sections = sections,
-                              .err = err};
-    status = attach_all(&decoder, document.tree, count);
+    struct decoder decoder = decoder_begin(kind, &envelope->request.options.compute, arena, err);
+    decoder.reading.skim = &document.skim;
+    decoder.reading.sections = sections;
+    decoder.attachments = attachments;
+    status = decoder_attach(&decoder, document.tree, count);
     if (status == ATTN_OK)
         status = decode_root(&decoder, document.tree, envelope);
 done:

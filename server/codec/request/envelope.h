@@ -10,7 +10,7 @@
 
 #include "attn/arena.h"
 #include "attn/plan.h"
-#include "codec/tensor/tensor_write.h"
+#include "codec/tensor/form.h"
 
 /* What a request is for: attention or a layer, and its gradients or itself. */
 typedef enum {
@@ -95,7 +95,7 @@ void envelope_prepare(void);
  * Decodes text[0 .. length) into *envelope; everything lives in arena, and text must outlive it too.
  * Members that are not known are refused by name, with those that are.
  *   ATTN_ERR_SYNTAX with line and column; ATTN_ERR_FIELD, _SHAPE, _VALUE with the pointer; ATTN_ERR_TOO_LARGE when what
- *   is not a tensor is over ENVELOPE_TEXT_MAX; ATTN_ERR_NO_MEMORY
+ *   is not a tensor is over JSON_TEXT_MAX; ATTN_ERR_NO_MEMORY
  */
 ATTN_MUST_CHECK attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
                                             struct envelope *envelope, attn_error *err);
@@ -152,6 +152,6 @@ ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_base *bas
 ATTN_MUST_CHECK attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena,
                                                       struct envelope_base *base, attn_error *err);
 
-enum { ENVELOPE_TEXT_MAX = 1 << 20, ENVELOPE_DEPTH_MAX = 32, ENVELOPE_ATTACHMENTS_MAX = 256 };
+enum { ENVELOPE_ATTACHMENTS_MAX = 256 };
 
 #endif

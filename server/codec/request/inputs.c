@@ -19,55 +19,55 @@ static const struct member inputs_members[] = {
 
 const struct member_table inputs_table = {"inputs", inputs_members, COUNT(inputs_members)};
 
-attn_status decode_inputs(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_inputs(struct reading *reading, const struct node *node, void *to)
 {
     const struct envelope *envelope = to;
-    attn_status status = decode_members(decoder, node, inputs_members, COUNT(inputs_members), to);
+    attn_status status = node_decode_members(reading, node, inputs_members, COUNT(inputs_members), to);
     if (status == ATTN_OK && !envelope->request.inputs.query)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
-    if (status == ATTN_OK && envelope_is_gradients(decoder->kind) && !envelope->grad_output)
-        return node_fail(decoder, node, ATTN_ERR_FIELD,
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
+    if (status == ATTN_OK && envelope_is_gradients(decoder_of(reading)->kind) && !envelope->grad_output)
+        return node_fail(reading, node, ATTN_ERR_FIELD,
                          "has no \"grad_output\": the gradient with respect to the output, in its shape");
     return status;
 }
 
-static attn_status decode_linear(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_linear(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"weight", decode_tensor, offsetof(attn_linear, weight), MEMBER_ALWAYS},
         {"bias", decode_tensor, offsetof(attn_linear, bias), MEMBER_ALWAYS},
     };
     attn_linear *linear = to;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), linear);
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), linear);
     if (status == ATTN_OK && !linear->weight)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"weight\"");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
     return status;
 }
 
 /* Gain and shift, each of them optional. */
-static attn_status decode_affine(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_affine(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"weight", decode_tensor, offsetof(attn_linear, weight), MEMBER_ALWAYS},
         {"bias", decode_tensor, offsetof(attn_linear, bias), MEMBER_ALWAYS},
     };
-    return decode_members(decoder, node, members, COUNT(members), to);
+    return node_decode_members(reading, node, members, COUNT(members), to);
 }
 
 /* attn_qkv_order */
-static attn_status decode_order(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_order(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"stacked", "per_head", "per_group"};
     static const attn_qkv_order orders[] = {ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_qkv_order *)to = orders[index];
     return status;
 }
 
 /* attn_weights: qkv and its order */
-static attn_status decode_qkv(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_qkv(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"weight", decode_tensor, offsetof(attn_weights, qkv.weight), MEMBER_ALWAYS},
@@ -75,19 +75,19 @@ static attn_status decode_qkv(struct decoder *decoder, const struct node *node, 
         {"order", decode_order, offsetof(attn_weights, qkv_order), MEMBER_ALWAYS},
     };
     attn_weights *weights = to;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), weights);
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), weights);
     if (status == ATTN_OK && !weights->qkv.weight)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"weight\"");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
     return status;
 }
 
 /* attn_layout */
-static attn_status decode_layout(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_layout(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"in_out", "out_in"};
     static const attn_layout layouts[] = {ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_layout *)to = layouts[index];
     return status;
@@ -108,7 +108,7 @@ static const struct member weights_members[] = {
 
 const struct member_table weights_table = {"weights", weights_members, COUNT(weights_members)};
 
-attn_status decode_weights(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_weights(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_members(decoder, node, weights_members, COUNT(weights_members), to);
+    return node_decode_members(reading, node, weights_members, COUNT(weights_members), to);
 }

@@ -26,14 +26,14 @@ static bool is_kept_mask(const char *name)
 /* Only those that fit sequences of any length. */
 static attn_status check_masks(struct decoder *decoder, const struct node *masks)
 {
-    attn_status status = check_members(decoder, masks, masks_table.members, masks_table.count);
+    attn_status status = node_check_members(&decoder->reading, masks, masks_table.members, masks_table.count);
     const char *name;
     json_t *value;
     json_object_foreach(masks->json, name, value)
     {
         const struct node node = {.parent = masks, .name = name, .json = value};
         if (status == ATTN_OK && !json_is_null(value) && !is_kept_mask(name))
-            return node_fail(decoder, &node, ATTN_ERR_FIELD,
+            return node_fail(&decoder->reading, &node, ATTN_ERR_FIELD,
                              "belongs into requests: a kept layer may have causal, window, sliding_window, blocks");
     }
     return status;
@@ -44,10 +44,10 @@ static attn_status check_base(struct decoder *decoder, json_t *tree)
     static const struct member members[] = {{.name = "options"}, {.name = "weights"}, {.name = "masks"}};
     const struct node root = {.json = tree};
     if (!json_is_object(tree))
-        return node_fail_type(decoder, &root, "a JSON object");
-    attn_status status = check_members(decoder, &root, members, COUNT(members));
-    if (status == ATTN_OK && !member_get(tree, "weights"))
-        return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"weights\"");
+        return node_fail_type(&decoder->reading, &root, "a JSON object");
+    attn_status status = node_check_members(&decoder->reading, &root, members, COUNT(members));
+    if (status == ATTN_OK && !node_find(tree, "weights"))
+        return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"weights\"");
     const struct node masks = node_member(&root, "masks");
     return status == ATTN_OK && masks.json ? check_masks(decoder, &masks) : status;
 }
@@ -57,21 +57,18 @@ static attn_status open_document(const struct envelope_base *part, struct decode
 {
     const bool is_bare = part->length == 0 && part->count > 0;
     const char *text = is_bare ? "{}" : part->text;
-    attn_status status =
-        document_read(text, is_bare ? strlen(text) : part->length, decoder->arena, document, decoder->err);
-    decoder->skim = &document->skim;
+    attn_status status = document_read(text, is_bare ? strlen(text) : part->length, decoder->reading.arena, document,
+                                       decoder->reading.err);
+    decoder->reading.skim = &document->skim;
     decoder->attachments = part->attachments;
-    return status == ATTN_OK ? attach_all(decoder, document->tree, part->count) : status;
+    return status == ATTN_OK ? decoder_attach(decoder, document->tree, part->count) : status;
 }
 
 attn_status base_open(const struct envelope_base *base, attn_arena *arena, struct envelope *envelope,
                       struct document *document, struct decoder *decoder, attn_error *err)
 {
-    *decoder = (struct decoder){.arena = arena,
-                                .kind = ENVELOPE_LAYER,
-                                .compute = &envelope->request.options.compute,
-                                .sections = layer_sections,
-                                .err = err};
+    *decoder = decoder_begin(ENVELOPE_LAYER, &envelope->request.options.compute, arena, err);
+    decoder->reading.sections = layer_sections;
     attn_status status = open_document(base, decoder, document);
     return status == ATTN_OK ? check_base(decoder, document->tree) : status;
 }
@@ -81,7 +78,7 @@ static attn_status decode_section(struct decoder *decoder, json_t *tree, const c
 {
     const struct node root = {.json = tree};
     const struct node node = node_member(&root, name);
-    return node.json ? decode(decoder, &node, to) : ATTN_OK;
+    return node.json ? decode(&decoder->reading, &node, to) : ATTN_OK;
 }
 
 attn_status base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope)
@@ -131,13 +128,13 @@ static attn_status check_request(struct decoder *decoder, json_t *tree)
         {.name = "options"}, {.name = "inputs"}, {.name = "masks"}, {.name = "tokens"}, {.name = "weights"}};
     const struct node root = {.json = tree};
     if (!json_is_object(tree))
-        return node_fail_type(decoder, &root, "a JSON object");
+        return node_fail_type(&decoder->reading, &root, "a JSON object");
     const struct node weights = node_member(&root, "weights");
     if (weights.json)
-        return node_fail(decoder, &weights, ATTN_ERR_FIELD, "has no place here: the kept layer has its own");
-    attn_status status = check_members(decoder, &root, members, COUNT(members));
-    if (status == ATTN_OK && !member_get(tree, "inputs"))
-        return node_fail(decoder, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
+        return node_fail(&decoder->reading, &weights, ATTN_ERR_FIELD, "has no place here: the kept layer has its own");
+    attn_status status = node_check_members(&decoder->reading, &root, members, COUNT(members));
+    if (status == ATTN_OK && !node_find(tree, "inputs"))
+        return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
     return status;
 }
 
@@ -148,7 +145,7 @@ static attn_status decode_layout_of(struct decoder *base, json_t *layer, struct 
     if (!json_is_object(options.json))
         return ATTN_OK;
     const struct node profile = node_member(&options, "profile");
-    return profile.json ? decode_profile(base, &profile, envelope) : ATTN_OK;
+    return profile.json ? decode_profile(&base->reading, &profile, envelope) : ATTN_OK;
 }
 
 /* Of which type the tensors are, the layer's options among them: the request's word, which stands for the layer's. */
@@ -156,7 +153,7 @@ static attn_status decode_compute_of(struct decoder *decoder, json_t *request, s
 {
     const struct node root = {.json = request}, options = node_member(&root, "options");
     const struct node compute = node_member(&options, "compute");
-    return compute.json ? decode_compute(decoder, &compute, &envelope->request.options.compute) : ATTN_OK;
+    return compute.json ? decode_compute(&decoder->reading, &compute, &envelope->request.options.compute) : ATTN_OK;
 }
 
 /* The options before all else: others go by them. */
@@ -186,7 +183,7 @@ static attn_status decode_request(struct decoder *base, json_t *layer, const str
 {
     struct document document;
     struct decoder decoder = *base;
-    decoder.sections = request_sections;
+    decoder.reading.sections = request_sections;
     attn_status status = open_document(request, &decoder, &document);
     if (status == ATTN_OK)
         status = check_request(&decoder, document.tree);

@@ -190,7 +190,7 @@ static void write_plain(const json_t *value, struct chunks *out)
 /* JSON as it came, with what was lifted out of it back in its place. */
 static void write_value(const struct decoder *decoder, const struct node *node, struct chunks *out)
 {
-    const struct tensor_text *lifted = node_lifted(decoder, node);
+    const struct lifted_text *lifted = node_lifted(&decoder->reading, node);
     if (lifted != NULL)
         chunks_bytes(out, lifted->text, lifted->length);
     else if (json_is_object(node->json))
@@ -224,7 +224,7 @@ static size_t move_tensors(json_t *tree, const attn_weights *weights, struct saf
 static attn_status write_file(struct decoder *decoder, json_t *tree, const attn_weights *weights, struct chunks *out)
 {
     struct safetensors_entry entries[2 * COUNT(linears)];
-    struct chunks text = chunks_begin(decoder->arena);
+    struct chunks text = chunks_begin(decoder->reading.arena);
     const struct node root = {.json = tree};
     const size_t count = move_tensors(tree, weights, entries);
     write_value(decoder, &root, &text);
@@ -232,7 +232,7 @@ static attn_status write_file(struct decoder *decoder, json_t *tree, const attn_
     if (text.is_ok && request.value != NULL)
         safetensors_write(entries, count, &request, 1, out);
     if (!text.is_ok || request.value == NULL || !out->is_ok)
-        return node_fail_memory(decoder, &root);
+        return node_fail_memory(&decoder->reading, &root);
     return ATTN_OK;
 }
 

@@ -8,13 +8,13 @@
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 /* attn_masks: align */
-static attn_status decode_align(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_align(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"bottom_right", "top_left"};
     static const attn_align aligns[] = {ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT};
     attn_masks *masks = to;
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status != ATTN_OK)
         return status;
     masks->align = aligns[index];
@@ -23,7 +23,7 @@ static attn_status decode_align(struct decoder *decoder, const struct node *node
 }
 
 /* attn_masks: true, false or {align, offset} */
-static attn_status decode_causal(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_causal(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"align", decode_align, 0, MEMBER_ALWAYS},
@@ -31,11 +31,11 @@ static attn_status decode_causal(struct decoder *decoder, const struct node *nod
     };
     attn_masks *masks = to;
     if (json_is_boolean(node->json))
-        return decode_bool(decoder, node, &masks->causal);
+        return node_decode_bool(reading, node, &masks->causal);
     if (!json_is_object(node->json))
-        return node_fail_type(decoder, node, "true, false, or an object with align and offset");
+        return node_fail_type(reading, node, "true, false, or an object with align and offset");
     masks->causal = true;
-    return decode_members(decoder, node, members, COUNT(members), masks);
+    return node_decode_members(reading, node, members, COUNT(members), masks);
 }
 
 /* The smaller reach wins: masks hold together. */
@@ -47,37 +47,37 @@ static void narrow_window(attn_masks *masks, int64_t left, int64_t right)
     masks->has_window = true;
 }
 
-static attn_status decode_reach(struct decoder *decoder, const struct node *node, int64_t *reach)
+static attn_status decode_reach(struct reading *reading, const struct node *node, int64_t *reach)
 {
     *reach = ATTN_WINDOW_OPEN;
     if (json_is_null(node->json))
         return ATTN_OK;
     const char *wanted = "an integer of at least 0, or null for an open side";
     if (!json_is_number(node->json))
-        return node_fail_type(decoder, node, wanted);
+        return node_fail_type(reading, node, wanted);
     int64_t given;
-    if (!integer_of(node->json, &given) || given < 0)
-        return node_fail_value(decoder, node, wanted);
+    if (!node_integer_of(node->json, &given) || given < 0)
+        return node_fail_value(reading, node, wanted);
     *reach = given;
     return ATTN_OK;
 }
 
 /* attn_masks: [left, right], null where it is open */
-static attn_status decode_window(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_window(struct reading *reading, const struct node *node, void *to)
 {
     const char *wanted = "a list [left, right] of integers or null";
     struct node list;
-    attn_status status = decode_list(decoder, node, wanted, &list);
+    attn_status status = node_decode_list(reading, node, wanted, &list);
     if (status != ATTN_OK)
         return status;
     struct node left_node = node_element(&list, 0), right_node = node_element(&list, 1);
     int64_t left = 0, right = 0;
     if (json_array_size(list.json) != 2)
-        status = node_fail_value(decoder, node, wanted);
+        status = node_fail_value(reading, node, wanted);
     if (status == ATTN_OK)
-        status = decode_reach(decoder, &left_node, &left);
+        status = decode_reach(reading, &left_node, &left);
     if (status == ATTN_OK)
-        status = decode_reach(decoder, &right_node, &right);
+        status = decode_reach(reading, &right_node, &right);
     if (status == ATTN_OK)
         narrow_window(to, left, right);
     json_decref(list.json);
@@ -85,36 +85,36 @@ static attn_status decode_window(struct decoder *decoder, const struct node *nod
 }
 
 /* attn_masks: W keys, the query's own included */
-static attn_status decode_sliding_window(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_sliding_window(struct reading *reading, const struct node *node, void *to)
 {
     int64_t width;
-    attn_status status = decode_integer(decoder, node, 1, INT64_MAX, &width);
+    attn_status status = node_decode_integer(reading, node, 1, INT64_MAX, &width);
     if (status == ATTN_OK)
         narrow_window(to, width - 1, 0);
     return status;
 }
 
 /* attn_masks: ids of each side */
-static attn_status decode_document_sides(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_document_sides(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"query", decode_ids, offsetof(attn_masks, documents_query), MEMBER_ALWAYS},
         {"key", decode_ids, offsetof(attn_masks, documents_key), MEMBER_ALWAYS},
     };
     const attn_masks *masks = to;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), to);
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), to);
     if (status == ATTN_OK && (!masks->documents_query || !masks->documents_key))
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\"", masks->documents_query ? "key" : "query");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\"", masks->documents_query ? "key" : "query");
     return status;
 }
 
 /* attn_masks: ids for queries and keys alike, or {query, key} */
-static attn_status decode_documents(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_documents(struct reading *reading, const struct node *node, void *to)
 {
     attn_masks *masks = to;
-    if (json_is_object(node->json) && !member_get(node->json, "shape"))
-        return decode_document_sides(decoder, node, masks);
-    attn_status status = decode_ids(decoder, node, &masks->documents_query);
+    if (json_is_object(node->json) && !node_find(node->json, "shape"))
+        return decode_document_sides(reading, node, masks);
+    attn_status status = decode_ids(reading, node, &masks->documents_query);
     masks->documents_key = masks->documents_query;
     return status;
 }
@@ -134,7 +134,7 @@ static const struct member masks_members[] = {
 
 const struct member_table masks_table = {"masks", masks_members, COUNT(masks_members)};
 
-attn_status decode_masks(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_masks(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_members(decoder, node, masks_members, COUNT(masks_members), to);
+    return node_decode_members(reading, node, masks_members, COUNT(masks_members), to);
 }

@@ -11,56 +11,56 @@
 static const double DEFAULT_PERFORMER_EPS = 1e-4;
 
 /* attn_mechanism_type */
-static attn_status decode_mechanism_type(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_mechanism_type(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"softmax", "linear", "performer"};
     static const attn_mechanism_type types[] = {ATTN_SOFTMAX, ATTN_LINEAR, ATTN_PERFORMER};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_mechanism_type *)to = types[index];
     return status;
 }
 
 /* bool: whether phi(x) = x */
-static attn_status decode_feature_map(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_feature_map(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"elu", "identity"};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(bool *)to = index == 1;
     return status;
 }
 
 /* bool: the opposite of normalize */
-static attn_status decode_normalize(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_normalize(struct reading *reading, const struct node *node, void *to)
 {
     bool normalizes = true;
-    attn_status status = decode_bool(decoder, node, &normalizes);
+    attn_status status = node_decode_bool(reading, node, &normalizes);
     *(bool *)to = !normalizes;
     return status;
 }
 
 /* double, 0 or more */
-static attn_status decode_eps(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_eps(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const wanted = "a number of at least 0";
-    attn_status status = decode_number(decoder, node, wanted, to);
-    return status == ATTN_OK && !(*(double *)to >= 0) ? node_fail_value(decoder, node, wanted) : status;
+    attn_status status = node_decode_number(reading, node, wanted, to);
+    return status == ATTN_OK && !(*(double *)to >= 0) ? node_fail_value(reading, node, wanted) : status;
 }
 
 /* size_t */
-static attn_status decode_features(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_features(struct reading *reading, const struct node *node, void *to)
 {
     int64_t features;
-    attn_status status = decode_integer(decoder, node, 1, ATTN_PERFORMER_FEATURES_MAX, &features);
+    attn_status status = node_decode_integer(reading, node, 1, ATTN_PERFORMER_FEATURES_MAX, &features);
     if (status == ATTN_OK)
         *(size_t *)to = (size_t)features;
     return status;
 }
 
-attn_status decode_mechanism(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_mechanism(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member softmax[] = {{"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS}};
     static const struct member linear[] = {
@@ -72,7 +72,7 @@ attn_status decode_mechanism(struct decoder *decoder, const struct node *node, v
     static const struct member performer[] = {
         {"type", decode_mechanism_type, MECHANISM(type), MEMBER_ALWAYS},
         {"features", decode_features, MECHANISM(features), MEMBER_ALWAYS},
-        {"seed", decode_seed, MECHANISM(seed), MEMBER_ALWAYS},
+        {"seed", node_decode_seed, MECHANISM(seed), MEMBER_ALWAYS},
         {"projection", decode_tensor, MECHANISM(projection), MEMBER_ALWAYS},
         {"eps", decode_eps, MECHANISM(eps), MEMBER_ALWAYS},
     };
@@ -80,21 +80,21 @@ attn_status decode_mechanism(struct decoder *decoder, const struct node *node, v
     const bool is_object = json_is_object(node->json);
     const struct node type = is_object ? node_member(node, "type") : *node;
     if (!type.json)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"type\"");
-    attn_status status = decode_mechanism_type(decoder, &type, &mechanism->type);
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"type\"");
+    attn_status status = decode_mechanism_type(reading, &type, &mechanism->type);
     if (status != ATTN_OK)
         return status;
     mechanism->eps = mechanism->type == ATTN_PERFORMER ? DEFAULT_PERFORMER_EPS : 0;
     if (!is_object)
         return ATTN_OK;
-    drop_nulls(node);
+    node_drop_nulls(node);
     switch (mechanism->type) {
     case ATTN_SOFTMAX:
-        return decode_members(decoder, node, softmax, COUNT(softmax), mechanism);
+        return node_decode_members(reading, node, softmax, COUNT(softmax), mechanism);
     case ATTN_LINEAR:
-        return decode_members(decoder, node, linear, COUNT(linear), mechanism);
+        return node_decode_members(reading, node, linear, COUNT(linear), mechanism);
     case ATTN_PERFORMER:
         break;
     }
-    return decode_members(decoder, node, performer, COUNT(performer), mechanism);
+    return node_decode_members(reading, node, performer, COUNT(performer), mechanism);
 }

@@ -15,152 +15,152 @@
 enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
 
 /* size_t */
-static attn_status decode_head_count(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_head_count(struct reading *reading, const struct node *node, void *to)
 {
     int64_t count;
-    attn_status status = decode_integer(decoder, node, 1, HEADS_MAX, &count);
+    attn_status status = node_decode_integer(reading, node, 1, HEADS_MAX, &count);
     if (status == ATTN_OK)
         *(size_t *)to = (size_t)count;
     return status;
 }
 
 /* attn_options: scale */
-static attn_status decode_scale(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_scale(struct reading *reading, const struct node *node, void *to)
 {
     attn_options *options = to;
     const char *wanted = "a number or \"none\"";
     options->has_scale = true;
     if (!json_is_string(node->json))
-        return decode_number(decoder, node, wanted, &options->scale);
+        return node_decode_number(reading, node, wanted, &options->scale);
     if (strcmp(json_string_value(node->json), "none") != 0)
-        return node_fail_value(decoder, node, wanted);
+        return node_fail_value(reading, node, wanted);
     options->scale = 1;
     return ATTN_OK;
 }
 
 /* attn_norm_type */
-static attn_status decode_norm_type(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_norm_type(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"layer", "rms"};
     static const attn_norm_type types[] = {ATTN_NORM_LAYER, ATTN_NORM_RMS};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_norm_type *)to = types[index];
     return status;
 }
 
 /* attn_norm_position */
-static attn_status decode_norm_position(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_norm_position(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"post", "pre"};
     static const attn_norm_position positions[] = {ATTN_NORM_POST, ATTN_NORM_PRE};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_norm_position *)to = positions[index];
     return status;
 }
 
 /* attn_options: norm, norm_position, norm_eps */
-static attn_status decode_norm(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_norm(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"type", decode_norm_type, offsetof(attn_options, norm), MEMBER_ALWAYS},
         {"position", decode_norm_position, offsetof(attn_options, norm_position), MEMBER_ALWAYS},
-        {"eps", decode_positive, offsetof(attn_options, norm_eps), MEMBER_ALWAYS},
+        {"eps", node_decode_positive, offsetof(attn_options, norm_eps), MEMBER_ALWAYS},
     };
     attn_options *options = to;
     options->norm = ATTN_NORM_LAYER;
     options->norm_position = ATTN_NORM_POST;
-    return decode_members(decoder, node, members, COUNT(members), options);
+    return node_decode_members(reading, node, members, COUNT(members), options);
 }
 
 /* attn_norm_type */
-static attn_status decode_qk_norm_type(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_qk_norm_type(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"rms", "layer", "l2"};
     static const attn_norm_type types[] = {ATTN_NORM_RMS, ATTN_NORM_LAYER, ATTN_NORM_L2};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_norm_type *)to = types[index];
     return status;
 }
 
 /* attn_options: qk_norm, qk_norm_eps */
-static attn_status decode_qk_norm(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_qk_norm(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"type", decode_qk_norm_type, offsetof(attn_options, qk_norm), MEMBER_ALWAYS},
-        {"eps", decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
+        {"eps", node_decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
     };
     attn_options *options = to;
     options->qk_norm = ATTN_NORM_RMS;
-    return decode_members(decoder, node, members, COUNT(members), options);
+    return node_decode_members(reading, node, members, COUNT(members), options);
 }
 
 /* attn_options: alibi, alibi_slopes */
-static attn_status decode_alibi(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_alibi(struct reading *reading, const struct node *node, void *to)
 {
     attn_options *options = to;
     if (json_is_boolean(node->json))
-        return decode_bool(decoder, node, &options->alibi);
+        return node_decode_bool(reading, node, &options->alibi);
     if (!json_is_array(node->json) && !json_is_object(node->json))
-        return node_fail_type(decoder, node, "true, false, or a list of slopes, one for each head");
-    return decode_tensor(decoder, node, &options->alibi_slopes);
+        return node_fail_type(reading, node, "true, false, or a list of slopes, one for each head");
+    return decode_tensor(reading, node, &options->alibi_slopes);
 }
 
 /* int64_t */
-static attn_status decode_max_distance(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_max_distance(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_integer(decoder, node, 1, INT64_MAX, to);
+    return node_decode_integer(reading, node, 1, INT64_MAX, to);
 }
 
 /* attn_relative_bias, as T5 has it by default */
-static attn_status decode_relative_bias(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_relative_bias(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"table", decode_tensor, offsetof(attn_relative_bias, table), MEMBER_ALWAYS},
-        {"bidirectional", decode_bool, offsetof(attn_relative_bias, bidirectional), MEMBER_ALWAYS},
+        {"bidirectional", node_decode_bool, offsetof(attn_relative_bias, bidirectional), MEMBER_ALWAYS},
         {"max_distance", decode_max_distance, offsetof(attn_relative_bias, max_distance), MEMBER_ALWAYS},
     };
     attn_relative_bias *relative = to;
     *relative = (attn_relative_bias){.bidirectional = true, .max_distance = 128};
-    attn_status status = decode_members(decoder, node, members, COUNT(members), relative);
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), relative);
     if (status == ATTN_OK && !relative->table)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"table\"");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"table\"");
     return status;
 }
 
 /* double from 0 to 1 */
-static attn_status decode_probability(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_probability(struct reading *reading, const struct node *node, void *to)
 {
     const char *wanted = "a number from 0 to 1";
     double value;
-    attn_status status = decode_number(decoder, node, wanted, &value);
+    attn_status status = node_decode_number(reading, node, wanted, &value);
     if (status != ATTN_OK)
         return status;
     if (!(value >= 0 && value <= 1))
-        return node_fail_value(decoder, node, wanted);
+        return node_fail_value(reading, node, wanted);
     *(double *)to = value;
     return ATTN_OK;
 }
 
 /* attn_options: dropout_attention, dropout_residual */
-static attn_status decode_where(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_where(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"attention", "residual"};
     attn_options *options = to;
     struct node list;
-    attn_status status = decode_list(decoder, node, "a list of \"attention\" and \"residual\"", &list);
+    attn_status status = node_decode_list(reading, node, "a list of \"attention\" and \"residual\"", &list);
     if (status != ATTN_OK)
         return status;
     bool given[COUNT(words)] = {false};
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
         struct node element = node_element(&list, i);
         size_t index;
-        status = decode_word(decoder, &element, words, COUNT(words), &index);
+        status = node_decode_word(reading, &element, words, COUNT(words), &index);
         if (status == ATTN_OK)
             given[index] = true;
     }
@@ -171,34 +171,34 @@ static attn_status decode_where(struct decoder *decoder, const struct node *node
 }
 
 /* struct envelope: has_dropout, dropout_p, and where and seed in the options */
-static attn_status decode_dropout(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_dropout(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"p", decode_probability, offsetof(struct envelope, dropout_p), MEMBER_ALWAYS},
-        {"seed", decode_seed, OPTION(dropout_seed), MEMBER_ALWAYS},
+        {"seed", node_decode_seed, OPTION(dropout_seed), MEMBER_ALWAYS},
         {"where", decode_where, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     };
     struct envelope *envelope = to;
     envelope->has_dropout = true;
     envelope->request.options.dropout_attention = true;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), envelope);
-    if (status == ATTN_OK && !member_get(node->json, "p"))
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"p\"");
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), envelope);
+    if (status == ATTN_OK && !node_find(node->json, "p"))
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"p\"");
     return status;
 }
 
-attn_status decode_compute(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_compute(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"float32", "float64"};
     static const attn_dtype types[] = {ATTN_F32, ATTN_F64};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_dtype *)to = types[index];
     return status;
 }
 
-static attn_status decode_step(struct decoder *decoder, const struct node *node, uint32_t *want)
+static attn_status decode_step(struct reading *reading, const struct node *node, uint32_t *want)
 {
     static const char *const words[] = {
 #define STEP_NAME(code, name) name,
@@ -206,9 +206,9 @@ static attn_status decode_step(struct decoder *decoder, const struct node *node,
 #undef STEP_NAME
     };
     if (!json_is_string(node->json))
-        return node_fail_type(decoder, node, "the name of a step, such as \"output\"");
+        return node_fail_type(reading, node, "the name of a step, such as \"output\"");
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *want |= (uint32_t)1 << index;
     return status;
@@ -224,28 +224,28 @@ static attn_gradient gradient_named(const char *name)
 }
 
 /* struct envelope: a step that is wanted, or something to differentiate by */
-static attn_status decode_wanted(struct decoder *decoder, const struct node *node, struct envelope *envelope)
+static attn_status decode_wanted(struct reading *reading, const struct node *node, struct envelope *envelope)
 {
     const char *name = json_string_value(node->json);
-    if (!envelope_is_gradients(decoder->kind) || !name)
-        return decode_step(decoder, node, &envelope->request.options.want);
+    if (!envelope_is_gradients(decoder_of(reading)->kind) || !name)
+        return decode_step(reading, node, &envelope->request.options.want);
     const attn_gradient gradient = gradient_named(name);
     if (gradient != ATTN_GRADIENT_COUNT) {
         envelope->of |= (uint32_t)1 << gradient;
         return ATTN_OK;
     }
     if (attn_step_from_name(name) == ATTN_STEP_COUNT)
-        return node_fail_value(decoder, node,
+        return node_fail_value(reading, node,
                                "the path of something to differentiate by, such as \"query\", \"masks.bias\" or "
                                "\"weights.query.weight\", or the name of a step");
-    return decode_step(decoder, node, &envelope->request.options.want);
+    return decode_step(reading, node, &envelope->request.options.want);
 }
 
 /* struct envelope: a bit for each step, and for each gradient */
-static attn_status decode_return(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_return(struct reading *reading, const struct node *node, void *to)
 {
     struct node list;
-    attn_status status = decode_list(decoder, node, "a list of names of steps", &list);
+    attn_status status = node_decode_list(reading, node, "a list of names of steps", &list);
     if (status != ATTN_OK)
         return status;
     struct envelope *envelope = to;
@@ -253,80 +253,80 @@ static attn_status decode_return(struct decoder *decoder, const struct node *nod
     *want = 0;
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
         struct node element = node_element(&list, i);
-        status = decode_wanted(decoder, &element, envelope);
+        status = decode_wanted(reading, &element, envelope);
     }
     if (status == ATTN_OK && *want == 0 && envelope->of == 0)
-        status = node_fail(decoder, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
+        status = node_fail(reading, node, ATTN_ERR_VALUE, "is empty: name at least one step, such as \"output\"");
     json_decref(list.json);
     return status;
 }
 
 /* An index, or [from, to] with both ends included. */
-static attn_status decode_range(struct decoder *decoder, const struct node *node, int64_t *from, int64_t *to)
+static attn_status decode_range(struct reading *reading, const struct node *node, int64_t *from, int64_t *to)
 {
     if (!json_is_array(node->json)) {
-        attn_status status = decode_integer(decoder, node, 0, INT64_MAX, from);
+        attn_status status = node_decode_integer(reading, node, 0, INT64_MAX, from);
         *to = *from;
         return status;
     }
     if (json_array_size(node->json) != 2)
-        return node_fail_type(decoder, node, "an index, or a range [from, to]");
+        return node_fail_type(reading, node, "an index, or a range [from, to]");
     struct node first = node_element(node, 0), last = node_element(node, 1);
-    attn_status status = decode_integer(decoder, &first, 0, INT64_MAX, from);
-    return status == ATTN_OK ? decode_integer(decoder, &last, *from, INT64_MAX, to) : status;
+    attn_status status = node_decode_integer(reading, &first, 0, INT64_MAX, from);
+    return status == ATTN_OK ? node_decode_integer(reading, &last, *from, INT64_MAX, to) : status;
 }
 
 /* Two integers in ascending order are one range, anything else is a list of indices and ranges. */
 static bool is_range(const struct node *list)
 {
     int64_t from, to;
-    return json_array_size(list->json) == 2 && integer_of(json_array_get(list->json, 0), &from) &&
-           integer_of(json_array_get(list->json, 1), &to) && from <= to;
+    return json_array_size(list->json) == 2 && node_integer_of(json_array_get(list->json, 0), &from) &&
+           node_integer_of(json_array_get(list->json, 1), &to) && from <= to;
 }
 
 /* The i-th of the pieces that a selection is made of. */
-static attn_status decode_piece(struct decoder *decoder, const struct node *list, size_t i, int64_t *from, int64_t *to)
+static attn_status decode_piece(struct reading *reading, const struct node *list, size_t i, int64_t *from, int64_t *to)
 {
     if (is_range(list))
-        return decode_range(decoder, list, from, to);
+        return decode_range(reading, list, from, to);
     struct node element = node_element(list, i);
-    return decode_range(decoder, &element, from, to);
+    return decode_range(reading, &element, from, to);
 }
 
-static attn_status count_selected(struct decoder *decoder, const struct node *list, size_t pieces, size_t *count)
+static attn_status count_selected(struct reading *reading, const struct node *list, size_t pieces, size_t *count)
 {
     *count = 0;
     for (size_t i = 0; i < pieces; i++) {
         int64_t from = 0, to = 0;
-        attn_status status = decode_piece(decoder, list, i, &from, &to);
+        attn_status status = decode_piece(reading, list, i, &from, &to);
         if (status != ATTN_OK)
             return status;
         if ((size_t)(to - from) >= SELECTION_MAX - *count)
-            return node_fail(decoder, list, ATTN_ERR_TOO_LARGE, "selects more than %d entries", SELECTION_MAX);
+            return node_fail(reading, list, ATTN_ERR_TOO_LARGE, "selects more than %d entries", SELECTION_MAX);
         *count += (size_t)(to - from) + 1;
     }
-    return *count > 0 ? ATTN_OK : node_fail(decoder, list, ATTN_ERR_VALUE, "selects nothing");
+    return *count > 0 ? ATTN_OK : node_fail(reading, list, ATTN_ERR_VALUE, "selects nothing");
 }
 
 /* A range stays one: how long the dimension is becomes known later, and only then can it be said to be too much. */
-static attn_status read_selection(struct decoder *decoder, const struct node *list, attn_selection *selection)
+static attn_status read_selection(struct reading *reading, const struct node *list, attn_selection *selection)
 {
     size_t pieces = is_range(list) ? 1 : json_array_size(list->json), count, filled = 0;
     int64_t first = 0, last;
-    attn_status status = count_selected(decoder, list, pieces, &count);
+    attn_status status = count_selected(reading, list, pieces, &count);
     if (status == ATTN_OK && pieces == 1) {
-        status = decode_piece(decoder, list, 0, &first, &last);
+        status = decode_piece(reading, list, 0, &first, &last);
         *selection = (attn_selection){.count = count, .first = (size_t)first};
         return status;
     }
     if (status != ATTN_OK)
         return status;
-    size_t *items = attn_arena_take(decoder->arena, count, sizeof *items);
+    size_t *items = attn_arena_take(reading->arena, count, sizeof *items);
     if (!items)
-        return node_fail_memory(decoder, list);
+        return node_fail_memory(reading, list);
     for (size_t i = 0; i < pieces && status == ATTN_OK; i++) {
         int64_t from = 0, to = -1;
-        status = decode_piece(decoder, list, i, &from, &to);
+        status = decode_piece(reading, list, i, &from, &to);
         for (int64_t n = 0; status == ATTN_OK && n <= to - from; n++) /* never past to, which may be INT64_MAX */
             items[filled++] = (size_t)(from + n);
     }
@@ -335,34 +335,34 @@ static attn_status read_selection(struct decoder *decoder, const struct node *li
 }
 
 /* attn_selection */
-static attn_status decode_selection(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_selection(struct reading *reading, const struct node *node, void *to)
 {
     struct node list;
-    attn_status status = decode_list(decoder, node, "a list of indices, or a range [from, to]", &list);
+    attn_status status = node_decode_list(reading, node, "a list of indices, or a range [from, to]", &list);
     if (status != ATTN_OK)
         return status;
-    status = read_selection(decoder, &list, to);
+    status = read_selection(reading, &list, to);
     json_decref(list.json);
     return status;
 }
 
 /* tensor_form */
-static attn_status decode_format(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_format(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"nested", "flat", "base64"};
     static const tensor_form forms[] = {TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(tensor_form *)to = forms[index];
     return status;
 }
 
 /* int */
-static attn_status decode_digits(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_digits(struct reading *reading, const struct node *node, void *to)
 {
     int64_t digits;
-    attn_status status = decode_integer(decoder, node, 1, 17, &digits);
+    attn_status status = node_decode_integer(reading, node, 1, 17, &digits);
     if (status == ATTN_OK)
         *(int *)to = (int)digits;
     return status;
@@ -375,13 +375,13 @@ static const struct member options_members[] = {
     {"num_heads", decode_head_count, OPTION(num_heads), MEMBER_ALWAYS},
     {"kv_num_heads", decode_head_count, OPTION(kv_num_heads), MEMBER_ALWAYS},
     {"scale", decode_scale, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
-    {"softcap", decode_positive, OPTION(softcap), MEMBER_ALWAYS},
-    {"residual", decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
+    {"softcap", node_decode_positive, OPTION(softcap), MEMBER_ALWAYS},
+    {"residual", node_decode_bool, OPTION(residual), MEMBER_OF_LAYERS},
     {"rope", decode_rope, OPTION(rope), MEMBER_ALWAYS},
     {"qk_norm", decode_qk_norm, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
     {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
-    {"training", decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
+    {"training", node_decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},
     {"return", decode_return, 0, MEMBER_ALWAYS},
     {"heads", decode_selection, OPTION(heads), MEMBER_ALWAYS},
@@ -401,10 +401,10 @@ static const struct member options_members[] = {
 
 const struct member_table options_table = {"options", options_members, COUNT(options_members)};
 
-attn_status decode_options(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_options(struct reading *reading, const struct node *node, void *to)
 {
     struct envelope *envelope = to;
-    attn_status status = decode_members(decoder, node, options_members, COUNT(options_members), envelope);
+    attn_status status = node_decode_members(reading, node, options_members, COUNT(options_members), envelope);
     attn_options *options = &envelope->request.options;
     if (envelope->training)
         options->dropout = envelope->dropout_p;
@@ -412,5 +412,5 @@ attn_status decode_options(struct decoder *decoder, const struct node *node, voi
         options->norm_eps = envelope_default_eps(envelope->profile, options->norm, options->compute);
     if (options->qk_norm_eps == 0)
         options->qk_norm_eps = envelope_default_eps(envelope->profile, options->qk_norm, options->compute);
-    return status == ATTN_OK ? check_shown(decoder, node, envelope) : status;
+    return status == ATTN_OK ? check_shown(reading, node, envelope) : status;
 }

@@ -34,21 +34,21 @@ double envelope_default_eps(const struct envelope_profile *profile, attn_norm_ty
 }
 
 /* struct envelope: the profile, and its defaults for what is decoded after the options */
-attn_status decode_profile(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_profile(struct reading *reading, const struct node *node, void *to)
 {
     const char *words[COUNT(PROFILES)];
     struct envelope *envelope = to;
     size_t index;
     for (size_t i = 0; i < COUNT(PROFILES); i++)
         words[i] = PROFILES[i].name;
-    attn_status status = decode_word(decoder, node, words, COUNT(PROFILES), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(PROFILES), &index);
     if (status != ATTN_OK)
         return status;
     envelope->profile = &PROFILES[index];
     envelope->request.masks.align = PROFILES[index].align;
     /* Weights that the request does not bring itself keep the layout that they were kept with. */
     const struct node *root = node->parent != NULL ? node->parent->parent : NULL;
-    if (root != NULL && member_get(root->json, "weights"))
+    if (root != NULL && node_find(root->json, "weights"))
         envelope->request.weights.layout = PROFILES[index].layout;
     return ATTN_OK;
 }

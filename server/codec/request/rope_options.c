@@ -10,24 +10,24 @@
 #define SCALING(field) offsetof(attn_rope, scaling.field)
 
 /* attn_rope_layout */
-static attn_status decode_rope_layout(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_rope_layout(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"half", "interleaved", "interleaved_to_half"};
     static const attn_rope_layout layouts[] = {ATTN_ROPE_HALF, ATTN_ROPE_INTERLEAVED, ATTN_ROPE_INTERLEAVED_TO_HALF};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_rope_layout *)to = layouts[index];
     return status;
 }
 
 /* size_t: even, at least 2 */
-static attn_status decode_rope_dim(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_rope_dim(struct reading *reading, const struct node *node, void *to)
 {
     int64_t dim = 0;
-    attn_status status = decode_integer(decoder, node, 2, INT32_MAX, &dim);
+    attn_status status = node_decode_integer(reading, node, 2, INT32_MAX, &dim);
     if (status == ATTN_OK && dim % 2 != 0)
-        return node_fail_value(decoder, node, "an even integer");
+        return node_fail_value(reading, node, "an even integer");
     *(size_t *)to = (size_t)dim;
     return status;
 }
@@ -35,7 +35,7 @@ static attn_status decode_rope_dim(struct decoder *decoder, const struct node *n
 /* ---- scaling ---- */
 
 /* attn_rope_type */
-static attn_status decode_rope_type(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_rope_type(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {
 #define TYPE_NAME(code, name) name,
@@ -43,36 +43,36 @@ static attn_status decode_rope_type(struct decoder *decoder, const struct node *
 #undef TYPE_NAME
     };
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(attn_rope_type *)to = (attn_rope_type)index;
     return status;
 }
 
 /* double, 0 or more; 0 counts as not given */
-static attn_status decode_factor(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_factor(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const wanted = "a number of at least 0";
-    attn_status status = decode_number(decoder, node, wanted, to);
-    return status == ATTN_OK && !(*(double *)to >= 0) ? node_fail_value(decoder, node, wanted) : status;
+    attn_status status = node_decode_number(reading, node, wanted, to);
+    return status == ATTN_OK && !(*(double *)to >= 0) ? node_fail_value(reading, node, wanted) : status;
 }
 
 /* bool: the opposite of truncate */
-static attn_status decode_truncate(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_truncate(struct reading *reading, const struct node *node, void *to)
 {
     bool truncates = true;
-    attn_status status = decode_bool(decoder, node, &truncates);
+    attn_status status = node_decode_bool(reading, node, &truncates);
     *(bool *)to = !truncates;
     return status;
 }
 
 /* attn_rope: scaling, and theta, which model configurations keep among it */
-static attn_status decode_scaling(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_scaling(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"rope_type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
         {"type", decode_rope_type, SCALING(type), MEMBER_ALWAYS},
-        {"rope_theta", decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
+        {"rope_theta", node_decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
         {"factor", decode_factor, SCALING(factor), MEMBER_ALWAYS},
         {"original_max_position_embeddings", decode_factor, SCALING(original_max_position_embeddings), MEMBER_ALWAYS},
         {"max_position_embeddings", decode_factor, SCALING(max_position_embeddings), MEMBER_ALWAYS},
@@ -88,12 +88,12 @@ static attn_status decode_scaling(struct decoder *decoder, const struct node *no
         {"high_freq_factor", decode_factor, SCALING(high_freq_factor), MEMBER_ALWAYS},
         {"partial_rotary_factor", decode_factor, SCALING(partial_rotary_factor), MEMBER_ALWAYS},
     };
-    const bool has_new_name = member_get(node->json, "rope_type"), has_old = member_get(node->json, "type");
-    attn_status status = decode_members(decoder, node, members, COUNT(members), to);
+    const bool has_new_name = node_find(node->json, "rope_type"), has_old = node_find(node->json, "type");
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), to);
     if (status == ATTN_OK && !has_new_name && !has_old)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"rope_type\"");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"rope_type\"");
     if (status == ATTN_OK && has_new_name && has_old)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has both \"rope_type\" and \"type\", which mean the same");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has both \"rope_type\" and \"type\", which mean the same");
     return status;
 }
 
@@ -104,46 +104,46 @@ struct pair {
 };
 
 /* One tensor for both sides, or {"query", "key"}, each by decode. */
-static attn_status decode_pair(struct decoder *decoder, const struct node *node, decode_function *decode,
+static attn_status decode_pair(struct reading *reading, const struct node *node, decode_function *decode,
                                struct pair *pair)
 {
     const struct member members[] = {
         {"query", decode, offsetof(struct pair, query), MEMBER_ALWAYS},
         {"key", decode, offsetof(struct pair, key), MEMBER_ALWAYS},
     };
-    if (member_get(node->json, "query") || member_get(node->json, "key"))
-        return decode_members(decoder, node, members, COUNT(members), pair);
-    attn_status status = decode(decoder, node, &pair->query);
+    if (node_find(node->json, "query") || node_find(node->json, "key"))
+        return node_decode_members(reading, node, members, COUNT(members), pair);
+    attn_status status = decode(reading, node, &pair->query);
     pair->key = pair->query;
     return status;
 }
 
 /* attn_rope: positions of both sides */
-static attn_status decode_positions(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_positions(struct reading *reading, const struct node *node, void *to)
 {
     attn_rope *rope = to;
     struct pair pair = {0};
-    attn_status status = decode_pair(decoder, node, decode_counts, &pair);
+    attn_status status = decode_pair(reading, node, decode_counts, &pair);
     rope->query.positions = pair.query;
     rope->key.positions = pair.key;
     return status;
 }
 
-static attn_status decode_cos(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_cos(struct reading *reading, const struct node *node, void *to)
 {
     attn_rope *rope = to;
     struct pair pair = {0};
-    attn_status status = decode_pair(decoder, node, decode_tensor, &pair);
+    attn_status status = decode_pair(reading, node, decode_tensor, &pair);
     rope->query.cos = pair.query;
     rope->key.cos = pair.key;
     return status;
 }
 
-static attn_status decode_sin(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_sin(struct reading *reading, const struct node *node, void *to)
 {
     attn_rope *rope = to;
     struct pair pair = {0};
-    attn_status status = decode_pair(decoder, node, decode_tensor, &pair);
+    attn_status status = decode_pair(reading, node, decode_tensor, &pair);
     rope->query.sin = pair.query;
     rope->key.sin = pair.key;
     return status;
@@ -152,21 +152,21 @@ static attn_status decode_sin(struct decoder *decoder, const struct node *node, 
 /* ---- all of it ---- */
 
 /* Both may be given when they agree: a configuration was pasted. */
-static attn_status check_theta(struct decoder *decoder, const struct node *node)
+static attn_status check_theta(struct reading *reading, const struct node *node)
 {
-    const json_t *theta = member_get(node->json, "theta");
-    const json_t *other = member_get(member_get(node->json, "scaling"), "rope_theta");
+    const json_t *theta = node_find(node->json, "theta");
+    const json_t *other = node_find(node_find(node->json, "scaling"), "rope_theta");
     if (!theta || !other || json_number_value(theta) == json_number_value(other))
         return ATTN_OK;
-    return node_fail(decoder, node, ATTN_ERR_FIELD, "has a theta and another rope_theta in its scaling");
+    return node_fail(reading, node, ATTN_ERR_FIELD, "has a theta and another rope_theta in its scaling");
 }
 
-attn_status decode_rope(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_rope(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"layout", decode_rope_layout, offsetof(attn_rope, layout), MEMBER_ALWAYS},
         {"scaling", decode_scaling, 0, MEMBER_ALWAYS},
-        {"theta", decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
+        {"theta", node_decode_positive, offsetof(attn_rope, theta), MEMBER_ALWAYS},
         {"dim", decode_rope_dim, offsetof(attn_rope, dim), MEMBER_ALWAYS},
         {"positions", decode_positions, 0, MEMBER_ALWAYS},
         {"cos", decode_cos, 0, MEMBER_ALWAYS},
@@ -174,6 +174,6 @@ attn_status decode_rope(struct decoder *decoder, const struct node *node, void *
     };
     attn_rope *rope = to;
     rope->layout = ATTN_ROPE_HALF;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), rope);
-    return status == ATTN_OK ? check_theta(decoder, node) : status;
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), rope);
+    return status == ATTN_OK ? check_theta(reading, node) : status;
 }

@@ -13,27 +13,27 @@
 enum { EXTENT_MAX = 1 << 20 };
 
 /* size_t */
-static attn_status decode_extent(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_extent(struct reading *reading, const struct node *node, void *to)
 {
     int64_t extent;
-    attn_status status = decode_integer(decoder, node, 1, EXTENT_MAX, &extent);
+    attn_status status = node_decode_integer(reading, node, 1, EXTENT_MAX, &extent);
     if (status == ATTN_OK)
         *(size_t *)to = (size_t)extent;
     return status;
 }
 
 /* bool: whether it is the mean */
-static attn_status decode_pool_op(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_pool_op(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"max", "mean"};
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         *(bool *)to = index == 1;
     return status;
 }
 
-attn_status decode_pool(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_pool(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"rows", decode_extent, IN_POOL(pool_rows), MEMBER_ALWAYS},
@@ -42,45 +42,45 @@ attn_status decode_pool(struct decoder *decoder, const struct node *node, void *
     };
     struct envelope_reduction *reduction = to;
     reduction->has_pool = true;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), reduction);
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), reduction);
     if (status == ATTN_OK && reduction->pool_rows == 0 && reduction->pool_cols == 0)
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has neither \"rows\" nor \"cols\"");
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has neither \"rows\" nor \"cols\"");
     return status;
 }
 
-attn_status decode_top_k(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_top_k(struct reading *reading, const struct node *node, void *to)
 {
     struct envelope_reduction *reduction = to;
-    return decode_extent(decoder, node, &reduction->top_k);
+    return decode_extent(reading, node, &reduction->top_k);
 }
 
-attn_status decode_map_dtype(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_map_dtype(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"float32", "float64", "float16", "bfloat16", "uint8"};
     static const attn_dtype types[] = {ATTN_F32, ATTN_F64, ATTN_F16, ATTN_BF16, ATTN_U8};
     struct envelope_reduction *reduction = to;
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         reduction->dtype = types[index];
     return status;
 }
 
-attn_status decode_view(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_view(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"bertviz", "circuitsvis", "inspectus", "rows"};
     static const envelope_view views[] = {ENVELOPE_VIEW_BERTVIZ, ENVELOPE_VIEW_CIRCUITSVIS, ENVELOPE_VIEW_INSPECTUS,
                                           ENVELOPE_VIEW_ROWS};
     struct envelope *envelope = to;
     size_t index;
-    attn_status status = decode_word(decoder, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
     if (status == ATTN_OK)
         envelope->view = views[index];
     return status;
 }
 
 /* A view has one content and one form: what would ask for another is refused rather than passed over. */
-static attn_status check_view(struct decoder *decoder, const struct node *options, struct envelope *envelope)
+static attn_status check_view(struct reading *reading, const struct node *options, struct envelope *envelope)
 {
     static const char *const foreign[] = {"format", "pool", "top_k", "dtype"};
     if (envelope->view == ENVELOPE_VIEW_NONE)
@@ -88,22 +88,22 @@ static attn_status check_view(struct decoder *decoder, const struct node *option
     for (size_t i = 0; i < COUNT(foreign); i++) {
         struct node node = node_member(options, foreign[i]);
         if (node.json)
-            return node_fail(decoder, &node, ATTN_ERR_FIELD, "does not go with options.view, which has its own form");
+            return node_fail(reading, &node, ATTN_ERR_FIELD, "does not go with options.view, which has its own form");
     }
     struct node wanted = node_member(options, "return");
     if (wanted.json && envelope->request.options.want != WANT(ATTN_STEP_ATTENTION))
-        return node_fail(decoder, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
+        return node_fail(reading, &wanted, ATTN_ERR_FIELD, "does not go with options.view, which shows the attention");
     envelope->request.options.want = WANT(ATTN_STEP_ATTENTION);
     return ATTN_OK;
 }
 
 /* 8 bits hold weights: what lies from 0 to 1. */
-static attn_status check_weights(struct decoder *decoder, const struct node *node, uint32_t want)
+static attn_status check_weights(struct reading *reading, const struct node *node, uint32_t want)
 {
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         bool is_weights = step == ATTN_STEP_ATTENTION || step == ATTN_STEP_MASK;
         if (want >> step & 1 && attn_step_is_map((attn_step)step) && !is_weights)
-            return node_fail(decoder, node, ATTN_ERR_VALUE,
+            return node_fail(reading, node, ATTN_ERR_VALUE,
                              "is uint8, which holds what lies from 0 to 1, and \"%s\" need not: leave it out of "
                              "options.return, or ask for float16 or bfloat16",
                              attn_step_name((attn_step)step));
@@ -111,18 +111,18 @@ static attn_status check_weights(struct decoder *decoder, const struct node *nod
     return ATTN_OK;
 }
 
-attn_status check_shown(struct decoder *decoder, const struct node *options, struct envelope *envelope)
+attn_status check_shown(struct reading *reading, const struct node *options, struct envelope *envelope)
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
     const struct node top_k = node_member(options, "top_k"), dtype = node_member(options, "dtype");
     uint32_t want = envelope->request.options.want;
-    attn_status status = check_view(decoder, options, envelope);
+    attn_status status = check_view(reading, options, envelope);
     if (status != ATTN_OK)
         return status;
     if (reduction->top_k > 0 && reduction->has_pool)
-        return node_fail(decoder, &top_k, ATTN_ERR_FIELD, "does not go with options.pool: choose one of them");
+        return node_fail(reading, &top_k, ATTN_ERR_FIELD, "does not go with options.pool: choose one of them");
     if (reduction->top_k > 0 && !(want & WANT(ATTN_STEP_ATTENTION)))
-        return node_fail(decoder, &top_k, ATTN_ERR_FIELD,
+        return node_fail(reading, &top_k, ATTN_ERR_FIELD,
                          "selects weights, but \"attention\" is not in options.return");
-    return reduction->dtype == ATTN_U8 ? check_weights(decoder, &dtype, want) : ATTN_OK;
+    return reduction->dtype == ATTN_U8 ? check_weights(reading, &dtype, want) : ATTN_OK;
 }

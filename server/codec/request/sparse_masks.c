@@ -7,66 +7,66 @@
 
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
-static attn_status decode_up_to_block_max(struct decoder *decoder, const struct node *node, int64_t least, size_t *to)
+static attn_status decode_up_to_block_max(struct reading *reading, const struct node *node, int64_t least, size_t *to)
 {
     int64_t value = 0;
-    attn_status status = decode_integer(decoder, node, least, ATTN_BLOCK_MAX, &value);
+    attn_status status = node_decode_integer(reading, node, least, ATTN_BLOCK_MAX, &value);
     if (status == ATTN_OK)
         *to = (size_t)value;
     return status;
 }
 
 /* size_t, from 1 */
-static attn_status decode_size(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_size(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_up_to_block_max(decoder, node, 1, to);
+    return decode_up_to_block_max(reading, node, 1, to);
 }
 
 /* size_t, from 0 */
-static attn_status decode_blocks_count(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_blocks_count(struct reading *reading, const struct node *node, void *to)
 {
-    return decode_up_to_block_max(decoder, node, 0, to);
+    return decode_up_to_block_max(reading, node, 0, to);
 }
 
 /* attn_blocks: size and kv_size, from one number or from [q_size, kv_size] */
-static attn_status decode_sizes(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_sizes(struct reading *reading, const struct node *node, void *to)
 {
     const char *wanted = "an integer of at least 1, or a list [q_size, kv_size] of two";
     attn_blocks *blocks = to;
     struct node list;
     if (json_is_number(node->json)) {
-        attn_status status = decode_size(decoder, node, &blocks->size);
+        attn_status status = decode_size(reading, node, &blocks->size);
         blocks->kv_size = blocks->size;
         return status;
     }
-    attn_status status = decode_list(decoder, node, wanted, &list);
+    attn_status status = node_decode_list(reading, node, wanted, &list);
     if (status != ATTN_OK)
         return status;
     struct node q_size = node_element(&list, 0), kv_size = node_element(&list, 1);
     if (json_array_size(list.json) != 2)
-        status = node_fail_value(decoder, node, wanted);
+        status = node_fail_value(reading, node, wanted);
     if (status == ATTN_OK)
-        status = decode_size(decoder, &q_size, &blocks->size);
+        status = decode_size(reading, &q_size, &blocks->size);
     if (status == ATTN_OK)
-        status = decode_size(decoder, &kv_size, &blocks->kv_size);
+        status = decode_size(reading, &kv_size, &blocks->kv_size);
     json_decref(list.json);
     return status;
 }
 
 /* size_t */
-static attn_status decode_random_blocks(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_random_blocks(struct reading *reading, const struct node *node, void *to)
 {
     int64_t count = 0;
-    attn_status status = decode_integer(decoder, node, 0, ATTN_BLOCKS_RANDOM_MAX, &count);
+    attn_status status = node_decode_integer(reading, node, 0, ATTN_BLOCKS_RANDOM_MAX, &count);
     if (status == ATTN_OK)
         *(size_t *)to = (size_t)count;
     return status;
 }
 
 /* The name chose the table that it stands in. */
-static attn_status decode_nothing(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_nothing(struct reading *reading, const struct node *node, void *to)
 {
-    (void)decoder;
+    (void)reading;
     (void)node;
     (void)to;
     return ATTN_OK;
@@ -96,7 +96,7 @@ static const struct member bigbird_members[] = {
     {"global_tokens", decode_ids, AT(global_tokens), MEMBER_ALWAYS},
     {"global_blocks", decode_blocks_count, AT(global_blocks), MEMBER_ALWAYS},
     {"random_blocks", decode_random_blocks, AT(random_blocks), MEMBER_ALWAYS},
-    {"seed", decode_seed, AT(seed), MEMBER_ALWAYS},
+    {"seed", node_decode_seed, AT(seed), MEMBER_ALWAYS},
 };
 static const struct member chunked_members[] = {
     {"pattern", decode_nothing, 0, MEMBER_ALWAYS},
@@ -124,38 +124,38 @@ static const struct pattern {
     {{.kind = ATTN_BLOCKS_PREFIX}, prefix_members, COUNT(prefix_members), "length"},
 };
 
-static attn_status decode_pattern(struct decoder *decoder, const struct node *node, attn_blocks *blocks)
+static attn_status decode_pattern(struct reading *reading, const struct node *node, attn_blocks *blocks)
 {
     static const char *const words[] = {"strided", "longformer", "bigbird", "chunked", "prefix"};
     struct node name = node_member(node, "pattern");
     size_t index = 0;
-    attn_status status = decode_word(decoder, &name, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, &name, words, COUNT(words), &index);
     if (status != ATTN_OK)
         return status;
     const struct pattern *pattern = &patterns[index];
     *blocks = pattern->defaults;
-    status = decode_members(decoder, node, pattern->members, pattern->count, blocks);
-    if (status == ATTN_OK && pattern->needed && !member_get(node->json, pattern->needed))
-        return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\", which pattern \"%s\" needs", pattern->needed,
+    status = node_decode_members(reading, node, pattern->members, pattern->count, blocks);
+    if (status == ATTN_OK && pattern->needed && !node_find(node->json, pattern->needed))
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\", which pattern \"%s\" needs", pattern->needed,
                          words[index]);
     if (blocks->window == SIZE_MAX)
         blocks->window = blocks->stride - 1;
     return status;
 }
 
-static attn_status decode_matrix(struct decoder *decoder, const struct node *node, attn_blocks *blocks)
+static attn_status decode_matrix(struct reading *reading, const struct node *node, attn_blocks *blocks)
 {
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_MATRIX};
-    attn_status status = decode_members(decoder, node, matrix_members, COUNT(matrix_members), blocks);
+    attn_status status = node_decode_members(reading, node, matrix_members, COUNT(matrix_members), blocks);
     for (size_t m = 0; status == ATTN_OK && m < COUNT(matrix_members); m++)
-        if (!member_get(node->json, matrix_members[m].name))
-            return node_fail(decoder, node, ATTN_ERR_FIELD, "has no \"%s\": give size and attend, or a pattern",
+        if (!node_find(node->json, matrix_members[m].name))
+            return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\": give size and attend, or a pattern",
                              matrix_members[m].name);
     return status;
 }
 
-attn_status decode_blocks(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_blocks(struct reading *reading, const struct node *node, void *to)
 {
-    drop_nulls(node);
-    return member_get(node->json, "pattern") ? decode_pattern(decoder, node, to) : decode_matrix(decoder, node, to);
+    node_drop_nulls(node);
+    return node_find(node->json, "pattern") ? decode_pattern(reading, node, to) : decode_matrix(reading, node, to);
 }

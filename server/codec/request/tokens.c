@@ -13,7 +13,7 @@ enum { LABEL_BYTES_MAX = 1024, LABELS_BYTES_MAX = 1 << 20 };
 
 /* The labels of one member on their way to the echo: the lists as they came, as JSON. */
 struct echo {
-    struct decoder *decoder;
+    struct reading *reading;
     struct envelope_tokens *tokens;
     struct chunks out;
 };
@@ -25,15 +25,15 @@ static int write_piece(const char *text, size_t length, void *context)
     return out->is_ok ? 0 : -1;
 }
 
-static attn_status fail_length(struct decoder *decoder, const struct node *label, size_t length)
+static attn_status fail_length(struct reading *reading, const struct node *label, size_t length)
 {
-    return node_fail(decoder, label, ATTN_ERR_TOO_LARGE, "has %zu bytes; a label has at most %d", length,
+    return node_fail(reading, label, ATTN_ERR_TOO_LARGE, "has %zu bytes; a label has at most %d", length,
                      LABEL_BYTES_MAX);
 }
 
-static attn_status fail_sum(struct decoder *decoder, const struct node *label)
+static attn_status fail_sum(struct reading *reading, const struct node *label)
 {
-    return node_fail(decoder, label, ATTN_ERR_TOO_LARGE,
+    return node_fail(reading, label, ATTN_ERR_TOO_LARGE,
                      "is one label too many: all labels of a request have at most %d bytes together", LABELS_BYTES_MAX);
 }
 
@@ -42,18 +42,19 @@ static attn_status take_label(struct echo *echo, const struct node *label)
 {
     const char *text;
     size_t length;
-    if (!node_string(echo->decoder, label, &text, &length))
-        return node_fail_type(echo->decoder, label, "a string");
+    if (!node_string(echo->reading, label, &text, &length))
+        return node_fail_type(echo->reading, label, "a string");
     if (length > LABEL_BYTES_MAX)
-        return fail_length(echo->decoder, label, length);
-    echo->decoder->label_bytes += length;
-    if (echo->decoder->label_bytes > LABELS_BYTES_MAX)
-        return fail_sum(echo->decoder, label);
+        return fail_length(echo->reading, label, length);
+    size_t *label_bytes = &decoder_of(echo->reading)->label_bytes;
+    *label_bytes += length;
+    if (*label_bytes > LABELS_BYTES_MAX)
+        return fail_sum(echo->reading, label);
     json_t *string = json_stringn(text, length);
     const bool is_written =
         string != NULL && json_dump_callback(string, write_piece, &echo->out, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
     json_decref(string);
-    return is_written ? ATTN_OK : node_fail_memory(echo->decoder, label);
+    return is_written ? ATTN_OK : node_fail_memory(echo->reading, label);
 }
 
 /* One list of labels. */
@@ -76,12 +77,12 @@ static attn_status take_item(struct echo *echo, const struct node *node)
     struct envelope_tokens *tokens = echo->tokens;
     struct node list;
     size_t count = 0;
-    attn_status status = decode_list(echo->decoder, node, "a list of strings, as the one before", &list);
+    attn_status status = node_decode_list(echo->reading, node, "a list of strings, as the one before", &list);
     if (status != ATTN_OK)
         return status;
     status = take_labels(echo, &list, &count);
     if (status == ATTN_OK && tokens->batch > 0 && count != tokens->count)
-        status = node_fail(echo->decoder, node, ATTN_ERR_SHAPE, "has %zu labels, the list before has %zu", count,
+        status = node_fail(echo->reading, node, ATTN_ERR_SHAPE, "has %zu labels, the list before has %zu", count,
                            tokens->count);
     json_decref(list.json);
     tokens->batch++;
@@ -103,26 +104,26 @@ static attn_status take_batch(struct echo *echo, const struct node *list)
 }
 
 /* struct envelope_tokens: a list of strings, or a list of such lists, one for each batch item */
-static attn_status decode_labels(struct decoder *decoder, const struct node *node, void *to)
+static attn_status decode_labels(struct reading *reading, const struct node *node, void *to)
 {
-    struct echo echo = {.decoder = decoder, .tokens = to, .out = chunks_begin(decoder->arena)};
+    struct echo echo = {.reading = reading, .tokens = to, .out = chunks_begin(reading->arena)};
     struct node list;
-    attn_status status = decode_list(decoder, node, "a list of strings", &list);
+    attn_status status = node_decode_list(reading, node, "a list of strings", &list);
     if (status != ATTN_OK)
         return status;
     struct node first = node_element(&list, 0);
-    if (first.json && node_is_array(decoder, &first))
+    if (first.json && node_is_array(reading, &first))
         status = take_batch(&echo, &list);
     else
         status = take_labels(&echo, &list, &echo.tokens->count);
     if (status == ATTN_OK)
         echo.tokens->json = chunks_join(&echo.out);
     json_decref(list.json);
-    return status == ATTN_OK && !echo.tokens->json ? node_fail_memory(decoder, node) : status;
+    return status == ATTN_OK && !echo.tokens->json ? node_fail_memory(reading, node) : status;
 }
 
 /* Positions and batch items of an input stand in its last dimension but one and, from rank 3 on, in its first. */
-static attn_status check_labels(struct decoder *decoder, const struct node *parent, const char *name,
+static attn_status check_labels(struct reading *reading, const struct node *parent, const char *name,
                                 const struct envelope_tokens *tokens, const attn_tensor *input, const attn_tensor *past)
 {
     if (!tokens->json || input->rank < 2)
@@ -131,13 +132,13 @@ static attn_status check_labels(struct decoder *decoder, const struct node *pare
     size_t past_len = past && past->rank > 1 ? past->shape[past->rank - 2] : 0;
     size_t length = past_len + input->shape[input->rank - 2], batch = input->rank > 2 ? input->shape[0] : 1;
     if (tokens->count != length)
-        return node_fail(decoder, &node, ATTN_ERR_SHAPE, "has %zu labels for %zu positions", tokens->count, length);
+        return node_fail(reading, &node, ATTN_ERR_SHAPE, "has %zu labels for %zu positions", tokens->count, length);
     if (tokens->batch > 0 && tokens->batch != batch)
-        return node_fail(decoder, &node, ATTN_ERR_SHAPE, "has %zu lists for a batch of %zu", tokens->batch, batch);
+        return node_fail(reading, &node, ATTN_ERR_SHAPE, "has %zu lists for a batch of %zu", tokens->batch, batch);
     return ATTN_OK;
 }
 
-attn_status decode_tokens(struct decoder *decoder, const struct node *node, void *to)
+attn_status decode_tokens(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
         {"query", decode_labels, offsetof(struct envelope, query_tokens), MEMBER_ALWAYS},
@@ -145,11 +146,11 @@ attn_status decode_tokens(struct decoder *decoder, const struct node *node, void
     };
     struct envelope *envelope = to;
     const attn_inputs *inputs = &envelope->request.inputs;
-    attn_status status = decode_members(decoder, node, members, COUNT(members), envelope);
+    attn_status status = node_decode_members(reading, node, members, COUNT(members), envelope);
     if (status == ATTN_OK)
-        status = check_labels(decoder, node, "query", &envelope->query_tokens, inputs->query, NULL);
+        status = check_labels(reading, node, "query", &envelope->query_tokens, inputs->query, NULL);
     if (status == ATTN_OK)
-        status = check_labels(decoder, node, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query,
+        status = check_labels(reading, node, "key", &envelope->key_tokens, inputs->key ? inputs->key : inputs->query,
                               inputs->past_key);
     if (status == ATTN_OK && !envelope->key_tokens.json && !inputs->key && !inputs->past_key)
         envelope->key_tokens = envelope->query_tokens;

@@ -461,7 +461,7 @@ static attn_status scan_array(struct scan *s)
     return status;
 }
 
-attn_status tensor_scan(const struct tensor_text *text, attn_dtype dtype, const char *pointer, attn_arena *arena,
+attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, const char *pointer, attn_arena *arena,
                         attn_tensor *tensor, size_t *at, attn_error *err)
 {
     struct scan s = {.at = text->text,

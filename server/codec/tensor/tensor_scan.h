@@ -10,13 +10,7 @@
 
 #include "attn/arena.h"
 #include "attn/tensor.h"
-
-/* An array in the body: text[0 .. length) from '[' to the matching ']'. */
-struct tensor_text {
-    const char *text;
-    size_t length;
-    size_t commas; /* in it; bounds the number of elements */
-};
+#include "codec/json/skim.h"
 
 /*
  * Reads nested arrays of numbers and the strings "NaN", "Infinity", "-Infinity" into a row-major tensor of dtype in
@@ -32,7 +26,7 @@ struct tensor_text {
  *                      fraction for ATTN_I64, anything but 0, 1, true, false for ATTN_BOOL
  *   ATTN_ERR_NO_MEMORY
  */
-ATTN_MUST_CHECK attn_status tensor_scan(const struct tensor_text *text, attn_dtype dtype, const char *pointer,
+ATTN_MUST_CHECK attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, const char *pointer,
                                         attn_arena *arena, attn_tensor *tensor, size_t *at, attn_error *err);
 
 #endif

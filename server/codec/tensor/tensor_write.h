@@ -7,8 +7,7 @@
 #include "attn/runtime.h"
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"
-
-typedef enum { TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64 } tensor_form;
+#include "codec/tensor/form.h"
 
 struct tensor_style {
     tensor_form form;

@@ -223,9 +223,8 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
                                 const struct attend_work *work)
 {
     const double since = clock_now_ms();
-    size_t json_bytes;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
-    oip_write(request, model->name, model->version, &work->plan, &work->result, call->runtime, &json_bytes, call->out);
+    const size_t json_bytes = oip_write(request, model->name, model->version, &work->result, call->runtime, call->out);
     if (json_bytes != OIP_ALL_JSON) {
         call->answer_json_bytes = json_bytes;
         call->answer_media = MEDIA_BINARY;

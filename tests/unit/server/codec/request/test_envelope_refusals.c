@@ -441,7 +441,7 @@ END_TEST
 
 START_TEST(an_envelope_beyond_the_limit_is_too_large)
 {
-    size_t length = ENVELOPE_TEXT_MAX + 100;
+    size_t length = JSON_TEXT_MAX + 100;
     char *text = malloc(length + 1);
     ck_assert_ptr_nonnull(text);
     memset(text, 'x', length);

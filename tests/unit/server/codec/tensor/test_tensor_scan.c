@@ -26,9 +26,9 @@ static void destroy_arena(void)
     attn_arena_destroy(arena);
 }
 
-static struct tensor_text text_of(const char *text)
+static struct lifted_text text_of(const char *text)
 {
-    struct tensor_text array = {text, strlen(text), 0};
+    struct lifted_text array = {text, strlen(text), 0};
     for (const char *c = text; *c; c++)
         array.commas += *c == ',';
     return array;
@@ -36,7 +36,7 @@ static struct tensor_text text_of(const char *text)
 
 static attn_status scan(const char *text, attn_dtype dtype, attn_tensor *tensor)
 {
-    struct tensor_text array = text_of(text);
+    struct lifted_text array = text_of(text);
     err = (attn_error){0};
     return tensor_scan(&array, dtype, "/t", arena, tensor, &at, &err);
 }
@@ -251,7 +251,7 @@ END_TEST
 START_TEST(a_small_arena_is_a_clean_refusal)
 {
     attn_arena *small = attn_arena_create(64);
-    struct tensor_text array = text_of("[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]");
+    struct lifted_text array = text_of("[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]");
     attn_tensor tensor;
     ck_assert_int_eq(tensor_scan(&array, ATTN_F64, "/t", small, &tensor, &at, &err), ATTN_ERR_NO_MEMORY);
     ck_assert_str_eq(err.field, "/t");

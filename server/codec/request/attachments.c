@@ -1,0 +1,70 @@
+/*
+ * attachments.c: puts markers of the tensors that come as bytes beside the JSON text into the tree, by their paths.
+ */
+#include <string.h>
+
+#include "codec/request/decoder.h"
+
+enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest that means anything has 4 */
+
+/* The object called node->name, made when there is none. */
+static attn_status enter_object(struct decoder *decoder, const json_t *parent, struct node *node, const char *path)
+{
+    node->json = node_find(parent, node->name);
+    if (json_is_object(node->json))
+        return ATTN_OK;
+    if (node->json)
+        return node_fail(&decoder->reading, node, ATTN_ERR_FIELD, "is no object that the tensor \"%s\" could be in",
+                         path);
+    node->json = json_object();
+    return node->json ? ATTN_OK : node_fail_memory(&decoder->reading, node);
+}
+
+static attn_status put_marker(struct decoder *decoder, json_t *parent, const struct node *node, size_t number)
+{
+    if (node_find(parent, node->name))
+        return node_fail(&decoder->reading, node, ATTN_ERR_FIELD, "is given twice: a binary tensor has the same name");
+    json_t *marker = json_pack("[I]", (json_int_t)decoder->reading.skim->lifted_count + (json_int_t)number);
+    return json_object_set_new(parent, node->name, marker) == 0 ? ATTN_OK : node_fail_memory(&decoder->reading, node);
+}
+
+/* Goes down from root along names, a copy of the path that is cut at its dots. */
+static attn_status attach(struct decoder *decoder, json_t *tree, char *names, size_t number)
+{
+    const char *path = decoder->attachments[number].path;
+    struct node way[PATH_DEPTH_MAX + 1] = {{.json = tree}};
+    for (size_t depth = 1; depth <= PATH_DEPTH_MAX; depth++) {
+        char *dot = strchr(names, '.');
+        if (dot)
+            *dot = '\0';
+        json_t *parent = way[depth - 1].json;
+        way[depth] = (struct node){.parent = &way[depth - 1], .name = names};
+        if (!dot)
+            return put_marker(decoder, parent, &way[depth], number);
+        bool is_new = !node_find(parent, names);
+        attn_status status = enter_object(decoder, parent, &way[depth], path);
+        if (status != ATTN_OK)
+            return status;
+        if (is_new && json_object_set_new(parent, names, way[depth].json) != 0)
+            return node_fail_memory(&decoder->reading, &way[depth]);
+        names = dot + 1;
+    }
+    return node_fail(&decoder->reading, &way[1], ATTN_ERR_FIELD, "has no member as deep as the tensor \"%.80s\"", path);
+}
+
+attn_status decoder_attach(struct decoder *decoder, json_t *tree, size_t count)
+{
+    const struct node root = {.json = tree};
+    attn_status status = ATTN_OK;
+    if (count > ENVELOPE_ATTACHMENTS_MAX)
+        return node_fail(&decoder->reading, &root, ATTN_ERR_TOO_LARGE,
+                         "has %zu binary tensors; at most %d are possible", count, ENVELOPE_ATTACHMENTS_MAX);
+    if (!json_is_object(tree)) /* which decode_root refuses */
+        return ATTN_OK;
+    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+        const char *path = decoder->attachments[i].path;
+        char *names = attn_arena_copy_text(decoder->reading.arena, path, strlen(path));
+        status = names ? attach(decoder, tree, names, i) : node_fail_memory(&decoder->reading, &root);
+    }
+    return status;
+}
