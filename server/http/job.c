@@ -12,8 +12,8 @@
 #include "codec/oip/oip.h"
 #include "http/watch.h"
 #include "http/write_ahead.h"
-#include "service/attend.h"
 #include "service/layers/store.h"
+#include "service/limits.h"
 
 static bool is_late(const struct request *request)
 {
@@ -126,7 +126,7 @@ static attn_status owe_answer(struct request *request, struct call *call)
     const struct reply *reply = &request->reply;
     if (strcmp(request->method, MHD_HTTP_METHOD_GET) != 0 || reply->content_type == NULL)
         return ATTN_OK;
-    const attn_status status = attend_spend(call, &(struct keys_cost){(double)reply->chunks.total_bytes, 0});
+    const attn_status status = limits_spend(call, &(struct keys_cost){(double)reply->chunks.total_bytes, 0});
     request->owed = call->owed;
     return status;
 }

@@ -93,4 +93,10 @@ struct call {
 
 typedef attn_status service_function(struct call *call);
 
+/* ATTN_OK when the whole answer is in call->out, else ATTN_ERR_NO_MEMORY. */
+ATTN_MUST_CHECK attn_status call_finish(struct call *call);
+/* Fills in call->refusal and *call->err: why something is refused that is not the request's own fault. */
+attn_status call_refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif

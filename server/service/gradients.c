@@ -3,9 +3,10 @@
 
 #include "base/clock.h"
 #include "codec/answer/answer.h"
-#include "service/attend.h"
+#include "service/limits.h"
+#include "service/work.h"
 
-struct work {
+struct differentiation {
     struct envelope envelope;
     attn_gradient_request request;
     attn_gradient_plan plan;
@@ -27,7 +28,7 @@ static attn_status check_reduction(struct call *call, const struct envelope *env
     return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
 }
 
-static attn_status decode(struct call *call, envelope_kind kind, struct work *work)
+static attn_status decode(struct call *call, envelope_kind kind, struct differentiation *work)
 {
     const struct envelope *envelope = &work->envelope;
     attn_status status =
@@ -37,11 +38,11 @@ static attn_status decode(struct call *call, envelope_kind kind, struct work *wo
         status = check_reduction(call, envelope);
     if (status == ATTN_OK)
         status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
-    return status == ATTN_OK ? attend_check_tokens(call, envelope, &work->plan.forward.dims) : status;
+    return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;
 }
 
 /* What takes the most of the answer: a gradient or a step of the forward pass. */
-static void name_largest(const attn_gradient_plan *plan, struct attend_weight *weight)
+static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
 {
     size_t most = 0;
     weight->largest = "";
@@ -59,20 +60,20 @@ static void name_largest(const attn_gradient_plan *plan, struct attend_weight *w
         }
 }
 
-static attn_status check_limits(struct call *call, const struct work *work)
+static attn_status check_limits(struct call *call, const struct differentiation *work)
 {
-    struct attend_weight weight = {
+    struct weight weight = {
         .answer_bytes = answer_gradients_bytes_bound(&work->envelope, &work->plan),
         .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->runtime->threads),
         .time_flops = work->plan.time_flops,
     };
     name_largest(&work->plan, &weight);
-    return attend_check_limits(call, &weight);
+    return limits_check(call, &weight);
 }
 
 static attn_status differentiate(struct call *call, envelope_kind kind)
 {
-    struct work work;
+    struct differentiation work;
     double since = clock_now_ms();
     call->out->may_defer = false; /* what the answer reads of the request is gone when this returns */
     attn_status status = decode(call, kind, &work);
@@ -84,11 +85,10 @@ static attn_status differentiate(struct call *call, envelope_kind kind)
     call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK) {
         answer_write_gradients(&work.envelope, &work.plan, &work.result, call->runtime, call->out);
-        if (!call->out->is_ok)
-            status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
+        status = call_finish(call);
     }
     call->times.write_ms = clock_lap_ms(&since);
-    return attend_explain(call, status);
+    return limits_explain(call, status);
 }
 
 attn_status gradients_attention(struct call *call)

@@ -3,7 +3,6 @@
  */
 #include "service/rendering.h"
 
-#include "base/clock.h"
 #include "codec/answer/answer_media.h"
 #include "codec/picture/answer_picture.h"
 
@@ -14,9 +13,9 @@ static bool is_picture(const struct call *call)
 
 attn_status rendering_begin(struct call *call, struct rendering *rendering)
 {
-    rendering->picture = picture_options_default();
+    *rendering = (struct rendering){.picture.options = picture_options_default()};
     if (is_picture(call))
-        return picture_options_read(call->parameters, call->parameter_count, &rendering->picture, call->err);
+        return picture_options_read(call->parameters, call->parameter_count, &rendering->picture.options, call->err);
     if (call->parameter_count == 0)
         return ATTN_OK;
     const char *name = call->parameters[0].name;
@@ -27,59 +26,40 @@ attn_status rendering_begin(struct call *call, struct rendering *rendering)
                      name);
 }
 
-attn_status rendering_prepare(struct call *call, const struct rendering *rendering, struct attend_work *work)
+attn_status rendering_choose_steps(struct call *call, struct envelope *envelope)
 {
-    (void)rendering;
-    return is_picture(call) ? answer_picture_prepare(&work->envelope, call->err) : ATTN_OK;
-}
-
-static struct answer answer_of(const struct attend_work *work, const attn_result *result)
-{
-    return (struct answer){&work->envelope, &work->plan, &work->shown, result};
+    return is_picture(call) ? answer_picture_prepare(envelope, call->err) : ATTN_OK;
 }
 
 static attn_status weigh_picture(struct call *call, struct rendering *rendering, const struct answer *answer)
 {
-    struct picture picture;
+    struct picture *picture = &rendering->picture;
     struct picture_cost cost = {0, 0};
-    attn_status status = answer_picture_make(answer, &rendering->picture, call->out->arena, &picture, call->err);
+    attn_status status = answer_picture_make(answer, call->out->arena, picture, call->err);
     if (status == ATTN_OK)
-        status = (call->answer_media == MEDIA_PNG ? picture_png_cost : picture_svg_cost)(&picture, &cost, call->err);
+        status = (call->answer_media == MEDIA_PNG ? picture_png_cost : picture_svg_cost)(picture, &cost, call->err);
     if (status == ATTN_OK && __builtin_add_overflow(cost.bytes, cost.memory_bytes, &rendering->bytes))
         rendering->bytes = SIZE_MAX;
     return status;
 }
 
-attn_status rendering_weigh(struct call *call, struct rendering *rendering, const struct attend_work *work)
+attn_status rendering_weigh(struct call *call, struct rendering *rendering, const struct work *work)
 {
-    const struct answer answer = answer_of(work, NULL);
+    const struct answer answer = {&work->envelope, &work->shown, NULL};
     if (is_picture(call))
         return weigh_picture(call, rendering, &answer);
     rendering->bytes = answer_bound(&answer, call->answer_media);
     return answer_check(&answer, call->answer_media, call->err);
 }
 
-static attn_status write_picture(struct call *call, const struct rendering *rendering, const struct answer *answer)
+attn_status rendering_write(struct call *call, struct rendering *rendering, const struct work *work)
 {
-    struct picture picture;
-    attn_status status = answer_picture_make(answer, &rendering->picture, call->out->arena, &picture, call->err);
-    if (status != ATTN_OK)
-        return status;
-    return (call->answer_media == MEDIA_PNG ? picture_write_png : picture_write_svg)(
-        &picture, call->fonts, call->runtime, call->out, call->err);
-}
-
-attn_status rendering_write(struct call *call, const struct rendering *rendering, const struct attend_work *work)
-{
-    const double since = clock_now_ms();
-    const struct answer answer = answer_of(work, &work->result);
-    attn_status status = ATTN_OK;
-    if (is_picture(call))
-        status = write_picture(call, rendering, &answer);
-    else
-        answer_write(&answer, call->answer_media, call->runtime, call->out);
-    call->times.write_ms = clock_now_ms() - since;
-    if (status == ATTN_OK && !call->out->is_ok)
-        status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the answer");
-    return status;
+    const struct answer answer = {&work->envelope, &work->shown, &work->result};
+    if (is_picture(call)) {
+        answer_picture_fill(&work->result, &rendering->picture);
+        return (call->answer_media == MEDIA_PNG ? picture_write_png : picture_write_svg)(
+            &rendering->picture, call->fonts, call->runtime, call->out, call->err);
+    }
+    answer_write(&answer, call->answer_media, call->runtime, call->out);
+    return call_finish(call);
 }

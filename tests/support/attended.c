@@ -19,7 +19,7 @@ attn_status attended_run(struct attended *attended, const char *text, bool is_bi
     if (status == ATTN_OK)
         status = attn_plan_make(&envelope->request, &attended->plan, err);
     if (status == ATTN_OK)
-        status = reduce_plan(envelope, &attended->plan, is_binary, &attended->shown, err);
+        status = reduce_plan(envelope, &attended->plan, attended->plan.want, is_binary, &attended->shown, err);
     if (status == ATTN_OK)
         status = attn_plan_run(&attended->plan, &envelope->request, runtime, arena, &attended->whole, err);
     attended->result = attended->whole;
@@ -30,8 +30,8 @@ attn_status attended_run(struct attended *attended, const char *text, bool is_bi
 
 char *attended_answer(const struct attended *attended, enum media media, size_t *length)
 {
-    const struct answer answer = {&attended->envelope, &attended->plan, &attended->shown, &attended->result};
-    const struct answer before = {&attended->envelope, &attended->plan, &attended->shown, NULL};
+    const struct answer answer = {&attended->envelope, &attended->shown, &attended->result};
+    const struct answer before = {&attended->envelope, &attended->shown, NULL};
     struct chunks out = chunks_begin(attended->arena);
     size_t bound = answer_bound(&before, media);
     answer_write(&answer, media, &attended->runtime, &out);

@@ -24,7 +24,7 @@ size_t answer_bound(const struct answer *answer, enum media media)
         return answer_csv_bound(answer);
     if (answer->envelope->view != ENVELOPE_VIEW_NONE)
         return answer_view_bound(answer);
-    return answer_bytes_bound(answer->envelope, answer->shown);
+    return answer_bytes_bound(answer->envelope, answer->plan);
 }
 
 void answer_write(const struct answer *answer, enum media media, const attn_runtime *runtime, struct chunks *out)

@@ -22,8 +22,8 @@
 /* What an answer is made from. */
 struct answer {
     const struct envelope *envelope;
-    const attn_plan *plan, *shown; /* see reduce.h */
-    const attn_result *result;     /* NULL before anything ran: for checks and bounds */
+    const attn_plan *plan;     /* of what the answer shows, as reduce_plan makes it */
+    const attn_result *result; /* NULL before anything ran: for checks and bounds */
 };
 
 /*

@@ -158,7 +158,7 @@ static attn_step matrix_step(const struct answer *answer)
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted(answer, step))
             continue;
-        const attn_tensor *tensor = &answer->shown->step[step];
+        const attn_tensor *tensor = &answer->plan->step[step];
         bool keeps_top = reduce_keeps_top(&answer->envelope->reduction, step);
         bool is_matrix = only == ATTN_STEP_COUNT && !keeps_top && tensor->rank >= 2;
         for (int d = 0; d + 2 < tensor->rank; d++)
@@ -311,7 +311,7 @@ size_t answer_csv_bound(const struct answer *answer)
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!is_wanted(answer, step))
             continue;
-        const attn_tensor *tensor = &answer->shown->step[step];
+        const attn_tensor *tensor = &answer->plan->step[step];
         size_t value = tensor->dtype == ATTN_BOOL ? 1 : VALUE_BYTES, line = LINE_BYTES + labels;
         for (int d = 0; d < tensor->rank; d++)
             line += bound_digits(larger(longest, tensor->shape[d]));

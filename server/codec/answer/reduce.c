@@ -46,17 +46,18 @@ static attn_tensor shown_tensor(const struct envelope_reduction *reduction, int 
     return attn_tensor_view(NULL, shown.dtype, shown.rank, shown.shape);
 }
 
-attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, bool is_binary, attn_plan *shown,
-                        attn_error *err)
+attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, uint32_t steps, bool is_binary,
+                        attn_plan *shown, attn_error *err)
 {
     const struct envelope_reduction *reduction = &envelope->reduction;
     *shown = *plan;
+    shown->want = steps;
     if (reduction->dtype != ATTN_DTYPE_COUNT && !is_binary)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/dtype",
                          "options.dtype says how the bytes of maps are stored, and this answer is text: ask for format "
                          "base64 or for safetensors, or for fewer digits");
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
-        if (!is_wanted_map(plan, step))
+        if (!is_wanted_map(shown, step))
             continue;
         shown->step[step] = shown_tensor(reduction, step, &plan->step[step]);
         shown->step_bytes[step] = attn_tensor_count(&shown->step[step]) * attn_dtype_bytes(shown->step[step].dtype);
@@ -186,7 +187,7 @@ attn_status reduce_result(struct envelope *envelope, const attn_plan *plan, cons
     const attn_options *options = &envelope->request.options;
     attn_status status = ATTN_OK;
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
-        if (!is_wanted_map(plan, step))
+        if (!is_wanted_map(shown, step))
             continue;
         struct reduce_map map = {.plan = plan,
                                  .heads = options->heads,

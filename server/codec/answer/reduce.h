@@ -20,11 +20,12 @@
 #include "codec/request/envelope.h"
 
 /*
- * *shown = *plan with the shapes and types that answers will show. is_binary: whether tensors go out as bytes.
+ * *shown = *plan with the steps that the answer shows, a subset of those computed, in the shapes and types in which it
+ * shows them. steps: a bit 1 << attn_step for each. is_binary: whether tensors go out as bytes.
  *   ATTN_ERR_FIELD dtype, and the answer is text
  */
-ATTN_MUST_CHECK attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, bool is_binary,
-                                        attn_plan *shown, attn_error *err);
+ATTN_MUST_CHECK attn_status reduce_plan(const struct envelope *envelope, const attn_plan *plan, uint32_t steps,
+                                        bool is_binary, attn_plan *shown, attn_error *err);
 /* Whether a step is the map that top_k stands for. */
 bool reduce_keeps_top(const struct envelope_reduction *reduction, int step);
 /* Arena bytes that reduce_result takes, at most. */

@@ -60,7 +60,7 @@ void answer_write_safetensors(const struct answer *answer, const attn_runtime *r
 size_t answer_safetensors_bound(const struct answer *answer)
 {
     struct safetensors_entry entries[ENTRIES_MAX];
-    size_t count = list_entries(answer, answer->shown->step, entries);
+    size_t count = list_entries(answer, answer->plan->step, entries);
     size_t bound = safetensors_write_bound(entries, count, NULL, 0);
     /* JSON within JSON: quotes and backslashes are escaped, and there are no controls left. */
     size_t facts = answer_facts_bound(answer->envelope, answer->plan), sum;

@@ -301,7 +301,7 @@ static size_t rows_bound(const struct answer *answer, const attn_tensor *attenti
 size_t answer_view_bound(const struct answer *answer)
 {
     const struct envelope *envelope = answer->envelope;
-    const attn_tensor *attention = &answer->shown->step[ATTN_STEP_ATTENTION];
+    const attn_tensor *attention = &answer->plan->step[ATTN_STEP_ATTENTION];
     const struct tensor_style style = {.form = TENSOR_FORM_NESTED, .digits = envelope->digits};
     if (envelope->view == ENVELOPE_VIEW_ROWS)
         return rows_bound(answer, attention);

@@ -52,16 +52,25 @@ static attn_status make_axis(const struct envelope_tokens *tokens, const attn_se
     return list_numbers(selection, arena, &axis->numbers, err);
 }
 
-attn_status answer_picture_make(const struct answer *answer, const struct picture_options *options, attn_arena *arena,
-                                struct picture *picture, attn_error *err)
+static void point_to(const attn_tensor *steps, struct picture *picture)
+{
+    picture->weights = &steps[ATTN_STEP_ATTENTION];
+    picture->allowed = &steps[ATTN_STEP_MASK];
+}
+
+attn_status answer_picture_make(const struct answer *answer, attn_arena *arena, struct picture *picture,
+                                attn_error *err)
 {
     const struct envelope *envelope = answer->envelope;
     const attn_options *selected = &envelope->request.options;
-    const attn_tensor *steps = answer->result ? answer->result->step : answer->plan->step;
-    *picture = (struct picture){
-        .weights = &steps[ATTN_STEP_ATTENTION], .allowed = &steps[ATTN_STEP_MASK], .options = *options};
+    point_to(answer->plan->step, picture);
     attn_status status = list_numbers(&selected->heads, arena, &picture->head_numbers, err);
     if (status == ATTN_OK)
         status = make_axis(&envelope->query_tokens, &selected->queries, arena, &picture->queries, err);
     return status == ATTN_OK ? make_axis(&envelope->key_tokens, &selected->keys, arena, &picture->keys, err) : status;
+}
+
+void answer_picture_fill(const attn_result *result, struct picture *picture)
+{
+    point_to(result->step, picture);
 }

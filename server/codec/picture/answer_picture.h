@@ -14,10 +14,13 @@
 ATTN_MUST_CHECK attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err);
 
 /*
- * The picture of answer, whose plan is made; its result may still be missing. Labels come from the request's tokens,
- * numbers of heads, rows and columns from its selections. ATTN_ERR_NO_MEMORY.
+ * Makes the picture of an answer that is planned: all but picture->options, which are the caller's, and the numbers,
+ * which answer_picture_fill adds. Labels come from the request's tokens, numbers of heads, rows and columns from its
+ * selections. The plan must outlive the picture. ATTN_ERR_NO_MEMORY.
  */
-ATTN_MUST_CHECK attn_status answer_picture_make(const struct answer *answer, const struct picture_options *options,
-                                                attn_arena *arena, struct picture *picture, attn_error *err);
+ATTN_MUST_CHECK attn_status answer_picture_make(const struct answer *answer, attn_arena *arena, struct picture *picture,
+                                                attn_error *err);
+/* Once the result is there, which must outlive the picture. */
+void answer_picture_fill(const attn_result *result, struct picture *picture);
 
 #endif

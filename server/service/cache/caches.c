@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "service/layers/files.h"
-#include "service/refusal.h"
 
 enum { LISTED_MAX = 1000 };
 
@@ -31,8 +30,8 @@ static attn_status refuse_room(struct call *call, enum cache_outcome outcome, in
     else
         snprintf(limit, sizeof limit, "the server's caches may hold %zu bytes together (--cache-bytes)",
                  cache_store_share(call->caches, "").bytes);
-    return layer_refuse(call, CALL_STORE_FULL, "there is no room for the cache \"%.*s\": %s; %s%s", length, name, limit,
-                        remedy, wait);
+    return call_refuse(call, CALL_STORE_FULL, "there is no room for the cache \"%.*s\": %s; %s%s", length, name, limit,
+                       remedy, wait);
 }
 
 static attn_status refuse(struct call *call, enum cache_outcome outcome, int length, const char *name)
@@ -41,14 +40,14 @@ static attn_status refuse(struct call *call, enum cache_outcome outcome, int len
     case CACHE_OK:
         return ATTN_OK;
     case CACHE_ABSENT:
-        return layer_refuse(call, CALL_NOT_FOUND, "there is no cache \"%.*s\" here", length, name);
+        return call_refuse(call, CALL_NOT_FOUND, "there is no cache \"%.*s\" here", length, name);
     case CACHE_GONE:
-        return layer_refuse(call, CALL_GONE,
-                            "the cache \"%.*s\" was idle for too long and is gone: begin the sequence anew, after "
-                            "DELETE /v1/caches/%.*s or under another name",
-                            length, name, length, name);
+        return call_refuse(call, CALL_GONE,
+                           "the cache \"%.*s\" was idle for too long and is gone: begin the sequence anew, after "
+                           "DELETE /v1/caches/%.*s or under another name",
+                           length, name, length, name);
     case CACHE_BUSY:
-        return layer_refuse(call, CALL_CONFLICT, "the cache \"%.*s\" is in use by another request", length, name);
+        return call_refuse(call, CALL_CONFLICT, "the cache \"%.*s\" is in use by another request", length, name);
     case CACHE_TOO_MANY:
     case CACHE_TOO_MANY_OWN:
     case CACHE_TOO_LARGE:
@@ -82,16 +81,15 @@ static attn_status check_loan(struct call *call, const struct envelope *envelope
 {
     const struct envelope_cache *cache = &envelope->cache;
     if (loan->layer != layer)
-        return layer_refuse(call, CALL_CONFLICT,
-                            "the cache \"%s\" was begun with another layer, or with another version of it",
-                            cache->name);
+        return call_refuse(call, CALL_CONFLICT,
+                           "the cache \"%s\" was begun with another layer, or with another version of it", cache->name);
     if (!cache->has_length || cache->length == loan->length)
         return ATTN_OK;
     if (loan->length == 0)
-        return layer_refuse(call, CALL_GONE, "the cache \"%s\" is gone: it was to hold %zu positions", cache->name,
-                            cache->length);
-    return layer_refuse(call, CALL_CONFLICT, "the cache \"%s\" holds %zu positions, the request goes on from %zu",
-                        cache->name, loan->length, cache->length);
+        return call_refuse(call, CALL_GONE, "the cache \"%s\" is gone: it was to hold %zu positions", cache->name,
+                           cache->length);
+    return call_refuse(call, CALL_CONFLICT, "the cache \"%s\" holds %zu positions, the request goes on from %zu",
+                       cache->name, loan->length, cache->length);
 }
 
 attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t layer, struct cache_step *step)
@@ -102,7 +100,7 @@ attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t 
         return ATTN_OK;
     call->is_guarded = true;
     if (call->is_foreign)
-        return layer_refuse(call, CALL_FOREIGN, "options.cache is not for pages of other origins");
+        return call_refuse(call, CALL_FOREIGN, "options.cache is not for pages of other origins");
     attn_status status = check_request(call, envelope);
     if (status != ATTN_OK)
         return status;
@@ -115,7 +113,6 @@ attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t 
         cache_store_give_back(call->caches, &step->loan);
         return status;
     }
-    step->hidden = PRESENT & ~options->want;
     options->want |= PRESENT;
     if (step->loan.length == 0)
         return ATTN_OK;
@@ -126,7 +123,7 @@ attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t 
     return ATTN_OK;
 }
 
-attn_status caches_check(struct call *call, const struct cache_step *step, const attn_plan *plan, attn_status status)
+attn_status caches_reserve(struct call *call, const struct cache_step *step, const attn_plan *plan, attn_status status)
 {
     if (step->loan.entry == NULL)
         return status;
@@ -171,11 +168,6 @@ static void write_facts(const struct cache_facts *facts, struct chunks *out)
                   attn_dtype_name(facts->dtype), facts->idle_s);
 }
 
-static attn_status finish(struct call *call)
-{
-    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
-}
-
 static int shown_length(struct text_span name)
 {
     return name.length < CACHE_NAME_MAX ? (int)name.length : CACHE_NAME_MAX;
@@ -189,7 +181,7 @@ attn_status caches_get(struct call *call)
     if (outcome != CACHE_OK)
         return refuse(call, outcome, shown_length(name.name), name.name.at);
     write_facts(&facts, call->out);
-    return finish(call);
+    return call_finish(call);
 }
 
 attn_status caches_remove(struct call *call)
@@ -211,5 +203,5 @@ attn_status caches_list(struct call *call)
         write_facts(&facts[i], call->out);
     }
     chunks_text(call->out, "]}");
-    return finish(call);
+    return call_finish(call);
 }

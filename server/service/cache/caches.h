@@ -6,8 +6,10 @@
 #ifndef SERVICE_CACHE_CACHES_H
 #define SERVICE_CACHE_CACHES_H
 
-#include "service/attend.h"
+#include "attn/multihead.h"
+#include "codec/request/envelope.h"
 #include "service/cache/cache_store.h"
+#include "service/call.h"
 
 service_function caches_list, caches_get, caches_remove;
 
@@ -15,20 +17,20 @@ service_function caches_list, caches_get, caches_remove;
 struct cache_step {
     struct cache_loan loan; /* entry NULL: the request has none */
     attn_tensor key, value; /* that inputs.past_key and past_value point to */
-    uint32_t hidden;        /* steps that are computed for the cache alone, and not shown */
     const char *name;
 };
 
 /*
- * After the envelope is decoded: its past becomes that of the cache. layer: the number of its version, so that no other
+ * After the envelope is decoded: its past becomes that of the cache, and present_key and present_value are computed,
+ * whether the answer shows them or not. layer: the number of its version, so that no other
  * one goes on with the cache. After success, caches_end must follow. Failures as of services: 410 gone, 409 in use or
  * of another layer, 507 no room.
  */
 ATTN_MUST_CHECK attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t layer,
                                          struct cache_step *step);
 /* After the plan: takes the room, and tells a failure of the shapes in words of the cache. Returns the status. */
-ATTN_MUST_CHECK attn_status caches_check(struct call *call, const struct cache_step *step, const attn_plan *plan,
-                                         attn_status status);
+ATTN_MUST_CHECK attn_status caches_reserve(struct call *call, const struct cache_step *step, const attn_plan *plan,
+                                           attn_status status);
 /* After the run: appends when status is ATTN_OK, else leaves the cache as it was. Returns the status. */
 ATTN_MUST_CHECK attn_status caches_end(struct call *call, struct cache_step *step, const attn_result *result,
                                        attn_status status);

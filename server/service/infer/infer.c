@@ -8,9 +8,10 @@
 
 #include "base/clock.h"
 #include "codec/oip/oip.h"
-#include "service/attend.h"
 #include "service/infer/model.h"
 #include "service/layers/keeper.h"
+#include "service/limits.h"
+#include "service/work.h"
 
 /* ---- about the server ---- */
 
@@ -32,11 +33,6 @@ void infer_write_server(struct chunks *out)
                      "\"parameters\",\"schedule_policy\",\"statistics\"]}");
 }
 
-static attn_status finish(struct call *call)
-{
-    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
-}
-
 /* ---- all models ---- */
 
 /* Writes the built-in model, then every layer that is there. */
@@ -56,7 +52,7 @@ static attn_status write_all(struct call *call, const char *before, const char *
         layer_version_release(row.version);
     }
     chunks_text(call->out, after);
-    return finish(call);
+    return call_finish(call);
 }
 
 static void write_name(const struct layer_row *row, struct chunks *out)
@@ -117,7 +113,7 @@ static attn_status write_one(struct call *call, void (*write)(const struct model
     if (status != ATTN_OK)
         return status;
     write(&model, call->out);
-    return finish(call);
+    return call_finish(call);
 }
 
 attn_status infer_metadata(struct call *call)
@@ -129,7 +125,7 @@ attn_status infer_metadata(struct call *call)
     if (status != ATTN_OK)
         return status;
     model_write_metadata(&model, layer_keeper_store(call->layers), call->out);
-    return finish(call);
+    return call_finish(call);
 }
 
 static void write_model_ready(const struct model *model, struct chunks *out)
@@ -163,7 +159,7 @@ attn_status infer_statistics(struct call *call)
     chunks_text(call->out, "{\"model_stats\":[");
     model_write_statistics(model.name, model.version, &row.statistics, call->out);
     chunks_text(call->out, "]}");
-    return finish(call);
+    return call_finish(call);
 }
 
 /* ---- the repository ---- */
@@ -180,7 +176,7 @@ static attn_status change(struct call *call, oip_repository_kind kind,
     if (status == ATTN_OK && !is_built_in)
         status = act(call->layers, call->names[0], call);
     chunks_text(call->out, "{}");
-    return status == ATTN_OK ? finish(call) : status;
+    return status == ATTN_OK ? call_finish(call) : status;
 }
 
 attn_status infer_load(struct call *call)
@@ -220,7 +216,7 @@ void infer_count(const struct call *call, const char *layer, attn_status status,
 }
 
 static attn_status write_answer(struct call *call, const struct oip_request *request, const struct model *model,
-                                const struct attend_work *work)
+                                const struct work *work)
 {
     const double since = clock_now_ms();
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
@@ -230,7 +226,7 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
         call->answer_media = MEDIA_BINARY;
     }
     call->times.write_ms = clock_now_ms() - since;
-    return finish(call);
+    return call_finish(call);
 }
 
 /* The protocol says what an output is: whole maps, in its own form. */
@@ -248,10 +244,10 @@ static attn_status check_shown(const struct envelope *envelope, attn_error *err)
                                       "%s does not go with this protocol, whose outputs are whole maps", option);
 }
 
-static attn_status run(struct call *call, struct model *model, struct attend_work *work)
+static attn_status run(struct call *call, struct model *model, struct work *work)
 {
     struct oip_request request;
-    const double since = clock_now_ms();
+    double since = clock_now_ms();
     const struct kept_layer_facts *facts = model->layer != NULL ? &model->layer->facts : NULL;
     const struct oip_raw raw = {facts != NULL ? facts->dims.d_query : 0, facts != NULL ? facts->compute : ATTN_F32};
     attn_status status = oip_decode(
@@ -262,15 +258,20 @@ static attn_status run(struct call *call, struct model *model, struct attend_wor
     if (status != ATTN_OK)
         return status;
     work->envelope = request.envelope;
+    work->shown_steps = request.envelope.request.options.want;
     call->timeout_ms = request.timeout_ms;
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(&request);
     status = check_shown(&work->envelope, call->err);
     if (status == ATTN_OK && facts != NULL)
         status = kept_layer_check_inputs(facts, &request.envelope.request.inputs, call->err);
     if (status == ATTN_OK)
-        status = attend_plan(call, work);
+        status = work_plan(call, work);
     if (status == ATTN_OK)
-        status = attend_run(call, work, oip_bytes_bound(&request, &work->plan), since);
+        status = work_weigh(call, work, oip_bytes_bound(&request, &work->shown));
+    call->times.parse_ms = clock_lap_ms(&since);
+    if (status == ATTN_OK)
+        status = work_run(call, work);
+    call->times.compute_ms = clock_lap_ms(&since);
     if (status != ATTN_OK) {
         oip_translate(call->err);
         return status;
@@ -282,7 +283,7 @@ static attn_status run(struct call *call, struct model *model, struct attend_wor
 attn_status infer_run(struct call *call)
 {
     struct model model;
-    struct attend_work work = {.plan.dims.batch = 0};
+    struct work work = {.plan.dims.batch = 0};
     if (call->is_first_try && !text_equal(call->names[0], MODEL_BUILT_IN))
         return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
@@ -295,5 +296,5 @@ attn_status infer_run(struct call *call)
     status = run(call, &model, &work);
     prepared_weights_release(prepared);
     infer_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
-    return attend_explain(call, status);
+    return limits_explain(call, status);
 }

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "service/layers/conditions.h"
 #include "service/layers/keeper.h"
-#include "service/refusal.h"
 
 /* ---- which one ---- */
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/layers/conditions.h"
 #include "service/layers/keeper_parts.h"
-#include "service/refusal.h"
 
 enum { READ_BYTES_MAX = 8 << 20 }; /* that looking into one file may take: its header and the small things in it */
 
@@ -33,7 +33,29 @@ struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper)
 
 static attn_status refuse_absent(struct call *call, const char *name)
 {
-    return layer_refuse(call, CALL_NOT_FOUND, "there is no layer \"%s\" here; GET /v1/layers lists them", name);
+    return call_refuse(call, CALL_NOT_FOUND, "there is no layer \"%s\" here; GET /v1/layers lists them", name);
+}
+
+attn_status layer_refuse_errno(struct call *call, int error)
+{
+    char text[128];
+    const char *why = strerror_r(error, text, sizeof text);
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return call_refuse(call, CALL_STORE_FULL, "the directory of layers has no room left: %s", why);
+    case EROFS:
+    case EACCES:
+    case EPERM:
+        return call_refuse(call, CALL_READ_ONLY, "the directory of layers cannot be written to: %s", why);
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory to keep the layer: %s", why);
+    default:
+        return call_refuse(call, CALL_STORE_FAILED, "the directory of layers failed: %s", why);
+    }
 }
 
 /* The raw segment of the path as a name. */
@@ -54,8 +76,8 @@ static attn_status read_new_name(struct text_span span, char name[LAYER_NAME_MAX
 {
     attn_status status = read_name(span, name, call);
     if (status == ATTN_OK && (strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0))
-        return layer_refuse(call, CALL_CONFLICT,
-                            "\"%s\" is a name of this server's own under /v2/models: choose another", name);
+        return call_refuse(call, CALL_CONFLICT,
+                           "\"%s\" is a name of this server's own under /v2/models: choose another", name);
     return status;
 }
 
@@ -149,12 +171,12 @@ static attn_status give(struct layer_row *row, struct call *call, struct layer_v
         return ATTN_OK;
     case LAYER_BROKEN:
     case LAYER_UNREAD:
-        return layer_refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" cannot be used: %s", row->name,
-                            row->reason);
+        return call_refuse(call, CALL_CONFLICT, "the file of the layer \"%s\" cannot be used: %s", row->name,
+                           row->reason);
     case LAYER_UNLOADED:
-        return layer_refuse(call, CALL_CONFLICT,
-                            "the layer \"%s\" is unloaded; POST /v2/repository/models/%s/load serves it again",
-                            row->name, row->name);
+        return call_refuse(call, CALL_CONFLICT,
+                           "the layer \"%s\" is unloaded; POST /v2/repository/models/%s/load serves it again",
+                           row->name, row->name);
     case LAYER_ABSENT:
         break;
     }
@@ -185,17 +207,17 @@ static attn_status check_room(struct layer_keeper *keeper, const char *name, siz
 {
     if (layer_store_has_room(keeper->store, name, bytes))
         return ATTN_OK;
-    return layer_refuse(call, CALL_STORE_FULL,
-                        "there is no room for the layer: at most %zu layers (--layers-max) of %zu bytes in all "
-                        "(--layers-bytes) are kept; delete some",
-                        keeper->settings.max_count, keeper->settings.max_bytes);
+    return call_refuse(call, CALL_STORE_FULL,
+                       "there is no room for the layer: at most %zu layers (--layers-max) of %zu bytes in all "
+                       "(--layers-bytes) are kept; delete some",
+                       keeper->settings.max_count, keeper->settings.max_bytes);
 }
 
 static attn_status check_writable(const struct layer_keeper *keeper, struct call *call)
 {
     if (!keeper->settings.is_read_only)
         return ATTN_OK;
-    return layer_refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
+    return call_refuse(call, CALL_READ_ONLY, "layers can only be read here (--layers-readonly)");
 }
 
 /*
@@ -220,7 +242,7 @@ static attn_status check_change(struct layer_keeper *keeper, const char *name, s
         status = layer_check_conditions(row.version, call);
     if (status == ATTN_OK && row.is_fixed)
         status =
-            layer_refuse(call, CALL_CONFLICT, "the layer \"%s\" comes from --checkpoint and cannot be changed", name);
+            call_refuse(call, CALL_CONFLICT, "the layer \"%s\" comes from --checkpoint and cannot be changed", name);
     layer_version_release(row.version);
     return status;
 }
@@ -397,8 +419,8 @@ attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span span
     status = give(&row, call, &version);
     if (status == ATTN_OK && row.reason[0] != '\0')
         status =
-            layer_refuse(call, CALL_CONFLICT,
-                         "the file of the layer \"%s\" cannot be used, the version before it is: %s", name, row.reason);
+            call_refuse(call, CALL_CONFLICT,
+                        "the file of the layer \"%s\" cannot be used, the version before it is: %s", name, row.reason);
     layer_version_release(version);
     return status;
 }

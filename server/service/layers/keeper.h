@@ -79,6 +79,9 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name
 ATTN_MUST_CHECK attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name,
                                                const struct chunks *content, struct call *call);
 
+/* What the directory refused, by its errno. */
+attn_status layer_refuse_errno(struct call *call, int error);
+
 /* Takes in what was added to the directory and removed from it. */
 void layer_keeper_rescan(struct layer_keeper *keeper);
 /* Reads the file of one layer again, whatever its identity, and serves it. */

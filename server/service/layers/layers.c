@@ -12,15 +12,11 @@
 #include "base/digest.h"
 #include "service/attend.h"
 #include "service/infer/infer.h"
+#include "service/layers/conditions.h"
 #include "service/layers/keeper.h"
-#include "service/refusal.h"
+#include "service/limits.h"
 
 enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
-
-static attn_status finish(struct call *call)
-{
-    return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the answer");
-}
 
 static attn_status set_etag(struct call *call, struct layer_version *version)
 {
@@ -93,7 +89,7 @@ static attn_status write_layer(struct call *call, struct layer_version *version)
     chunks_text(call->out, ",\"request\":");
     chunks_bytes(call->out, base->length > 0 ? base->text : "{}", base->length > 0 ? base->length : strlen("{}"));
     chunks_text(call->out, "}");
-    return finish(call);
+    return call_finish(call);
 }
 
 /* ---- one layer ---- */
@@ -118,7 +114,7 @@ attn_status layers_get(struct call *call)
     if (call->answer_media == MEDIA_SAFETENSORS) {
         chunks_borrow(call->out, version->bytes.at, version->bytes.size);
         status = set_etag(call, version);
-        return status == ATTN_OK ? finish(call) : status;
+        return status == ATTN_OK ? call_finish(call) : status;
     }
     status = write_layer(call, version);
     if (status == ATTN_OK)
@@ -155,7 +151,7 @@ attn_status layers_put(struct call *call)
     call->times.write_ms = clock_now_ms() - since - call->times.parse_ms;
     call->held = version;
     if (status != ATTN_OK)
-        return attend_explain(call, status);
+        return limits_explain(call, status);
     call->outcome = created ? CALL_CREATED : CALL_DONE;
     status = set_etag(call, version);
     return status == ATTN_OK ? write_layer(call, version) : status;
@@ -276,5 +272,5 @@ attn_status layers_list(struct call *call)
     else
         chunks_text(call->out, "null");
     chunks_text(call->out, "}");
-    return finish(call);
+    return call_finish(call);
 }

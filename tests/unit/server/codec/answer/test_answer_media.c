@@ -259,7 +259,7 @@ START_TEST(a_view_that_cannot_be_is_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         attn_error err = {0};
         run(cases[i].request, false);
-        const struct answer answer = {&attended.envelope, &attended.plan, &attended.shown, NULL};
+        const struct answer answer = {&attended.envelope, &attended.shown, NULL};
         ck_assert_int_eq(answer_check(&answer, cases[i].media, &err), cases[i].status);
         ck_assert_str_eq(err.field, "/options/view");
         ck_assert_msg(strstr(err.message, cases[i].message) != NULL, "%s", err.message);

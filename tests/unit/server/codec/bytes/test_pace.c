@@ -232,7 +232,7 @@ START_TEST(writing_an_answer_looks)
     ck_assert_msg(looks >= length / (512 << 10), "%s: %zu looks for %zu bytes", answers[_i].options, looks, length);
     looks_allowed = 0;
     struct chunks out = chunks_begin(arena);
-    const struct answer answer = {&attended.envelope, &attended.plan, &attended.shown, &attended.result};
+    const struct answer answer = {&attended.envelope, &attended.shown, &attended.result};
     answer_write(&answer, answers[_i].media, &runtime, &out);
     ck_assert(!out.is_ok);
     end();

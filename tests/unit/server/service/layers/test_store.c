@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "service/refusal.h"
+#include "service/layers/conditions.h"
+#include "service/layers/keeper.h"
 
 enum { ARENA_BYTES = 1 << 20, MANY = 200 };
 

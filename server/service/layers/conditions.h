@@ -1,17 +1,12 @@
 /*
- * refusal.h: why something about a layer is refused, when it is not the request's own fault: call->refusal and
- * *call->err are filled in.
+ * conditions.h: If-Match and If-None-Match of a request for a layer (RFC 9110, section 13.1), and the digest of a
+ * version, which entity tags are made of. Failures fill in call->refusal and *call->err.
  */
-#ifndef SERVICE_REFUSAL_H
-#define SERVICE_REFUSAL_H
+#ifndef SERVICE_LAYERS_CONDITIONS_H
+#define SERVICE_LAYERS_CONDITIONS_H
 
 #include "service/call.h"
-#include "service/layers/store.h"
-
-attn_status layer_refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* What the directory refused. */
-attn_status layer_refuse_errno(struct call *call, int error);
+#include "service/layers/version.h"
 
 /* The digest of the version, which may have to be computed. NULL: the request was cancelled (ATTN_ERR_CANCELLED). */
 const char *layer_digest(struct layer_version *version, struct call *call);

@@ -1,45 +1,9 @@
 /*
- * refusal.c: why something about a layer is refused, when it is not the request's own fault.
+ * conditions.c: If-Match and If-None-Match of a request, and the digest that they are about.
  */
-#include "service/refusal.h"
+#include "service/layers/conditions.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-attn_status layer_refuse(struct call *call, enum call_refusal refusal, const char *format, ...)
-{
-    char text[sizeof call->err->message];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    call->refusal = refusal;
-    return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "%s", text);
-}
-
-attn_status layer_refuse_errno(struct call *call, int error)
-{
-    char text[128];
-    const char *why = strerror_r(error, text, sizeof text);
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return layer_refuse(call, CALL_STORE_FULL, "the directory of layers has no room left: %s", why);
-    case EROFS:
-    case EACCES:
-    case EPERM:
-        return layer_refuse(call, CALL_READ_ONLY, "the directory of layers cannot be written to: %s", why);
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory to keep the layer: %s", why);
-    default:
-        return layer_refuse(call, CALL_STORE_FAILED, "the directory of layers failed: %s", why);
-    }
-}
 
 const char *layer_digest(struct layer_version *version, struct call *call)
 {
@@ -107,8 +71,8 @@ attn_status layer_check_match(struct layer_version *version, struct call *call)
         return ATTN_ERR_CANCELLED;
     if (list_names(call->if_match, digest, false))
         return ATTN_OK;
-    return layer_refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
-                        digest != NULL ? "the layer is now " : "there is no such layer", digest != NULL ? digest : "");
+    return call_refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
+                       digest != NULL ? "the layer is now " : "there is no such layer", digest != NULL ? digest : "");
 }
 
 attn_status layer_check_conditions(struct layer_version *version, struct call *call)
@@ -121,7 +85,7 @@ attn_status layer_check_conditions(struct layer_version *version, struct call *c
     if (digest == NULL)
         return ATTN_ERR_CANCELLED;
     if (list_names(call->if_none_match, digest, true))
-        return layer_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there%s%s",
-                            digest[0] != '\0' ? ", as " : "", digest);
+        return call_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there%s%s",
+                           digest[0] != '\0' ? ", as " : "", digest);
     return ATTN_OK;
 }
