@@ -1,7 +1,7 @@
 #!/bin/sh
 # deb.sh PACKAGE…: unpacks TARBALL below build/deb and makes Debian packages of VERSION there. `make deb` runs it.
 #
-# PACKAGE: what building takes (the Makefile's list), to hold Build-Depends against. debian/changelog is made here, from
+# PACKAGE: what building takes (mk/packages.mk), to hold Build-Depends against. debian/changelog is made here, from
 # VERSION and the date of the last commit, so that the version has one home. Its revision is one of packages that do not
 # come from Debian itself.
 set -eu
@@ -11,6 +11,7 @@ folder=build/deb/attnd-$VERSION
 rm -rf build/deb
 mkdir -p build/deb
 tar -C build/deb -xzf "$TARBALL"
+cp -r "$folder/packaging/debian" "$folder/debian"
 cp "$TARBALL" "build/deb/attnd_$VERSION.orig.tar.gz"
 for name in "$@"; do
     case $name in

@@ -14,7 +14,7 @@ prepare() {
     [ "$(id -u)" = 0 ] || skip "needs root"
     need buildah podman crun podman-compose curl python3 unshare ip
     [ -e /usr/lib/cni/dnsname ] || [ -e /usr/lib/podman/aardvark-dns ] ||
-        scripts/install_packages.sh golang-github-containernetworking-plugin-dnsname >/dev/null 2>&1 ||
+        mk/install_packages.sh golang-github-containernetworking-plugin-dnsname >/dev/null 2>&1 ||
         skip "no name service for podman's networks"
     has_base debian:trixie-slim || skip "the base debian:trixie-slim cannot be had"
     podman image exists "$ATTND_IMAGE" || TOOL=buildah IMAGE=attnd-test \

@@ -7,7 +7,7 @@
 #   a path with spaces          and passes its tests without a network
 #   packages, in a clone        make deb, lintian, installed, used, purged; make install, and the commands of examples/core.c;
 #                               what make says without a network
-#   arm64                       scripts/check_arm64.sh: cross-built, and its tests under an emulator
+#   arm64                       tests/machines/arm64.sh: cross-built, and its tests under an emulator
 #
 # Needs root and mmdebstrap (installed when it can be); else it exits with 77 and says why. A machine lives on a tmpfs in
 # namespaces of its own and is gone when the script ends. ATTN_CACHE keeps the bare bases between runs (build/fresh);
@@ -187,14 +187,14 @@ packages() {
 case ${1:-} in
 --commands) commands; exit ;;
 --packages) packages; exit ;;
---arm64) scripts/check_arm64.sh; exit ;;
+--arm64) tests/machines/arm64.sh; exit ;;
 --machine) machine "$2" "$3" "$4"; exit ;;
 bookworm | trixie) ;;
 *) echo "usage: fresh.sh bookworm|trixie [root|user|packages|arm64]" >&2; exit 2 ;;
 esac
 
 [ "$(id -u)" = 0 ] || skip "needs root"
-scripts/install_packages.sh mmdebstrap >/dev/null 2>&1 || skip "no mmdebstrap, and it cannot be installed"
+mk/install_packages.sh mmdebstrap >/dev/null 2>&1 || skip "no mmdebstrap, and it cannot be installed"
 unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces"
 cache=${ATTN_CACHE:-build/fresh}
 mkdir -p "$cache"

@@ -33,7 +33,7 @@ says() {
     *) echo "says: $said"; return 1 ;;
     esac
 }
-install=scripts/install_packages.sh
+install=mk/install_packages.sh
 
 check "what is there is not missing" run $install make gcc libc6-dev
 instead dpkg-query 'exit 1'
@@ -42,6 +42,8 @@ instead apt-get 'case "$*" in *install*) echo "E: Unable to locate package $*"; 
 instead sudo '[ "$1" = true ] && { echo "sudo: a password is required" >&2; exit 1; }'
 check "sudo that refuses" says "missing packages: no-such-thing; sudo refuses (sudo: a password is required), so as root: apt-get install no-such-thing" \
     $install gcc no-such-thing
+check "INSTALL=no installs nothing" says "missing packages (by Debian's names): no-such-thing; INSTALL=no leaves them to you" \
+    env INSTALL=no $install gcc no-such-thing
 without sudo
 check "no root and no sudo" says "there is no sudo, so as root: apt-get install no-such-thing" $install no-such-thing
 instead id 'echo 0'
@@ -57,8 +59,8 @@ without apt-get
 check "no apt-get" says "missing packages (by Debian's names): no-such-thing; there is no apt-get here" $install no-such-thing
 
 without dpkg-query
-packages_of_run() { awk '/^RUN_PACKAGES := / {on = 1; $1 = $2 = ""} on {print} on && !/\\$/ {exit}' Makefile | tr -d '\\'; }
-runs_off_debian() { [ "$(packages_of_run | wc -w)" -gt 10 ] && [ -z "$(run scripts/missing_packages.sh $(packages_of_run))" ]; }
+packages_of_run() { awk '/^RUN_PACKAGES := / {on = 1; $1 = $2 = ""} on {print} on && !/\\$/ {exit}' mk/packages.mk | tr -d '\\'; }
+runs_off_debian() { [ "$(packages_of_run | wc -w)" -gt 10 ] && [ -z "$(run mk/missing_packages.sh $(packages_of_run))" ]; }
 check "another system with the libraries lacks nothing" runs_off_debian
 without python3 node
 check "a target names what it misses" says "missing: nodejs python3; install by: make deps" make examples
@@ -71,7 +73,7 @@ without docker podman buildah
 check "make image names a builder's package" says "apt-get install buildah" make image
 
 mkdir "$work/tree"
-cp -r Makefile VERSION scripts packaging "$work/tree"
+cp -r Makefile VERSION mk packaging "$work/tree"
 if command -v git >/dev/null; then
     check "the tarball is made in a clone alone" says "dist: the tarball is made of a commit" \
         make -C "$work/tree" --no-print-directory dist

@@ -1,7 +1,7 @@
 /*
  * pages.c: the files that are part of the program, as answers.
  *
- * PAGE_FOLDER, DOCS_FOLDER and OPENAPI_GZIP come from the Makefile: the folders that scripts/bundle_page.sh has filled,
+ * PAGE_FOLDER, DOCS_FOLDER and OPENAPI_GZIP come from the Makefile: the folders that mk/bundle_page.sh has filled,
  * and the gzipped file.
  */
 #include "http/pages.h"

@@ -2,7 +2,7 @@
  * pages.h: the files that are part of the program, as answers: the visualizer, the page of the documentation, and
  * openapi.json.
  *
- * server/web/ and server/docs/ are each bundled into one HTML file when the server is built (scripts/bundle_page.sh).
+ * server/web/ and server/docs/ are each bundled into one HTML file when the server is built (mk/bundle_page.sh).
  * Every file is embedded twice, as it is and gzipped. The answers know If-None-Match.
  */
 #ifndef HTTP_PAGES_H

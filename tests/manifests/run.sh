@@ -13,7 +13,7 @@ skip() {
     exit 77
 }
 
-"$root/scripts/install_packages.sh" nodejs npm || skip "no node or npm, and no way to install them"
+"$root/mk/install_packages.sh" nodejs npm || skip "no node or npm, and no way to install them"
 wanted=$(cksum < package.json)
 if [ "$(cat node_modules/.made-for 2>/dev/null)" != "$wanted" ]; then
     npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund ||

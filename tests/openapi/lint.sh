@@ -11,7 +11,7 @@ skip() {
     exit 77
 }
 
-"$here/../../scripts/install_packages.sh" nodejs npm || skip "no node or npm, and no way to install them"
+"$here/../../mk/install_packages.sh" nodejs npm || skip "no node or npm, and no way to install them"
 wanted=$(cksum < "$here/package.json")
 if [ "$(cat "$here/node_modules/.made-for" 2>/dev/null)" != "$wanted" ]; then
     (cd "$here" && npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund) ||

@@ -11,7 +11,7 @@ skip() {
 # need PROGRAM…: installs what is missing (packages have the programs' names), or skips.
 need() {
     for program in "$@"; do
-        command -v "$program" >/dev/null || scripts/install_packages.sh "$program" >/dev/null 2>&1 ||
+        command -v "$program" >/dev/null || mk/install_packages.sh "$program" >/dev/null 2>&1 ||
             skip "no $program, and it cannot be installed"
         command -v "$program" >/dev/null || skip "no $program"
     done
@@ -21,7 +21,7 @@ need() {
 has_base() {
     buildah inspect --type image "$1" >/dev/null 2>&1 && return 0
     timeout 120 buildah pull -q "$1" >/dev/null 2>&1 && return 0
-    command -v mmdebstrap >/dev/null || scripts/install_packages.sh mmdebstrap >/dev/null 2>&1 || return 1
+    command -v mmdebstrap >/dev/null || mk/install_packages.sh mmdebstrap >/dev/null 2>&1 || return 1
     suite=${1##*:}
     suite=${suite%-slim}
     work=$(mktemp -d)

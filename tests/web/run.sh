@@ -13,7 +13,7 @@ skip() {
     exit 77
 }
 
-"$here/../../scripts/install_packages.sh" chromium nodejs npm || skip "no chromium, node or npm, and no way to install them"
+"$here/../../mk/install_packages.sh" chromium nodejs npm || skip "no chromium, node or npm, and no way to install them"
 wanted=$(cksum < "$here/package.json")
 if [ "$(cat "$here/node_modules/.made-for" 2>/dev/null)" != "$wanted" ]; then
     (cd "$here" && npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund) ||

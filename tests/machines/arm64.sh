@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# check_arm64.sh: cross-builds for AArch64 and runs the tests of the core's numbers and tests/cases under an emulator.
+# arm64.sh: cross-builds for AArch64 and runs the tests of the core's numbers and tests/cases under an emulator.
 #
 # Compiler and emulator are installed when they are missing. The libraries for arm64 are unpacked into build/arm64-root,
 # by apt with a state of its own: the machine's apt and dpkg learn nothing of that architecture. What cannot be had ends
 # the script with 77 and says why.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 skip() { echo "skipped: $1"; exit 77; }
 root=$PWD/build/arm64-root
 triplet=aarch64-linux-gnu
@@ -41,7 +41,7 @@ unpack_libraries() {
 
 command -v apt-get >/dev/null || skip "no apt-get"
 [ "$(dpkg --print-architecture)" = amd64 ] || skip "cross-building is tried on amd64 only"
-scripts/install_packages.sh gcc-$triplet qemu-user python3 >/dev/null || skip "no cross compiler or no emulator"
+mk/install_packages.sh gcc-$triplet qemu-user python3 >/dev/null || skip "no cross compiler or no emulator"
 [ -f "$root/complete" ] || unpack_libraries >/dev/null || skip "the libraries for arm64 cannot be had"
 
 # Which BLAS the name openblas stands for is for an installation to choose.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # install_packages.sh NAME…: installs the Debian packages that are missing (missing_packages.sh), and does nothing when
-# none is. What it cannot do it says in one line.
+# none is. What it cannot do it says in one line. With INSTALL=no in the environment it installs nothing.
 set -eu
 
 missing=$("$(dirname "$0")/missing_packages.sh" "$@")
@@ -10,6 +10,8 @@ die() {
     echo "$1" >&2
     exit 1
 }
+
+[ "${INSTALL:-}" != no ] || die "missing packages (by Debian's names): $missing; INSTALL=no leaves them to you"
 
 as_root=
 command -v apt-get >/dev/null ||

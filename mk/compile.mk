@@ -1,0 +1,77 @@
+# compile.mk: libraries, warnings and flags, by MODE, STATIC and compiler.
+
+PKG_CONFIG ?= pkg-config
+NM ?= nm
+comma := ,
+
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
+# Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.
+PKGS_SERVER += $(shell $(PKG_CONFIG) --print-requires-private libmicrohttpd 2>/dev/null | grep -x gnutls)
+PKGS_CORE := openblas
+PKGS_TESTS := check
+pkg = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
+PKG_STATIC := $(if $(filter 1,$(STATIC)),--static)
+CFLAGS_CORE := $(call pkg,--cflags,$(PKGS_CORE))
+CFLAGS_SERVER := $(call pkg,--cflags,$(PKGS_SERVER))
+CFLAGS_TESTS := $(call pkg,--cflags,$(PKGS_TESTS))
+# The Fortran library is for LAPACK, of which we call nothing.
+LIBS_CORE := $(patsubst -lopenblas,$(if $(STATIC),-l:libopenblas.a,-lopenblas),$(filter-out -lgfortran,\
+             $(call pkg,$(PKG_STATIC) --libs,$(PKGS_CORE)))) -lm
+LIBS_SERVER := $(call pkg,$(PKG_STATIC) --libs,$(PKGS_SERVER))
+LIBS_TESTS := $(call pkg,--libs,$(PKGS_TESTS))
+
+# No -Ofast and no -ffast-math: they turn isnan into 0, and masks are infinities.
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
+        -Wcast-qual -Wpointer-arith -Wwrite-strings -Wundef -Wvla -Wformat=2 -Wdouble-promotion -Wimplicit-fallthrough
+MODE_FLAGS_release := -O3 -g -fstack-protector-strong
+MODE_FLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+MODE_FLAGS_thread := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+# Two warnings crash gcc 12 without optimisation.
+MODE_FLAGS_coverage := -O0 -g -fprofile-arcs -ftest-coverage -Wno-format-overflow -Wno-format-truncation
+MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+MODE_FLAGS := $(MODE_FLAGS_$(MODE))
+ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+
+# Against overwritten stacks and stray jumps: every flag that the compiler, its linker and the C library take without a
+# warning. Debian's crt1.o has no note about return addresses and indirect jumps (CET), and without -z a program that is
+# linked with it would have none either. Only a C library that was built for CET enforces the note.
+HARDENING := -D_FORTIFY_SOURCE=3 -fstack-clash-protection \
+             $(if $(filter x86_64,$(ARCH)),-fcf-protection -Wl$(comma)-z$(comma)ibt$(comma)-z$(comma)shstk)
+passes = $(if $(shell $(CC) -Werror -Wsystem-headers -O1 -fPIC -U_FORTIFY_SOURCE $(1) -include features.h \
+         -nostdlib -shared -Wl,--fatal-warnings -x c /dev/null -o /dev/null 2>&1 || echo no),,$(1))
+ifeq ($(MODE),release)
+HARDENED := $(or $(call passes,$(HARDENING)),$(foreach flag,$(HARDENING),\
+            $(or $(call passes,$(flag)),$(patsubst %=3,%=2,$(filter -D%,$(flag))))))
+endif
+
+OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" \
+                $(if $(HARDENED),-U_FORTIFY_SOURCE $(filter -D%,$(HARDENED)))
+OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
+# No program replaces our functions at run time, so calls within a file may become inline.
+# Where a product and a sum are one rounding, the source says so (fma in core/src/kernel/vector.inc.h): left to the
+# compiler, the same sum would have other bits in another loop.
+OUR_CFLAGS := -std=c17 -ffp-contract=off -fPIC -fno-semantic-interposition -pthread $(WARN) \
+              $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS) $(filter -f%,$(HARDENED))
+OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now $(filter -Wl%,$(HARDENED))
+COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS_OF) $(CFLAGS)
+LINK = $(CC) $(OUR_LDFLAGS)
+
+# CFLAGS_NAME and CPPFLAGS_NAME are the flags of one source; no other source has its name.
+# Kernels are the same source for another instruction set; the table in kernel.c chooses at start.
+ifeq ($(ARCH),x86_64)
+CFLAGS_avx2.c := -mavx2 -mfma
+CFLAGS_avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+endif
+# bench/machine.c measures what the processor can do at most, by the compiler's own multiply-adds.
+CFLAGS_bench/machine.c := -ffp-contract=fast
+# What is only run, and what computes most: the whole takes a third of the time.
+TEST_FLAGS_in_coverage := -O1 -fno-profile-arcs -fno-test-coverage
+CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
+
+# The server sees the core's public headers alone; tests of the core may look inside it.
+cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),\
+    -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
+
+# The references of tests widen to long double on purpose, which is a promotion to clang.
+cflags_of = $(CFLAGS_$(1)) $(CFLAGS_$(notdir $(1))) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \
+            $(if $(filter tests/%,$(1)),-Wno-double-promotion $(TEST_FLAGS_in_$(MODE)))

@@ -1,0 +1,19 @@
+# embedded.mk: files that the server has in it. Pages are bundled and compressed; the objects depend on what they embed.
+
+PAGE := $(BUILD)/server/web
+DOCS := $(BUILD)/server/docs
+CPPFLAGS_pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" -DOPENAPI_GZIP=\"$(BUILD)/server/openapi.json.gz\"
+
+$(filter %/pages.o,$(SERVER_OBJ)): server/openapi.json $(addprefix $(BUILD)/server/,openapi.json.gz web/page.html.gz docs/page.html.gz)
+$(filter %/architecture.o,$(SERVER_OBJ)): $(shell find server -name architectures.json 2>/dev/null)
+
+$(BUILD)/server/openapi.json.gz: server/openapi.json
+	$(Q)mkdir -p $(@D)
+	$(Q)gzip -9nc $< > $@
+
+sources_of_page = $(wildcard server/$(1)/*.js server/$(1)/*.css server/$(1)/*.html) mk/bundle_page.sh mk/bundle_modules.awk
+$(PAGE)/page.html.gz: $(call sources_of_page,web)
+	$(Q)mk/bundle_page.sh server/web $(PAGE)
+
+$(DOCS)/page.html.gz: $(call sources_of_page,docs)
+	$(Q)mk/bundle_page.sh server/docs $(DOCS)

@@ -1,0 +1,49 @@
+# install.mk: manual pages and completion, and where an installation puts everything.
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+
+##@ Installing
+
+# The manual page and the completion are made from the settings' own table, as --help prints it (EMULATOR runs a foreign
+# program).
+DOCUMENTS := $(addprefix $(BUILD)/,attnd.1 libattn.3 attnd.bash)
+.PHONY: documents
+documents: $(DOCUMENTS)
+
+$(BUILD)/help.txt: $(BUILD)/attnd
+	$(Q)$(EMULATOR) $(BUILD)/attnd --help > $@
+$(BUILD)/settings.%: $(BUILD)/help.txt packaging/settings.awk
+	$(Q)awk -v FORM=$* -f packaging/settings.awk $< > $@
+$(BUILD)/attnd.1: packaging/attnd.1.in $(BUILD)/settings.man VERSION
+	$(Q)sed -e 's|@VERSION@|$(VERSION)|' -e '/^@SETTINGS@$$/{r $(BUILD)/settings.man' -e 'd;}' $< > $@
+$(BUILD)/libattn.3: packaging/libattn.3.in VERSION
+	$(Q)mkdir -p $(@D)
+	$(Q)sed -e 's|@VERSION@|$(VERSION)|' $< > $@
+$(BUILD)/attnd.bash: packaging/attnd.bash.in $(BUILD)/settings.words $(BUILD)/settings.values
+	$(Q)sed -e "s|@SETTINGS@|$$(cat $(BUILD)/settings.words)|" -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' $< > $@
+
+# Programs find a library in one of the system's own folders after ldconfig has seen it.
+install: all ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
+	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn" \
+	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" "$(DESTDIR)$(UNITDIR)"
+	$(Q)install -m 755 $(BUILD)/attnd "$(DESTDIR)$(PREFIX)/bin/attnd"
+	$(Q)install -m 644 $(PUBLIC_HEADERS) "$(DESTDIR)$(PREFIX)/include/attn/"
+	$(Q)install -m 644 $(BUILD)/libattn.a "$(DESTDIR)$(LIBDIR)/libattn.a"
+	$(Q)install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libattn.so.$(VERSION)"
+	$(Q)ln -sf libattn.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/libattn.so.$(SOVERSION)"
+	$(Q)ln -sf libattn.so.$(SOVERSION) "$(DESTDIR)$(LIBDIR)/libattn.so"
+	$(Q)up=$$(realpath -m --relative-to="$(LIBDIR)/pkgconfig" "$(PREFIX)") && \
+	    lib=$$(realpath -m --relative-to="$(PREFIX)" "$(LIBDIR)") && \
+	    sed -e "s|@PREFIX@|\$${pcfiledir}/$$up|" -e "s|@LIBDIR@|\$${prefix}/$$lib|" -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS_PRIVATE@|$(strip $(LIBS_CORE))|' \
+	    core/attn.pc.in > "$(DESTDIR)$(LIBDIR)/pkgconfig/attn.pc"
+	$(Q)install -m 644 $(BUILD)/attnd.1 "$(DESTDIR)$(MANDIR)/man1/attnd.1"
+	$(Q)install -m 644 $(BUILD)/libattn.3 "$(DESTDIR)$(MANDIR)/man3/libattn.3"
+	$(Q)install -m 644 $(BUILD)/attnd.bash "$(DESTDIR)$(COMPLETIONDIR)/attnd"
+	$(Q)sed -e "s|@BINDIR@|$$(echo '$(PREFIX)/bin' | sed 's/ /\\\\x20/g')|" packaging/attnd.service.in \
+	    > "$(DESTDIR)$(UNITDIR)/attnd.service"
+	$(Q)case '$(DESTDIR),$(LIBDIR)' in ,/usr/*) [ "$$(id -u)" != 0 ] || ldconfig ;; esac

@@ -1,0 +1,46 @@
+# lint.mk: what is said of the sources without running them, and what of them the tests run.
+
+##@ Sources
+
+HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,\
+           $(sort $(shell find core/src server tests bench -name node_modules -prune -o -name '*.h' -print 2>/dev/null)))
+# Functions whose names are macros (*.inc.h) are beyond clang-format.
+FORMATTED := $(SOURCES) $(HEADERS) $(wildcard examples/*.c)
+
+headers: ## every header compiles on its own
+	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
+	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
+	@echo "headers: $(words $(HEADERS)) compile on their own"
+
+layers: ## includes point one way, each library has one home, no two sources share a name
+	$(Q)mk/check_layers.sh
+	$(Q)mk/check_version.sh
+
+format: ## lay out all sources as .clang-format says
+	$(Q)clang-format -i $(FORMATTED)
+
+format-check: ## complain about sources that `make format` would change
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+
+compile_commands.json: Makefile $(wildcard mk/*.mk) $(SOURCES)
+	$(file >$@,[)
+	$(foreach f,$(SOURCES),$(file >>$@,$(compile_entry)))
+	$(file >>$@,])
+compile_entry = $(if $(filter $(f),$(firstword $(SOURCES))),,$(comma)){"directory": "$(CURDIR)"$(comma) "file": "$f"$(comma) \
+    "command": "$(subst ",\",$(subst \,\\,$(call command_for,$(f)))) -c $f"}
+command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_CFLAGS) $(call cflags_of,$(1)) $(CFLAGS)
+
+tidy: compile_commands.json ## clang-tidy over the core and the server
+	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) | xargs -P $(PROCESSORS) -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
+
+# Built without optimisation, so that a branch is one of the source.
+COVERED_TESTS := check replay cases protocol layer-tests ops openapi vectors torture
+COVERAGE := build/coverage/gcovr.json
+coverage: ## lines and branches that the tests execute, by file and folder, and which they do not (build/coverage/uncovered.txt)
+	$(Q)mk/install_packages.sh $(TEST_PACKAGES) gcovr
+	+$(Q)$(MAKE) --no-print-directory MODE=coverage all
+	$(Q)find build/coverage -name '*.gcda' -delete
+	+$(Q)$(MAKE) --no-print-directory -k MODE=coverage TORTURE_SECONDS=$(or $(TORTURE_SECONDS),100) $(COVERED_TESTS)
+	$(Q)gcovr --root . --filter core/ --filter server/ --exclude-unreachable-branches --json $(COVERAGE) \
+	    --exclude-branches-by-pattern '.*\bassert\(.*' build/coverage
+	$(Q)mk/coverage.py $(COVERAGE) --document tests/coverage.md

@@ -1,0 +1,27 @@
+# packages.mk: what must be installed, by Debian's names. INSTALL=no: `make run`, `make test` and `make deb` install
+# nothing, and say what is missing.
+
+RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
+                libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei curl
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 nodejs strace procps openssl
+
+# What some targets need besides. Make looks for the packages of the targets that were asked for, before it builds anything.
+NEEDS_check := check libsubunit-dev python3
+NEEDS_quick := check libsubunit-dev python3
+NEEDS_ops := python3 openssl curl
+NEEDS_readme := python3 curl
+NEEDS_examples := python3 nodejs curl libcurl4-gnutls-dev
+NEEDS_torture := python3 openssl
+NEEDS_tidy := clang-tidy
+NEEDS_format := clang-format
+NEEDS_format-check := clang-format
+NEEDS_fuzz-targets := clang
+NEEDS_bench-peers := npm
+NEEDS_dist := git
+$(foreach t,replay cases layer-tests protocol load-memory overload openapi vectors conformance fuzz chaos soak bench \
+    bench-json bench-http bench-replicas,$(eval NEEDS_$(t) := python3))
+
+needed := $(sort $(foreach goal,$(MAKECMDGOALS),$(NEEDS_$(goal))))
+missing := $(if $(needed),$(if $(filter deps test,$(MAKECMDGOALS)),,$(shell mk/missing_packages.sh $(needed))))
+$(if $(missing),$(error missing: $(missing); install by: \
+    $(if $(filter-out $(TEST_PACKAGES),$(missing)),apt-get install $(missing),make deps)))
