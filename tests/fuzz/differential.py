@@ -379,6 +379,8 @@ def item_alone(request, b):
     inputs, masks, batch = request.body["inputs"], {}, request.spec.batch
     if not all(isinstance(form, list) for form in inputs.values()):
         return None
+    if {"positions", "cos"} & set(request.options.get("rope", {})):  # which may have a batch axis
+        return None
     for name, form in request.masks.items():
         if name == "documents":
             form = {side: ids[b:b + 1] if isinstance(ids[0], list) else ids for side, ids in form.items()} \

@@ -111,7 +111,7 @@ def main():
     for path, name in SCHEMAS.items():
         places.learn(document.schemas[name], path)
     for _ in range(options.requests):
-        request = Builder(chance, 5)
+        request = Builder(chance, 9)
         for body in request.bodies():
             places.see(document.schemas[SCHEMAS[request.path]], body, request.path)
     places.known -= OF_LAYERS

@@ -309,7 +309,8 @@ class Builder:
         elif kind == "top_k" and "attention" in self.wanted:
             more = {"top_k": self.pick(1, 2, 3, 100)}
         elif kind == "dtype" and set(self.wanted) & {"attention", "mask"}:
-            dtype = self.pick("float32", "float64", "float16", "bfloat16", "uint8")
+            weights = [] if spec.mechanism else ["float16", "uint8"]  # what feature maps give may be beyond them
+            dtype = self.pick("float32", "float64", "bfloat16", *weights)
             more = {"format": "base64", "dtype": dtype, "return": [x for x in self.wanted if x in ("attention", "mask")]}
         elif kind == "view" and not self.has_nan and not spec.drops_weights():
             views = ["rows"] + (["bertviz", "inspectus"] if spec.batch == 1 else [])
