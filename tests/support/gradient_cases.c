@@ -88,7 +88,7 @@ static void layer_with_post_norm(test_scene *scene, const scene_size *n)
 static void layer_of_bare_heads(test_scene *scene, const scene_size *n)
 {
     layer_across(scene, n);
-    scene->request.weights.output = (attn_linear){NULL, NULL};
+    scene->request.weights.output = (attn_affine){NULL, NULL};
     scene->request.options.norm = ATTN_NORM_LAYER;
     scene->request.options.norm_eps = 1e-3;
     scene->request.weights.norm.weight = scene_normal(scene, 1, SHAPE(n->heads * n->d_v));
@@ -210,9 +210,9 @@ static void add_rope(test_scene *scene, const scene_size *n, size_t turn)
 }
 
 /* Gain and shift of every shape that they may have: of all heads, of each its own, of a whole token. */
-static attn_linear norm_of(test_scene *scene, size_t heads, size_t d_k, size_t turn)
+static attn_affine norm_of(test_scene *scene, size_t heads, size_t d_k, size_t turn)
 {
-    attn_linear norm = {NULL, NULL};
+    attn_affine norm = {NULL, NULL};
     const size_t of_each[2] = {heads, d_k}, of_all[1] = {turn % 3 == 0 ? d_k : heads * d_k};
     const int rank = turn % 3 == 1 ? 2 : 1;
     if (turn % 4 != 3)

@@ -126,7 +126,7 @@ static void measure(const attn_request *request, naive_result *r)
 
 /* ---- norm ---- */
 
-void naive_norm(attn_norm_type type, double eps, const attn_linear *norm, size_t count, const double *from, double *to,
+void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t count, const double *from, double *to,
                 double *terms)
 {
     long double mean = 0, square = 0;
@@ -200,7 +200,7 @@ static double project(const attn_request *request, const naive_result *r, part w
                       const token *x, double *terms)
 {
     const attn_weights *w = &request->weights;
-    const attn_linear *linear = which == PART_Q ? &w->query : which == PART_K ? &w->key : &w->value;
+    const attn_affine *linear = which == PART_Q ? &w->query : which == PART_K ? &w->key : &w->value;
     size_t width = which == PART_V ? r->d_v : r->d_k;
     if (w->qkv.weight != NULL) {
         linear = &w->qkv;
@@ -287,7 +287,7 @@ static void concatenate(naive_result *r)
 
 double naive_gate(const attn_request *request, const naive_result *r, size_t b, size_t i, size_t h, size_t d)
 {
-    const attn_linear *gate = &request->weights.gate;
+    const attn_affine *gate = &request->weights.gate;
     const size_t width = columns(request, gate->weight) / r->heads;
     token x = {.count = r->d_query, .features = naive_numbers(r->d_query), .terms = naive_numbers(r->d_query)};
     read_token(request, request->inputs.query, true, b, i, &x);
@@ -315,7 +315,7 @@ static void make_gated(const attn_request *request, naive_result *r)
 double naive_project_output(const attn_request *request, size_t heads, size_t d_v, const double *row, size_t d,
                             double *terms)
 {
-    const attn_linear *output = &request->weights.output;
+    const attn_affine *output = &request->weights.output;
     bool in_out = request->weights.layout == ATTN_LAYOUT_IN_OUT;
     long double sum = bias_at(output->bias, 0, 0, d);
     *terms = (double)fabsl(sum);

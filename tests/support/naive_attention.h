@@ -46,7 +46,7 @@ void naive_release(naive_result *result);
  * to[0 .. features) = the normalisation of from, with the gain and shift of norm (each optional). terms, if not NULL,
  * receives what rounding errors are in proportion to.
  */
-void naive_norm(attn_norm_type type, double eps, const attn_linear *norm, size_t features, const double *from,
+void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t features, const double *from,
                 double *to, double *terms);
 
 /* Gate d of head h for the token in row i of item b, after the sigmoid; d counts the gates of a head. */

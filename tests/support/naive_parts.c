@@ -156,7 +156,7 @@ static attn_tensor part_of(const attn_tensor *vector, size_t h, size_t d_k)
 }
 
 /* All heads of one token: (heads, d_k). */
-static void norm_token(const attn_request *request, const attn_linear *norm, size_t heads, size_t d_k, double *x,
+static void norm_token(const attn_request *request, const attn_affine *norm, size_t heads, size_t d_k, double *x,
                        double *terms)
 {
     const attn_options *options = &request->options;
@@ -169,7 +169,7 @@ static void norm_token(const attn_request *request, const attn_linear *norm, siz
     }
     for (size_t h = 0; h < heads; h++) {
         attn_tensor weight, bias;
-        attn_linear own = {0};
+        attn_affine own = {0};
         if (norm->weight != NULL)
             own.weight = (weight = part_of(norm->weight, h, d_k), &weight);
         if (norm->bias != NULL)

@@ -175,9 +175,9 @@ void scene_attention(test_scene *scene, const scene_size *n)
 }
 
 /* A deviation of 1 / sqrt(d_in) keeps what a layer computes near 1. */
-static attn_linear make_linear(test_scene *scene, size_t d_in, size_t d_out)
+static attn_affine make_linear(test_scene *scene, size_t d_in, size_t d_out)
 {
-    return (attn_linear){.weight = scene_normal(scene, 1 / sqrt((double)d_in), SHAPE(d_in, d_out)),
+    return (attn_affine){.weight = scene_normal(scene, 1 / sqrt((double)d_in), SHAPE(d_in, d_out)),
                          .bias = scene_normal(scene, 0.5, SHAPE(d_out))};
 }
 

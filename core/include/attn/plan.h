@@ -70,7 +70,7 @@ typedef struct {
 typedef struct {
     const attn_tensor *weight;
     const attn_tensor *bias;
-} attn_linear;
+} attn_affine;
 
 typedef enum { ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP } attn_qkv_order;
 typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W, or y = x W^T */
@@ -95,7 +95,7 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
  * Every input and weight is row-major without gaps.
  */
 typedef struct {
-    attn_linear query, key, value, qkv, output, norm, query_norm, key_norm, gate;
+    attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate;
     attn_qkv_order qkv_order;
     attn_layout layout;
 } attn_weights;

@@ -265,7 +265,7 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
     name_not_finite("/inputs/value", inputs->value, findings);
     name_not_finite("/inputs/past_key", inputs->past_key, findings);
     name_not_finite("/inputs/past_value", inputs->past_value, findings);
-    const attn_linear *const linears[] = {&weights->query, &weights->key,        &weights->value,
+    const attn_affine *const affines[] = {&weights->query, &weights->key,        &weights->value,
                                           &weights->qkv,   &weights->gate,       &weights->output,
                                           &weights->norm,  &weights->query_norm, &weights->key_norm};
     static const char *const fields[][2] = {{"/weights/query/weight", "/weights/query/bias"},
@@ -277,9 +277,9 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
                                             {"/weights/norm/weight", "/weights/norm/bias"},
                                             {"/weights/query_norm/weight", "/weights/query_norm/bias"},
                                             {"/weights/key_norm/weight", "/weights/key_norm/bias"}};
-    for (size_t n = 0; n < sizeof linears / sizeof linears[0]; n++) {
-        name_not_finite(fields[n][0], linears[n]->weight, findings);
-        name_not_finite(fields[n][1], linears[n]->bias, findings);
+    for (size_t n = 0; n < sizeof affines / sizeof affines[0]; n++) {
+        name_not_finite(fields[n][0], affines[n]->weight, findings);
+        name_not_finite(fields[n][1], affines[n]->bias, findings);
     }
 }
 

@@ -142,10 +142,10 @@ static double flops_of_a_pair(const attn_request *request, const attn_mask *mask
  * more for scores and scaled, and for mask. Feature maps ask for the keys that are seen, whether a row sees any, for
  * its sum and for its map.
  */
-static double looks(const attn_request *request, bool is_linear)
+static double looks(const attn_request *request, bool has_feature_maps)
 {
     const attn_options *options = &request->options;
-    double times = is_linear ? 4 : 2;
+    double times = has_feature_maps ? 4 : 2;
     times += attn_wants(options, ATTN_STEP_SCORES) || attn_wants(options, ATTN_STEP_SCALED);
     return times + attn_wants(options, ATTN_STEP_MASK);
 }
@@ -162,15 +162,15 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
                          product_flops(keys, (double)d->d_value, kv_heads * d_v) +
                          product_flops(queries, (double)d->d_query, heads * (double)d->d_gate);
     plan->pairs = attn_mask_pairs(&plan->mask);
-    const bool is_linear = attn_is_linear(&request->options);
-    f->attention = is_linear ? attn_linear_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
+    const bool has_feature_maps = attn_has_feature_maps(&request->options);
+    f->attention = has_feature_maps ? attn_feature_maps_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
     f->rest = queries * (double)d->d_out * 8 + attn_qk_flops(plan, request);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
-    const double of_pairs = is_linear ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
-    const double of_looks = attn_mask_lookup_flops(&plan->mask) * looks(request, is_linear);
+    const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
+    const double of_looks = attn_mask_lookup_flops(&plan->mask) * looks(request, has_feature_maps);
     plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
@@ -266,7 +266,7 @@ static attn_status check_ranks(const attn_request *request, attn_error *err)
 /* What a run works with beside inputs and results, as far as it is no multiple of these. */
 static attn_status check_work(const attn_request *request, const attn_plan *plan, attn_error *err)
 {
-    double numbers = attn_is_linear(&request->options) ? attn_linear_numbers(plan, request) : 0;
+    double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan, request) : 0;
     if (attn_needs_mean_source(request))
         numbers += attn_mean_source_numbers(plan);
     if (numbers > (double)ATTN_NUMBERS_MAX)

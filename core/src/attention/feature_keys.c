@@ -12,14 +12,14 @@ enum { TAKES_MAX = 8 };
 
 static size_t block_count(size_t kv_len)
 {
-    return attn_ceil_div(kv_len, LINEAR_KEYS);
+    return attn_ceil_div(kv_len, FEATURE_KEYS);
 }
 
 /* ---- the mask ---- */
 
 /* Nothing is looked up but padding, and every span that is not empty begins at key 0: a window that reaches far left.
  */
-bool attn_linear_is_running(const attn_mask *mask)
+bool attn_has_running_sums(const attn_mask *mask)
 {
     attn_mask without = *mask;
     without.padding = NULL;
@@ -40,17 +40,17 @@ static bool is_real(const attn_mask *mask, size_t b, size_t j)
            mask->padding[(ptrdiff_t)b * mask->padding_stride[0] + (ptrdiff_t)j * mask->padding_stride[1]] != 0;
 }
 
-static void look_up(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h, size_t i,
+static void look_up(const struct attn_feature_keys *keys, struct attn_feature_look *look, size_t b, size_t h, size_t i,
                     size_t from)
 {
     const attn_mask *mask = keys->job->mask;
-    const size_t to = mask->kv_len - from < LINEAR_KEYS ? mask->kv_len : from + LINEAR_KEYS;
-    *look = (struct attn_linear_look){.b = b, .h = h, .i = i, .from = from, .to = to};
+    const size_t to = mask->kv_len - from < FEATURE_KEYS ? mask->kv_len : from + FEATURE_KEYS;
+    *look = (struct attn_feature_look){.b = b, .h = h, .i = i, .from = from, .to = to};
     attn_mask_row(mask, keys->job->compute, b, h, i, attn_mask_span(mask, b, i), from, to, look->allow);
 }
 
-bool attn_linear_allows(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h,
-                        size_t i, size_t j)
+bool attn_feature_allows(const struct attn_feature_keys *keys, struct attn_feature_look *look, size_t b, size_t h,
+                         size_t i, size_t j)
 {
     if (keys->is_running)
         return is_real(keys->job->mask, b, j);
@@ -59,29 +59,29 @@ bool attn_linear_allows(const struct attn_linear_keys *keys, struct attn_linear_
     return look->allow[j - look->from] != 0;
 }
 
-bool attn_linear_sees(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h, size_t i,
-                      attn_span span)
+bool attn_feature_sees(const struct attn_feature_keys *keys, struct attn_feature_look *look, size_t b, size_t h,
+                       size_t i, attn_span span)
 {
     for (size_t j = span.from; j < span.to; j++)
-        if (attn_linear_allows(keys, look, b, h, i, j))
+        if (attn_feature_allows(keys, look, b, h, i, j))
             return true;
     return false;
 }
 
 /* ---- features ---- */
 
-double attn_linear_key_factor(const struct attn_linear_keys *keys)
+double attn_feature_key_factor(const struct attn_feature_keys *keys)
 {
     return sqrt(fabs(keys->plan->scale));
 }
 
-double attn_linear_query_factor(const struct attn_linear_keys *keys)
+double attn_feature_query_factor(const struct attn_feature_keys *keys)
 {
-    return keys->plan->scale < 0 ? -attn_linear_key_factor(keys) : attn_linear_key_factor(keys);
+    return keys->plan->scale < 0 ? -attn_feature_key_factor(keys) : attn_feature_key_factor(keys);
 }
 
 /* P s into phi; *half_square = |s|^2 / 2. s = sqrt(scale) x. */
-static void project(const struct attn_linear_keys *keys, const void *data, size_t at, double factor,
+static void project(const struct attn_feature_keys *keys, const void *data, size_t at, double factor,
                     double *half_square, double *phi)
 {
     double square = 0;
@@ -106,14 +106,14 @@ static size_t find_largest(const double *x, size_t first, size_t count, size_t b
     return before;
 }
 
-static void to_features(const struct attn_linear_keys *keys, double half_square, double max, double *phi)
+static void to_features(const struct attn_feature_keys *keys, double half_square, double max, double *phi)
 {
     const double ratio = 1 / sqrt((double)keys->m), shift = half_square + (max > -HUGE_VAL ? max : 0);
     for (size_t r = 0; r < keys->m; r++)
         phi[r] = ratio * (exp(phi[r] - shift) + keys->mechanism->eps);
 }
 
-static void map_linear(const struct attn_linear_keys *keys, const void *data, size_t at, double *phi)
+static void map_linear(const struct attn_feature_keys *keys, const void *data, size_t at, double *phi)
 {
     for (size_t f = 0; f < keys->m; f++) {
         const double x = attn_number_get(data, keys->job->compute, at + f);
@@ -121,10 +121,10 @@ static void map_linear(const struct attn_linear_keys *keys, const void *data, si
     }
 }
 
-void attn_linear_map_query(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, double *phi)
+void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size_t h, size_t i, double *phi)
 {
     const struct attn_operand *q = &keys->job->q;
-    const size_t at = attn_linear_place(q, b, h, i);
+    const size_t at = attn_operand_at(q, b, h, i);
     double half_square, max = -HUGE_VAL;
     if (keys->mechanism->type == ATTN_LINEAR) {
         map_linear(keys, q->data, at, phi);
@@ -132,7 +132,7 @@ void attn_linear_map_query(const struct attn_linear_keys *keys, size_t b, size_t
             phi[f] *= keys->plan->scale;
         return;
     }
-    project(keys, q->data, at, attn_linear_query_factor(keys), &half_square, phi);
+    project(keys, q->data, at, attn_feature_query_factor(keys), &half_square, phi);
     find_largest(phi, 0, keys->m, 0, &max);
     to_features(keys, half_square, max, phi);
 }
@@ -140,11 +140,11 @@ void attn_linear_map_query(const struct attn_linear_keys *keys, size_t b, size_t
 /* ---- keys ---- */
 
 /* Which keys some query of the group sees: those that are read at all. */
-static void find_seen(const struct attn_linear_keys *keys, size_t b, size_t kv_head, uint8_t *seen)
+static void find_seen(const struct attn_feature_keys *keys, size_t b, size_t kv_head, uint8_t *seen)
 {
     const struct attn_heads_job *job = keys->job;
     const size_t group = job->heads / job->kv_heads;
-    struct attn_linear_look look = {0};
+    struct attn_feature_look look = {0};
     size_t end = 0;
     memset(seen, 0, job->kv_len);
     for (size_t i = 0; i < job->q_len && !attn_is_cancelled(keys->runtime); i++) {
@@ -152,7 +152,7 @@ static void find_seen(const struct attn_linear_keys *keys, size_t b, size_t kv_h
         end = keys->is_running && span.to > end ? span.to : end;
         for (size_t h = kv_head * group; h < (kv_head + 1) * group && !keys->is_running; h++)
             for (size_t j = span.from; j < span.to; j++)
-                seen[j] |= attn_linear_allows(keys, &look, b, h, i, j);
+                seen[j] |= attn_feature_allows(keys, &look, b, h, i, j);
     }
     for (size_t j = 0; j < end; j++)
         seen[j] = is_real(job->mask, b, j);
@@ -161,7 +161,7 @@ static void find_seen(const struct attn_linear_keys *keys, size_t b, size_t kv_h
 static void seen_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct attn_linear_keys *keys = argument;
+    const struct attn_feature_keys *keys = argument;
     const struct attn_heads_job *job = keys->job;
     find_seen(keys, index / job->kv_heads, index % job->kv_heads, keys->is_seen + index * job->kv_len);
 }
@@ -170,27 +170,27 @@ static void seen_task(void *argument, size_t index, size_t worker)
 static void features_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct attn_linear_keys *keys = argument;
+    const struct attn_feature_keys *keys = argument;
     const struct attn_heads_job *job = keys->job;
-    const size_t head = index / keys->key_blocks, first = index % keys->key_blocks * LINEAR_KEYS;
+    const size_t head = index / keys->key_blocks, first = index % keys->key_blocks * FEATURE_KEYS;
     const size_t b = head / job->kv_heads, h = head % job->kv_heads;
     const uint8_t *seen = keys->is_seen + head * job->kv_len;
-    for (size_t j = first; j < job->kv_len && j < first + LINEAR_KEYS && !attn_is_cancelled(keys->runtime); j++) {
+    for (size_t j = first; j < job->kv_len && j < first + FEATURE_KEYS && !attn_is_cancelled(keys->runtime); j++) {
         double half_square, *phi = keys->phi + (head * job->kv_len + j) * keys->m;
-        const size_t at = attn_linear_place(&job->k, b, h, j);
+        const size_t at = attn_operand_at(&job->k, b, h, j);
         if (!seen[j])
             continue;
         if (keys->mechanism->type == ATTN_LINEAR)
             map_linear(keys, job->k.data, at, phi);
         else
-            project(keys, job->k.data, at, attn_linear_key_factor(keys), &half_square, phi);
+            project(keys, job->k.data, at, attn_feature_key_factor(keys), &half_square, phi);
     }
 }
 
 static void largest_task(void *argument, size_t head, size_t worker)
 {
     (void)worker;
-    const struct attn_linear_keys *keys = argument;
+    const struct attn_feature_keys *keys = argument;
     const size_t kv_len = keys->job->kv_len;
     double max = -HUGE_VAL;
     size_t at = 0;
@@ -201,13 +201,13 @@ static void largest_task(void *argument, size_t head, size_t worker)
     keys->largest_at[head] = at;
 }
 
-static void finish_features(const struct attn_linear_keys *keys, size_t head, size_t j, double *phi)
+static void finish_features(const struct attn_feature_keys *keys, size_t head, size_t j, double *phi)
 {
     const struct attn_heads_job *job = keys->job;
-    const size_t at = attn_linear_place(&job->k, head / job->kv_heads, head % job->kv_heads, j);
+    const size_t at = attn_operand_at(&job->k, head / job->kv_heads, head % job->kv_heads, j);
     double square = 0;
     for (size_t f = 0; f < job->d_k; f++) {
-        const double s = attn_linear_key_factor(keys) * attn_number_get(job->k.data, job->compute, at + f);
+        const double s = attn_feature_key_factor(keys) * attn_number_get(job->k.data, job->compute, at + f);
         square += s * s;
     }
     to_features(keys, square / 2, keys->largest[head], phi);
@@ -216,11 +216,11 @@ static void finish_features(const struct attn_linear_keys *keys, size_t head, si
 /* ---- sums ---- */
 
 /* sums += phi(k_j) (v_j, 1) */
-static void add_key(const struct attn_linear_keys *keys, size_t head, size_t j, double *sums)
+static void add_key(const struct attn_feature_keys *keys, size_t head, size_t j, double *sums)
 {
     const struct attn_heads_job *job = keys->job;
     const double *phi = keys->phi + (head * job->kv_len + j) * keys->m;
-    const size_t v = attn_linear_place(&job->v, head / job->kv_heads, head % job->kv_heads, j);
+    const size_t v = attn_operand_at(&job->v, head / job->kv_heads, head % job->kv_heads, j);
     for (size_t r = 0; r < keys->m; r++) {
         double *row = sums + r * keys->width;
         for (size_t c = 0; c < job->d_v; c++)
@@ -233,13 +233,13 @@ static void add_key(const struct attn_linear_keys *keys, size_t head, size_t j, 
 static void sums_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
-    const struct attn_linear_keys *keys = argument;
+    const struct attn_feature_keys *keys = argument;
     const size_t kv_len = keys->job->kv_len;
-    const size_t head = index / keys->key_blocks, block = index % keys->key_blocks, first = block * LINEAR_KEYS;
+    const size_t head = index / keys->key_blocks, block = index % keys->key_blocks, first = block * FEATURE_KEYS;
     double *sums = keys->sums + (head * (keys->key_blocks + 1) + block + 1) * keys->m * keys->width;
     if (keys->is_running)
         memset(sums, 0, keys->m * keys->width * sizeof *sums);
-    for (size_t j = first; j < kv_len && j < first + LINEAR_KEYS && !attn_is_cancelled(keys->runtime); j++) {
+    for (size_t j = first; j < kv_len && j < first + FEATURE_KEYS && !attn_is_cancelled(keys->runtime); j++) {
         if (!keys->is_seen[head * kv_len + j])
             continue;
         if (keys->mechanism->type == ATTN_PERFORMER)
@@ -253,7 +253,7 @@ static void sums_task(void *argument, size_t index, size_t worker)
 static void pile_task(void *argument, size_t head, size_t worker)
 {
     (void)worker;
-    const struct attn_linear_keys *keys = argument;
+    const struct attn_feature_keys *keys = argument;
     const size_t count = keys->m * keys->width;
     double *sums = keys->sums + head * (keys->key_blocks + 1) * count;
     memset(sums, 0, count * sizeof *sums);
@@ -262,12 +262,12 @@ static void pile_task(void *argument, size_t head, size_t worker)
             sums[block * count + n] += sums[(block - 1) * count + n];
 }
 
-void attn_linear_advance(const struct attn_linear_keys *keys, struct attn_linear_sums *to, size_t end)
+void attn_feature_advance(const struct attn_feature_keys *keys, struct attn_feature_sums *to, size_t end)
 {
-    const size_t count = keys->m * keys->width, block = end / LINEAR_KEYS;
-    if (end < to->at || to->at < block * LINEAR_KEYS || to->at == SIZE_MAX) {
+    const size_t count = keys->m * keys->width, block = end / FEATURE_KEYS;
+    if (end < to->at || to->at < block * FEATURE_KEYS || to->at == SIZE_MAX) {
         memcpy(to->sums, keys->sums + (to->head * (keys->key_blocks + 1) + block) * count, count * sizeof *to->sums);
-        to->at = block * LINEAR_KEYS;
+        to->at = block * FEATURE_KEYS;
     }
     for (; to->at < end; to->at++)
         if (keys->is_seen[to->head * keys->job->kv_len + to->at])
@@ -276,20 +276,20 @@ void attn_linear_advance(const struct attn_linear_keys *keys, struct attn_linear
 
 /* ---- the way there ---- */
 
-struct attn_linear_keys attn_linear_describe_keys(const attn_plan *plan, const attn_request *request,
-                                                  const struct attn_heads_job *job, const attn_runtime *runtime)
+struct attn_feature_keys attn_feature_keys_describe(const attn_plan *plan, const attn_request *request,
+                                                    const struct attn_heads_job *job, const attn_runtime *runtime)
 {
-    return (struct attn_linear_keys){.plan = plan,
-                                     .mechanism = &request->options.mechanism,
-                                     .job = job,
-                                     .runtime = runtime,
-                                     .m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k),
-                                     .width = plan->dims.d_v + 1,
-                                     .key_blocks = block_count(plan->dims.kv_len),
-                                     .is_running = attn_linear_is_running(&plan->mask)};
+    return (struct attn_feature_keys){.plan = plan,
+                                      .mechanism = &request->options.mechanism,
+                                      .job = job,
+                                      .runtime = runtime,
+                                      .m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k),
+                                      .width = plan->dims.d_v + 1,
+                                      .key_blocks = block_count(plan->dims.kv_len),
+                                      .is_running = attn_has_running_sums(&plan->mask)};
 }
 
-size_t attn_linear_keys_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const size_t m = attn_mechanism_features(&request->options.mechanism, d->d_k), kv_heads = d->batch * d->kv_heads;
@@ -299,7 +299,7 @@ size_t attn_linear_keys_bytes(const attn_plan *plan, const attn_request *request
 }
 
 /* False when it was cancelled. */
-static bool draw_projection(const struct attn_linear_keys *keys, double *drawn)
+static bool draw_projection(const struct attn_feature_keys *keys, double *drawn)
 {
     const size_t d_k = keys->job->d_k;
     const uint64_t seed = keys->mechanism->seed;
@@ -313,7 +313,7 @@ static bool draw_projection(const struct attn_linear_keys *keys, double *drawn)
 }
 
 /* By features first: (d_k, m), so that a feature of x meets all of them in a row. */
-static attn_status prepare_projection(struct attn_linear_keys *keys, attn_arena *arena)
+static attn_status prepare_projection(struct attn_feature_keys *keys, attn_arena *arena)
 {
     const attn_mechanism *mechanism = keys->mechanism;
     const size_t d_k = keys->job->d_k, m = keys->m;
@@ -334,7 +334,7 @@ static attn_status prepare_projection(struct attn_linear_keys *keys, attn_arena 
     return ATTN_OK;
 }
 
-static bool take_memory(struct attn_linear_keys *keys, attn_arena *arena)
+static bool take_memory(struct attn_feature_keys *keys, attn_arena *arena)
 {
     const struct attn_heads_job *job = keys->job;
     const size_t kv_heads = job->batch * job->kv_heads, sums = kv_heads * (keys->key_blocks + 1);
@@ -347,7 +347,7 @@ static bool take_memory(struct attn_linear_keys *keys, attn_arena *arena)
            keys->sums != NULL;
 }
 
-attn_status attn_linear_prepare_keys(struct attn_linear_keys *keys, attn_arena *arena)
+attn_status attn_feature_keys_prepare(struct attn_feature_keys *keys, attn_arena *arena)
 {
     const size_t kv_heads = keys->job->batch * keys->job->kv_heads;
     const bool is_performer = keys->mechanism->type == ATTN_PERFORMER;

@@ -10,15 +10,15 @@
 #include "attn/arena.h"
 #include "base/parallel.h"
 
-enum { LINEAR_KEYS = 256 /* of a block whose sums are taken together: part of the result's bits */ };
+enum { FEATURE_KEYS = 256 /* of a block whose sums are taken together: part of the result's bits */ };
 
-struct attn_linear_keys {
+struct attn_feature_keys {
     const attn_plan *plan;
     const attn_mechanism *mechanism;
     const struct attn_heads_job *job;
     const attn_runtime *runtime;
     size_t m, width;    /* features of phi; numbers of a row of sums: d_v, and 1 for the denominator */
-    size_t key_blocks;  /* of LINEAR_KEYS */
+    size_t key_blocks;  /* of FEATURE_KEYS */
     bool is_running;    /* the mask leaves every query a run from key 0, and padding */
     double *projection; /* performer: (d_k, m) */
     double *phi;        /* (batch, kv_heads, kv_len, m), of keys that are seen */
@@ -29,59 +29,59 @@ struct attn_linear_keys {
 };
 
 /* The sizes of a request's keys, before there is memory. */
-struct attn_linear_keys attn_linear_describe_keys(const attn_plan *plan, const attn_request *request,
-                                                  const struct attn_heads_job *job, const attn_runtime *runtime);
-/* Arena bytes that attn_linear_prepare_keys takes. */
-size_t attn_linear_keys_bytes(const attn_plan *plan, const attn_request *request);
+struct attn_feature_keys attn_feature_keys_describe(const attn_plan *plan, const attn_request *request,
+                                                    const struct attn_heads_job *job, const attn_runtime *runtime);
+/* Arena bytes that attn_feature_keys_prepare takes. */
+size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *request);
 /* ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED, without a message. */
-ATTN_MUST_CHECK attn_status attn_linear_prepare_keys(struct attn_linear_keys *keys, attn_arena *arena);
+ATTN_MUST_CHECK attn_status attn_feature_keys_prepare(struct attn_feature_keys *keys, attn_arena *arena);
 
 /* Whether the mask is a run of keys from the first one on for every query, and padding: then there are sums. */
-bool attn_linear_is_running(const attn_mask *mask);
+bool attn_has_running_sums(const attn_mask *mask);
 
 /* The features of a query: m numbers. */
-void attn_linear_map_query(const struct attn_linear_keys *keys, size_t b, size_t h, size_t i, double *phi);
+void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size_t h, size_t i, double *phi);
 /* By what keys and queries are multiplied before they are projected; that of queries turns them round for a negative
  * scale. */
-double attn_linear_key_factor(const struct attn_linear_keys *keys);
-double attn_linear_query_factor(const struct attn_linear_keys *keys);
+double attn_feature_key_factor(const struct attn_feature_keys *keys);
+double attn_feature_query_factor(const struct attn_feature_keys *keys);
 
 /* A run of keys of one query as the mask has them, looked up together; zero-initialised it holds none. */
-struct attn_linear_look {
+struct attn_feature_look {
     size_t b, h, i, from, to; /* keys */
-    uint8_t allow[LINEAR_KEYS];
+    uint8_t allow[FEATURE_KEYS];
 };
 
 /* For a key of the query's span. look belongs to the calling thread. */
-bool attn_linear_allows(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h,
-                        size_t i, size_t j);
+bool attn_feature_allows(const struct attn_feature_keys *keys, struct attn_feature_look *look, size_t b, size_t h,
+                         size_t i, size_t j);
 /* Whether the query may see any key of its span. */
-bool attn_linear_sees(const struct attn_linear_keys *keys, struct attn_linear_look *look, size_t b, size_t h, size_t i,
-                      attn_span span);
+bool attn_feature_sees(const struct attn_feature_keys *keys, struct attn_feature_look *look, size_t b, size_t h,
+                       size_t i, attn_span span);
 
 /* What sums of values are divided by, from the sum of the weights. */
-static inline double attn_linear_divisor(const attn_mechanism *mechanism, double sum)
+static inline double attn_feature_divisor(const attn_mechanism *mechanism, double sum)
 {
     return mechanism->is_unnormalised ? 1 : mechanism->type == ATTN_LINEAR ? sum + mechanism->eps : sum;
 }
 
 /* The sums of all keys before at. head counts key heads over all items; at SIZE_MAX: of none yet. */
-struct attn_linear_sums {
+struct attn_feature_sums {
     size_t head, at;
     double *sums; /* (m, width) */
 };
 
 /* Brings the sums to all keys before end: from the block's beginning on, key by key, wherever it came from. */
-void attn_linear_advance(const struct attn_linear_keys *keys, struct attn_linear_sums *to, size_t end);
+void attn_feature_advance(const struct attn_feature_keys *keys, struct attn_feature_sums *to, size_t end);
 
 /* Where a row of an operand begins. */
-static inline size_t attn_linear_place(const struct attn_operand *operand, size_t b, size_t h, size_t row)
+static inline size_t attn_operand_at(const struct attn_operand *operand, size_t b, size_t h, size_t row)
 {
     return (size_t)((ptrdiff_t)b * operand->batch_stride + (ptrdiff_t)h * operand->head_stride +
                     (ptrdiff_t)row * operand->row_stride);
 }
 
-static inline double attn_linear_dot(const double *a, const double *b, size_t count)
+static inline double attn_feature_dot(const double *a, const double *b, size_t count)
 {
     double sum = 0;
     for (size_t n = 0; n < count; n++)

@@ -7,29 +7,29 @@
 
 #include "attention/heads.h"
 
-static inline bool attn_is_linear(const attn_options *options)
+static inline bool attn_has_feature_maps(const attn_options *options)
 {
     return options->mechanism.type != ATTN_SOFTMAX;
 }
 
 /* options.mechanism beside the dimensions and the rest of the request. */
-ATTN_MUST_CHECK attn_status attn_linear_check(const attn_request *request, const attn_dims *dims, attn_error *err);
+ATTN_MUST_CHECK attn_status attn_mechanism_check(const attn_request *request, const attn_dims *dims, attn_error *err);
 
-/* Arena bytes that attn_linear_run takes, for all threads together and for each; its floating-point operations. */
-size_t attn_linear_shared_bytes(const attn_plan *plan, const attn_request *request);
-size_t attn_linear_scratch_bytes(const attn_plan *plan, const attn_request *request);
-double attn_linear_flops(const attn_plan *plan, const attn_request *request);
+/* Arena bytes that attn_feature_maps_run takes, for all threads together and for each; its floating-point operations. */
+size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request);
+size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request);
+double attn_feature_maps_flops(const attn_plan *plan, const attn_request *request);
 /* At least as many numbers as a run or a backward pass keeps at once of one kind, without wrapping round. */
-double attn_linear_numbers(const attn_plan *plan, const attn_request *request);
+double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request);
 
 /*
  * What attn_heads_run does, for these mechanisms: fills job->context and the maps attention, and notes empty rows.
- * Numbers depend on the request alone: keys are summed in blocks that start at multiples of LINEAR_KEYS.
+ * Numbers depend on the request alone: keys are summed in blocks that start at multiples of FEATURE_KEYS.
  * ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
  */
-ATTN_MUST_CHECK attn_status attn_linear_run(const attn_plan *plan, const attn_request *request,
-                                            struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
-                                            attn_result *result, attn_error *err);
+ATTN_MUST_CHECK attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request,
+                                                  struct attn_heads_job *job, const attn_runtime *runtime,
+                                                  attn_arena *arena, attn_result *result, attn_error *err);
 
 /*
  * attn_performer_projection in pieces, between which a run looks whether it is cancelled: the directions of row r, for

@@ -260,7 +260,7 @@ static struct attn_gradient_projection describe(const struct backward_run *run, 
                                              .is_live = run->is_live};
 }
 
-static void differentiate_linear(struct backward_run *run, const struct attn_gradient_projection *p,
+static void differentiate_affine(struct backward_run *run, const struct attn_gradient_projection *p,
                                  attn_gradient weight, attn_gradient bias)
 {
     const attn_dtype compute = run->plan->forward.compute;
@@ -284,7 +284,7 @@ static attn_status go_through_output(struct backward_run *run)
     const attn_projection slices = attn_projection_of_output(&run->request.weights, d);
     const struct attn_gradient_projection output =
         describe(run, slices, d->q_len, step(run, ATTN_STEP_GATED)->data, run->grad_projected);
-    differentiate_linear(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT, ATTN_GRADIENT_OUTPUT_BIAS);
+    differentiate_affine(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT, ATTN_GRADIENT_OUTPUT_BIAS);
     if (run->context_room != NULL)
         attn_gradient_of_input(&output, 1, run->plan->forward.compute, d->batch, d->q_len, slices.inner,
                                run->context_room, run->runtime);
@@ -351,13 +351,13 @@ static void go_through_projections(struct backward_run *run)
         projections[role] = describe(run, attn_projection_of(&run->request.weights, d, (attn_role)role),
                                      len_of(d, role), run->x[role], run->grad_role[role]);
         if (run->grad_role[role] != NULL)
-            differentiate_linear(run, &projections[role], attn_gradient_weight_of(&run->request, (attn_role)role),
+            differentiate_affine(run, &projections[role], attn_gradient_weight_of(&run->request, (attn_role)role),
                                  attn_gradient_bias_of(&run->request, (attn_role)role));
     }
     if (run->grad_gate != NULL) {
         projections[PROJECT_GATE] = describe(run, attn_projection_of(&run->request.weights, d, PROJECT_GATE), d->q_len,
                                              run->x[PROJECT_Q], run->grad_gate);
-        differentiate_linear(run, &projections[PROJECT_GATE], ATTN_GRADIENT_GATE_WEIGHT, ATTN_GRADIENT_GATE_BIAS);
+        differentiate_affine(run, &projections[PROJECT_GATE], ATTN_GRADIENT_GATE_WEIGHT, ATTN_GRADIENT_GATE_BIAS);
     }
     for (int input = PROJECT_Q; input <= PROJECT_V; input++)
         collect_input(run, projections, input);
@@ -475,8 +475,9 @@ static void go_through_qk_norm(struct backward_run *run, attn_role role)
 
 static attn_status run_heads(struct backward_run *run, struct attn_gradient_heads *heads)
 {
-    if (attn_is_linear(&run->request.options))
-        return attn_gradient_linear_run(&run->plan->forward, &run->request, heads, run->runtime, run->arena, run->err);
+    if (attn_has_feature_maps(&run->request.options))
+        return attn_gradient_features_run(&run->plan->forward, &run->request, heads, run->runtime, run->arena,
+                                          run->err);
     return attn_gradient_heads_run(heads, run->runtime, run->arena, run->err);
 }
 

@@ -17,7 +17,7 @@ enum {
 
 struct feature_gradients {
     const struct attn_gradient_heads *heads;
-    struct attn_linear_keys keys;
+    struct attn_feature_keys keys;
     double *phi_q;     /* (batch, heads, q_len, m) */
     double *grad_sums; /* (batch, heads, q_len, width): dS */
     uint8_t *is_live;  /* (batch, heads, q_len): sees a key, and its dO is not all 0: others have neither of the two */
@@ -43,7 +43,7 @@ struct room {
 
 static struct room room_of(const struct feature_gradients *run, size_t worker)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     double *scratch = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
     struct room room = {.product = scratch, .seen_first = SIZE_MAX};
     room.row = room.product + keys->m;
@@ -78,7 +78,7 @@ static const double *phi_of_key(const struct feature_gradients *run, size_t kv_h
 static void read_value(const struct feature_gradients *run, size_t kv_head, size_t j, double *row)
 {
     const struct attn_heads_job *job = run->keys.job;
-    const size_t at = attn_linear_place(&job->v, kv_head / job->kv_heads, kv_head % job->kv_heads, j);
+    const size_t at = attn_operand_at(&job->v, kv_head / job->kv_heads, kv_head % job->kv_heads, j);
     for (size_t c = 0; c < job->d_v; c++)
         row[c] = attn_number_get(job->v.data, job->compute, at + c);
     row[job->d_v] = 1;
@@ -96,7 +96,7 @@ static void add(double *to, double factor, const double *from, size_t count)
 static double differentiate_map(const struct feature_gradients *run, const void *data, size_t at, bool is_query,
                                 const double *grad_phi, double *grad_x)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const attn_mechanism *mechanism = keys->mechanism;
     const bool is_scaled = is_query && mechanism->is_unnormalised;
     double of_scale = 0;
@@ -126,11 +126,11 @@ static double differentiate_exp(const struct feature_gradients *run, const doubl
 static double differentiate_projection(const struct feature_gradients *run, const void *data, size_t at, double factor,
                                        double total, const double *product, double *grad_x)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     double of_scale = 0;
     for (size_t f = 0; f < keys->job->d_k; f++) {
         const double s = factor * attn_number_get(data, keys->job->compute, at + f);
-        const double ds = attn_linear_dot(keys->projection + f * keys->m, product, keys->m) - total * s;
+        const double ds = attn_feature_dot(keys->projection + f * keys->m, product, keys->m) - total * s;
         grad_x[f] = factor * ds;
         of_scale += ds * s;
     }
@@ -140,7 +140,7 @@ static double differentiate_projection(const struct feature_gradients *run, cons
 static double differentiate_features_of_query(const struct feature_gradients *run, size_t at, const double *phi,
                                               struct room *room)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const void *data = keys->job->q.data;
     size_t largest = 0;
     if (keys->mechanism->type == ATTN_LINEAR)
@@ -149,33 +149,33 @@ static double differentiate_features_of_query(const struct feature_gradients *ru
     for (size_t r = 1; r < keys->m; r++)
         largest = phi[r] > phi[largest] ? r : largest;
     room->product[largest] -= total;
-    return differentiate_projection(run, data, at, attn_linear_query_factor(keys), total, room->product, room->x);
+    return differentiate_projection(run, data, at, attn_feature_query_factor(keys), total, room->product, room->x);
 }
 
 static double differentiate_features_of_key(const struct feature_gradients *run, size_t at, const double *phi,
                                             struct room *room, double *of_largest)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const void *data = keys->job->k.data;
     if (keys->mechanism->type == ATTN_LINEAR)
         return differentiate_map(run, data, at, false, room->product, room->x);
     const double total = differentiate_exp(run, phi, room->product);
     *of_largest -= total;
-    return differentiate_projection(run, data, at, attn_linear_key_factor(keys), total, room->product, room->x);
+    return differentiate_projection(run, data, at, attn_feature_key_factor(keys), total, room->product, room->x);
 }
 
 /* ---- queries ---- */
 
 struct query {
     size_t b, h, i, row;
-    struct attn_linear_sums sums;
-    struct attn_linear_look look;
+    struct attn_feature_sums sums;
+    struct attn_feature_look look;
 };
 
 static bool is_zero(const struct feature_gradients *run, const struct query *query)
 {
     const struct attn_operand *grad = &run->heads->grad_context;
-    const size_t at = attn_linear_place(grad, query->b, query->h, query->i);
+    const size_t at = attn_operand_at(grad, query->b, query->h, query->i);
     for (size_t c = 0; c < run->keys.job->d_v; c++)
         if (attn_number_get(grad->data, run->keys.job->compute, at + c) != 0)
             return false;
@@ -185,7 +185,7 @@ static bool is_zero(const struct feature_gradients *run, const struct query *que
 static void put_query(const struct feature_gradients *run, const struct query *query, const double *x)
 {
     const struct attn_operand *to = &run->heads->grad_q;
-    const size_t at = attn_linear_place(to, query->b, query->h, query->i);
+    const size_t at = attn_operand_at(to, query->b, query->h, query->i);
     for (size_t f = 0; to->data != NULL && f < run->keys.job->d_k; f++)
         attn_number_put((void *)(uintptr_t)to->data, run->keys.job->compute, at + f, x == NULL ? 0 : x[f]);
 }
@@ -194,18 +194,18 @@ static void put_query(const struct feature_gradients *run, const struct query *q
 static void sum_keys(const struct feature_gradients *run, struct query *query, attn_span span, const double *phi,
                      struct room *room)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     memset(room->row, 0, keys->width * sizeof *room->row);
     if (keys->is_running) {
-        attn_linear_advance(keys, &query->sums, span.to);
+        attn_feature_advance(keys, &query->sums, span.to);
         for (size_t r = 0; r < keys->m; r++)
             add(room->row, phi[r], query->sums.sums + r * keys->width, keys->width);
         return;
     }
     for (size_t j = span.from; j < span.to && !attn_is_cancelled(keys->runtime); j++)
-        if (attn_linear_allows(keys, &query->look, query->b, query->h, query->i, j)) {
+        if (attn_feature_allows(keys, &query->look, query->b, query->h, query->i, j)) {
             read_value(run, query->sums.head, j, room->value);
-            add(room->row, attn_linear_dot(phi, phi_of_key(run, query->sums.head, j), keys->m), room->value,
+            add(room->row, attn_feature_dot(phi, phi_of_key(run, query->sums.head, j), keys->m), room->value,
                 keys->width);
         }
 }
@@ -216,8 +216,8 @@ static void differentiate_quotient(const struct feature_gradients *run, const st
 {
     const struct attn_heads_job *job = run->keys.job;
     const struct attn_operand *grad = &run->heads->grad_context;
-    const size_t at = attn_linear_place(grad, query->b, query->h, query->i);
-    const double divisor = attn_linear_divisor(run->keys.mechanism, row[job->d_v]);
+    const size_t at = attn_operand_at(grad, query->b, query->h, query->i);
+    const double divisor = attn_feature_divisor(run->keys.mechanism, row[job->d_v]);
     double product = 0;
     for (size_t c = 0; c < job->d_v; c++) {
         const double dO = attn_number_get(grad->data, job->compute, at + c);
@@ -231,36 +231,36 @@ static void differentiate_quotient(const struct feature_gradients *run, const st
 static void differentiate_sums(const struct feature_gradients *run, struct query *query, attn_span span,
                                const double *grad_sums, struct room *room)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     memset(room->product, 0, keys->m * sizeof *room->product);
     for (size_t r = 0; keys->is_running && r < keys->m; r++)
-        room->product[r] = attn_linear_dot(query->sums.sums + r * keys->width, grad_sums, keys->width);
+        room->product[r] = attn_feature_dot(query->sums.sums + r * keys->width, grad_sums, keys->width);
     for (size_t j = span.from; !keys->is_running && j < span.to && !attn_is_cancelled(keys->runtime); j++)
-        if (attn_linear_allows(keys, &query->look, query->b, query->h, query->i, j)) {
+        if (attn_feature_allows(keys, &query->look, query->b, query->h, query->i, j)) {
             read_value(run, query->sums.head, j, room->value);
-            add(room->product, attn_linear_dot(room->value, grad_sums, keys->width),
+            add(room->product, attn_feature_dot(room->value, grad_sums, keys->width),
                 phi_of_key(run, query->sums.head, j), keys->m);
         }
 }
 
 static double differentiate_query(const struct feature_gradients *run, struct query *query, struct room *room)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const attn_span span = attn_mask_span(keys->job->mask, query->b, query->i);
     const bool is_live =
-        attn_linear_sees(keys, &query->look, query->b, query->h, query->i, span) && !is_zero(run, query);
+        attn_feature_sees(keys, &query->look, query->b, query->h, query->i, span) && !is_zero(run, query);
     double *phi = run->phi_q + query->row * keys->m, *grad_sums = run->grad_sums + query->row * keys->width;
     run->is_live[query->row] = is_live;
     if (!is_live) {
         put_query(run, query, NULL);
         return 0;
     }
-    attn_linear_map_query(keys, query->b, query->h, query->i, phi);
+    attn_feature_map_query(keys, query->b, query->h, query->i, phi);
     sum_keys(run, query, span, phi, room);
     differentiate_quotient(run, query, room->row, grad_sums);
     differentiate_sums(run, query, span, grad_sums, room);
     const double of_scale =
-        differentiate_features_of_query(run, attn_linear_place(&keys->job->q, query->b, query->h, query->i), phi, room);
+        differentiate_features_of_query(run, attn_operand_at(&keys->job->q, query->b, query->h, query->i), phi, room);
     put_query(run, query, room->x);
     return of_scale;
 }
@@ -311,7 +311,7 @@ static void order_task(void *argument, size_t b, size_t worker)
 /* sums += R of the queries of a group that end at keys from … up to, but without, to. */
 static void add_queries(const struct feature_gradients *run, size_t kv_head, size_t from, size_t to, double *sums)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
     const size_t b = kv_head / job->kv_heads, group = group_of(job), *starts = run->starts + b * (job->kv_len + 2);
     for (size_t n = starts[from]; n < starts[to] && !attn_is_cancelled(keys->runtime); n++)
@@ -337,7 +337,7 @@ static void later_task(void *argument, size_t index, size_t worker)
     const size_t end = run->keys.job->kv_len + 1;
     double *sums = later_of(run, kv_head, block);
     memset(sums, 0, run->keys.m * run->keys.width * sizeof *sums);
-    add_queries(run, kv_head, attn_min(block * LINEAR_KEYS, end), attn_min((block + 1) * LINEAR_KEYS, end), sums);
+    add_queries(run, kv_head, attn_min(block * FEATURE_KEYS, end), attn_min((block + 1) * FEATURE_KEYS, end), sums);
 }
 
 /* Task: the blocks of one head, each on top of those behind it. */
@@ -360,7 +360,7 @@ static void put_key(const struct feature_gradients *run, const struct attn_opera
     if (to->data == NULL)
         return;
     const size_t at =
-        attn_linear_place(to, kv_head / job->kv_heads, kv_head % job->kv_heads, j < past_len ? j : j - past_len);
+        attn_operand_at(to, kv_head / job->kv_heads, kv_head % job->kv_heads, j < past_len ? j : j - past_len);
     for (size_t f = 0; f < d; f++)
         attn_number_put((void *)(uintptr_t)to->data, job->compute, at + f, from[f]);
 }
@@ -368,10 +368,10 @@ static void put_key(const struct feature_gradients *run, const struct attn_opera
 /* dphi(k_j) into product and dv_j into x, from R. */
 static void take_from_sums(const struct feature_gradients *run, const double *phi, struct room *room)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     for (size_t r = 0; r < keys->m; r++) {
         const double *row = room->sums + r * keys->width;
-        room->product[r] = attn_linear_dot(row, room->value, keys->width);
+        room->product[r] = attn_feature_dot(row, room->value, keys->width);
         add(room->x, phi[r], row, keys->job->d_v);
     }
 }
@@ -401,7 +401,7 @@ static void see_run(const struct feature_gradients *run, size_t kv_head, size_t 
 static void take_from_queries(const struct feature_gradients *run, size_t kv_head, size_t j, const double *phi,
                               struct room *room)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
     const size_t b = kv_head / job->kv_heads, group = group_of(job), first = kv_head % job->kv_heads * group;
     see_run(run, kv_head, j, room);
@@ -412,15 +412,15 @@ static void take_from_queries(const struct feature_gradients *run, size_t kv_hea
             if ((room->seen[(h - first) * job->q_len + i] >> (j - room->seen_first) & 1) == 0)
                 continue;
             const double *phi_q = run->phi_q + row * keys->m, *grad_sums = run->grad_sums + row * keys->width;
-            add(room->product, attn_linear_dot(grad_sums, room->value, keys->width), phi_q, keys->m);
-            add(room->x, attn_linear_dot(phi_q, phi, keys->m), grad_sums, job->d_v);
+            add(room->product, attn_feature_dot(grad_sums, room->value, keys->width), phi_q, keys->m);
+            add(room->x, attn_feature_dot(phi_q, phi, keys->m), grad_sums, job->d_v);
         }
 }
 
 static double differentiate_key(const struct feature_gradients *run, size_t kv_head, size_t j, struct room *room,
                                 double *of_largest)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const struct attn_gradient_heads *heads = run->heads;
     const struct attn_heads_job *job = keys->job;
     const double *phi = phi_of_key(run, kv_head, j);
@@ -437,8 +437,7 @@ static double differentiate_key(const struct feature_gradients *run, size_t kv_h
     put_key(run, &heads->grad_past_v, &heads->grad_v, kv_head, j, job->d_v, room->x);
     if (is_seen)
         of_scale = differentiate_features_of_key(
-            run, attn_linear_place(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, room,
-            of_largest);
+            run, attn_operand_at(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, room, of_largest);
     put_key(run, &heads->grad_past_k, &heads->grad_k, kv_head, j, job->d_k, room->x);
     return of_scale;
 }
@@ -447,15 +446,15 @@ static double differentiate_key(const struct feature_gradients *run, size_t kv_h
 static void key_task(void *argument, size_t index, size_t worker)
 {
     const struct feature_gradients *run = argument;
-    const struct attn_linear_keys *keys = &run->keys;
-    const size_t kv_head = index / keys->key_blocks, block = index % keys->key_blocks, first = block * LINEAR_KEYS;
+    const struct attn_feature_keys *keys = &run->keys;
+    const size_t kv_head = index / keys->key_blocks, block = index % keys->key_blocks, first = block * FEATURE_KEYS;
     struct room room = room_of(run, worker);
     double of_scale = 0, of_largest = 0;
     if (keys->is_running)
         memcpy(room.sums, later_of(run, kv_head, block + 1), keys->m * keys->width * sizeof *room.sums);
-    for (size_t j = attn_min(first + LINEAR_KEYS, keys->job->kv_len);
+    for (size_t j = attn_min(first + FEATURE_KEYS, keys->job->kv_len);
          j-- > first && !attn_is_cancelled(keys->runtime);) {
-        if (keys->is_running && (j + 1) % LINEAR_KEYS != 0)
+        if (keys->is_running && (j + 1) % FEATURE_KEYS != 0)
             add_queries(run, kv_head, j + 1, j + 2, room.sums);
         of_scale += differentiate_key(run, kv_head, j, &room, &of_largest);
     }
@@ -468,15 +467,15 @@ static void largest_task(void *argument, size_t kv_head, size_t worker)
 {
     (void)worker;
     const struct feature_gradients *run = argument;
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
     const struct attn_gradient_heads *heads = run->heads;
     const size_t j = keys->largest_at[kv_head] / keys->m, r = keys->largest_at[kv_head] % keys->m;
     const size_t b = kv_head / job->kv_heads, h = kv_head % job->kv_heads, past_len = heads->past_len;
-    const size_t from = attn_linear_place(&job->k, b, h, j);
+    const size_t from = attn_operand_at(&job->k, b, h, j);
     const struct attn_operand *to = j < past_len ? &heads->grad_past_k : &heads->grad_k;
-    const size_t at = attn_linear_place(to, b, h, j < past_len ? j : j - past_len);
-    const double factor = attn_linear_key_factor(keys);
+    const size_t at = attn_operand_at(to, b, h, j < past_len ? j : j - past_len);
+    const double factor = attn_feature_key_factor(keys);
     double total = 0, of_scale = 0;
     for (size_t block = 0; block < keys->key_blocks; block++)
         total += run->largest_parts[kv_head * keys->key_blocks + block];
@@ -496,7 +495,7 @@ struct counts {
     size_t query_rows, key_heads, later, tasks;
 };
 
-static struct counts count(const struct attn_linear_keys *keys)
+static struct counts count(const struct attn_feature_keys *keys)
 {
     const attn_dims *d = &keys->plan->dims;
     const size_t key_heads = d->batch * d->kv_heads;
@@ -507,35 +506,35 @@ static struct counts count(const struct attn_linear_keys *keys)
                                     key_heads * (keys->key_blocks + 1)};
 }
 
-size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_request *request)
 {
     const size_t m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
     const size_t rows = plan->dims.heads / plan->dims.kv_heads * plan->dims.q_len;
     const size_t bytes = (m + 2 * width + plan->dims.d_k + plan->dims.d_v + m * width) * sizeof(double) +
-                         (attn_linear_is_running(&plan->mask) ? 0 : rows * sizeof(uint64_t));
+                         (attn_has_running_sums(&plan->mask) ? 0 : rows * sizeof(uint64_t));
     return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
-size_t attn_gradient_linear_shared_bytes(const attn_plan *plan, const attn_request *request)
+size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
-    const struct attn_linear_keys keys = attn_linear_describe_keys(plan, request, NULL, NULL);
+    const struct attn_feature_keys keys = attn_feature_keys_describe(plan, request, NULL, NULL);
     const struct counts counts = count(&keys);
     const size_t numbers =
         counts.query_rows * (keys.m + keys.width) + counts.later + counts.key_heads * keys.key_blocks + counts.tasks;
-    return attn_linear_keys_bytes(plan, request) + numbers * sizeof(double) + counts.query_rows +
+    return attn_feature_keys_bytes(plan, request) + numbers * sizeof(double) + counts.query_rows +
            d->batch * (d->q_len + d->kv_len + 2) * sizeof(size_t) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
 /* The forward pass once more, and every product of it two or three times. */
-double attn_gradient_linear_flops(const attn_plan *plan, const attn_request *request)
+double attn_gradient_features_flops(const attn_plan *plan, const attn_request *request)
 {
-    return 4 * attn_linear_flops(plan, request);
+    return 4 * attn_feature_maps_flops(plan, request);
 }
 
 static bool take_memory(struct feature_gradients *run, attn_arena *arena)
 {
-    const struct attn_linear_keys *keys = &run->keys;
+    const struct attn_feature_keys *keys = &run->keys;
     const attn_dims *d = &keys->plan->dims;
     const struct counts counts = count(keys);
     run->scratch = attn_arena_take(arena, keys->runtime->threads, run->scratch_bytes);
@@ -552,14 +551,14 @@ static bool take_memory(struct feature_gradients *run, attn_arena *arena)
            run->scale_parts != NULL;
 }
 
-attn_status attn_gradient_linear_run(const attn_plan *plan, const attn_request *request,
-                                     const struct attn_gradient_heads *heads, const attn_runtime *runtime,
-                                     attn_arena *arena, attn_error *err)
+attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request *request,
+                                       const struct attn_gradient_heads *heads, const attn_runtime *runtime,
+                                       attn_arena *arena, attn_error *err)
 {
     struct feature_gradients run = {.heads = heads,
-                                    .keys = attn_linear_describe_keys(plan, request, &heads->job, runtime),
-                                    .scratch_bytes = attn_gradient_linear_scratch_bytes(plan, request)};
-    attn_status status = take_memory(&run, arena) ? attn_linear_prepare_keys(&run.keys, arena) : ATTN_ERR_NO_MEMORY;
+                                    .keys = attn_feature_keys_describe(plan, request, &heads->job, runtime),
+                                    .scratch_bytes = attn_gradient_features_scratch_bytes(plan, request)};
+    attn_status status = take_memory(&run, arena) ? attn_feature_keys_prepare(&run.keys, arena) : ATTN_ERR_NO_MEMORY;
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail(err, status, NULL, "not enough memory for the gradients of the features");
     const struct counts counts = count(&run.keys);

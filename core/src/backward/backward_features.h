@@ -16,18 +16,18 @@
 #include "attn/plan.h"
 #include "backward/backward_heads.h"
 
-/* Arena bytes that attn_gradient_linear_run takes: for each thread, and in all; its floating-point operations. */
-size_t attn_gradient_linear_scratch_bytes(const attn_plan *plan, const attn_request *request);
-size_t attn_gradient_linear_shared_bytes(const attn_plan *plan, const attn_request *request);
-double attn_gradient_linear_flops(const attn_plan *plan, const attn_request *request);
+/* Arena bytes that attn_gradient_features_run takes: for each thread, and in all; its floating-point operations. */
+size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_request *request);
+size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_request *request);
+double attn_gradient_features_flops(const attn_plan *plan, const attn_request *request);
 
 /*
  * What attn_gradient_heads_run does, for these mechanisms: reads job, grad_context and past_len of heads, and writes
  * its gradients of q, k, v, the cache and the scale; there are no others. ATTN_OK, ATTN_ERR_NO_MEMORY or
  * ATTN_ERR_CANCELLED.
  */
-ATTN_MUST_CHECK attn_status attn_gradient_linear_run(const attn_plan *plan, const attn_request *request,
-                                                     const struct attn_gradient_heads *heads,
-                                                     const attn_runtime *runtime, attn_arena *arena, attn_error *err);
+ATTN_MUST_CHECK attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request *request,
+                                                       const struct attn_gradient_heads *heads,
+                                                       const attn_runtime *runtime, attn_arena *arena, attn_error *err);
 
 #endif

@@ -192,7 +192,7 @@ struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_pla
                                                          attn_role role)
 {
     const attn_dims *d = &plan->forward.dims;
-    const attn_linear *weights = role == PROJECT_Q ? &request->weights.query_norm : &request->weights.key_norm;
+    const attn_affine *weights = role == PROJECT_Q ? &request->weights.query_norm : &request->weights.key_norm;
     const attn_tensor *shaped = weights->weight != NULL ? weights->weight : weights->bias;
     const size_t heads = role == PROJECT_Q ? d->heads : d->kv_heads;
     const size_t tokens = d->batch * (role == PROJECT_Q ? d->q_len : attn_new_len(d));
@@ -322,11 +322,11 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
     if (needs.heads) {
         const attn_plan *forward = &plan->forward;
-        const bool is_linear = attn_is_linear(&request->options);
-        plan->scratch_bytes += is_linear ? attn_gradient_linear_scratch_bytes(forward, request)
-                                         : attn_gradient_heads_scratch_bytes(&heads);
-        plan->working_bytes +=
-            is_linear ? attn_gradient_linear_shared_bytes(forward, request) : attn_gradient_heads_shared_bytes(&heads);
+        const bool has_feature_maps = attn_has_feature_maps(&request->options);
+        plan->scratch_bytes += has_feature_maps ? attn_gradient_features_scratch_bytes(forward, request)
+                                                : attn_gradient_heads_scratch_bytes(&heads);
+        plan->working_bytes += has_feature_maps ? attn_gradient_features_shared_bytes(forward, request)
+                                                : attn_gradient_heads_shared_bytes(&heads);
         plan->scratch_bytes += attn_qk_turn_back_scratch_bytes(&plan->forward);
         plan->working_bytes += attn_qk_bytes(&plan->forward, request);
     }

@@ -110,7 +110,7 @@ static attn_status check_mechanism(const attn_request *request, uint32_t of, att
 static uint32_t steps_to_keep(const attn_request *request)
 {
     uint32_t want = (uint32_t)1 << ATTN_STEP_CONTEXT;
-    if (!attn_is_linear(&request->options))
+    if (!attn_has_feature_maps(&request->options))
         want |= (uint32_t)1 << ATTN_STEP_LSE;
     if (request->weights.output.weight != NULL)
         want |= (uint32_t)1 << ATTN_STEP_PROJECTED;
@@ -163,8 +163,8 @@ static void weigh_work(attn_gradient_plan *plan, const attn_request *request)
     double attention = pairs * (2 * (3 * d_k + 2 * d_v) + 20);
     if (attn_gradient_is_wanted(plan, ATTN_GRADIENT_MASK_BIAS))
         attention += pairs * 2 * (d_k + d_v);
-    if (attn_is_linear(&request->options))
-        attention = attn_gradient_linear_flops(forward, request);
+    if (attn_has_feature_maps(&request->options))
+        attention = attn_gradient_features_flops(forward, request);
     plan->flops = forward->flops;
     plan->flops.attention += attention;
     plan->flops.projections *= 3;

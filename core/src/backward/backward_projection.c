@@ -59,7 +59,7 @@ static void add_slice(const struct projection_gradient *run, const struct attn_g
         const size_t at = w->first + s * w->step + (in_out ? feature * w->w_stride + c : c * w->w_stride + feature);
         attn_blas_multiply_add(run->compute, rows, features, attn_min(w->columns - c, INNER),
                                p->grad_y + (row * width + s * w->columns + c) * element, width,
-                               (const char *)w->linear->weight->data + at * element, w->w_stride,
+                               (const char *)w->affine->weight->data + at * element, w->w_stride,
                                in_out ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT,
                                run->to + (row * run->inner + feature) * element, run->inner);
     }

@@ -95,7 +95,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
 static void divide(const struct products_run *run, struct attn_product *p)
 {
     const bool is_transposed = run->layout == ATTN_LAYOUT_OUT_IN;
-    p->by_kernel = run->multiply != NULL && !(is_transposed && p->rows <= run->runtime->kernel->transposed_by_blas);
+    p->by_kernel = run->multiply != NULL && !(is_transposed && p->rows <= run->runtime->kernel->blas_up_to_rows_out_in);
     if (p->by_kernel) {
         const size_t rows = p->batch * p->rows, parts = attn_ceil_div(rows, LINEAR_ROWS);
         p->block_rows = parts == 0 ? 1 : attn_round_up(attn_ceil_div(rows, parts), LINEAR_GROUP);

@@ -103,7 +103,7 @@ const attn_kernel JOIN2(attn_kernel, KERNEL) = {
     .panel_columns = JOIN3(PANEL, KERNEL, f32),
     .multiplies_f32_faster = MULTIPLIES_F32_FASTER,
     .multiplies_f64_faster = MULTIPLIES_F64_FASTER,
-    .transposed_by_blas = TRANSPOSED_BY_BLAS,
+    .blas_up_to_rows_out_in = TRANSPOSED_BY_BLAS,
     .exp_f32 = JOIN3(exp_all, KERNEL, f32),
     .exp_f64 = JOIN3(exp_all, KERNEL, f64),
 };

@@ -159,7 +159,8 @@ struct attn_kernel {
     attn_pack_panel *pack_f32;
     size_t panel_columns;                              /* of float */
     bool multiplies_f32_faster, multiplies_f64_faster; /* than the BLAS on the same CPU */
-    size_t transposed_by_blas; /* but for so few rows the BLAS is, when weights are out_in and would be transposed */
+    /* With weights out_in, which the kernel would transpose, the BLAS multiplies up to so many rows. */
+    size_t blas_up_to_rows_out_in;
     /* exp of n numbers in place, n a multiple of 64: the one inside the softmax, for the tests. */
     void (*exp_f32)(float *x, size_t n);
     void (*exp_f64)(double *x, size_t n);

@@ -324,8 +324,9 @@ static attn_status prepare_job(struct layer_run *run)
 
 static attn_status run_heads(struct layer_run *run)
 {
-    if (attn_is_linear(&run->request->options))
-        return attn_linear_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result, run->err);
+    if (attn_has_feature_maps(&run->request->options))
+        return attn_feature_maps_run(run->plan, run->request, &run->job, run->runtime, run->arena, run->result,
+                                     run->err);
     return attn_heads_run(&run->job, run->runtime, run->arena, run->result, run->err);
 }
 
@@ -360,7 +361,7 @@ static attn_status gate_heads(struct layer_run *run)
 static attn_status project_output(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
-    const attn_linear *output = &run->request->weights.output;
+    const attn_affine *output = &run->request->weights.output;
     run->projected = run->gated;
     if (output->weight == NULL)
         return ATTN_OK;

@@ -125,9 +125,11 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
     for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
         job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
-    const bool is_linear = attn_is_linear(&request->options);
-    const size_t scratch = is_linear ? attn_linear_scratch_bytes(plan, request) : attn_heads_scratch_bytes(&job);
-    const size_t shared = is_linear ? attn_linear_shared_bytes(plan, request) : attn_heads_shared_bytes(&job);
+    const bool has_feature_maps = attn_has_feature_maps(&request->options);
+    const size_t scratch =
+        has_feature_maps ? attn_feature_maps_scratch_bytes(plan, request) : attn_heads_scratch_bytes(&job);
+    const size_t shared =
+        has_feature_maps ? attn_feature_maps_shared_bytes(plan, request) : attn_heads_shared_bytes(&job);
     plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
     if (request->is_layer)
         plan->scratch_bytes += attn_products_scratch_bytes(plan->compute);

@@ -2,12 +2,12 @@
 #include "layer/projection.h"
 
 /* Rank 2: all heads side by side in one matrix. Rank 3: a matrix a head. */
-static attn_projection separate(const attn_linear *linear, attn_layout layout, size_t heads, size_t inner, size_t d)
+static attn_projection separate(const attn_affine *affine, attn_layout layout, size_t heads, size_t inner, size_t d)
 {
-    attn_projection p = {.linear = linear, .slices = 1, .columns = heads * d, .inner = inner};
-    if (linear->weight->rank == 3)
+    attn_projection p = {.affine = affine, .slices = 1, .columns = heads * d, .inner = inner};
+    if (affine->weight->rank == 3)
         p = (attn_projection){
-            .linear = linear, .slices = heads, .columns = d, .inner = inner, .step = inner * d, .bias_step = d};
+            .affine = affine, .slices = heads, .columns = d, .inner = inner, .step = inner * d, .bias_step = d};
     p.w_stride = layout == ATTN_LAYOUT_IN_OUT ? p.columns : inner;
     return p;
 }
@@ -19,7 +19,7 @@ static attn_projection fused(const attn_weights *weights, const attn_dims *dims,
     size_t all = (dims->heads + 2 * dims->kv_heads) * dims->d_k, inner = dims->d_query;
     bool in_out = weights->layout == ATTN_LAYOUT_IN_OUT;
     size_t unit = in_out ? 1 : inner; /* elements from one column to the next */
-    return (attn_projection){.linear = &weights->qkv,
+    return (attn_projection){.affine = &weights->qkv,
                              .slices = slices,
                              .columns = columns,
                              .inner = inner,
@@ -80,7 +80,7 @@ size_t attn_projection_head_step(const attn_projection *projection, size_t d)
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims)
 {
     const size_t inner = dims->heads * dims->d_v;
-    return (attn_projection){.linear = &weights->output,
+    return (attn_projection){.affine = &weights->output,
                              .slices = 1,
                              .columns = dims->d_out,
                              .inner = inner,
@@ -91,7 +91,7 @@ void attn_projection_products(const attn_projection *projection, attn_layout lay
                               const attn_kernel *kernel, const struct attn_product *tokens,
                               struct attn_product *products)
 {
-    const attn_tensor *weight = projection->linear->weight, *bias = projection->linear->bias;
+    const attn_tensor *weight = projection->affine->weight, *bias = projection->affine->bias;
     for (size_t s = 0; s < projection->slices; s++) {
         const size_t column = projection->bias_first + s * projection->bias_step;
         struct attn_product *product = &products[s];

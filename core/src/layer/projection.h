@@ -19,7 +19,7 @@ typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
  * and at element bias_first + s * bias_step of the bias.
  */
 typedef struct {
-    const attn_linear *linear;
+    const attn_affine *affine;
     size_t slices, columns;
     size_t inner; /* features of one token of the input */
     size_t first, step, w_stride;

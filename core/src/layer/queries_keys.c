@@ -44,7 +44,7 @@ static attn_status check_vector(const attn_request *request, const attn_tensor *
                      shape, d_k, heads, d_k, heads * d_k);
 }
 
-static attn_status check_norm(const attn_request *request, const attn_linear *norm, const char *weight,
+static attn_status check_norm(const attn_request *request, const attn_affine *norm, const char *weight,
                               const char *bias, size_t heads, size_t d_k, attn_error *err)
 {
     attn_status status = check_vector(request, norm->weight, weight, heads, d_k, err);
@@ -84,7 +84,7 @@ struct part {
     struct attn_operand from; /* new tokens */
     const char *past;         /* (batch, heads, past_len, d); NULL: none */
     size_t heads, past_len, len, d;
-    const attn_linear *norm;   /* NULL: not normalised */
+    const attn_affine *norm;   /* NULL: not normalised */
     const struct table *table; /* NULL: not turned */
     char *to;                  /* (batch, heads, past_len + len, d) */
     size_t first_task;

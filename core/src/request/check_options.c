@@ -69,9 +69,9 @@ static attn_status check_layer_options(const attn_request *request, const attn_d
 static attn_status check_attention_options(const attn_request *request, attn_error *err)
 {
     const attn_weights *w = &request->weights;
-    if (attn_linear_is_given(&w->query) || attn_linear_is_given(&w->key) || attn_linear_is_given(&w->value) ||
-        attn_linear_is_given(&w->qkv) || attn_linear_is_given(&w->output) || attn_linear_is_given(&w->norm) ||
-        attn_linear_is_given(&w->query_norm) || attn_linear_is_given(&w->key_norm) || attn_linear_is_given(&w->gate))
+    if (attn_affine_is_given(&w->query) || attn_affine_is_given(&w->key) || attn_affine_is_given(&w->value) ||
+        attn_affine_is_given(&w->qkv) || attn_affine_is_given(&w->output) || attn_affine_is_given(&w->norm) ||
+        attn_affine_is_given(&w->query_norm) || attn_affine_is_given(&w->key_norm) || attn_affine_is_given(&w->gate))
         return attn_fail(err, ATTN_ERR_FIELD, "/weights", "weights belong to multi-head attention");
     if (request->options.residual)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/residual", "residual belongs to multi-head attention");
@@ -169,7 +169,7 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
     if (status == ATTN_OK)
         status = attn_rope_check(request, plan, err);
     if (status == ATTN_OK)
-        status = attn_linear_check(request, dims, err);
+        status = attn_mechanism_check(request, dims, err);
     if (status == ATTN_OK)
         status = check_wanted(request, err);
     if (status == ATTN_OK)

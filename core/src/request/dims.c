@@ -297,25 +297,25 @@ static attn_status check_bias(const attn_tensor *bias, const char *field, attn_d
 }
 
 /* Features per head that a projection gives, from its weight. heads is known; 0: taken from a rank-3 weight. */
-static attn_status read_projection(const attn_linear *linear, const char *name, const attn_request *request,
+static attn_status read_projection(const attn_affine *affine, const char *name, const attn_request *request,
                                    size_t d_in, size_t heads, size_t *d_head, attn_error *err)
 {
     char field[64], bias_field[64];
     size_t own_heads = 0, in = 0, out = 0;
     snprintf(field, sizeof field, "/weights/%s/weight", name);
     snprintf(bias_field, sizeof bias_field, "/weights/%s/bias", name);
-    if (linear->weight == NULL)
+    if (affine->weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "weights.%s.weight is missing: give query, key and value, or qkv",
                          name);
     attn_layout layout = request->weights.layout;
     attn_status status =
-        read_weight(linear->weight, field, layout, request->options.compute, &own_heads, &in, &out, err);
+        read_weight(affine->weight, field, layout, request->options.compute, &own_heads, &in, &out, err);
     if (status != ATTN_OK)
         return status;
     char why[96];
     snprintf(why, sizeof why, "inputs.%s has %zu features", name, d_in);
     if (in != d_in)
-        return fail_weight(err, field, linear->weight, layout, d_in, why);
+        return fail_weight(err, field, affine->weight, layout, d_in, why);
     if (own_heads != 0 && own_heads != heads)
         return attn_fail(err, ATTN_ERR_SHAPE, field, "the weight of %s has %zu heads, %zu expected", name, own_heads,
                          heads);
@@ -323,14 +323,14 @@ static attn_status read_projection(const attn_linear *linear, const char *name, 
         return attn_fail(err, ATTN_ERR_SHAPE, field,
                          "the weight of %s gives %zu features, which %zu heads do not divide", name, out, heads);
     *d_head = own_heads != 0 ? out : out / heads;
-    return check_bias(linear->bias, bias_field, request->options.compute, heads, *d_head * heads, err);
+    return check_bias(affine->bias, bias_field, request->options.compute, heads, *d_head * heads, err);
 }
 
 static attn_status read_separate_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_weights *weights = &request->weights;
     size_t d_key = 0;
-    if (attn_linear_is_given(&weights->qkv))
+    if (attn_affine_is_given(&weights->qkv))
         return attn_fail(err, ATTN_ERR_FIELD, "/weights/qkv/weight", "weights.qkv has a bias but no weight");
     attn_status status =
         read_projection(&weights->query, "query", request, dims->d_query, dims->heads, &dims->d_k, err);
@@ -349,8 +349,8 @@ static attn_status read_fused_dims(const attn_request *request, attn_dims *dims,
     const attn_weights *weights = &request->weights;
     const char *field = "/weights/qkv/weight";
     size_t own_heads = 0, in = 0, out = 0, parts = dims->heads + 2 * dims->kv_heads;
-    if (attn_linear_is_given(&weights->query) || attn_linear_is_given(&weights->key) ||
-        attn_linear_is_given(&weights->value))
+    if (attn_affine_is_given(&weights->query) || attn_affine_is_given(&weights->key) ||
+        attn_affine_is_given(&weights->value))
         return attn_fail(err, ATTN_ERR_FIELD, "/weights/qkv", "give either qkv or query, key and value, not both");
     attn_status status =
         read_weight(weights->qkv.weight, field, weights->layout, request->options.compute, &own_heads, &in, &out, err);
@@ -376,9 +376,9 @@ static attn_status read_fused_dims(const attn_request *request, attn_dims *dims,
     return check_bias(weights->qkv.bias, "/weights/qkv/bias", request->options.compute, 0, out, err);
 }
 
-static size_t heads_of(const attn_linear *linear)
+static size_t heads_of(const attn_affine *affine)
 {
-    return linear->weight != NULL && linear->weight->rank == 3 ? linear->weight->shape[0] : 0;
+    return affine->weight != NULL && affine->weight->rank == 3 ? affine->weight->shape[0] : 0;
 }
 
 /* An output weight of rank 3 for other heads; as many rows in all are not enough, or rows would change their head. */
@@ -395,7 +395,7 @@ static attn_status fail_output_heads(const attn_tensor *weight, const char *fiel
 
 static attn_status read_output_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
-    const attn_linear *output = &request->weights.output;
+    const attn_affine *output = &request->weights.output;
     dims->d_out = dims->heads * dims->d_v;
     if (output->weight == NULL && output->bias != NULL)
         return attn_fail(err, ATTN_ERR_FIELD, "/weights/output/weight", "weights.output has a bias but no weight");
@@ -425,7 +425,7 @@ static attn_status read_output_dims(const attn_request *request, attn_dims *dims
 
 static attn_status read_gate_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
-    const attn_linear *gate = &request->weights.gate;
+    const attn_affine *gate = &request->weights.gate;
     size_t features = 0;
     if (gate->weight == NULL && gate->bias == NULL)
         return ATTN_OK;

@@ -15,9 +15,9 @@
 /* Fills *dims from request; errors as attn_plan_make documents them. */
 ATTN_MUST_CHECK attn_status attn_dims_read(const attn_request *request, attn_dims *dims, attn_error *err);
 
-static inline bool attn_linear_is_given(const attn_linear *linear)
+static inline bool attn_affine_is_given(const attn_affine *affine)
 {
-    return linear->weight != NULL || linear->bias != NULL;
+    return affine->weight != NULL || affine->bias != NULL;
 }
 
 /* A gain or shift of rows of length numbers, of rank 1; NULL is fine. field is its path in the request. */

@@ -34,10 +34,10 @@ attn_status decode_inputs(struct reading *reading, const struct node *node, void
 static attn_status decode_linear(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"weight", decode_tensor, offsetof(attn_linear, weight), MEMBER_ALWAYS},
-        {"bias", decode_tensor, offsetof(attn_linear, bias), MEMBER_ALWAYS},
+        {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
+        {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
-    attn_linear *linear = to;
+    attn_affine *linear = to;
     attn_status status = node_decode_members(reading, node, members, COUNT(members), linear);
     if (status == ATTN_OK && !linear->weight)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
@@ -48,8 +48,8 @@ static attn_status decode_linear(struct reading *reading, const struct node *nod
 static attn_status decode_affine(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {
-        {"weight", decode_tensor, offsetof(attn_linear, weight), MEMBER_ALWAYS},
-        {"bias", decode_tensor, offsetof(attn_linear, bias), MEMBER_ALWAYS},
+        {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
+        {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
     return node_decode_members(reading, node, members, COUNT(members), to);
 }

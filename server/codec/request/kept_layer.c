@@ -26,15 +26,15 @@ static const struct {
 #undef LINEAR
 };
 
-static const attn_linear *linear_at(const attn_weights *weights, size_t i)
+static const attn_affine *linear_at(const attn_weights *weights, size_t i)
 {
-    return (const attn_linear *)(const void *)((const char *)weights + linears[i].at);
+    return (const attn_affine *)(const void *)((const char *)weights + linears[i].at);
 }
 
 /* ---- looking at a layer ---- */
 
 /* Features of one token that a weight takes; 1 when the shape makes no sense, which the plan then says. */
-static size_t input_width(const attn_linear *linear, attn_layout layout)
+static size_t input_width(const attn_affine *linear, attn_layout layout)
 {
     const attn_tensor *weight = linear->weight;
     if (weight == NULL || weight->rank < 2)
@@ -207,7 +207,7 @@ static size_t move_tensors(json_t *tree, const attn_weights *weights, struct saf
     json_t *object = json_object_get(tree, "weights");
     size_t count = 0;
     for (size_t i = 0; i < COUNT(linears); i++) {
-        const attn_linear *linear = linear_at(weights, i);
+        const attn_affine *linear = linear_at(weights, i);
         json_t *member = json_object_get(object, linears[i].name);
         if (linear->weight != NULL)
             entries[count++] = (struct safetensors_entry){linears[i].weight, *linear->weight};

@@ -366,7 +366,7 @@ static void fuse(test_scene *scene, const scene_size *n, size_t d_model, attn_qk
     size_t columns = (n->heads + 2 * n->kv_heads) * n->d_k;
     attn_tensor *weight = scene_tensor(scene, scene->type, SHAPE(d_model, columns));
     attn_tensor *bias = scene_tensor(scene, scene->type, SHAPE(columns));
-    const attn_linear *parts[] = {&w->query, &w->key, &w->value};
+    const attn_affine *parts[] = {&w->query, &w->key, &w->value};
     for (int part = 0; part < 3; part++)
         for (size_t h = 0; h < (part == 0 ? n->heads : n->kv_heads); h++) {
             size_t block = fused_block(order, n->heads, n->kv_heads, part, h);

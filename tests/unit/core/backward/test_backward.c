@@ -384,7 +384,7 @@ static attn_tensor *widen(test_scene *scene, const attn_tensor *tensor)
     return made;
 }
 
-static void widen_linear(test_scene *scene, attn_linear *linear)
+static void widen_linear(test_scene *scene, attn_affine *linear)
 {
     linear->weight = widen(scene, linear->weight);
     linear->bias = widen(scene, linear->bias);
@@ -408,7 +408,7 @@ static attn_request widened(test_scene *scene)
         sides[s]->cos = widen(scene, sides[s]->cos);
         sides[s]->sin = widen(scene, sides[s]->sin);
     }
-    attn_linear *const linears[] = {&wide.weights.query, &wide.weights.key,        &wide.weights.value,
+    attn_affine *const linears[] = {&wide.weights.query, &wide.weights.key,        &wide.weights.value,
                                     &wide.weights.qkv,   &wide.weights.output,     &wide.weights.norm,
                                     &wide.weights.gate,  &wide.weights.query_norm, &wide.weights.key_norm};
     for (size_t l = 0; l < COUNT(linears); l++)

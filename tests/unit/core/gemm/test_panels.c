@@ -53,7 +53,7 @@ static void pack(packed_layer *packed, const attn_kernel *kernel, attn_layout la
 static void pack_all(packed_layer *packed, const attn_weights *weights, const attn_kernel *kernel)
 {
     packed->count = 0;
-    const attn_linear *all[] = {&weights->query, &weights->key, &weights->value, &weights->output, &weights->qkv};
+    const attn_affine *all[] = {&weights->query, &weights->key, &weights->value, &weights->output, &weights->qkv};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         pack(packed, kernel, weights->layout, all[i]->weight);
 }
@@ -88,7 +88,7 @@ static void expect_same(const test_run *with, const test_run *without)
 static bool multiplies(const attn_kernel *kernel, const attn_request *request)
 {
     const size_t rows = request->inputs.query->shape[1];
-    return request->weights.layout == ATTN_LAYOUT_IN_OUT || rows > kernel->transposed_by_blas;
+    return request->weights.layout == ATTN_LAYOUT_IN_OUT || rows > kernel->blas_up_to_rows_out_in;
 }
 
 /* Weights as they lie in the scene, with panels for one kernel, run by each. */
@@ -132,7 +132,7 @@ START_TEST(separate_weights)
         scene.request.inputs.key = NULL;
         expect_same_bits(&scene);
         attn_weights *weights = &scene.request.weights;
-        attn_linear *all[] = {&weights->query, &weights->key, &weights->value, &weights->output};
+        attn_affine *all[] = {&weights->query, &weights->key, &weights->value, &weights->output};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             all[i]->weight = transposed(&scene, all[i]->weight);
         weights->layout = ATTN_LAYOUT_OUT_IN;

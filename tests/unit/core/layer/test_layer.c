@@ -317,7 +317,7 @@ START_TEST(without_an_output_weight_the_concatenated_heads_come_out)
 {
     test_scene scene = scene_create(ATTN_F32, 1);
     scene_layer(&scene, &layer_sizes[2], 64);
-    scene.request.weights.output = (attn_linear){0};
+    scene.request.weights.output = (attn_affine){0};
     expect_layer_close_everywhere(&scene, "no output weight");
     scene.request.options.residual = true;
     normalise(&scene, ATTN_NORM_LAYER, ATTN_NORM_POST, true, false);

@@ -82,7 +82,7 @@ START_TEST(layer_norm_survives_a_large_mean)
     for (size_t i = 0; i < 14; i++) {
         for (size_t d = 0; d < 40; d++)
             row[d] = tensor_get(&run.result.step[ATTN_STEP_RESIDUAL], i * 40 + d);
-        naive_norm(ATTN_NORM_LAYER, 1e-6, &(attn_linear){0}, 40, row, expected, NULL);
+        naive_norm(ATTN_NORM_LAYER, 1e-6, &(attn_affine){0}, 40, row, expected, NULL);
         /* inputs near 1000, known to u 1000, and divided by a deviation that is not far from 1 */
         for (size_t d = 0; d < 40; d++)
             ck_assert_double_eq_tol(tensor_get(&run.result.step[ATTN_STEP_OUTPUT], i * 40 + d), expected[d],
@@ -102,9 +102,9 @@ START_TEST(the_norm_of_equal_numbers_is_its_shift)
             tensor_set(query, at, 5);
         scene.request.inputs.query = query;
         scene.request.weights.output =
-            (attn_linear){.weight = scene_tensor(&scene, scene.type, SHAPE(8, 40))}; /* adds nothing */
+            (attn_affine){.weight = scene_tensor(&scene, scene.type, SHAPE(8, 40))}; /* adds nothing */
         attn_tensor *shift = scene_normal(&scene, 1, SHAPE(40));
-        scene.request.weights.norm = (attn_linear){.weight = scene_normal(&scene, 1, SHAPE(40)), .bias = shift};
+        scene.request.weights.norm = (attn_affine){.weight = scene_normal(&scene, 1, SHAPE(40)), .bias = shift};
         test_run run = run_kernel(&scene.request, NULL, WANT(OUTPUT));
         for (size_t at = 0; at < 3 * 40; at++)
             ck_assert(tensor_get(&run.result.step[ATTN_STEP_OUTPUT], at) == tensor_get(shift, at % 40));

@@ -139,7 +139,7 @@ START_TEST(enormous_head_counts_are_refused)
         scene.request.options.num_heads = scene.request.options.kv_num_heads = many[m];
         ck_assert_int_ne(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
         scene.request.weights.qkv.weight = scene_normal(&scene, 1, SHAPE(12, 36));
-        scene.request.weights.query = scene.request.weights.key = scene.request.weights.value = (attn_linear){0};
+        scene.request.weights.query = scene.request.weights.key = scene.request.weights.value = (attn_affine){0};
         ck_assert_int_ne(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
         scene.request.is_layer = false;
         scene.request.weights = (attn_weights){0};
@@ -192,13 +192,13 @@ START_TEST(a_layer_without_its_weights_is_refused)
 {
     test_scene scene = layer();
     const attn_weights w = scene.request.weights;
-    scene.request.weights.query = (attn_linear){0};
+    scene.request.weights.query = (attn_affine){0};
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/query/weight", "missing");
     scene.request.weights = w;
-    scene.request.weights.key = (attn_linear){0};
+    scene.request.weights.key = (attn_affine){0};
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/key/weight", "missing");
     scene.request.weights = w;
-    scene.request.weights.value = (attn_linear){0};
+    scene.request.weights.value = (attn_affine){0};
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/value/weight", "missing");
     scene.request.weights = w;
     scene.request.weights.output.weight = NULL;
@@ -285,7 +285,7 @@ START_TEST(biases_that_do_not_fit_are_refused)
                    "norm.weight has 13 numbers, a row has 12 features");
     now->norm.weight = scene_normal(&scene, 1, SHAPE(1, 12));
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/weight", "shape [1,12], expected [12]");
-    now->norm = (attn_linear){.bias = wrong};
+    now->norm = (attn_affine){.bias = wrong};
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/bias", "13");
     scene_destroy(&scene);
 }
@@ -298,7 +298,7 @@ START_TEST(a_fused_weight_that_does_not_fit_is_refused)
     const attn_tensor *fits = scene_normal(&scene, 1, SHAPE(12, 8 * 5));
     now->qkv.weight = fits;
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/qkv", "not both");
-    now->query = now->key = now->value = (attn_linear){0};
+    now->query = now->key = now->value = (attn_affine){0};
     planned(&scene.request);
     now->qkv.weight = scene_normal(&scene, 1, SHAPE(12, 39));
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/qkv/weight", "39 features");
@@ -339,7 +339,7 @@ START_TEST(members_without_a_meaning_are_refused)
     vector = scene_normal(&scene, 1, SHAPE(7));
     scene.request.weights.norm.weight = vector;
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/norm/weight", "options.norm");
-    scene.request.weights.norm = (attn_linear){0};
+    scene.request.weights.norm = (attn_affine){0};
     scene.request.weights.qkv.bias = vector;
     expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/qkv/weight", "no weight");
     scene.request.weights.qkv.weight = scene_normal(&scene, 1, SHAPE(12, 40));
@@ -352,7 +352,7 @@ END_TEST
 START_TEST(a_residual_needs_an_output_as_wide_as_the_query)
 {
     test_scene scene = layer();
-    scene.request.weights.output = (attn_linear){0};
+    scene.request.weights.output = (attn_affine){0};
     scene.request.options.residual = true;
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/residual", "20 features");
     scene_destroy(&scene);
