@@ -336,7 +336,7 @@ static bool are_conditions_welcome(struct request *request)
     const struct guard_fields *fields = &request->fields;
     struct layer_keeper *layers = request->server->setup.layers;
     attn_error error = {.status = ATTN_OK};
-    struct call call = {.err = &error, .if_match = fields->if_match, .if_none_match = fields->if_none_match};
+    struct call call = {.err = &error, .in.if_match = fields->if_match, .in.if_none_match = fields->if_none_match};
     if (!request->route->keeps_body || fields->expect == NULL || layers == NULL ||
         !layer_keeper_fails_early(layers, request->names[0], &call))
         return true;

@@ -29,7 +29,7 @@ static bool is_cancelled(const struct request *request)
 /* A job while it computes: the service may learn from the body that it has less time. */
 struct job {
     struct request *request;
-    const struct call *call;
+    const struct call *call; /* NULL while the body is read */
 };
 
 static void shorten_deadline(const struct job *job)
@@ -41,8 +41,8 @@ static void shorten_deadline(const struct job *job)
 static bool job_is_cancelled(void *cancel_context)
 {
     const struct job *job = cancel_context;
-    return is_cancelled(job->request) ||
-           (job->call->timeout_ms > 0 && clock_now_ms() - job->request->clock.received > job->call->timeout_ms);
+    const double timeout_ms = job->call != NULL ? job->call->timeout_ms : 0;
+    return is_cancelled(job->request) || (timeout_ms > 0 && clock_now_ms() - job->request->clock.received > timeout_ms);
 }
 
 /* The pieces of a chunked body in one run; NULL without memory, or when it is no longer wanted. */
@@ -62,15 +62,15 @@ static const char *whole_body(struct request *request)
 }
 
 /* The body as the service reads it: in one run, and expanded. */
-static attn_status read_body(struct request *request, struct call *call)
+static attn_status read_body(struct request *request, struct text_span *body, attn_error *err)
 {
-    call->body = whole_body(request);
-    if (call->body == NULL)
-        return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the body of this request");
+    *body = (struct text_span){whole_body(request), request->body_bytes};
+    if (body->at == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the body of this request");
     if (request->body_coding == CODING_IDENTITY)
         return ATTN_OK;
-    return coding_expand(request->body_coding, call->body, call->body_bytes, request->server->setup.max_body_bytes,
-                         request->arena, &call->body, &call->body_bytes, call->err);
+    return coding_expand(request->body_coding, body->at, body->length, request->server->setup.max_body_bytes,
+                         request->arena, &body->at, &body->length, err);
 }
 
 static void refuse_late(struct request *request)
@@ -86,14 +86,15 @@ static bool finish_answer(struct request *request, const struct call *call)
 {
     const double since = clock_now_ms();
     bool is_ok;
-    request->answer_media = call->answer_media;
-    request->reply.content_type = media_name(call->answer_media);
+    if (call->answer_json_bytes > 0)
+        request->answer_media = MEDIA_BINARY;
+    request->reply.content_type = media_name(request->answer_media);
     request->reply.json_bytes = call->answer_json_bytes;
     reply_conclude(request, call);
     if (request->reply.content_type == NULL)
         return true;
     if (request->reply.chunks.has_deferred)
-        is_ok = reply_stream(request, call->runtime);
+        is_ok = reply_stream(request, call->in.runtime);
     else
         is_ok = reply_compress(request) && reply_lay_out(request);
     request->clock.times.write_ms += clock_now_ms() - since;
@@ -103,9 +104,7 @@ static bool finish_answer(struct request *request, const struct call *call)
 static attn_status run_service(struct request *request, struct call *call)
 {
     service_function *instead = request->server->setup.instead;
-    attn_status status = read_body(request, call);
-    if (status == ATTN_OK)
-        status = (instead != NULL ? instead : request->route->service)(call);
+    const attn_status status = (instead != NULL ? instead : request->route->service)(call);
     request->clock.times = call->times;
     request->flops = call->flops;
     request->owed = call->owed;
@@ -166,37 +165,44 @@ static bool compute_within(struct request *request, const struct call_limits *li
     runtime.is_cancelled = job_is_cancelled;
     runtime.cancel_context = &job;
     attn_error error = {.status = ATTN_OK};
+    struct text_span body;
+    attn_arena_watch(request->arena, job_is_cancelled, &job);
+    attn_status status = read_body(request, &body, &error);
     struct call call = {
-        .body_bytes = request->body_bytes,
-        .received_bytes = request->body_bytes,
-        .body_media = request->body_media,
-        .answer_media = request->answer_media,
-        .has_json_bytes = request->has_json_bytes,
-        .json_bytes = request->json_bytes,
-        .names = request->names,
-        .parameters = request->parameters,
-        .parameter_count = request->parameter_count,
-        .if_match = request->fields.if_match,
-        .if_none_match = request->fields.if_none_match,
-        .layers = setup->layers,
-        .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
-        .caches = setup->caches,
-        .key = request->key_name,
-        .keys = request->key_name[0] != '\0' ? setup->keys : NULL,
-        .owed = request->owed,
-        .is_foreign = request->is_foreign,
-        .queue_ms = request->clock.queue_ms,
-        .limits = *limits,
-        .is_first_try = !is_last_try,
-        .runtime = &runtime,
-        .fonts = setup->fonts,
+        .in =
+            {
+                .body = body.at,
+                .body_bytes = body.length,
+                .received_bytes = request->body_bytes,
+                .body_media = request->body_media,
+                .answer_media = request->answer_media,
+                .has_json_bytes = request->has_json_bytes,
+                .json_bytes = request->json_bytes,
+                .names = request->names,
+                .parameters = request->parameters,
+                .parameter_count = request->parameter_count,
+                .if_match = request->fields.if_match,
+                .if_none_match = request->fields.if_none_match,
+                .key = request->key_name,
+                .keys = request->key_name[0] != '\0' ? setup->keys : NULL,
+                .is_foreign = request->is_foreign,
+                .queue_ms = request->clock.queue_ms,
+                .limits = *limits,
+                .is_first_try = !is_last_try,
+                .layers = setup->layers,
+                .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
+                .caches = setup->caches,
+                .runtime = &runtime,
+                .fonts = setup->fonts,
+            },
         .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
         .err = &error,
+        .owed = request->owed,
     };
     call.out->may_defer = request->may_stream;
     job.call = &call;
-    attn_arena_watch(request->arena, job_is_cancelled, &job);
-    attn_status status = run_service(request, &call);
+    if (status == ATTN_OK)
+        status = run_service(request, &call);
     shorten_deadline(&job);
     const bool is_over = status == ATTN_ERR_TOO_LARGE && !is_last_try;
     if (call.is_kept)

@@ -11,10 +11,10 @@
 
 static attn_status decode_over(const struct call *call, const struct kept_layer *layer, struct envelope *envelope)
 {
-    struct envelope_base own = {.text = call->body, .length = call->body_bytes};
+    struct envelope_base own = {.text = call->in.body, .length = call->in.body_bytes};
     attn_status status = ATTN_OK;
-    if (call->body_media == MEDIA_SAFETENSORS)
-        status = envelope_open_safetensors(call->body, call->body_bytes, call->out->arena, &own, call->err);
+    if (call->in.body_media == MEDIA_SAFETENSORS)
+        status = envelope_open_safetensors(call->in.body, call->in.body_bytes, call->out->arena, &own, call->err);
     if (status == ATTN_OK)
         status = envelope_decode_over(&layer->base, own.text, own.length, own.attachments, own.count, call->out->arena,
                                       envelope, call->err);
@@ -26,9 +26,10 @@ static attn_status decode_body(const struct call *call, envelope_kind kind, cons
 {
     if (layer != NULL)
         return decode_over(call, layer, envelope);
-    if (call->body_media == MEDIA_SAFETENSORS)
-        return envelope_decode_safetensors(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
-    return envelope_decode(call->body, call->body_bytes, kind, call->out->arena, envelope, call->err);
+    if (call->in.body_media == MEDIA_SAFETENSORS)
+        return envelope_decode_safetensors(call->in.body, call->in.body_bytes, kind, call->out->arena, envelope,
+                                           call->err);
+    return envelope_decode(call->in.body, call->in.body_bytes, kind, call->out->arena, envelope, call->err);
 }
 
 static attn_status decode(struct call *call, envelope_kind kind, const struct kept_layer *layer,

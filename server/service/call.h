@@ -53,42 +53,48 @@ struct layer_draft;
 struct layer_keeper;
 struct layer_version;
 
-struct call {
+/* What a service is given. */
+struct call_input {
     const char *body; /* may be NULL when body_bytes is 0 */
     size_t body_bytes;
     size_t received_bytes;               /* of the body as it came, before it was expanded */
-    enum media body_media, answer_media; /* Content-Type, and what Accept chose of what the route offers; written too */
+    enum media body_media, answer_media; /* Content-Type, and what Accept chose of what the route offers */
     bool has_json_bytes;                 /* Inference-Header-Content-Length was given */
     size_t json_bytes;                   /* and how much of the body it says is JSON */
-    const struct text_span *names;       /* raw, what stands in the path for each "{…}" of the route */
+    const struct text_span *names;       /* the raw text in the path for each "{…}" of the route */
     const struct text_pair *parameters;  /* "?name=value", percent-decoded */
     size_t parameter_count;
-    struct call_limits limits;
-    bool is_first_try;                    /* what is over these limits is asked again with higher ones */
     const char *if_match, *if_none_match; /* lists of entity tags as they came; NULL: none */
+    const char *key;                      /* the name of the API key, to which caches belong; "" without keys */
+    struct keys *keys;                    /* they have the quota that the work is taken from; NULL: no quota */
+    bool is_foreign; /* a page of another origin asks: it must not learn anything about what is kept */
+    double queue_ms; /* how long the request waited for its thread */
+    struct call_limits limits;
+    bool is_first_try; /* a request over these limits is computed again with higher ones */
     struct layer_keeper *layers;
     struct layer_draft *draft; /* what was written of the body while it came (keeper.h); NULL: nothing */
     struct cache_store *caches;
-    const char *key;   /* the name of the API key, to which caches belong; "" without keys */
-    struct keys *keys; /* whose quota the work is taken from; NULL: there are none */
-    bool is_foreign;   /* a page of another origin asks: nothing that is kept may be looked at for it */
-    bool is_guarded;   /* written: the answer is about something that is kept, though its path is open */
-    bool is_kept;      /* written: a cache holds this step already, so its answer is sent, even a late one */
     const attn_runtime *runtime;
     const struct font_set *fonts; /* of pictures */
-    struct chunks *out;           /* may_defer: the service clears it when the answer is small (attend_run) */
-    double queue_ms;              /* that it has waited for its thread */
-    struct call_times times;      /* written */
-    enum call_refusal refusal;    /* written, with a failure */
-    double timeout_ms;            /* written: not 0 when the body sets a deadline, from its end to the answer */
-    double flops;                 /* written: what the plan takes */
-    struct keys_cost owed;        /* what the request owes its key already; added to */
-    double retry_after_s;         /* written, with CALL_QUOTA */
-    size_t answer_json_bytes;     /* written: not 0 when the answer is JSON of that length with bytes behind it */
-    enum call_outcome outcome;    /* written */
-    char etag[CALL_ETAG_TEXT];    /* written: with its quotes, before any coding; "": none */
-    struct layer_version *held;   /* written: a reference to be released when the answer has been sent */
-    attn_error *err;
+};
+
+/* The input, and what the service makes of it: all below it is output, zero at first. */
+struct call {
+    const struct call_input in;
+    struct chunks *out; /* the caller's; may_defer: the service clears it when the answer is small (work_weigh) */
+    attn_error *err;    /* the caller's; filled in with a failure */
+    enum call_refusal refusal;  /* with a failure */
+    double retry_after_s;       /* with CALL_QUOTA */
+    enum call_outcome outcome;  /* with an answer */
+    char etag[CALL_ETAG_TEXT];  /* of the answer, with its quotes, before any coding; "": none */
+    size_t answer_json_bytes;   /* not 0: the answer is MEDIA_BINARY, JSON of that length with bytes behind it */
+    struct layer_version *held; /* a reference that the caller releases when the answer is sent */
+    struct call_times times;
+    double flops;          /* of the plan */
+    struct keys_cost owed; /* by the request to its key: what the caller begins with, and what the service adds */
+    double timeout_ms;     /* not 0: the body sets a deadline, from its end to the answer */
+    bool is_guarded;       /* the answer is about something that is kept, though its path is open */
+    bool is_kept;          /* a cache holds this step already, so its answer is sent, even a late one */
 };
 
 typedef attn_status service_function(struct call *call);

@@ -32,7 +32,7 @@ static attn_status decode(struct call *call, envelope_kind kind, struct differen
 {
     const struct envelope *envelope = &work->envelope;
     attn_status status =
-        envelope_decode(call->body, call->body_bytes, kind, call->out->arena, &work->envelope, call->err);
+        envelope_decode(call->in.body, call->in.body_bytes, kind, call->out->arena, &work->envelope, call->err);
     work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
     if (status == ATTN_OK)
         status = check_reduction(call, envelope);
@@ -64,7 +64,7 @@ static attn_status check_limits(struct call *call, const struct differentiation 
 {
     struct weight weight = {
         .answer_bytes = answer_gradients_bytes_bound(&work->envelope, &work->plan),
-        .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->runtime->threads),
+        .run_bytes = (double)attn_gradient_plan_bytes(&work->plan, call->in.runtime->threads),
         .time_flops = work->plan.time_flops,
     };
     name_largest(&work->plan, &weight);
@@ -81,10 +81,11 @@ static attn_status differentiate(struct call *call, envelope_kind kind)
         status = check_limits(call, &work);
     call->times.parse_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
-        status = attn_gradient_run(&work.plan, &work.request, call->runtime, call->out->arena, &work.result, call->err);
+        status =
+            attn_gradient_run(&work.plan, &work.request, call->in.runtime, call->out->arena, &work.result, call->err);
     call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK) {
-        answer_write_gradients(&work.envelope, &work.plan, &work.result, call->runtime, call->out);
+        answer_write_gradients(&work.envelope, &work.plan, &work.result, call->in.runtime, call->out);
         status = call_finish(call);
     }
     call->times.write_ms = clock_lap_ms(&since);

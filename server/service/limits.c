@@ -38,9 +38,9 @@ static attn_status fail_flops(double flops, double limit, attn_error *err)
 
 attn_status limits_spend(struct call *call, const struct keys_cost *more)
 {
-    if (call->keys == NULL)
+    if (call->in.keys == NULL)
         return ATTN_OK;
-    const struct keys_answer answer = keys_spend(call->keys, call->key, &call->owed, more);
+    const struct keys_answer answer = keys_spend(call->in.keys, call->in.key, &call->owed, more);
     if (answer.verdict == KEYS_ALLOWED) {
         call->owed.bytes += more->bytes;
         call->owed.flops += more->flops;
@@ -62,7 +62,7 @@ enum { FREE_ANSWER_BYTES = 16 << 20, ANSWER_BYTES_PER_BYTE = 256, ANSWER_BYTES_P
 static bool is_repeated(const struct call *call, const struct weight *weight)
 {
     return weight->answer_bytes > FREE_ANSWER_BYTES &&
-           weight->answer_bytes / ANSWER_BYTES_PER_BYTE > call->received_bytes &&
+           weight->answer_bytes / ANSWER_BYTES_PER_BYTE > call->in.received_bytes &&
            (double)weight->answer_bytes > ANSWER_BYTES_PER_FLOP * weight->time_flops;
 }
 
@@ -72,16 +72,16 @@ static attn_status fail_repeated(const struct call *call, const struct weight *w
                      "the answer could take %zu bytes, which repeat what the %zu bytes of the request hold and take "
                      "only %.3g operations: leave \"%s\" out of options.return, shorten the labels, or select some by "
                      "options.heads, queries or keys",
-                     weight->answer_bytes, call->received_bytes, weight->time_flops, weight->largest);
+                     weight->answer_bytes, call->in.received_bytes, weight->time_flops, weight->largest);
 }
 
 /* Sums of sizes that may be huge: a double cannot wrap. */
 attn_status limits_check(struct call *call, const struct weight *weight)
 {
-    const struct call_limits *limits = &call->limits;
+    const struct call_limits *limits = &call->in.limits;
     if (weight->answer_bytes > limits->result_bytes)
         return fail_result(weight, limits->result_bytes, call->err);
-    const bool is_picture = call->answer_media == MEDIA_PNG || call->answer_media == MEDIA_SVG;
+    const bool is_picture = call->in.answer_media == MEDIA_PNG || call->in.answer_media == MEDIA_SVG;
     if (!is_picture && is_repeated(call, weight)) /* the weight of a picture is its memory, too */
         return fail_repeated(call, weight);
     const bool is_streamed = call->out->may_defer && weight->answer_bytes > STREAM_BYTES_MAX;

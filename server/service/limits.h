@@ -15,7 +15,7 @@ struct weight {
 };
 
 /*
- * Compares the weight with call->limits, and with the quota of the API key, from which it is then taken.
+ * Compares the weight with call->in.limits, and with the quota of the API key, from which it is then taken.
  * ATTN_ERR_TOO_LARGE names the limit and what to ask instead; CALL_QUOTA.
  */
 ATTN_MUST_CHECK attn_status limits_check(struct call *call, const struct weight *weight);

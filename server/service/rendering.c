@@ -8,17 +8,18 @@
 
 static bool is_picture(const struct call *call)
 {
-    return call->answer_media == MEDIA_PNG || call->answer_media == MEDIA_SVG;
+    return call->in.answer_media == MEDIA_PNG || call->in.answer_media == MEDIA_SVG;
 }
 
 attn_status rendering_begin(struct call *call, struct rendering *rendering)
 {
     *rendering = (struct rendering){.picture.options = picture_options_default()};
     if (is_picture(call))
-        return picture_options_read(call->parameters, call->parameter_count, &rendering->picture.options, call->err);
-    if (call->parameter_count == 0)
+        return picture_options_read(call->in.parameters, call->in.parameter_count, &rendering->picture.options,
+                                    call->err);
+    if (call->in.parameter_count == 0)
         return ATTN_OK;
-    const char *name = call->parameters[0].name;
+    const char *name = call->in.parameters[0].name;
     return attn_fail(call->err, ATTN_ERR_FIELD, NULL,
                      picture_options_has(name)
                          ? "query parameter \"%.64s\" is for pictures: accept image/png or image/svg+xml"
@@ -37,7 +38,7 @@ static attn_status weigh_picture(struct call *call, struct rendering *rendering,
     struct picture_cost cost = {0, 0};
     attn_status status = answer_picture_make(answer, call->out->arena, picture, call->err);
     if (status == ATTN_OK)
-        status = (call->answer_media == MEDIA_PNG ? picture_png_cost : picture_svg_cost)(picture, &cost, call->err);
+        status = (call->in.answer_media == MEDIA_PNG ? picture_png_cost : picture_svg_cost)(picture, &cost, call->err);
     if (status == ATTN_OK && __builtin_add_overflow(cost.bytes, cost.memory_bytes, &rendering->bytes))
         rendering->bytes = SIZE_MAX;
     return status;
@@ -48,8 +49,8 @@ attn_status rendering_weigh(struct call *call, struct rendering *rendering, cons
     const struct answer answer = {&work->envelope, &work->shown, NULL};
     if (is_picture(call))
         return weigh_picture(call, rendering, &answer);
-    rendering->bytes = answer_bound(&answer, call->answer_media);
-    return answer_check(&answer, call->answer_media, call->err);
+    rendering->bytes = answer_bound(&answer, call->in.answer_media);
+    return answer_check(&answer, call->in.answer_media, call->err);
 }
 
 attn_status rendering_write(struct call *call, struct rendering *rendering, const struct work *work)
@@ -57,9 +58,9 @@ attn_status rendering_write(struct call *call, struct rendering *rendering, cons
     const struct answer answer = {&work->envelope, &work->shown, &work->result};
     if (is_picture(call)) {
         answer_picture_fill(&work->result, &rendering->picture);
-        return (call->answer_media == MEDIA_PNG ? picture_write_png : picture_write_svg)(
-            &rendering->picture, call->fonts, call->runtime, call->out, call->err);
+        return (call->in.answer_media == MEDIA_PNG ? picture_write_png : picture_write_svg)(
+            &rendering->picture, call->in.fonts, call->in.runtime, call->out, call->err);
     }
-    answer_write(&answer, call->answer_media, call->runtime, call->out);
+    answer_write(&answer, call->in.answer_media, call->in.runtime, call->out);
     return call_finish(call);
 }

@@ -22,14 +22,14 @@ static bool answers_as_known(attn_arena *arena, const attn_runtime *runtime, cha
     attn_error error = {.status = ATTN_OK};
     struct chunks out = chunks_begin(arena);
     struct call call = {
-        .body = known_request,
-        .body_bytes = sizeof known_request - 1,
-        .body_media = MEDIA_JSON,
-        .answer_media = MEDIA_JSON,
-        .limits = {.result_bytes = attn_arena_limit_bytes(arena),
-                   .memory_bytes = attn_arena_limit_bytes(arena),
-                   .flops = (double)INFINITY},
-        .runtime = runtime,
+        .in.body = known_request,
+        .in.body_bytes = sizeof known_request - 1,
+        .in.body_media = MEDIA_JSON,
+        .in.answer_media = MEDIA_JSON,
+        .in.limits = {.result_bytes = attn_arena_limit_bytes(arena),
+                      .memory_bytes = attn_arena_limit_bytes(arena),
+                      .flops = (double)INFINITY},
+        .in.runtime = runtime,
         .out = &out,
         .err = &error,
     };

@@ -41,8 +41,8 @@ attn_status work_check_labels(struct call *call, const struct envelope *envelope
 attn_status work_plan(struct call *call, struct work *work)
 {
     const struct envelope *envelope = &work->envelope;
-    const bool is_binary = call->answer_media == MEDIA_SAFETENSORS ||
-                           (call->answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
+    const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
+                           (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
     attn_status status = attn_plan_make(&envelope->request, &work->plan, call->err);
     if (status == ATTN_OK)
         status = work_check_labels(call, envelope, &work->plan.dims);
@@ -66,7 +66,7 @@ attn_status work_weigh(struct call *call, const struct work *work, size_t answer
 {
     const attn_plan *shown = &work->shown;
     const attn_step largest = largest_step(shown);
-    const size_t threads = call->runtime->threads;
+    const size_t threads = call->in.runtime->threads;
     const struct weight weight = {
         .answer_bytes = answer_bytes,
         .run_bytes =
@@ -76,7 +76,7 @@ attn_status work_weigh(struct call *call, const struct work *work, size_t answer
         .largest_is_map = attn_step_is_map(largest) || largest == ATTN_STEP_ATTENTION_MEAN,
     };
     call->out->may_defer =
-        call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->answer_media == MEDIA_JSON;
+        call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->in.answer_media == MEDIA_JSON;
     attn_status status = limits_check(call, &weight);
     call->flops = status == ATTN_OK ? work->plan.time_flops : 0;
     return status;
@@ -88,10 +88,10 @@ attn_status work_run(struct call *call, struct work *work)
 {
     const attn_request *request = &work->envelope.request;
     attn_arena *arena = call->out->arena;
-    attn_status status = attn_plan_run(&work->plan, request, call->runtime, arena, &work->result, call->err);
+    attn_status status = attn_plan_run(&work->plan, request, call->in.runtime, arena, &work->result, call->err);
     if (status == ATTN_OK)
-        status = attn_diagnose(&work->plan, request, call->runtime, arena, &work->result, call->err);
-    return status == ATTN_OK ? reduce_result(&work->envelope, &work->plan, &work->shown, call->runtime, arena,
+        status = attn_diagnose(&work->plan, request, call->in.runtime, arena, &work->result, call->err);
+    return status == ATTN_OK ? reduce_result(&work->envelope, &work->plan, &work->shown, call->in.runtime, arena,
                                              &work->result, call->err)
                              : status;
 }

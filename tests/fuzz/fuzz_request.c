@@ -79,7 +79,7 @@ static bool is_late(void *context)
 static void check_answer(const struct call *call)
 {
     json_error_t error;
-    if (call->answer_media != MEDIA_JSON || call->out->total_bytes == 0)
+    if (call->in.answer_media != MEDIA_JSON || call->out->total_bytes == 0)
         return;
     const char *text = chunks_join(call->out);
     const size_t length = call->answer_json_bytes > 0 ? call->answer_json_bytes : call->out->total_bytes;
@@ -98,27 +98,25 @@ static void ask(const struct way *way, const char *body, size_t bytes, attn_aren
     runtime.cancel_context = &looks;
     attn_error err = {.status = ATTN_OK};
     struct chunks out = chunks_begin(arena);
+    const bool has_json_bytes = way->body == MEDIA_BINARY && bytes >= 2;
+    const size_t before_body = has_json_bytes ? 2 : 0;
     struct call call = {
-        .body = body,
-        .body_bytes = bytes,
-        .body_media = way->body,
-        .answer_media = way->answer,
-        .names = way->names,
-        .limits = {.result_bytes = ANSWER_BYTES, .memory_bytes = ARENA_BYTES, .flops = 1e7},
-        .layers = layers,
-        .caches = caches,
-        .key = "",
-        .runtime = &runtime,
-        .fonts = &no_fonts,
+        .in.body = body + before_body,
+        .in.body_bytes = bytes - before_body,
+        .in.has_json_bytes = has_json_bytes,
+        .in.json_bytes = has_json_bytes ? (size_t)(unsigned char)body[0] << 8 | (unsigned char)body[1] : 0,
+        .in.body_media = way->body,
+        .in.answer_media = way->answer,
+        .in.names = way->names,
+        .in.limits = {.result_bytes = ANSWER_BYTES, .memory_bytes = ARENA_BYTES, .flops = 1e7},
+        .in.layers = layers,
+        .in.caches = caches,
+        .in.key = "",
+        .in.runtime = &runtime,
+        .in.fonts = &no_fonts,
         .out = &out,
         .err = &err,
     };
-    if (way->body == MEDIA_BINARY && bytes >= 2) {
-        call.has_json_bytes = true;
-        call.json_bytes = (size_t)(unsigned char)body[0] << 8 | (unsigned char)body[1];
-        call.body = body + 2;
-        call.body_bytes = bytes - 2;
-    }
     const attn_status status = way->service(&call);
     fuzz_claim_told(status, &err);
     if (status == ATTN_OK)

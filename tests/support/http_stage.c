@@ -65,8 +65,8 @@ void http_stage_stop(struct http_stage *stage)
 attn_status http_stage_echo(struct call *call)
 {
     /* In several chunks, as real answers are. */
-    for (size_t i = 0; i < call->body_bytes; i += 1000)
-        chunks_bytes(call->out, call->body + i, call->body_bytes - i < 1000 ? call->body_bytes - i : 1000);
+    for (size_t i = 0; i < call->in.body_bytes; i += 1000)
+        chunks_bytes(call->out, call->in.body + i, call->in.body_bytes - i < 1000 ? call->in.body_bytes - i : 1000);
     return call->out->is_ok ? ATTN_OK : attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory to echo");
 }
 
@@ -74,7 +74,7 @@ attn_status http_stage_wait(struct call *call)
 {
     begun++;
     while (!is_released) {
-        if (call->runtime->is_cancelled(call->runtime->cancel_context))
+        if (call->in.runtime->is_cancelled(call->in.runtime->cancel_context))
             return attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "the computation was ended");
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }

@@ -17,19 +17,19 @@ static attn_status refuse_room(struct call *call, enum cache_outcome outcome, in
 {
     static const char remedy[] = "DELETE /v1/caches/{name} removes one that is no longer needed";
     static const char wait[] = ", and the server evicts those that are idle (--cache-idle)";
-    const struct cache_share share = cache_store_share(call->caches, call->key);
+    const struct cache_share share = cache_store_share(call->in.caches, call->in.key);
     char limit[160];
     if (outcome == CACHE_TOO_MANY_OWN)
-        snprintf(limit, sizeof limit, "key %s holds %zu caches, its share: half of --cache-max", call->key,
+        snprintf(limit, sizeof limit, "key %s holds %zu caches, its share: half of --cache-max", call->in.key,
                  share.count);
     else if (outcome == CACHE_TOO_MANY)
         snprintf(limit, sizeof limit, "the server holds as many caches as --cache-max allows");
     else if (outcome == CACHE_TOO_LARGE_OWN)
         snprintf(limit, sizeof limit, "the caches of key %s may hold %zu bytes, its share: half of --cache-bytes",
-                 call->key, share.bytes);
+                 call->in.key, share.bytes);
     else
         snprintf(limit, sizeof limit, "the server's caches may hold %zu bytes together (--cache-bytes)",
-                 cache_store_share(call->caches, "").bytes);
+                 cache_store_share(call->in.caches, "").bytes);
     return call_refuse(call, CALL_STORE_FULL, "there is no room for the cache \"%.*s\": %s; %s%s", length, name, limit,
                        remedy, wait);
 }
@@ -99,18 +99,18 @@ attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t 
     if (step->name == NULL)
         return ATTN_OK;
     call->is_guarded = true;
-    if (call->is_foreign)
+    if (call->in.is_foreign)
         return call_refuse(call, CALL_FOREIGN, "options.cache is not for pages of other origins");
     attn_status status = check_request(call, envelope);
     if (status != ATTN_OK)
         return status;
-    const struct cache_name name = {call->key, text_span_of(step->name)};
-    const enum cache_outcome outcome = cache_store_begin(call->caches, &name, layer, &step->loan);
+    const struct cache_name name = {call->in.key, text_span_of(step->name)};
+    const enum cache_outcome outcome = cache_store_begin(call->in.caches, &name, layer, &step->loan);
     if (outcome != CACHE_OK)
         return refuse(call, outcome, (int)strlen(step->name), step->name);
     status = check_loan(call, envelope, layer, &step->loan);
     if (status != ATTN_OK) {
-        cache_store_give_back(call->caches, &step->loan);
+        cache_store_give_back(call->in.caches, &step->loan);
         return status;
     }
     options->want |= PRESENT;
@@ -139,7 +139,7 @@ attn_status caches_reserve(struct call *call, const struct cache_step *step, con
     const attn_tensor *key = &plan->step[ATTN_STEP_PRESENT_KEY], *value = &plan->step[ATTN_STEP_PRESENT_VALUE];
     const size_t bytes = attn_tensor_count(key) * attn_dtype_bytes(key->dtype) +
                          attn_tensor_count(value) * attn_dtype_bytes(value->dtype);
-    const enum cache_outcome outcome = cache_store_reserve(call->caches, &step->loan, bytes);
+    const enum cache_outcome outcome = cache_store_reserve(call->in.caches, &step->loan, bytes);
     return refuse(call, outcome, (int)strlen(step->name), step->name);
 }
 
@@ -148,11 +148,11 @@ attn_status caches_end(struct call *call, struct cache_step *step, const attn_re
     if (step->loan.entry == NULL)
         return status;
     if (status != ATTN_OK) {
-        cache_store_give_back(call->caches, &step->loan);
+        cache_store_give_back(call->in.caches, &step->loan);
         return status;
     }
-    const enum cache_outcome outcome = cache_store_keep(call->caches, &step->loan, &result->step[ATTN_STEP_PRESENT_KEY],
-                                                        &result->step[ATTN_STEP_PRESENT_VALUE]);
+    const enum cache_outcome outcome = cache_store_keep(
+        call->in.caches, &step->loan, &result->step[ATTN_STEP_PRESENT_KEY], &result->step[ATTN_STEP_PRESENT_VALUE]);
     call->is_kept = outcome == CACHE_OK;
     return refuse(call, outcome, (int)strlen(step->name), step->name);
 }
@@ -175,9 +175,9 @@ static int shown_length(struct text_span name)
 
 attn_status caches_get(struct call *call)
 {
-    const struct cache_name name = {call->key, call->names[0]};
+    const struct cache_name name = {call->in.key, call->in.names[0]};
     struct cache_facts facts;
-    const enum cache_outcome outcome = cache_store_look(call->caches, &name, &facts);
+    const enum cache_outcome outcome = cache_store_look(call->in.caches, &name, &facts);
     if (outcome != CACHE_OK)
         return refuse(call, outcome, shown_length(name.name), name.name.at);
     write_facts(&facts, call->out);
@@ -186,9 +186,9 @@ attn_status caches_get(struct call *call)
 
 attn_status caches_remove(struct call *call)
 {
-    const struct cache_name name = {call->key, call->names[0]};
+    const struct cache_name name = {call->in.key, call->in.names[0]};
     call->outcome = CALL_DELETED;
-    return refuse(call, cache_store_remove(call->caches, &name), shown_length(name.name), name.name.at);
+    return refuse(call, cache_store_remove(call->in.caches, &name), shown_length(name.name), name.name.at);
 }
 
 attn_status caches_list(struct call *call)
@@ -196,7 +196,7 @@ attn_status caches_list(struct call *call)
     struct cache_facts *facts = attn_arena_take(call->out->arena, LISTED_MAX, sizeof *facts);
     if (facts == NULL)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
-    const size_t count = cache_store_list(call->caches, call->key, LISTED_MAX, facts);
+    const size_t count = cache_store_list(call->in.caches, call->in.key, LISTED_MAX, facts);
     chunks_text(call->out, "{\"caches\":[");
     for (size_t i = 0; i < count; i++) {
         chunks_text(call->out, i > 0 ? "," : "");

@@ -1,7 +1,7 @@
 /*
  * caches.h: options.cache of a request, and /v1/caches: decoding state that the server keeps.
  *
- * Every function sees the caches of call->key alone: another key's cache is not found, as if it did not exist.
+ * Every function sees the caches of call->in.key alone: another key's cache is not found, as if it did not exist.
  */
 #ifndef SERVICE_CACHE_CACHES_H
 #define SERVICE_CACHE_CACHES_H

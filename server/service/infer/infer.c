@@ -39,10 +39,10 @@ void infer_write_server(struct chunks *out)
 static attn_status write_all(struct call *call, const char *before, const char *after,
                              void (*write)(const struct layer_row *row, struct chunks *out))
 {
-    struct layer_store *store = layer_keeper_store(call->layers);
+    struct layer_store *store = layer_keeper_store(call->in.layers);
     struct layer_row row = {.name = MODEL_BUILT_IN, .state = LAYER_READY};
     layer_store_built_in(store, &row.statistics);
-    layer_keeper_rescan(call->layers);
+    layer_keeper_rescan(call->in.layers);
     chunks_text(call->out, before);
     write(&row, call->out);
     row.name[0] = '\0';
@@ -89,7 +89,8 @@ static void write_index_entry(const struct layer_row *row, struct chunks *out)
 
 attn_status infer_index(struct call *call)
 {
-    attn_status status = oip_check_repository(call->body, call->body_bytes, OIP_INDEX, call->out->arena, call->err);
+    attn_status status =
+        oip_check_repository(call->in.body, call->in.body_bytes, OIP_INDEX, call->out->arena, call->err);
     return status == ATTN_OK ? write_all(call, "[", "]", write_index_entry) : status;
 }
 
@@ -124,7 +125,7 @@ attn_status infer_metadata(struct call *call)
         status = model_know_version(call, &model);
     if (status != ATTN_OK)
         return status;
-    model_write_metadata(&model, layer_keeper_store(call->layers), call->out);
+    model_write_metadata(&model, layer_keeper_store(call->in.layers), call->out);
     return call_finish(call);
 }
 
@@ -147,7 +148,7 @@ attn_status infer_statistics(struct call *call)
 {
     struct model model;
     struct layer_row row = {.name = ""};
-    struct layer_store *store = layer_keeper_store(call->layers);
+    struct layer_store *store = layer_keeper_store(call->in.layers);
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
@@ -167,14 +168,14 @@ attn_status infer_statistics(struct call *call)
 static attn_status change(struct call *call, oip_repository_kind kind,
                           attn_status (*act)(struct layer_keeper *keeper, struct text_span name, struct call *call))
 {
-    attn_status status = oip_check_repository(call->body, call->body_bytes, kind, call->out->arena, call->err);
-    const bool is_built_in = text_equal(call->names[0], MODEL_BUILT_IN);
+    attn_status status = oip_check_repository(call->in.body, call->in.body_bytes, kind, call->out->arena, call->err);
+    const bool is_built_in = text_equal(call->in.names[0], MODEL_BUILT_IN);
     if (status == ATTN_OK && is_built_in && kind == OIP_UNLOAD) {
         call->refusal = CALL_CONFLICT;
         return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "\"" MODEL_BUILT_IN "\" is built in and always loaded");
     }
     if (status == ATTN_OK && !is_built_in)
-        status = act(call->layers, call->names[0], call);
+        status = act(call->in.layers, call->in.names[0], call);
     chunks_text(call->out, "{}");
     return status == ATTN_OK ? call_finish(call) : status;
 }
@@ -194,10 +195,10 @@ attn_status infer_unload(struct call *call)
 void infer_count(const struct call *call, const char *layer, attn_status status, size_t batch)
 {
     struct timespec now;
-    if (status == ATTN_ERR_TOO_LARGE && call->is_first_try)
+    if (status == ATTN_ERR_TOO_LARGE && call->in.is_first_try)
         return;
     const struct call_times *times = &call->times;
-    const double total_ms = call->queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
+    const double total_ms = call->in.queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
     const bool is_ok = status == ATTN_OK;
     clock_gettime(CLOCK_REALTIME, &now);
     const struct layer_statistics more = {
@@ -206,13 +207,13 @@ void infer_count(const struct call *call, const char *layer, attn_status status,
         .items = is_ok ? batch : 0,
         .success_ms = is_ok ? total_ms : 0,
         .failure_ms = is_ok ? 0 : total_ms,
-        .queue_ms = is_ok ? call->queue_ms : 0,
+        .queue_ms = is_ok ? call->in.queue_ms : 0,
         .parse_ms = is_ok ? times->parse_ms : 0,
         .compute_ms = is_ok ? times->compute_ms : 0,
         .write_ms = is_ok ? times->write_ms : 0,
         .last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000,
     };
-    layer_store_count(layer_keeper_store(call->layers), layer, &more);
+    layer_store_count(layer_keeper_store(call->in.layers), layer, &more);
 }
 
 static attn_status write_answer(struct call *call, const struct oip_request *request, const struct model *model,
@@ -220,11 +221,10 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
 {
     const double since = clock_now_ms();
     call->out->may_defer = call->out->may_defer && !oip_has_binary_output(request);
-    const size_t json_bytes = oip_write(request, model->name, model->version, &work->result, call->runtime, call->out);
-    if (json_bytes != OIP_ALL_JSON) {
+    const size_t json_bytes =
+        oip_write(request, model->name, model->version, &work->result, call->in.runtime, call->out);
+    if (json_bytes != OIP_ALL_JSON)
         call->answer_json_bytes = json_bytes;
-        call->answer_media = MEDIA_BINARY;
-    }
     call->times.write_ms = clock_now_ms() - since;
     return call_finish(call);
 }
@@ -251,7 +251,7 @@ static attn_status run(struct call *call, struct model *model, struct work *work
     const struct kept_layer_facts *facts = model->layer != NULL ? &model->layer->facts : NULL;
     const struct oip_raw raw = {facts != NULL ? facts->dims.d_query : 0, facts != NULL ? facts->compute : ATTN_F32};
     attn_status status = oip_decode(
-        call->body, call->body_bytes, call->has_json_bytes ? call->json_bytes : OIP_ALL_JSON,
+        call->in.body, call->in.body_bytes, call->in.has_json_bytes ? call->in.json_bytes : OIP_ALL_JSON,
         facts != NULL ? &model->base : NULL, facts != NULL ? &raw : NULL, call->out->arena, &request, call->err);
     if (status == ATTN_OK)
         status = model_check_names(call, model, request.model, request.version);
@@ -284,14 +284,14 @@ attn_status infer_run(struct call *call)
 {
     struct model model;
     struct work work = {.plan.dims.batch = 0};
-    if (call->is_first_try && !text_equal(call->names[0], MODEL_BUILT_IN))
+    if (call->in.is_first_try && !text_equal(call->in.names[0], MODEL_BUILT_IN))
         return attn_fail(call->err, ATTN_ERR_TOO_LARGE, NULL, "a layer may have to be read from its file first");
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
     struct prepared_weights *prepared = NULL;
     if (model.layer != NULL)
-        prepared = prepared_weights_take(layer_keeper_prepared(call->layers), model.layer, call->runtime,
+        prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), model.layer, call->in.runtime,
                                          call->out->arena, &model.base);
     status = run(call, &model, &work);
     prepared_weights_release(prepared);

@@ -13,7 +13,7 @@
 
 static attn_status refuse_version(struct call *call, const char *name)
 {
-    const struct text_span version = call->names[1];
+    const struct text_span version = call->in.names[1];
     call->refusal = CALL_NOT_FOUND;
     return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%s\" of version %.*s here", name,
                      version.length < 64 ? (int)version.length : 64, version.at);
@@ -22,7 +22,7 @@ static attn_status refuse_version(struct call *call, const char *name)
 /* *version is the present one: it is exchanged for the one that the path names. */
 static attn_status choose_version(struct call *call, struct layer_version **version)
 {
-    const struct text_span wanted = call->names[1];
+    const struct text_span wanted = call->in.names[1];
     char digest[DIGEST_TEXT];
     struct layer_version *older;
     if (wanted.length == 0 || text_equal(wanted, MODEL_PRESENT_VERSION))
@@ -34,7 +34,7 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
         return present != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
     memcpy(digest, wanted.at, wanted.length);
     digest[wanted.length] = '\0';
-    older = layer_store_older(layer_keeper_store(call->layers), (*version)->name, digest);
+    older = layer_store_older(layer_keeper_store(call->in.layers), (*version)->name, digest);
     if (older == NULL)
         return refuse_version(call, (*version)->name);
     layer_version_release(*version);
@@ -44,12 +44,12 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
 
 attn_status model_find(struct call *call, struct model *model)
 {
-    const struct text_span name = call->names[0], version = call->names[1];
+    const struct text_span name = call->in.names[0], version = call->in.names[1];
     *model = (struct model){.name = MODEL_BUILT_IN, .version = MODEL_BUILT_IN_VERSION};
     if (text_equal(name, MODEL_BUILT_IN))
         return version.length == 0 || text_equal(version, MODEL_BUILT_IN_VERSION) ? ATTN_OK
                                                                                   : refuse_version(call, model->name);
-    attn_status status = layer_keeper_find(call->layers, name, call, &model->layer);
+    attn_status status = layer_keeper_find(call->in.layers, name, call, &model->layer);
     if (status != ATTN_OK && call->refusal != CALL_CONFLICT) {
         call->refusal = CALL_NOT_FOUND;
         return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "there is no model \"%.*s\" here; /v2/models lists them",
@@ -77,7 +77,7 @@ attn_status model_know_version(struct call *call, struct model *model)
 /* The version as the path has it, or "1" for the present one; empty means any. */
 static bool repeats_path(const struct call *call, const char *version)
 {
-    const struct text_span asked = call->names[1];
+    const struct text_span asked = call->in.names[1];
     const bool is_present = asked.length == 0 || text_equal(asked, MODEL_PRESENT_VERSION);
     return version[0] == '\0' || text_equal(asked, version) ||
            (is_present && strcmp(version, MODEL_PRESENT_VERSION) == 0);

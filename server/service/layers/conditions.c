@@ -7,7 +7,7 @@
 
 const char *layer_digest(struct layer_version *version, struct call *call)
 {
-    const char *digest = layer_version_digest(version, call->runtime);
+    const char *digest = layer_version_digest(version, call->in.runtime);
     if (digest == NULL)
         (void)attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "the digest of the layer was not finished");
     return digest;
@@ -56,20 +56,20 @@ static const char *digest_for(const char *list, struct layer_version *version, s
 bool layer_conditions_lack_digest(struct layer_version *version, const struct call *call)
 {
     char known[DIGEST_TEXT];
-    const bool names_a_tag = (call->if_match != NULL && !names_any(call->if_match)) ||
-                             (call->if_none_match != NULL && !names_any(call->if_none_match));
+    const bool names_a_tag = (call->in.if_match != NULL && !names_any(call->in.if_match)) ||
+                             (call->in.if_none_match != NULL && !names_any(call->in.if_none_match));
     return names_a_tag && version != NULL && layer_version_known_digest(version, known)[0] == '\0';
 }
 
 attn_status layer_check_match(struct layer_version *version, struct call *call)
 {
     char known[DIGEST_TEXT];
-    if (call->if_match == NULL)
+    if (call->in.if_match == NULL)
         return ATTN_OK;
-    const char *digest = version != NULL ? digest_for(call->if_match, version, call, known) : NULL;
+    const char *digest = version != NULL ? digest_for(call->in.if_match, version, call, known) : NULL;
     if (version != NULL && digest == NULL)
         return ATTN_ERR_CANCELLED;
-    if (list_names(call->if_match, digest, false))
+    if (list_names(call->in.if_match, digest, false))
         return ATTN_OK;
     return call_refuse(call, CALL_PRECONDITION, "If-Match asks for another version: %s%s",
                        digest != NULL ? "the layer is now " : "there is no such layer", digest != NULL ? digest : "");
@@ -79,12 +79,12 @@ attn_status layer_check_conditions(struct layer_version *version, struct call *c
 {
     char known[DIGEST_TEXT];
     attn_status status = layer_check_match(version, call);
-    if (status != ATTN_OK || call->if_none_match == NULL || version == NULL)
+    if (status != ATTN_OK || call->in.if_none_match == NULL || version == NULL)
         return status;
-    const char *digest = digest_for(call->if_none_match, version, call, known);
+    const char *digest = digest_for(call->in.if_none_match, version, call, known);
     if (digest == NULL)
         return ATTN_ERR_CANCELLED;
-    if (list_names(call->if_none_match, digest, true))
+    if (list_names(call->in.if_none_match, digest, true))
         return call_refuse(call, CALL_PRECONDITION, "If-None-Match excludes it: the layer is there%s%s",
                            digest[0] != '\0' ? ", as " : "", digest);
     return ATTN_OK;

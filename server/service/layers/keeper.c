@@ -268,7 +268,7 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span
 {
     char name[LAYER_NAME_MAX + 1];
     struct layer_row row;
-    if ((call->if_match == NULL && call->if_none_match == NULL) || !layer_name_is_valid(span.at, span.length))
+    if ((call->in.if_match == NULL && call->in.if_none_match == NULL) || !layer_name_is_valid(span.at, span.length))
         return false;
     snprintf(name, sizeof name, "%.*s", (int)span.length, span.at);
     bool is_known = is_current(keeper, name, &row);
@@ -313,12 +313,13 @@ bool layer_keeper_write_ahead(struct layer_keeper *keeper, const struct layer_up
                               const char *data, size_t length)
 {
     attn_error ignored = {.status = ATTN_OK};
-    struct call call = {.err = &ignored, .if_match = upload->if_match, .if_none_match = upload->if_none_match};
+    struct call call = {.err = &ignored, .in.if_match = upload->if_match, .in.if_none_match = upload->if_none_match};
+    struct call unconditional = {.err = &ignored}; /* a put checks the conditions that are not known to fail */
     if (keeper->files == NULL || (draft->fd < 0 && layer_keeper_fails_early(keeper, upload->name, &call)))
         return false;
-    call.if_match = call.if_none_match = NULL; /* a put checks the conditions that are not known to fail */
-    if (draft->fd < 0 && (layer_keeper_allows_put(keeper, upload->name, upload->total_bytes, &call) != ATTN_OK ||
-                          layer_files_begin(keeper->files, draft) != 0))
+    if (draft->fd < 0 &&
+        (layer_keeper_allows_put(keeper, upload->name, upload->total_bytes, &unconditional) != ATTN_OK ||
+         layer_files_begin(keeper->files, draft) != 0))
         return false;
     if (layer_files_append(draft, data, length) == 0)
         return true;
@@ -336,7 +337,7 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
                              struct call *call, struct layer_version **version, bool *created)
 {
     char name[LAYER_NAME_MAX + 1], digest[DIGEST_TEXT] = "";
-    struct layer_draft own = {.fd = -1}, *draft = call->draft != NULL ? call->draft : &own;
+    struct layer_draft own = {.fd = -1}, *draft = call->in.draft != NULL ? call->in.draft : &own;
     bool exists = false;
     *version = NULL;
     attn_status status = read_new_name(span, name, call);
@@ -344,8 +345,9 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
         status = check_room(keeper, name, content->total_bytes, call);
     if (status != ATTN_OK)
         return status;
-    const int outcome = keeper->files != NULL ? layer_files_write(keeper->files, content, call->runtime, draft, digest)
-                                              : layer_bytes_copy(content, &draft->bytes);
+    const int outcome = keeper->files != NULL
+                            ? layer_files_write(keeper->files, content, call->in.runtime, draft, digest)
+                            : layer_bytes_copy(content, &draft->bytes);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
     status = make_version(name, draft->bytes, NULL, version, call->err);

@@ -58,7 +58,7 @@ struct layer_upload {
 /*
  * The next bytes of what may be put, to a draft that begins with fd -1: so that the
  * disk is at work while they still come. False: not this one, and the draft is as it was at first; a put tells why.
- * Then call->draft is put's to go on with, or the draft is given up.
+ * Then call->in.draft is put's to go on with, or the draft is given up.
  */
 ATTN_MUST_CHECK bool layer_keeper_write_ahead(struct layer_keeper *keeper, const struct layer_upload *upload,
                                               struct layer_draft *draft, const char *data, size_t length);

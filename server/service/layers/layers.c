@@ -68,7 +68,7 @@ static attn_status write_version(struct call *call, struct layer_version *versio
         return ATTN_ERR_CANCELLED;
     chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":", version->name,
                   digest, version->bytes.size,
-                  version->is_fixed || layer_keeper_is_durable(call->layers) ? "true" : "false");
+                  version->is_fixed || layer_keeper_is_durable(call->in.layers) ? "true" : "false");
     write_time(version->modified_ns, out);
     chunks_text(out, ",");
     kept_layer_write_facts(&version->facts, out);
@@ -97,7 +97,7 @@ static attn_status write_layer(struct call *call, struct layer_version *version)
 /* With the conditions of the request checked; *call holds the version. */
 static attn_status find(struct call *call, struct layer_version **version)
 {
-    attn_status status = layer_keeper_find(call->layers, call->names[0], call, version);
+    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, version);
     call->held = *version;
     return status;
 }
@@ -111,7 +111,7 @@ attn_status layers_get(struct call *call)
     if (status != ATTN_OK)
         return status;
     assert(version != NULL);
-    if (call->answer_media == MEDIA_SAFETENSORS) {
+    if (call->in.answer_media == MEDIA_SAFETENSORS) {
         chunks_borrow(call->out, version->bytes.at, version->bytes.size);
         status = set_etag(call, version);
         return status == ATTN_OK ? call_finish(call) : status;
@@ -125,13 +125,13 @@ attn_status layers_get(struct call *call)
 /* The body as the file that is kept: as it came when it is one already. */
 static attn_status make_file(struct call *call, struct chunks *file)
 {
-    if (call->body_media == MEDIA_SAFETENSORS) {
+    if (call->in.body_media == MEDIA_SAFETENSORS) {
         struct envelope_base base;
         struct kept_layer_facts facts;
-        chunks_borrow(file, call->body, call->body_bytes);
-        return kept_layer_read(call->body, call->body_bytes, call->out->arena, &base, &facts, call->err);
+        chunks_borrow(file, call->in.body, call->in.body_bytes);
+        return kept_layer_read(call->in.body, call->in.body_bytes, call->out->arena, &base, &facts, call->err);
     }
-    return kept_layer_write(call->body, call->body_bytes, call->out->arena, file, call->err);
+    return kept_layer_write(call->in.body, call->in.body_bytes, call->out->arena, file, call->err);
 }
 
 attn_status layers_put(struct call *call)
@@ -140,14 +140,14 @@ attn_status layers_put(struct call *call)
     struct chunks file = chunks_begin(call->out->arena);
     bool created = false;
     const double since = clock_now_ms();
-    attn_status status = layer_keeper_allows_put(call->layers, call->names[0], 0, call);
+    attn_status status = layer_keeper_allows_put(call->in.layers, call->in.names[0], 0, call);
     if (status == ATTN_OK)
         status = make_file(call, &file);
     call->times.parse_ms = clock_now_ms() - since;
     if (status == ATTN_OK && !file.is_ok)
         status = attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the file of the layer");
     if (status == ATTN_OK)
-        status = layer_keeper_put(call->layers, call->names[0], &file, call, &version, &created);
+        status = layer_keeper_put(call->in.layers, call->in.names[0], &file, call, &version, &created);
     call->times.write_ms = clock_now_ms() - since - call->times.parse_ms;
     call->held = version;
     if (status != ATTN_OK)
@@ -159,7 +159,7 @@ attn_status layers_put(struct call *call)
 
 attn_status layers_remove(struct call *call)
 {
-    attn_status status = layer_keeper_remove(call->layers, call->names[0], call);
+    attn_status status = layer_keeper_remove(call->in.layers, call->in.names[0], call);
     call->outcome = CALL_DELETED;
     return status;
 }
@@ -178,8 +178,8 @@ attn_status layers_attend(struct call *call)
     layer.base = version->base;
     layer.facts = &version->facts;
     layer.version = version->number;
-    struct prepared_weights *prepared = prepared_weights_take(layer_keeper_prepared(call->layers), version,
-                                                              call->runtime, call->out->arena, &layer.base);
+    struct prepared_weights *prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), version,
+                                                              call->in.runtime, call->out->arena, &layer.base);
     status = attend_kept(call, &layer, &batch);
     prepared_weights_release(prepared);
     infer_count(call, version->name, status, batch);
@@ -196,8 +196,8 @@ struct page {
 static attn_status read_page(struct call *call, struct page *page)
 {
     *page = (struct page){"", PAGE_USUAL};
-    for (size_t i = 0; i < call->parameter_count; i++) {
-        const struct text_pair *parameter = &call->parameters[i];
+    for (size_t i = 0; i < call->in.parameter_count; i++) {
+        const struct text_pair *parameter = &call->in.parameters[i];
         if (strcmp(parameter->name, "after") == 0)
             page->after = parameter->value;
         else if (strcmp(parameter->name, "limit") != 0)
@@ -219,10 +219,10 @@ static attn_status write_row(struct call *call, struct layer_row *row)
     if (row->state == LAYER_UNREAD) {
         attn_error ignored = {.status = ATTN_OK};
         struct call other = {.err = &ignored};
-        if (layer_keeper_find(call->layers, text_span_of(row->name), &other, &row->version) == ATTN_OK)
+        if (layer_keeper_find(call->in.layers, text_span_of(row->name), &other, &row->version) == ATTN_OK)
             row->state = LAYER_READY;
         else
-            layer_store_look(layer_keeper_store(call->layers), row->name, row);
+            layer_store_look(layer_keeper_store(call->in.layers), row->name, row);
     }
     chunks_format(out, "{\"state\":\"%s\",", states[row->state]);
     if (row->reason[0] != '\0') {
@@ -245,8 +245,8 @@ attn_status layers_list(struct call *call)
     attn_status status = read_page(call, &page);
     if (status != ATTN_OK)
         return status;
-    layer_keeper_rescan(call->layers);
-    struct layer_store *store = layer_keeper_store(call->layers);
+    layer_keeper_rescan(call->in.layers);
+    struct layer_store *store = layer_keeper_store(call->in.layers);
     struct layer_row *rows = attn_arena_take(call->out->arena, page.limit, sizeof *rows);
     if (rows == NULL)
         return attn_fail(call->err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the list");
@@ -254,7 +254,7 @@ attn_status layers_list(struct call *call)
     chunks_text(call->out, "{\"layers\":[");
     for (size_t i = 0; i < got; i++) {
         const bool is_cancelled =
-            call->runtime->is_cancelled != NULL && call->runtime->is_cancelled(call->runtime->cancel_context);
+            call->in.runtime->is_cancelled != NULL && call->in.runtime->is_cancelled(call->in.runtime->cancel_context);
         if (is_cancelled)
             status = ATTN_ERR_CANCELLED;
         chunks_text(call->out, i > 0 ? "," : "");
@@ -266,7 +266,7 @@ attn_status layers_list(struct call *call)
         return attn_fail(call->err, status, NULL, "the list was not finished");
     layer_store_totals(store, &count, &bytes);
     chunks_format(call->out, "],\"count\":%zu,\"bytes\":%zu,\"durable\":%s,\"next\":", count, bytes,
-                  layer_keeper_is_durable(call->layers) ? "true" : "false");
+                  layer_keeper_is_durable(call->in.layers) ? "true" : "false");
     if (got == page.limit)
         chunks_json_string(call->out, rows[got - 1].name);
     else

@@ -429,7 +429,7 @@ END_TEST
 static attn_status until_cancelled(struct call *call)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    while (!call->runtime->is_cancelled(call->runtime->cancel_context))
+    while (!call->in.runtime->is_cancelled(call->in.runtime->cancel_context))
         nanosleep(&pause, NULL);
     return attn_fail(call->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
 }
@@ -449,7 +449,7 @@ END_TEST
 
 static attn_status each_failure(struct call *call)
 {
-    return attn_fail(call->err, (attn_status)(call->body[0] - '0'), "/inputs/key", "as asked");
+    return attn_fail(call->err, (attn_status)(call->in.body[0] - '0'), "/inputs/key", "as asked");
 }
 
 START_TEST(failures_become_the_status_of_whose_fault_they_are)

@@ -36,7 +36,7 @@ struct refusal {
     struct text_pair parameter;
 };
 
-static attn_status ask(const struct refusal *refusal, struct call *call)
+static attn_status ask(const struct refusal *refusal, enum call_refusal *why)
 {
     const attn_runtime runtime = attn_runtime_serial(NULL);
     attn_arena *arena = attn_arena_create(ARENA_BYTES);
@@ -45,25 +45,26 @@ static attn_status ask(const struct refusal *refusal, struct call *call)
     const struct text_span names[] = {text_span_of(refusal->path_name), text_span_of("")};
     const struct call_limits *limits = &refusal->limits;
     err = (attn_error){.status = ATTN_OK};
-    *call = (struct call){
-        .body = refusal->body,
-        .body_bytes = strlen(refusal->body),
-        .names = names,
-        .parameters = &refusal->parameter,
-        .parameter_count = refusal->parameter.name != NULL,
-        .limits = {.result_bytes = limits->result_bytes > 0 ? limits->result_bytes : LARGE,
-                   .memory_bytes = limits->memory_bytes > 0 ? limits->memory_bytes : LARGE,
-                   .flops = limits->flops > 0 ? limits->flops : 1e12},
-        .layers = layers,
-        .key = "",
-        .caches = caches,
-        .runtime = &runtime,
-        .fonts = &no_fonts,
+    struct call call = {
+        .in.body = refusal->body,
+        .in.body_bytes = strlen(refusal->body),
+        .in.names = names,
+        .in.parameters = &refusal->parameter,
+        .in.parameter_count = refusal->parameter.name != NULL,
+        .in.limits = {.result_bytes = limits->result_bytes > 0 ? limits->result_bytes : LARGE,
+                      .memory_bytes = limits->memory_bytes > 0 ? limits->memory_bytes : LARGE,
+                      .flops = limits->flops > 0 ? limits->flops : 1e12},
+        .in.layers = layers,
+        .in.key = "",
+        .in.caches = caches,
+        .in.runtime = &runtime,
+        .in.fonts = &no_fonts,
         .out = &out,
         .err = &err,
     };
-    const attn_status status = refusal->service(call);
-    layer_version_release(call->held);
+    const attn_status status = refusal->service(&call);
+    *why = call.refusal;
+    layer_version_release(call.held);
     attn_arena_destroy(arena);
     return status;
 }
@@ -170,10 +171,10 @@ static const struct {
 
 static void check(const struct refusal *refusal, int row)
 {
-    struct call call;
-    const attn_status status = ask(refusal, &call);
+    enum call_refusal why;
+    const attn_status status = ask(refusal, &why);
     ck_assert_msg(status == refusal->status, "%d: %s: %s", row, attn_status_name(status), err.message);
-    ck_assert_msg(call.refusal == refusal->refusal, "%d: %d: %s", row, (int)call.refusal, err.message);
+    ck_assert_msg(why == refusal->refusal, "%d: %d: %s", row, (int)why, err.message);
     ck_assert_msg(strcmp(err.field, refusal->field) == 0, "%d: %s: %s", row, err.field, err.message);
     ck_assert_msg(strstr(err.message, refusal->fragment) != NULL, "%d: %s", row, err.message);
 }
@@ -242,10 +243,10 @@ END_TEST
 START_TEST(a_first_try_leaves_layers_to_the_queue)
 {
     static const struct refusal layer = {.service = infer_run, .path_name = "kept", .body = INFER};
-    struct call call;
-    ck_assert_int_eq(ask(&layer, &call), ATTN_OK);
+    enum call_refusal why;
+    ck_assert_int_eq(ask(&layer, &why), ATTN_OK);
     const struct text_span names[] = {text_span_of("kept"), text_span_of("")};
-    call = (struct call){.names = names, .is_first_try = true, .err = &err};
+    struct call call = {.in.names = names, .in.is_first_try = true, .err = &err};
     ck_assert_int_eq(infer_run(&call), ATTN_ERR_TOO_LARGE);
 }
 END_TEST
@@ -253,8 +254,8 @@ END_TEST
 static void must(service_function *service, const char *name, const char *body)
 {
     const struct refusal request = {.service = service, .path_name = name, .body = body};
-    struct call call;
-    const attn_status status = ask(&request, &call);
+    enum call_refusal why;
+    const attn_status status = ask(&request, &why);
     ck_assert_msg(status == ATTN_OK, "%s: %s", name, err.message);
 }
 

@@ -129,16 +129,16 @@ static void ask(const struct request *request)
     const struct text_span names[] = {text_span_of("kept"), text_span_of(request->version)};
     const char *body = request->body != NULL ? request->body : "";
     struct call call = {
-        .body = body,
-        .body_bytes = strlen(body),
-        .answer_media = request->answer_media,
-        .names = names,
-        .limits = {.result_bytes = LIMIT_BYTES, .memory_bytes = LIMIT_BYTES, .flops = 1e9},
-        .if_match = request->if_match,
-        .if_none_match = request->if_none_match,
-        .layers = keeper,
-        .key = "",
-        .runtime = &runtime,
+        .in.body = body,
+        .in.body_bytes = strlen(body),
+        .in.answer_media = request->answer_media,
+        .in.names = names,
+        .in.limits = {.result_bytes = LIMIT_BYTES, .memory_bytes = LIMIT_BYTES, .flops = 1e9},
+        .in.if_match = request->if_match,
+        .in.if_none_match = request->if_none_match,
+        .in.layers = keeper,
+        .in.key = "",
+        .in.runtime = &runtime,
         .out = &out,
         .err = &err,
     };
@@ -245,7 +245,7 @@ static void *remove_if_match(void *argument)
     attn_runtime runtime = attn_runtime_serial(NULL);
     runtime.is_cancelled = stand;
     runtime.cancel_context = held_up;
-    struct call call = {.err = &err, .if_match = "\"x\"", .runtime = &runtime};
+    struct call call = {.err = &err, .in.if_match = "\"x\"", .in.runtime = &runtime};
     ck_assert_int_ne(layer_keeper_remove(keeper, text_span_of("kept"), &call), ATTN_OK);
     ck_assert_int_eq(call.refusal, CALL_PRECONDITION);
     return NULL;

@@ -224,7 +224,7 @@ END_TEST
 START_TEST(a_put_whose_condition_fails_at_the_end_leaves_nothing)
 {
     struct asked asked = {.status = ATTN_OK};
-    struct call call = {.err = &asked.err, .if_none_match = "*"};
+    struct call call = {.err = &asked.err, .in.if_none_match = "*"};
     struct layer_version *version;
     bool created;
     ck_assert_int_eq(put("a").status, ATTN_OK);

@@ -321,7 +321,7 @@ START_TEST(conditions_are_those_of_entity_tags)
         for (int is_there = 0; is_there < 2; is_there++) {
             attn_error err = {.status = ATTN_OK};
             struct call call = {
-                .if_match = conditions[i].if_match, .if_none_match = conditions[i].if_none_match, .err = &err};
+                .in.if_match = conditions[i].if_match, .in.if_none_match = conditions[i].if_none_match, .err = &err};
             const bool holds = layer_check_conditions(is_there ? version : NULL, &call) == ATTN_OK;
             ck_assert_msg(holds == (is_there ? conditions[i].holds : conditions[i].holds_when_absent),
                           "condition %zu, %d: %s", i, is_there, err.message);
