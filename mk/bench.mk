@@ -32,12 +32,12 @@ bench-peers: ## fetch the peers of `make bench`: onnxruntime-node by npm (PyTorc
 	$(Q)cd bench/peers && npm install --ignore-scripts --no-package-lock --no-audit --no-fund
 
 overload: $(BUILD)/attnd $(BUILD)/bench/http_load ## goodput at ten times the load, waits beside slow clients, the end of work of clients that left
-	$(Q)python3 tests/load/overload.py --attnd $(BUILD)/attnd --load $(BUILD)/bench/http_load
-	$(Q)python3 tests/load/slow_crowd.py --attnd $(BUILD)/attnd
-	$(Q)python3 tests/load/client_gone.py --attnd $(BUILD)/attnd
+	$(Q)python3 bench/overload.py --attnd $(BUILD)/attnd --load $(BUILD)/bench/http_load
+	$(Q)python3 bench/slow_crowd.py --attnd $(BUILD)/attnd
+	$(Q)python3 bench/client_gone.py --attnd $(BUILD)/attnd
 
-$(BUILD)/tests/long/accuracy: $(addprefix $(BUILD)/,tests/long/accuracy.o tests/support/random.o libattn.a)
+$(BUILD)/tests/unit/core/accuracy: $(addprefix $(BUILD)/,tests/unit/core/accuracy.o tests/support/random.o libattn.a)
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@
 
-accuracy: $(BUILD)/tests/long/accuracy ## float32 against float64, the worst of many inputs; writes docs/accuracy.md
+accuracy: $(BUILD)/tests/unit/core/accuracy ## float32 against float64, the worst of many inputs; writes docs/accuracy.md
 	$(Q)$< docs/accuracy.md

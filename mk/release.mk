@@ -21,11 +21,11 @@ image: ## container images by docker, podman or buildah (docker/image.sh says wh
 	$(Q)docker/image.sh minimal full
 
 image-test: ## build the images, run them and check them from outside; then the balancer with three replicas
-	$(Q)tests/image.sh $(OR_SKIPPED)
-	$(Q)tests/compose.sh $(OR_SKIPPED)
-	$(Q)tests/pod.sh $(OR_SKIPPED)
-	$(Q)tests/manifests/run.sh $(OR_SKIPPED)
+	$(Q)tests/images/image.sh $(OR_SKIPPED)
+	$(Q)tests/images/compose.sh $(OR_SKIPPED)
+	$(Q)tests/images/pod.sh $(OR_SKIPPED)
+	$(Q)tests/images/manifests/run.sh $(OR_SKIPPED)
 
 fresh: ## the README on bare machines, Debian 12 and 13 (root; takes minutes)
-	$(Q)tests/fresh.sh bookworm
-	$(Q)tests/fresh.sh trixie
+	$(Q)tests/machines/fresh.sh bookworm
+	$(Q)tests/machines/fresh.sh trixie

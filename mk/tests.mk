@@ -4,7 +4,8 @@
 
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 TEST_SRC := $(sort $(shell find tests -name 'test_*.c' 2>/dev/null))
-LONG_SRC := $(wildcard tests/long/*.c)
+# Programs that take minutes.
+LONG_SRC := tests/unit/core/accuracy.c tests/unit/server/codec/number/numbers.c
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 SOURCES += $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
            tests/fuzz/replay.c tests/fuzz/scan_lines.c
@@ -26,7 +27,7 @@ test: ## install what the tests need, run everything that is quick
 	$(Q)mk/install_packages.sh $(TEST_PACKAGES)
 	$(Q)[ -e $(BUILD)/attnd ] || echo "building the server and its tests: some minutes of one processor"
 	+$(Q)$(MAKE) --no-print-directory $(jobs) all $(TEST_BIN) $(REPLAY_BIN)
-	+$(Q)python3 tests/run.py --suites '$(QUICK_TESTS)' $(MAKE) --no-print-directory -k $(QUICK_TESTS)
+	+$(Q)python3 tests/support/run_suites.py --suites '$(QUICK_TESTS)' $(MAKE) --no-print-directory -k $(QUICK_TESTS)
 
 # tests/support/failing_take.h takes these calls over.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
@@ -41,45 +42,45 @@ $(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $
 # BLAS gets one thread because check forks; busy machines and instrumented code get twenty times check's time.
 check: $(CHECK_BIN) ## build and run the unit tests (CHECK='pool sender' for some of them)
 	$(Q)OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
-	    python3 tests/check.py --jobs $(PROCESSORS) $(CHECK_BIN)
+	    python3 tests/support/run_units.py --jobs $(PROCESSORS) $(CHECK_BIN)
 
-cases: $(BUILD)/attnd ## end-to-end: post tests/cases to a server and compare the answers
-	$(Q)python3 tests/cases/run.py --attnd $(BUILD)/attnd
-	$(Q)python3 tests/formats/run.py --attnd $(BUILD)/attnd
+cases: $(BUILD)/attnd ## end-to-end: post tests/api/cases to a server and compare the answers
+	$(Q)python3 tests/api/cases/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/api/formats/run.py --attnd $(BUILD)/attnd
 
 KILLS ?= 20
 layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks and power cuts (KILLS=20)
-	$(Q)python3 tests/layers/run.py --attnd $(BUILD)/attnd --kills $(KILLS)
+	$(Q)python3 tests/api/layers/run.py --attnd $(BUILD)/attnd --kills $(KILLS)
 
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
-	$(Q)python3 tests/protocol/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/api/protocol/run.py --attnd $(BUILD)/attnd
 
 ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metrics, keys, certificates, signals, deadlines
-	$(Q)python3 tests/ops/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/api/ops/run.py --attnd $(BUILD)/attnd
 
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
-	$(Q)python3 tests/openapi/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/api/openapi/run.py --attnd $(BUILD)/attnd
 
 readme: $(BUILD)/attnd ## run the commands of README.md and compare what they print
-	$(Q)python3 tests/readme/run.py --attnd $(BUILD)/attnd README.md
+	$(Q)python3 tests/api/readme/run.py --attnd $(BUILD)/attnd README.md
 
 examples: all ## run the programs of examples/, the C one against an installed library
-	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/examples/run.py --attnd $(BUILD)/attnd
+	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/others/examples/run.py --attnd $(BUILD)/attnd
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
-	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet $(OR_SKIPPED)
+	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet $(OR_SKIPPED)
 
 conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
-	$(Q)python3 tests/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
+	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 
 install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
-	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/install.sh
+	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/machines/install.sh
 
 packages-test: ## what make says where packages are missing, and where they cannot be installed
-	$(Q)tests/packages.sh
+	$(Q)tests/machines/packages.sh
 
 hardening: all ## what the program and the library have against overwritten stacks and stray jumps
-	$(Q)BUILD='$(BUILD)' MODE='$(MODE)' ARCH='$(ARCH)' HARDENED='$(HARDENED)' tests/hardening.sh $(OR_SKIPPED)
+	$(Q)BUILD='$(BUILD)' MODE='$(MODE)' ARCH='$(ARCH)' HARDENED='$(HARDENED)' tests/machines/hardening.sh $(OR_SKIPPED)
 
 # The same targets twice: linked with libFuzzer in MODE=fuzz, with a driver that replays what is kept in every other.
 $(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
@@ -97,10 +98,10 @@ replay: $(REPLAY_BIN) $(BUILD)/tests/fuzz/scan_lines ## what fuzzing keeps in te
 ##@ Longer tests
 
 test-page: $(BUILD)/attnd ## try the page in Debian's chromium, installed when missing (PAGE_TESTS='--only WORD')
-	$(Q)tests/web/run.sh $(BUILD)/attnd $(PAGE_TESTS) $(OR_SKIPPED)
+	$(Q)tests/page/run.sh $(BUILD)/attnd $(PAGE_TESTS) $(OR_SKIPPED)
 
 load-memory: $(BUILD)/attnd ## mixes of clients in a control group of 256 MiB; skipped without root
-	$(Q)python3 tests/load/memory.py --attnd $(BUILD)/attnd $(OR_SKIPPED)
+	$(Q)python3 tests/faults/memory.py --attnd $(BUILD)/attnd $(OR_SKIPPED)
 
 fuzz: $(BUILD)/attnd ## compare random requests with a plain reference (FUZZ_SECONDS=60)
 	$(Q)python3 tests/fuzz/differential.py --attnd $(BUILD)/attnd --seconds $(or $(FUZZ_SECONDS),60)
@@ -111,23 +112,23 @@ fuzz-targets: ## new inputs for the fuzz targets, by clang's libFuzzer with sani
 
 fuzz-programs: $(REPLAY_BIN)
 
-$(BUILD)/tests/fault/shim.so: tests/fault/shim.c
+$(BUILD)/tests/faults/shim.so: tests/faults/shim.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE $(WARN) $(if $(filter 1,$(WERROR)),-Werror) -O1 -fPIC -shared $< -ldl -o $@
 
 torture_seconds = $(if $(TORTURE_SECONDS),--seconds $(TORTURE_SECONDS))
-torture: $(BUILD)/attnd $(BUILD)/tests/fault/shim.so ## every call of the start and of every endpoint failed in turn (TORTURE_SECONDS=45 each: a sample)
-	$(Q)python3 tests/fault/start.py --attnd $< --shim $(BUILD)/tests/fault/shim.so $(torture_seconds)
-	$(Q)python3 tests/fault/torture.py --attnd $< --shim $(BUILD)/tests/fault/shim.so $(torture_seconds) $(TORTURE)
+torture: $(BUILD)/attnd $(BUILD)/tests/faults/shim.so ## every call of the start and of every endpoint failed in turn (TORTURE_SECONDS=45 each: a sample)
+	$(Q)python3 tests/faults/start.py --attnd $< --shim $(BUILD)/tests/faults/shim.so $(torture_seconds)
+	$(Q)python3 tests/faults/torture.py --attnd $< --shim $(BUILD)/tests/faults/shim.so $(torture_seconds) $(TORTURE)
 
 chaos: $(BUILD)/attnd ## a network that cuts, delays and splits (TORTURE_SECONDS=20)
-	$(Q)python3 tests/fault/chaos.py --attnd $< $(torture_seconds)
+	$(Q)python3 tests/faults/chaos.py --attnd $< $(torture_seconds)
 
 soak: $(BUILD)/attnd ## mixed traffic, bad clients, reloads, restarts; memory, descriptors, wrong answers (MINUTES=5)
-	$(Q)python3 tests/soak.py --attnd $< $(if $(MINUTES),--minutes $(MINUTES)) $(SOAK)
+	$(Q)python3 tests/faults/soak.py --attnd $< $(if $(MINUTES),--minutes $(MINUTES)) $(SOAK)
 
-$(BUILD)/tests/long/numbers: $(addprefix $(BUILD)/,tests/long/numbers.o) $(filter %/number_read.o %/number_write.o %/powers_of_ten.o,$(SERVER_OBJ))
+$(BUILD)/tests/unit/server/codec/number/numbers: $(addprefix $(BUILD)/,tests/unit/server/codec/number/numbers.o) $(filter %/number_read.o %/number_write.o %/powers_of_ten.o,$(SERVER_OBJ))
 	$(Q)$(LINK) $(LDFLAGS) $^ -lm $(LDLIBS) -o $@
 
-numbers: $(BUILD)/tests/long/numbers ## write every float32 and read it back (a minute or two)
+numbers: $(BUILD)/tests/unit/server/codec/number/numbers ## write every float32 and read it back (a minute or two)
 	$(Q)$<

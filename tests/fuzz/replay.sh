@@ -6,7 +6,7 @@ passed=0 failed=
 for program in "$@"; do
     name=$(basename "$program")
     case $name in
-    fuzz_envelope | fuzz_request) more=tests/cases ;;
+    fuzz_envelope | fuzz_request) more=tests/api/cases ;;
     *) more= ;;
     esac
     # shellcheck disable=SC2086

@@ -13,7 +13,7 @@ fuzz_one() {
     name=$(basename "$program")
     target=${name#fuzz_} found=build/fuzz/found/${name#fuzz_} more=
     case $target in
-    envelope | request) more=tests/cases ;;
+    envelope | request) more=tests/api/cases ;;
     esac
     mkdir -p "$found"
     # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# arm64.sh: cross-builds for AArch64 and runs the tests of the core's numbers and tests/cases under an emulator.
+# arm64.sh: cross-builds for AArch64 and runs the tests of the core's numbers and tests/api/cases under an emulator.
 #
 # Compiler and emulator are installed when they are missing. The libraries for arm64 are unpacked into build/arm64-root,
 # by apt with a state of its own: the machine's apt and dpkg learn nothing of that architecture. What cannot be had ends
@@ -62,7 +62,7 @@ for name in "${tests[@]}"; do
     { said=$(run_test "$name" 2>&1); status=$?; printf '%s\n' "$said"; exit $status; } &
     running+=($!)
 done
-OPENBLAS_NUM_THREADS=1 python3 tests/cases/run.py --attnd "$emulator build/arm64/attnd"
+OPENBLAS_NUM_THREADS=1 python3 tests/api/cases/run.py --attnd "$emulator build/arm64/attnd"
 failed=$?
 for test in "${running[@]}"; do wait "$test" || failed=1; done
 exit $failed

@@ -11,7 +11,7 @@
 
 enum { SHARED_PATH_MAX = 4096 };
 
-/* Whether the file or folder is there. If not, a line says so, and tests/check.py counts the check as skipped. */
+/* Whether the file or folder is there. If not, a line says so, and tests/support/run_units.py counts the check as skipped. */
 static inline bool shared_has(char path[SHARED_PATH_MAX], const char *name)
 {
     const char *shared = getenv("ATTN_SHARED");

@@ -1,7 +1,7 @@
 """
 suite.py: the last line of a suite, and the exit status that belongs to it.
 
-Every suite ends with one line "NAME: N passed, N failed, N skipped"; tests/run.py adds these lines up. The status is 0,
+Every suite ends with one line "NAME: N passed, N failed, N skipped"; tests/support/run_suites.py adds these lines up. The status is 0,
 1 when something failed or nothing ran, and 77 when everything was skipped.
 """
 

@@ -4,7 +4,7 @@
  * allocation of the JSON library, and for a request that is cancelled at each of the moments in which that is looked
  * for.
  *
- * The requests are those of tests/cases, and below what these have none of.
+ * The requests are those of tests/api/cases, and below what these have none of.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -221,7 +221,7 @@ static size_t each_case(const struct endpoint *endpoint, void (*try)(const struc
 {
     char folder[128], path[512];
     size_t count = 0;
-    snprintf(folder, sizeof folder, "tests/cases/%s", endpoint->folder);
+    snprintf(folder, sizeof folder, "tests/api/cases/%s", endpoint->folder);
     DIR *directory = opendir(folder);
     ck_assert_msg(directory != NULL, "%s: tests are run from the top folder", folder);
     for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {

@@ -1,6 +1,6 @@
 /*
  * test_checkpoint.c: tests of server/codec/checkpoint: what a mapping and a configuration may
- * lack, and what is worked out from one. tests/layers has whole checkpoints.
+ * lack, and what is worked out from one. tests/api/layers has whole checkpoints.
  */
 #include "codec/checkpoint/checkpoint.h"
 

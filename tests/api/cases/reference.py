@@ -1,0 +1,700 @@
+#!/usr/bin/env python3
+"""
+reference.py: attention as the equations say it, in plain Python and in double; what a case's answer is compared with.
+
+Written from the description of the interface alone, sharing nothing with the server. `run.py` computes every case anew
+with it, and compares what expected.json holds. `reference.py FOLDER…` writes the outputs, shapes and gradients of
+expected.json for cases whose status is 200 (all of them without a FOLDER); all other members are for a person to choose.
+"""
+
+import copy
+import json
+import math
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
+
+import told  # noqa: E402
+import turning  # noqa: E402
+from tensors import Tensor  # noqa: E402
+
+MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
+LINES = ("lse", "lse_keys", "entropy", "sink")
+
+
+def read(case):
+    """The request of a case. null means that a member is not given, and 2.0 is the integer 2."""
+    return plain_values(json.loads((case / "request.json").read_text()))
+
+
+def plain_values(value):
+    if isinstance(value, dict):
+        return {name: plain_values(inner) for name, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [plain_values(inner) for inner in value]
+    if not isinstance(value, float) or not value.is_integer() or abs(value) >= 2 ** 53:
+        return value
+    is_negative_zero = value == 0 and math.copysign(1, value) < 0
+    return value if is_negative_zero else int(value)
+
+
+def answer(endpoint, request):
+    """outputs (name to Tensor) of a request that is well formed, and all steps."""
+    request = with_profile(request)
+    options, weights = request.get("options", {}), request.get("weights", {})
+    x = Inputs(request["inputs"])
+    steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
+    turning.turn(steps, request["inputs"], weights, options)
+    steps["position"] = first_position(options.get("profile"), request["inputs"])
+    attend(steps, request.get("masks", {}), options)
+    finish(steps, x, weights, options, endpoint == "multi-head-attention")
+    wanted = options.get("return", ["output", "attention"])
+    return {name: select(name, steps[name], options) for name in wanted}, steps
+
+
+# What stands for causal.align, layout, norm.eps (layer, rms) when the request does not say it.
+PROFILES = {"torch_sdpa": ("top_left", "in_out", 1e-5, None), "torch_mha": ("top_left", "out_in", 1e-5, None),
+            "onnx": ("past", "in_out", 1e-5, 1e-5), "jax": ("top_left", "in_out", 1e-6, 1e-6),
+            "keras": ("top_left", "in_out", 1e-3, 1e-6), "flash": ("bottom_right", "in_out", 1e-5, 1e-5),
+            "hf": ("bottom_right", "out_in", 1e-12, 1e-6)}
+
+
+def with_profile(request):
+    """The request with what its profile sets written out, but for the alignment."""
+    options = dict(request.get("options", {}))
+    if "profile" not in options:
+        return request
+    _, layout, layer_eps, rms_eps = PROFILES[options["profile"]]
+    epsilon = 2.0 ** -23 if options.get("compute", "float32") == "float32" else 2.0 ** -52
+    eps = {"layer": layer_eps, "rms": rms_eps or epsilon, "l2": 1e-12}
+    for name, kind in (("norm", "layer"), ("qk_norm", "rms")):
+        if name in options:
+            options[name] = {"eps": eps[options[name].get("type", kind)], "type": kind, **options[name]}
+    weights = {"layout": layout, **request["weights"]} if "weights" in request else None
+    return {**request, "options": options, **({"weights": weights} if weights else {})}
+
+
+def first_position(profile, inputs):
+    """Where query 0 stands when the request does not say it; None: at the bottom right."""
+    align = PROFILES[profile][0] if profile else "bottom_right"
+    past = Tensor.from_json(inputs["past_key"]).shape[-2] if "past_key" in inputs and align == "past" else 0
+    return None if align == "bottom_right" else past
+
+
+class Inputs:
+    """query, key and value with a batch: (batch, len, dim) or (batch, heads, len, dim)."""
+
+    def __init__(self, given):
+        tensors = {name: Tensor.from_json(given[name]) for name in ("query", "key", "value") if name in given}
+        self.rank = len(tensors["query"].shape)
+        self.has_key, self.has_value = "key" in tensors, "value" in tensors
+        self.query = self._with_batch(tensors["query"])
+        self.key = self._with_batch(tensors["key"]) if self.has_key else self.query
+        self.value = self._with_batch(tensors["value"]) if self.has_value else self.key
+
+    @staticmethod
+    def _with_batch(x):
+        return x if len(x.shape) > 2 else x.reshape(1, *x.shape)
+
+
+def split(x, heads):
+    """(batch, len, heads * d) to (batch, heads, len, d)."""
+    batch, length, width = x.shape
+    return x.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
+
+
+def heads_as_given(x, options):
+    if len(x.query.shape) == 4:
+        return {"q": x.query, "k": x.key, "v": x.value}
+    heads = options.get("num_heads", 1)
+    kv_heads = options.get("kv_num_heads", heads)
+    return {"q": split(x.query, heads), "k": split(x.key, kv_heads), "v": split(x.value, kv_heads)}
+
+
+class Layer:
+    """The projections of a layer."""
+
+    def __init__(self, x, weights, options):
+        self.x, self.weights = x, weights
+        self.is_out_in = weights.get("layout") == "out_in"
+        self.heads = options.get("num_heads", 0) or self._heads_of("query") or 1
+        self.kv_heads = options.get("kv_num_heads", 0) or self._heads_of("key") or self.heads
+        norm = options.get("norm", {})
+        self.is_pre = norm.get("position", "post") == "pre"
+        self.norm = norm
+
+    def _heads_of(self, name):
+        weight = self.weights.get(name, {}).get("weight")
+        tensor = Tensor.from_json(weight) if weight is not None else None
+        return tensor.shape[0] if tensor and len(tensor.shape) == 3 else 0
+
+    def steps(self):
+        steps = self._projected()
+        if "gate" in self.weights:
+            query = self.x.query
+            if self.norm and self.is_pre:
+                query = normalise(query, self.norm, self.weights.get("norm", {}))
+            steps["gate"] = project(query, self.weights["gate"], self.is_out_in)
+        return steps
+
+    def _projected(self):
+        query, key, value = self.x.query, self.x.key, self.x.value
+        if self.norm and self.is_pre:
+            normed = normalise(query, self.norm, self.weights.get("norm", {}))
+            key = key if self.x.has_key else normed
+            value = value if self.x.has_value or self.x.has_key else normed
+            query = normed
+        if "qkv" in self.weights:
+            return self._fused(query, key, value)
+        return {"q": split(project(query, self.weights["query"], self.is_out_in), self.heads),
+                "k": split(project(key, self.weights["key"], self.is_out_in), self.kv_heads),
+                "v": split(project(value, self.weights["value"], self.is_out_in), self.kv_heads)}
+
+    def _fused(self, query, key, value):
+        """Each of q, k and v is a choice of columns, head by head."""
+        columns = self._columns()
+        linear = self.weights["qkv"]
+        parts = {}
+        for name, x in (("q", query), ("k", key), ("v", value)):
+            chosen = [column for head in columns[name] for column in head]
+            parts[name] = split(pick(project(x, linear, self.is_out_in), chosen), len(columns[name]))
+        return parts
+
+    def _columns(self):
+        weight = Tensor.from_json(self.weights["qkv"]["weight"])
+        width = weight.shape[0 if self.is_out_in else 1]
+        d = width // (self.heads + 2 * self.kv_heads)
+        group = self.heads // self.kv_heads
+        order = self.weights["qkv"].get("order", "stacked")
+        if order == "stacked":
+            names = ["q"] * self.heads + ["k"] * self.kv_heads + ["v"] * self.kv_heads
+        else:
+            names = (["q"] * group + ["k", "v"]) * self.kv_heads
+        columns = {"q": [], "k": [], "v": []}
+        for at, name in enumerate(names):
+            columns[name].append(range(at * d, (at + 1) * d))
+        return columns
+
+
+def pick(x, columns):
+    rows = x.rows(x.shape[-1])
+    return Tensor((*x.shape[:-1], len(columns)), [row[c] for row in rows for c in columns])
+
+
+def project(x, linear, is_out_in):
+    """y = x W + b; a weight of rank 3 (heads, in, out) is the heads side by side."""
+    weight = Tensor.from_json(linear["weight"])
+    if len(weight.shape) == 3:
+        swap = (0, 1, 2) if not is_out_in else (0, 2, 1)
+        heads = weight.transpose(*swap)
+        matrix = heads.transpose(1, 0, 2).reshape(heads.shape[1], heads.shape[0] * heads.shape[2])
+    else:
+        matrix = weight.transpose(1, 0) if is_out_in else weight
+    columns = matrix.transpose(1, 0).rows(matrix.shape[0])
+    bias = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * len(columns)
+    data = [dot(row, column) + b
+            for row in x.rows(x.shape[-1]) for column, b in zip(columns, bias)]
+    return Tensor((*x.shape[:-1], len(columns)), data)
+
+
+def output_project(concat, linear, is_out_in):
+    """W_O of rank 3 (heads, d_v, d_out) is the heads one below the other."""
+    weight = Tensor.from_json(linear["weight"])
+    if len(weight.shape) == 3:
+        rows = weight.transpose(0, 2, 1) if is_out_in else weight
+        weight = rows.reshape(rows.shape[0] * rows.shape[1], rows.shape[2])
+        is_out_in = False
+    return project(concat, {**linear, "weight": weight.nested()}, is_out_in)
+
+
+def normalise(x, norm, linear):
+    width = x.shape[-1]
+    gain = Tensor.from_json(linear["weight"]).data if "weight" in linear else [1.0] * width
+    shift = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * width
+    data = []
+    for row in x.rows(width):
+        mean = math.fsum(row) / width if norm["type"] == "layer" else 0.0
+        spread = math.sqrt(math.fsum((item - mean) ** 2 for item in row) / width + norm.get("eps", 1e-5))
+        data += [(item - mean) / spread * g + s for item, g, s in zip(row, gain, shift)]
+    return Tensor(x.shape, data)
+
+
+class Mask:
+    """Whether query i of head h in item b may attend to key j, and what is added to its score."""
+
+    def __init__(self, masks, shape, position=None):
+        self.masks, self.shape, self.position = masks, shape, position
+        self.tensors = {name: Tensor.from_json(masks[name]) for name in ("attend", "bias", "padding") if name in masks}
+        documents = masks.get("documents")
+        if documents is not None:
+            both = documents if isinstance(documents, dict) and "query" in documents else {"query": documents,
+                                                                                           "key": documents}
+            self.documents = [Tensor.from_json(both[side]) for side in ("query", "key")]
+        self.blocks = masks.get("blocks")
+        if self.blocks and "attend" in self.blocks:
+            self.tensors["blocks"] = Tensor.from_json(self.blocks["attend"])
+        if "padding" in self.tensors and len(self.tensors["padding"].shape) == 1:
+            self.tensors["padding"] = self.tensors["padding"].reshape(1, self.shape[3])
+
+    def offset(self, b):
+        causal, (_, _, q_len, kv_len) = self.masks.get("causal"), self.shape
+        causal = causal if isinstance(causal, dict) else {}
+        if self.position is not None and not causal.get("align") and "offset" not in causal:
+            return self.position
+        added = causal.get("offset", 0)
+        added = added[b] if isinstance(added, list) else added
+        align = causal.get("align", "top_left" if "offset" in causal else "bottom_right")
+        return added + (kv_len - q_len if align == "bottom_right" else 0)
+
+    def window(self):
+        """The narrower of window and sliding_window on either side."""
+        left, right = self.masks.get("window", [None, None])
+        if "sliding_window" in self.masks:
+            left = min(self.masks["sliding_window"] - 1, math.inf if left is None else left)
+            right = 0
+        return left, right
+
+    def look_up(self, name, *index):
+        """Broadcast from the right: missing dimensions and those of size 1 stand for all."""
+        tensor = self.tensors[name]
+        at = 0
+        for size, i in zip(tensor.shape, index[4 - len(tensor.shape):]):
+            at = at * size + (i if size > 1 else 0)
+        return tensor.data[at]
+
+    def bias(self, *index):
+        return self.look_up("bias", *index) if "bias" in self.tensors else 0.0
+
+    def in_one_document(self, b, i, j):
+        if "documents" not in self.masks:
+            return True
+        of_i, of_j = (x.rows(x.shape[-1])[b if len(x.shape) > 1 and x.shape[0] > 1 else 0] for x in self.documents)
+        return of_i[i] == of_j[j]
+
+    def blocks_allow(self, b, h, i, j):
+        """A matrix counts queries from 0; patterns count positions, in blocks of size."""
+        rule, position = self.blocks, i + self.offset(b)
+        if "attend" in rule:
+            sizes = rule["size"] if isinstance(rule["size"], list) else [rule["size"]] * 2
+            return self.look_up("blocks", b, h, i // sizes[0], j // sizes[1])
+        if rule["pattern"] == "prefix":
+            lengths = rule["length"]
+            return j <= position or j < (lengths[b if len(lengths) > 1 else 0] if isinstance(lengths, list) else lengths)
+        size = rule.get("size", 64 if rule["pattern"] == "bigbird" else 1)
+        apart, count = position // size - j // size, -(-self.shape[3] // size)
+        if rule["pattern"] == "chunked":
+            return apart == 0
+        if rule["pattern"] == "strided":
+            return abs(apart) <= rule.get("window", rule["stride"] - 1) or apart % rule["stride"] == 0
+        tokens = rule.get("global_tokens", [])
+        if position in tokens or j in tokens or abs(apart) <= rule.get("window", 1):
+            return True
+        edge = rule.get("global_blocks", 1) if rule["pattern"] == "bigbird" else 0
+        edges = set(range(edge)) | set(range(count - edge, count))
+        if rule["pattern"] == "longformer":
+            return False
+        return (position // size in edges or j // size in edges or
+                j // size in self.drawn(rule, h, position // size, count, edges))
+
+    @staticmethod
+    def drawn(rule, h, block, count, edges):
+        """The blocks that bigbird draws among those that are neither near nor at an edge."""
+        left = [n for n in range(count) if n not in edges and abs(n - block) > rule.get("window", 1)]
+        draws, chosen = min(rule.get("random_blocks", 3), len(left)), []
+        for n, last in enumerate(range(len(left) - draws, len(left))):
+            word = philox(rule.get("seed", 0), 256 * block + n, h)[0]
+            index = word * (last + 1) >> 32
+            chosen.append(last if index in chosen else index)
+        return {left[index] for index in chosen}
+
+    def allows(self, b, h, i, j):
+        masks, position = self.masks, i + self.offset(b)
+        if not self.in_one_document(b, i, j) or self.blocks and not self.blocks_allow(b, h, i, j):
+            return False
+        left, right = self.window()
+        padding = self.tensors.get("padding")
+        return not (masks.get("causal", False) is not False and j > position
+                    or left is not None and j < position - left
+                    or right is not None and j > position + right
+                    or "key_lengths" in masks and j >= masks["key_lengths"][b]
+                    or "query_lengths" in masks and i >= masks["query_lengths"][b]
+                    or padding and not padding.data[(b if padding.shape[0] > 1 else 0) * self.shape[3] + j]
+                    or "attend" in self.tensors and not self.look_up("attend", b, h, i, j)
+                    or self.bias(b, h, i, j) == -math.inf)
+
+
+def philox(seed, counter, stream):
+    """The four words of a block of Philox4x32-10 (Salmon et al., 2011)."""
+    key = [seed & 0xFFFFFFFF, seed >> 32]
+    x = [counter & 0xFFFFFFFF, counter >> 32 & 0xFFFFFFFF, stream & 0xFFFFFFFF, stream >> 32]
+    for _ in range(10):
+        low, high = x[0] * 0xD2511F53, x[2] * 0xCD9E8D57
+        x = [high >> 32 ^ x[1] ^ key[0], high & 0xFFFFFFFF, low >> 32 ^ x[3] ^ key[1], low & 0xFFFFFFFF]
+        key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return x
+
+
+class Dropout:
+    """Weight n of all, counted row by row, is dropped when word n mod 4 of block n / 4 of stream 0 is below p 2^32."""
+
+    def __init__(self, options):
+        self.rule = options.get("dropout", {})
+        is_active = options.get("training", False) and "attention" in self.rule.get("where", ["attention"])
+        self.p = self.rule.get("p", 0) if is_active else 0
+
+    def drop(self, first, weights):
+        if self.p == 0:
+            return weights
+        return [0.0 if self.draws(first + n) else weight / (1 - self.p) for n, weight in enumerate(weights)]
+
+    def draws(self, n):
+        return philox(self.rule["seed"], n // 4, 0)[n % 4] < int(self.p * 2 ** 32)
+
+
+class PositionBias:
+    """What the distance of key and query adds to a score: ALiBi, and T5's relative bias."""
+
+    def __init__(self, options, heads):
+        alibi, relative = options.get("alibi"), options.get("relative_bias")
+        self.slopes = slopes(heads) if alibi is True else Tensor.from_json(alibi).data if alibi else None
+        self.relative = relative
+        self.table = Tensor.from_json(relative["table"]) if relative else None
+
+    def at(self, h, distance):
+        """distance: position of the key less that of the query."""
+        bias = -self.slopes[h] * abs(distance) if self.slopes else 0.0
+        if self.relative:
+            bias += self.table.data[self.bucket(distance) * self.table.shape[1] + h]
+        return bias
+
+    def bucket(self, distance):
+        count, first, away = self.table.shape[0], 0, max(-distance, 0)
+        if self.relative.get("bidirectional", True):
+            count, away = count // 2, abs(distance)
+            first = count if distance > 0 else 0
+        exact, longest = count // 2, self.relative.get("max_distance", 128)
+        if away < exact:
+            return first + away
+        grown = math.log(away / exact) / math.log(longest / exact) * (count - exact)
+        return first + min(exact + int(grown + 1e-6), count - 1)
+
+
+def slopes(heads):
+    """Press, Smith and Lewis (2022): a geometric series, and every other one of the next for what is left."""
+    power = 2 ** (heads.bit_length() - 1)
+    series = [2 ** (-8 * (h + 1) / power) for h in range(power)]
+    return series + [2 ** (-4 * (2 * h + 1) / power) for h in range(heads - power)]
+
+
+def attend(steps, masks, options):
+    """Fills in everything from the scores to the context. Masked scores are -infinity."""
+    q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
+    batch, heads, q_len, d_k = q.shape
+    kv_len, group = k.shape[2], heads // k.shape[1]
+    shape = (batch, heads, q_len, kv_len)
+    mask = Mask(masks, shape, steps.get("position"))
+    scale = options.get("scale", 1 / math.sqrt(d_k))
+    scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
+    steps["scale"], steps["offset"] = scaling[0], mask.offset(0)
+    mechanism = options.get("mechanism", "softmax")
+    if mechanism != "softmax":
+        attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], d_k))
+        return
+    q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
+    flat = {name: [] for name in (*MAPS, *LINES, "context")}
+    position, dropout = PositionBias(options, heads), Dropout(options)
+    steps["slopes"] = position.slopes
+    sinks = Tensor.from_json(options["sinks"]).data if "sinks" in options else [-math.inf] * heads
+    steps["rows_without_keys"] = []
+    for b in range(batch):
+        for h in range(heads):
+            first = (b * k.shape[1] + h // group) * kv_len
+            keys, values = k_rows[first:first + kv_len], v_rows[first:first + kv_len]
+            rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
+            seen = [any(row[j] for row in rows) for j in range(kv_len)]
+            for i, allowed in enumerate(rows):
+                one = q_rows[(b * heads + h) * q_len + i]
+                biases = [position.at(h, j - i - mask.offset(b)) + mask.bias(b, h, i, j) for j in range(kv_len)]
+                attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, (*scaling, sinks[h], dropout))
+                if not any(allowed):
+                    steps["rows_without_keys"].append((b, h, i))
+    for name in MAPS:
+        steps[name] = Tensor(shape, flat[name])
+    for name in LINES:
+        steps[name] = Tensor(shape[:3], flat[name])
+    steps["context"] = Tensor((*shape[:3], v.shape[3]), flat["context"])
+
+
+def attend_by_features(steps, mask, features):
+    """The equivalent weights of a feature map, and the context."""
+    q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
+    (batch, heads, q_len, d_k), (kv_heads, kv_len), d_v = q.shape, k.shape[1:3], v.shape[3]
+    weights, context, allowed, steps["rows_without_keys"] = [], [], [], []
+    for b in range(batch):
+        for h in range(heads):
+            first = (b * kv_heads + h // (heads // kv_heads)) * kv_len
+            keys, values = k.rows(d_k)[first:first + kv_len], v.rows(d_v)[first:first + kv_len]
+            rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
+            top = features.key_max(keys, [any(row[j] for row in rows) for j in range(kv_len)])
+            for i, may in enumerate(rows):
+                row = [0.0] * kv_len
+                if any(may):
+                    row = features.weights(q.rows(d_k)[(b * heads + h) * q_len + i], keys, may, top)
+                else:
+                    steps["rows_without_keys"].append((b, h, i))
+                weights += row
+                allowed += may
+                context += [math.fsum(w * value[c] for w, value in zip(row, values)) for c in range(d_v)]
+    steps["attention"] = Tensor((batch, heads, q_len, kv_len), weights)
+    steps["mask"] = Tensor((batch, heads, q_len, kv_len), allowed)
+    steps["context"] = Tensor((batch, heads, q_len, d_v), context)
+
+
+def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
+    """One query. A key that nobody may attend to is never read, and neither is a query without keys."""
+    scale, cap, sink, dropout = scaling
+    scores = [dot(query, key) if is_seen and any(allowed) else -math.inf for key, is_seen in zip(keys, seen)]
+    scaled = [score * scale if score > -math.inf else score for score in scores]
+    if cap:
+        scaled = [cap * math.tanh(score / cap) if score > -math.inf else score for score in scaled]
+    masked = [score + bias if may else -math.inf for score, bias, may in zip(scaled, biases, allowed)]
+    weights, lse, sink_weight = softmax(masked, sink)
+    dropped = dropout.drop(len(flat["attention"]), weights)
+    for name, row in zip(MAPS, (scores, scaled, masked, weights, dropped, allowed)):
+        flat[name] += row
+    flat["lse"].append(lse)
+    flat["lse_keys"].append(softmax(masked, -math.inf)[1])
+    flat["entropy"].append(-math.fsum(w * math.log(w) for w in (*weights, sink_weight) if w > 0))
+    flat["sink"].append(sink_weight)
+    flat["context"] += [math.fsum(w * value[c] for w, value in zip(dropped, values) if w > 0)
+                        for c in range(d_v)]
+
+
+def dot(a, b):
+    return math.fsum(x * y for x, y in zip(a, b))
+
+
+def softmax(row, sink):
+    """Weights, log of the sum of exponentials, and weight of the sink; a row without keys and sink has none of it."""
+    top = max((*row, sink))
+    if top == -math.inf:
+        return [0.0] * len(row), -math.inf, 0.0
+    exps = [math.exp(item - top) for item in row]
+    total = math.fsum((*exps, math.exp(sink - top)))
+    return [item / total for item in exps], top + math.log(total), math.exp(sink - top) / total
+
+
+def finish(steps, x, weights, options, is_layer):
+    batch, heads, q_len, d_v = steps["context"].shape
+    steps["concat"] = steps["context"].transpose(0, 2, 1, 3).reshape(batch, q_len, heads * d_v)
+    kv_len = steps["attention"].shape[3]
+    across = steps["attention"].transpose(0, 2, 3, 1).rows(heads)
+    steps["attention_mean"] = Tensor((batch, q_len, kv_len), [math.fsum(row) / heads for row in across])
+    if not is_layer:
+        steps["output"] = steps["context"] if len(x.query.shape) == 4 else steps["concat"]
+    else:
+        finish_layer(steps, x, weights, options)
+    if x.rank == 2:
+        for name in ("concat", "gated", "projected", "residual", "output"):
+            if name in steps:
+                steps[name] = steps[name].reshape(*steps[name].shape[1:])
+
+
+def finish_layer(steps, x, weights, options):
+    output = steps["concat"]
+    if "gate" in steps:
+        output = steps["gated"] = turning.gated(output, steps["gate"])
+    if "output" in weights:
+        output = output_project(output, weights["output"], weights.get("layout") == "out_in")
+    steps["projected"] = output
+    if options.get("residual"):
+        output = Tensor(output.shape, [a + b for a, b in zip(x.query.data, output.data)])
+        steps["residual"] = output
+    norm = options.get("norm", {})
+    if norm and norm.get("position", "post") == "post":
+        output = normalise(output, norm, weights.get("norm", {}))
+    steps["output"] = output
+
+
+def select(name, tensor, options):
+    """The heads, queries and keys that are wanted of a map."""
+    if name not in MAPS:
+        return tensor
+    chosen = [expanded(options.get(part)) for part in ("heads", "queries", "keys")]
+    picks = [range(tensor.shape[0])] + [range(size) if part is None else part
+                                        for part, size in zip(chosen, tensor.shape[1:])]
+    strides = tensor.strides()
+    data = [tensor.data[b * strides[0] + h * strides[1] + i * strides[2] + j]
+            for b in picks[0] for h in picks[1] for i in picks[2] for j in picks[3]]
+    return Tensor([len(part) for part in picks], data)
+
+
+def expanded(selection):
+    """Two ascending numbers are a range with both ends; a list may hold such ranges too."""
+    if selection is None:
+        return None
+    if len(selection) == 2 and all(isinstance(item, int) for item in selection) and selection[0] <= selection[1]:
+        selection = [selection]
+    return [index for item in selection
+            for index in (range(item[0], item[1] + 1) if isinstance(item, list) else [item])]
+
+
+STEP = 1e-3
+
+
+def gradients(endpoint, request):
+    """Nested like the request: the gradient of the sum of grad_output * output by each number, by differences alone."""
+    plain = copy.deepcopy(request)
+    grad = Tensor.from_json(plain["inputs"].pop("grad_output"))
+    options = plain.setdefault("options", {})
+    wanted, options["return"] = options.get("return"), ["output"]
+
+    def loss():
+        return dot(answer(endpoint, plain)[0]["output"].data, grad.data)
+
+    names = [name for name in wanted or [] if is_path(name)] or given_paths(plain)
+    found = {}
+    for name in names:
+        path = name.split(".") if "." in name else ["inputs", name]
+        place = plain
+        for part in path[:-1]:
+            place = place[part]
+        before = place.get(path[-1])
+        if path == ["options", "scale"]:
+            value = derivative(loss, place, path[-1], before)
+        else:
+            value = tensor_gradient(loss, place, path[-1], Tensor.from_json(before)).nested()
+        place[path[-1]] = before
+        put(found, path, value)
+    return found
+
+
+def is_path(name):
+    return name in ("query", "key", "value", "past_key", "past_value") or "." in name
+
+
+def given_paths(request):
+    paths = ["inputs." + name for name in request["inputs"]]
+    for name, linear in request.get("weights", {}).items():
+        paths += [f"weights.{name}.{part}" for part in ("weight", "bias") if isinstance(linear, dict) and part in linear]
+    paths += ["masks.bias"] if "bias" in request.get("masks", {}) else []
+    return paths + (["options.scale"] if "scale" in request["options"] else [])
+
+
+def tensor_gradient(loss, place, name, tensor):
+    data = []
+    for at, item in enumerate(tensor.data):
+        def moved(value, at=at):
+            return Tensor(tensor.shape, tensor.data[:at] + [value] + tensor.data[at + 1:]).nested()
+        data.append(0.0 if math.isinf(item) else derivative(loss, place, name, item, moved))
+    return Tensor(tensor.shape, data)
+
+
+def derivative(loss, place, name, value, form=float):
+    """Five points: what is left out is of the order STEP^4 = 1e-12."""
+    points = []
+    for steps in (-2, -1, 1, 2):
+        place[name] = form(value + steps * STEP)
+        points.append(loss())
+    return (points[0] - 8 * points[1] + 8 * points[2] - points[3]) / (12 * STEP)
+
+
+def put(found, path, value):
+    for part in path[:-1]:
+        found = found.setdefault(part, {})
+    found[path[-1]] = value
+
+
+def shapes_of(tree):
+    if isinstance(tree, dict):
+        return {name: shapes_of(item) for name, item in tree.items()}
+    return list(Tensor.from_json(tree).shape) if isinstance(tree, list) else []
+
+
+def expected_of(endpoint, request):
+    """The whole answer."""
+    options = request.get("options", {})
+    if endpoint.endswith("-gradients"):
+        return expected_gradients(endpoint.removesuffix("-gradients"), request)
+    outputs, steps = answer(endpoint, request)
+    if "view" in options:
+        return told.view(request, steps)
+    written_outputs = {}
+    for name, tensor in outputs.items():
+        reduced = None
+        if name in MAPS:
+            steps["shown_shape"] = tensor.shape
+            reduced = told.reduced(name, tensor, select("mask", steps["mask"], options), options)
+        written_outputs[name] = written(name, tensor, options) if reduced is None else reduced
+    profile = told.profile_of(PROFILES.get(options.get("profile")), options)
+    return {"outputs": written_outputs, "shapes": {name: shape_of(form) for name, form in written_outputs.items()},
+            "effective": told.effective(request, steps, profile), "diagnostics": told.diagnostics(request, steps, outputs),
+            **({"tokens": request["tokens"]} if "tokens" in request else {})}
+
+
+def shape_of(form):
+    form = form["weights"] if isinstance(form, dict) and "weights" in form else form
+    return list(Tensor.from_json(form).shape)
+
+
+def expected_gradients(endpoint, request):
+    found, options = round_all(gradients(endpoint, request)), request.get("options", {})
+    steps = [name for name in options.get("return", []) if not is_path(name)]
+    plain = {**request, "inputs": {name: item for name, item in request["inputs"].items() if name != "grad_output"},
+             "options": {**options, "return": steps}}
+    expected = expected_of(endpoint, plain)
+    return {**expected, "shapes": {**expected["shapes"], "gradients": shapes_of(found)}, "gradients": found}
+
+
+def round_all(tree):
+    if isinstance(tree, dict):
+        return {name: round_all(item) for name, item in tree.items()}
+    return [round_all(item) for item in tree] if isinstance(tree, list) else float(f"{tree:.9g}") + 0.0
+
+
+def rounded(tensor, digits):
+    return tensor.map(lambda item: float(f"{item:.{digits}g}") if isinstance(item, float) else item)
+
+
+def written(name, tensor, options):
+    """In the form that the request asks for; null for masked scores where JSON numbers stand."""
+    is_double = options.get("compute") == "float64"
+    tensor = rounded(tensor, options.get("digits", 17 if is_double else 9))
+    if options.get("format") == "base64":
+        dtype = "bool" if name == "mask" else "float64" if is_double else "float32"
+        return Tensor(tensor.shape, tensor.data, dtype).packed()
+    if name in ("scores", "scaled", "masked"):
+        tensor = tensor.map(lambda item: None if item == -math.inf else item)
+    return tensor.flat() if options.get("format") == "flat" else tensor.nested()
+
+
+def write(case):
+    path = case / "expected.json"
+    computed = expected_of(case.parent.name, read(case))
+    if path.exists() and isinstance(computed, dict) and "outputs" in computed:
+        stored = json.loads(path.read_text())
+        computed = {**stored, **{name: computed[name] for name in ("outputs", "shapes", "gradients") if name in computed}}
+    path.write_text(compact(computed) + "\n")
+
+
+def compact(value, depth=0):
+    """JSON with objects spread over lines and arrays of numbers on one."""
+    if not isinstance(value, dict):
+        return json.dumps(value)
+    inner = ",\n".join("  " * (depth + 1) + json.dumps(name) + ": " + compact(item, depth + 1)
+                       for name, item in value.items())
+    return "{\n" + inner + "\n" + "  " * depth + "}" if value else "{}"
+
+
+def main():
+    folders = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or sorted(HERE.glob("*/*"))
+    for case in folders:
+        status = case / "status"
+        if status.exists() and status.read_text().strip() == "200":
+            write(case)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""
+run.py: the same requests as JSON, safetensors and CSV: what comes back must be the same numbers.
+
+The reader and writer of safetensors here (support/tensor_file.py) share no code with the server's.
+"""
+
+import argparse
+import csv
+import io
+import json
+import pathlib
+import random
+import struct
+import xml.etree.ElementTree
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
+
+import tensor_file  # noqa: E402
+from attnd import Server  # noqa: E402
+from suite import conclude  # noqa: E402
+
+TENSORS = "application/vnd.attnd.safetensors"
+PATH = "/v1/multi-head-attention"
+LENGTH, WIDTH, HEADS = 5, 8, 2
+STEPS = ["q", "scores", "masked", "attention", "lse", "output", "attention_mean", "mask"]
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def main():
+    parser = argparse.ArgumentParser(description="compare formats of requests and answers")
+    parser.add_argument("--attnd", default=str(HERE.parents[2] / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--url", help="a server that runs already")
+    options = parser.parse_args()
+    failed = 0
+    with Server(options.attnd, options.url) as server:
+        for run in CASES:
+            try:
+                run(server.client())
+            except (AssertionError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"{run.__name__}: {error}")
+    return conclude("formats", len(CASES) - failed, failed)
+
+
+# ---- requests ----
+
+def request(**options):
+    numbers = random.Random(5)
+
+    def matrix(rows, columns):
+        return [[struct.unpack("<f", struct.pack("<f", numbers.gauss(0, 1)))[0] for _ in range(columns)]
+                for _ in range(rows)]
+
+    return {"inputs": {"query": matrix(LENGTH, WIDTH)},
+            "weights": {name: {"weight": matrix(WIDTH, WIDTH)} for name in ("query", "key", "value")},
+            "masks": {"causal": True, "padding": [[True, True, False, True, True]]},
+            "options": {"num_heads": HEADS, "return": STEPS, **options},
+            "tokens": {"query": ["the", "=cmd", "a,b", 'say "hi"', "naïve"]}}
+
+
+def as_file(whole, dtype="F32"):
+    """The same with every tensor but masks as bytes."""
+    tensors = {"inputs.query": (dtype, [LENGTH, WIDTH], sum(whole["inputs"]["query"], []))}
+    for name, weight in whole["weights"].items():
+        tensors[f"weights.{name}.weight"] = (dtype, [WIDTH, WIDTH], sum(weight["weight"], []))
+    tensors["masks.padding"] = ("BOOL", [1, LENGTH], whole["masks"]["padding"][0])
+    rest = {"masks": {"causal": True}, "options": whole["options"], "tokens": whole["tokens"]}
+    return tensor_file.write(tensors, {"request": json.dumps(rest)})
+
+
+def post(client, body, content_type="application/json", accept="application/json", status=200):
+    if isinstance(body, dict):
+        body = json.dumps(body).encode()
+    reply = client.send("POST", PATH, body, {"Content-Type": content_type, "Accept": accept})
+    expect(reply.status == status, f"status {reply.status}: {reply.body[:300]}")
+    if status == 200:
+        expect(reply.headers["Content-Type"].split(";")[0] == accept, reply.headers["Content-Type"])
+    return reply
+
+
+def expect(holds, message):
+    if not holds:
+        raise AssertionError(message)
+
+
+def flat(tensor):
+    return [number for part in tensor for number in flat(part)] if isinstance(tensor, list) else [tensor]
+
+
+def float32(number):
+    """null stands for a masked score."""
+    return float("-inf") if number is None else struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+# ---- cases ----
+
+@case
+def a_request_as_a_file_is_the_same_request(client):
+    wanted = post(client, request()).json()
+    for dtype in ("F32", "F64"):
+        got = post(client, as_file(request(), dtype), TENSORS).json()
+        expect(got == wanted, f"{dtype} gave other numbers")
+
+
+@case
+def an_answer_as_a_file_has_the_same_numbers(client):
+    wanted = post(client, request()).json()
+    reply = post(client, request(), accept=TENSORS)
+    (length,) = struct.unpack("<Q", reply.body[:8])
+    expect((8 + length) % 64 == 0, f"data starts at {8 + length}")
+    tensors, metadata = tensor_file.read(reply.body)
+    expect(set(tensors) == set(STEPS), sorted(tensors))
+    for name, (dtype, shape, numbers) in tensors.items():
+        expect(shape == wanted["shapes"][name], f"{name} has the shape {shape}")
+        expect(dtype == ("BOOL" if name == "mask" else "F32"), f"{name} is {dtype}")
+        expect(numbers == [float32(number) for number in flat(wanted["outputs"][name])], f"{name} differs")
+    for name in ("effective", "diagnostics", "tokens"):
+        expect(json.loads(metadata[name]) == wanted[name], f"{name} differs")
+
+
+@case
+def maps_in_other_types_are_rounded(client):
+    reply = post(client, request(**{"return": ["attention"]}), accept=TENSORS)
+    weights = tensor_file.read(reply.body)[0]["attention"][2]
+    rounded = {"float16": ("F16", 2**-11), "bfloat16": ("BF16", 2**-8), "float64": ("F64", 0), "uint8": ("U8", None)}
+    for dtype, (name, relative) in rounded.items():
+        reply = post(client, request(**{"return": ["attention"], "dtype": dtype}), accept=TENSORS)
+        got = tensor_file.read(reply.body)[0]["attention"]
+        expect(got[0] == name, f"{dtype} is {got[0]}")
+        for number, weight in zip(got[2], weights):
+            if dtype == "uint8":
+                expect(abs(number - 255 * weight) <= 0.5, f"{number} for {weight}")
+            else:
+                expect(abs(number - weight) <= relative * weight + 2**-25, f"{dtype}: {number} for {weight}")
+
+
+@case
+def top_k_is_the_same_everywhere(client):
+    options = {"return": ["attention"], "top_k": 2}
+    wanted = post(client, request(**options)).json()["outputs"]["attention"]
+    tensors = tensor_file.read(post(client, request(**options), accept=TENSORS).body)[0]
+    expect(tensors["attention.indices"][2] == flat(wanted["indices"]), "indices differ")
+    expect(tensors["attention.weights"][2] == [float32(w) for w in flat(wanted["weights"])], "weights differ")
+    lines = list(csv.DictReader(io.StringIO(post(client, request(**options), accept="text/csv").body.decode())))
+    listed = [index for index in flat(wanted["indices"]) if index >= 0]
+    expect([int(line["key"]) for line in lines] == listed, "keys in CSV differ")
+
+
+@case
+def csv_has_every_number_in_its_place(client):
+    wanted = post(client, request()).json()["outputs"]
+    text = post(client, request(), accept="text/csv").body.decode()
+    lines = list(csv.DictReader(io.StringIO(text, newline="")))
+    tokens = ["the", "'=cmd", "a,b", 'say "hi"', "naïve"]
+    for line in lines:
+        place = [line[column] for column in ("batch", "head", "query", "key", "feature")]
+        value = wanted[line["step"]]
+        if line["step"] == "output":  # which has the rank of query
+            place[0] = ""
+        for index in place:
+            value = value[int(index)] if index else value
+        got = {"": None, "1": True, "0": False}[line["value"]] if line["step"] == "mask" else line["value"]
+        got = None if got == "" else float(got) if isinstance(got, str) else got
+        expect(got == value, f"{line} is not {value}")
+        expect(not line["query"] or line["query_token"] == tokens[int(line["query"])], f"label of {line}")
+    expect(len(lines) == sum(len(flat(tensor)) for tensor in wanted.values()), f"{len(lines)} lines")
+
+
+def picture_size(png):
+    expect(png[:8] == b"\x89PNG\r\n\x1a\n" and png[12:16] == b"IHDR", "it is no PNG")
+    return struct.unpack(">II", png[16:24])
+
+
+@case
+def pictures_are_drawn_as_asked(client):
+    def draw(accept, query="", status=200, **options):
+        reply = client.send("POST", PATH + query, json.dumps(request(**options)).encode(),
+                            {"Content-Type": "application/json", "Accept": accept})
+        expect(reply.status == status, f"{query}: status {reply.status}: {reply.body[:300]}")
+        return reply.body
+
+    whole, one = draw("image/png"), draw("image/png", "?head=1")
+    expect(picture_size(one)[0] < picture_size(whole)[0], "one head is not narrower than all of them")
+    expect(draw("image/png", "?colormap=cividis") != whole == draw("image/png", "?colormap=viridis"), "colormap")
+    expect(draw("image/png", f"?head={HEADS}", 400) and b"head" in draw("image/png", "?head=x", 400), "head")
+    expect(b"colormap" in draw("image/png", "?colormap=jet", 400), "colormap")
+    expect(b"/options/pool" in draw("image/png", "", 400, pool={"rows": 2}), "pool")
+    expect(b"image/png" in draw("application/json", "?head=0", 400), "a parameter of pictures beside JSON")
+    drawing = xml.etree.ElementTree.fromstring(draw("image/svg+xml"))
+    texts = "".join(drawing.itertext())
+    for token in request()["tokens"]["query"]:
+        expect(token in texts, f"the label {token} is not in the drawing")
+
+
+@case
+def a_type_of_bytes_is_refused_where_there_are_none(client):
+    for accept in ("text/csv", "application/json"):
+        for form in ("nested", "base64"):
+            reply = client.send("POST", PATH, json.dumps(request(dtype="float16", format=form)).encode(),
+                                {"Content-Type": "application/json", "Accept": accept})
+            wanted = 200 if accept == "application/json" and form == "base64" else 400
+            expect(reply.status == wanted, f"{accept}, {form}: status {reply.status}")
+    body = {"inputs": [{"name": "QUERY", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}
+    for parameters in ({"dtype": "float16", "format": "base64"}, {"top_k": 1}, {"view": "rows"}):
+        reply = client.post("/v2/models/attention/infer", {**body, "parameters": parameters})
+        expect(reply.status == 400, f"{parameters}: status {reply.status}")
+
+
+@case
+def a_broken_file_is_refused(client):
+    body = as_file(request())
+    numbers = random.Random(9)
+    post(client, body[:-1], TENSORS, status=400)
+    post(client, body + b"\0", TENSORS, status=400)
+    post(client, b"\xff" * 8 + body[8:], TENSORS, status=400)
+    for _ in range(300):
+        mutant = bytearray(body[: numbers.randrange(len(body))] if numbers.random() < 0.2 else body)
+        for _ in range(numbers.randrange(1, 4)):
+            if mutant:
+                mutant[numbers.randrange(min(len(mutant), 600))] = numbers.randrange(256)
+        reply = client.send("POST", PATH, bytes(mutant), {"Content-Type": TENSORS})
+        expect(reply.status in (200, 400, 413), f"status {reply.status}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""sources.py: what the C sources say about the interface: routes, members, words, kinds of problems, settings."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct decoder [^{;]*?\n\{\n(.*?)^\}\n",
+                      re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"struct member (\w+)\[\] = \{(.*?)\};", re.DOTALL)
+ENTRY = re.compile(r'\{"(\w+)", (\w+), [^{}]*, (MEMBER_\w+)\}|\{\.name = "(\w+)"(?:, \.scope = (MEMBER_\w+))?\}')
+WORDS = re.compile(r"char \*const words\[\] = \{([^{}#]*)\};")
+
+
+def read(name):
+    text = (ROOT / name).read_text()
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+class Route:
+    """A row of the table of routes: what it is called by, and the media types that it offers and reads."""
+
+    def __init__(self, path, method, offers, rest, sets):
+        self.path, self.method = path, method
+        reads = re.search(r"\.reads = ([A-Z_| ]+)", rest)
+        self.offers = media_of(offers, sets)
+        self.reads = media_of(reads.group(1), sets) if reads else set()
+        self.takes_parameters = ".takes_parameters = true" in rest
+
+
+def routes():
+    """The table, without the HEAD and OPTIONS that come of themselves."""
+    text = read("server/http/routes.c")
+    table = re.search(r"struct route routes\[\] = \{(.*?)\n\};", text, re.DOTALL).group(1)
+    sets = dict(re.findall(r"\b([A-Z_]+) = ((?:MEDIA_BIT\(\w+\)|[A-Z_]+)(?: \| (?:MEDIA_BIT\(\w+\)|[A-Z_]+))*)", text))
+    rows = re.findall(r'\{\s*"([^"]+)",\s*"([A-Z]+)",\s*([A-Z_| ]+),(.*?)\}(?=,\s*(?:\{|$))', table, re.DOTALL)
+    if len(rows) != table.count('"/'):
+        raise ValueError("the table of routes has a form that is not understood here")
+    return [Route(*row, sets) for row in rows]
+
+
+def media_of(expression, sets):
+    """The names of the media types in "JSON | MEDIA_BIT(MEDIA_PNG)"."""
+    names = dict(re.findall(r'X\((MEDIA_\w+), "([^"]+)"\)', read("server/codec/bytes/media.h")))
+    found = set()
+    for term in expression.split("|"):
+        bit = re.fullmatch(r"MEDIA_BIT\((\w+)\)", term.strip())
+        found |= {names[bit.group(1)]} if bit else media_of(sets[term.strip()], sets)
+    return found
+
+
+class Decoder:
+    """A decode function: the members and the words that it knows."""
+
+    def __init__(self, body, tables):
+        """tables: those of the file, by name; the function has its own or names one of them."""
+        table, words = TABLE.search(body), WORDS.search(body)
+        named = re.search(r"\b\w+_members\b(?=, COUNT)", body)
+        text = table.group(2) if table else tables.get(named.group(0)) if named else None
+        self.members = entries(text) if text else None
+        self.variants = {name: {member for member, _, _ in entries(rows)} for name, rows in TABLE.findall(body)}
+        self.words = set(re.findall(r'"(\w+)"', words.group(1))) if words else None
+
+
+def entries(table):
+    """[(name, name of the decode function or None, scope)]"""
+    found = [(match[1] or match[4], match[2], match[3] or match[5]) for match in ENTRY.finditer(table)]
+    if len(found) != table.count("{"):
+        raise ValueError(f"a table of members has a form that is not understood here: {table[:200]}")
+    return found
+
+
+def decoders():
+    found = {}
+    for path in sorted((ROOT / "server/codec/request").glob("*.c")):
+        text = read(path.relative_to(ROOT))
+        tables = dict(TABLE.findall(text))
+        for match in FUNCTION.finditer(text):
+            found[match.group(1)] = Decoder(match.group(2), tables)
+    return found
+
+
+def members_of(file, table):
+    """{name} of a table of members, whatever decodes them."""
+    return {name for name, _, _ in entries(dict(TABLE.findall(read(file)))[table])}
+
+
+def steps():
+    return re.findall(r'X\(ATTN_STEP_\w+, "(\w+)"\)', read("core/include/attn/plan.h"))
+
+
+def gradients():
+    return re.findall(r'X\(ATTN_GRADIENT_\w+, "([\w.]+)"', read("core/include/attn/gradient.h"))
+
+
+def refused_for_gradients():
+    """Pointers of members that are decoded and then refused."""
+    return set(re.findall(r'\? "(/[\w/]+)"', read("server/service/gradients.c")))
+
+
+def dtypes():
+    return re.findall(r'X\(ATTN_\w+, "(\w+)", \d\)', read("core/include/attn/tensor.h"))
+
+
+def problems():
+    """The types of problems, as in /problems/shape."""
+    ours = re.findall(r'X\(PROBLEM_\w+, \d+, "([a-z-]+)"', read("server/http/reply.h"))
+    of_status = re.findall(r'\{MHD_HTTP_\w+, "([a-z-]+)",', read("server/http/reply.c"))
+    return set(ours + of_status) - {"ok", "unknown"}
+
+
+def settings():
+    """{flag: default}"""
+    return dict(re.findall(r'\{"([a-z-]+)", [A-Z_]+, AT\(\w+\), "([^"]*)"', read("server/base/config.c")))

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# compose.sh: docker/compose.yaml by podman-compose: three replicas behind the balancer, under load while one is killed
+# and while all are replaced. No request may fail for a client that keeps the rule for retries.
+#
+# Needs root, podman-compose and what tests/images/image.sh needs; else it exits with 77 and says why.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/support/containers.sh
+version=$(cat VERSION)
+url=http://127.0.0.1:8080
+export HAPROXY_IMAGE=localhost/haproxy-test ATTND_IMAGE=localhost/attnd-test:$version COMPOSE_PROJECT_NAME=attnd
+
+prepare() {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    need buildah podman crun podman-compose curl python3 unshare ip
+    [ -e /usr/lib/cni/dnsname ] || [ -e /usr/lib/podman/aardvark-dns ] ||
+        mk/install_packages.sh golang-github-containernetworking-plugin-dnsname >/dev/null 2>&1 ||
+        skip "no name service for podman's networks"
+    has_base debian:trixie-slim || skip "the base debian:trixie-slim cannot be had"
+    podman image exists "$ATTND_IMAGE" || TOOL=buildah IMAGE=attnd-test \
+        FLAGS="--isolation chroot --network host --layers -q" docker/image.sh minimal >/dev/null || exit 1
+    # The official image where it can be had; Debian's package of the same version with the same command elsewhere.
+    printf '%s\n' 'FROM debian:trixie-slim' 'ARG DEBIAN_FRONTEND=noninteractive' \
+        'RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends haproxy >/dev/null' 'USER haproxy' \
+        'CMD ["haproxy", "-W", "-db", "-f", "/usr/local/etc/haproxy/haproxy.cfg"]' |
+        buildah build -q --isolation chroot --network host --layers --format docker -t "$HAPROXY_IMAGE" - >/dev/null ||
+        skip "no image of haproxy"
+}
+
+[ -n "${ATTN_INSIDE:-}" ] || prepare
+enter_namespaces "$0" "$@"
+
+compose() { podman-compose -f docker/compose.yaml "$@"; }
+container_of() { podman ps -q --filter "label=com.docker.compose.service=$1" | head -n 1; }
+await() {
+    for _ in $(seq 150); do
+        curl -sf -o /dev/null "$url/readyz" && return 0
+        sleep 0.2
+    done
+    return 1
+}
+under_load() { # under_load SECONDS COMMAND…: whether both succeed
+    python3 tests/support/load.py "$url" --clients 6 --seconds "$1" > /tmp/load.$$ &
+    local load=$! status=0
+    shift
+    sleep 1
+    "$@" || status=1
+    wait "$load" || status=1
+    cat /tmp/load.$$
+    rm -f /tmp/load.$$
+    return $status
+}
+kill_one() { podman kill -s KILL "$(container_of attnd-2)" >/dev/null; }
+# Podman without systemd says of every container with a health check that it has no timer for it.
+replace_all() {
+    COMPOSE=podman-compose CONTAINERS=podman docker/rolling_update.sh 2> >(grep -v "systemd connection" >&2)
+}
+
+failed=0
+compose up -d attnd-1 attnd-2 attnd-3 balancer >/tmp/compose.$$ 2>&1 || { tail -20 /tmp/compose.$$; exit 1; }
+rm -f /tmp/compose.$$
+await || { echo "not ready"; podman ps -a; podman logs "$(container_of balancer)" 2>&1 | tail; exit 1; }
+echo "three replicas"
+under_load 4 true || failed=1
+echo "one is killed"
+under_load 8 kill_one || failed=1
+echo "all are replaced, one after the other"
+under_load 40 replace_all || failed=1
+[ "$failed" = 0 ] && echo "compose: no request failed" || podman logs "$(container_of balancer)" 2>&1 | grep -v ' 200 ' | tail
+exit $failed

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# packages.sh: what make says where packages are missing and cannot be installed: one plain line, before any work.
+#
+# The programs of this machine are seen through a folder of links, from which some are taken away; apt-get, sudo, id and
+# dpkg-query are replaced. Nothing is installed. `make packages-test` runs it.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+suite=packages-test
+. tests/support/checks.sh
+
+mkdir "$work/bin"
+for folder in ${PATH//:/ }; do
+    ln -s "$folder"/* "$work/bin/" 2>/dev/null
+done
+# without NAME…, instead NAME LINES: another set of programs, for the length of a test.
+without() { for name in "$@"; do rm -f "$work/bin/$name"; done; }
+instead() {
+    rm -f "$work/bin/$1"
+    printf '#!/bin/sh\n%s\n' "$2" > "$work/bin/$1"
+    chmod +x "$work/bin/$1"
+}
+run() { env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES PATH="$work/bin" "$@" 2>&1; }
+
+# says TEXT COMMAND…: it fails, in one line (and make's own behind it), which has the text.
+says() {
+    local text=$1 said
+    shift
+    said=$(run "$@") && { echo "does not fail: $said"; return 1; }
+    said=$(grep -v '^make.* Error ' <<<"$said")
+    case $said in
+    *$'\n'*) echo "more than one line: $said"; return 1 ;;
+    *"$text"*) ;;
+    *) echo "says: $said"; return 1 ;;
+    esac
+}
+install=mk/install_packages.sh
+
+check "what is there is not missing" run $install make gcc libc6-dev
+instead dpkg-query 'exit 1'
+instead id 'echo 1000'
+instead apt-get 'case "$*" in *install*) echo "E: Unable to locate package $*"; exit 100 ;; esac; echo "W: Failed to fetch"'
+instead sudo '[ "$1" = true ] && { echo "sudo: a password is required" >&2; exit 1; }'
+check "sudo that refuses" says "missing packages: no-such-thing; sudo refuses (sudo: a password is required), so as root: apt-get install no-such-thing" \
+    $install gcc no-such-thing
+check "INSTALL=no installs nothing" says "missing packages (by Debian's names): no-such-thing; INSTALL=no leaves them to you" \
+    env INSTALL=no $install gcc no-such-thing
+without sudo
+check "no root and no sudo" says "there is no sudo, so as root: apt-get install no-such-thing" $install no-such-thing
+instead id 'echo 0'
+offline() {
+    local said
+    said=$(run $install no-such-thing) && return 1
+    [ "$said" = "installing: no-such-thing
+packages could not be fetched or installed (is there a network?): no-such-thing; apt-get: E: Unable to locate package \
+-qq install -y --no-install-recommends no-such-thing" ] || { echo "says: $said"; return 1; }
+}
+check "no network" offline
+without apt-get
+check "no apt-get" says "missing packages (by Debian's names): no-such-thing; there is no apt-get here" $install no-such-thing
+
+without dpkg-query
+packages_of_run() { awk '/^RUN_PACKAGES := / {on = 1; $1 = $2 = ""} on {print} on && !/\\$/ {exit}' mk/packages.mk | tr -d '\\'; }
+runs_off_debian() { [ "$(packages_of_run | wc -w)" -gt 10 ] && [ -z "$(run mk/missing_packages.sh $(packages_of_run))" ]; }
+check "another system with the libraries lacks nothing" runs_off_debian
+without python3 node
+check "a target names what it misses" says "missing: nodejs python3; install by: make deps" make examples
+check "and so do others" says "missing: python3; install by: make deps" make cases readme
+without clang-tidy
+check "what make deps does not install is named as apt-get wants it" says "install by: apt-get install clang-tidy" make tidy
+without pkg-config
+check "make alone names the packages" says "missing (by Debian's names): pkgconf" make all BUILD="$work/build"
+without docker podman buildah
+check "make image names a builder's package" says "apt-get install buildah" make image
+
+mkdir "$work/tree"
+cp -r Makefile VERSION mk packaging "$work/tree"
+if command -v git >/dev/null; then
+    check "the tarball is made in a clone alone" says "dist: the tarball is made of a commit" \
+        make -C "$work/tree" --no-print-directory dist
+else
+    check "the tarball takes git" says "missing: git" make -C "$work/tree" --no-print-directory dist
+fi
+check "packages are made in a clone alone" says "deb: the tarball is made of a commit" make -C "$work/tree" --no-print-directory deb
+no_tarball() { [ -z "$(find "$work/tree" -name '*.gz')" ]; }
+check "nothing is left of a tarball that was not made" no_tarball
+
+# A port that another program has.
+port_in_use() {
+    local port status=0
+    exec 3< <(exec python3 -uc 'import socket, time
+s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1]); time.sleep(600)')
+    local holder=$!
+    read -r port <&3
+    ATTND_LISTEN=127.0.0.1:$port says "port $port is taken; serve on another one: ATTND_LISTEN=127.0.0.1:" make run || status=1
+    kill $holder
+    return $status
+}
+if [ -e /proc/net/tcp ]; then
+    check "a port that is taken is noticed before anything is built" port_in_use
+else
+    skip "a port that is taken: no /proc/net/tcp"
+fi
+
+conclude
