@@ -24,7 +24,7 @@ ORDER = """
     core/include/attn
     core/src/base core/src/runtime core/src/formulas core/src/mask core/src/request core/src/kernel core/src/gemm
     core/src/attention core/src/layer core/src/backward core/src/api
-    server/base server/base/machine server/health
+    server/base/machine server/base server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture server/codec/oip server/codec/checkpoint
     server/service server/service/layers server/service/cache server/service/work server/service/rendering

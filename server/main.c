@@ -293,7 +293,7 @@ static void finish_log(void *writer)
 /* Without memory for a writer, lines go on being written one by one. */
 static void start_log_writer(struct parts *parts)
 {
-    parts->log.writer = log_writer_start(&parts->log);
+    parts->log.writer = log_writer_start(parts->log.fd);
     if (parts->log.writer != NULL)
         signals_before_death(finish_log, parts->log.writer);
 }

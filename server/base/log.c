@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,8 @@
 #include "base/text.h"
 
 enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
+
+_Static_assert((int)LOG_LINE_MAX <= (int)PIPE_BUF, "the writer takes a line as one piece");
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
@@ -169,20 +172,32 @@ void log_ms(struct log_line *line, const char *key, double value)
         put_text(line, text);
 }
 
-void log_end(struct log_line *line)
+/*
+ * Closes the line and writes it. lines is how many lines it stands for. Returns the lines that the writer lost before it
+ * (log_writer_put).
+ */
+static size_t write_line(struct log_line *line, size_t lines)
 {
     if (line->log == NULL)
-        return;
+        return 0;
     if (line->log->format == LOG_JSON)
         put_closing(line, '}');
     put_closing(line, '\n');
-    if (line->log->writer != NULL) {
-        log_writer_put(line->log->writer, line->text, line->length);
-        return;
+    if (line->log->writer != NULL)
+        return log_writer_put(line->log->writer, line->text, line->length, lines);
+    /* A log that cannot be written must not stop the server. */
+    (void)!write(line->log->fd, line->text, line->length);
+    return 0;
+}
+
+void log_end(struct log_line *line)
+{
+    for (size_t lost = write_line(line, 1); lost > 0;) {
+        struct log_line notice;
+        log_begin(&notice, line->log, LOG_WARN, "lines of the log were lost, because its reader was too slow");
+        log_count(&notice, "lines", lost);
+        lost = write_line(&notice, lost);
     }
-    /* A log that cannot be written must not stop the work that it tells about. */
-    const ssize_t written = write(line->log->fd, line->text, line->length);
-    (void)written;
 }
 
 int log_open(const char *path)

@@ -1,8 +1,9 @@
 /*
- * log_writer.c: the thread that writes the log. Of two buffers one is filled while the other is written.
+ * log_writer.c: a thread that writes bytes to a descriptor. Callers fill one buffer while the thread writes the other.
  */
 #include "base/log_writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -14,19 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
-
 enum { ROOM = 4 << 20, GATHER_MS = 4 };
 
-_Static_assert((int)LOG_LINE_MAX <= (int)PIPE_BUF, "a line is written whole");
-
 struct log_writer {
-    struct log log; /* whose lines are written at once: for what the thread has to say itself */
+    int fd;
     pthread_t thread;
-    sem_t wake; /* once for each time that the buffer gets its first line, and to end */
+    sem_t wake; /* posted whenever the buffer gets its first piece, and to end */
     atomic_bool is_ending, is_ended;
     atomic_size_t written; /* bytes, of those put */
-    pthread_mutex_t lock;  /* for what follows */
+    pthread_mutex_t lock;  /* guards filled, put, used and lost_lines */
     char *filled;
     size_t put, used, lost_lines;
     char *other; /* the thread's own */
@@ -37,8 +34,8 @@ static struct timespec of_ms(unsigned ms)
     return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
 }
 
-/* The length of the whole lines at the beginning of text that one write takes. */
-static size_t lines_of_a_write(const char *text, size_t length)
+/* The length of the whole pieces at the beginning of text that one write takes. */
+static size_t pieces_of_a_write(const char *text, size_t length)
 {
     if (length <= PIPE_BUF)
         return length;
@@ -46,7 +43,7 @@ static size_t lines_of_a_write(const char *text, size_t length)
     return last != NULL ? (size_t)(last - text) + 1 : PIPE_BUF;
 }
 
-/* A log that cannot be written must not stop the work that it tells about: what fails for good is left out. */
+/* A log that cannot be written must not stop the server: the rest is dropped when write fails for good. */
 static void write_whole(int fd, const char *text, size_t length)
 {
     while (length > 0) {
@@ -62,37 +59,25 @@ static void write_whole(int fd, const char *text, size_t length)
     }
 }
 
-static void write_lines(int fd, const char *text, size_t length)
+static void write_pieces(int fd, const char *text, size_t length)
 {
     for (size_t part; length > 0; text += part, length -= part) {
-        part = lines_of_a_write(text, length);
+        part = pieces_of_a_write(text, length);
         write_whole(fd, text, part);
     }
 }
 
-static void say_lost(const struct log *log, size_t lines)
-{
-    struct log_line line;
-    struct pollfd room = {.fd = log->fd, .events = POLLOUT}; /* the one write of a line does not wait */
-    (void)poll(&room, 1, -1);
-    log_begin(&line, log, LOG_WARN, "lines of the log were lost, as it was not written fast enough");
-    log_count(&line, "lines", lines);
-    log_end(&line);
-}
-
-/* What was put until now. */
+/* Writes what was put until now. */
 static void write_batch(struct log_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
     char *text = writer->filled;
-    const size_t length = writer->used, lost = writer->lost_lines;
+    const size_t length = writer->used;
     writer->filled = writer->other;
-    writer->used = writer->lost_lines = 0;
+    writer->used = 0;
     pthread_mutex_unlock(&writer->lock);
     writer->other = text;
-    write_lines(writer->log.fd, text, length);
-    if (lost > 0)
-        say_lost(&writer->log, lost);
+    write_pieces(writer->fd, text, length);
     atomic_fetch_add(&writer->written, length);
 }
 
@@ -122,12 +107,12 @@ static void writer_free(struct log_writer *writer)
     free(writer);
 }
 
-struct log_writer *log_writer_start(const struct log *log)
+struct log_writer *log_writer_start(int fd)
 {
     struct log_writer *writer = calloc(1, sizeof *writer);
     if (writer == NULL)
         return NULL;
-    writer->log = (struct log){.fd = log->fd, .format = log->format, .level = log->level};
+    writer->fd = fd;
     pthread_mutex_init(&writer->lock, NULL);
     sem_init(&writer->wake, 0, 0);
     writer->filled = malloc(ROOM);
@@ -138,20 +123,30 @@ struct log_writer *log_writer_start(const struct log *log)
     return NULL;
 }
 
-void log_writer_put(struct log_writer *writer, const char *line, size_t length)
+/* Copies the piece into the buffer; false when the buffer has no room. *is_first: the buffer was empty. */
+static bool append(struct log_writer *writer, const char *bytes, size_t length, bool *is_first)
 {
+    *is_first = writer->used == 0;
+    if (length > ROOM - writer->used)
+        return false;
+    memcpy(writer->filled + writer->used, bytes, length);
+    writer->used += length;
+    writer->put += length;
+    return true;
+}
+
+size_t log_writer_put(struct log_writer *writer, const char *bytes, size_t length, size_t lines)
+{
+    bool is_first;
+    assert(length <= PIPE_BUF);
     pthread_mutex_lock(&writer->lock);
-    const bool is_first = writer->used == 0;
-    if (length <= ROOM - writer->used) {
-        memcpy(writer->filled + writer->used, line, length);
-        writer->used += length;
-        writer->put += length;
-    } else {
-        writer->lost_lines++;
-    }
+    const bool has_room = append(writer, bytes, length, &is_first);
+    const size_t lost = has_room ? writer->lost_lines : 0;
+    writer->lost_lines = has_room ? 0 : writer->lost_lines + lines;
     pthread_mutex_unlock(&writer->lock);
     if (is_first)
         sem_post(&writer->wake);
+    return lost;
 }
 
 void log_writer_flush(struct log_writer *writer, unsigned patience_ms)
@@ -178,7 +173,7 @@ bool log_writer_stop(struct log_writer *writer, unsigned patience_ms)
     return true;
 }
 
-/* Nothing here but what a handler may call. */
+/* Calls only functions that a signal handler may call. */
 void log_writer_finish(struct log_writer *writer, unsigned patience_ms)
 {
     const struct timespec step = of_ms(1);
