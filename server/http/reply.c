@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "codec/answer/answer.h"
+#include "codec/answer/error_answer.h"
 #include "http/request.h"
 #include "http/sender.h"
 #include "http/watch.h"

@@ -2,7 +2,7 @@
 #include "service/gradients.h"
 
 #include "base/clock.h"
-#include "codec/answer/answer.h"
+#include "codec/answer/gradients_answer.h"
 #include "service/limits.h"
 #include "service/work.h"
 

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "codec/answer/answer_parts.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"

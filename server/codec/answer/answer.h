@@ -1,14 +1,20 @@
 /*
- * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and an error as
- * one.
+ * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and the parts of it
+ * that answers of other forms have too.
  */
 #ifndef CODEC_ANSWER_ANSWER_H
 #define CODEC_ANSWER_ANSWER_H
 
-#include "attn/gradient.h"
 #include "attn/multihead.h"
 #include "codec/bytes/chunks.h"
 #include "codec/request/envelope.h"
+
+/* What an answer is made from. */
+struct answer {
+    const struct envelope *envelope;
+    const attn_plan *plan;     /* of what the answer shows, as reduce_plan makes it */
+    const attn_result *result; /* NULL before anything ran: for checks and bounds */
+};
 
 /*
  * Appends the whole answer to a request:
@@ -22,17 +28,37 @@ void answer_write_json(const struct envelope *envelope, const attn_plan *plan, c
 /* At most so many bytes of text come out: what the limit on results is compared with, before anything runs. */
 size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan);
 
-/*
- * The same for gradients, which come between shapes and effective, nested as the request is:
- *   "gradients": {"inputs": {"query": …}, "weights": {"query": {"weight": …}}, "masks": {"bias": …}, "options": {…}}
- * The map grad_scores stands among the outputs; shapes has the steps' and, in "gradients", those of the gradients.
- */
-void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,
-                            const attn_gradient_result *result, const attn_runtime *runtime, struct chunks *out);
-size_t answer_gradients_bytes_bound(const struct envelope *envelope, const attn_gradient_plan *plan);
+/* ---- parts ---- */
 
-/* {"error": …, "type": "/problems/shape", "title": …, "status": …, "detail": …, "pointer": …, …} */
-void answer_write_error(const attn_error *error, const char *type, const char *title, int http_status,
-                        const char *request_id, struct chunks *out);
+/* JSON objects. */
+void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
+                            struct chunks *out);
+void answer_write_diagnostics(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                              struct chunks *out);
+bool answer_has_tokens(const struct envelope *envelope);
+void answer_write_tokens(const struct envelope *envelope, struct chunks *out);
+/* The three together take at most so many bytes. */
+size_t answer_facts_bound(const struct envelope *envelope, const attn_plan *plan);
+
+/* A JSON number, or one of "NaN", "Infinity", "-Infinity". */
+void answer_write_number(struct chunks *out, double value);
+
+/* "name": for the next member of an object. */
+void answer_begin_member(struct chunks *out, bool *is_first, const char *name);
+void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count);
+
+/* What an answer has beside the steps: members within "outputs" and within "shapes". */
+struct answer_more {
+    void (*write_outputs)(const void *context, bool *is_first, struct chunks *out);
+    void (*write_shapes)(const void *context, bool *is_first, struct chunks *out);
+    const void *context;
+};
+
+/* {"outputs": {…}, "shapes": {…} — the steps that plan wants, and more (NULL: nothing). */
+void answer_write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                          const struct answer_more *more, const attn_runtime *runtime, struct chunks *out);
+/* , "effective": {…}, "diagnostics": {…}, "tokens": {…}} — the end of the answer. */
+void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
+                        const attn_runtime *runtime, struct chunks *out);
 
 #endif

@@ -3,7 +3,9 @@
  */
 #include "codec/answer/answer_media.h"
 
-#include "codec/answer/answer_formats.h"
+#include "codec/answer/csv.h"
+#include "codec/answer/safetensors_answer.h"
+#include "codec/answer/view.h"
 
 attn_status answer_check(const struct answer *answer, enum media media, attn_error *err)
 {

@@ -19,13 +19,6 @@
 #include "codec/answer/answer.h"
 #include "codec/bytes/media.h"
 
-/* What an answer is made from. */
-struct answer {
-    const struct envelope *envelope;
-    const attn_plan *plan;     /* of what the answer shows, as reduce_plan makes it */
-    const attn_result *result; /* NULL before anything ran: for checks and bounds */
-};
-
 /*
  * Whether the request can be answered so, before anything runs.
  *   ATTN_ERR_FIELD a view in another type than JSON

@@ -1,10 +1,11 @@
 /*
  * csv.c: a result as CSV: a matrix, or one line for each number.
  */
+#include "codec/answer/csv.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "codec/answer/answer_formats.h"
 #include "codec/answer/reduce.h"
 #include "codec/answer/token_labels.h"
 #include "codec/bytes/bound.h"

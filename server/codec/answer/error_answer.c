@@ -1,9 +1,9 @@
 /*
  * error_answer.c: an error as the JSON text of an answer.
  */
-#include <stdio.h>
+#include "codec/answer/error_answer.h"
 
-#include "codec/answer/answer.h"
+#include <stdio.h>
 
 static void write_fragment(struct chunks *out, const char *name, const char *fragment)
 {

@@ -1,9 +1,11 @@
 /*
  * gradients_answer.c: gradients as the JSON text of an answer.
  */
+#include "codec/answer/gradients_answer.h"
+
 #include <string.h>
 
-#include "codec/answer/answer_parts.h"
+#include "codec/answer/answer.h"
 #include "codec/bytes/bound.h"
 #include "codec/tensor/tensor_write.h"
 

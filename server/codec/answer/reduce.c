@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "codec/answer/reduce_parts.h"
+#include "codec/answer/reduce_map.h"
 #include "codec/tensor/tensor_gather.h"
 
 enum { TASK_ELEMENTS = 1 << 16, BLOCK = 1024 };
@@ -128,7 +128,8 @@ static void convert_task(void *argument, size_t index, size_t worker)
     }
 }
 
-bool reduce_convert(const attn_tensor *from, const attn_tensor *to, const attn_runtime *runtime)
+/* False when to cannot hold a number of from. */
+static bool convert(const attn_tensor *from, const attn_tensor *to, const attn_runtime *runtime)
 {
     struct conversion conversion = {.from = from, .to = to, .count = attn_tensor_count(from), .runtime = runtime};
     atomic_init(&conversion.has_failed, false);
@@ -172,7 +173,7 @@ static attn_status convert_map(attn_step step, attn_dtype dtype, attn_tensor *ma
     attn_tensor converted;
     if (!take_tensor(arena, dtype, map, &converted))
         return fail_memory(err);
-    if (!reduce_convert(map, &converted, runtime))
+    if (!convert(map, &converted, runtime))
         return attn_fail(err, ATTN_ERR_VALUE, "/options/dtype",
                          "\"%s\" holds a number that %s cannot: ask for another type, such as float32",
                          attn_step_name(step), attn_dtype_name(dtype));

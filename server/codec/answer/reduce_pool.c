@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "codec/answer/reduce_parts.h"
+#include "codec/answer/reduce_map.h"
 
 struct pooling {
     const struct reduce_map *map;

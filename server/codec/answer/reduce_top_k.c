@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "codec/answer/reduce_parts.h"
+#include "codec/answer/reduce_map.h"
 
 struct candidate {
     double weight;

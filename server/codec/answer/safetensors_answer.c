@@ -1,10 +1,10 @@
 /*
  * safetensors_answer.c: a result as a safetensors file.
  */
+#include "codec/answer/safetensors_answer.h"
+
 #include <string.h>
 
-#include "codec/answer/answer_formats.h"
-#include "codec/answer/answer_parts.h"
 #include "codec/answer/reduce.h"
 #include "codec/tensor/safetensors.h"
 

@@ -5,11 +5,11 @@
  *   circuitsvis  https://github.com/TransformerLensOrg/CircuitsVis: those of AttentionPatterns
  *   inspectus    https://github.com/labmlai/inspectus: those of its attention chart
  */
+#include "codec/answer/view.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "codec/answer/answer_formats.h"
-#include "codec/answer/answer_parts.h"
 #include "codec/answer/token_labels.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/bound.h"

@@ -4,7 +4,8 @@
 #ifndef CODEC_CHECKPOINT_ARCHITECTURE_H
 #define CODEC_CHECKPOINT_ARCHITECTURE_H
 
-#include "codec/checkpoint/checkpoint.h"
+#include "attn/arena.h"
+#include "codec/bytes/chunks.h"
 #include "codec/json/json_tree.h"
 
 /* The list of modules of the entry for that model_type, a new reference that lives in arena; NULL: there is none. */

@@ -1,11 +1,11 @@
 /*
- * reduce_parts.h: the reductions, a file each. Private to reduce*.c.
+ * reduce_map.h: one map that is reduced, and the reductions, a file each. Private to reduce*.c.
  */
-#ifndef CODEC_ANSWER_REDUCE_PARTS_H
-#define CODEC_ANSWER_REDUCE_PARTS_H
+#ifndef CODEC_ANSWER_REDUCE_MAP_H
+#define CODEC_ANSWER_REDUCE_MAP_H
 
 #include "attn/arena.h"
-#include "codec/answer/reduce.h"
+#include "attn/multihead.h"
 
 /* A map on its way: which rows and columns of the whole its own are. */
 struct reduce_map {
@@ -43,7 +43,5 @@ void reduce_pool(const struct reduce_map *map, bool is_mean, const attn_runtime 
 /* indices: int64 of the shape of map->to. */
 attn_status reduce_top_k(const struct reduce_map *map, const attn_tensor *indices, const attn_runtime *runtime,
                          attn_arena *arena, attn_error *err);
-/* False when to cannot hold a number of from. */
-bool reduce_convert(const attn_tensor *from, const attn_tensor *to, const attn_runtime *runtime);
 
 #endif

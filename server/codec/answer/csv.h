@@ -1,0 +1,14 @@
+/*
+ * csv.h: a result as CSV; answer_media.h says how it is laid out.
+ */
+#ifndef CODEC_ANSWER_CSV_H
+#define CODEC_ANSWER_CSV_H
+
+#include "codec/answer/answer.h"
+
+/* Appends the text. Without memory out->is_ok becomes false. */
+void answer_write_csv(const struct answer *answer, struct chunks *out);
+/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. */
+size_t answer_csv_bound(const struct answer *answer);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * safetensors_answer.h: a result as a safetensors file; answer_media.h says what is in it.
+ */
+#ifndef CODEC_ANSWER_SAFETENSORS_ANSWER_H
+#define CODEC_ANSWER_SAFETENSORS_ANSWER_H
+
+#include "codec/answer/answer.h"
+
+/* Appends the file. Without memory out->is_ok becomes false. out may refer to data of the result. */
+void answer_write_safetensors(const struct answer *answer, const attn_runtime *runtime, struct chunks *out);
+/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. */
+size_t answer_safetensors_bound(const struct answer *answer);
+
+#endif
