@@ -13,7 +13,7 @@
 #include "base/machine/memory.h"
 #include "base/signals.h"
 #include "base/supervisor.h"
-#include "codec/picture/font_set.h"
+#include "codec/picture/fonts/font_set.h"
 #include "codec/request/envelope.h"
 #include "health/health_client.h"
 #include "http/daemon.h"

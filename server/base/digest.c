@@ -39,23 +39,14 @@ void digest_of(const void *bytes, size_t length, uint8_t digest[DIGEST_BYTES])
     digest_end(&sum, digest);
 }
 
-static const char hex_digits[] = "0123456789abcdef";
-
 const char *digest_write(const uint8_t digest[DIGEST_BYTES], char text[DIGEST_TEXT])
 {
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        text[2 * i] = hex_digits[digest[i] >> 4];
-        text[2 * i + 1] = hex_digits[digest[i] & 15];
+        text[2 * i] = text_hex_digit(digest[i] >> 4);
+        text[2 * i + 1] = text_hex_digit(digest[i] & 15);
     }
     text[DIGEST_TEXT - 1] = '\0';
     return text;
-}
-
-static int hex_value(char c)
-{
-    const char folded = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
-    const char *at = folded != '\0' ? strchr(hex_digits, folded) : NULL;
-    return at != NULL ? (int)(at - hex_digits) : -1;
 }
 
 bool digest_read(struct text_span text, uint8_t digest[DIGEST_BYTES])
@@ -63,7 +54,7 @@ bool digest_read(struct text_span text, uint8_t digest[DIGEST_BYTES])
     if (text.length != DIGEST_TEXT - 1)
         return false;
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        const int high = hex_value(text.at[2 * i]), low = hex_value(text.at[2 * i + 1]);
+        const int high = text_hex_value(text.at[2 * i]), low = text_hex_value(text.at[2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         digest[i] = (uint8_t)(high << 4 | low);

@@ -145,6 +145,20 @@ const char *text_write_bytes(char *text, size_t size, uint64_t bytes)
     return text;
 }
 
+static const char hex_digits[] = "0123456789abcdef";
+
+char text_hex_digit(unsigned value)
+{
+    return hex_digits[value];
+}
+
+int text_hex_value(char c)
+{
+    const char folded = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+    const char *at = folded != '\0' ? strchr(hex_digits, folded) : NULL;
+    return at != NULL ? (int)(at - hex_digits) : -1;
+}
+
 char *text_write_count(char *text, uint64_t count)
 {
     char digits[TEXT_COUNT_MAX], *at = digits + sizeof digits;

@@ -43,6 +43,9 @@ bool text_starts_fold(const char *text, const char *prefix);
 
 /* Decimal digits and nothing else; false also for a value beyond 64 bits. */
 bool text_read_count(const char *text, uint64_t *count);
+/* A digit of base 16, for 0 to 15; and back, from either case: -1 when c is none. */
+char text_hex_digit(unsigned value);
+int text_hex_value(char c);
 /* Digits with an optional K, M, G or T (times 1024, 1024² …); "64M", "67108864". */
 bool text_read_bytes(const char *text, uint64_t *bytes);
 /* A finite number as strtod reads it ("1e13"), with nothing behind it. */

@@ -41,7 +41,7 @@ static void make_id(struct request *request)
     enum { DIGITS = 16 };
     static_assert(sizeof request->id > DIGITS, "an id has room for 64 bits");
     for (size_t i = DIGITS; i-- > 0; random >>= 4)
-        request->id[i] = "0123456789abcdef"[random & 15];
+        request->id[i] = text_hex_digit(random & 15);
     request->id[DIGITS] = '\0';
 }
 

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
-#include "codec/picture/font_set.h"
+#include "codec/picture/fonts/font_set.h"
 #include "service/keys.h"
 
 /* What a request may take; decided on the plan, before anything runs. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "codec/bytes/utf8.h"
 
 enum { CHUNK_BYTES_FIRST = 1 << 10, CHUNK_BYTES_MAX = 256 << 10 };
 
@@ -161,32 +162,6 @@ void chunks_format(struct chunks *chunks, const char *format, ...)
     }
 }
 
-/* Bytes of the UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF); 0 when it is none. */
-static size_t character_length(const unsigned char *text)
-{
-    if (text[0] < 0x80)
-        return 1;
-    size_t length = text[0] >= 0xF0 ? 4 : text[0] >= 0xE0 ? 3 : 2;
-    if (text[0] < 0xC2 || text[0] > 0xF4)
-        return 0;
-    unsigned char low = 0x80, high = 0xBF;
-    if (text[0] == 0xE0)
-        low = 0xA0;
-    if (text[0] == 0xED)
-        high = 0x9F;
-    if (text[0] == 0xF0)
-        low = 0x90;
-    if (text[0] == 0xF4)
-        high = 0x8F;
-    if (text[1] < low || text[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++) {
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    return length;
-}
-
 /* What stands for a character that JSON does not allow as it is; NULL when it does. */
 static const char *json_escape(unsigned char character, char scratch[8])
 {
@@ -214,7 +189,7 @@ void chunks_json_string(struct chunks *chunks, const char *text)
     const char *run = text; /* what has not been appended yet */
     while (*text != '\0' && chunks->is_ok) {
         char scratch[8];
-        size_t length = character_length((const unsigned char *)text);
+        size_t length = utf8_length(text);
         const char *instead = length == 0 ? "\xEF\xBF\xBD" : json_escape((unsigned char)*text, scratch);
         if (instead != NULL) {
             chunks_bytes(chunks, run, (size_t)(text - run));

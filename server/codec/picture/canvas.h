@@ -7,7 +7,7 @@
 #define CODEC_PICTURE_CANVAS_H
 
 #include "attn/arena.h"
-#include "codec/picture/glyphs.h"
+#include "codec/picture/fonts/glyphs.h"
 
 struct canvas {
     uint8_t *pixels;

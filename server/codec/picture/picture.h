@@ -18,7 +18,7 @@
 #include "attn/runtime.h"
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"
-#include "codec/picture/font_set.h"
+#include "codec/picture/fonts/font_set.h"
 #include "codec/picture/picture_options.h"
 
 enum { PICTURE_PANELS_MAX = 256, PICTURE_PIXELS_MAX = 1 << 24 };

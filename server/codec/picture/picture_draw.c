@@ -72,7 +72,7 @@ struct canvas_box picture_cell_box(const struct pen *pen, const struct picture_p
 static void write(struct pen *pen, struct pen_text text, const char *words)
 {
     struct label label;
-    label_clean(&label, words);
+    picture_text_clean(&label, words);
     text.label = &label;
     pen->text(pen, &text);
 }

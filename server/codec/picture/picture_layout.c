@@ -157,7 +157,7 @@ void picture_layout_label(const struct picture_layout *layout, const struct pict
         assert(position < axis->count);
         text = axis->labels[(axis->is_per_item ? item * axis->count : 0) + position];
     }
-    label_clean(label, text);
+    picture_text_clean(label, text);
     glyphs_fit(glyphs, label, UNIT_LABEL * layout->scale, UNIT_LABEL_WIDTH_MAX * layout->scale);
 }
 

@@ -4,7 +4,7 @@
 #ifndef CODEC_PICTURE_PICTURE_LAYOUT_H
 #define CODEC_PICTURE_PICTURE_LAYOUT_H
 
-#include "codec/picture/glyphs.h"
+#include "codec/picture/fonts/glyphs.h"
 #include "codec/picture/picture.h"
 
 /* Lengths in units; a unit is scale pixels. */

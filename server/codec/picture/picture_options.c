@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codec/picture/picture_text.h"
+#include "codec/picture/fonts/picture_text.h"
 
 /* Reads value into *options; false when it is not what expected says. */
 typedef bool parameter_reader(const char *value, struct picture_options *options);
@@ -92,9 +92,9 @@ bool picture_options_has(const char *name)
 static const char *quote(char *quoted, size_t size, const char *text)
 {
     struct label label;
-    label_clean(&label, text);
+    picture_text_clean(&label, text);
     if (label.count > 24)
-        label_cut(&label, 24);
+        picture_text_cut(&label, 24);
     size_t used = 0;
     quoted[used++] = '"';
     for (const char *at = label.text; *at != '\0' && used + 3 < size; at++) {

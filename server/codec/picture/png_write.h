@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "attn/runtime.h"
-#include "codec/picture/arena_blocks.h"
+#include "codec/picture/fonts/arena_blocks.h"
 
 /* Takes the next bytes of the file; false ends the writing. */
 typedef bool png_sink(void *context, const void *bytes, size_t length);

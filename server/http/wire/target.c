@@ -57,13 +57,6 @@ bool target_next_parameter(struct text_span *query, struct text_span *name, stru
     return true;
 }
 
-static int hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = c != '\0' ? strchr(digits, c | 0x20) : NULL;
-    return found != NULL ? (int)(found - digits) : -1;
-}
-
 bool target_decode(struct text_span encoded, char *to)
 {
     for (size_t i = 0; i < encoded.length; i++) {
@@ -71,7 +64,7 @@ bool target_decode(struct text_span encoded, char *to)
         if (byte == '%') {
             if (i + 2 >= encoded.length)
                 return false;
-            const int high = hex_digit(encoded.at[i + 1]), low = hex_digit(encoded.at[i + 2]);
+            const int high = text_hex_value(encoded.at[i + 1]), low = text_hex_value(encoded.at[i + 2]);
             byte = high < 0 || low < 0 ? 0 : high * 16 + low;
             i += 2;
         }

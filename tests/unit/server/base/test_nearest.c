@@ -1,8 +1,9 @@
 /*
  * test_nearest.c: edit distance, and which name counts as the one that was meant.
  */
-#include "base/nearest.h"
+#include <stdbool.h>
 
+#include "base/nearest.h"
 #include "check_main.h"
 
 START_TEST(distance_counts_edits)
@@ -35,6 +36,29 @@ START_TEST(nearest_is_the_candidate_with_fewest_edits)
 }
 END_TEST
 
+START_TEST(the_name_that_was_meant_is_the_nearest)
+{
+    static const struct {
+        const char *name, *candidate;
+        bool is_near;
+    } names[] = {
+        {"scale", "scale", true},
+        {"scal", "scale", true},
+        {"sclae", "scale", true},
+        {"xcale", "scale", true},
+        {"softcap", "scale", false},
+        {"a_name_that_is_longer_than_any_member_of_a_request_would_ever_be_by_far", "scale", false},
+        {"scale", "a_name_that_is_longer_than_any_member_of_a_request_would_ever_be_by_far", false},
+    };
+    for (size_t i = 0; i < COUNT(names); i++) {
+        const char *nearest = NULL;
+        size_t distance = NEAREST_MAX + 1;
+        nearest_consider(names[i].name, names[i].candidate, &nearest, &distance);
+        ck_assert_msg((nearest != NULL) == names[i].is_near, "%s and %s", names[i].name, names[i].candidate);
+    }
+}
+END_TEST
+
 START_TEST(short_names_are_not_near_each_other)
 {
     const char *nearest = NULL;
@@ -51,6 +75,7 @@ int main(void)
         distance_counts_edits,
         swapped_neighbours_are_one_edit,
         nearest_is_the_candidate_with_fewest_edits,
+        the_name_that_was_meant_is_the_nearest,
         short_names_are_not_near_each_other,
     };
     return check_main("nearest", tests, COUNT(tests));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "codec/answer/error_answer.h"
 #include "codec/json/json_tree.h"
 
 #define WANT(step) ((uint32_t)1 << (step))

@@ -1,13 +1,14 @@
 /*
- * test_glyphs.c: tests server/codec/picture/glyphs.c, picture_text.c and font_set.c: which scripts there are, and what
+ * test_glyphs.c: tests server/codec/picture/fonts/glyphs.c, picture_text.c and font_set.c: which scripts there are, and what
  * text becomes.
  */
-#include "codec/picture/glyphs.h"
+#include "codec/picture/fonts/glyphs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "check_main.h"
+#include "codec/bytes/utf8.h"
 #include "words.h"
 
 static attn_arena *arena;
@@ -33,7 +34,7 @@ static struct glyph_line line_of(const char *word, const struct font_set *set)
     struct blocks blocks = blocks_begin(arena);
     struct glyphs *glyphs = glyphs_open(set, &blocks);
     struct label label;
-    label_clean(&label, word);
+    picture_text_clean(&label, word);
     struct glyph_line line = glyphs_line(glyphs, &label, 22);
     glyphs_close(glyphs);
     return line;
@@ -64,7 +65,7 @@ START_TEST(the_fonts_have_every_character)
         for (const char *at = words[i]; *at != '\0';) {
             char character[8] = {0};
             const char *next = at;
-            (void)label_next_character(&next);
+            (void)utf8_next(&next);
             memcpy(character, at, (size_t)(next - at));
             ck_assert_msg(!same_line(line_of(character, &fonts), line_of(character, &none)), "%s", character);
             at = next;
@@ -105,7 +106,7 @@ START_TEST(labels_are_cleaned)
 {
     for (size_t i = 0; i < COUNT(CLEAN_CASES); i++) {
         struct label label;
-        label_clean(&label, CLEAN_CASES[i].text);
+        picture_text_clean(&label, CLEAN_CASES[i].text);
         ck_assert_str_eq(label.text, CLEAN_CASES[i].shown);
     }
 }
@@ -117,7 +118,7 @@ START_TEST(a_long_label_is_cut_to_its_width)
     struct glyphs *glyphs = glyphs_open(&fonts, &blocks);
     for (int width = 24; width < 400; width += 7) {
         struct label label;
-        label_clean(&label, "internationalization of everything that there is");
+        picture_text_clean(&label, "internationalization of everything that there is");
         glyphs_fit(glyphs, &label, 22, width);
         ck_assert_int_le(glyphs_width(glyphs, &label, 22), width);
         ck_assert_str_eq(label.text + strlen(label.text) - 3, "\xE2\x80\xA6");
@@ -148,7 +149,7 @@ START_TEST(a_label_is_not_cut_between_a_letter_and_its_mark)
     struct blocks blocks = blocks_begin(arena);
     struct glyphs *glyphs = glyphs_open(&fonts, &blocks);
     struct label whole;
-    label_clean(&whole, text);
+    picture_text_clean(&whole, text);
     ck_assert_uint_eq(whole.count, 16);
     for (int width = 24; width < glyphs_width(glyphs, &whole, 22); width++) {
         struct label label = whole;

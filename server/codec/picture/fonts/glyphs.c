@@ -1,13 +1,13 @@
 /*
  * glyphs.c: labels as pixels, by FreeType and, where no font helps, by dots.
  */
-#include "codec/picture/glyphs.h"
+#include "codec/picture/fonts/glyphs.h"
 
 #include <assert.h>
 #include <ft2build.h>
 #include <string.h>
 
-#include "codec/picture/dot_font.h"
+#include "codec/picture/fonts/dot_font.h"
 
 #include FT_FREETYPE_H
 #include FT_MODULE_H
@@ -203,10 +203,10 @@ void glyphs_fit(struct glyphs *glyphs, struct label *label, int size, int width)
     size_t keep = line.count - 1;
     while (keep > 0 && (line.at[keep].x > room || is_combining(line.at[keep].character)))
         keep--;
-    label_cut(label, keep);
+    picture_text_cut(label, keep);
     /* Kerning and rounding may still take a pixel. */
     while (label->count > 1 && glyphs_width(glyphs, label, size) > width)
-        label_cut(label, label->count - 2);
+        picture_text_cut(label, label->count - 2);
 }
 
 static void add_ink(struct glyph_line *line, int x, int y, unsigned ink)

@@ -1,8 +1,8 @@
 /*
- * test_labels_drawn.c: tests of server/codec/picture/picture_text.c, font_set.c and nearest.c: what becomes of a
- * client's text, which fonts are taken, and which name was meant.
+ * test_labels_drawn.c: tests of picture_text.c and font_set.c: how a label is made fit to be drawn, and which fonts
+ * are taken.
  */
-#include "codec/picture/picture_text.h"
+#include "codec/picture/fonts/picture_text.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "check_main.h"
-#include "codec/nearest.h"
-#include "codec/picture/font_set.h"
+#include "codec/bytes/utf8.h"
+#include "codec/picture/fonts/font_set.h"
 
 #define BAD "\xEF\xBF\xBD" /* U+FFFD */
 
@@ -45,35 +45,12 @@ static const struct {
 START_TEST(labels_are_made_fit_to_be_drawn)
 {
     struct label label;
-    label_clean(&label, labels[_i].text);
+    picture_text_clean(&label, labels[_i].text);
     ck_assert_msg(strcmp(label.text, labels[_i].shown) == 0, "%d: %s", _i, label.text);
     const char *at = label.text;
     for (size_t i = 0; i < label.count; i++)
-        ck_assert_uint_eq(label_next_character(&at), label.character[i]);
+        ck_assert_uint_eq(utf8_next(&at), label.character[i]);
     ck_assert(*at == '\0');
-}
-END_TEST
-
-START_TEST(the_name_that_was_meant_is_the_nearest)
-{
-    static const struct {
-        const char *name, *candidate;
-        bool is_near;
-    } names[] = {
-        {"scale", "scale", true},
-        {"scal", "scale", true},
-        {"sclae", "scale", true},
-        {"xcale", "scale", true},
-        {"softcap", "scale", false},
-        {"a_name_that_is_longer_than_any_member_of_a_request_would_ever_be_by_far", "scale", false},
-        {"scale", "a_name_that_is_longer_than_any_member_of_a_request_would_ever_be_by_far", false},
-    };
-    for (size_t i = 0; i < COUNT(names); i++) {
-        const char *nearest = NULL;
-        size_t distance = NEAREST_MAX + 1;
-        nearest_consider(names[i].name, names[i].candidate, &nearest, &distance);
-        ck_assert_msg((nearest != NULL) == names[i].is_near, "%s and %s", names[i].name, names[i].candidate);
-    }
 }
 END_TEST
 
@@ -132,7 +109,6 @@ int main(void)
 {
     TCase *tests = check_case("label");
     tcase_add_loop_test(tests, labels_are_made_fit_to_be_drawn, 0, COUNT(labels));
-    tcase_add_test(tests, the_name_that_was_meant_is_the_nearest);
     tcase_add_test(tests, a_font_that_is_named_must_be_one);
     tcase_add_test(tests, there_is_room_for_some_fonts);
     return check_run("label", tests);

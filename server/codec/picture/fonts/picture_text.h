@@ -1,8 +1,8 @@
 /*
  * picture_text.h: text from a client made fit to be drawn: valid UTF-8, no controls, no longer than a label may be.
  */
-#ifndef CODEC_PICTURE_PICTURE_TEXT_H
-#define CODEC_PICTURE_PICTURE_TEXT_H
+#ifndef CODEC_PICTURE_FONTS_PICTURE_TEXT_H
+#define CODEC_PICTURE_FONTS_PICTURE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,18 +17,12 @@ struct label {
 };
 
 /*
- * The code point at *text, which moves behind it (RFC 3629: shortest form, no surrogates); U+FFFD for a byte that
- * begins none, and then one byte is skipped.
- */
-uint32_t label_next_character(const char **text);
-
-/*
  * text as it can be shown. Line feed, tab and carriage return become arrows, other controls their pictures (U+2400 …),
  * bytes that are not UTF-8 and noncharacters U+FFFD; what has no width or only steers the writing direction is left
  * out; a label of spaces alone shows them as U+2423. Beyond LABEL_CHARACTERS_MAX it ends in an ellipsis.
  */
-void label_clean(struct label *label, const char *text);
+void picture_text_clean(struct label *label, const char *text);
 /* Keeps the first count characters and puts an ellipsis behind them; count < label->count. */
-void label_cut(struct label *label, size_t count);
+void picture_text_cut(struct label *label, size_t count);
 
 #endif

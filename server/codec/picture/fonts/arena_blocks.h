@@ -4,8 +4,8 @@
  * Sizes are rounded up to a power of two; a freed block serves the next request of its size. All memory goes with the
  * arena. For one thread at a time, like the arena.
  */
-#ifndef CODEC_PICTURE_ARENA_BLOCKS_H
-#define CODEC_PICTURE_ARENA_BLOCKS_H
+#ifndef CODEC_PICTURE_FONTS_ARENA_BLOCKS_H
+#define CODEC_PICTURE_FONTS_ARENA_BLOCKS_H
 
 #include "attn/arena.h"
 

@@ -1,7 +1,7 @@
 /*
  * font_set.c: font files mapped into memory.
  */
-#include "codec/picture/font_set.h"
+#include "codec/picture/fonts/font_set.h"
 
 #include <errno.h>
 #include <fcntl.h>

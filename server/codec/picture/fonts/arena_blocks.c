@@ -2,7 +2,7 @@
  * arena_blocks.c: free lists over an arena. Each block has a header that tells its class; the header keeps the
  * alignment of malloc.
  */
-#include "codec/picture/arena_blocks.h"
+#include "codec/picture/fonts/arena_blocks.h"
 
 #include <assert.h>
 #include <stdalign.h>

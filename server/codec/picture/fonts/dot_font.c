@@ -1,7 +1,7 @@
 /*
  * dot_font.c: the dots of printable ASCII: a byte for each column, its lowest bit the top row.
  */
-#include "codec/picture/dot_font.h"
+#include "codec/picture/fonts/dot_font.h"
 
 #include <assert.h>
 

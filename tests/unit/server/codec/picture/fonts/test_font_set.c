@@ -1,10 +1,10 @@
 /*
- * test_font_set.c: tests server/codec/picture/font_set.c: files that are no fonts for us, and what the system refuses.
+ * test_font_set.c: tests server/codec/picture/fonts/font_set.c: files that are no fonts for us, and what the system refuses.
  */
 #include "failing_calls.h"
 
 #include "check_main.h"
-#include "codec/picture/font_set.h"
+#include "codec/picture/fonts/font_set.h"
 
 static struct font_set fonts;
 static char message[320];

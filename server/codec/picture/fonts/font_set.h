@@ -3,8 +3,8 @@
  *
  * Read-only after that, so threads share it; each picture opens its own faces on the same bytes (glyphs.h).
  */
-#ifndef CODEC_PICTURE_FONT_SET_H
-#define CODEC_PICTURE_FONT_SET_H
+#ifndef CODEC_PICTURE_FONTS_FONT_SET_H
+#define CODEC_PICTURE_FONTS_FONT_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,12 +5,12 @@
  * character before it. Right-to-left scripts are drawn in logical order, unjoined. What no font has is drawn in dots
  * (ASCII) or as a box that holds the code point.
  */
-#ifndef CODEC_PICTURE_GLYPHS_H
-#define CODEC_PICTURE_GLYPHS_H
+#ifndef CODEC_PICTURE_FONTS_GLYPHS_H
+#define CODEC_PICTURE_FONTS_GLYPHS_H
 
-#include "codec/picture/arena_blocks.h"
-#include "codec/picture/font_set.h"
-#include "codec/picture/picture_text.h"
+#include "codec/picture/fonts/arena_blocks.h"
+#include "codec/picture/fonts/font_set.h"
+#include "codec/picture/fonts/picture_text.h"
 
 /* Faces of one picture: FreeType's are not for several threads. Fonts that no label needs are not opened. */
 struct glyphs;

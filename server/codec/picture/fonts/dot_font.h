@@ -1,8 +1,8 @@
 /*
  * dot_font.h: a font of 5 by 7 dots for ASCII: what is drawn with when no font file has a character.
  */
-#ifndef CODEC_PICTURE_DOT_FONT_H
-#define CODEC_PICTURE_DOT_FONT_H
+#ifndef CODEC_PICTURE_FONTS_DOT_FONT_H
+#define CODEC_PICTURE_FONTS_DOT_FONT_H
 
 #include <stdbool.h>
 #include <stdint.h>
