@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/machine/cpus.h"
 #include "base/machine/memory.h"
 #include "base/nearest.h"
@@ -144,7 +145,7 @@ static const struct setting settings[] = {
      "DejaVu Sans and WenQuanYi Micro Hei where they are installed"},
 };
 
-enum { SETTINGS = sizeof settings / sizeof settings[0], VARIABLE_MAX = 64 };
+enum { SETTINGS = ARRAY_LENGTH(settings), VARIABLE_MAX = 64 };
 
 static const char variable_prefix[] = "ATTND_";
 
@@ -454,7 +455,7 @@ static struct text_span whole_flag(const struct config *config, struct text_span
 {
     static const struct text_pair names[] = {
         {"into", "layers"}, {"prefix", "checkpoint-prefix"}, {"mapping", "checkpoint-mapping"}};
-    for (size_t i = 0; config->is_import && i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; config->is_import && i < ARRAY_LENGTH(names); i++)
         if (text_equal(flag, names[i].name))
             return text_span_of(names[i].value);
     return flag;
@@ -584,7 +585,7 @@ config_outcome config_read(struct config *config, int argc, char *const *argv, c
             return CONFIG_REFUSED;
     const char **const optional[] = {&config->layers_directory, &config->checkpoint, &config->checkpoint_prefix,
                                      &config->checkpoint_mapping};
-    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(optional); i++)
         if (strcmp(*optional[i], "none") == 0)
             *optional[i] = NULL;
     if (!fits_together(config, refusal))

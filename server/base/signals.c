@@ -10,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 /*
  * Blocking the signals in main and calling sigwait would not do: the BLAS starts a thread before main, which does not
  * block them, and there they would end the process. A handler runs in whatever thread; it can reach a static alone.
@@ -82,9 +84,9 @@ void signals_before_death(void (*last_words)(void *context), void *context)
     last_context = context;
     struct sigaction before, action = {.sa_handler = die};
     sigemptyset(&action.sa_mask); /* a fault in the handler ends the process at once */
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
         sigaddset(&action.sa_mask, faults[i]);
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)
         if (sigaction(faults[i], NULL, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 &&
             before.sa_handler == SIG_DFL)
             (void)sigaction(faults[i], &action, NULL);

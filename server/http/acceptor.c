@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/machine/memory.h"
 #include "http/server.h"
 #include "http/watch.h"
@@ -26,7 +27,7 @@ static acceptance acceptance_of_failure(void)
     static const int lasting[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EINVAL, EBADF, ENOTSOCK, EPERM};
     if (errno == EAGAIN || errno == EWOULDBLOCK)
         return NOBODY_THERE;
-    for (size_t i = 0; i < sizeof lasting / sizeof lasting[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(lasting); i++)
         if (errno == lasting[i])
             return TRY_LATER;
     return TAKEN;
@@ -112,7 +113,7 @@ static void let_nobody_in(int fd)
     struct sock_filter drop_syn[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS_AT),
                                      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SYN, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
                                      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
-    const struct sock_fprog program = {.len = sizeof drop_syn / sizeof drop_syn[0], .filter = drop_syn};
+    const struct sock_fprog program = {.len = ARRAY_LENGTH(drop_syn), .filter = drop_syn};
     (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "codec/answer/error_answer.h"
 #include "http/request.h"
@@ -88,7 +89,7 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
 }
 
 /* Refusals of our own come first, then those of services, by status. */
-enum { PROBLEMS = sizeof problems / sizeof problems[0], REASONS = PROBLEMS + ATTN_ERR_CANCELLED + 1 };
+enum { PROBLEMS = ARRAY_LENGTH(problems), REASONS = PROBLEMS + ATTN_ERR_CANCELLED + 1 };
 
 static const char *const reasons[REASONS] = {
 #define REPLY_REASON(code, status, type, title) [code] = type,
@@ -387,8 +388,8 @@ static void add_timing(struct head *head, const struct request *request)
                   {", parse;dur=", clock->times.parse_ms},
                   {", compute;dur=", clock->times.compute_ms},
                   {", write;dur=", clock->times.write_ms}};
-    const size_t count = sizeof stages / sizeof stages[0] - (request->reply.sender != NULL);
-    char text[sizeof stages / sizeof stages[0] * (16 + TEXT_MS_MAX)], *to = text;
+    const size_t count = ARRAY_LENGTH(stages) - (request->reply.sender != NULL);
+    char text[ARRAY_LENGTH(stages) * (16 + TEXT_MS_MAX)], *to = text;
     if (!clock->is_computed)
         return;
     for (size_t i = 0; i < count; i++)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/nearest.h"
 #include "http/pages.h"
 #include "http/probes.h"
@@ -83,7 +84,7 @@ static const struct route routes[] = {
     {"/", "GET", JSON | HTML, .answer = pages_answer_root, .ignores_accept = true, .open = ROUTE_OPEN},
 };
 
-enum { ROUTES = sizeof routes / sizeof routes[0], WANTED_MAX = 64 };
+enum { ROUTES = ARRAY_LENGTH(routes), WANTED_MAX = 64 };
 
 unsigned routes_right(const struct route *route)
 {
@@ -162,7 +163,7 @@ const char *routes_methods(struct text_span path, char *text, size_t size)
     struct text_span names[ROUTE_NAMES_MAX];
     size_t length = 0;
     text[0] = '\0';
-    for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
+    for (size_t m = 0; m < ARRAY_LENGTH(methods); m++) {
         bool has = false;
         for (size_t i = 0; i < ROUTES; i++)
             has |= strcmp(routes[i].method, methods[m][0]) == 0 &&
@@ -200,7 +201,7 @@ static bool has_word(const char *segment, size_t length, const char *word)
 /* Whether the path has such a word; then wanted is the path in ours. */
 static bool translate(const char *path, char wanted[WANTED_MAX])
 {
-    for (size_t i = 0; i < sizeof known_words / sizeof known_words[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(known_words); i++)
         for (const char *at = path; *at == '/'; at += 1 + strcspn(at + 1, "/")) {
             const size_t length = strcspn(at + 1, "/");
             const char *segment = known_words[i].segment;

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 struct executor_job {
@@ -106,7 +107,7 @@ static struct executor_job *take_waiting(struct executor *executor)
 {
     static const executor_priority begins[] = {EXECUTOR_HIGH, EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_HIGH,
                                                EXECUTOR_LOW,  EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_HIGH};
-    const executor_priority begin = begins[executor->turns++ % (sizeof begins / sizeof begins[0])];
+    const executor_priority begin = begins[executor->turns++ % ARRAY_LENGTH(begins)];
     struct executor_job *job = lane_take(&executor->lanes[begin]);
     for (int i = 0; i < EXECUTOR_PRIORITIES && job == NULL; i++)
         job = lane_take(&executor->lanes[i]);

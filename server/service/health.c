@@ -4,6 +4,7 @@
 #include "service/health.h"
 
 #include "attn/runtime.h"
+#include "base/array.h"
 #include "codec/json/json_library.h"
 
 #if defined(__clang__)
@@ -38,7 +39,7 @@ void health_write_ready(unsigned reasons, struct chunks *out)
     }
     const char *separator = "";
     chunks_text(out, "{\"ready\":false,\"reasons\":[");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (reasons & names[i].reason) {
             chunks_format(out, "%s\"%s\"", separator, names[i].name);
             separator = ",";

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/text.h"
@@ -108,7 +109,7 @@ static unsigned right_of(struct text_span word)
                  {"layers", RIGHT_LAYERS},
                  {"metrics", RIGHT_METRICS},
                  {"all", RIGHT_COMPUTE | RIGHT_LAYERS | RIGHT_METRICS}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
         if (text_equal(word, known[i].name))
             return known[i].rights;
     return 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "attn/runtime.h"
+#include "base/array.h"
 
 /* Seconds: from a decode step to the longest deadline that is usual. */
 static const double bounds_s[METRICS_BUCKETS] = {0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -255,7 +256,7 @@ static void write_models(const struct metrics_now *now, struct chunks *out)
         {"nv_inference_compute_infer_duration_us", "Time of computing.", compute_us},
         {"nv_inference_compute_output_duration_us", "Time of writing outputs.", write_us},
     };
-    for (size_t i = 0; i < sizeof series / sizeof series[0]; i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(series); i++) {
         begin(out, series[i].name, "counter", series[i].help);
         for (size_t model = 0; model < now->model_count; model++)
             chunks_format(out, "%s{model=\"%s\",version=\"1\"} %llu\n", series[i].name, now->models[model].name,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/machine/cgroup.h"
 
 /* context: a uint64_t, the bytes so far. A limit that is not set reads "max" (version 2) or is beyond any memory. */
@@ -106,7 +107,7 @@ bool memory_divide(struct memory_division *d, char *message, size_t message_size
     d->prepared_bytes = share_of(d->prepared_bytes, all / PREPARED_SHARE);
     const uint64_t parts[] = {d->heap_bytes, d->connections_bytes, d->layers_bytes, d->caches_bytes, d->prepared_bytes};
     d->requests_bytes = all;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
         d->requests_bytes = less(d->requests_bytes, parts[i]);
     d->largest_request_bytes = d->requests_bytes / 16 * 13;
     return d->requests_bytes >= REQUESTS_BYTES_MIN || refuse(d, message, message_size);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/answer/reduce.h"
 #include "codec/answer/token_labels.h"
 #include "codec/bytes/bound.h"
@@ -77,9 +78,9 @@ static bool is_formula(const char *label)
         "=", "+", "-", "@", "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0", "\t", "\r", "\n"};
     static const char *const spaces[] = {" ", "\v", "\f", "\xC2\xA0", "\xE2\x80\x8B", "\xE3\x80\x80", "\xEF\xBB\xBF"};
     size_t length;
-    while ((length = length_of_first(label, spaces, sizeof spaces / sizeof *spaces)) > 0)
+    while ((length = length_of_first(label, spaces, ARRAY_LENGTH(spaces))) > 0)
         label += length;
-    return length_of_first(label, signs, sizeof signs / sizeof *signs) > 0;
+    return length_of_first(label, signs, ARRAY_LENGTH(signs)) > 0;
 }
 
 /* RFC 4180, section 2: quoted when it has a comma, a quote or a line break. */

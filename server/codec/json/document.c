@@ -5,12 +5,11 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/bytes/pace.h"
 #include "codec/json/json_path.h"
 #include "codec/json/json_tree.h"
 #include "codec/json/limits.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 /* How many bytes at the beginning are white space. */
 static size_t leading_space(const char *text, size_t length, const attn_arena *arena)
@@ -85,7 +84,7 @@ static size_t error_offset(const struct skim *skim, const json_error_t *error)
 static bool begins_like_a_number_word(const char *text, size_t length)
 {
     static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
-    for (size_t i = 0; i < COUNT(words); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
         if (length >= strlen(words[i]) && memcmp(text, words[i], strlen(words[i])) == 0)
             return true;
     }

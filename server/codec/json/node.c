@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/nearest.h"
 #include "codec/json/json_tree.h"
 #include "codec/number/number_read.h"
@@ -53,7 +54,7 @@ void node_pointer(const struct node *node, char to[JSON_POINTER_MAX])
 {
     const struct node *path[JSON_DEPTH_MAX + 1];
     size_t length = 0, used = 0;
-    for (; node->parent && length < sizeof path / sizeof path[0]; node = node->parent)
+    for (; node->parent && length < ARRAY_LENGTH(path); node = node->parent)
         path[length++] = node;
     to[0] = '\0';
     while (length-- > 0) {

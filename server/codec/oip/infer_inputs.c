@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/oip/oip_parts.h"
 
 /* ---- datatypes ---- */
@@ -36,7 +37,7 @@ static const struct datatype datatypes[] = {
     {"UINT64", 8, ATTN_I64, true, 0, UINT64_MAX},
 };
 
-enum { DATATYPES = sizeof datatypes / sizeof datatypes[0] };
+enum { DATATYPES = ARRAY_LENGTH(datatypes) };
 
 static bool is_integer(const struct datatype *type)
 {
@@ -63,7 +64,7 @@ static const struct {
                     {"ATTEND", "masks.attend"},
                     {"BIAS", "masks.bias"}};
 
-enum { KNOWN_INPUTS = sizeof known_inputs / sizeof known_inputs[0] };
+enum { KNOWN_INPUTS = ARRAY_LENGTH(known_inputs) };
 
 static attn_status read_name(struct oip_decoder *d, const struct node *input, struct envelope_attachment *to)
 {
@@ -242,7 +243,7 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
     const struct datatype *type = NULL;
     size_t count = 0;
     int64_t bytes = -1;
-    attn_status status = node_check_members(&d->decoder.reading, input, members, sizeof members / sizeof members[0]);
+    attn_status status = node_check_members(&d->decoder.reading, input, members, ARRAY_LENGTH(members));
     if (status == ATTN_OK)
         status = read_name(d, input, to);
     if (status == ATTN_OK)
@@ -268,7 +269,7 @@ bool oip_is_hint(const char *name)
 attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known)
 {
     const struct member members[] = {{.name = known}, {.name = "content_type"}, {.name = "headers"}};
-    return node_check_members(&d->decoder.reading, parameters, members, sizeof members / sizeof members[0]);
+    return node_check_members(&d->decoder.reading, parameters, members, ARRAY_LENGTH(members));
 }
 
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/json/document.h"
 #include "codec/json/json_tree.h"
 #include "codec/oip/oip_parts.h"
@@ -130,7 +131,7 @@ static attn_status check_home(struct oip_decoder *d, const struct node *node)
     };
     if (member_table_has(&options_table, node->name))
         return ATTN_OK;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
         if (member_table_has(others[i].table, node->name))
             return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD, "is no parameter of this protocol: %s",
                              others[i].home);
@@ -145,7 +146,7 @@ static attn_status check_parameter(struct oip_decoder *d, const struct node *nod
     size_t length;
     if (strcmp(node->name, "return") == 0)
         return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD, "has no place here: \"outputs\" says what to send");
-    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(foreign); i++)
         if (strcmp(node->name, foreign[i]) == 0)
             return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
                              "does not go with this protocol, whose outputs are whole tensors in its own form");
@@ -291,7 +292,7 @@ void oip_translate(attn_error *err)
         {"options.return", "\"outputs\""},
         {"the request has no \"inputs\"", "there is no input QUERY"},
     };
-    for (size_t i = 0; err && i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; err && i < ARRAY_LENGTH(words); i++) {
         replace(err->message, sizeof err->message, words[i][0], words[i][1]);
         replace(err->field, sizeof err->field, words[i][0], words[i][1]);
     }
@@ -367,7 +368,7 @@ static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_r
     struct node root = {.json = tree};
     if (!json_is_object(tree))
         return node_fail_type(&d->decoder.reading, &root, "a JSON object");
-    attn_status status = node_check_members(&d->decoder.reading, &root, members, sizeof members / sizeof members[0]);
+    attn_status status = node_check_members(&d->decoder.reading, &root, members, ARRAY_LENGTH(members));
     if (status == ATTN_OK)
         status = read_string(d, &root, "id", &request->id);
     if (status == ATTN_OK)

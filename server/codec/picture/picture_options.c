@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/picture/fonts/picture_text.h"
 
 /* Reads value into *options; false when it is not what expected says. */
@@ -73,7 +74,7 @@ static const struct parameter known[] = {
     {"scale", "a whole number of pixels from 1 to 4", read_scale},
 };
 
-enum { KNOWN = sizeof known / sizeof known[0] };
+enum { KNOWN = ARRAY_LENGTH(known) };
 
 static size_t find(const char *name)
 {

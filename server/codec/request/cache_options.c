@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
 
 /* const char *: a text in the arena */
@@ -40,7 +41,7 @@ attn_status decode_cache(struct reading *reading, const struct node *node, void 
     struct envelope_cache *cache = to;
     if (!json_is_object(node->json))
         return decode_name(reading, node, &cache->name);
-    attn_status status = node_decode_members(reading, node, members, sizeof members / sizeof members[0], to);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
     if (status == ATTN_OK && cache->name == NULL)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"name\"");
     return status;

@@ -6,11 +6,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/json/document.h"
 #include "codec/json/json_tree.h"
 #include "codec/request/decoder.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 void envelope_prepare(void)
 {
@@ -30,10 +29,10 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     struct node root = {.json = tree};
     if (!json_is_object(tree))
         return node_fail_type(&decoder->reading, &root, "a JSON object");
-    attn_status status = node_check_members(&decoder->reading, &root, members, COUNT(members));
+    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
     if (status == ATTN_OK && !node_find(tree, "inputs"))
         return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
-    return status == ATTN_OK ? node_decode_members(&decoder->reading, &root, members, COUNT(members), envelope)
+    return status == ATTN_OK ? node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), envelope)
                              : status;
 }
 

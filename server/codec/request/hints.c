@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "base/array.h"
+
 enum { MESSAGE_MAX = 320 };
 
 /* ---- rope ---- */
@@ -50,7 +52,7 @@ void hints_write(const struct envelope *envelope, const attn_plan *plan, struct 
 {
     char message[MESSAGE_MAX];
     bool is_first = true;
-    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(hints); i++) {
         if (!hints[i].find(envelope, plan, message))
             continue;
         chunks_format(out, "%s{\"pointer\":\"%s\",\"message\":", is_first ? ",\"hints\":[" : ",", hints[i].pointer);

@@ -3,9 +3,9 @@
  */
 #include <stddef.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
 
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 #define INPUT(field) offsetof(struct envelope, request.inputs.field)
 
 static const struct member inputs_members[] = {
@@ -17,12 +17,12 @@ static const struct member inputs_members[] = {
     {"grad_output", decode_tensor, offsetof(struct envelope, grad_output), MEMBER_OF_GRADIENTS},
 };
 
-const struct member_table inputs_table = {"inputs", inputs_members, COUNT(inputs_members)};
+const struct member_table inputs_table = {"inputs", inputs_members, ARRAY_LENGTH(inputs_members)};
 
 attn_status decode_inputs(struct reading *reading, const struct node *node, void *to)
 {
     const struct envelope *envelope = to;
-    attn_status status = node_decode_members(reading, node, inputs_members, COUNT(inputs_members), to);
+    attn_status status = node_decode_members(reading, node, inputs_members, ARRAY_LENGTH(inputs_members), to);
     if (status == ATTN_OK && !envelope->request.inputs.query)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"query\", which every request needs");
     if (status == ATTN_OK && envelope_is_gradients(decoder_of(reading)->kind) && !envelope->grad_output)
@@ -38,7 +38,7 @@ static attn_status decode_linear(struct reading *reading, const struct node *nod
         {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
     attn_affine *linear = to;
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), linear);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), linear);
     if (status == ATTN_OK && !linear->weight)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
     return status;
@@ -51,7 +51,7 @@ static attn_status decode_affine(struct reading *reading, const struct node *nod
         {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
         {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
     };
-    return node_decode_members(reading, node, members, COUNT(members), to);
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
 }
 
 /* attn_qkv_order */
@@ -60,7 +60,7 @@ static attn_status decode_order(struct reading *reading, const struct node *node
     static const char *const words[] = {"stacked", "per_head", "per_group"};
     static const attn_qkv_order orders[] = {ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_qkv_order *)to = orders[index];
     return status;
@@ -75,7 +75,7 @@ static attn_status decode_qkv(struct reading *reading, const struct node *node, 
         {"order", decode_order, offsetof(attn_weights, qkv_order), MEMBER_ALWAYS},
     };
     attn_weights *weights = to;
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), weights);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), weights);
     if (status == ATTN_OK && !weights->qkv.weight)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
     return status;
@@ -87,7 +87,7 @@ static attn_status decode_layout(struct reading *reading, const struct node *nod
     static const char *const words[] = {"in_out", "out_in"};
     static const attn_layout layouts[] = {ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_layout *)to = layouts[index];
     return status;
@@ -106,9 +106,9 @@ static const struct member weights_members[] = {
     {"gate", decode_linear, offsetof(attn_weights, gate), MEMBER_ALWAYS},
 };
 
-const struct member_table weights_table = {"weights", weights_members, COUNT(weights_members)};
+const struct member_table weights_table = {"weights", weights_members, ARRAY_LENGTH(weights_members)};
 
 attn_status decode_weights(struct reading *reading, const struct node *node, void *to)
 {
-    return node_decode_members(reading, node, weights_members, COUNT(weights_members), to);
+    return node_decode_members(reading, node, weights_members, ARRAY_LENGTH(weights_members), to);
 }

@@ -4,9 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 /* Of a layer, and of a request to it: the sections that each may have. */
 static const struct member_table *const layer_sections[] = {&weights_table, &masks_table, &options_table, NULL};
@@ -17,7 +16,7 @@ static const struct member_table *const request_sections[] = {&inputs_table, &ma
 static bool is_kept_mask(const char *name)
 {
     static const char *const kept[] = {"causal", "window", "sliding_window", "blocks"};
-    for (size_t i = 0; i < COUNT(kept); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
         if (strcmp(name, kept[i]) == 0)
             return true;
     return false;
@@ -45,7 +44,7 @@ static attn_status check_base(struct decoder *decoder, json_t *tree)
     const struct node root = {.json = tree};
     if (!json_is_object(tree))
         return node_fail_type(&decoder->reading, &root, "a JSON object");
-    attn_status status = node_check_members(&decoder->reading, &root, members, COUNT(members));
+    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
     if (status == ATTN_OK && !node_find(tree, "weights"))
         return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"weights\"");
     const struct node masks = node_member(&root, "masks");
@@ -132,7 +131,7 @@ static attn_status check_request(struct decoder *decoder, json_t *tree)
     const struct node weights = node_member(&root, "weights");
     if (weights.json)
         return node_fail(&decoder->reading, &weights, ATTN_ERR_FIELD, "has no place here: the kept layer has its own");
-    attn_status status = node_check_members(&decoder->reading, &root, members, COUNT(members));
+    attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
     if (status == ATTN_OK && !node_find(tree, "inputs"))
         return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
     return status;

@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
 #include "codec/tensor/safetensors.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 /* The linear maps of a layer and where their tensors are in a request. */
 static const struct {
@@ -46,7 +45,7 @@ static size_t input_width(const attn_affine *linear, attn_layout layout)
 static attn_status explain_tables(attn_error *err)
 {
     static const char *const tables[] = {"/options/rope/positions", "/options/rope/cos", "/options/rope/sin"};
-    for (size_t i = 0; err != NULL && i < COUNT(tables); i++)
+    for (size_t i = 0; err != NULL && i < ARRAY_LENGTH(tables); i++)
         if (strncmp(err->field, tables[i], strlen(tables[i])) == 0)
             return attn_fail(err, ATTN_ERR_SHAPE, tables[i],
                              "%s has a row for each token of one request, and a kept layer takes requests of any "
@@ -206,7 +205,7 @@ static size_t move_tensors(json_t *tree, const attn_weights *weights, struct saf
 {
     json_t *object = json_object_get(tree, "weights");
     size_t count = 0;
-    for (size_t i = 0; i < COUNT(linears); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(linears); i++) {
         const attn_affine *linear = linear_at(weights, i);
         json_t *member = json_object_get(object, linears[i].name);
         if (linear->weight != NULL)
@@ -223,7 +222,7 @@ static size_t move_tensors(json_t *tree, const attn_weights *weights, struct saf
 
 static attn_status write_file(struct decoder *decoder, json_t *tree, const attn_weights *weights, struct chunks *out)
 {
-    struct safetensors_entry entries[2 * COUNT(linears)];
+    struct safetensors_entry entries[2 * ARRAY_LENGTH(linears)];
     struct chunks text = chunks_begin(decoder->reading.arena);
     const struct node root = {.json = tree};
     const size_t count = move_tensors(tree, weights, entries);

@@ -3,9 +3,8 @@
  */
 #include <stddef.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 /* attn_masks: align */
 static attn_status decode_align(struct reading *reading, const struct node *node, void *to)
@@ -14,7 +13,7 @@ static attn_status decode_align(struct reading *reading, const struct node *node
     static const attn_align aligns[] = {ATTN_ALIGN_BOTTOM_RIGHT, ATTN_ALIGN_TOP_LEFT};
     attn_masks *masks = to;
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status != ATTN_OK)
         return status;
     masks->align = aligns[index];
@@ -35,7 +34,7 @@ static attn_status decode_causal(struct reading *reading, const struct node *nod
     if (!json_is_object(node->json))
         return node_fail_type(reading, node, "true, false, or an object with align and offset");
     masks->causal = true;
-    return node_decode_members(reading, node, members, COUNT(members), masks);
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), masks);
 }
 
 /* The smaller reach wins: masks hold together. */
@@ -102,7 +101,7 @@ static attn_status decode_document_sides(struct reading *reading, const struct n
         {"key", decode_ids, offsetof(attn_masks, documents_key), MEMBER_ALWAYS},
     };
     const attn_masks *masks = to;
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), to);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
     if (status == ATTN_OK && (!masks->documents_query || !masks->documents_key))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\"", masks->documents_query ? "key" : "query");
     return status;
@@ -132,9 +131,9 @@ static const struct member masks_members[] = {
     {"blocks", decode_blocks, offsetof(attn_masks, blocks), MEMBER_ALWAYS},
 };
 
-const struct member_table masks_table = {"masks", masks_members, COUNT(masks_members)};
+const struct member_table masks_table = {"masks", masks_members, ARRAY_LENGTH(masks_members)};
 
 attn_status decode_masks(struct reading *reading, const struct node *node, void *to)
 {
-    return node_decode_members(reading, node, masks_members, COUNT(masks_members), to);
+    return node_decode_members(reading, node, masks_members, ARRAY_LENGTH(masks_members), to);
 }

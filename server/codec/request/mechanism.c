@@ -3,9 +3,9 @@
  */
 #include <stddef.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
 
-#define COUNT(items)     (sizeof(items) / sizeof(items)[0])
 #define MECHANISM(field) offsetof(attn_mechanism, field)
 
 static const double DEFAULT_PERFORMER_EPS = 1e-4;
@@ -16,7 +16,7 @@ static attn_status decode_mechanism_type(struct reading *reading, const struct n
     static const char *const words[] = {"softmax", "linear", "performer"};
     static const attn_mechanism_type types[] = {ATTN_SOFTMAX, ATTN_LINEAR, ATTN_PERFORMER};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_mechanism_type *)to = types[index];
     return status;
@@ -27,7 +27,7 @@ static attn_status decode_feature_map(struct reading *reading, const struct node
 {
     static const char *const words[] = {"elu", "identity"};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(bool *)to = index == 1;
     return status;
@@ -90,11 +90,11 @@ attn_status decode_mechanism(struct reading *reading, const struct node *node, v
     node_drop_nulls(node);
     switch (mechanism->type) {
     case ATTN_SOFTMAX:
-        return node_decode_members(reading, node, softmax, COUNT(softmax), mechanism);
+        return node_decode_members(reading, node, softmax, ARRAY_LENGTH(softmax), mechanism);
     case ATTN_LINEAR:
-        return node_decode_members(reading, node, linear, COUNT(linear), mechanism);
+        return node_decode_members(reading, node, linear, ARRAY_LENGTH(linear), mechanism);
     case ATTN_PERFORMER:
         break;
     }
-    return node_decode_members(reading, node, performer, COUNT(performer), mechanism);
+    return node_decode_members(reading, node, performer, ARRAY_LENGTH(performer), mechanism);
 }

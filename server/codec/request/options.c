@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "attn/gradient.h"
+#include "base/array.h"
 #include "codec/request/decoder.h"
 
-#define COUNT(items)  (sizeof(items) / sizeof(items)[0])
 #define OPTION(field) offsetof(struct envelope, request.options.field)
 
 enum { HEADS_MAX = 4096, SELECTION_MAX = 1 << 20 };
@@ -44,7 +44,7 @@ static attn_status decode_norm_type(struct reading *reading, const struct node *
     static const char *const words[] = {"layer", "rms"};
     static const attn_norm_type types[] = {ATTN_NORM_LAYER, ATTN_NORM_RMS};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_norm_type *)to = types[index];
     return status;
@@ -56,7 +56,7 @@ static attn_status decode_norm_position(struct reading *reading, const struct no
     static const char *const words[] = {"post", "pre"};
     static const attn_norm_position positions[] = {ATTN_NORM_POST, ATTN_NORM_PRE};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_norm_position *)to = positions[index];
     return status;
@@ -73,7 +73,7 @@ static attn_status decode_norm(struct reading *reading, const struct node *node,
     attn_options *options = to;
     options->norm = ATTN_NORM_LAYER;
     options->norm_position = ATTN_NORM_POST;
-    return node_decode_members(reading, node, members, COUNT(members), options);
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
 }
 
 /* attn_norm_type */
@@ -82,7 +82,7 @@ static attn_status decode_qk_norm_type(struct reading *reading, const struct nod
     static const char *const words[] = {"rms", "layer", "l2"};
     static const attn_norm_type types[] = {ATTN_NORM_RMS, ATTN_NORM_LAYER, ATTN_NORM_L2};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_norm_type *)to = types[index];
     return status;
@@ -97,7 +97,7 @@ static attn_status decode_qk_norm(struct reading *reading, const struct node *no
     };
     attn_options *options = to;
     options->qk_norm = ATTN_NORM_RMS;
-    return node_decode_members(reading, node, members, COUNT(members), options);
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
 }
 
 /* attn_options: alibi, alibi_slopes */
@@ -127,7 +127,7 @@ static attn_status decode_relative_bias(struct reading *reading, const struct no
     };
     attn_relative_bias *relative = to;
     *relative = (attn_relative_bias){.bidirectional = true, .max_distance = 128};
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), relative);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), relative);
     if (status == ATTN_OK && !relative->table)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"table\"");
     return status;
@@ -156,11 +156,11 @@ static attn_status decode_where(struct reading *reading, const struct node *node
     attn_status status = node_decode_list(reading, node, "a list of \"attention\" and \"residual\"", &list);
     if (status != ATTN_OK)
         return status;
-    bool given[COUNT(words)] = {false};
+    bool given[ARRAY_LENGTH(words)] = {false};
     for (size_t i = 0; i < json_array_size(list.json) && status == ATTN_OK; i++) {
         struct node element = node_element(&list, i);
         size_t index;
-        status = node_decode_word(reading, &element, words, COUNT(words), &index);
+        status = node_decode_word(reading, &element, words, ARRAY_LENGTH(words), &index);
         if (status == ATTN_OK)
             given[index] = true;
     }
@@ -181,7 +181,7 @@ static attn_status decode_dropout(struct reading *reading, const struct node *no
     struct envelope *envelope = to;
     envelope->has_dropout = true;
     envelope->request.options.dropout_attention = true;
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), envelope);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), envelope);
     if (status == ATTN_OK && !node_find(node->json, "p"))
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"p\"");
     return status;
@@ -192,7 +192,7 @@ attn_status decode_compute(struct reading *reading, const struct node *node, voi
     static const char *const words[] = {"float32", "float64"};
     static const attn_dtype types[] = {ATTN_F32, ATTN_F64};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_dtype *)to = types[index];
     return status;
@@ -208,7 +208,7 @@ static attn_status decode_step(struct reading *reading, const struct node *node,
     if (!json_is_string(node->json))
         return node_fail_type(reading, node, "the name of a step, such as \"output\"");
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *want |= (uint32_t)1 << index;
     return status;
@@ -352,7 +352,7 @@ static attn_status decode_format(struct reading *reading, const struct node *nod
     static const char *const words[] = {"nested", "flat", "base64"};
     static const tensor_form forms[] = {TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(tensor_form *)to = forms[index];
     return status;
@@ -399,12 +399,12 @@ static const struct member options_members[] = {
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
 };
 
-const struct member_table options_table = {"options", options_members, COUNT(options_members)};
+const struct member_table options_table = {"options", options_members, ARRAY_LENGTH(options_members)};
 
 attn_status decode_options(struct reading *reading, const struct node *node, void *to)
 {
     struct envelope *envelope = to;
-    attn_status status = node_decode_members(reading, node, options_members, COUNT(options_members), envelope);
+    attn_status status = node_decode_members(reading, node, options_members, ARRAY_LENGTH(options_members), envelope);
     attn_options *options = &envelope->request.options;
     if (envelope->training)
         options->dropout = envelope->dropout_p;

@@ -7,9 +7,8 @@
 #include <float.h>
 #include <stddef.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 static const struct envelope_profile PROFILES[] = {
     {"torch_sdpa", ATTN_ALIGN_TOP_LEFT, ATTN_LAYOUT_IN_OUT, .layer_eps = 1e-5, .rms_eps = 0},
@@ -36,12 +35,12 @@ double envelope_default_eps(const struct envelope_profile *profile, attn_norm_ty
 /* struct envelope: the profile, and its defaults for what is decoded after the options */
 attn_status decode_profile(struct reading *reading, const struct node *node, void *to)
 {
-    const char *words[COUNT(PROFILES)];
+    const char *words[ARRAY_LENGTH(PROFILES)];
     struct envelope *envelope = to;
     size_t index;
-    for (size_t i = 0; i < COUNT(PROFILES); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(PROFILES); i++)
         words[i] = PROFILES[i].name;
-    attn_status status = node_decode_word(reading, node, words, COUNT(PROFILES), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(PROFILES), &index);
     if (status != ATTN_OK)
         return status;
     envelope->profile = &PROFILES[index];

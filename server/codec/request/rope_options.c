@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
 
-#define COUNT(items)   (sizeof(items) / sizeof(items)[0])
 #define SCALING(field) offsetof(attn_rope, scaling.field)
 
 /* attn_rope_layout */
@@ -15,7 +15,7 @@ static attn_status decode_rope_layout(struct reading *reading, const struct node
     static const char *const words[] = {"half", "interleaved", "interleaved_to_half"};
     static const attn_rope_layout layouts[] = {ATTN_ROPE_HALF, ATTN_ROPE_INTERLEAVED, ATTN_ROPE_INTERLEAVED_TO_HALF};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_rope_layout *)to = layouts[index];
     return status;
@@ -43,7 +43,7 @@ static attn_status decode_rope_type(struct reading *reading, const struct node *
 #undef TYPE_NAME
     };
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(attn_rope_type *)to = (attn_rope_type)index;
     return status;
@@ -89,7 +89,7 @@ static attn_status decode_scaling(struct reading *reading, const struct node *no
         {"partial_rotary_factor", decode_factor, SCALING(partial_rotary_factor), MEMBER_ALWAYS},
     };
     const bool has_new_name = node_find(node->json, "rope_type"), has_old = node_find(node->json, "type");
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), to);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
     if (status == ATTN_OK && !has_new_name && !has_old)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"rope_type\"");
     if (status == ATTN_OK && has_new_name && has_old)
@@ -112,7 +112,7 @@ static attn_status decode_pair(struct reading *reading, const struct node *node,
         {"key", decode, offsetof(struct pair, key), MEMBER_ALWAYS},
     };
     if (node_find(node->json, "query") || node_find(node->json, "key"))
-        return node_decode_members(reading, node, members, COUNT(members), pair);
+        return node_decode_members(reading, node, members, ARRAY_LENGTH(members), pair);
     attn_status status = decode(reading, node, &pair->query);
     pair->key = pair->query;
     return status;
@@ -174,6 +174,6 @@ attn_status decode_rope(struct reading *reading, const struct node *node, void *
     };
     attn_rope *rope = to;
     rope->layout = ATTN_ROPE_HALF;
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), rope);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), rope);
     return status == ATTN_OK ? check_theta(reading, node) : status;
 }

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
 
-#define COUNT(items)   (sizeof(items) / sizeof(items)[0])
 #define IN_POOL(field) offsetof(struct envelope_reduction, field)
 #define WANT(step)     ((uint32_t)1 << (step))
 
@@ -27,7 +27,7 @@ static attn_status decode_pool_op(struct reading *reading, const struct node *no
 {
     static const char *const words[] = {"max", "mean"};
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         *(bool *)to = index == 1;
     return status;
@@ -42,7 +42,7 @@ attn_status decode_pool(struct reading *reading, const struct node *node, void *
     };
     struct envelope_reduction *reduction = to;
     reduction->has_pool = true;
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), reduction);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), reduction);
     if (status == ATTN_OK && reduction->pool_rows == 0 && reduction->pool_cols == 0)
         return node_fail(reading, node, ATTN_ERR_FIELD, "has neither \"rows\" nor \"cols\"");
     return status;
@@ -60,7 +60,7 @@ attn_status decode_map_dtype(struct reading *reading, const struct node *node, v
     static const attn_dtype types[] = {ATTN_F32, ATTN_F64, ATTN_F16, ATTN_BF16, ATTN_U8};
     struct envelope_reduction *reduction = to;
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         reduction->dtype = types[index];
     return status;
@@ -73,7 +73,7 @@ attn_status decode_view(struct reading *reading, const struct node *node, void *
                                           ENVELOPE_VIEW_ROWS};
     struct envelope *envelope = to;
     size_t index;
-    attn_status status = node_decode_word(reading, node, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
     if (status == ATTN_OK)
         envelope->view = views[index];
     return status;
@@ -85,7 +85,7 @@ static attn_status check_view(struct reading *reading, const struct node *option
     static const char *const foreign[] = {"format", "pool", "top_k", "dtype"};
     if (envelope->view == ENVELOPE_VIEW_NONE)
         return ATTN_OK;
-    for (size_t i = 0; i < COUNT(foreign); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(foreign); i++) {
         struct node node = node_member(options, foreign[i]);
         if (node.json)
             return node_fail(reading, &node, ATTN_ERR_FIELD, "does not go with options.view, which has its own form");

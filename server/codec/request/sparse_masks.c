@@ -3,9 +3,8 @@
  */
 #include <stddef.h>
 
+#include "base/array.h"
 #include "codec/request/decoder.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 static attn_status decode_up_to_block_max(struct reading *reading, const struct node *node, int64_t least, size_t *to)
 {
@@ -114,14 +113,17 @@ static const struct pattern {
     size_t count;
     const char *needed;
 } patterns[] = {
-    {{.kind = ATTN_BLOCKS_STRIDED, .size = 1, .window = SIZE_MAX}, strided_members, COUNT(strided_members), "stride"},
-    {{.kind = ATTN_BLOCKS_LONGFORMER, .size = 1}, longformer_members, COUNT(longformer_members), "window"},
+    {{.kind = ATTN_BLOCKS_STRIDED, .size = 1, .window = SIZE_MAX},
+     strided_members,
+     ARRAY_LENGTH(strided_members),
+     "stride"},
+    {{.kind = ATTN_BLOCKS_LONGFORMER, .size = 1}, longformer_members, ARRAY_LENGTH(longformer_members), "window"},
     {{.kind = ATTN_BLOCKS_BIGBIRD, .size = 64, .window = 1, .global_blocks = 1, .random_blocks = 3},
      bigbird_members,
-     COUNT(bigbird_members),
+     ARRAY_LENGTH(bigbird_members),
      NULL},
-    {{.kind = ATTN_BLOCKS_CHUNKED}, chunked_members, COUNT(chunked_members), "size"},
-    {{.kind = ATTN_BLOCKS_PREFIX}, prefix_members, COUNT(prefix_members), "length"},
+    {{.kind = ATTN_BLOCKS_CHUNKED}, chunked_members, ARRAY_LENGTH(chunked_members), "size"},
+    {{.kind = ATTN_BLOCKS_PREFIX}, prefix_members, ARRAY_LENGTH(prefix_members), "length"},
 };
 
 static attn_status decode_pattern(struct reading *reading, const struct node *node, attn_blocks *blocks)
@@ -129,7 +131,7 @@ static attn_status decode_pattern(struct reading *reading, const struct node *no
     static const char *const words[] = {"strided", "longformer", "bigbird", "chunked", "prefix"};
     struct node name = node_member(node, "pattern");
     size_t index = 0;
-    attn_status status = node_decode_word(reading, &name, words, COUNT(words), &index);
+    attn_status status = node_decode_word(reading, &name, words, ARRAY_LENGTH(words), &index);
     if (status != ATTN_OK)
         return status;
     const struct pattern *pattern = &patterns[index];
@@ -146,8 +148,8 @@ static attn_status decode_pattern(struct reading *reading, const struct node *no
 static attn_status decode_matrix(struct reading *reading, const struct node *node, attn_blocks *blocks)
 {
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_MATRIX};
-    attn_status status = node_decode_members(reading, node, matrix_members, COUNT(matrix_members), blocks);
-    for (size_t m = 0; status == ATTN_OK && m < COUNT(matrix_members); m++)
+    attn_status status = node_decode_members(reading, node, matrix_members, ARRAY_LENGTH(matrix_members), blocks);
+    for (size_t m = 0; status == ATTN_OK && m < ARRAY_LENGTH(matrix_members); m++)
         if (!node_find(node->json, matrix_members[m].name))
             return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\": give size and attend, or a pattern",
                              matrix_members[m].name);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/bytes/base64.h"
 #include "codec/bytes/pace.h"
 #include "codec/request/decoder.h"
@@ -85,7 +86,7 @@ static attn_status decode_flat(struct reading *reading, const struct node *paren
 {
     static const struct member members[] = {{.name = "shape"}, {.name = "data"}};
     struct node node = node_member(parent, "data");
-    attn_status status = node_check_members(reading, parent, members, sizeof members / sizeof members[0]);
+    attn_status status = node_check_members(reading, parent, members, ARRAY_LENGTH(members));
     attn_tensor shaped = {0}, list = {0};
     size_t count = 0;
     if (status == ATTN_OK)
@@ -117,7 +118,7 @@ static attn_status decode_dtype(struct reading *reading, const struct node *pare
     if (!node.json)
         return fail_missing(reading, parent, "dtype");
     size_t index;
-    attn_status status = node_decode_word(reading, &node, names, sizeof names / sizeof names[0], &index);
+    attn_status status = node_decode_word(reading, &node, names, ARRAY_LENGTH(names), &index);
     if (status == ATTN_OK)
         *dtype = (attn_dtype)index;
     return status;
@@ -218,7 +219,7 @@ static attn_status decode_binary(struct reading *reading, const struct node *par
 {
     static const struct member members[] = {{.name = "shape"}, {.name = "dtype"}, {.name = "base64"}};
     struct node node = node_member(parent, "base64");
-    attn_status status = node_check_members(reading, parent, members, sizeof members / sizeof members[0]);
+    attn_status status = node_check_members(reading, parent, members, ARRAY_LENGTH(members));
     attn_dtype from = dtype;
     size_t count = 0;
     if (status == ATTN_OK)

@@ -3,10 +3,9 @@
  */
 #include <stddef.h>
 
+#include "base/array.h"
 #include "codec/bytes/chunks.h"
 #include "codec/request/decoder.h"
-
-#define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
 /* Of one label, and of all labels of a request; openapi.json tells clients. */
 enum { LABEL_BYTES_MAX = 1024, LABELS_BYTES_MAX = 1 << 20 };
@@ -146,7 +145,7 @@ attn_status decode_tokens(struct reading *reading, const struct node *node, void
     };
     struct envelope *envelope = to;
     const attn_inputs *inputs = &envelope->request.inputs;
-    attn_status status = node_decode_members(reading, node, members, COUNT(members), envelope);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), envelope);
     if (status == ATTN_OK)
         status = check_labels(reading, node, "query", &envelope->query_tokens, inputs->query, NULL);
     if (status == ATTN_OK)

@@ -5,6 +5,7 @@
 #define CODEC_TENSOR_SAFETENSORS_TYPES_H
 
 #include "attn/tensor.h"
+#include "base/array.h"
 
 struct safetensors_type {
     const char *name;
@@ -34,6 +35,6 @@ static const struct safetensors_type SAFETENSORS_TYPES[] = {
     {"F6_E3M2", 6, ATTN_DTYPE_COUNT},
     {"F4", 4, ATTN_DTYPE_COUNT},
 };
-enum { SAFETENSORS_TYPE_COUNT = sizeof SAFETENSORS_TYPES / sizeof SAFETENSORS_TYPES[0] };
+enum { SAFETENSORS_TYPE_COUNT = ARRAY_LENGTH(SAFETENSORS_TYPES) };
 
 #endif

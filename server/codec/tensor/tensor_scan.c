@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/bytes/pace.h"
 #include "codec/number/number_read.h"
 
@@ -88,7 +89,7 @@ static bool take_number_word(struct scan *s, double *value)
         const char *word;
         double value;
     } words[] = {{"\"-Infinity\"", -(double)INFINITY}, {"\"Infinity\"", (double)INFINITY}, {"\"NaN\"", (double)NAN}};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
         if (take_word(s, words[i].word)) {
             *value = words[i].value;
             return true;
@@ -119,7 +120,7 @@ static attn_status fail_element(struct scan *s)
         {"\"", "a string", "\"string\"",
          ": write numbers without quotes (\"NaN\", \"Infinity\" and \"-Infinity\" stand for themselves)"},
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
         if (starts_with(s, kinds[i].start))
             return fail_kind(s, kinds[i].kind, kinds[i].received, kinds[i].hint);
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 /* RFC 9110, section 5.6.2. Names that the library left a space in ("Content-Length :") fail here. */
@@ -92,7 +93,7 @@ static const struct kept_field kept_fields[] = {
 static bool may_repeat(const char *name)
 {
     static const char *const names[] = {"Accept-Encoding", "X-Request-Id", "traceparent"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcasecmp(name, names[i]) == 0)
             return true;
     return false;
@@ -112,7 +113,7 @@ static void keep_one(struct guard_fields *fields, const struct kept_field *field
 
 static void keep(struct guard_fields *fields, const char *name, size_t length, const char *value)
 {
-    for (size_t i = 0; i < sizeof kept_fields / sizeof kept_fields[0]; i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(kept_fields); i++)
         if (length == kept_fields[i].length && strcasecmp(name, kept_fields[i].name) == 0)
             keep_one(fields, &kept_fields[i], value);
 }

@@ -16,6 +16,8 @@
 
 #include FT_FREETYPE_H
 
+#include "base/array.h"
+
 /* Where Debian, Fedora, Arch and Alpine keep what "auto" stands for: of each line the first that is there. */
 static const char *const known_places[][4] = {
     {"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
@@ -67,7 +69,7 @@ static const char *map_font(struct font_file *file, const char *path)
 
 static void add_known(struct font_set *set)
 {
-    for (size_t i = 0; i < sizeof known_places / sizeof known_places[0]; i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(known_places); i++) {
         const char *wrong = "not looked for";
         for (size_t j = 0; j < 4 && wrong != NULL && set->count < FONT_SET_MAX; j++)
             wrong = map_font(&set->file[set->count], known_places[i][j]);
