@@ -57,7 +57,7 @@ COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAG
 LINK = $(CC) $(OUR_LDFLAGS)
 
 # CFLAGS_NAME and CPPFLAGS_NAME are the flags of one source; no other source has its name.
-# Kernels are the same source for another instruction set; the table in kernel.c chooses at start.
+# Kernels are the same source for another instruction set; the table in kernels.c chooses at start.
 ifeq ($(ARCH),x86_64)
 CFLAGS_avx2.c := -mavx2 -mfma
 CFLAGS_avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512

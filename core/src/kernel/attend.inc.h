@@ -14,11 +14,11 @@
  * thread runs it, what is skipped because nobody attends to it and what is kept for the caller change no bit.
  */
 #include "kernel/vector.inc.h"
-#include "kernel/task.inc.h"
-#include "kernel/products.inc.h"
-#include "kernel/few.inc.h"
-#include "kernel/rows.inc.h"
-#include "kernel/gradient.inc.h"
+#include "kernel/scratch.inc.h"
+#include "kernel/matmul.inc.h"
+#include "kernel/decode.inc.h"
+#include "kernel/softmax.inc.h"
+#include "kernel/backward.inc.h"
 
 /* ---- a tile, and the task ---- */
 
@@ -369,7 +369,7 @@ static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
     FN(finish_rows)(&task, first, end);
 }
 
-#include "kernel/linear.inc.h"
+#include "kernel/gemm.inc.h"
 
 #undef PANEL
 #undef PANELS

@@ -1,6 +1,6 @@
 /*
  * instantiate.inc.h: one kernel: attend.inc.h in float and in double for the instruction set of the including file, which
- * defines KERNEL (its name), VECTOR_BYTES, REGISTER_ROWS and REGISTER_VECTORS (of a register tile: products.inc.h), and
+ * defines KERNEL (its name), VECTOR_BYTES, REGISTER_ROWS and REGISTER_VECTORS (of a register tile: matmul.inc.h), and
  * when its products are faster than the BLAS's (attn_kernel).
  */
 #include <assert.h>

@@ -1,5 +1,5 @@
 /*
- * linear.inc.h: y = x W + b, for a block of rows and columns. Part of attend.inc.h.
+ * gemm.inc.h: y = x W + b, for a block of rows and columns. Part of attend.inc.h.
  *
  * The columns of W go into a pack, panel by panel, once for all rows of the block. Every number of y is a sum over its
  * own row and column alone, in the order of the features and in runs of LINEAR_INNER: which rows are computed together,

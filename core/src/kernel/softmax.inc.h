@@ -1,5 +1,5 @@
 /*
- * rows.inc.h: what happens to one row of scaled scores: softcap, mask, biases, softmax, dropout, and what is kept of each for
+ * softmax.inc.h: what happens to one row of scaled scores: softcap, mask, biases, softmax, dropout, and what is kept of each for
  * the caller. Part of attend.inc.h.
  */
 /* ---- the mask of a tile ---- */

@@ -1,5 +1,5 @@
 /*
- * task.inc.h: what one task of attention works with: its place in the job and its scratch memory. Part of attend.inc.h.
+ * scratch.inc.h: what one task of attention works with: its place in the job and its scratch memory. Part of attend.inc.h.
  */
 enum {
     FN(PANEL) = 2 * LANES,            /* columns of a register tile */

@@ -1,5 +1,5 @@
 /*
- * gradient.inc.h: one row of a tile backward: from q·k and dO·v to the weights and the gradient of the scores. Part of
+ * backward.inc.h: one row of a tile backward: from q·k and dO·v to the weights and the gradient of the scores. Part of
  * attend.inc.h.
  *
  *     s = scale x, c tanh(s / c), + bias     p = exp(s - lse)     dS = p (dP - delta)     dX = dS (1 - tanh^2)

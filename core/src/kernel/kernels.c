@@ -1,4 +1,4 @@
-/* kernel.c: the table of kernels, and which of them this CPU can run. */
+/* kernels.c: the table of kernels, and which of them this CPU can run. */
 #include "kernel/kernel.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * few.inc.h: the two products of a tile, q k^T and p v, for few queries (decoding). Part of attend.inc.h.
+ * decode.inc.h: the two products of a tile, q k^T and p v, for few queries (decoding). Part of attend.inc.h.
  *
  * Keys and values are read once, where they lie: packing would cost more than the product, and memory is what limits it.
  */

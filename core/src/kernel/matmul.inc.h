@@ -1,5 +1,5 @@
 /*
- * products.inc.h: the two products of a tile, q k^T and p v, for many queries. Part of attend.inc.h.
+ * matmul.inc.h: the two products of a tile, q k^T and p v, for many queries. Part of attend.inc.h.
  *
  * Keys and values are packed in the order in which the register tiles read them.
  */
