@@ -48,7 +48,7 @@ OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" \
                 $(if $(HARDENED),-U_FORTIFY_SOURCE $(filter -D%,$(HARDENED)))
 OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
 # No program replaces our functions at run time, so calls within a file may become inline.
-# Where a product and a sum are one rounding, the source says so (fma in core/src/kernel/vector.inc.h): left to the
+# Where a product and a sum are one rounding, the source says so (fma_vec in core/src/kernel/vector.inc.h): left to the
 # compiler, the same sum would have other bits in another loop.
 OUR_CFLAGS := -std=c17 -ffp-contract=off -fPIC -fno-semantic-interposition -pthread $(WARN) \
               $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS) $(filter -f%,$(HARDENED))
@@ -59,8 +59,10 @@ LINK = $(CC) $(OUR_LDFLAGS)
 # CFLAGS_NAME and CPPFLAGS_NAME are the flags of one source; no other source has its name.
 # Kernels are the same source for another instruction set; the table in kernels.c chooses at start.
 ifeq ($(ARCH),x86_64)
-CFLAGS_avx2.c := -mavx2 -mfma
-CFLAGS_avx512.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+CFLAGS_avx2_f32.c := -mavx2 -mfma
+CFLAGS_avx2_f64.c := $(CFLAGS_avx2_f32.c)
+CFLAGS_avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+CFLAGS_avx512_f64.c := $(CFLAGS_avx512_f32.c)
 endif
 # bench/machine.c measures what the processor can do at most, by the compiler's own multiply-adds.
 CFLAGS_bench/machine.c := -ffp-contract=fast

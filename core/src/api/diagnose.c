@@ -44,7 +44,7 @@ static struct attn_weight_row read_doubles(const attn_kernel *kernel, const doub
     for (size_t from = 0; from < count; from += BLOCK) {
         const size_t n = count - from < BLOCK ? count - from : BLOCK;
         row.zeros += load_block(p + from, n, block);
-        kernel->weigh_row(block, n, &part);
+        kernel->f32->weigh_row(block, n, &part);
         row.sum += part.sum;
         row.moment += part.moment;
         row.largest = part.largest > row.largest ? part.largest : row.largest;
@@ -58,7 +58,7 @@ static struct attn_weight_row read_row(const struct diagnosis *run, size_t first
     struct attn_weight_row row;
     if (map->dtype != ATTN_F32)
         return read_doubles(run->kernel, (const double *)map->data + first, count);
-    run->kernel->weigh_row((const float *)map->data + first, count, &row);
+    run->kernel->f32->weigh_row((const float *)map->data + first, count, &row);
     return row;
 }
 

@@ -12,16 +12,7 @@
 
 #include "attn/plan.h"
 #include "attn/runtime.h"
-
-/* Vectors by distance; data NULL: there is no such bias. */
-struct attn_distance_bias {
-    const void *data;                /* of the compute type */
-    size_t item_stride, head_stride; /* in elements; item_stride 0: one for all items */
-    size_t q_len;
-};
-
-/* Elements that may be read behind the last vector, so that the kernel adds whole registers. */
-enum { DISTANCE_BIAS_SLACK = 64 };
+#include "kernel/job.h"
 
 bool attn_has_distance_bias(const attn_options *options);
 /* Elements that attn_distance_bias_make writes, the slack included; 0 when there is no such bias. */
@@ -29,12 +20,6 @@ size_t attn_distance_bias_count(const attn_options *options, const attn_mask *ma
 /* Computes the vectors into data, which has room for so many, a task a vector, and says how they lie there. */
 struct attn_distance_bias attn_distance_bias_make(const attn_options *options, const attn_mask *mask, void *data,
                                                   const attn_runtime *runtime);
-
-/* Where the slice of query i starts: key j's number is at [attn_distance_bias_row + j] of data. */
-static inline size_t attn_distance_bias_row(const struct attn_distance_bias *bias, size_t b, size_t h, size_t i)
-{
-    return b * bias->item_stride + h * bias->head_stride + bias->q_len - 1 - i;
-}
 
 /*
  * to[n] = all that is added to the scaled score of query i and key from + n, for from <= key < to_key: -infinity where

@@ -37,7 +37,7 @@ static void choose_heads_together(struct attn_heads_job *job, size_t threads)
 {
     const size_t sharing = job->heads / job->kv_heads, all = job->batch * job->heads * job->splits;
     job->heads_together = 1;
-    for (size_t together = 2; job->few_rows && together <= sharing && together * job->q_len <= FEW_ROWS; together++)
+    for (size_t together = 2; job->is_decode && together <= sharing && together * job->q_len <= DECODE_ROWS; together++)
         if (sharing % together == 0 && all / together >= 2 * threads)
             job->heads_together = together;
 }
@@ -45,7 +45,7 @@ static void choose_heads_together(struct attn_heads_job *job, size_t threads)
 /* Few rows by the shape alone: the two ways round differently. */
 static void choose_way(struct attn_heads_job *job, size_t threads)
 {
-    job->few_rows = job->q_len <= FEW_ROWS;
+    job->is_decode = job->q_len <= DECODE_ROWS;
     job->splits = job->kv_len == 0 ? 1 : attn_ceil_div(job->kv_len, SPLIT_KEYS);
     choose_heads_together(job, threads);
     choose_chunks(job, threads);
@@ -62,18 +62,17 @@ static void choose_pack(struct attn_heads_job *job)
 
 static size_t tasks_of(const struct attn_heads_job *job)
 {
-    return job->batch * job->heads / job->heads_together * (job->few_rows ? job->splits : job->chunks);
+    return job->batch * job->heads / job->heads_together * (job->is_decode ? job->splits : job->chunks);
 }
 
 static size_t kernel_partials_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
 {
-    return job->compute == ATTN_F32 ? kernel->partials_f32(job) : kernel->partials_f64(job);
+    return attn_kernel_of(kernel, job->compute)->partials_bytes(job);
 }
 
 static size_t kernel_scratch_bytes(const struct attn_heads_job *job, const attn_kernel *kernel)
 {
-    size_t bytes = job->compute == ATTN_F32 ? kernel->scratch_f32(job) : kernel->scratch_f64(job);
-    return attn_round_up(bytes, ATTN_ALIGNMENT);
+    return attn_round_up(attn_kernel_of(kernel, job->compute)->scratch_bytes(job), ATTN_ALIGNMENT);
 }
 
 size_t attn_heads_scratch_bytes(const struct attn_heads_job *job)
@@ -225,9 +224,8 @@ static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, a
 attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
                            attn_result *result, attn_error *err)
 {
-    struct heads_run run = {.job = job};
-    run.attend = job->compute == ATTN_F32 ? runtime->kernel->attend_f32 : runtime->kernel->attend_f64;
-    run.merge = job->compute == ATTN_F32 ? runtime->kernel->merge_f32 : runtime->kernel->merge_f64;
+    const struct attn_kernel_type *kernel = attn_kernel_of(runtime->kernel, job->compute);
+    struct heads_run run = {.job = job, .attend = kernel->attend, .merge = kernel->merge};
     choose_way(job, runtime->threads);
     choose_pack(job);
     job->is_cancelled = runtime->is_cancelled;
@@ -244,7 +242,7 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
         runtime->run(runtime->context, tasks_of(job), attend_task, &run);
     if (attn_is_cancelled(runtime))
         return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
-    if (job->few_rows && job->q_len > 0)
+    if (job->is_decode && job->q_len > 0)
         merge_all(&run, runtime);
     status = gather(job, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");

@@ -263,7 +263,7 @@ static void score_row(struct gradient_tile *tile, size_t r)
     const struct attn_heads_job *job = &tile->heads->job;
     const size_t row = (tile->b * job->heads + tile->h) * job->q_len + tile->row0 + r;
     const size_t at = r * GRADIENT_STRIDE * element_of(tile);
-    const struct attn_gradient_row one = {
+    const struct attn_backward_row one = {
         .n = tile->keys,
         .x = tile->x + at,
         .g = tile->g + at,
@@ -277,10 +277,7 @@ static void score_row(struct gradient_tile *tile, size_t r)
         .delta = attn_number_get(tile->heads->delta, job->compute, row),
         .gain = job->dropout < 1 ? 1 / (1 - job->dropout) : 0,
     };
-    if (job->compute == ATTN_F32)
-        tile->kernel->gradient_f32(&one);
-    else
-        tile->kernel->gradient_f64(&one);
+    attn_kernel_of(tile->kernel, job->compute)->backward_row(&one);
 }
 
 void gradient_tile_score(struct gradient_tile *tile)

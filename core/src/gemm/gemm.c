@@ -15,7 +15,7 @@ enum {
     BLAS_INNER = 4096, /* so that a task takes milliseconds, and cancelling is noticed */
     /* So that every thread gets several tasks, and they end together; few rows are read in longer runs of a weight's
        row. */
-    KERNEL_COLUMNS = LINEAR_COLUMNS / 2,
+    KERNEL_COLUMNS = GEMM_COLUMNS / 2,
     KERNEL_FEW_ROWS = 48,
 };
 
@@ -31,7 +31,7 @@ struct products_run {
 
 size_t attn_products_scratch_bytes(attn_dtype compute)
 {
-    return LINEAR_SCRATCH * attn_dtype_bytes(compute);
+    return GEMM_SCRATCH * attn_dtype_bytes(compute);
 }
 
 /* Element at (row, column) of y, and so on. */
@@ -70,7 +70,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
 {
     const size_t from = index * p->block_columns, to = attn_min(p->skip + p->columns, from + p->block_columns);
     const size_t skip = index == 0 ? p->skip : 0, column = from + skip - p->skip;
-    const struct attn_linear_block block = {
+    const struct attn_gemm_block block = {
         .x = at(run, p->x, row * p->inner),
         .w = weight_at(run, p, 0, column),
         .bias = p->bias == NULL ? NULL : at(run, p->bias, column),
@@ -85,7 +85,7 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
         .y_stride = p->y_stride,
         .layout = run->layout,
     };
-    for (size_t first = 0; first < p->inner && !attn_is_cancelled(run->runtime); first += LINEAR_INNER)
+    for (size_t first = 0; first < p->inner && !attn_is_cancelled(run->runtime); first += GEMM_INNER)
         run->multiply(&block, first, scratch);
 }
 
@@ -95,12 +95,14 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
 static void divide(const struct products_run *run, struct attn_product *p)
 {
     const bool is_transposed = run->layout == ATTN_LAYOUT_OUT_IN;
-    p->by_kernel = run->multiply != NULL && !(is_transposed && p->rows <= run->runtime->kernel->blas_up_to_rows_out_in);
+    p->by_kernel =
+        run->multiply != NULL &&
+        !(is_transposed && p->rows <= attn_kernel_of(run->runtime->kernel, run->compute)->blas_up_to_rows_out_in);
     if (p->by_kernel) {
-        const size_t rows = p->batch * p->rows, parts = attn_ceil_div(rows, LINEAR_ROWS);
-        p->block_rows = parts == 0 ? 1 : attn_round_up(attn_ceil_div(rows, parts), LINEAR_GROUP);
+        const size_t rows = p->batch * p->rows, parts = attn_ceil_div(rows, GEMM_ROWS);
+        p->block_rows = parts == 0 ? 1 : attn_round_up(attn_ceil_div(rows, parts), GEMM_ROW_UNIT);
         p->row_blocks = attn_ceil_div(rows, p->block_rows);
-        p->block_columns = rows < KERNEL_FEW_ROWS ? LINEAR_COLUMNS : KERNEL_COLUMNS;
+        p->block_columns = rows < KERNEL_FEW_ROWS ? GEMM_COLUMNS : KERNEL_COLUMNS;
         p->column_blocks = attn_ceil_div(p->skip + p->columns, p->block_columns);
     } else {
         p->block_rows = BLAS_ROWS;
@@ -151,11 +153,8 @@ void attn_products_run(struct attn_product *products, size_t count, attn_dtype c
                                .layout = layout,
                                .runtime = runtime,
                                .scratch = scratch};
-    const attn_kernel *kernel = runtime->kernel;
-    if (compute == ATTN_F32)
-        run.multiply = kernel->multiplies_f32_faster ? kernel->multiply_f32 : NULL;
-    else
-        run.multiply = kernel->multiplies_f64_faster ? kernel->multiply_f64 : NULL;
+    const struct attn_kernel_type *kernel = attn_kernel_of(runtime->kernel, compute);
+    run.multiply = kernel->multiplies_faster ? kernel->multiply : NULL;
     size_t tasks = 0;
     for (size_t p = 0; p < count; p++) {
         divide(&run, &products[p]);

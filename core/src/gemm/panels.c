@@ -6,11 +6,11 @@
 #include "kernel/kernel.h"
 
 /* W as y = x W wants it: the whole of rank 2, the first matrix of rank 3. */
-static struct attn_linear_block block_of(attn_layout layout, const attn_tensor *weight)
+static struct attn_gemm_block block_of(attn_layout layout, const attn_tensor *weight)
 {
     const bool is_in_out = layout == ATTN_LAYOUT_IN_OUT;
     const size_t *shape = weight->shape + weight->rank - 2;
-    return (struct attn_linear_block){
+    return (struct attn_gemm_block){
         .w = weight->data,
         .inner = shape[is_in_out ? 0 : 1],
         .columns = shape[is_in_out ? 1 : 0],
@@ -19,9 +19,9 @@ static struct attn_linear_block block_of(attn_layout layout, const attn_tensor *
     };
 }
 
-static size_t panels_of(const attn_kernel *kernel, const struct attn_linear_block *block)
+static size_t panels_of(const attn_kernel *kernel, const struct attn_gemm_block *block)
 {
-    return attn_ceil_div(block->columns, kernel->panel_columns);
+    return attn_ceil_div(block->columns, kernel->f32->panel_columns);
 }
 
 static size_t matrices_of(const attn_tensor *weight)
@@ -31,18 +31,18 @@ static size_t matrices_of(const attn_tensor *weight)
 
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight)
 {
-    if (!kernel->multiplies_f32_faster || weight->dtype != ATTN_F32 || (weight->rank != 2 && weight->rank != 3) ||
+    if (!kernel->f32->multiplies_faster || weight->dtype != ATTN_F32 || (weight->rank != 2 && weight->rank != 3) ||
         !attn_tensor_is_contiguous(weight))
         return 0;
-    const struct attn_linear_block block = block_of(layout, weight);
-    const size_t each = panels_of(kernel, &block) * kernel->panel_columns * block.inner * sizeof(float);
+    const struct attn_gemm_block block = block_of(layout, weight);
+    const size_t each = panels_of(kernel, &block) * kernel->f32->panel_columns * block.inner * sizeof(float);
     size_t all;
     return __builtin_mul_overflow(matrices_of(weight), each, &all) ? 0 : all;
 }
 
 struct packing {
     const attn_kernel *kernel;
-    struct attn_linear_block block;
+    struct attn_gemm_block block;
     size_t panels; /* of a matrix */
     float *data;
 };
@@ -50,14 +50,14 @@ struct packing {
 static void pack_one(void *argument, size_t index, size_t worker)
 {
     const struct packing *packing = argument;
-    const size_t width = packing->kernel->panel_columns, matrix = index / packing->panels;
-    struct attn_linear_block block = packing->block;
+    const size_t width = packing->kernel->f32->panel_columns, matrix = index / packing->panels;
+    struct attn_gemm_block block = packing->block;
     const size_t column = index % packing->panels * width;
     (void)worker;
     block.w = (const float *)block.w + matrix * block.inner * block.columns +
               column * (block.layout == ATTN_LAYOUT_IN_OUT ? 1 : block.w_stride);
     block.columns = attn_min(block.columns - column, width);
-    packing->kernel->pack_f32(&block, packing->data + index * width * block.inner);
+    packing->kernel->f32->pack_panel(&block, packing->data + index * width * block.inner);
 }
 
 void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const attn_tensor *weight, void *data)
@@ -76,8 +76,8 @@ const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, cons
     *skip = 0;
     if (panels == NULL || panels->kernel != kernel || panels->layout != layout)
         return NULL;
-    const struct attn_linear_block block = block_of(layout, weight);
-    const size_t width = kernel->panel_columns;
+    const struct attn_gemm_block block = block_of(layout, weight);
+    const size_t width = kernel->f32->panel_columns;
     if (weight->rank == 3) /* each matrix begins with a panel */
         column = column / block.columns * panels_of(kernel, &block) * width;
     *skip = column % width;

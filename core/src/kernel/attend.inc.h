@@ -13,85 +13,85 @@
  * (2022). Every number is added in an order that the positions of keys and features fix: which rows share a tile, which
  * thread runs it, what is skipped because nobody attends to it and what is kept for the caller change no bit.
  */
-#include "kernel/vector.inc.h"
-#include "kernel/scratch.inc.h"
-#include "kernel/matmul.inc.h"
+#ifndef ATTN_KERNEL_ATTEND_INC_H
+#define ATTN_KERNEL_ATTEND_INC_H
+
 #include "kernel/decode.inc.h"
+#include "kernel/matmul.inc.h"
 #include "kernel/softmax.inc.h"
-#include "kernel/backward.inc.h"
 
 /* ---- a tile, and the task ---- */
 
-static bool FN(is_cancelled)(const struct attn_heads_job *job)
+static bool job_is_cancelled(const struct attn_heads_job *job)
 {
     return job->is_cancelled != NULL && job->is_cancelled(job->cancel_context);
 }
 
-static void FN(score)(task_t *task, const tile_t *tile, REAL scale)
+static void compute_scores(struct task *task, const struct tile *tile, REAL scale)
 {
-    if (task->job->few_rows) {
-        FN(score_few_rows)(task, tile, scale);
+    if (task->job->is_decode) {
+        decode_scores(task, tile, scale);
         return;
     }
-    FN(pack_block)(task, tile);
-    FN(score_tile)(task, tile, scale);
+    pack_block(task, tile);
+    score_tile(task, tile, scale);
 }
 
-static bool FN(keeps_scores)(const struct attn_heads_job *job)
+static bool wants_scores(const struct attn_heads_job *job)
 {
     return job->map[MAP_SCORES].data != NULL || job->map[MAP_SCALED].data != NULL;
 }
 
 /* scores and scaled of the whole tile, hidden columns too: computed apart, so that asking for them changes nothing else. */
-static void FN(keep_scores)(task_t *task, const tile_t *tile)
+static void keep_scores(struct task *task, const struct tile *tile)
 {
-    tile_t whole = *tile;
+    struct tile whole = *tile;
     whole.from = 0;
-    whole.to = FN(round_up)(tile->keys, PANEL);
+    whole.to = attn_round_up(tile->keys, PANEL);
     memset(task->panel_is_seen, 1, (tile->rows + REGISTER_ROWS - 1) / REGISTER_ROWS * PANELS);
-    FN(score)(task, &whole, 1);
+    compute_scores(task, &whole, 1);
     for (size_t r = 0; r < tile->rows; r++)
-        FN(keep_seen_row)(task, &whole, MAP_SCORES, r, task->s + r * TILE_STRIDE);
-    FN(score)(task, &whole, (REAL)task->job->scale);
+        keep_seen_row(task, &whole, MAP_SCORES, r, task->s + r * TILE_STRIDE);
+    compute_scores(task, &whole, (REAL)task->job->scale);
     for (size_t r = 0; r < tile->rows; r++) {
         REAL *x = task->s + r * TILE_STRIDE;
         if (task->job->softcap > 0)
-            FN(cap_row)(x, whole.to, (REAL)task->job->softcap);
-        FN(keep_seen_row)(task, &whole, MAP_SCALED, r, x);
+            cap_row(x, whole.to, (REAL)task->job->softcap);
+        keep_seen_row(task, &whole, MAP_SCALED, r, x);
     }
 }
 
-static void FN(attend_tile)(task_t *task, tile_t tile, REAL *max_abs)
+static void attend_tile(struct task *task, struct tile tile, REAL *max_abs)
 {
-    if (FN(keeps_scores)(task->job))
-        FN(keep_scores)(task, &tile);
-    if (!FN(any_allowed)(task, &tile)) {
-        FN(keep_hidden_tile)(task, &tile);
+    if (wants_scores(task->job))
+        keep_scores(task, &tile);
+    if (!find_allowed(task, &tile)) {
+        keep_hidden_tile(task, &tile);
         return;
     }
-    FN(score)(task, &tile, (REAL)task->job->scale);
-    const size_t group_rows = task->job->few_rows ? FEW_ROWS : REGISTER_ROWS;
+    compute_scores(task, &tile, (REAL)task->job->scale);
+    const size_t group_rows = task->job->is_decode ? DECODE_ROWS : REGISTER_ROWS;
     for (size_t r = 0; r < tile.rows; r += group_rows) {
-        const tile_t part = FN(tile_of_row)(task, &tile, r);
-        FN(softmax_group)(task, &part, r, FN(least)(tile.rows - r, group_rows), max_abs);
-        if (!task->job->few_rows)
-            FN(context_group)(task, &tile, r);
+        const struct tile part = tile_of_row(task, &tile, r);
+        softmax_group(task, &part, r, attn_min(tile.rows - r, group_rows), max_abs);
+        if (!task->job->is_decode)
+            context_group(task, &tile, r);
     }
-    if (task->job->few_rows)
-        FN(context_few_rows)(task, &tile);
-    FN(add_odd_values)(task, &tile);
+    if (task->job->is_decode)
+        decode_context(task, &tile);
+    add_non_finite_values(task, &tile);
 }
 
 /* Turns the kept p of a row into weights: p e^(block maximum - row maximum) / l. */
-static void FN(finish_map_row)(const task_t *task, int which, size_t row, REAL m, REAL l)
+static void normalise_map_row(const struct task *task, int which, size_t row, REAL m, REAL l)
 {
     const struct attn_heads_job *job = task->job;
-    const place_t place = FN(place_of)(task, row);
-    REAL *x = FN(map_row)(task, which, place);
+    const struct position position = position_of(task, row);
+    REAL *x = map_row(task, which, position);
     if (x == NULL)
         return;
     for (size_t block = 0; block < task->key_blocks; block++) {
-        REAL gain = FN(exp_one)(task->block_max[row * task->key_blocks + block] - m) / l;
+        REAL gain = exp_scalar(task->block_max[row * task->key_blocks + block] - m) / l;
         size_t from = block * TILE_KEYS, to = from + TILE_KEYS < job->kv_len ? from + TILE_KEYS : job->kv_len;
         bool is_plain = gain - gain == 0; /* finite: nothing can spoil the zeros of hidden keys */
         if (job->key_slot == NULL && is_plain)
@@ -101,35 +101,35 @@ static void FN(finish_map_row)(const task_t *task, int which, size_t row, REAL m
             for (size_t j = from; j < to; j++) {
                 size_t slot = job->key_slot == NULL ? j : job->key_slot[j];
                 if (slot != SIZE_MAX &&
-                    (is_plain || attn_mask_allows(job->mask, job->compute, task->b, place.h, place.i, j)))
+                    (is_plain || attn_mask_allows(job->mask, job->compute, task->b, position.h, position.i, j)))
                     x[slot] *= gain;
             }
     }
 }
 
 /* What a row's weights are taken against: p = alpha e^(x - m) / sum = e^(x - top) / sum. */
-typedef struct {
+struct row_total {
     REAL top, alpha, sum, sink; /* sink: its term of the sum, 0 without one */
     REAL logit;
-} FN(closing);
+};
 
 /* A sink is one more term of the sum, and the sum is brought to the larger of its logit and the keys' maximum. */
-static FN(closing) FN(close_row)(const task_t *task, size_t row)
+static struct row_total total_of_row(const struct task *task, size_t row)
 {
     const attn_tensor *sinks = task->job->sinks;
     const REAL m = task->m[row], l = task->l[row] + task->l_low[row];
     if (sinks == NULL)
-        return (FN(closing)){.top = m == -(REAL)INFINITY ? 0 : m, .alpha = 1, .sum = l};
-    const REAL logit = ((const REAL *)sinks->data)[(ptrdiff_t)FN(place_of)(task, row).h * sinks->stride[0]];
-    FN(closing) end = {.top = m > logit ? m : logit, .logit = logit};
-    end.alpha = m == end.top ? 1 : FN(exp_one)(m - end.top);
-    end.sink = FN(exp_one)(logit - end.top);
+        return (struct row_total){.top = m == -(REAL)INFINITY ? 0 : m, .alpha = 1, .sum = l};
+    const REAL logit = ((const REAL *)sinks->data)[(ptrdiff_t)position_of(task, row).h * sinks->stride[0]];
+    struct row_total end = {.top = m > logit ? m : logit, .logit = logit};
+    end.alpha = m == end.top ? 1 : exp_scalar(m - end.top);
+    end.sink = exp_scalar(logit - end.top);
     end.sum = end.alpha * l + end.sink;
     return end;
 }
 
 /* -sum p ln p = ln sum - (sum of (x - top) e^(x - top)) / sum, over the keys and the sink. */
-static REAL FN(entropy_of)(const task_t *task, size_t row, const FN(closing) *end)
+static REAL entropy_of(const struct task *task, size_t row, const struct row_total *end)
 {
     REAL moment = task->entropy_sum[row];
     if (task->job->sinks != NULL) {
@@ -140,7 +140,7 @@ static REAL FN(entropy_of)(const task_t *task, size_t row, const FN(closing) *en
 }
 
 /* The numbers of a row. Without keys and without a sink there is nothing to take a logarithm of. */
-static void FN(keep_numbers)(const task_t *task, size_t row, size_t at, bool sees, const FN(closing) *end)
+static void write_row_numbers(const struct task *task, size_t row, size_t at, bool sees, const struct row_total *end)
 {
     const struct attn_heads_job *job = task->job;
     const bool has_sum = sees || job->sinks != NULL;
@@ -150,7 +150,7 @@ static void FN(keep_numbers)(const task_t *task, size_t row, size_t at, bool see
     if (job->lse_keys != NULL)
         ((REAL *)job->lse_keys)[at] = sees ? m + (REAL)log((double)l) : -(REAL)INFINITY;
     if (job->entropy != NULL)
-        ((REAL *)job->entropy)[at] = has_sum ? FN(entropy_of)(task, row, end) : 0;
+        ((REAL *)job->entropy)[at] = has_sum ? entropy_of(task, row, end) : 0;
     if (job->sink != NULL)
         ((REAL *)job->sink)[at] = end->sink / end->sum;
 }
@@ -161,50 +161,49 @@ static void FN(keep_numbers)(const task_t *task, size_t row, size_t at, bool see
  * A tile of one row, with the weights as they are in the end: e^(x - top) / sum, halved, so that no sum of them and of
  * finite values overflows. False where the row sees no key of it.
  */
-static bool FN(weigh_tile_again)(task_t *task, tile_t *tile, const FN(closing) *end)
+static bool recompute_weights(struct task *task, struct tile *tile, const struct row_total *end)
 {
-    const attn_span reach = FN(reach_of_rows)(task, tile, 0, 1);
+    const attn_span reach = reach_of_rows(task, tile, 0, 1);
     tile->from = reach.from;
     tile->to = reach.to;
-    if (reach.from >= reach.to ||
-        (attn_mask_has_lookup(task->job->mask) && !FN(allow_row)(task, tile, 0)))
+    if (reach.from >= reach.to || (attn_mask_has_lookup(task->job->mask) && !allow_row(task, tile, 0)))
         return false;
     const size_t n = tile->to - tile->from, capped = task->capped, saturated = task->saturated;
     REAL *x = task->s + tile->from, unused = 0;
-    FN(score_few_rows)(task, tile, (REAL)task->job->scale);
+    decode_scores(task, tile, (REAL)task->job->scale);
     if (task->job->softcap > 0)
-        FN(cap_row)(x, n, (REAL)task->job->softcap);
-    FN(mask_and_measure)(task, tile, 0, &unused);
+        cap_row(x, n, (REAL)task->job->softcap);
+    mask_and_measure(task, tile, 0, &unused);
     task->capped = capped; /* counted already */
     task->saturated = saturated;
-    FN(exponentiate)(task->s, tile->from, tile->to, end->top);
+    exponentiate(task->s, tile->from, tile->to, end->top);
     for (size_t c = 0; c < n; c++)
         x[c] *= (REAL)0.5 / end->sum;
     if (task->job->dropout > 0)
-        FN(drop_row)(task, tile, 0, task->s);
+        drop_row(task, tile, 0, task->s);
     return true;
 }
 
 /* o of the row, halved: values that are not finite are hidden from it and left out. */
-static void FN(sum_row_again)(task_t *task, size_t row, const FN(closing) *end)
+static void recompute_row(struct task *task, size_t row, const struct row_total *end)
 {
     const struct attn_heads_job *job = task->job;
     const size_t columns = task->v_columns, at = row * columns;
-    tile_t tile = {.row0 = row, .rows = 1};
-    uint8_t odd[TILE_KEYS];
-    task->span[0] = attn_mask_span(job->mask, task->b, FN(place_of)(task, row).i);
+    struct tile tile = {.row0 = row, .rows = 1};
+    uint8_t non_finite[TILE_KEYS];
+    task->span[0] = attn_mask_span(job->mask, task->b, position_of(task, row).i);
     memset(task->o + at, 0, columns * sizeof(REAL));
     memset(task->o_low + at, 0, columns * sizeof(REAL));
     memset(task->part, 0, columns * sizeof(REAL));
-    for (; tile.key0 < job->kv_len && !FN(is_cancelled)(job); tile.key0 += TILE_KEYS) {
-        tile.keys = FN(least)(job->kv_len - tile.key0, TILE_KEYS);
-        if (!FN(weigh_tile_again)(task, &tile, end))
+    for (; tile.key0 < job->kv_len && !job_is_cancelled(job); tile.key0 += TILE_KEYS) {
+        tile.keys = attn_min(job->kv_len - tile.key0, TILE_KEYS);
+        if (!recompute_weights(task, &tile, end))
             continue;
-        for (size_t from = tile.from, to; from < FN(least)(tile.to, tile.keys); from = to) {
-            to = FN(least)(FN(least)(tile.to, tile.keys), from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
-            FN(find_odd_values)(task, &tile, from, to, odd);
-            FN(context_few_run)(task, &tile, 0, from, to, odd, 1);
-            FN(add_row_exactly)(task->o + at, task->o_low + at, 1, task->part, columns);
+        for (size_t from = tile.from, to; from < attn_min(tile.to, tile.keys); from = to) {
+            to = attn_min(attn_min(tile.to, tile.keys), from / RUN_KEYS * RUN_KEYS + RUN_KEYS);
+            find_non_finite_values(task, &tile, from, to, non_finite);
+            decode_context_run(task, &tile, 0, from, to, non_finite, 1);
+            add_row_compensated(task->o + at, task->o_low + at, 1, task->part, columns);
         }
     }
 }
@@ -214,11 +213,11 @@ static void FN(sum_row_again)(task_t *task, size_t row, const FN(closing) *end)
  * is computed again, from the keys as they lie, and to gets what was not finite. A mean is no larger than the largest
  * value, so that what rounding lifts beyond the largest number is brought back to it.
  */
-static void FN(repair_overflow)(task_t *task, size_t row, const FN(closing) *end, REAL *to)
+static void repair_overflow(struct task *task, size_t row, const struct row_total *end, REAL *to)
 {
     const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
     const REAL half_of_largest = REAL_LARGEST / 2;
-    FN(sum_row_again)(task, row, end);
+    recompute_row(task, row, end);
     for (size_t d = 0; d < task->job->d_v; d++) {
         REAL half = o[d] + o_low[d];
         if (task->job->dropout == 0) {
@@ -231,73 +230,73 @@ static void FN(repair_overflow)(task_t *task, size_t row, const FN(closing) *end
 }
 
 /* to = alpha (o + o_low) / sum; o has whole vectors. Returns whether all of it is finite. */
-static bool FN(divide_row)(const REAL *o, const REAL *o_low, const FN(closing) *end, size_t d_v, REAL *to)
+static bool divide_row(const REAL *o, const REAL *o_low, const struct row_total *end, size_t d_v, REAL *to)
 {
     const vec zero = {0};
     vec spoilt = {0}; /* 0, or NaN */
     for (size_t d = 0; d < d_v; d += LANES) {
-        vec low = FN(load)(o_low + d);
-        low = FN(select)(low * zero == zero, low, zero); /* infinite values leave NaN there */
-        const vec x = end->alpha * (FN(load)(o + d) + low) / end->sum;
+        vec low = load(o_low + d);
+        low = blend(low * zero == zero, low, zero); /* infinite values leave NaN there */
+        const vec x = end->alpha * (load(o + d) + low) / end->sum;
         spoilt += x * zero;
         if (d_v - d >= LANES)
-            FN(store)(to + d, x);
+            store(to + d, x);
         else
             memcpy(to + d, &x, (d_v - d) * sizeof(REAL));
     }
-    return FN(sum_lanes)(spoilt) == 0;
+    return sum_lanes(spoilt) == 0;
 }
 
-static void FN(finish_row)(task_t *task, size_t row)
+static void finish_row(struct task *task, size_t row)
 {
     const struct attn_heads_job *job = task->job;
-    const place_t place = FN(place_of)(task, row);
-    const size_t at = (task->b * job->heads + place.h) * job->q_len + place.i;
+    const struct position position = position_of(task, row);
+    const size_t at = (task->b * job->heads + position.h) * job->q_len + position.i;
     const bool sees = task->row_sees_key[row] != 0;
-    const FN(closing) end = FN(close_row)(task, row);
+    const struct row_total end = total_of_row(task, row);
     const REAL *o = task->o + row * task->v_columns, *o_low = task->o_low + row * task->v_columns;
-    REAL *to = (REAL *)(uintptr_t)FN(head)(&job->context, task->b, place.h) +
-               (ptrdiff_t)place.i * job->context.row_stride;
+    REAL *to = (REAL *)(uintptr_t)head_of(&job->context, task->b, position.h) +
+               (ptrdiff_t)position.i * job->context.row_stride;
     if (!sees)
         memset(to, 0, job->d_v * sizeof(REAL));
-    else if (!FN(divide_row)(o, o_low, &end, job->d_v, to) && !(task->row_sees_key[row] & FN(SEES_ODD)) &&
+    else if (!divide_row(o, o_low, &end, job->d_v, to) && !(task->row_sees_key[row] & SEES_NON_FINITE) &&
              end.sum - end.sum == 0)
-        FN(repair_overflow)(task, row, &end, to);
+        repair_overflow(task, row, &end, to);
     job->row_is_empty[at] = !sees;
-    FN(keep_numbers)(task, row, at, sees, &end);
+    write_row_numbers(task, row, at, sees, &end);
     if (sees && task->block_max != NULL) {
-        FN(finish_map_row)(task, MAP_ATTENTION, row, end.top, end.sum);
-        FN(finish_map_row)(task, MAP_MEAN_SOURCE, row, end.top, end.sum);
-        FN(finish_map_row)(task, MAP_DROPPED, row, end.top, end.sum);
+        normalise_map_row(task, MAP_ATTENTION, row, end.top, end.sum);
+        normalise_map_row(task, MAP_MEAN_SOURCE, row, end.top, end.sum);
+        normalise_map_row(task, MAP_DROPPED, row, end.top, end.sum);
     }
 }
 
 /* One tile of rows against keys first_key … end_key, all of them in the pack when there is one. */
-static void FN(attend_rows)(task_t *task, size_t row0, size_t first_key, size_t end_key, REAL *max_abs)
+static void attend_rows(struct task *task, size_t row0, size_t first_key, size_t end_key, REAL *max_abs)
 {
     const struct attn_heads_job *job = task->job;
-    tile_t tile = {.row0 = row0, .rows = FN(least)(task->rows - row0, TILE_ROWS)};
-    if (!job->few_rows)
-        FN(pack_last_queries)(task, &tile);
+    struct tile tile = {.row0 = row0, .rows = attn_min(task->rows - row0, TILE_ROWS)};
+    if (!job->is_decode)
+        pack_last_queries(task, &tile);
     for (size_t r = 0; r < tile.rows; r++)
-        task->span[r] = attn_mask_span(job->mask, task->b, FN(place_of)(task, row0 + r).i);
+        task->span[r] = attn_mask_span(job->mask, task->b, position_of(task, row0 + r).i);
     for (size_t key0 = first_key; key0 < end_key; key0 += TILE_KEYS) {
-        if (job->few_rows && FN(is_cancelled)(job))
+        if (job->is_decode && job_is_cancelled(job))
             return;
         tile.key0 = key0;
-        tile.keys = FN(least)(end_key - key0, TILE_KEYS);
-        FN(attend_tile)(task, tile, max_abs);
+        tile.keys = attn_min(end_key - key0, TILE_KEYS);
+        attend_tile(task, tile, max_abs);
     }
 }
 
-static void FN(finish_rows)(task_t *task, size_t from, size_t to)
+static void finish_rows(struct task *task, size_t from, size_t to)
 {
     for (size_t row = from; row < to; row++)
-        FN(finish_row)(task, row);
+        finish_row(task, row);
 }
 
 /* All keys, a pack at a time. */
-static void FN(attend_chunk)(task_t *task, REAL *max_abs)
+static void attend_chunk(struct task *task, REAL *max_abs)
 {
     const struct attn_heads_job *job = task->job;
     const bool is_one_pack = job->kv_len <= job->pack_keys;
@@ -305,76 +304,67 @@ static void FN(attend_chunk)(task_t *task, REAL *max_abs)
         task->pack_first = first;
         memset(task->block_is_packed, 0, job->pack_keys / TILE_KEYS);
         for (size_t row0 = 0; row0 < task->rows; row0 += TILE_ROWS) {
-            if (FN(is_cancelled)(job))
+            if (job_is_cancelled(job))
                 return;
-            FN(attend_rows)(task, row0, first, FN(least)(first + job->pack_keys, job->kv_len), max_abs);
+            attend_rows(task, row0, first, attn_min(first + job->pack_keys, job->kv_len), max_abs);
             if (is_one_pack) /* while the rows of the maps are still in the cache */
-                FN(finish_rows)(task, row0, FN(least)(row0 + TILE_ROWS, task->rows));
+                finish_rows(task, row0, attn_min(row0 + TILE_ROWS, task->rows));
         }
     }
     if (!is_one_pack || job->kv_len == 0)
-        FN(finish_rows)(task, 0, task->rows);
+        finish_rows(task, 0, task->rows);
 }
 
-static void FN(attend)(const struct attn_heads_job *job, size_t t, void *scratch)
+static void attend(const struct attn_heads_job *job, size_t t, void *scratch)
 {
-    task_t task = {0};
+    struct task task = {0};
     REAL max_abs = 0;
-    FN(begin)(&task, job, t, scratch);
-    if (!job->few_rows)
-        FN(attend_chunk)(&task, &max_abs);
+    begin_task(&task, job, t, scratch);
+    if (!job->is_decode)
+        attend_chunk(&task, &max_abs);
     else
-        FN(attend_rows)(&task, 0, task.first_key, task.end_key, &max_abs);
+        attend_rows(&task, 0, task.first_key, task.end_key, &max_abs);
     job->task_max_abs[t] = (double)max_abs;
     job->task_capped[t] = task.capped;
     job->task_saturated[t] = task.saturated;
 }
 
 /* Adds what another split of the same row has come to: both are brought to the larger maximum. */
-static void FN(merge_row)(task_t *to, const task_t *from, size_t row)
+static void merge_row(struct task *to, const struct task *from, size_t row)
 {
     if (!from->row_sees_key[row])
         return;
     const REAL before = to->m[row], other = from->m[row], m = before > other ? before : other;
     const REAL shift = m == -(REAL)INFINITY ? 0 : m;
-    const REAL alpha = m == before ? 1 : FN(exp_one)(before - shift), beta = FN(exp_one)(other - shift);
+    const REAL alpha = m == before ? 1 : exp_scalar(before - shift), beta = exp_scalar(other - shift);
     const REAL moved = alpha == 0 || m == before ? 0 : (before - shift) * to->l[row];
     const REAL other_moved = beta == 0 || m == other ? 0 : (other - shift) * from->l[row];
-    to->entropy_sum[row] =
-        alpha * (to->entropy_sum[row] + moved) + beta * (from->entropy_sum[row] + other_moved);
-    FN(add_exactly)(&to->l[row], &to->l_low[row], alpha, beta * from->l[row]);
+    to->entropy_sum[row] = alpha * (to->entropy_sum[row] + moved) + beta * (from->entropy_sum[row] + other_moved);
+    add_compensated(&to->l[row], &to->l_low[row], alpha, beta * from->l[row]);
     to->l_low[row] += beta * from->l_low[row];
     to->m[row] = m;
     to->row_sees_key[row] |= from->row_sees_key[row];
     const size_t at = row * to->v_columns;
     for (size_t d = at; d < at + to->v_columns; d++) {
-        FN(add_exactly)(&to->o[d], &to->o_low[d], alpha, beta * from->o[d]);
+        add_compensated(&to->o[d], &to->o_low[d], alpha, beta * from->o[d]);
         to->o_low[d] += beta * from->o_low[d];
     }
 }
 
 /* Few queries: the splits of head t, in order, into one. Its rows stand among those of the heads that went together. */
-static void FN(merge)(const struct attn_heads_job *job, size_t t, void *scratch)
+static void merge(const struct attn_heads_job *job, size_t t, void *scratch)
 {
-    task_t task = {0}, part = {0};
-    FN(lay_out)(job, &task, scratch);
+    struct task task = {0}, part = {0};
+    lay_out(job, &task, scratch);
     const size_t together = job->heads_together, first = t % together * job->q_len, end = first + job->q_len;
-    FN(find_partials)(job, &task, t / together, 0);
-    FN(find_head)(job, &task, t / together * together);
+    find_partials(job, &task, t / together, 0);
+    find_head(job, &task, t / together * together);
     for (size_t split = 1; split < job->splits; split++) {
-        FN(find_partials)(job, &part, t / together, split);
+        find_partials(job, &part, t / together, split);
         for (size_t row = first; row < end; row++)
-            FN(merge_row)(&task, &part, row);
+            merge_row(&task, &part, row);
     }
-    FN(finish_rows)(&task, first, end);
+    finish_rows(&task, first, end);
 }
 
-#include "kernel/gemm.inc.h"
-
-#undef PANEL
-#undef PANELS
-#undef TILE_STRIDE
-#undef GROUP
-#undef task_t
-#undef place_t
-#undef tile_t
+#endif

@@ -4,7 +4,13 @@
  *
  *     s = scale x, c tanh(s / c), + bias     p = exp(s - lse)     dS = p (dP - delta)     dX = dS (1 - tanh^2)
  */
-static void FN(gradient_row)(const struct attn_gradient_row *row)
+#ifndef ATTN_KERNEL_BACKWARD_INC_H
+#define ATTN_KERNEL_BACKWARD_INC_H
+
+#include "kernel/kernel.h"
+#include "kernel/vector.inc.h"
+
+static void backward_row(const struct attn_backward_row *row)
 {
     REAL *x = row->x, *g = row->g, *masked = row->masked;
     const REAL *added = row->added;
@@ -12,28 +18,30 @@ static void FN(gradient_row)(const struct attn_gradient_row *row)
     const REAL gain = (REAL)row->gain;
     const vec zero = {0};
     for (size_t c = 0; c < row->n; c += LANES) {
-        vec s = FN(load)(x + c) * scale, slope = FN(splat)(1), kept = FN(splat)(1);
+        vec s = load(x + c) * scale, slope = splat(1), kept = splat(1);
         if (softcap > 0) {
-            vec t = FN(tanh)(s / softcap);
+            vec t = tanh_vec(s / softcap);
             s = softcap * t;
-            slope = FN(fma)(-t, t, FN(splat)(1));
+            slope = fma_vec(-t, t, splat(1));
         }
         if (added != NULL)
-            s += FN(load)(added + c);
+            s += load(added + c);
         if (row->keep != NULL)
-            kept = FN(select)(FN(mask_from_bytes)(row->keep + c), FN(splat)(gain), zero);
-        vec p = FN(exp)(s - lse);
-        vec ds = p * FN(fma)(FN(load)(g + c), kept, FN(splat)(-delta));
+            kept = blend(mask_from_bytes(row->keep + c), splat(gain), zero);
+        vec p = exp_vec(s - lse);
+        vec ds = p * fma_vec(load(g + c), kept, splat(-delta));
         p *= kept;
         if (row->allow != NULL) {
-            const ivec allowed = FN(mask_from_bytes)(row->allow + c);
-            p = FN(select)(allowed, p, zero);
-            ds = FN(select)(allowed, ds, zero);
-            slope = FN(select)(allowed, slope, zero);
+            const ivec allowed = mask_from_bytes(row->allow + c);
+            p = blend(allowed, p, zero);
+            ds = blend(allowed, ds, zero);
+            slope = blend(allowed, slope, zero);
         }
         if (masked != NULL)
-            FN(store)(masked + c, ds);
-        FN(store)(x + c, p);
-        FN(store)(g + c, ds * slope);
+            store(masked + c, ds);
+        store(x + c, p);
+        store(g + c, ds * slope);
     }
 }
+
+#endif

@@ -22,16 +22,13 @@ static bool has_avx512(void)
 #endif
 
 /* Slowest first. */
-static const struct {
-    const attn_kernel *kernel;
-    bool (*can_run)(void);
-} kernels[] = {
-    {&attn_kernel_portable, runs_anywhere},
+static const attn_kernel kernels[] = {
+    {"portable", runs_anywhere, &attn_kernel_portable_f32, &attn_kernel_portable_f64},
 #if defined(__x86_64__)
-    {&attn_kernel_avx2, has_avx2},
-    {&attn_kernel_avx512, has_avx512},
+    {"avx2", has_avx2, &attn_kernel_avx2_f32, &attn_kernel_avx2_f64},
+    {"avx512", has_avx512, &attn_kernel_avx512_f32, &attn_kernel_avx512_f64},
 #elif defined(__aarch64__)
-    {&attn_kernel_neon, runs_anywhere}, /* part of every AArch64 CPU */
+    {"neon", runs_anywhere, &attn_kernel_neon_f32, &attn_kernel_neon_f64}, /* part of every AArch64 CPU */
 #endif
 };
 
@@ -41,7 +38,7 @@ const attn_kernel *attn_kernel_at(size_t i)
 {
     for (size_t k = 0; k < KERNELS; k++)
         if (kernels[k].can_run() && i-- == 0)
-            return kernels[k].kernel;
+            return &kernels[k];
     return NULL;
 }
 
@@ -50,15 +47,15 @@ const attn_kernel *attn_kernel_best(void)
     const attn_kernel *best = NULL;
     for (size_t k = 0; k < KERNELS; k++)
         if (kernels[k].can_run())
-            best = kernels[k].kernel;
+            best = &kernels[k];
     return best;
 }
 
 const attn_kernel *attn_kernel_by_name(const char *name)
 {
     for (size_t k = 0; k < KERNELS; k++)
-        if (strcmp(kernels[k].kernel->name, name) == 0 && kernels[k].can_run())
-            return kernels[k].kernel;
+        if (strcmp(kernels[k].name, name) == 0 && kernels[k].can_run())
+            return &kernels[k];
     return NULL;
 }
 

@@ -2,28 +2,57 @@
  * vector.inc.h: vectors of REAL for one instruction set, by the compiler's vector extension; a few operations that it
  * does not express well are given by intrinsics. Included by attend.inc.h once for float and once for double.
  */
+#ifndef ATTN_KERNEL_VECTOR_INC_H
+#define ATTN_KERNEL_VECTOR_INC_H
 
-typedef REAL FN(vec) __attribute__((vector_size(VECTOR_BYTES)));
-typedef REAL FN(loose) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
-typedef INTEGER FN(ivec) __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint8_t FN(bytes) __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL)), aligned(1), may_alias));
-#define vec FN(vec)
-#define ivec FN(ivec)
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
-enum { FN(LANES) = VECTOR_BYTES / sizeof(REAL) };
-#define LANES FN(LANES)
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
-static inline vec FN(load)(const REAL *from)
+/* Without the definitions of a translation unit, as an editor reads a part alone: the portable kernel in float. */
+#ifndef REAL
+#define VECTOR_BYTES     16
+#define REGISTER_ROWS    6
+#define REGISTER_VECTORS 2
+#include "kernel/f32.inc.h"
+#endif
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* A loop over registers. Clang unrolls it in time to keep them only if it is told to unroll all of it. */
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
+#define UNROLLED_FOR(i, n) UNROLLED for (int i = 0; i < (n); i++)
+
+typedef REAL vec __attribute__((vector_size(VECTOR_BYTES)));
+typedef REAL loose_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+typedef INTEGER ivec __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint8_t byte_vec __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL)), aligned(1), may_alias));
+
+#define LANES (VECTOR_BYTES / (REAL_BITS / 8))
+
+static inline vec load(const REAL *from)
 {
-    return *(const FN(loose) *)from;
+    return *(const loose_vec *)from;
 }
 
-static inline void FN(store)(REAL *to, vec x)
+static inline void store(REAL *to, vec x)
 {
-    *(FN(loose) *)to = x;
+    *(loose_vec *)to = x;
 }
 
-static inline vec FN(splat)(REAL x)
+static inline vec splat(REAL x)
 {
     return x - (vec){0};
 }
@@ -33,7 +62,7 @@ static inline vec FN(splat)(REAL x)
  * said here and not left to the compiler (which is told not to contract), so that the bits of a sum follow from the
  * source, in whichever loop and by whichever compiler it is made.
  */
-static inline vec FN(fma)(vec a, vec b, vec c)
+static inline vec fma_vec(vec a, vec b, vec c)
 {
 #if VECTOR_BYTES == 64 && REAL_BITS == 32
     return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -53,24 +82,24 @@ static inline vec FN(fma)(vec a, vec b, vec c)
 }
 
 /* The same with a number in every lane of a, or of b and c. */
-static inline vec FN(fma_number)(REAL a, vec b, vec c)
+static inline vec fma_scalar(REAL a, vec b, vec c)
 {
-    return FN(fma)(FN(splat)(a), b, c);
+    return fma_vec(splat(a), b, c);
 }
 
-static inline vec FN(fma_numbers)(vec a, REAL b, REAL c)
+static inline vec fma_scalars(vec a, REAL b, REAL c)
 {
-    return FN(fma)(a, FN(splat)(b), FN(splat)(c));
+    return fma_vec(a, splat(b), splat(c));
 }
 
 /* Lanes of a where mask is all ones, of b where it is 0. */
-static inline vec FN(select)(ivec mask, vec a, vec b)
+static inline vec blend(ivec mask, vec a, vec b)
 {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
 
 /* The larger of each lane; where x is NaN, m. */
-static inline vec FN(larger)(vec x, vec m)
+static inline vec max_vec(vec x, vec m)
 {
 #if defined(__AVX512F__) && REAL_BITS == 32
     return (vec)_mm512_max_ps((__m512)x, (__m512)m);
@@ -81,12 +110,12 @@ static inline vec FN(larger)(vec x, vec m)
 #elif defined(__AVX2__)
     return (vec)_mm256_max_pd((__m256d)x, (__m256d)m);
 #else
-    return FN(select)(x > m, x, m);
+    return blend(x > m, x, m);
 #endif
 }
 
 /* The smaller of each lane; where x is NaN, m. */
-static inline vec FN(smaller)(vec x, vec m)
+static inline vec min_vec(vec x, vec m)
 {
 #if defined(__AVX512F__) && REAL_BITS == 32
     return (vec)_mm512_min_ps((__m512)x, (__m512)m);
@@ -97,68 +126,62 @@ static inline vec FN(smaller)(vec x, vec m)
 #elif defined(__AVX2__)
     return (vec)_mm256_min_pd((__m256d)x, (__m256d)m);
 #else
-    return FN(select)(x < m, x, m);
+    return blend(x < m, x, m);
 #endif
 }
 
-static inline vec FN(absolute)(vec x)
+static inline vec abs_vec(vec x)
 {
-    return (vec)((ivec)x & ~(ivec)FN(splat)((REAL)-0.0));
+    return (vec)((ivec)x & ~(ivec)splat((REAL)-0.0));
 }
 
 /* Lane i becomes lane i + by, counted round. */
-#define LANE(i) ((i) % (VECTOR_BYTES / (REAL_BITS / 8)))
-#define MOVED_2(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1))
-#define MOVED_4(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3))
-#define MOVED_8(x, by) \
-    __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3), LANE((by) + 4), \
+#define LANE(i)          ((i) % LANES)
+#define ROTATED_2(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1))
+#define ROTATED_4(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3))
+#define ROTATED_8(x, by)                                                                                               \
+    __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3), LANE((by) + 4),            \
                             LANE((by) + 5), LANE((by) + 6), LANE((by) + 7))
-#define MOVED_16(x, by) \
-    __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3), LANE((by) + 4), \
-                            LANE((by) + 5), LANE((by) + 6), LANE((by) + 7), LANE((by) + 8), LANE((by) + 9), \
-                            LANE((by) + 10), LANE((by) + 11), LANE((by) + 12), LANE((by) + 13), LANE((by) + 14), \
+#define ROTATED_16(x, by)                                                                                              \
+    __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3), LANE((by) + 4),            \
+                            LANE((by) + 5), LANE((by) + 6), LANE((by) + 7), LANE((by) + 8), LANE((by) + 9),            \
+                            LANE((by) + 10), LANE((by) + 11), LANE((by) + 12), LANE((by) + 13), LANE((by) + 14),       \
                             LANE((by) + 15))
-#if VECTOR_BYTES / (REAL_BITS / 8) == 16
-#define MOVED MOVED_16
-#elif VECTOR_BYTES / (REAL_BITS / 8) == 8
-#define MOVED MOVED_8
-#elif VECTOR_BYTES / (REAL_BITS / 8) == 4
-#define MOVED MOVED_4
+#if LANES == 16
+#define ROTATED ROTATED_16
+#elif LANES == 8
+#define ROTATED ROTATED_8
+#elif LANES == 4
+#define ROTATED ROTATED_4
 #else
-#define MOVED MOVED_2
+#define ROTATED ROTATED_2
 #endif
 
-static inline __attribute__((always_inline)) vec FN(moved)(vec x, const int by)
+ALWAYS_INLINE vec rotate_lanes(vec x, const int by)
 {
-    return by == 8 ? MOVED(x, 8) : by == 4 ? MOVED(x, 4) : by == 2 ? MOVED(x, 2) : MOVED(x, 1);
+    return by == 8 ? ROTATED(x, 8) : by == 4 ? ROTATED(x, 4) : by == 2 ? ROTATED(x, 2) : ROTATED(x, 1);
 }
-#undef MOVED
-#undef MOVED_16
-#undef MOVED_8
-#undef MOVED_4
-#undef MOVED_2
-#undef LANE
 
 /* None of them NaN. */
-static inline REAL FN(largest_lane)(vec x)
+static inline REAL max_lane(vec x)
 {
 #pragma GCC unroll 4
     for (int width = LANES / 2; width > 0; width /= 2)
-        x = FN(larger)(x, FN(moved)(x, width));
+        x = max_vec(x, rotate_lanes(x, width));
     return x[0];
 }
 
 /* In the order of a fixed tree, so that every build adds alike. */
-static inline REAL FN(sum_lanes)(vec x)
+static inline REAL sum_lanes(vec x)
 {
 #pragma GCC unroll 4
     for (int width = LANES / 2; width > 0; width /= 2)
-        x += FN(moved)(x, width);
+        x += rotate_lanes(x, width);
     return x[0];
 }
 
 /* *sum = alpha *sum + term, and in *low what rounding leaves out of it: Knuth's two-sum. */
-static inline void FN(add_exactly)(REAL *sum, REAL *low, REAL alpha, REAL term)
+static inline void add_compensated(REAL *sum, REAL *low, REAL alpha, REAL term)
 {
     const REAL before = alpha * *sum, after = before + term, added = after - before;
     *low = alpha * *low + ((before - (after - added)) + (term - added));
@@ -166,33 +189,24 @@ static inline void FN(add_exactly)(REAL *sum, REAL *low, REAL alpha, REAL term)
 }
 
 /* The same for n numbers, whole vectors of them. */
-static inline void FN(add_row_exactly)(REAL *sum, REAL *low, REAL alpha, const REAL *term, size_t n)
+static inline void add_row_compensated(REAL *sum, REAL *low, REAL alpha, const REAL *term, size_t n)
 {
     for (size_t d = 0; d < n; d += LANES) {
-        const vec before = alpha * FN(load)(sum + d), more = FN(load)(term + d), after = before + more;
+        const vec before = alpha * load(sum + d), more = load(term + d), after = before + more;
         const vec added = after - before;
-        FN(store)(low + d, alpha * FN(load)(low + d) + ((before - (after - added)) + (more - added)));
-        FN(store)(sum + d, after);
+        store(low + d, alpha * load(low + d) + ((before - (after - added)) + (more - added)));
+        store(sum + d, after);
     }
 }
 
 /* All ones in lanes whose byte is not 0. */
-static inline ivec FN(mask_from_bytes)(const uint8_t *from)
+static inline ivec mask_from_bytes(const uint8_t *from)
 {
-    return __builtin_convertvector(*(const FN(bytes) *)from, ivec) != 0;
-}
-
-/* 0, 1, 2, … */
-static inline ivec FN(lane_numbers)(void)
-{
-    ivec n = {0};
-    for (int lane = 0; lane < LANES; lane++)
-        n[lane] = lane;
-    return n;
+    return __builtin_convertvector(*(const byte_vec *)from, ivec) != 0;
 }
 
 /* p 2^n for whole n with p near 1: rounded once, also where the result is subnormal, infinite or 0. */
-static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
+static inline vec ldexp_vec(vec p, vec n, ivec whole)
 {
 #if defined(__AVX512F__) && REAL_BITS == 64
     (void)whole;
@@ -217,45 +231,45 @@ static inline vec FN(times_power_of_two)(vec p, vec n, ivec whole)
  * Here a register holds 2^(i/16), so that x = n ln 2 + r with n in sixteenths, and a polynomial of a third of the length serves: Tang,
  * "Table-driven implementation of the exponential function", 1989.
  */
-static inline vec FN(exp)(vec x)
+static inline vec exp_vec(vec x)
 {
     const vec power = {
-        0x1p+0f, 0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fep+0f, 0x1.3dea64p+0f,
+        0x1p+0f,        0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fep+0f,  0x1.3dea64p+0f,
         0x1.4bfdaep+0f, 0x1.5ab07ep+0f, 0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
         0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f,
     };
-    x = FN(larger)(FN(splat)(EXP_LOWEST), x); /* in this order NaN stays */
-    x = FN(smaller)(FN(splat)(EXP_HIGHEST), x);
-    vec shifted = FN(fma_numbers)(x, (REAL)1.44269504088896340736, ROUNDING_SHIFT / 16); /* which rounds to sixteenths */
+    x = max_vec(splat(EXP_LOWEST), x); /* in this order NaN stays */
+    x = min_vec(splat(EXP_HIGHEST), x);
+    vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, ROUNDING_SHIFT / 16); /* which rounds to sixteenths */
     vec n = shifted - ROUNDING_SHIFT / 16;
-    vec r = FN(fma_number)((REAL)-LN2_HIGH, n, x);
-    r = FN(fma_number)((REAL)-(LN2_LOW), n, r);
-    vec p = FN(fma)(FN(fma_numbers)(r, (REAL)(1.0 / 6), (REAL)0.5), r * r, r); /* e^r - 1 */
+    vec r = fma_scalar((REAL)-LN2_HIGH, n, x);
+    r = fma_scalar((REAL) - (LN2_LOW), n, r);
+    vec p = fma_vec(fma_scalars(r, (REAL)(1.0 / 6), (REAL)0.5), r * r, r); /* e^r - 1 */
     vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power); /* by the lowest bits: n modulo 1 */
-    return (vec)_mm512_scalef_ps((__m512)FN(fma)(two, p, two), (__m512)n); /* which rounds n down */
+    return (vec)_mm512_scalef_ps((__m512)fma_vec(two, p, two), (__m512)n); /* which rounds n down */
 }
 #else
-static inline vec FN(exp)(vec x)
+static inline vec exp_vec(vec x)
 {
     const REAL shift = ROUNDING_SHIFT;
-    x = FN(larger)(FN(splat)(EXP_LOWEST), x); /* in this order NaN stays */
-    x = FN(smaller)(FN(splat)(EXP_HIGHEST), x);
-    vec shifted = FN(fma_numbers)(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to a whole number */
+    x = max_vec(splat(EXP_LOWEST), x); /* in this order NaN stays */
+    x = min_vec(splat(EXP_HIGHEST), x);
+    vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to a whole number */
     vec n = shifted - shift;
-    ivec whole = (ivec)shifted - (ivec)FN(splat)(shift);
-    vec r = FN(fma_number)((REAL)-LN2_HIGH, n, x);
-    r = FN(fma_number)((REAL)-(LN2_LOW), n, r);
+    ivec whole = (ivec)shifted - (ivec)splat(shift);
+    vec r = fma_scalar((REAL)-LN2_HIGH, n, x);
+    r = fma_scalar((REAL) - (LN2_LOW), n, r);
     static const REAL coefficient[] = {EXP_COEFFICIENTS};
-    vec p = FN(splat)(coefficient[0]);
+    vec p = splat(coefficient[0]);
     for (size_t c = 1; c < sizeof coefficient / sizeof *coefficient; c++)
-        p = FN(fma)(p, r, FN(splat)(coefficient[c]));
-    p = FN(fma)(p, r * r, r) + 1;
-    return FN(times_power_of_two)(p, n, whole);
+        p = fma_vec(p, r, splat(coefficient[c]));
+    p = fma_vec(p, r * r, r) + 1;
+    return ldexp_vec(p, n, whole);
 }
 #endif
 
 /* tanh; odd, so that only |x| is computed: a polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
-static inline vec FN(tanh)(vec x)
+static inline vec tanh_vec(vec x)
 {
 #if REAL_BITS == 64
     vec y = x;
@@ -264,14 +278,16 @@ static inline vec FN(tanh)(vec x)
     return y;
 #else
     /* Moshier, Cephes, tanhf: the polynomial serves below 0.625. */
-    vec a = FN(absolute)(x), z = x * x;
-    vec p = FN(fma_numbers)(z, -5.70498872745e-3f, 2.06390887954e-2f);
-    p = FN(fma)(p, z, FN(splat)(-5.37397155531e-2f));
-    p = FN(fma)(p, z, FN(splat)(1.33314422036e-1f));
-    p = FN(fma)(p, z, FN(splat)(-3.33332819422e-1f));
-    vec near = FN(fma)(p * z, x, x);
-    vec far = 1 - 2 / (FN(exp)(a + a) + 1);
-    far = FN(select)(x < 0, -far, far);
-    return FN(select)(a < FN(splat)(0.625f), near, far);
+    vec a = abs_vec(x), z = x * x;
+    vec p = fma_scalars(z, -5.70498872745e-3f, 2.06390887954e-2f);
+    p = fma_vec(p, z, splat(-5.37397155531e-2f));
+    p = fma_vec(p, z, splat(1.33314422036e-1f));
+    p = fma_vec(p, z, splat(-3.33332819422e-1f));
+    vec near = fma_vec(p * z, x, x);
+    vec far = 1 - 2 / (exp_vec(a + a) + 1);
+    far = blend(x < 0, -far, far);
+    return blend(a < splat(0.625f), near, far);
 #endif
 }
+
+#endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
 #include "attention/heads.h"
 #include "base/float_mode.h"

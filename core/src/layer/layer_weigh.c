@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
 #include "gemm/gemm.h"
 #include "layer/projection.h"

@@ -74,21 +74,21 @@ static void run_block(const product_case *c, const attn_kernel *kernel, size_t r
 {
     const size_t element = attn_dtype_bytes(c->dtype);
     const size_t w = c->layout == ATTN_LAYOUT_IN_OUT ? column : column * c->w_stride;
-    const struct attn_linear_block block = {.x = c->x + row * c->inner * element,
-                                            .w = c->w + w * element,
-                                            .bias = c->bias == NULL ? NULL : c->bias + column * element,
-                                            .y = c->y + (row * c->y_stride + column) * element,
-                                            .rows = rows,
-                                            .columns = columns,
-                                            .inner = c->inner,
-                                            .x_stride = c->inner,
-                                            .w_stride = c->w_stride,
-                                            .y_stride = c->y_stride,
-                                            .layout = c->layout};
+    const struct attn_gemm_block block = {.x = c->x + row * c->inner * element,
+                                          .w = c->w + w * element,
+                                          .bias = c->bias == NULL ? NULL : c->bias + column * element,
+                                          .y = c->y + (row * c->y_stride + column) * element,
+                                          .rows = rows,
+                                          .columns = columns,
+                                          .inner = c->inner,
+                                          .x_stride = c->inner,
+                                          .w_stride = c->w_stride,
+                                          .y_stride = c->y_stride,
+                                          .layout = c->layout};
     void *scratch = aligned_alloc(ATTN_ALIGNMENT, attn_products_scratch_bytes(c->dtype));
     ck_assert_ptr_nonnull(scratch);
-    for (size_t first = 0; first < c->inner; first += LINEAR_INNER)
-        (c->dtype == ATTN_F32 ? kernel->multiply_f32 : kernel->multiply_f64)(&block, first, scratch);
+    for (size_t first = 0; first < c->inner; first += GEMM_INNER)
+        attn_kernel_of(kernel, c->dtype)->multiply(&block, first, scratch);
     free(scratch);
 }
 

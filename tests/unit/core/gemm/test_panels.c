@@ -38,7 +38,7 @@ static void pack(packed_layer *packed, const attn_kernel *kernel, attn_layout la
         return;
     const attn_runtime runtime = attn_runtime_serial(kernel);
     const size_t bytes = attn_panels_bytes(kernel, layout, weight);
-    ck_assert_int_eq(bytes > 0, kernel->multiplies_f32_faster && weight->dtype == ATTN_F32);
+    ck_assert_int_eq(bytes > 0, kernel->f32->multiplies_faster && weight->dtype == ATTN_F32);
     if (bytes == 0)
         return;
     ck_assert_uint_ge(bytes, attn_tensor_count(weight) * sizeof(float));
@@ -88,7 +88,7 @@ static void expect_same(const test_run *with, const test_run *without)
 static bool multiplies(const attn_kernel *kernel, const attn_request *request)
 {
     const size_t rows = request->inputs.query->shape[1];
-    return request->weights.layout == ATTN_LAYOUT_IN_OUT || rows > kernel->blas_up_to_rows_out_in;
+    return request->weights.layout == ATTN_LAYOUT_IN_OUT || rows > kernel->f32->blas_up_to_rows_out_in;
 }
 
 /* Weights as they lie in the scene, with panels for one kernel, run by each. */
@@ -236,7 +236,7 @@ START_TEST(panels_of_another_kernel_or_layout_are_left_alone)
         test_run read = run_kernel(&scene.request, kernel, WANT(OUTPUT));
         const attn_tensor *a = &plain.result.step[ATTN_STEP_OUTPUT], *b = &read.result.step[ATTN_STEP_OUTPUT];
         const bool differs = memcmp(a->data, b->data, attn_tensor_count(a) * sizeof(float)) != 0;
-        ck_assert_int_eq(differs, kernel->multiplies_f32_faster);
+        ck_assert_int_eq(differs, kernel->f32->multiplies_faster);
         weight->panels = NULL;
         run_release(&plain);
         run_release(&left);
@@ -256,7 +256,7 @@ START_TEST(nothing_to_pack)
                 *wide = scene_tensor(&scene, ATTN_F64, SHAPE(4, 6));
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
-        ck_assert_int_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, weight) > 0, kernel->multiplies_f32_faster);
+        ck_assert_int_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, weight) > 0, kernel->f32->multiplies_faster);
         ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, items), 0);
         ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_IN_OUT, empty), 0);
         ck_assert_uint_eq(attn_panels_bytes(kernel, ATTN_LAYOUT_OUT_IN, wide), 0);

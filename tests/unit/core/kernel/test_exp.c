@@ -42,7 +42,7 @@ static double worst_f32(const attn_kernel *kernel, uint64_t step)
             memcpy(&x[n], &bits, sizeof bits);
         }
         memcpy(y, x, sizeof y);
-        kernel->exp_f32(y, GROUP);
+        kernel->f32->exp(y, GROUP);
         for (int n = 0; n < GROUP; n++)
             worst = fmax(worst, error_f32(x[n], y[n]));
     }
@@ -69,7 +69,7 @@ START_TEST(double_exp_is_within_its_bound)
             double x[GROUP], y[GROUP];
             for (int n = 0; n < GROUP; n++)
                 y[n] = x[n] = -744.0 + 1453.0 * (group * GROUP + n) / (4000.0 * GROUP);
-            kernel->exp_f64(y, GROUP);
+            kernel->f64->exp(y, GROUP);
             for (int n = 0; n < GROUP; n++) {
                 long double exact = expl((long double)x[n]);
                 double nearest = (double)exact, ulp = nextafter(nearest, INFINITY) - nearest;
@@ -87,8 +87,8 @@ START_TEST(exp_is_exact_at_zero_and_at_the_infinities)
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         float f[GROUP] = {0.0f, -0.0f, -INFINITY, INFINITY, NAN, -104.0f, -3e38f};
         double d[GROUP] = {0.0, -0.0, -(double)INFINITY, (double)INFINITY, (double)NAN, -746.0, -1e308};
-        kernel->exp_f32(f, GROUP);
-        kernel->exp_f64(d, GROUP);
+        kernel->f32->exp(f, GROUP);
+        kernel->f64->exp(d, GROUP);
         ck_assert(f[0] == 1 && f[1] == 1 && f[2] == 0 && isinf(f[3]) && isnan(f[4]) && f[5] == 0 && f[6] == 0);
         ck_assert(d[0] == 1 && d[1] == 1 && d[2] == 0 && isinf(d[3]) && isnan(d[4]) && d[5] == 0 && d[6] == 0);
     }

@@ -1,0 +1,17 @@
+/* avx2_f32.c: the kernel in float for x86-64 with AVX2 and FMA. */
+#if defined(__x86_64__)
+#if !defined(__AVX2__) || !defined(__FMA__)
+#error "compile this file with -mavx2 -mfma"
+#endif
+#define UNIT                   attn_kernel_avx2_f32
+#define VECTOR_BYTES           32
+#define REGISTER_ROWS          6
+#define REGISTER_VECTORS       2 /* 12 sums, 2 vectors of keys and a query of 16 registers */
+#define MULTIPLIES_FASTER      true
+#define BLAS_UP_TO_ROWS_OUT_IN 0
+#include "kernel/f32.inc.h"
+
+#include "kernel/instantiate.inc.h"
+#else
+typedef int attn_kernel_avx2_f32_is_for_x86;
+#endif

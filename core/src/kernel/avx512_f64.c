@@ -1,0 +1,17 @@
+/* avx512_f64.c: the kernel in double for x86-64 with AVX-512 F, BW, DQ and VL. */
+#if defined(__x86_64__)
+#if !defined(__AVX512F__) || !defined(__AVX512VL__)
+#error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma"
+#endif
+#define UNIT                   attn_kernel_avx512_f64
+#define VECTOR_BYTES           64
+#define REGISTER_ROWS          12
+#define REGISTER_VECTORS       1 /* 12 sums, 12 sums of sums, a vector of keys and a query of 32 registers */
+#define MULTIPLIES_FASTER      true
+#define BLAS_UP_TO_ROWS_OUT_IN 2
+#include "kernel/f64.inc.h"
+
+#include "kernel/instantiate.inc.h"
+#else
+typedef int attn_kernel_avx512_f64_is_for_x86;
+#endif

@@ -1,0 +1,10 @@
+/* portable_f64.c: the kernel in double for any CPU: 16-byte vectors, which the compiler makes of what the CPU has. */
+#define UNIT                   attn_kernel_portable_f64
+#define VECTOR_BYTES           16
+#define REGISTER_ROWS          6
+#define REGISTER_VECTORS       2
+#define MULTIPLIES_FASTER      false
+#define BLAS_UP_TO_ROWS_OUT_IN 0
+#include "kernel/f64.inc.h"
+
+#include "kernel/instantiate.inc.h"
