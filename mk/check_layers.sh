@@ -49,8 +49,8 @@ floor=$(find server/base server/health -name '*.[ch]')
         $(sources core server/http server/service) $main $floor
     forbid "nettle lives in server/base/digest.c" "${include}nettle/" \
         $(sources core server | grep -v '^server/base/digest\.c$')
-    forbid "gnutls lives in server/http/tls.c and server/health/health_tls.c" "${include}gnutls/" \
-        $(sources core server | grep -vE '^server/(http/tls|health/health_tls)\.c$')
+    forbid "gnutls lives in server/http/connections/tls.c and server/health/health_tls.c" "${include}gnutls/" \
+        $(sources core server | grep -vE '^server/(http/connections/tls|health/health_tls)\.c$')
     forbid "cblas.h lives in core/src/gemm/blas.c" "${include}(cblas|openblas_config)\.h" \
         $(sources core server | grep -v '^core/src/gemm/blas\.c$')
     forbid "json_t does not leave the codec" "\bjson_t\b" $(sources server/http server/service)

@@ -29,7 +29,7 @@ ORDER = """
     server/codec/picture server/codec/oip server/codec/checkpoint
     server/service server/service/layers server/service/cache server/service/work server/service/rendering
     server/service/attend server/service/gradients server/service/selftest server/service/infer server/service/import
-    server/http/wire server/http server/main
+    server/http/wire server/http/connections server/http server/main
 """.split()
 
 HOMES = {
@@ -40,7 +40,7 @@ HOMES = {
     "zlib.h": "server/codec/bytes/",
     "zstd.h": "server/codec/bytes/",
     "nettle/": "server/base/digest.c",
-    "gnutls/": ("server/http/tls.c", "server/health/health_tls.c"),
+    "gnutls/": ("server/http/connections/tls.c", "server/health/health_tls.c"),
     "cblas.h": "core/src/gemm/blas.c",
     "openblas_config.h": "core/src/gemm/blas.c",
 }

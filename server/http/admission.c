@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "http/reply.h"
 #include "http/routes.h"
 #include "http/wire/authority.h"
 #include "http/wire/cors.h"
@@ -34,7 +35,7 @@ static void take_id(struct request *request)
 /* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
 static bool is_sound(struct request *request, const char *method, const char *version)
 {
-    const char *refusal = framing_refuses(MHD_VERSION, request->connection, method, request->target, version);
+    const char *refusal = framing_refuses(MHD_VERSION, request->connection->mhd, method, request->target, version);
     if (refusal == NULL)
         refusal = guard_refuses(&request->fields, method, version);
     if (refusal == NULL)
@@ -193,7 +194,7 @@ static bool read_parameter(struct request *request, struct text_span name, struc
 {
     char *texts = attn_arena_take(request->arena, 1, name.length + value.length + 2);
     if (texts == NULL)
-        request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the query of this request");
+        reply_no_memory(request, "no memory for the query of this request");
     else if (!target_decode(name, texts) || !target_decode(value, texts + name.length + 1))
         reply_refuse(request, PROBLEM_PARAMETER, "query parameter \"%.*s\" is not percent-encoded text",
                      name.length < 64 ? (int)name.length : 64, name.at);
@@ -213,7 +214,7 @@ static bool are_parameters_welcome(struct request *request)
                          "query parameter \"%.*s\" is not known; options belong into the body",
                          name.length < 64 ? (int)name.length : 64, name.at);
         else if (request->parameters == NULL)
-            request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the query of this request");
+            reply_no_memory(request, "no memory for the query of this request");
         else if (request->parameter_count == PARAMETERS_MAX)
             reply_refuse(request, PROBLEM_PARAMETER, "the query has more than %d parameters", PARAMETERS_MAX);
         else
@@ -365,9 +366,9 @@ static bool is_body_welcome(struct request *request)
 
 bool admission_admits(struct request *request, const char *method, const char *version)
 {
-    guard_read_fields(request->connection, &request->fields);
+    guard_read_fields(request->connection->mhd, &request->fields);
     take_id(request);
-    (void)trace_begin(&request->trace, request->fields.traceparent, request_random(request->server));
+    (void)trace_begin(&request->trace, request->fields.traceparent, server_random(request->server));
     /* Chunks are framed more loosely by the library than a proxy in front may do it. */
     request->closes = guard_is_chunked(&request->fields);
     if (!is_sound(request, method, version))

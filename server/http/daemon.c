@@ -17,10 +17,12 @@
 
 #include "base/clock.h"
 #include "base/machine/memory.h"
-#include "http/acceptor.h"
-#include "http/request.h"
+#include "http/connections/acceptor.h"
+#include "http/connections/connection.h"
+#include "http/connections/tls.h"
+#include "http/connections/watch.h"
+#include "http/exchange.h"
 #include "http/routes.h"
-#include "http/watch.h"
 
 /*
  * What the library may take for one connection: the largest header that is admitted, with some fifty bytes more for
@@ -163,9 +165,9 @@ static struct MHD_Daemon *start_library(struct http_server *server)
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
                            MHD_USE_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                            (server->tls != NULL ? (unsigned)MHD_USE_TLS : 0);
-    return MHD_start_daemon(flags, 0, NULL, NULL, request_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library,
-                            server, MHD_OPTION_URI_LOG_CALLBACK, request_begin, server, MHD_OPTION_NOTIFY_COMPLETED,
-                            request_end, server, MHD_OPTION_NOTIFY_CONNECTION, watch_connection, server,
+    return MHD_start_daemon(flags, 0, NULL, NULL, exchange_handle, server, MHD_OPTION_EXTERNAL_LOGGER, say_for_library,
+                            server, MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, server, MHD_OPTION_NOTIFY_COMPLETED,
+                            exchange_end, server, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, server,
                             MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
                             setup->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                             STRICT_OPTION, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);

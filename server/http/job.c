@@ -10,7 +10,8 @@
 
 #include "base/clock.h"
 #include "codec/oip/oip.h"
-#include "http/watch.h"
+#include "http/reply.h"
+#include "http/sender.h"
 #include "http/write_ahead.h"
 #include "service/layers/store.h"
 #include "service/limits.h"
@@ -23,7 +24,7 @@ static bool is_late(const struct request *request)
 static bool is_cancelled(const struct request *request)
 {
     return is_late(request) || atomic_load_explicit(&request->server->is_cancelled, memory_order_relaxed) ||
-           atomic_load_explicit(&request->is_abandoned, memory_order_relaxed);
+           atomic_load_explicit(&request->connection->is_abandoned, memory_order_relaxed);
 }
 
 /* A job while it computes: the service may learn from the body that it has less time. */
@@ -94,7 +95,7 @@ static bool finish_answer(struct request *request, const struct call *call)
     if (request->reply.content_type == NULL)
         return true;
     if (request->reply.chunks.has_deferred)
-        is_ok = reply_stream(request, call->in.runtime);
+        is_ok = sender_begin(request, call->in.runtime);
     else
         is_ok = reply_compress(request) && reply_lay_out(request);
     request->clock.times.write_ms += clock_now_ms() - since;
@@ -152,7 +153,7 @@ static void refuse_call(struct request *request, const struct call *call, attn_s
         if (call->refusal == CALL_QUOTA)
             reply_retry_after(request, call->retry_after_s);
     } else {
-        request_fail(request, ATTN_ERR_NO_MEMORY, "no memory for the answer");
+        reply_no_memory(request, "no memory for the answer");
     }
 }
 
@@ -228,7 +229,7 @@ static void compute(struct request *request)
 static void count_cancelled(const struct request *request)
 {
     struct metrics *metrics = request->server->setup.metrics;
-    if (atomic_load(&request->is_abandoned))
+    if (atomic_load(&request->connection->is_abandoned))
         metrics_add(&metrics->cancelled[METRICS_CLIENT_GONE], 1);
     else if (request->reply.status == MHD_HTTP_GATEWAY_TIMEOUT)
         metrics_add(&metrics->cancelled[METRICS_DEADLINE], 1);
@@ -286,6 +287,11 @@ bool job_compute_at_once(struct request *request)
     return request->clock.is_computed;
 }
 
+static void refuse_draining(struct request *request)
+{
+    reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
+}
+
 /* After the resume the request may be gone already: an I/O thread sends and ends it. */
 static void compute_job(void *argument)
 {
@@ -296,22 +302,22 @@ static void compute_job(void *argument)
     if (is_late(request))
         refuse_late(request);
     else if (is_cancelled(request))
-        reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
+        refuse_draining(request);
     else
         compute(request);
     count_cancelled(request);
-    request->phase = REQUEST_REPLY;
-    MHD_resume_connection(request->connection);
-    request_count_job_out(server);
+    request->connection->phase = PHASE_REPLY;
+    MHD_resume_connection(request->connection->mhd);
+    server_job_out(server);
 }
 
 static bool count_job_in(struct request *request)
 {
     struct http_server *server = request->server;
     pthread_mutex_lock(&server->lock);
-    const bool is_open = request_count_job_in(server);
+    const bool is_open = server_job_in(server);
     if (is_open)
-        watch_computes(request);
+        connection_computes(request->connection, request->clock.received);
     pthread_mutex_unlock(&server->lock);
     return is_open;
 }
@@ -336,35 +342,35 @@ static void refuse_busy(struct request *request)
 {
     attn_arena_release(request->arena, request->before_body);
     reply_busy(request);
-    request->phase = REQUEST_REPLY;
 }
 
 /*
- * Suspended first, submitted then: the job may be done, and resume, before submit returns. To suspend and to resume
- * takes half of the system calls of a refusal, so a full queue is looked for before; somebody else may still take the
- * last place in between.
+ * The connection is suspended first and the job submitted then: the job may be done, and resume, before submit returns.
+ * To suspend and to resume takes half of the system calls of a refusal, so a full queue is looked for before; another
+ * request may still take the last place in between.
  */
-enum MHD_Result job_submit(struct request *request)
+bool job_submit(struct request *request)
 {
     struct http_server *server = request->server;
+    struct MHD_Connection *mhd = request->connection->mhd;
     const executor_priority priority = priority_of(request);
     if (!count_job_in(request)) {
-        reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
-        request->phase = REQUEST_REPLY;
-        return reply_queue(request);
+        refuse_draining(request);
+        return false;
     }
     if (request->ahead == NULL && executor_is_full(server->setup.executor, priority)) {
-        request_count_job_out(server);
+        server_job_out(server);
         refuse_busy(request);
-        return reply_queue(request);
+        return false;
     }
-    MHD_suspend_connection(request->connection);
+    MHD_suspend_connection(mhd);
     if (request->ahead != NULL && write_ahead_defers(request->ahead, compute_job))
-        return MHD_YES;
+        return true;
     if (executor_submit(server->setup.executor, priority, compute_job, request))
-        return MHD_YES;
+        return true;
     refuse_busy(request);
-    MHD_resume_connection(request->connection);
-    request_count_job_out(server);
-    return MHD_YES;
+    request->connection->phase = PHASE_REPLY;
+    MHD_resume_connection(mhd);
+    server_job_out(server);
+    return true;
 }

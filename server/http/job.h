@@ -14,9 +14,9 @@
 bool job_compute_at_once(struct request *request);
 
 /*
- * Hands the request to a compute thread, with its connection suspended, which queues the reply when it is resumed; or
- * queues a refusal.
+ * Hands the request to a compute thread, with its connection suspended, which is resumed when the reply is there.
+ * False: the reply is there already, a refusal.
  */
-enum MHD_Result job_submit(struct request *request);
+bool job_submit(struct request *request);
 
 #endif

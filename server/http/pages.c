@@ -8,7 +8,6 @@
 
 #include "base/embedded_file.h"
 #include "http/reply.h"
-#include "http/request.h"
 
 #define EMBEDDED_TEXT(name) ((struct text_span){name##_begin, (size_t)(name##_end - name##_begin)})
 

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "http/request.h"
+#include "http/reply.h"
 #include "service/infer/infer.h"
 #include "service/infer/model.h"
 #include "service/layers/keeper.h"
@@ -84,7 +84,7 @@ void probes_answer_metrics(struct request *request)
         names[i] = (struct metrics_route){routes[i].method, routes[i].path};
     names[route_count] = (struct metrics_route){"other", "other"};
     struct metrics_labels labels = {.routes = names, .route_count = route_count + 1};
-    labels.reasons = reply_reasons(&labels.reason_count);
+    labels.reasons = problems_types(&labels.reason_count);
     size_t layers = 0, layer_bytes, prepared_bytes = 0;
     if (setup->layers != NULL) {
         layer_store_totals(layer_keeper_store(setup->layers), &layers, &layer_bytes);

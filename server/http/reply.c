@@ -3,6 +3,7 @@
  */
 #include "http/reply.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -12,11 +13,8 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "codec/answer/error_answer.h"
-#include "http/request.h"
-#include "http/sender.h"
-#include "http/watch.h"
 #include "http/wire/cors.h"
-#include "http/wire/written.h"
+#include "http/wire/peer.h"
 
 /* Sent when there is no memory to write anything better. */
 static const char no_memory_text[] =
@@ -29,43 +27,9 @@ enum { JOINED_MAX = 64 << 10 };
 /* A setting and its value, for the log. */
 enum { REPLY_SETTING_MAX = 280 };
 
-struct outcome {
-    unsigned status;
-    const char *type, *title;
-};
-
-static struct outcome outcome_of_status(attn_status status)
-{
-    switch (status) {
-    case ATTN_OK:
-        return (struct outcome){MHD_HTTP_OK, "ok", "done"};
-    case ATTN_ERR_SYNTAX:
-        return (struct outcome){MHD_HTTP_BAD_REQUEST, "syntax", "body is not valid JSON"};
-    case ATTN_ERR_FIELD:
-        return (struct outcome){MHD_HTTP_BAD_REQUEST, "field",
-                                "member unknown, missing, of the wrong type or not supported"};
-    case ATTN_ERR_SHAPE:
-        return (struct outcome){MHD_HTTP_BAD_REQUEST, "shape", "shapes disagree"};
-    case ATTN_ERR_VALUE:
-        return (struct outcome){MHD_HTTP_BAD_REQUEST, "value", "value not allowed"};
-    case ATTN_ERR_TOO_LARGE:
-        return (struct outcome){MHD_HTTP_CONTENT_TOO_LARGE, "too-large", "request or result is over a limit"};
-    case ATTN_ERR_NO_MEMORY:
-        return (struct outcome){MHD_HTTP_SERVICE_UNAVAILABLE, "no-memory", "out of memory"};
-    case ATTN_ERR_CANCELLED:
-        return (struct outcome){MHD_HTTP_SERVICE_UNAVAILABLE, "cancelled", "server ended the computation"};
-    }
-    return (struct outcome){MHD_HTTP_SERVICE_UNAVAILABLE, "unknown", "unknown outcome"};
-}
-
-static const struct outcome problems[] = {
-#define REPLY_PROBLEM_ROW(code, status, type, title) [code] = {status, type, title},
-    REPLY_PROBLEM_LIST(REPLY_PROBLEM_ROW)
-#undef REPLY_PROBLEM_ROW
-};
-
 struct chunks *reply_begin(struct request *request, unsigned status, enum media media)
 {
+    assert(request->reply.response == NULL);
     request->reply = (struct reply){
         .status = status,
         .content_type = media_name(media),
@@ -88,57 +52,35 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
     text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 
-/* Refusals of our own come first, then those of services, by status. */
-enum { PROBLEMS = ARRAY_LENGTH(problems), REASONS = PROBLEMS + ATTN_ERR_CANCELLED + 1 };
-
-static const char *const reasons[REASONS] = {
-#define REPLY_REASON(code, status, type, title) [code] = type,
-    REPLY_PROBLEM_LIST(REPLY_REASON)
-#undef REPLY_REASON
-        [PROBLEMS + ATTN_ERR_SYNTAX] = "syntax",
-    [PROBLEMS + ATTN_ERR_FIELD] = "field",
-    [PROBLEMS + ATTN_ERR_SHAPE] = "shape",
-    [PROBLEMS + ATTN_ERR_VALUE] = "value",
-    [PROBLEMS + ATTN_ERR_TOO_LARGE] = "too-large",
-    [PROBLEMS + ATTN_ERR_NO_MEMORY] = "no-memory",
-    [PROBLEMS + ATTN_ERR_CANCELLED] = "cancelled",
-};
-
-const char *const *reply_reasons(size_t *count)
-{
-    _Static_assert((int)REASONS <= (int)METRICS_REASONS_MAX, "every reason has its counter");
-    *count = REASONS;
-    return reasons;
-}
-
 /* The watch makes room then (watch.c). */
-static void count_refusal(struct request *request, size_t reason)
+static void count_refusal(struct request *request, enum problem problem)
 {
     if (request->reply.status == MHD_HTTP_SERVICE_UNAVAILABLE)
         atomic_store(&request->server->refused_ms, clock_now_ms());
-    if (reason == PROBLEMS + ATTN_ERR_NO_MEMORY)
+    if (problem == PROBLEM_NO_MEMORY)
         atomic_store(&request->server->memory_refused_ms, clock_now_ms());
-    metrics_add(&request->server->setup.metrics->rejected[reason], 1);
+    metrics_add(&request->server->setup.metrics->rejected[problem], 1);
 }
 
-static void reply_error(struct request *request, struct outcome outcome, const attn_error *error)
+static void refuse(struct request *request, enum problem problem, const attn_error *error)
 {
+    const struct problem_row *row = problems_row(problem);
     const bool as_problem = negotiate_prefers_problem(&request->fields.accept);
-    reply_begin(request, outcome.status, as_problem ? MEDIA_PROBLEM : MEDIA_JSON);
-    answer_write_error(error, outcome.type, outcome.title, (int)outcome.status, request->id, &request->reply.chunks);
-    if (outcome.status == MHD_HTTP_SERVICE_UNAVAILABLE)
+    reply_begin(request, row->status, as_problem ? MEDIA_PROBLEM : MEDIA_JSON);
+    answer_write_error(error, row->type, row->title, (int)row->status, request->id, &request->reply.chunks);
+    if (row->status == MHD_HTTP_SERVICE_UNAVAILABLE)
         request->reply.retry_after_s = executor_retry_after_s(request->server->setup.executor);
+    count_refusal(request, problem);
 }
 
-void reply_refuse(struct request *request, enum reply_problem problem, const char *format, ...)
+void reply_refuse(struct request *request, enum problem problem, const char *format, ...)
 {
     attn_error error = {.status = ATTN_ERR_VALUE};
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
-    reply_error(request, problems[problem], &error);
-    count_refusal(request, problem);
+    refuse(request, problem, &error);
 }
 
 void reply_busy(struct request *request)
@@ -192,20 +134,15 @@ void reply_refuse_host(struct request *request)
 
 void reply_failure(struct request *request, const attn_error *error, enum call_refusal refusal)
 {
-    static const enum reply_problem problem_of[] = {
-        [CALL_NOT_FOUND] = PROBLEM_NOT_FOUND,
-        [CALL_CONFLICT] = PROBLEM_CONFLICT,
-        [CALL_PRECONDITION] = PROBLEM_PRECONDITION,
-        [CALL_READ_ONLY] = PROBLEM_READ_ONLY,
-        [CALL_GONE] = PROBLEM_GONE,
-        [CALL_QUOTA] = PROBLEM_QUOTA,
-        [CALL_FOREIGN] = PROBLEM_ORIGIN,
-        [CALL_STORE_FULL] = PROBLEM_STORE_FULL,
-        [CALL_STORE_FAILED] = PROBLEM_STORE_FAILED,
-    };
-    reply_error(request, refusal == CALL_FAILED ? outcome_of_status(error->status) : problems[problem_of[refusal]],
-                error);
-    count_refusal(request, refusal == CALL_FAILED ? PROBLEMS + (size_t)error->status : (size_t)problem_of[refusal]);
+    refuse(request, problems_of_failure(error->status, refusal), error);
+}
+
+void reply_no_memory(struct request *request, const char *message)
+{
+    attn_error error = {.status = ATTN_OK};
+    (void)attn_fail(&error, ATTN_ERR_NO_MEMORY, NULL, "%s", message);
+    attn_arena_release(request->arena, request->before_body);
+    reply_failure(request, &error, CALL_FAILED);
 }
 
 void reply_retry_after(struct request *request, double wait_s)
@@ -230,24 +167,6 @@ void reply_conclude(struct request *request, const struct call *call)
         reply->content_type = NULL;
         return;
     }
-}
-
-/* Text always shrinks, pictures never; numbers in binary form may or may not. */
-bool reply_is_worth_compressing(struct request *request, const struct chunk *sample, size_t bytes)
-{
-    const enum media media = request->answer_media;
-    if (sample == NULL || bytes < CODING_WORTH_BYTES || media == MEDIA_PNG)
-        return false;
-    if (media != MEDIA_SAFETENSORS && media != MEDIA_BINARY)
-        return true;
-    return coding_is_worth(sample->data, sample->length, request->arena);
-}
-
-bool reply_stream(struct request *request, const attn_runtime *runtime)
-{
-    request->reply.is_negotiated = true;
-    request->reply.sender = sender_begin(request, runtime);
-    return request->reply.sender != NULL;
 }
 
 /* The tag of something compressed differs from that of the same as it is (RFC 9110, section 8.8.3.3). */
@@ -278,7 +197,7 @@ bool reply_compress(struct request *request)
     enum coding coding = negotiate_coding(request->fields.accept_encoding, CODING_ANSWERS);
     reply->is_negotiated = true;
     if (coding != CODING_IDENTITY &&
-        !reply_is_worth_compressing(request, reply->chunks.last, reply->chunks.total_bytes))
+        !coding_is_worth_for(request->answer_media, reply->chunks.last, reply->chunks.total_bytes, request->arena))
         coding = CODING_IDENTITY;
     if (settle_tag(request, coding) || coding == CODING_IDENTITY)
         return reply->chunks.is_ok;
@@ -355,8 +274,11 @@ static struct MHD_Response *response_create(struct request *request)
     struct reply *reply = &request->reply;
     if (reply->content_type == NULL)
         return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-    if (reply->sender != NULL)
-        return sender_response(reply->sender);
+    if (reply->response != NULL) {
+        struct MHD_Response *response = reply->response;
+        reply->response = NULL;
+        return response;
+    }
     if (reply->constant.at == NULL)
         return response_of_pieces(request);
     reply->sent_bytes = reply->constant.length;
@@ -472,24 +394,24 @@ enum MHD_Result reply_queue(struct request *request)
         return MHD_NO;
     add_fields(&head, request);
     reply->header_bytes = head.bytes;
-    reply->written_bytes = written_bytes(request->fd);
+    reply->written_bytes = peer_written_bytes(request->connection->fd);
     if (strcmp(request->method, MHD_HTTP_METHOD_HEAD) == 0)
         reply->sent_bytes = 0;
-    watch_answers(request);
-    return queue(request->connection, reply->status, &head);
+    return queue(request->connection->mhd, reply->status, &head);
 }
 
 void reply_was_broken(struct request *request)
 {
     struct reply *reply = &request->reply;
-    const uint64_t before = reply->written_bytes + reply->header_bytes, written = written_bytes(request->fd);
+    const uint64_t before = reply->written_bytes + reply->header_bytes,
+                   written = peer_written_bytes(request->connection->fd);
     const uint64_t taken = written > before ? written - before : 0;
     reply->sent_bytes = taken < reply->sent_bytes ? taken : reply->sent_bytes;
 }
 
 enum MHD_Result reply_without_memory(struct MHD_Connection *connection, struct metrics *metrics)
 {
-    metrics_add(&metrics->rejected[PROBLEMS + ATTN_ERR_NO_MEMORY], 1);
+    metrics_add(&metrics->rejected[PROBLEM_NO_MEMORY], 1);
     struct head head = {response_of_text(text_span_of(no_memory_text)), true, 0};
     if (head.response == NULL)
         return MHD_NO;

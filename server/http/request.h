@@ -1,25 +1,19 @@
 /*
- * request.h: one request from its first line to its last byte sent: what it owns and which step comes next.
+ * request.h: one request from its first line to its last byte sent: what it owns.
  *
- *     HEADERS ──► BODY ──► COMPUTING (suspended) ──► REPLY       a POST that is welcome
- *        ├──────► DISCARD ─────────────────────────► REPLY       refused; its small body is read and dropped
- *        └─────────────────────────────────────────► REPLY       answered at once
- *
- * The arena is made at the library's first call (request_begin) and destroyed in the completion callback (request_end),
- * nowhere else; the request itself, its body and its reply live in it. While a job computes, the connection is
- * suspended: the library calls neither the handler nor the completion callback, so the job has the request to itself.
+ * request_create makes an arena; the request itself, its body and its reply live in it; request_free destroys it. While
+ * a job computes, the connection is suspended: the library calls neither the handler nor the completion callback, so
+ * the job has the request to itself. exchange.h tells which step comes next.
  */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
 
-#include "http/reply.h"
+#include "codec/bytes/coding.h"
+#include "http/connections/connection.h"
 #include "http/route.h"
-#include "http/server.h"
 #include "http/wire/guard.h"
 #include "http/wire/target.h"
 #include "http/wire/trace.h"
-
-enum request_phase { REQUEST_HEADERS, REQUEST_BODY, REQUEST_DISCARD, REQUEST_COMPUTING, REQUEST_REPLY };
 
 enum { REQUEST_ID_MAX = 128 };
 
@@ -28,6 +22,36 @@ enum { REQUEST_ID_MAX = 128 };
  * dropped up to DISCARD and the connection kept; a larger one is answered at once and the connection closed.
  */
 enum { REQUEST_AT_ONCE_MAX = 4 << 10, REQUEST_DISCARD_MAX = 64 << 10 };
+
+enum { REPLY_ALLOW_MAX = 64 };
+
+struct reply_field {
+    const char *name, *value;
+};
+
+/* Status 0: not decided yet. */
+struct reply {
+    unsigned status;
+    const char *content_type;  /* NULL: no body */
+    struct text_span constant; /* a body that lives as long as the program; at NULL: chunks */
+    struct chunks chunks;
+    struct MHD_IoVec *pieces; /* chunks as the library wants them */
+    unsigned piece_count;
+    struct sender *sender;            /* of chunks that are still being written; else NULL */
+    struct MHD_Response *response;    /* of the sender, until it is queued */
+    char allow[REPLY_ALLOW_MAX];      /* "" : none */
+    const struct reply_field *fields; /* further ones, up to a name of NULL; NULL: none */
+    char etag[CALL_ETAG_TEXT];        /* "" : none */
+    bool is_preflight;
+    unsigned retry_after_s; /* 0: none */
+    const char *challenge;  /* WWW-Authenticate; NULL: none */
+    enum coding coding;     /* of the body, which varies with Accept-Encoding when is_negotiated */
+    bool is_negotiated;
+    size_t json_bytes;      /* not 0: the body is JSON of that length and bytes behind it */
+    uint64_t sent_bytes;    /* of the body that the library has, and was told to send */
+    uint64_t header_bytes;  /* of the answer; those that the library adds are an estimate */
+    uint64_t written_bytes; /* to the socket, before this answer */
+};
 
 /* Moments, in milliseconds of the monotonic clock. */
 struct request_clock {
@@ -39,19 +63,15 @@ struct request_clock {
 
 struct request {
     struct http_server *server;
-    struct MHD_Connection *connection;
+    struct connection *connection;
     attn_arena *arena;
     attn_arena_mark before_body;
-    _Atomic(enum request_phase) phase; /* watch.c looks at it */
-    int fd;                            /* of the connection; to look at */
-    atomic_bool is_abandoned;          /* the client left, the job may stop */
-    struct watched *watched;           /* its connection (watch.c); NULL: not watched */
-    bool is_counted;                   /* in server->requests */
-    bool closes;                       /* the connection is closed after the reply */
-    bool is_open;                      /* to pages of every origin (routes.h) */
-    bool is_foreign;                   /* asked by a page that what is guarded is refused to (cors.h) */
-    const char *target;                /* raw; "" until it is known */
-    char method[24];                   /* for the log: cut when longer */
+    bool is_counted;    /* in server->requests */
+    bool closes;        /* the connection is closed after the reply */
+    bool is_open;       /* to pages of every origin (routes.h) */
+    bool is_foreign;    /* asked by a page that what is guarded is refused to (cors.h) */
+    const char *target; /* raw; "" until it is known */
+    char method[24];    /* for the log: cut when longer */
     char id[REQUEST_ID_MAX + 1];
     struct target parts;
     struct guard_fields fields; /* values belong to the connection, which outlives us */
@@ -79,23 +99,9 @@ struct request {
     struct request_clock clock;
 };
 
-/* 64 bits that differ from all others of this process, and most likely from those of others. */
-uint64_t request_random(struct http_server *server);
-
-/* One more job of this server, with its lock held; false when it takes no more. */
-bool request_count_job_in(struct http_server *server);
-/* A job is back; the server may end from here on. */
-void request_count_job_out(struct http_server *server);
-/* What was taken since the header is given back, and the reply is this failure. */
-void request_fail(struct request *request, attn_status status, const char *message);
-/* Gives everything back: after request_end, when that left it to a job. */
+/* NULL without memory. target is copied. */
+struct request *request_create(struct connection *connection, const char *target);
+/* Gives everything back, when neither the library nor a job has it any more. */
 void request_free(struct request *request);
-
-/* The three callbacks of the library, in the order of their first call. cls is the http_server. */
-void *request_begin(void *cls, const char *target, struct MHD_Connection *connection);
-enum MHD_Result request_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
-                               const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls);
-void request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
-                 enum MHD_RequestTerminationCode termination);
 
 #endif

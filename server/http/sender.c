@@ -23,41 +23,6 @@ struct sender {
     double write_ms;
 };
 
-static bool chooses_coding(struct sender *sender, enum coding *coding)
-{
-    struct request *request = sender->request;
-    *coding = negotiate_coding(request->fields.accept_encoding, CODING_ANSWERS);
-    return *coding != CODING_IDENTITY &&
-           reply_is_worth_compressing(request, stream_sample(&sender->stream, 0), STREAM_FROM_BYTES);
-}
-
-struct sender *sender_begin(struct request *request, const attn_runtime *runtime)
-{
-    struct reply *reply = &request->reply;
-    struct sender *sender = attn_arena_take_zeroed(request->arena, 1, sizeof *sender);
-    enum coding coding;
-    if (sender == NULL || !reply->chunks.is_ok)
-        return NULL;
-    sender->request = request;
-    if (!stream_begin(&sender->stream, &reply->chunks, request->server->setup.budget) ||
-        !stream_fill(&sender->stream, 0, runtime))
-        return NULL;
-    sender->is_ready[0] = true;
-    sender->current = 1; /* "sent": the first one is next */
-    if (!chooses_coding(sender, &coding))
-        return sender;
-    reply->coding = coding;
-    if (stream_compress(&sender->stream, coding, request->arena))
-        return sender;
-    stream_end(&sender->stream);
-    return NULL;
-}
-
-void sender_end(struct sender *sender)
-{
-    stream_end(&sender->stream);
-}
-
 double sender_write_ms(struct sender *sender)
 {
     struct http_server *server = sender->request->server;
@@ -74,6 +39,8 @@ bool sender_leave(struct sender *sender)
     sender->has_left = true;
     const bool is_filling = sender->is_filling;
     pthread_mutex_unlock(&server->lock);
+    if (!is_filling)
+        stream_end(&sender->stream);
     return is_filling;
 }
 
@@ -86,7 +53,10 @@ static bool fill(struct sender *sender)
     return !atomic_load(&server->is_cancelled) && stream_fill(&sender->stream, !sender->current, &runtime);
 }
 
-/* With the lock given back, the request may be gone, unless its connection is suspended or has left it to us. */
+/*
+ * Once the lock is given back, the I/O thread may free the request at any time. Two cases are excepted: the connection
+ * is suspended (is_waiting), or the request is at its end and was left to this job (has_left).
+ */
 static void fill_job(void *argument)
 {
     struct sender *sender = argument;
@@ -102,11 +72,13 @@ static void fill_job(void *argument)
     const bool has_left = sender->has_left, is_waiting = sender->is_waiting;
     sender->is_waiting = false;
     pthread_mutex_unlock(&server->lock);
-    if (has_left)
+    if (has_left) {
+        stream_end(&sender->stream);
         request_free(request);
-    else if (is_waiting)
-        MHD_resume_connection(request->connection);
-    request_count_job_out(server);
+    } else if (is_waiting) {
+        MHD_resume_connection(request->connection->mhd);
+    }
+    server_job_out(server);
 }
 
 /* ---- the I/O thread ---------------------------------------------------------------------------------------------- */
@@ -128,13 +100,13 @@ static enum turn take_turn(struct sender *sender, bool *starts)
         sender->is_ready[sender->current] = false;
         sender->at = sender->stream.batch[sender->current].first;
         sender->offset = 0;
-        *starts = !stream_is_over(&sender->stream) && request_count_job_in(server);
+        *starts = !stream_is_over(&sender->stream) && server_job_in(server);
         sender->is_filling = *starts;
         sender->has_failed |= !*starts && !stream_is_over(&sender->stream);
         turn = TURN_SEND;
     } else if (sender->is_filling) {
         sender->is_waiting = true;
-        MHD_suspend_connection(sender->request->connection);
+        MHD_suspend_connection(sender->request->connection->mhd);
     } else {
         turn = sender->has_failed ? TURN_FAILED : TURN_OVER;
     }
@@ -151,7 +123,7 @@ static void hand_over(struct sender *sender)
     sender->is_filling = false;
     sender->has_failed = true;
     pthread_mutex_unlock(&server->lock);
-    request_count_job_out(server);
+    server_job_out(server);
 }
 
 static size_t copy(struct sender *sender, char *to, size_t most)
@@ -197,10 +169,46 @@ static ssize_t read_next(void *cls, uint64_t position, char *to, size_t most)
     }
 }
 
-struct MHD_Response *sender_response(struct sender *sender)
+/* ---- the beginning ----------------------------------------------------------------------------------------------- */
+
+static bool chooses_coding(const struct sender *sender, enum coding *coding)
+{
+    const struct request *request = sender->request;
+    *coding = negotiate_coding(request->fields.accept_encoding, CODING_ANSWERS);
+    return *coding != CODING_IDENTITY && coding_is_worth_for(request->answer_media, stream_sample(&sender->stream, 0),
+                                                             STREAM_FROM_BYTES, request->arena);
+}
+
+static struct MHD_Response *response_of(struct sender *sender)
 {
     const struct reply *reply = &sender->request->reply;
     const bool is_known = reply->coding == CODING_IDENTITY && reply->chunks.total_bytes != CHUNKS_LENGTH_UNKNOWN;
     return MHD_create_response_from_callback(is_known ? reply->chunks.total_bytes : MHD_SIZE_UNKNOWN, BLOCK_BYTES,
                                              read_next, sender, NULL);
+}
+
+bool sender_begin(struct request *request, const attn_runtime *runtime)
+{
+    struct reply *reply = &request->reply;
+    struct sender *sender = attn_arena_take_zeroed(request->arena, 1, sizeof *sender);
+    enum coding coding;
+    if (sender == NULL || !reply->chunks.is_ok)
+        return false;
+    sender->request = request;
+    if (!stream_begin(&sender->stream, &reply->chunks, request->server->setup.budget) ||
+        !stream_fill(&sender->stream, 0, runtime))
+        return false;
+    sender->is_ready[0] = true;
+    sender->current = 1; /* as if batch 1 had been sent: batch 0 is next */
+    if (chooses_coding(sender, &coding))
+        reply->coding = coding;
+    if (reply->coding == CODING_IDENTITY || stream_compress(&sender->stream, coding, request->arena))
+        reply->response = response_of(sender);
+    if (reply->response == NULL) {
+        stream_end(&sender->stream);
+        return false;
+    }
+    reply->is_negotiated = true;
+    reply->sender = sender;
+    return true;
 }

@@ -11,21 +11,20 @@
 #ifndef HTTP_SENDER_H
 #define HTTP_SENDER_H
 
-#include <microhttpd.h>
-
 #include "codec/bytes/stream.h"
 
 struct request;
 struct sender;
 
-/* In the thread that made the answer: writes its first batch, compressed when that is asked for. NULL: no memory. */
-struct sender *sender_begin(struct request *request, const attn_runtime *runtime);
-struct MHD_Response *sender_response(struct sender *sender);
-/* The connection is at its end. True: a job is still at work, and calls request_free when it is done. */
+/*
+ * In the thread that made the answer, in place of compressing it and laying it out: writes the first batch of
+ * reply.chunks, compressed when Accept-Encoding asks for it. reply.sender and reply.response are there then. False
+ * without memory.
+ */
+ATTN_MUST_CHECK bool sender_begin(struct request *request, const attn_runtime *runtime);
+/* The request is at its end. True: a job is still at work, and frees the request when it is done. */
 bool sender_leave(struct sender *sender);
 /* Milliseconds that its jobs took so far. */
 double sender_write_ms(struct sender *sender);
-/* Before the arena goes. */
-void sender_end(struct sender *sender);
 
 #endif

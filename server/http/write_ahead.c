@@ -39,7 +39,7 @@ struct layer_draft *write_ahead_draft(struct write_ahead *ahead)
     return &ahead->draft;
 }
 
-void write_ahead_end(struct write_ahead *ahead)
+static void give_up_draft(struct write_ahead *ahead)
 {
     layer_keeper_give_up(ahead->request->server->setup.layers, &ahead->draft);
 }
@@ -86,11 +86,13 @@ static void write_job(void *argument)
     struct turn turn = take_turn(ahead, false);
     while (turn.goes_on)
         turn = take_turn(ahead, !write_piece(ahead));
-    if (turn.has_left)
+    if (turn.has_left) {
+        give_up_draft(ahead);
         request_free(request);
-    else if (turn.then != NULL)
+    } else if (turn.then != NULL) {
         turn.then(request);
-    request_count_job_out(server);
+    }
+    server_job_out(server);
 }
 
 /* ---- the I/O thread ---------------------------------------------------------------------------------------------- */
@@ -103,8 +105,7 @@ void write_ahead_more(struct write_ahead *ahead)
     ahead->told = ahead->request->body_bytes;
     pthread_mutex_lock(&server->lock);
     ahead->received = ahead->told;
-    const bool starts =
-        !ahead->is_running && !ahead->has_failed && !server->is_writing_ahead && request_count_job_in(server);
+    const bool starts = !ahead->is_running && !ahead->has_failed && !server->is_writing_ahead && server_job_in(server);
     ahead->is_running |= starts;
     server->is_writing_ahead |= starts;
     pthread_mutex_unlock(&server->lock);
@@ -114,7 +115,7 @@ void write_ahead_more(struct write_ahead *ahead)
     ahead->is_running = server->is_writing_ahead = false;
     ahead->has_failed = true;
     pthread_mutex_unlock(&server->lock);
-    request_count_job_out(server);
+    server_job_out(server);
 }
 
 bool write_ahead_defers(struct write_ahead *ahead, void (*then)(void *request))
@@ -135,5 +136,7 @@ bool write_ahead_leave(struct write_ahead *ahead)
     ahead->has_left = true;
     const bool is_running = ahead->is_running;
     pthread_mutex_unlock(&server->lock);
+    if (!is_running)
+        give_up_draft(ahead);
     return is_running;
 }

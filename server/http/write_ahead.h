@@ -24,9 +24,7 @@ void write_ahead_more(struct write_ahead *ahead);
 bool write_ahead_defers(struct write_ahead *ahead, void (*then)(void *request));
 /* What was written. With no job at work. */
 struct layer_draft *write_ahead_draft(struct write_ahead *ahead);
-/* The connection is at its end. True: the job is still at work, and calls request_free when it is done. */
+/* The request is at its end. True: the job is still at work, and frees the request when it is done. */
 bool write_ahead_leave(struct write_ahead *ahead);
-/* Before the arena goes. */
-void write_ahead_end(struct write_ahead *ahead);
 
 #endif

@@ -360,3 +360,12 @@ bool coding_is_worth(const char *sample, size_t length, attn_arena *arena)
     attn_arena_release(arena, mark);
     return is_worth;
 }
+
+bool coding_is_worth_for(enum media media, const struct chunk *sample, size_t bytes, attn_arena *arena)
+{
+    if (sample == NULL || bytes < CODING_WORTH_BYTES || media == MEDIA_PNG)
+        return false;
+    if (media != MEDIA_SAFETENSORS && media != MEDIA_BINARY)
+        return true;
+    return coding_is_worth(sample->data, sample->length, arena);
+}

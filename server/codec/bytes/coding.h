@@ -10,6 +10,7 @@
 
 #include "attn/arena.h"
 #include "codec/bytes/chunks.h"
+#include "codec/bytes/media.h"
 
 /* In the order in which we choose when a client likes several as much. */
 #define CODING_LIST(X)                                                                                                 \
@@ -58,5 +59,10 @@ enum { CODING_WORTH_BYTES = 1024 }; /* answers below are sent as they are */
 
 /* Whether a sample of the answer shrinks by at least a tenth: random weights in binary form do not. */
 bool coding_is_worth(const char *sample, size_t length, attn_arena *arena);
+/*
+ * Whether an answer of that type and of at least so many bytes shrinks. sample is a part of it; NULL: it has none. Text
+ * always shrinks, PNG never; numbers in binary form may or may not.
+ */
+bool coding_is_worth_for(enum media media, const struct chunk *sample, size_t bytes, attn_arena *arena);
 
 #endif

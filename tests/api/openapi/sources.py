@@ -103,9 +103,7 @@ def dtypes():
 
 def problems():
     """The types of problems, as in /problems/shape."""
-    ours = re.findall(r'X\(PROBLEM_\w+, \d+, "([a-z-]+)"', read("server/http/reply.h"))
-    of_status = re.findall(r'\{MHD_HTTP_\w+, "([a-z-]+)",', read("server/http/reply.c"))
-    return set(ours + of_status) - {"ok", "unknown"}
+    return set(re.findall(r'X\(PROBLEM_\w+, \d+, "([a-z-]+)"', read("server/http/problems.h")))
 
 
 def settings():

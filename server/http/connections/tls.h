@@ -3,8 +3,8 @@
  *
  * Built without GnuTLS, tls_create refuses; with a libmicrohttpd without TLS, too.
  */
-#ifndef HTTP_TLS_H
-#define HTTP_TLS_H
+#ifndef HTTP_CONNECTIONS_TLS_H
+#define HTTP_CONNECTIONS_TLS_H
 
 #include <microhttpd.h>
 #include <stdbool.h>

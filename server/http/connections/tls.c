@@ -4,7 +4,7 @@
  * The library asks for it at each handshake. One that was replaced is kept until the end, since a handshake may be
  * looking at it: reloads are rare, and a certificate takes some kilobytes.
  */
-#include "http/tls.h"
+#include "http/connections/tls.h"
 
 #include <stdio.h>
 
@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/server.h"
-#include "http/watch.h"
+#include "http/connections/connection.h"
 
 enum { CHAIN_MAX = 16 };
 
@@ -163,7 +162,7 @@ bool tls_reload(struct tls *tls, char *message, size_t message_size)
     return true;
 }
 
-/* The library makes the connection the user of the session; the connection's context is ours (watch.h). */
+/* The library makes the connection the user of the session; the connection's context is ours (connection.h). */
 static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int name_count,
                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **chain,
                     unsigned *length, gnutls_privkey_t *key)
@@ -172,13 +171,11 @@ static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int n
     (void)name_count;
     (void)algorithms;
     (void)algorithm_count;
-    struct MHD_Connection *connection = gnutls_session_get_ptr(session);
-    const union MHD_ConnectionInfo *info =
-        connection != NULL ? MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT) : NULL;
-    const struct http_server *server = info != NULL ? watch_server(info->socket_context) : NULL;
-    if (server == NULL)
+    struct MHD_Connection *mhd = gnutls_session_get_ptr(session);
+    const struct connection *connection = mhd != NULL ? connection_of(mhd) : NULL;
+    if (connection == NULL)
         return -1;
-    struct certificate *certificate = atomic_load(&server->tls->current);
+    struct certificate *certificate = atomic_load(&connection->server->tls->current);
     *chain = certificate->chain;
     *length = certificate->length;
     *key = certificate->key;

@@ -5,8 +5,8 @@
  * socket out of the sets of its threads at the same time as they do, and the loser of that race aborts the process. It
  * also knows no end: what the system has accepted already should be served, and nothing after that.
  */
-#ifndef HTTP_ACCEPTOR_H
-#define HTTP_ACCEPTOR_H
+#ifndef HTTP_CONNECTIONS_ACCEPTOR_H
+#define HTTP_CONNECTIONS_ACCEPTOR_H
 
 #include <stdbool.h>
 

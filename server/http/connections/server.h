@@ -1,16 +1,18 @@
 /*
- * server.h: what all requests of one server share; only this folder looks inside.
+ * server.h: what all requests of one server share. Only http/ looks inside.
  */
-#ifndef HTTP_SERVER_H
-#define HTTP_SERVER_H
+#ifndef HTTP_CONNECTIONS_SERVER_H
+#define HTTP_CONNECTIONS_SERVER_H
 
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "http/crowd.h"
-#include "http/daemon.h"
-#include "http/tls.h"
+#include "http/connections/crowd.h"
+#include "http/connections/setup.h"
+
+struct route;
+struct tls;
 
 struct http_server {
     struct http_setup setup; /* read only while serving */
@@ -19,11 +21,11 @@ struct http_server {
     int acceptor_wake;
     pthread_t acceptor;
     struct tls *tls;   /* NULL: plain http */
-    bool is_listening; /* looked at by the thread that starts and stops only */
+    bool is_listening; /* only the thread that starts and stops looks at it */
     char url[160], http_library[64];
     bool is_loopback;           /* nobody reaches it from another machine */
     bool checks_host;           /* Host must name this server */
-    const struct route *routes; /* the table; requests are counted by the row */
+    const struct route *routes; /* the table; requests are counted by its rows */
     size_t route_count;
     uint64_t id_seed;
     atomic_uint_fast64_t ids_made;
@@ -31,9 +33,9 @@ struct http_server {
     atomic_bool is_ready;       /* the self-test has passed */
     atomic_bool is_draining;
     atomic_bool is_cancelled; /* running jobs should stop */
-    _Atomic double refused_ms,
-        memory_refused_ms; /* when a request was last told to come again later; for want of memory */
-    pthread_mutex_t lock;  /* guards what follows */
+    /* When a request was last told to come again later; the same for want of memory. */
+    _Atomic double refused_ms, memory_refused_ms;
+    pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     size_t connections;    /* open, without those that are being closed to make room */
     size_t newcomers;      /* accepted, and no header read yet */
@@ -46,5 +48,14 @@ struct http_server {
     pthread_cond_t watch_wakes;
     pthread_t watch; /* itself not guarded */
 };
+
+/* 64 bits that differ from all others of this process, and most likely from those of other processes. */
+uint64_t server_random(struct http_server *server);
+/* One more job, with the lock held; false when the server takes no more jobs. */
+bool server_job_in(struct http_server *server);
+/* A job is back. The server may end from here on. */
+void server_job_out(struct http_server *server);
+/* A request that was counted is complete. The server may end from here on. */
+void server_request_out(struct http_server *server);
 
 #endif

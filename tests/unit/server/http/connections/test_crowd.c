@@ -1,15 +1,15 @@
 /*
- * test_crowd.c: tests of server/http/crowd.c: connections in lines, and a walk round all of them.
+ * test_crowd.c: tests of server/http/connections/crowd.c: connections in lines, and a walk round all of them.
  */
 #include <string.h>
 
 #include "check_main.h"
-#include "http/crowd.h"
+#include "http/connections/crowd.h"
 
 enum { MANY = 10000 };
 
 static struct crowd crowd;
-static struct watched many[MANY];
+static struct crowd_member many[MANY];
 
 static void add_many(void)
 {

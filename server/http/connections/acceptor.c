@@ -1,7 +1,7 @@
 /*
  * acceptor.c: takes in new connections.
  */
-#include "http/acceptor.h"
+#include "http/connections/acceptor.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -13,8 +13,7 @@
 
 #include "base/array.h"
 #include "base/machine/memory.h"
-#include "http/server.h"
-#include "http/watch.h"
+#include "http/connections/connection.h"
 
 /* As many in a row; and how long to leave the others waiting when there is no room or no descriptor for them. */
 enum { IN_A_ROW = 64, PAUSE_MS = 20 };
@@ -35,13 +34,13 @@ static acceptance acceptance_of_failure(void)
 
 static void hand_over(struct http_server *server, int fd, const struct sockaddr_storage *address, socklen_t length)
 {
-    watch_expect(server);
+    connection_expect(server);
     atomic_fetch_add_explicit(&server->places_taken, 1, memory_order_relaxed);
     /* The library closes the descriptor if it cannot take it. */
     if (MHD_add_connection(server->mhd, fd, (const struct sockaddr *)address, length) == MHD_YES)
         return;
     atomic_fetch_sub_explicit(&server->places_taken, 1, memory_order_relaxed);
-    watch_expect_no_more(server);
+    connection_expect_no_more(server);
 }
 
 /* Who does not fit in stays where the system keeps them: the watch makes room for those who are in. */

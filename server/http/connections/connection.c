@@ -1,0 +1,254 @@
+/*
+ * connection.c: one open connection.
+ */
+#include "http/connections/connection.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "http/wire/peer.h"
+
+/* ---- its line ---------------------------------------------------------------------------------------------------- */
+
+static enum crowd_line line_of(enum connection_phase phase)
+{
+    switch (phase) {
+    case PHASE_IDLE:
+        return LINE_IDLE;
+    case PHASE_HEADER:
+        return LINE_HEADER;
+    case PHASE_BODY:
+    case PHASE_DISCARD:
+        return LINE_BODY;
+    case PHASE_COMPUTING:
+        return LINE_COMPUTING;
+    case PHASE_REPLY:
+        break;
+    }
+    return LINE_REPLY;
+}
+
+bool connection_find_line(struct connection *connection, double now_ms)
+{
+    const enum crowd_line line = line_of(atomic_load(&connection->phase));
+    if (connection->member.line == line || connection->member.line == LINE_CLOSING)
+        return false;
+    crowd_move(&connection->server->crowd, &connection->member, line);
+    connection->moved_ms = now_ms;
+    return true;
+}
+
+/* ---- room for new connections ------------------------------------------------------------------------------------ */
+
+void connection_evict(struct connection *connection)
+{
+    struct http_server *server = connection->server;
+    crowd_move(&server->crowd, &connection->member, LINE_CLOSING);
+    server->connections--;
+    shutdown(connection->fd, SHUT_RDWR);
+    metrics_add(&server->setup.metrics->connections_evicted, 1);
+}
+
+static struct connection *first_of(const struct http_server *server, enum crowd_line line)
+{
+    return connection_of_member(server->crowd.lines[line].first);
+}
+
+/* The answer that nobody has taken anything of for longest, when its client has no room for more; else NULL. */
+static struct connection *longest_untaken(const struct http_server *server, double now_ms)
+{
+    enum { LOOKS = 32 };
+    struct connection *connection = first_of(server, LINE_REPLY);
+    for (int i = 0; i < LOOKS && connection != NULL; i++) {
+        if (now_ms - connection->moved_ms >= CONNECTION_STILL_MS || peer_of(connection->fd).has_no_room)
+            return connection;
+        connection = connection_of_member(connection->member.next);
+    }
+    return NULL;
+}
+
+/* The connection that has been idle for longest, else in its header, else in its body; NULL when there is none. */
+static struct connection *longest_without_answer(const struct http_server *server, const struct connection *newest,
+                                                 double now_ms)
+{
+    for (enum crowd_line line = LINE_IDLE; line <= LINE_BODY; line++) {
+        struct connection *first = first_of(server, line);
+        while (first != NULL && first != newest && connection_find_line(first, now_ms))
+            first = first_of(server, line);
+        if (first != NULL && first != newest)
+            return first;
+    }
+    return NULL;
+}
+
+/* Whether less than an eighth of the places is left to connections without an answer. */
+static bool do_answers_crowd_out(const struct http_server *server)
+{
+    size_t without = 0;
+    for (enum crowd_line line = LINE_IDLE; line <= LINE_BODY; line++)
+        without += server->crowd.lines[line].count;
+    return without <= server->setup.connections / 8;
+}
+
+/*
+ * Connections without an answer cost least to close. While answers crowd them out, an answer that nobody takes goes
+ * first, because otherwise newcomers would close each other in the few places that are left. NULL: all are served.
+ */
+static struct connection *one_to_evict(const struct http_server *server, const struct connection *newest, double now_ms)
+{
+    struct connection *chosen = NULL;
+    if (do_answers_crowd_out(server))
+        chosen = longest_untaken(server, now_ms);
+    if (chosen == NULL)
+        chosen = longest_without_answer(server, newest, now_ms);
+    return chosen != NULL ? chosen : longest_untaken(server, now_ms);
+}
+
+static void make_room(struct connection *newest)
+{
+    struct connection *chosen = one_to_evict(newest->server, newest, newest->since_ms);
+    connection_evict(chosen != NULL ? chosen : newest);
+}
+
+/* ---- connections that come and go -------------------------------------------------------------------------------- */
+
+/* False without memory. */
+static bool join_crowd(struct connection *connection)
+{
+    struct http_server *server = connection->server;
+    pthread_mutex_lock(&server->lock);
+    const bool is_added = crowd_add(&server->crowd, &connection->member, LINE_IDLE);
+    if (is_added && server->crowd.count == 1)
+        pthread_cond_signal(&server->watch_wakes);
+    if (is_added && ++server->connections > server->setup.connections)
+        make_room(connection);
+    pthread_mutex_unlock(&server->lock);
+    return is_added;
+}
+
+/* NULL without memory. */
+static struct connection *connection_create(struct http_server *server, struct MHD_Connection *mhd, int fd)
+{
+    struct connection *connection = malloc(sizeof *connection);
+    if (connection == NULL)
+        return NULL;
+    *connection = (struct connection){
+        .server = server, .mhd = mhd, .fd = fd, .since_ms = clock_now_ms(), .is_new = true, .is_newcomer = true};
+    if (join_crowd(connection))
+        return connection;
+    free(connection);
+    return NULL;
+}
+
+void connection_expect(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->newcomers++;
+    pthread_mutex_unlock(&server->lock);
+}
+
+void connection_expect_no_more(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->newcomers--;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void count_as_known(struct connection *connection)
+{
+    if (!connection->is_newcomer)
+        return;
+    connection->is_newcomer = false;
+    connection->server->newcomers--;
+    pthread_cond_broadcast(&connection->server->changed);
+}
+
+static void connection_destroy(struct connection *connection)
+{
+    struct http_server *server = connection->server;
+    pthread_mutex_lock(&server->lock);
+    server->connections -= connection->member.line != LINE_CLOSING;
+    crowd_remove(&server->crowd, &connection->member);
+    count_as_known(connection);
+    pthread_mutex_unlock(&server->lock);
+    free(connection);
+}
+
+static void *greet(struct http_server *server, struct MHD_Connection *mhd)
+{
+    struct metrics *metrics = server->setup.metrics;
+    const int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    atomic_fetch_add_explicit(&metrics->connections, 1, memory_order_relaxed);
+    metrics_add(&metrics->connections_begun, 1);
+    struct connection *connection = connection_create(server, mhd, fd);
+    if (connection == NULL) {
+        shutdown(fd, SHUT_RDWR);
+        connection_expect_no_more(server);
+    }
+    return connection;
+}
+
+void connection_notify(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *server = cls;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = greet(server, mhd);
+        return;
+    }
+    atomic_fetch_sub_explicit(&server->setup.metrics->connections, 1, memory_order_relaxed);
+    if (*context != NULL)
+        connection_destroy(*context);
+    *context = NULL;
+    atomic_fetch_sub_explicit(&server->places_taken, 1, memory_order_relaxed);
+}
+
+struct connection *connection_of(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------------ */
+
+void connection_begins(struct connection *connection, double now_ms)
+{
+    pthread_mutex_lock(&connection->server->lock);
+    connection->phase = PHASE_HEADER;
+    connection->is_abandoned = false;
+    connection->begun_ms = now_ms;
+    connection_find_line(connection, now_ms);
+    pthread_mutex_unlock(&connection->server->lock);
+}
+
+void connection_heard(struct connection *connection)
+{
+    count_as_known(connection);
+    if (connection->member.line != LINE_CLOSING)
+        crowd_move(&connection->server->crowd, &connection->member, LINE_BODY);
+}
+
+void connection_computes(struct connection *connection, double now_ms)
+{
+    connection->phase = PHASE_COMPUTING;
+    connection_find_line(connection, now_ms);
+}
+
+void connection_replies(struct connection *connection, double now_ms)
+{
+    pthread_mutex_lock(&connection->server->lock);
+    connection->phase = PHASE_REPLY;
+    connection_find_line(connection, now_ms);
+    pthread_mutex_unlock(&connection->server->lock);
+}
+
+void connection_ends(struct connection *connection, double now_ms)
+{
+    pthread_mutex_lock(&connection->server->lock);
+    connection->phase = PHASE_IDLE;
+    connection->is_new = false;
+    connection->since_ms = now_ms;
+    connection_find_line(connection, now_ms);
+    pthread_mutex_unlock(&connection->server->lock);
+}

@@ -1,0 +1,199 @@
+/*
+ * watch.c: looks after every open connection.
+ */
+#include "http/connections/watch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "http/connections/connection.h"
+#include "http/wire/peer.h"
+
+/*
+ * A client that left while its request is at work is noticed within a round. The others are looked at once in so many
+ * rounds, and a slice of them while the lock is held, which every request wants.
+ */
+enum { ROUND_MS = 30, QUIET_ROUNDS = 8, SLICE = 128 };
+
+/*
+ * A client that takes less than so much of its answer stands still: for how long is counted, and after
+ * CONNECTION_STILL_MS it may have to give its memory back, after STILL_MOST_MS it is cut while others wait.
+ */
+enum { TAKES_BYTES = 4 << 10, STILL_MOST_MS = 20000 };
+
+/* ---- deadlines --------------------------------------------------------------------------------------------------- */
+
+/* When the connection is to be cut, whatever it sends; a job has a deadline of its own. */
+static double cut_at_ms(const struct connection *connection, enum connection_phase phase)
+{
+    const struct http_setup *setup = &connection->server->setup;
+    switch (phase) {
+    case PHASE_IDLE:
+        return connection->since_ms + 1e3 * (connection->is_new ? setup->header_timeout_s : setup->idle_timeout_s);
+    case PHASE_HEADER:
+        return (connection->is_new ? connection->since_ms : connection->begun_ms) + 1e3 * setup->header_timeout_s;
+    case PHASE_BODY:
+    case PHASE_DISCARD:
+        return connection->begun_ms + 1e3 * setup->receive_timeout_s;
+    case PHASE_COMPUTING:
+        break;
+    case PHASE_REPLY:
+        return connection->begun_ms + 1e3 * setup->request_timeout_s;
+    }
+    return (double)INFINITY;
+}
+
+/* ---- answers that nobody takes ----------------------------------------------------------------------------------- */
+
+/* Answers stand in their line in the order in which their clients last took something. */
+static void note_progress(struct connection *connection, const struct peer *peer, double now_ms)
+{
+    if (!peer->has_all && peer->taken_bytes - connection->taken_bytes < TAKES_BYTES)
+        return;
+    connection->taken_bytes = peer->taken_bytes;
+    connection->moved_ms = now_ms;
+    crowd_move(&connection->server->crowd, &connection->member, LINE_REPLY);
+}
+
+/* The answer that nobody has taken anything of for longest, when that is at least so long; else NULL. */
+static struct connection *standing_still(struct http_server *server, double now_ms, double least_ms)
+{
+    struct connection *connection = connection_of_member(server->crowd.lines[LINE_REPLY].first);
+    return connection != NULL && now_ms - connection->moved_ms >= least_ms ? connection : NULL;
+}
+
+static bool is_memory_wanted(const struct http_server *server, double now_ms)
+{
+    const attn_budget *budget = server->setup.budget;
+    return budget != NULL && (now_ms - atomic_load(&server->memory_refused_ms) < CONNECTION_STILL_MS ||
+                              attn_budget_bytes(budget) > attn_budget_limit_bytes(budget) / 8 * 7);
+}
+
+/* Requests in the queue do not count: they wait for a compute thread, and an answer that stands still holds none. */
+static bool do_others_wait(const struct http_server *server, double now_ms)
+{
+    return server->connections >= server->setup.connections ||
+           now_ms - atomic_load(&server->refused_ms) < STILL_MOST_MS;
+}
+
+/* The work of a few in a round: the memory of a closed one comes back a moment later. */
+static void cut_answers(struct http_server *server, double now_ms)
+{
+    enum { IN_A_ROUND = 8 };
+    struct connection *connection = NULL;
+    const double least_ms = is_memory_wanted(server, now_ms) ? CONNECTION_STILL_MS : STILL_MOST_MS;
+    if (standing_still(server, now_ms, least_ms) == NULL ||
+        (least_ms > CONNECTION_STILL_MS && !do_others_wait(server, now_ms)))
+        return;
+    for (int i = 0; i < IN_A_ROUND && (connection = standing_still(server, now_ms, least_ms)) != NULL; i++)
+        connection_evict(connection);
+}
+
+/* ---- one connection ---------------------------------------------------------------------------------------------- */
+
+/*
+ * A shutdown of the reading half wakes the library anew, which then reads what there is and comes to the end of the
+ * stream. Of both halves, it ends the connection whatever comes.
+ */
+static void look_after(struct connection *connection, double now_ms)
+{
+    const struct http_setup *setup = &connection->server->setup;
+    const enum connection_phase phase = atomic_load(&connection->phase);
+    connection_find_line(connection, now_ms);
+    if (now_ms > cut_at_ms(connection, phase)) {
+        shutdown(connection->fd, SHUT_RDWR);
+        return;
+    }
+    const struct peer peer = peer_of(connection->fd);
+    if (phase == PHASE_IDLE && peer.presence != PEER_PRESENT) /* nothing can come any more */
+        shutdown(connection->fd, SHUT_RDWR);
+    else if (phase == PHASE_COMPUTING &&
+             (peer.presence == PEER_GONE || (peer.presence == PEER_HALF_CLOSED && setup->cancels_on_half_close)))
+        atomic_store(&connection->is_abandoned, true);
+    else if (phase != PHASE_COMPUTING && peer.presence != PEER_PRESENT)
+        shutdown(connection->fd, SHUT_RD);
+    if (connection->member.line == LINE_REPLY)
+        note_progress(connection, &peer, now_ms);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static void wait_a_round(struct http_server *server)
+{
+    const struct timespec until = clock_after_ms(ROUND_MS);
+    while (!server->watch_ends && pthread_cond_timedwait(&server->watch_wakes, &server->lock, &until) != ETIMEDOUT)
+        continue;
+}
+
+/* Others have the lock, which is held here, for a moment: taken again at once, it would mostly be ours. */
+static void let_others_in(struct http_server *server)
+{
+    pthread_mutex_unlock(&server->lock);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pthread_mutex_lock(&server->lock);
+}
+
+/* One part of all connections, as large as QUIET_ROUNDS of them are needed for all. */
+static void walk(struct http_server *server, double now_ms)
+{
+    for (size_t left = server->crowd.count / QUIET_ROUNDS + 1; left > 0; left--) {
+        if (left % SLICE == 0)
+            let_others_in(server);
+        struct connection *connection = connection_of_member(crowd_next(&server->crowd));
+        if (connection != NULL && connection->member.line != LINE_CLOSING)
+            look_after(connection, now_ms);
+    }
+}
+
+/* All whose requests are at work: each goes to the end of the line. */
+static void walk_computing(struct http_server *server, double now_ms)
+{
+    for (size_t left = server->crowd.lines[LINE_COMPUTING].count; left > 0; left--) {
+        if (left % SLICE == 0)
+            let_others_in(server);
+        struct connection *connection = connection_of_member(server->crowd.lines[LINE_COMPUTING].first);
+        if (connection == NULL)
+            return;
+        crowd_move(&server->crowd, &connection->member, LINE_COMPUTING);
+        look_after(connection, now_ms);
+    }
+}
+
+static void *watch_thread(void *argument)
+{
+    struct http_server *server = argument;
+    pthread_mutex_lock(&server->lock);
+    while (!server->watch_ends) {
+        if (server->crowd.count == 0) {
+            pthread_cond_wait(&server->watch_wakes, &server->lock);
+            continue;
+        }
+        wait_a_round(server);
+        const double now_ms = clock_now_ms();
+        walk_computing(server, now_ms);
+        walk(server, now_ms);
+        cut_answers(server, now_ms);
+    }
+    pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+bool watch_start(struct http_server *server)
+{
+    const int failure = pthread_create(&server->watch, NULL, watch_thread, server);
+    if (failure != 0)
+        errno = failure;
+    return failure == 0;
+}
+
+void watch_stop(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->watch_ends = true;
+    pthread_cond_broadcast(&server->watch_wakes);
+    pthread_mutex_unlock(&server->lock);
+    pthread_join(server->watch, NULL);
+    crowd_free(&server->crowd);
+}

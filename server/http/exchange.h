@@ -1,0 +1,23 @@
+/*
+ * exchange.h: a request and its answer, step by step: the three functions that the library calls for each request.
+ *
+ *     HEADER ──► BODY ──► COMPUTING (suspended) ──► REPLY       a POST that is welcome
+ *        │         └──────────────────────────────► REPLY       a small one, computed at once
+ *        ├─────► DISCARD ─────────────────────────► REPLY       refused; its small body is read and dropped
+ *        └────────────────────────────────────────► REPLY       answered at once
+ *
+ * These are phases of the connection (connection.h).
+ */
+#ifndef HTTP_EXCHANGE_H
+#define HTTP_EXCHANGE_H
+
+#include <microhttpd.h>
+
+/* In the order of their first call. cls is the http_server; the request is made here, and passed on in *con_cls. */
+void *exchange_begin(void *cls, const char *target, struct MHD_Connection *mhd);
+enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
+                                const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls);
+/* Gives the request back, or leaves that to a job that is still at work for it. */
+void exchange_end(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode termination);
+
+#endif
