@@ -291,8 +291,8 @@ attn_status infer_run(struct call *call)
         return status;
     struct prepared_weights *prepared = NULL;
     if (model.layer != NULL)
-        prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), model.layer, call->in.runtime,
-                                         call->out->arena, &model.base);
+        prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), &model.layer->prepared,
+                                         &model.layer->facts, call->in.runtime, call->out->arena, &model.base);
     status = run(call, &model, &work);
     prepared_weights_release(prepared);
     infer_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);

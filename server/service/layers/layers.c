@@ -178,8 +178,9 @@ attn_status layers_attend(struct call *call)
     layer.base = version->base;
     layer.facts = &version->facts;
     layer.version = version->number;
-    struct prepared_weights *prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), version,
-                                                              call->in.runtime, call->out->arena, &layer.base);
+    struct prepared_weights *prepared =
+        prepared_weights_take(layer_keeper_prepared(call->in.layers), &version->prepared, &version->facts,
+                              call->in.runtime, call->out->arena, &layer.base);
     status = attend_kept(call, &layer, &batch);
     prepared_weights_release(prepared);
     infer_count(call, version->name, status, batch);

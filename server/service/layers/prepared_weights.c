@@ -9,13 +9,12 @@
 #include <string.h>
 
 #include "attn/panels.h"
-#include "service/layers/store.h"
 
 enum { BLOCK = 1 << 16 }; /* elements that a task widens */
 
 struct prepared_weights {
     struct prepared_store *store;
-    struct layer_version *version;
+    struct prepared_slot *slot;
     attn_arena *memory;
     char *data; /* of one tensor after another, in the order of the file: wide numbers, panels; each aligned */
     size_t bytes;
@@ -25,7 +24,7 @@ struct prepared_weights {
 
 struct prepared_store {
     size_t max_bytes;
-    pthread_mutex_t lock; /* guards what follows, and prepared and is_preparing of versions */
+    pthread_mutex_t lock; /* guards what follows, and weights and is_preparing of slots */
     struct prepared_weights *oldest, *newest;
     size_t bytes; /* those that are being made, too */
 };
@@ -214,7 +213,7 @@ static void unlink_weights(struct prepared_store *store, struct prepared_weights
 static void forget(struct prepared_store *store, struct prepared_weights *weights)
 {
     unlink_weights(store, weights);
-    weights->version->prepared = NULL;
+    weights->slot->weights = NULL;
     store->bytes -= weights->bytes;
 }
 
@@ -253,13 +252,13 @@ static void destroy_all(struct prepared_weights *gone)
     }
 }
 
-static struct prepared_weights *create(struct prepared_store *store, struct layer_version *version, size_t bytes)
+static struct prepared_weights *create(struct prepared_store *store, struct prepared_slot *slot, size_t bytes)
 {
     enum { OVERHEAD = 64 << 10 };
     struct prepared_weights *weights = calloc(1, sizeof *weights);
     if (weights == NULL)
         return NULL;
-    *weights = (struct prepared_weights){.store = store, .version = version, .bytes = bytes, .users = 1};
+    *weights = (struct prepared_weights){.store = store, .slot = slot, .bytes = bytes, .users = 1};
     weights->memory = attn_arena_create(bytes + OVERHEAD);
     if (weights->memory != NULL)
         weights->data = attn_arena_take(weights->memory, 1, bytes);
@@ -270,18 +269,18 @@ static struct prepared_weights *create(struct prepared_store *store, struct laye
 }
 
 /* The room for them is taken already, and given back when there is no memory. */
-static struct prepared_weights *make(struct prepared_store *store, struct layer_version *version, size_t bytes,
+static struct prepared_weights *make(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
                                      struct preparing *preparing)
 {
-    struct prepared_weights *weights = create(store, version, bytes);
+    struct prepared_weights *weights = create(store, slot, bytes);
     if (weights != NULL) {
         preparing->data = weights->data;
         widen(preparing);
         pack(preparing);
     }
     pthread_mutex_lock(&store->lock);
-    version->is_preparing = false;
-    version->prepared = weights;
+    slot->is_preparing = false;
+    slot->weights = weights;
     if (weights != NULL)
         link_newest(store, weights);
     else
@@ -290,21 +289,21 @@ static struct prepared_weights *make(struct prepared_store *store, struct layer_
     return weights;
 }
 
-struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct layer_version *version,
-                                               const attn_runtime *runtime, attn_arena *arena,
-                                               struct envelope_base *base)
+struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,
+                                               const struct kept_layer_facts *facts, const attn_runtime *runtime,
+                                               attn_arena *arena, struct envelope_base *base)
 {
-    struct preparing preparing = {base, runtime, version->facts.layout, version->facts.compute == ATTN_F32, NULL};
+    struct preparing preparing = {base, runtime, facts->layout, facts->compute == ATTN_F32, NULL};
     const size_t bytes = bytes_of_all(&preparing);
     struct prepared_weights *gone = NULL;
     if (bytes == 0)
         return NULL;
     pthread_mutex_lock(&store->lock);
-    struct prepared_weights *weights = version->prepared;
-    const bool makes = weights == NULL && !version->is_preparing && make_room(store, bytes, is_any_narrow(base), &gone);
+    struct prepared_weights *weights = slot->weights;
+    const bool makes = weights == NULL && !slot->is_preparing && make_room(store, bytes, is_any_narrow(base), &gone);
     if (makes) {
-        version->prepared_store = store;
-        version->is_preparing = true;
+        slot->store = store;
+        slot->is_preparing = true;
         store->bytes += bytes;
     }
     if (weights != NULL) {
@@ -315,7 +314,7 @@ struct prepared_weights *prepared_weights_take(struct prepared_store *store, str
     pthread_mutex_unlock(&store->lock);
     destroy_all(gone);
     if (makes)
-        weights = make(store, version, bytes, &preparing);
+        weights = make(store, slot, bytes, &preparing);
     if (weights == NULL || exchange(&preparing, weights->data, arena, base))
         return weights;
     prepared_weights_release(weights);
@@ -331,13 +330,13 @@ void prepared_weights_release(struct prepared_weights *weights)
     pthread_mutex_unlock(&weights->store->lock);
 }
 
-void prepared_weights_drop(struct layer_version *version)
+void prepared_slot_clear(struct prepared_slot *slot)
 {
-    struct prepared_store *store = version->prepared_store;
+    struct prepared_store *store = slot->store;
     if (store == NULL)
         return;
     pthread_mutex_lock(&store->lock);
-    struct prepared_weights *weights = version->prepared;
+    struct prepared_weights *weights = slot->weights;
     if (weights != NULL) {
         assert(weights->users == 0);
         forget(store, weights);

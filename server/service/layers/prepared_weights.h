@@ -12,11 +12,17 @@
 #define SERVICE_LAYERS_PREPARED_WEIGHTS_H
 
 #include "attn/runtime.h"
-#include "codec/request/envelope.h"
+#include "codec/request/kept_layer.h"
 
-struct layer_version;
 struct prepared_store;
 struct prepared_weights;
+
+/* What a version of a layer owns of it; all zero at first. Its members are prepared_weights.c's own. */
+struct prepared_slot {
+    struct prepared_store *store; /* NULL: nothing was ever prepared */
+    struct prepared_weights *weights;
+    bool is_preparing;
+};
 
 /* NULL without memory. */
 struct prepared_store *prepared_store_create(size_t max_bytes);
@@ -25,16 +31,16 @@ void prepared_store_destroy(struct prepared_store *store);
 size_t prepared_store_bytes(struct prepared_store *store);
 
 /*
- * Exchanges the weights of base, which is what the version's file holds, for prepared ones, which are made if they are
- * not there; the list of base is then in arena. NULL: base is as it was, since nothing in it can be prepared, or there
- * is no room, or another request is preparing it. The version outlives what is taken.
+ * Exchanges the weights of base, which are those of the file, for prepared ones, which are made if slot has none; the
+ * list of base is then in arena. NULL: base is as it was, because nothing in it can be prepared, or there is no room,
+ * or another request is preparing it. slot and facts are of one version, which outlives what is taken.
  */
-struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct layer_version *version,
-                                               const attn_runtime *runtime, attn_arena *arena,
-                                               struct envelope_base *base);
+struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,
+                                               const struct kept_layer_facts *facts, const attn_runtime *runtime,
+                                               attn_arena *arena, struct envelope_base *base);
 /* When base is not used any more. NULL is fine. */
 void prepared_weights_release(struct prepared_weights *weights);
-/* The version is at its end: nobody uses what there may be of it. */
-void prepared_weights_drop(struct layer_version *version);
+/* At the end of the version: nobody uses what the slot has. */
+void prepared_slot_clear(struct prepared_slot *slot);
 
 #endif

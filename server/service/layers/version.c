@@ -87,7 +87,7 @@ void layer_version_release(struct layer_version *version)
 {
     if (version == NULL || atomic_fetch_sub_explicit(&version->references, 1, memory_order_acq_rel) > 1)
         return;
-    prepared_weights_drop(version);
+    prepared_slot_clear(&version->prepared);
     layer_bytes_release(&version->bytes);
     pthread_cond_destroy(&version->summed_more);
     pthread_mutex_destroy(&version->lock);

@@ -23,12 +23,10 @@ struct layer_version {
     struct envelope_base base; /* its tensors lie in bytes, all else in header */
     void *header;
     size_t header_bytes;
-    int64_t modified_ns;                   /* since 1970 */
-    uint64_t number;                       /* above 0; no other version has it */
-    bool is_fixed;                         /* it comes from a checkpoint: requests cannot change it */
-    struct prepared_store *prepared_store; /* that may have prepared weights of it; NULL: none */
-    struct prepared_weights *prepared;     /* this and is_preparing are guarded by the lock of that store */
-    bool is_preparing;
+    int64_t modified_ns; /* since 1970 */
+    uint64_t number;     /* above 0; no other version has it */
+    bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
+    struct prepared_slot prepared;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */
     pthread_cond_t summed_more;
     bool is_summing;          /* one caller has sum and summed to itself, for one piece */

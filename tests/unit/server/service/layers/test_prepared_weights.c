@@ -9,7 +9,7 @@
 
 #include "attn/panels.h"
 #include "check_main.h"
-#include "service/layers/store.h"
+#include "service/layers/version.h"
 
 /* More than a task widens, and a rest. */
 enum { NUMBERS = (1 << 16) + 1000, SMALL = 3, TENSORS = 4 };
@@ -72,7 +72,7 @@ static size_t bytes_of_one(void)
 static struct prepared_weights *take(struct prepared_store *store, struct scene *scene, struct envelope_base *base)
 {
     *base = scene->base;
-    return prepared_weights_take(store, scene->version, &runtime, arena, base);
+    return prepared_weights_take(store, &scene->version->prepared, &scene->version->facts, &runtime, arena, base);
 }
 
 START_TEST(narrow_weights_become_single_and_nothing_else_changes)
@@ -174,7 +174,7 @@ START_TEST(the_one_not_used_for_longest_gives_way_unless_it_is_in_use)
     prepared_weights_release(take(store, scenes[0], &base)); /* now the second is the older one */
     struct prepared_weights *third = take(store, scenes[2], &base);
     ck_assert_ptr_nonnull(third);
-    ck_assert(scenes[0]->version->prepared != NULL && scenes[1]->version->prepared == NULL);
+    ck_assert(scenes[0]->version->prepared.weights != NULL && scenes[1]->version->prepared.weights == NULL);
     ck_assert_uint_eq(prepared_store_bytes(store), 2 * bytes_of_one());
     prepared_weights_release(third);
     for (size_t i = 0; i < 3; i++)
@@ -208,7 +208,8 @@ START_TEST(without_memory_a_request_goes_on_as_it_is)
     struct scene *scene = make_scene();
     struct envelope_base base = scene->base;
     attn_arena *empty = attn_arena_create(0);
-    ck_assert_ptr_null(prepared_weights_take(store, scene->version, &runtime, empty, &base));
+    ck_assert_ptr_null(
+        prepared_weights_take(store, &scene->version->prepared, &scene->version->facts, &runtime, empty, &base));
     ck_assert_ptr_eq(base.attachments, scene->attachments);
     struct prepared_weights *prepared = take(store, scene, &base);
     ck_assert_ptr_nonnull(prepared);
