@@ -242,6 +242,9 @@ static void say_fonts(const struct log *log, const struct font_set *fonts)
         log_say(log, LOG_DEBUG, "labels of pictures: no font was found, a built-in one for ASCII is used");
 }
 
+/* A look takes a microsecond or two per file. */
+enum { LAYERS_LOOK_MS = 1000 };
+
 static struct layer_keeper *open_layers(const struct config *config, const struct log *log, char *message,
                                         size_t message_size)
 {
@@ -249,6 +252,7 @@ static struct layer_keeper *open_layers(const struct config *config, const struc
         .directory = config->layers_directory,
         .is_read_only = config->layers_readonly == SWITCH_ON,
         .verifies_at_start = config->layers_verify == LAYERS_VERIFY_AT_START,
+        .look_ms = LAYERS_LOOK_MS,
         .max_count = config->layers_max,
         .max_bytes = config->layers_bytes,
         .older = config->layers_versions,

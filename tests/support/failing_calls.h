@@ -11,15 +11,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
-#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -109,39 +106,6 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to)
 int unlinkat(int folder, const char *path, int flags)
 {
     return fails("unlinkat") ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
-}
-
-int poll(struct pollfd *waits, nfds_t count, int timeout)
-{
-    return fails("poll") ? -1 : (int)syscall(SYS_poll, waits, count, timeout);
-}
-
-/* What is read of an inotify descriptor tells of too many events instead, when that is to fail. */
-ssize_t read(int fd, void *to, size_t bytes)
-{
-    const ssize_t got = syscall(SYS_read, fd, to, bytes);
-    if (got >= (ssize_t)sizeof(struct inotify_event) && fails("read"))
-        return -1;
-    if (got < (ssize_t)sizeof(struct inotify_event) || !fails("events"))
-        return got;
-    const struct inotify_event overflow = {.wd = -1, .mask = IN_Q_OVERFLOW};
-    memcpy(to, &overflow, sizeof overflow);
-    return sizeof overflow;
-}
-
-int eventfd(unsigned count, int flags)
-{
-    return fails("eventfd") ? -1 : (int)syscall(SYS_eventfd2, count, flags);
-}
-
-int inotify_init1(int flags)
-{
-    return fails("inotify_init1") ? -1 : (int)syscall(SYS_inotify_init1, flags);
-}
-
-int inotify_add_watch(int fd, const char *path, uint32_t events)
-{
-    return fails("inotify_add_watch") ? -1 : (int)syscall(SYS_inotify_add_watch, fd, path, events);
 }
 
 #if HAS_OWN_MALLOC

@@ -1,177 +1,241 @@
 /*
- * directory.c: the directory of kept layers as a whole: what it holds at the start, and what others change in it.
+ * directory.c: the table of layers, kept in step with the files of a directory.
  */
+#include "service/layers/directory.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "service/layers/keeper_parts.h"
+#include "base/clock.h"
 
-/* ---- the whole directory; changing is held ---- */
+/* ---- one file; the lock is held ---- */
 
-static int note_name(void *context, const char *name)
-{
-    struct layer_keeper *keeper = context;
-    const struct layer_identity unseen = {0};
-    struct layer_row row;
-    layer_store_look(keeper->store, name, &row);
-    layer_version_release(row.version);
-    if (row.state != LAYER_ABSENT)
-        return 0;
-    return layer_store_note(keeper->store, name, &unseen, NULL) ? 0 : ENOMEM;
-}
-
-/* Names whose file is gone. */
-static void forget_removed(struct layer_keeper *keeper)
-{
-    struct layer_row row = {.name = ""};
-    while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
-        struct layer_identity now;
-        layer_version_release(row.version);
-        if (!row.is_fixed && layer_files_look(keeper->files, row.name, &now) == ENOENT)
-            layer_store_remove(keeper->store, row.name);
-    }
-}
-
-static int scan(struct layer_keeper *keeper)
-{
-    const int64_t changed_ns = layer_files_changed_ns(keeper->files);
-    if (changed_ns != 0 && changed_ns == keeper->scanned_ns)
-        return 0;
-    const int outcome = layer_files_each(keeper->files, note_name, keeper);
-    if (outcome == 0) {
-        forget_removed(keeper);
-        keeper->scanned_ns = changed_ns;
-    }
-    return outcome;
-}
-
-void layer_keeper_rescan(struct layer_keeper *keeper)
-{
-    char text[128];
-    int outcome = 0;
-    if (keeper->files == NULL)
-        return;
-    pthread_mutex_lock(&keeper->changing);
-    outcome = scan(keeper);
-    pthread_mutex_unlock(&keeper->changing);
-    if (outcome != 0)
-        log_say(keeper->log, LOG_WARN, "the directory of layers cannot be listed: %s",
-                strerror_r(outcome, text, sizeof text));
-}
-
-/* At the start, when nothing has been adopted yet. */
-static void read_all(struct layer_keeper *keeper)
-{
-    struct layer_row row = {.name = ""};
-    while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
-        layer_version_release(row.version);
-        layer_keeper_read_file(keeper, row.name);
-    }
-}
-
-/* ---- changes that others make ---- */
-
-static void say_changed(const struct layer_keeper *keeper, const char *name, const char *what)
+/* What others did; attnd's own changes are in the store before anybody looks. */
+static void say_changed(const struct layer_directory *directory, const char *name, const char *what)
 {
     struct log_line line;
-    log_begin(&line, keeper->log, LOG_INFO, what);
+    if (!directory->is_open)
+        return;
+    log_begin(&line, directory->log, LOG_INFO, what);
     log_text(&line, "layer", name);
     log_end(&line);
 }
 
-/* What has been read is read again; what nobody asked for yet can wait for that. Changing is held. */
-static void notice(struct layer_keeper *keeper, const char *name)
+static void note_broken(struct layer_directory *directory, const char *name, const struct layer_identity *seen,
+                        const char *reason)
 {
-    struct layer_row before, after;
-    struct layer_identity now;
-    const bool exists = layer_files_look(keeper->files, name, &now) == 0;
-    layer_store_look(keeper->store, name, &before);
-    if (before.is_fixed) {
-        layer_version_release(before.version);
+    struct log_line line;
+    log_begin(&line, directory->log, LOG_WARN, "file is no layer that could run");
+    log_text(&line, "layer", name);
+    log_text(&line, "reason", reason);
+    log_end(&line);
+    if (!layer_store_note(directory->store, name, seen, reason))
+        log_say(directory->log, LOG_ERROR, "no memory to note the layer %s", name);
+}
+
+/* Takes in the file as it is now. A broken one leaves the version that is there, unless it is that very file. */
+static void read_file(struct layer_directory *directory, const char *name)
+{
+    struct layer_bytes bytes;
+    struct layer_identity seen = {0};
+    struct layer_version *version = NULL;
+    attn_error error = {.status = ATTN_OK};
+    const int outcome = layer_files_map(directory->files, name, &bytes, &seen);
+    if (outcome == ENOENT) {
+        layer_store_remove(directory->store, name);
         return;
     }
-    if (before.state == LAYER_ABSENT && exists && note_name(keeper, name) == 0)
-        say_changed(keeper, name, "file of a layer was added");
-    if (before.state != LAYER_ABSENT && !exists) {
-        layer_store_remove(keeper->store, name);
-        say_changed(keeper, name, "file of a layer was removed");
+    if (outcome != 0)
+        (void)layer_files_look(directory->files, name, &seen);
+    layer_store_forget(directory->store, name, &seen);
+    if (outcome != 0) {
+        char text[128];
+        note_broken(directory, name, &seen, strerror_r(outcome, text, sizeof text));
+        return;
     }
-    if (exists && (keeper->settings.verifies_at_start || before.state == LAYER_READY || before.state == LAYER_BROKEN)) {
-        layer_keeper_refresh(keeper, name, &after);
-        if (after.version != before.version && before.version != NULL)
-            say_changed(keeper, name, "file of a layer was replaced");
+    if (layer_version_read(name, bytes, &seen, &version, &error) != ATTN_OK)
+        note_broken(directory, name, &seen, error.message);
+    else if (!layer_store_install(directory->store, version))
+        layer_version_release(version);
+}
+
+bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct layer_row *row)
+{
+    struct layer_identity now = {0};
+    layer_store_look(directory->store, name, row);
+    if (directory->files == NULL || row->state == LAYER_UNLOADED || row->is_fixed)
+        return true;
+    const bool exists = layer_files_look(directory->files, name, &now) == 0;
+    if (row->state == LAYER_ABSENT)
+        return !exists;
+    return exists && row->state != LAYER_UNREAD && layer_identity_equal(&row->seen, &now);
+}
+
+void layer_directory_refresh(struct layer_directory *directory, const char *name, struct layer_row *row)
+{
+    if (layer_directory_is_current(directory, name, row))
+        return;
+    const bool was_absent = row->state == LAYER_ABSENT;
+    const uint64_t number = row->version != NULL ? row->version->number : 0;
+    layer_version_release(row->version);
+    read_file(directory, name);
+    layer_store_look(directory->store, name, row);
+    if (was_absent && row->state != LAYER_ABSENT)
+        say_changed(directory, name, "file of a layer was added");
+    else if (!was_absent && row->state == LAYER_ABSENT)
+        say_changed(directory, name, "file of a layer was removed");
+    else if (number != 0 && (row->version == NULL || row->version->number != number))
+        say_changed(directory, name, "file of a layer was replaced");
+}
+
+void layer_directory_look(struct layer_directory *directory, const char *name, struct layer_row *row)
+{
+    if (layer_directory_is_current(directory, name, row))
+        return;
+    layer_version_release(row->version);
+    pthread_mutex_lock(&directory->lock);
+    layer_directory_refresh(directory, name, row);
+    pthread_mutex_unlock(&directory->lock);
+}
+
+/* ---- all files; the lock is held ---- */
+
+static int note_name(void *context, const char *name)
+{
+    struct layer_directory *directory = context;
+    const struct layer_identity unseen = {0};
+    struct layer_row row;
+    layer_store_look(directory->store, name, &row);
+    layer_version_release(row.version);
+    if (row.state != LAYER_ABSENT)
+        return 0;
+    if (!layer_store_note(directory->store, name, &unseen, NULL))
+        return ENOMEM;
+    say_changed(directory, name, "file of a layer was added");
+    return 0;
+}
+
+/* A file that was read is looked at; one that nobody asked for yet is read when somebody asks. */
+static void look_again(struct layer_directory *directory, const struct layer_row *row)
+{
+    struct layer_identity now;
+    struct layer_row after;
+    if (row->is_fixed)
+        return;
+    if (layer_files_look(directory->files, row->name, &now) == ENOENT) {
+        layer_store_remove(directory->store, row->name);
+        say_changed(directory, row->name, "file of a layer was removed");
+    } else if (directory->reads_all || row->state != LAYER_UNREAD) {
+        layer_directory_refresh(directory, row->name, &after);
         layer_version_release(after.version);
     }
-    layer_version_release(before.version);
 }
 
-static void notice_all(struct layer_keeper *keeper)
+static int scan(struct layer_directory *directory)
 {
     struct layer_row row = {.name = ""};
-    keeper->scanned_ns = 0;
-    (void)scan(keeper); /* the next listing tells why it could not */
-    while (layer_store_page(keeper->store, row.name, 1, &row) == 1) {
+    const int outcome = layer_files_each(directory->files, note_name, directory);
+    while (outcome == 0 && layer_store_page(directory->store, row.name, 1, &row) == 1) {
         layer_version_release(row.version);
-        notice(keeper, row.name);
+        look_again(directory, &row);
     }
+    return outcome;
 }
 
-static void take_change(void *context, const char *file)
-{
-    struct layer_keeper *keeper = context;
-    char name[LAYER_NAME_MAX + 1];
-    if (file != NULL && !layer_file_names_layer(file, name))
-        return;
-    pthread_mutex_lock(&keeper->changing);
-    if (file != NULL)
-        notice(keeper, name);
-    else
-        notice_all(keeper);
-    pthread_mutex_unlock(&keeper->changing);
-}
-
-/* Before the first scan, so that nothing falls between the two. */
-static void watch_directory(struct layer_keeper *keeper)
+void layer_directory_rescan(struct layer_directory *directory)
 {
     char text[128];
-    const struct layer_watch_target target = {take_change, keeper};
-    const int outcome = layer_watch_start(keeper->settings.directory, &target, &keeper->watch);
+    int outcome = 0;
+    if (directory->files == NULL)
+        return;
+    pthread_mutex_lock(&directory->lock);
+    outcome = scan(directory);
+    pthread_mutex_unlock(&directory->lock);
     if (outcome != 0)
-        log_say(keeper->log, LOG_WARN, "the directory of layers is not watched, only looked at with each request: %s",
+        log_say(directory->log, LOG_WARN, "the directory of layers cannot be listed: %s",
                 strerror_r(outcome, text, sizeof text));
 }
 
-static void say_open(struct layer_keeper *keeper, size_t swept)
+/* ---- begin and end ---- */
+
+static void say_open(struct layer_directory *directory, const char *path, size_t swept)
 {
     struct log_line line;
     size_t count, bytes;
-    layer_store_totals(keeper->store, &count, &bytes);
-    log_begin(&line, keeper->log, LOG_INFO, "layers");
-    log_text(&line, "directory", keeper->settings.directory);
+    layer_store_totals(directory->store, &count, &bytes);
+    log_begin(&line, directory->log, LOG_INFO, "layers");
+    log_text(&line, "directory", path);
     log_count(&line, "count", count);
     log_count(&line, "temporaries_removed", swept);
     log_end(&line);
 }
 
-bool layer_keeper_open_directory(struct layer_keeper *keeper, char *message, size_t size)
+/* What a scan fails for, the next request that lists layers logs. */
+static void *look_at_times(void *context)
+{
+    struct layer_directory *directory = context;
+    pthread_mutex_lock(&directory->lock);
+    while (!directory->is_closing) {
+        const struct timespec next = clock_after_ms(directory->look_ms);
+        if (pthread_cond_timedwait(&directory->closing, &directory->lock, &next) == ETIMEDOUT)
+            (void)scan(directory);
+    }
+    pthread_mutex_unlock(&directory->lock);
+    return NULL;
+}
+
+static void begin_looking(struct layer_directory *directory)
 {
     char text[128];
-    const struct layer_settings *settings = &keeper->settings;
-    int outcome = layer_files_open(settings->directory, !settings->is_read_only, &keeper->files);
-    const size_t swept = outcome == 0 ? layer_files_sweep(keeper->files) : 0;
+    if (directory->look_ms == 0)
+        return;
+    const int outcome = pthread_create(&directory->looker, NULL, look_at_times, directory);
+    directory->has_looker = outcome == 0;
+    if (outcome != 0)
+        log_say(directory->log, LOG_WARN, "the directory of layers is looked at with each request only: %s",
+                strerror_r(outcome, text, sizeof text));
+}
+
+static void stop_looking(struct layer_directory *directory)
+{
+    if (!directory->has_looker)
+        return;
+    pthread_mutex_lock(&directory->lock);
+    directory->is_closing = true;
+    pthread_cond_signal(&directory->closing);
+    pthread_mutex_unlock(&directory->lock);
+    pthread_join(directory->looker, NULL);
+}
+
+int layer_directory_open(struct layer_directory *directory, const char *path, bool is_read_only)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&directory->closing, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&directory->lock, NULL);
+    if (path == NULL)
+        return 0;
+    int outcome = layer_files_open(path, !is_read_only, &directory->files);
+    if (outcome != 0)
+        return outcome;
+    const size_t swept = layer_files_sweep(directory->files);
+    pthread_mutex_lock(&directory->lock);
+    outcome = scan(directory);
+    pthread_mutex_unlock(&directory->lock);
+    directory->is_open = outcome == 0;
     if (outcome == 0) {
-        watch_directory(keeper);
-        pthread_mutex_lock(&keeper->changing);
-        outcome = scan(keeper);
-        if (outcome == 0 && settings->verifies_at_start)
-            read_all(keeper);
-        pthread_mutex_unlock(&keeper->changing);
+        say_open(directory, path, swept);
+        begin_looking(directory);
     }
-    if (outcome != 0) {
-        snprintf(message, size, "layers: %s: %s", settings->directory, strerror_r(outcome, text, sizeof text));
-        return false;
-    }
-    say_open(keeper, swept);
-    return true;
+    return outcome;
+}
+
+void layer_directory_close(struct layer_directory *directory)
+{
+    stop_looking(directory);
+    layer_files_close(directory->files);
+    pthread_cond_destroy(&directory->closing);
+    pthread_mutex_destroy(&directory->lock);
 }

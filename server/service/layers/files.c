@@ -86,12 +86,6 @@ void layer_files_close(struct layer_files *files)
     free(files);
 }
 
-int64_t layer_files_changed_ns(const struct layer_files *files)
-{
-    struct stat stat;
-    return fstat(files->directory, &stat) == 0 ? identity_of(&stat).modified_ns : 0;
-}
-
 /* Calls found for every entry of the directory, "." and ".." too. */
 static int each_entry(const struct layer_files *files, int (*found)(void *context, const char *entry), void *context)
 {
@@ -118,7 +112,7 @@ struct name_search {
     void *context;
 };
 
-bool layer_file_names_layer(const char *file, char name[LAYER_NAME_MAX + 1])
+static bool names_layer(const char *file, char name[LAYER_NAME_MAX + 1])
 {
     const size_t length = strlen(file), end = sizeof SUFFIX - 1;
     if (length <= end || strcmp(file + length - end, SUFFIX) != 0 || !layer_name_is_valid(file, length - end))
@@ -131,7 +125,7 @@ static int take_entry(void *context, const char *entry)
 {
     const struct name_search *search = context;
     char name[LAYER_NAME_MAX + 1];
-    return layer_file_names_layer(entry, name) ? search->found(search->context, name) : 0;
+    return names_layer(entry, name) ? search->found(search->context, name) : 0;
 }
 
 int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context)

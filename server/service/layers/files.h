@@ -62,8 +62,6 @@ int layer_files_map(const struct layer_files *files, const char *name, struct la
                     struct layer_identity *identity);
 /* Calls found for every name; 0, or what it returned. */
 int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context);
-/* When names were last added or removed, in nanoseconds; 0 when that cannot be told. */
-int64_t layer_files_changed_ns(const struct layer_files *files);
 
 /*
  * A draft is begun, appended to, written, synchronised and committed; or, from its begin on, discarded. What fails to
@@ -95,7 +93,5 @@ void layer_bytes_release(struct layer_bytes *bytes);
 
 /* Whether it may name a layer: letters, digits, dot, underscore, hyphen; 1 to LAYER_NAME_MAX, no dot first. */
 bool layer_name_is_valid(const char *name, size_t length);
-/* Whether a file of that name keeps a layer, and then the layer's name. */
-bool layer_file_names_layer(const char *file, char name[LAYER_NAME_MAX + 1]);
 
 #endif

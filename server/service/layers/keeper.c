@@ -10,18 +10,22 @@
 #include <string.h>
 
 #include "service/layers/conditions.h"
-#include "service/layers/keeper_parts.h"
+#include "service/layers/directory.h"
 
-enum { READ_BYTES_MAX = 8 << 20 }; /* that looking into one file may take: its header and the small things in it */
+struct layer_keeper {
+    struct layer_settings settings;
+    struct layer_directory directory;
+    struct prepared_store *prepared;
+};
 
 bool layer_keeper_is_durable(const struct layer_keeper *keeper)
 {
-    return keeper->files != NULL;
+    return keeper->directory.files != NULL;
 }
 
 struct layer_store *layer_keeper_store(struct layer_keeper *keeper)
 {
-    return keeper->store;
+    return keeper->directory.store;
 }
 
 struct prepared_store *layer_keeper_prepared(struct layer_keeper *keeper)
@@ -81,87 +85,7 @@ static attn_status read_new_name(struct text_span span, char name[LAYER_NAME_MAX
     return status;
 }
 
-/* ---- reading files; changing is held ---- */
-
-/* The bytes as a version, which takes them over; they are released when they are no layer. */
-static attn_status make_version(const char *name, struct layer_bytes bytes, const struct layer_identity *identity,
-                                struct layer_version **version, attn_error *err)
-{
-    struct kept_layer_facts facts;
-    struct envelope_base base;
-    attn_arena *arena = attn_arena_create(READ_BYTES_MAX);
-    attn_status status = ATTN_ERR_NO_MEMORY;
-    *version = NULL;
-    if (arena != NULL)
-        status = kept_layer_read(bytes.at, bytes.size, arena, &base, &facts, err);
-    if (status == ATTN_OK)
-        *version = layer_version_create(name, bytes, identity, &facts, &base);
-    if (arena == NULL || (status == ATTN_OK && *version == NULL))
-        status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
-    if (*version == NULL)
-        layer_bytes_release(&bytes);
-    attn_arena_destroy(arena);
-    return status;
-}
-
-static void note_broken(struct layer_keeper *keeper, const char *name, const struct layer_identity *seen,
-                        const char *reason)
-{
-    struct log_line line;
-    log_begin(&line, keeper->log, LOG_WARN, "file is no layer that could run");
-    log_text(&line, "layer", name);
-    log_text(&line, "reason", reason);
-    log_end(&line);
-    if (!layer_store_note(keeper->store, name, seen, reason))
-        log_say(keeper->log, LOG_ERROR, "no memory to note the layer %s", name);
-}
-
-void layer_keeper_read_file(struct layer_keeper *keeper, const char *name)
-{
-    struct layer_bytes bytes;
-    struct layer_identity seen = {0};
-    struct layer_version *version = NULL;
-    attn_error error = {.status = ATTN_OK};
-    const int outcome = layer_files_map(keeper->files, name, &bytes, &seen);
-    if (outcome == ENOENT) {
-        layer_store_remove(keeper->store, name);
-        return;
-    }
-    if (outcome != 0)
-        (void)layer_files_look(keeper->files, name, &seen);
-    layer_store_forget(keeper->store, name, &seen);
-    if (outcome != 0) {
-        char text[128];
-        note_broken(keeper, name, &seen, strerror_r(outcome, text, sizeof text));
-        return;
-    }
-    if (make_version(name, bytes, &seen, &version, &error) != ATTN_OK)
-        note_broken(keeper, name, &seen, error.message);
-    else if (!layer_store_install(keeper->store, version))
-        layer_version_release(version);
-}
-
-/* What the store says, if the file is still the one that it says it about. */
-static bool is_current(struct layer_keeper *keeper, const char *name, struct layer_row *row)
-{
-    struct layer_identity now = {0};
-    layer_store_look(keeper->store, name, row);
-    if (keeper->files == NULL || row->state == LAYER_UNLOADED || row->is_fixed)
-        return true;
-    const bool exists = layer_files_look(keeper->files, name, &now) == 0;
-    if (row->state == LAYER_ABSENT)
-        return !exists;
-    return exists && row->state != LAYER_UNREAD && layer_identity_equal(&row->seen, &now);
-}
-
-void layer_keeper_refresh(struct layer_keeper *keeper, const char *name, struct layer_row *row)
-{
-    if (is_current(keeper, name, row))
-        return;
-    layer_version_release(row->version);
-    layer_keeper_read_file(keeper, name);
-    layer_store_look(keeper->store, name, row);
-}
+/* ---- lookups ---- */
 
 static attn_status give(struct layer_row *row, struct call *call, struct layer_version **version)
 {
@@ -192,12 +116,7 @@ attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span
     attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
-    if (!is_current(keeper, name, &row)) {
-        layer_version_release(row.version);
-        pthread_mutex_lock(&keeper->changing);
-        layer_keeper_refresh(keeper, name, &row);
-        pthread_mutex_unlock(&keeper->changing);
-    }
+    layer_directory_look(&keeper->directory, name, &row);
     return give(&row, call, version);
 }
 
@@ -205,7 +124,7 @@ attn_status layer_keeper_find(struct layer_keeper *keeper, struct text_span span
 
 static attn_status check_room(struct layer_keeper *keeper, const char *name, size_t bytes, struct call *call)
 {
-    if (layer_store_has_room(keeper->store, name, bytes))
+    if (layer_store_has_room(keeper->directory.store, name, bytes))
         return ATTN_OK;
     return call_refuse(call, CALL_STORE_FULL,
                        "there is no room for the layer: at most %zu layers (--layers-max) of %zu bytes in all "
@@ -221,21 +140,21 @@ static attn_status check_writable(const struct layer_keeper *keeper, struct call
 }
 
 /*
- * With changing held: refreshes, checks, and leaves *exists. A digest that the conditions need may take long, so
- * changing is given up while it is computed; then the layer may be another, and all is looked at again.
+ * With the directory's lock held: refreshes, checks, and leaves *exists. A digest that the conditions need may take
+ * long, so the lock is released while it is computed; then the layer may be another, and all is looked at again.
  */
 static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
 {
     struct layer_row row;
     attn_status status = ATTN_OK;
-    layer_keeper_refresh(keeper, name, &row);
+    layer_directory_refresh(&keeper->directory, name, &row);
     while (status == ATTN_OK && layer_conditions_lack_digest(row.version, call)) {
-        pthread_mutex_unlock(&keeper->changing);
+        pthread_mutex_unlock(&keeper->directory.lock);
         if (layer_digest(row.version, call) == NULL)
             status = ATTN_ERR_CANCELLED;
         layer_version_release(row.version);
-        pthread_mutex_lock(&keeper->changing);
-        layer_keeper_refresh(keeper, name, &row);
+        pthread_mutex_lock(&keeper->directory.lock);
+        layer_directory_refresh(&keeper->directory, name, &row);
     }
     *exists = row.state != LAYER_ABSENT;
     if (status == ATTN_OK)
@@ -258,9 +177,9 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
         status = check_room(keeper, name, bytes, call);
     if (status != ATTN_OK)
         return status;
-    pthread_mutex_lock(&keeper->changing);
+    pthread_mutex_lock(&keeper->directory.lock);
     status = check_change(keeper, name, call, &exists);
-    pthread_mutex_unlock(&keeper->changing);
+    pthread_mutex_unlock(&keeper->directory.lock);
     return status;
 }
 
@@ -271,7 +190,7 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span
     if ((call->in.if_match == NULL && call->in.if_none_match == NULL) || !layer_name_is_valid(span.at, span.length))
         return false;
     snprintf(name, sizeof name, "%.*s", (int)span.length, span.at);
-    bool is_known = is_current(keeper, name, &row);
+    bool is_known = layer_directory_is_current(&keeper->directory, name, &row);
     if (row.version != NULL)
         is_known = is_known && !layer_conditions_lack_digest(row.version, call);
     else
@@ -292,16 +211,16 @@ static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft
     if (status == ATTN_OK)
         status = check_room(keeper, version->name, layer_version_bytes(version), call);
     if (status != ATTN_OK) {
-        if (keeper->files != NULL)
-            layer_files_discard(keeper->files, draft);
+        if (keeper->directory.files != NULL)
+            layer_files_discard(keeper->directory.files, draft);
         return status;
     }
-    if (keeper->files != NULL) {
-        outcome = layer_files_commit(keeper->files, draft, version->name, &version->identity, &is_renamed);
+    if (keeper->directory.files != NULL) {
+        outcome = layer_files_commit(keeper->directory.files, draft, version->name, &version->identity, &is_renamed);
         version->modified_ns = version->identity.modified_ns;
     }
-    if (is_renamed && layer_store_install(keeper->store, layer_version_keep(version))) {
-        (void)layer_store_set_loaded(keeper->store, version->name, true);
+    if (is_renamed && layer_store_install(keeper->directory.store, layer_version_keep(version))) {
+        (void)layer_store_set_loaded(keeper->directory.store, version->name, true);
         return outcome == 0 ? ATTN_OK : layer_refuse_errno(call, outcome);
     }
     if (is_renamed)
@@ -315,22 +234,22 @@ bool layer_keeper_write_ahead(struct layer_keeper *keeper, const struct layer_up
     attn_error ignored = {.status = ATTN_OK};
     struct call call = {.err = &ignored, .in.if_match = upload->if_match, .in.if_none_match = upload->if_none_match};
     struct call unconditional = {.err = &ignored}; /* a put checks the conditions that are not known to fail */
-    if (keeper->files == NULL || (draft->fd < 0 && layer_keeper_fails_early(keeper, upload->name, &call)))
+    if (keeper->directory.files == NULL || (draft->fd < 0 && layer_keeper_fails_early(keeper, upload->name, &call)))
         return false;
     if (draft->fd < 0 &&
         (layer_keeper_allows_put(keeper, upload->name, upload->total_bytes, &unconditional) != ATTN_OK ||
-         layer_files_begin(keeper->files, draft) != 0))
+         layer_files_begin(keeper->directory.files, draft) != 0))
         return false;
     if (layer_files_append(draft, data, length) == 0)
         return true;
-    layer_files_discard(keeper->files, draft);
+    layer_files_discard(keeper->directory.files, draft);
     return false;
 }
 
 void layer_keeper_give_up(struct layer_keeper *keeper, struct layer_draft *draft)
 {
     if (draft->fd >= 0)
-        layer_files_discard(keeper->files, draft);
+        layer_files_discard(keeper->directory.files, draft);
 }
 
 attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span, const struct chunks *content,
@@ -345,29 +264,29 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
         status = check_room(keeper, name, content->total_bytes, call);
     if (status != ATTN_OK)
         return status;
-    const int outcome = keeper->files != NULL
-                            ? layer_files_write(keeper->files, content, call->in.runtime, draft, digest)
+    const int outcome = keeper->directory.files != NULL
+                            ? layer_files_write(keeper->directory.files, content, call->in.runtime, draft, digest)
                             : layer_bytes_copy(content, &draft->bytes);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    status = make_version(name, draft->bytes, NULL, version, call->err);
+    status = layer_version_read(name, draft->bytes, NULL, version, call->err);
     if (status != ATTN_OK) {
-        if (keeper->files != NULL)
-            layer_files_discard(keeper->files, draft);
+        if (keeper->directory.files != NULL)
+            layer_files_discard(keeper->directory.files, draft);
         return status;
     }
     assert(*version != NULL);
     memcpy((*version)->digest, digest, sizeof digest);
-    const int synced = keeper->files != NULL ? layer_files_sync(draft) : 0;
+    const int synced = keeper->directory.files != NULL ? layer_files_sync(draft) : 0;
     if (synced != 0) {
-        layer_files_discard(keeper->files, draft);
+        layer_files_discard(keeper->directory.files, draft);
         status = layer_refuse_errno(call, synced);
     } else if (layer_digest(*version, call) == NULL) { /* without a directory, and so without a draft */
         status = ATTN_ERR_CANCELLED;
     } else {
-        pthread_mutex_lock(&keeper->changing);
+        pthread_mutex_lock(&keeper->directory.lock);
         status = commit(keeper, draft, *version, call, &exists);
-        pthread_mutex_unlock(&keeper->changing);
+        pthread_mutex_unlock(&keeper->directory.lock);
     }
     *created = !exists;
     if (status != ATTN_OK) {
@@ -385,10 +304,10 @@ static attn_status remove_file(struct layer_keeper *keeper, const char *name, st
         return status;
     if (!exists)
         return refuse_absent(call, name);
-    const int outcome = keeper->files != NULL ? layer_files_remove(keeper->files, name) : 0;
+    const int outcome = keeper->directory.files != NULL ? layer_files_remove(keeper->directory.files, name) : 0;
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    layer_store_remove(keeper->store, name);
+    layer_store_remove(keeper->directory.store, name);
     return ATTN_OK;
 }
 
@@ -400,9 +319,9 @@ attn_status layer_keeper_remove(struct layer_keeper *keeper, struct text_span sp
         status = check_writable(keeper, call);
     if (status != ATTN_OK)
         return status;
-    pthread_mutex_lock(&keeper->changing);
+    pthread_mutex_lock(&keeper->directory.lock);
     status = remove_file(keeper, name, call);
-    pthread_mutex_unlock(&keeper->changing);
+    pthread_mutex_unlock(&keeper->directory.lock);
     return status;
 }
 
@@ -413,10 +332,10 @@ attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span span
     attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
-    pthread_mutex_lock(&keeper->changing);
-    (void)layer_store_set_loaded(keeper->store, name, true);
-    layer_keeper_refresh(keeper, name, &row);
-    pthread_mutex_unlock(&keeper->changing);
+    pthread_mutex_lock(&keeper->directory.lock);
+    (void)layer_store_set_loaded(keeper->directory.store, name, true);
+    layer_directory_refresh(&keeper->directory, name, &row);
+    pthread_mutex_unlock(&keeper->directory.lock);
     struct layer_version *version;
     status = give(&row, call, &version);
     if (status == ATTN_OK && row.reason[0] != '\0')
@@ -433,7 +352,7 @@ attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span sp
     attn_status status = read_name(span, name, call);
     if (status != ATTN_OK)
         return status;
-    return layer_store_set_loaded(keeper->store, name, false) ? ATTN_OK : refuse_absent(call, name);
+    return layer_store_set_loaded(keeper->directory.store, name, false) ? ATTN_OK : refuse_absent(call, name);
 }
 
 attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, const struct chunks *content,
@@ -450,12 +369,12 @@ attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, co
     const int outcome = layer_bytes_copy(content, &bytes);
     if (outcome != 0)
         return layer_refuse_errno(call, outcome);
-    status = make_version(copy, bytes, NULL, &version, call->err);
+    status = layer_version_read(copy, bytes, NULL, &version, call->err);
     if (status != ATTN_OK)
         return status;
     assert(version != NULL);
     version->is_fixed = true;
-    if (layer_store_install(keeper->store, version))
+    if (layer_store_install(keeper->directory.store, version))
         return ATTN_OK;
     layer_version_release(version);
     return layer_refuse_errno(call, ENOMEM);
@@ -466,18 +385,25 @@ attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, co
 struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, const struct log *log, char *message,
                                        size_t size)
 {
+    char text[128];
     struct layer_keeper *keeper = calloc(1, sizeof *keeper);
-    snprintf(message, size, "no memory for layers");
-    if (keeper == NULL)
+    struct layer_store *store = layer_store_create(settings->max_count, settings->max_bytes, settings->older);
+    struct prepared_store *prepared = prepared_store_create(settings->prepared_bytes);
+    if (keeper == NULL || store == NULL || prepared == NULL) {
+        snprintf(message, size, "no memory for layers");
+        layer_store_destroy(store);
+        prepared_store_destroy(prepared);
+        free(keeper);
         return NULL;
+    }
     keeper->settings = *settings;
-    keeper->log = log;
-    pthread_mutex_init(&keeper->changing, NULL);
-    keeper->store = layer_store_create(settings->max_count, settings->max_bytes, settings->older);
-    keeper->prepared = prepared_store_create(settings->prepared_bytes);
-    if (keeper->store != NULL && keeper->prepared != NULL &&
-        (settings->directory == NULL || layer_keeper_open_directory(keeper, message, size)))
+    keeper->prepared = prepared;
+    keeper->directory = (struct layer_directory){
+        .store = store, .log = log, .reads_all = settings->verifies_at_start, .look_ms = settings->look_ms};
+    const int outcome = layer_directory_open(&keeper->directory, settings->directory, settings->is_read_only);
+    if (outcome == 0)
         return keeper;
+    snprintf(message, size, "layers: %s: %s", settings->directory, strerror_r(outcome, text, sizeof text));
     layer_keeper_close(keeper);
     return NULL;
 }
@@ -486,10 +412,13 @@ void layer_keeper_close(struct layer_keeper *keeper)
 {
     if (keeper == NULL)
         return;
-    layer_watch_stop(keeper->watch);
-    layer_store_destroy(keeper->store);
+    layer_directory_close(&keeper->directory);
+    layer_store_destroy(keeper->directory.store);
     prepared_store_destroy(keeper->prepared);
-    layer_files_close(keeper->files);
-    pthread_mutex_destroy(&keeper->changing);
     free(keeper);
+}
+
+void layer_keeper_rescan(struct layer_keeper *keeper)
+{
+    layer_directory_rescan(&keeper->directory);
 }

@@ -1,10 +1,8 @@
 /*
  * keeper.h: kept layers, in memory and, with a directory, on the disk: looked up, put, removed, noticed.
  *
- * With a directory the files are the truth: a file that was added, replaced or removed by others is noticed at once, by
- * a watch, and where there can be none when its layer is next asked for or listed, by looking at the file (a
- * microsecond), without reading it. A replaced one is swapped in only when it is a valid layer. Changes, of ours and
- * those noticed, happen one at a time; lookups wait for none of them.
+ * With a directory the files are the truth: what others add, replace and remove is noticed when a layer is next asked
+ * for, when layers are listed, and once per look_ms (directory.h).
  */
 #ifndef SERVICE_LAYERS_KEEPER_H
 #define SERVICE_LAYERS_KEEPER_H
@@ -17,6 +15,7 @@ struct layer_settings {
     const char *directory; /* NULL: in memory alone */
     bool is_read_only;
     bool verifies_at_start; /* each file is looked into before serving, rather than when it is first asked for */
+    unsigned look_ms;       /* how often the directory is looked at besides; 0: when layers are asked for alone */
     size_t max_count, max_bytes;
     size_t older;          /* replaced versions that a name keeps */
     size_t prepared_bytes; /* of weights that stay widened (prepared_weights.h) */
@@ -82,7 +81,7 @@ ATTN_MUST_CHECK attn_status layer_keeper_adopt(struct layer_keeper *keeper, cons
 /* What the directory refused, by its errno. */
 attn_status layer_refuse_errno(struct call *call, int error);
 
-/* Takes in what was added to the directory and removed from it. */
+/* Takes in what others did to the directory. */
 void layer_keeper_rescan(struct layer_keeper *keeper);
 /* Reads the file of one layer again, whatever its identity, and serves it. */
 ATTN_MUST_CHECK attn_status layer_keeper_load(struct layer_keeper *keeper, struct text_span name, struct call *call);

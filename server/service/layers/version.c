@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 
+enum { READ_BYTES_MAX = 8 << 20 }; /* what reading one header and the small things in it may take */
+
 static atomic_uint_fast64_t versions_made;
 
 /* ---- the header ---- */
@@ -74,6 +76,26 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
     clock_gettime(CLOCK_REALTIME, &now);
     version->modified_ns = identity != NULL ? identity->modified_ns : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     return version;
+}
+
+attn_status layer_version_read(const char *name, struct layer_bytes bytes, const struct layer_identity *identity,
+                               struct layer_version **version, attn_error *err)
+{
+    struct kept_layer_facts facts;
+    struct envelope_base base;
+    attn_arena *arena = attn_arena_create(READ_BYTES_MAX);
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    *version = NULL;
+    if (arena != NULL)
+        status = kept_layer_read(bytes.at, bytes.size, arena, &base, &facts, err);
+    if (status == ATTN_OK)
+        *version = layer_version_create(name, bytes, identity, &facts, &base);
+    if (arena == NULL || (status == ATTN_OK && *version == NULL))
+        status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory to look into the layer");
+    if (*version == NULL)
+        layer_bytes_release(&bytes);
+    attn_arena_destroy(arena);
+    return status;
 }
 
 struct layer_version *layer_version_keep(struct layer_version *version)

@@ -42,6 +42,13 @@ struct layer_version {
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts,
                                            const struct envelope_base *base);
+/*
+ * The same of bytes that are to be a layer's file: reads the header. The bytes are taken over, and released when they
+ * are no layer; *version is then NULL. Failures as of kept_layer_read.
+ */
+ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_bytes bytes,
+                                               const struct layer_identity *identity, struct layer_version **version,
+                                               attn_error *err);
 struct layer_version *layer_version_keep(struct layer_version *version);
 void layer_version_release(struct layer_version *version); /* NULL is fine */
 /* What it takes of --layers-bytes: its bytes, and its header as it was read. */

@@ -89,7 +89,6 @@ START_TEST(what_is_kept_is_found_whole)
     struct layer_bytes bytes;
     struct layer_identity first, second, mapped;
     size_t count = 0;
-    const int64_t before = layer_files_changed_ns(files);
     ck_assert_int_eq(keep("a", "one"), 0);
     ck_assert_int_eq(layer_files_look(files, "a", &first), 0);
     ck_assert_int_eq(keep("a", "other"), 0);
@@ -99,7 +98,7 @@ START_TEST(what_is_kept_is_found_whole)
     ck_assert(layer_identity_equal(&second, &mapped));
     ck_assert(bytes.size == 5 && memcmp(bytes.at, "other", 5) == 0);
     layer_bytes_release(&bytes);
-    ck_assert(bytes.at == NULL && layer_files_changed_ns(files) >= before);
+    ck_assert_ptr_null(bytes.at);
     ck_assert_int_eq(layer_files_each(files, count_name, &count), 0);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(layer_files_remove(files, "a"), 0);

@@ -1,6 +1,6 @@
 /*
- * test_layer_watch.c: the calls that fail while a directory of layers is opened and watched: what is still served, and
- * what is made up for.
+ * test_directory.c: tests of server/service/layers/directory.c: what others do to the directory is noticed, and calls
+ * that fail while it is opened and listed cost no layer.
  */
 #include "layer_stage.h"
 
@@ -39,33 +39,97 @@ static uint64_t number_of(const char *name)
     return number;
 }
 
-static void wait_for(const char *name, enum layer_state state)
+static void remove_file(const char *name)
 {
-    for (int i = 0; i < 2000 && state_of(name) != state; i++)
-        usleep(1000);
-    ck_assert_int_eq(state_of(name), state);
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s.safetensors", folder, name);
+    ck_assert_int_eq(unlink(path), 0);
 }
 
-/* Too many events to tell of each: all names are looked at. */
-START_TEST(events_that_were_lost_are_made_up_for)
+/* As others replace a file: by renaming another one over it. */
+static void replace_file(const char *name, const char *with)
+{
+    char from[128], to[128];
+    snprintf(from, sizeof from, "%s/%s.safetensors", folder, with);
+    snprintf(to, sizeof to, "%s/%s.safetensors", folder, name);
+    ck_assert_int_eq(rename(from, to), 0);
+}
+
+START_TEST(a_rescan_notices_what_others_added_replaced_and_removed)
 {
     ck_assert_int_eq(put("a").status, ATTN_OK);
     ck_assert_int_eq(put("gone").status, ATTN_OK);
-    char path[128];
-    snprintf(path, sizeof path, "%s/gone.safetensors", folder);
-    usleep(100000); /* what the puts themselves made known */
-    fault.reason = 0;
-    fault.call = "events";
+    const uint64_t number = number_of("a");
     copy_file("a", "new");
-    wait_for("new", LAYER_UNREAD);
-    ck_assert_int_lt(fault.skip, 0);
-    ck_assert_int_eq(unlink(path), 0);
-    wait_for("gone", LAYER_ABSENT);
+    copy_file("a", "other");
+    replace_file("a", "other");
+    remove_file("gone");
+    layer_keeper_rescan(keeper);
+    ck_assert_int_eq(state_of("new"), LAYER_UNREAD);
+    ck_assert_int_eq(state_of("gone"), LAYER_ABSENT);
+    ck_assert_uint_ne(number_of("a"), number);
     ck_assert_int_eq(find("new").status, ATTN_OK);
+    remove_file("new");
+    copy_file("a", "unread");
+    layer_keeper_rescan(keeper);
+    remove_file("unread");
+    layer_keeper_rescan(keeper);
+    ck_assert_int_eq(state_of("new"), LAYER_ABSENT);
+    ck_assert_int_eq(state_of("unread"), LAYER_ABSENT);
 }
 END_TEST
 
-/* Neither an event of its own nor the one that stands for those that were lost touches what nobody may change. */
+/* No rescan: the request itself looks at the file. */
+START_TEST(a_request_notices_what_others_did_to_its_layer)
+{
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    copy_file("a", "new");
+    copy_file("a", "other");
+    ck_assert_int_eq(find("new").status, ATTN_OK);
+    const uint64_t number = number_of("new");
+    replace_file("new", "other");
+    ck_assert_int_eq(find("new").status, ATTN_OK);
+    ck_assert_uint_ne(number_of("new"), number);
+    remove_file("new");
+    ck_assert_int_eq(find("new").refusal, CALL_NOT_FOUND);
+    ck_assert_int_eq(state_of("new"), LAYER_ABSENT);
+}
+END_TEST
+
+/* No request, and no rescan: a thread looks. */
+START_TEST(a_thread_notices_what_others_did)
+{
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    layer_keeper_close(keeper);
+    settings.look_ms = 1;
+    keeper = open_keeper();
+    ck_assert_msg(keeper != NULL, "%s", message);
+    copy_file("a", "new");
+    for (int i = 0; i < 10000 && state_of("new") == LAYER_ABSENT; i++)
+        usleep(1000);
+    ck_assert_int_eq(state_of("new"), LAYER_UNREAD);
+    remove_file("new");
+    for (int i = 0; i < 10000 && state_of("new") != LAYER_ABSENT; i++)
+        usleep(1000);
+    ck_assert_int_eq(state_of("new"), LAYER_ABSENT);
+}
+END_TEST
+
+/* With --layers-verify at-start, a file is read once it is found. */
+START_TEST(a_rescan_reads_what_it_finds_when_every_file_is_read)
+{
+    ck_assert_int_eq(put("a").status, ATTN_OK);
+    layer_keeper_close(keeper);
+    settings.verifies_at_start = true;
+    keeper = open_keeper();
+    ck_assert_msg(keeper != NULL, "%s", message);
+    ck_assert_int_eq(state_of("a"), LAYER_READY);
+    copy_file("a", "new");
+    layer_keeper_rescan(keeper);
+    ck_assert_int_eq(state_of("new"), LAYER_READY);
+}
+END_TEST
+
 START_TEST(a_layer_that_nobody_may_change_stays_when_a_file_gets_its_name)
 {
     attn_error err = {.status = ATTN_OK};
@@ -74,33 +138,13 @@ START_TEST(a_layer_that_nobody_may_change_stays_when_a_file_gets_its_name)
     const uint64_t number = number_of("fixed");
     ck_assert_int_eq(put("a").status, ATTN_OK);
     copy_file("a", "fixed");
-    copy_file("a", "then"); /* what is told of it comes after what is told of the other */
-    wait_for("then", LAYER_UNREAD);
+    layer_keeper_rescan(keeper);
+    ck_assert_int_eq(find("fixed").status, ATTN_OK);
     ck_assert_uint_eq(number_of("fixed"), number);
-    fault.reason = 0;
-    fault.call = "events";
-    copy_file("a", "new");
-    wait_for("new", LAYER_UNREAD);
-    ck_assert_int_lt(fault.skip, 0);
-    fault.call = NULL;
+    remove_file("fixed");
+    layer_keeper_rescan(keeper);
     ck_assert_uint_eq(number_of("fixed"), number);
     ck_assert_int_eq(put("fixed").refusal, CALL_CONFLICT);
-}
-END_TEST
-
-/* Names that were not told of are found when they are asked for. */
-START_TEST(events_that_cannot_be_read_cost_no_layer)
-{
-    ck_assert_int_eq(put("a").status, ATTN_OK);
-    usleep(100000); /* what the put itself made known */
-    fault.reason = EIO;
-    fault.call = "read";
-    copy_file("a", "b");
-    for (int i = 0; i < 2000 && fault.skip >= 0; i++)
-        usleep(1000);
-    fault.call = NULL;
-    ck_assert_int_lt(fault.skip, 0);
-    ck_assert_int_eq(find("b").status, ATTN_OK);
 }
 END_TEST
 
@@ -124,27 +168,10 @@ START_TEST(a_sweep_passes_over_what_it_cannot_open)
 }
 END_TEST
 
-/* The watch ends, or goes on; requests look at the files themselves. */
-START_TEST(a_watch_that_cannot_wait_costs_no_layer)
-{
-    fault.call = "poll";
-    fault.reason = _i == 0 ? EINTR : EINVAL;
-    ck_assert_int_eq(put("a").status, ATTN_OK);
-    copy_file("a", "b");
-    ck_assert_int_eq(find("b").status, ATTN_OK);
-    fault.call = NULL;
-}
-END_TEST
-
 #if HAS_OWN_MALLOC
 START_TEST(a_file_of_others_that_cannot_be_noted_is_found_later)
 {
     ck_assert_int_eq(put("a").status, ATTN_OK);
-    layer_keeper_close(keeper);
-    fault.call = "inotify_init1";
-    fault.reason = EMFILE;
-    keeper = open_keeper();
-    ck_assert_msg(keeper != NULL, "%s", message);
     copy_file("a", "b");
     fault.call = "calloc";
     fault.skip = 2; /* the arena, the version, the name */
@@ -210,27 +237,8 @@ START_TEST(a_directory_that_cannot_be_opened_or_listed_is_said)
 }
 END_TEST
 
-/* Without a watch, files of others are still found. */
-START_TEST(without_a_watch_files_are_looked_at)
-{
-    static const char *const calls[] = {"eventfd", "inotify_init1", "inotify_add_watch"};
-    ck_assert_int_eq(put("a").status, ATTN_OK);
-    layer_keeper_close(keeper);
-    fault.call = calls[_i];
-    fault.reason = EMFILE;
-    keeper = open_keeper();
-    ck_assert_msg(keeper != NULL && fault.skip < 0, "%s: %s", calls[_i], message);
-    fault.call = NULL;
-    ck_assert_int_eq(find("a").status, ATTN_OK);
-    char path[128];
-    snprintf(path, sizeof path, "%s/a.safetensors", folder);
-    ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(find("a").refusal, CALL_NOT_FOUND);
-}
-END_TEST
-
 #if HAS_OWN_MALLOC
-/* Without one of them it does not open, and says why; without another it serves. */
+/* Without one of them it does not open, and says why; without another it reads the layer later. */
 START_TEST(each_allocation_of_the_opening_may_fail)
 {
     bool was_given = true;
@@ -251,7 +259,7 @@ START_TEST(each_allocation_of_the_opening_may_fail)
         opened += keeper != NULL;
         refused += keeper == NULL;
     }
-    ck_assert_int_ge(opened, 2); /* one of them without its watch */
+    ck_assert_int_ge(opened, 1);
     ck_assert_int_ge(refused, 2);
 }
 END_TEST
@@ -259,21 +267,21 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = check_case("layer_watch");
+    TCase *tests = check_case("layer_directory");
     tcase_add_checked_fixture(tests, prepare, release);
-    tcase_add_test(tests, events_that_were_lost_are_made_up_for);
+    tcase_add_test(tests, a_rescan_notices_what_others_added_replaced_and_removed);
+    tcase_add_test(tests, a_request_notices_what_others_did_to_its_layer);
+    tcase_add_test(tests, a_thread_notices_what_others_did);
+    tcase_add_test(tests, a_rescan_reads_what_it_finds_when_every_file_is_read);
     tcase_add_test(tests, a_layer_that_nobody_may_change_stays_when_a_file_gets_its_name);
-    tcase_add_test(tests, events_that_cannot_be_read_cost_no_layer);
     tcase_add_test(tests, a_sweep_passes_over_what_it_cannot_open);
-    tcase_add_loop_test(tests, a_watch_that_cannot_wait_costs_no_layer, 0, 2);
 #if HAS_OWN_MALLOC
     tcase_add_test(tests, a_file_of_others_that_cannot_be_noted_is_found_later);
 #endif
     tcase_add_test(tests, a_directory_that_cannot_be_listed_any_more_serves_what_it_has);
     tcase_add_test(tests, a_directory_that_cannot_be_opened_or_listed_is_said);
-    tcase_add_loop_test(tests, without_a_watch_files_are_looked_at, 0, 3);
 #if HAS_OWN_MALLOC
     tcase_add_test(tests, each_allocation_of_the_opening_may_fail);
 #endif
-    return check_run("layer_watch", tests);
+    return check_run("layer_directory", tests);
 }
