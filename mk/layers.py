@@ -26,7 +26,7 @@ ORDER = """
     core/src/attention core/src/layer core/src/backward core/src/api
     server/base/machine server/base server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
-    server/codec/picture server/codec/oip server/codec/checkpoint
+    server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint
     server/service server/service/layers server/service/cache server/service/work server/service/rendering
     server/service/attend server/service/gradients server/service/selftest server/service/infer server/service/import
     server/http/wire server/http/connections server/http server/main
@@ -34,7 +34,7 @@ ORDER = """
 
 HOMES = {
     "microhttpd.h": "server/http/",
-    "jansson.h": "server/codec/",
+    "jansson.h": "server/codec/json/",
     "png.h": "server/codec/picture/",
     "ft2build.h": "server/codec/picture/",
     "zlib.h": "server/codec/bytes/",

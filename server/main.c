@@ -14,7 +14,7 @@
 #include "base/signals.h"
 #include "base/supervisor.h"
 #include "codec/picture/fonts/font_set.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "health/health_client.h"
 #include "http/daemon.h"
 #include "service/cache/cache_store.h"

@@ -2,6 +2,7 @@
 #include "service/attend.h"
 
 #include "base/clock.h"
+#include "codec/request/envelope_decode.h"
 #include "service/cache/caches.h"
 #include "service/limits.h"
 #include "service/rendering.h"
@@ -11,13 +12,12 @@
 
 static attn_status decode_over(const struct call *call, const struct kept_layer *layer, struct envelope *envelope)
 {
-    struct envelope_base own = {.text = call->in.body, .length = call->in.body_bytes};
+    struct envelope_source own = {.text = call->in.body, .length = call->in.body_bytes};
     attn_status status = ATTN_OK;
     if (call->in.body_media == MEDIA_SAFETENSORS)
         status = envelope_open_safetensors(call->in.body, call->in.body_bytes, call->out->arena, &own, call->err);
     if (status == ATTN_OK)
-        status = envelope_decode_over(&layer->base, own.text, own.length, own.attachments, own.count, call->out->arena,
-                                      envelope, call->err);
+        status = envelope_decode_over(&layer->base, &own, call->out->arena, envelope, call->err);
     return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
 }
 

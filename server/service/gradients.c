@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "codec/answer/gradients_answer.h"
+#include "codec/request/envelope_decode.h"
 #include "service/limits.h"
 #include "service/work.h"
 

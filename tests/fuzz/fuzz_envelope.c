@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "attn/gradient.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 32 << 20 };
@@ -59,14 +59,16 @@ static void decode_over(const struct fuzz_input *input, bool is_layer)
     static const char usual[] = "{\"weights\":{\"query\":{\"weight\":[[1,0],[0,1]]},\"key\":{\"weight\":[[1,0],[0,1]]},"
                                 "\"value\":{\"weight\":[[1,0],[0,1]]}},\"options\":{\"num_heads\":2}}";
     static const char ask[] = "{\"inputs\":{\"query\":[[1,2],[3,4]]}}";
-    const struct envelope_base base = is_layer ? (struct envelope_base){.text = input->text, .length = input->length}
-                                               : (struct envelope_base){.text = usual, .length = strlen(usual)};
+    const struct envelope_source base = is_layer
+                                            ? (struct envelope_source){.text = input->text, .length = input->length}
+                                            : (struct envelope_source){.text = usual, .length = strlen(usual)};
     const char *text = is_layer ? ask : input->text;
     const size_t length = is_layer ? strlen(ask) : input->length;
     attn_arena *arena = attn_arena_create(ARENA_BYTES);
     attn_error err = {.status = ATTN_OK};
     struct envelope envelope;
-    attn_status status = envelope_decode_over(&base, text, length, NULL, 0, arena, &envelope, &err);
+    attn_status status =
+        envelope_decode_over(&base, &(struct envelope_source){.text = text, .length = length}, arena, &envelope, &err);
     fuzz_claim_told(status, &err);
     if (status == ATTN_OK)
         plan(&envelope, false);

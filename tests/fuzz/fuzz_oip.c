@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "codec/oip/oip.h"
+#include "codec/request/envelope_decode.h"
 #include "fuzz.h"
 
 enum { ARENA_BYTES = 16 << 20, ASKS_LAYER = 1, HAS_BYTES = 2, REPOSITORY = 12 };
@@ -23,7 +24,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void decode(const struct fuzz_input *input, size_t json_bytes, attn_arena *arena)
 {
-    const struct envelope_base base = {.text = layer, .length = strlen(layer)};
+    const struct envelope_source base = {.text = layer, .length = strlen(layer)};
     attn_error err = {.status = ATTN_OK};
     struct oip_request request;
     attn_plan plan;

@@ -10,7 +10,7 @@
 
 #include "attn/runtime.h"
 #include "codec/bytes/coding.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "fuzz.h"
 #include "service/attend.h"
 #include "service/cache/cache_store.h"

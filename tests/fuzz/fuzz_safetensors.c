@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "codec/request/kept_layer.h"
 #include "codec/tensor/safetensors.h"
 #include "fuzz.h"
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     attn_error err = {.status = ATTN_OK};
     struct safetensors file;
     struct envelope envelope;
-    struct envelope_base base;
+    struct envelope_source base;
     struct kept_layer_facts facts;
     attn_status status = safetensors_read(body, size, arena, &file, &err);
     fuzz_claim_told(status, &err);

@@ -2,6 +2,7 @@
  * attended.c: a request in JSON run to its result.
  */
 #include "attended.h"
+#include "codec/request/envelope_decode.h"
 
 #include <check.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "codec/json/document.h"
 #include "codec/json/json_tree.h"
 #include "codec/oip/oip_parts.h"
+#include "codec/request/envelope_decode.h"
 
 enum { NAME_MAX_BYTES = 64 };
 
@@ -310,14 +311,15 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;
     if (!text)
         return node_fail_memory(&d->decoder.reading, root);
+    const struct envelope_source own = {text, length, d->attachments, d->count};
+    attn_arena *arena = d->decoder.reading.arena;
+    attn_error *err = d->decoder.reading.err;
     if (d->layer)
-        status = envelope_decode_over(d->layer, text, length, d->attachments, d->count, d->decoder.reading.arena,
-                                      &request->envelope, d->decoder.reading.err);
+        status = envelope_decode_over(d->layer, &own, arena, &request->envelope, err);
     else
-        status = envelope_decode_attached(text, length, d->attachments, d->count, ENVELOPE_ATTENTION,
-                                          d->decoder.reading.arena, &request->envelope, d->decoder.reading.err);
+        status = envelope_decode_attached(&own, ENVELOPE_ATTENTION, arena, &request->envelope, err);
     if (status != ATTN_OK)
-        oip_translate(d->decoder.reading.err);
+        oip_translate(err);
     return status;
 }
 
@@ -400,7 +402,7 @@ static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, 
     return with_trees(d, &root, request, decode_envelope);
 }
 
-attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const struct envelope_base *layer,
+attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const struct envelope_source *layer,
                        const struct oip_raw *raw, attn_arena *arena, struct oip_request *request, attn_error *err)
 {
     static const struct member_table *const sections[] = {NULL};

@@ -54,8 +54,8 @@ struct oip_raw {
  * Errors name inputs by their names and parameters by "/parameters/…"; statuses as envelope_decode's.
  */
 ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes,
-                                       const struct envelope_base *layer, const struct oip_raw *raw, attn_arena *arena,
-                                       struct oip_request *request, attn_error *err);
+                                       const struct envelope_source *layer, const struct oip_raw *raw,
+                                       attn_arena *arena, struct oip_request *request, attn_error *err);
 
 /*
  * The parameter priority as it seems from the beginning of the body, unparsed: for the queue, which comes before

@@ -11,8 +11,8 @@ enum { OIP_INPUTS_MAX = 16 };
 
 struct oip_decoder {
     struct decoder decoder;
-    const struct envelope_base *layer; /* NULL: attention on what comes */
-    const char *binary;                /* what is behind the JSON, and has not been given to an input yet */
+    const struct envelope_source *layer; /* NULL: attention on what comes */
+    const char *binary;                  /* what is behind the JSON, and has not been given to an input yet */
     size_t binary_bytes;
     struct envelope_attachment attachments[OIP_INPUTS_MAX];
     size_t count;

@@ -24,6 +24,12 @@ struct decoder {
 /* A decoder whose document and attachments are still to come. compute must outlive it. */
 struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn_arena *arena, attn_error *err);
 
+/*
+ * Reads the text of source, and puts a marker for each of its attachments into the tree. *document is to be closed
+ * whatever the outcome; decoder refers to it and to the attachments.
+ */
+attn_status decoder_open(struct decoder *decoder, const struct envelope_source *source, struct document *document);
+
 /* The decoder that reading is the beginning of: decode functions of this folder get no other reading. */
 static inline struct decoder *decoder_of(struct reading *reading)
 {
@@ -40,22 +46,17 @@ decode_function decode_counts_or_one;
 decode_function decode_reals; /* float64 */
 decode_function decode_ids;   /* int64, one for each token */
 
-/* attachments.c: puts a marker for each attachment into the tree of the request, whose root is an object. */
-attn_status decoder_attach(struct decoder *decoder, json_t *tree, size_t count);
-
-/* What an envelope is before anything is decoded into it. */
-void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
 /* from_safetensors.c: a failure of syntax in the text of a file's metadata says where it is. Returns status. */
 attn_status envelope_name_text(attn_status status, attn_error *err);
 /*
  * kept_base.c: a kept layer as a tree with the markers of its tensors, for *envelope with its defaults. *document
  * is to be closed whatever the outcome; *decoder refers to it.
  */
-attn_status base_open(const struct envelope_base *base, attn_arena *arena, struct envelope *envelope,
-                      struct document *document, struct decoder *decoder, attn_error *err);
+attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena, struct envelope *envelope,
+                           struct document *document, struct decoder *decoder, attn_error *err);
 /* Its options; then its weights and masks, in the type that the options of layer and request ask for. */
-attn_status base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope);
-attn_status base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope);
+attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope);
+attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 
 decode_function decode_inputs;    /* struct envelope */
 decode_function decode_weights;   /* attn_weights */

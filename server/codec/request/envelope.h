@@ -1,9 +1,6 @@
 /*
- * envelope.h: the JSON body of a request to the core's own request, and back out what frames an answer.
- *
- * The body is skimmed once: arrays whose first element is a number are lifted out (tensor_scan.h reads them), and the
- * small rest, the envelope, is parsed by jansson: strictly, with duplicates and NUL refused and depth limited. No
- * json_t leaves the envelope's own files.
+ * envelope.h: what the body of a request becomes (envelope_decode.h): the core's own request, and back out what frames
+ * an answer.
  */
 #ifndef CODEC_REQUEST_ENVELOPE_H
 #define CODEC_REQUEST_ENVELOPE_H
@@ -88,69 +85,22 @@ struct envelope {
 /* The eps of a norm that does not say its own; profile may be NULL. */
 double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 
-/* Once per process, before the first envelope_decode of any thread. */
-void envelope_prepare(void);
+/* What an envelope is before anything is decoded into it. */
+void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
 
-/*
- * Decodes text[0 .. length) into *envelope; everything lives in arena, and text must outlive it too.
- * Members that are not known are refused by name, with those that are.
- *   ATTN_ERR_SYNTAX with line and column; ATTN_ERR_FIELD, _SHAPE, _VALUE with the pointer; ATTN_ERR_TOO_LARGE when what
- *   is not a tensor is over JSON_TEXT_MAX; ATTN_ERR_NO_MEMORY
- */
-ATTN_MUST_CHECK attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
-                                            struct envelope *envelope, attn_error *err);
-
-/* A tensor of a request that stands beside its JSON text, as bytes. */
+/* A tensor that stands beside JSON text, as bytes. */
 struct envelope_attachment {
     const char *path;   /* "inputs.query", "weights.query.weight", "masks.attend": members joined by dots; UTF-8 */
     attn_tensor tensor; /* contiguous, little-endian, of any type; data may be unaligned */
 };
 
-/*
- * The same for a request whose tensors come, in part or all, as bytes: each attachment takes the place that its path
- * names, by the same tables and checks, and its pointer in errors is that of the member ("/inputs/query"). text may be
- * empty when there are attachments. A tensor of the type that is needed, aligned to its elements, is used where it lies
- * and must outlive arena; any other is converted into arena by attn_convert, which loses nothing silently.
- *   ATTN_ERR_FIELD     also: a member given both ways, an unknown path, bytes where no tensor is meant
- *   ATTN_ERR_VALUE     also: a number that the needed type cannot hold, bool other than 0 and 1
- *   ATTN_ERR_TOO_LARGE also: more than ENVELOPE_ATTACHMENTS_MAX attachments
- */
-ATTN_MUST_CHECK attn_status envelope_decode_attached(const char *text, size_t length,
-                                                     const struct envelope_attachment *attachments, size_t count,
-                                                     envelope_kind kind, attn_arena *arena, struct envelope *envelope,
-                                                     attn_error *err);
-
-/*
- * The same for a safetensors file: its tensors are the attachments, the string "request" of its metadata, which may
- * be absent, is the text. The metadata "format", which others write, is passed over; any other is refused.
- */
-ATTN_MUST_CHECK attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind,
-                                                        attn_arena *arena, struct envelope *envelope, attn_error *err);
-
-/* What a kept layer brings to each of its requests: its tensors by path, the rest of it as JSON. */
-struct envelope_base {
-    const char *text; /* "weights", "options" and "masks" without the tensors; may be empty */
+/* JSON text and the tensors beside it: a request, or a kept layer without the inputs that its requests bring. */
+struct envelope_source {
+    const char *text; /* may be empty when there are attachments */
     size_t length;
-    const struct envelope_attachment *attachments; /* "weights.query.weight" */
-    size_t count;
+    const struct envelope_attachment *attachments;
+    size_t count; /* at most ENVELOPE_ATTACHMENTS_MAX */
 };
-
-/*
- * A request to a kept layer: what envelope_decode_attached decodes, but weights, options and masks are those of base,
- * except the members of options and masks that the request has itself. The request may have no weights.
- */
-ATTN_MUST_CHECK attn_status envelope_decode_over(const struct envelope_base *base, const char *text, size_t length,
-                                                 const struct envelope_attachment *attachments, size_t count,
-                                                 attn_arena *arena, struct envelope *envelope, attn_error *err);
-/*
- * The kept layer alone, to be looked at: without inputs. Masks that belong to a request are refused. With shapes_only,
- * tensors of weights are not converted and their data is not read: what lies there may be of another type.
- */
-ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_base *base, bool shapes_only, attn_arena *arena,
-                                                 struct envelope *envelope, attn_error *err);
-/* A safetensors file as a base, or as what a request is made of: views of the file, names in the arena. */
-ATTN_MUST_CHECK attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena,
-                                                      struct envelope_base *base, attn_error *err);
 
 enum { ENVELOPE_ATTACHMENTS_MAX = 256 };
 

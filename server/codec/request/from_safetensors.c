@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/request/decoder.h"
+#include "codec/request/envelope_decode.h"
 #include "codec/tensor/safetensors.h"
 
 static attn_status check_metadata(const struct safetensors *file, attn_error *err)
@@ -53,7 +54,7 @@ static void name_text(attn_error *err)
     memcpy(err->message, message, sizeof message);
 }
 
-attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena, struct envelope_base *base,
+attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena, struct envelope_source *source,
                                       attn_error *err)
 {
     struct safetensors file;
@@ -67,10 +68,10 @@ attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena
         return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to read the request");
     status = attach_tensors(&file, attachments, err);
     const struct safetensors_text *request = safetensors_find_text(&file, "request");
-    *base = (struct envelope_base){.text = request != NULL ? request->value : "",
-                                   .length = request != NULL ? request->length : 0,
-                                   .attachments = attachments,
-                                   .count = file.tensor_count};
+    *source = (struct envelope_source){.text = request != NULL ? request->value : "",
+                                       .length = request != NULL ? request->length : 0,
+                                       .attachments = attachments,
+                                       .count = file.tensor_count};
     return status;
 }
 
@@ -84,12 +85,12 @@ attn_status envelope_name_text(attn_status status, attn_error *err)
 attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind, attn_arena *arena,
                                         struct envelope *envelope, attn_error *err)
 {
-    struct envelope_base file = {.text = NULL};
+    struct envelope_source file = {.text = NULL};
     attn_status status = envelope_open_safetensors(body, bytes, arena, &file, err);
     if (status != ATTN_OK)
         return status;
     if (file.length == 0 && file.count == 0)
         return attn_fail(err, ATTN_ERR_FIELD, NULL, "the safetensors file has no tensor; expected inputs.query");
-    status = envelope_decode_attached(file.text, file.length, file.attachments, file.count, kind, arena, envelope, err);
+    status = envelope_decode_attached(&file, kind, arena, envelope, err);
     return envelope_name_text(status, err);
 }

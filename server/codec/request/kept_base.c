@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "codec/request/decoder.h"
+#include "codec/request/envelope_decode.h"
 
 /* Of a layer, and of a request to it: the sections that each may have. */
 static const struct member_table *const layer_sections[] = {&weights_table, &masks_table, &options_table, NULL};
@@ -51,24 +52,12 @@ static attn_status check_base(struct decoder *decoder, json_t *tree)
     return status == ATTN_OK && masks.json ? check_masks(decoder, &masks) : status;
 }
 
-/* Text that may be absent beside attachments, as a tree with their markers. */
-static attn_status open_document(const struct envelope_base *part, struct decoder *decoder, struct document *document)
-{
-    const bool is_bare = part->length == 0 && part->count > 0;
-    const char *text = is_bare ? "{}" : part->text;
-    attn_status status = document_read(text, is_bare ? strlen(text) : part->length, decoder->reading.arena, document,
-                                       decoder->reading.err);
-    decoder->reading.skim = &document->skim;
-    decoder->attachments = part->attachments;
-    return status == ATTN_OK ? decoder_attach(decoder, document->tree, part->count) : status;
-}
-
-attn_status base_open(const struct envelope_base *base, attn_arena *arena, struct envelope *envelope,
-                      struct document *document, struct decoder *decoder, attn_error *err)
+attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena, struct envelope *envelope,
+                           struct document *document, struct decoder *decoder, attn_error *err)
 {
     *decoder = decoder_begin(ENVELOPE_LAYER, &envelope->request.options.compute, arena, err);
     decoder->reading.sections = layer_sections;
-    attn_status status = open_document(base, decoder, document);
+    attn_status status = decoder_open(decoder, base, document);
     return status == ATTN_OK ? check_base(decoder, document->tree) : status;
 }
 
@@ -80,29 +69,29 @@ static attn_status decode_section(struct decoder *decoder, json_t *tree, const c
     return node.json ? decode(&decoder->reading, &node, to) : ATTN_OK;
 }
 
-attn_status base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope)
+attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope)
 {
     return decode_section(decoder, tree, "options", decode_options, envelope);
 }
 
-attn_status base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope)
+attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope)
 {
     attn_status status = decode_section(decoder, tree, "weights", decode_weights, &envelope->request.weights);
     return status == ATTN_OK ? decode_section(decoder, tree, "masks", decode_masks, &envelope->request.masks) : status;
 }
 
-attn_status envelope_decode_base(const struct envelope_base *base, bool shapes_only, attn_arena *arena,
+attn_status envelope_decode_base(const struct envelope_source *layer, bool shapes_only, attn_arena *arena,
                                  struct envelope *envelope, attn_error *err)
 {
     struct document document;
     struct decoder decoder;
     envelope_set_defaults(envelope, ENVELOPE_LAYER);
-    attn_status status = base_open(base, arena, envelope, &document, &decoder, err);
+    attn_status status = kept_base_open(layer, arena, envelope, &document, &decoder, err);
     decoder.shapes_only = shapes_only;
     if (status == ATTN_OK)
-        status = base_decode_options(&decoder, document.tree, envelope);
+        status = kept_base_decode_options(&decoder, document.tree, envelope);
     if (status == ATTN_OK)
-        status = base_decode_rest(&decoder, document.tree, envelope);
+        status = kept_base_decode_rest(&decoder, document.tree, envelope);
     document_close(&document);
     return status;
 }
@@ -165,11 +154,11 @@ static attn_status decode_both(struct decoder *base, json_t *layer, struct decod
     if (status == ATTN_OK)
         status = decode_compute_of(decoder, request, envelope);
     if (status == ATTN_OK)
-        status = base_decode_options(base, layer, envelope);
+        status = kept_base_decode_options(base, layer, envelope);
     if (status == ATTN_OK)
         status = decode_section(decoder, request, "options", decode_options, envelope);
     if (status == ATTN_OK)
-        status = base_decode_rest(base, layer, envelope);
+        status = kept_base_decode_rest(base, layer, envelope);
     if (status == ATTN_OK)
         status = decode_section(decoder, request, "inputs", decode_inputs, envelope);
     if (status == ATTN_OK)
@@ -177,13 +166,13 @@ static attn_status decode_both(struct decoder *base, json_t *layer, struct decod
     return status == ATTN_OK ? decode_section(decoder, request, "tokens", decode_tokens, envelope) : status;
 }
 
-static attn_status decode_request(struct decoder *base, json_t *layer, const struct envelope_base *request,
+static attn_status decode_request(struct decoder *base, json_t *layer, const struct envelope_source *request,
                                   struct envelope *envelope)
 {
     struct document document;
     struct decoder decoder = *base;
     decoder.reading.sections = request_sections;
-    attn_status status = open_document(request, &decoder, &document);
+    attn_status status = decoder_open(&decoder, request, &document);
     if (status == ATTN_OK)
         status = check_request(&decoder, document.tree);
     if (status == ATTN_OK)
@@ -192,17 +181,15 @@ static attn_status decode_request(struct decoder *base, json_t *layer, const str
     return status;
 }
 
-attn_status envelope_decode_over(const struct envelope_base *base, const char *text, size_t length,
-                                 const struct envelope_attachment *attachments, size_t count, attn_arena *arena,
-                                 struct envelope *envelope, attn_error *err)
+attn_status envelope_decode_over(const struct envelope_source *layer, const struct envelope_source *request,
+                                 attn_arena *arena, struct envelope *envelope, attn_error *err)
 {
-    const struct envelope_base request = {text, length, attachments, count};
     struct document document;
     struct decoder decoder;
     envelope_set_defaults(envelope, ENVELOPE_LAYER);
-    attn_status status = base_open(base, arena, envelope, &document, &decoder, err);
+    attn_status status = kept_base_open(layer, arena, envelope, &document, &decoder, err);
     if (status == ATTN_OK)
-        status = decode_request(&decoder, document.tree, &request, envelope);
+        status = decode_request(&decoder, document.tree, request, envelope);
     document_close(&document);
     return status;
 }

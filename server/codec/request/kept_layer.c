@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "codec/request/decoder.h"
+#include "codec/request/envelope_decode.h"
 #include "codec/tensor/safetensors.h"
 
 /* The linear maps of a layer and where their tensors are in a request. */
@@ -76,7 +77,7 @@ static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct k
     return status == ATTN_ERR_SHAPE ? explain_tables(err) : status;
 }
 
-static void count_tensors(const struct envelope_base *base, struct kept_layer_facts *facts)
+static void count_tensors(const struct envelope_source *base, struct kept_layer_facts *facts)
 {
     size_t most = 0;
     facts->dtype = ATTN_F32;
@@ -90,7 +91,7 @@ static void count_tensors(const struct envelope_base *base, struct kept_layer_fa
     }
 }
 
-attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, struct envelope_base *base,
+attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, struct envelope_source *base,
                             struct kept_layer_facts *facts, attn_error *err)
 {
     struct envelope envelope;
@@ -237,18 +238,18 @@ static attn_status write_file(struct decoder *decoder, json_t *tree, const attn_
 
 attn_status kept_layer_write(const char *text, size_t length, attn_arena *arena, struct chunks *out, attn_error *err)
 {
-    const struct envelope_base base = {.text = text, .length = length};
+    const struct envelope_source base = {.text = text, .length = length};
     struct envelope envelope;
     struct document document;
     struct decoder decoder;
     struct kept_layer_facts facts;
     attn_plan plan;
     envelope_set_defaults(&envelope, ENVELOPE_LAYER);
-    attn_status status = base_open(&base, arena, &envelope, &document, &decoder, err);
+    attn_status status = kept_base_open(&base, arena, &envelope, &document, &decoder, err);
     if (status == ATTN_OK)
-        status = base_decode_options(&decoder, document.tree, &envelope);
+        status = kept_base_decode_options(&decoder, document.tree, &envelope);
     if (status == ATTN_OK)
-        status = base_decode_rest(&decoder, document.tree, &envelope);
+        status = kept_base_decode_rest(&decoder, document.tree, &envelope);
     if (status == ATTN_OK)
         status = plan_one(&envelope, &plan, &facts, err);
     if (status == ATTN_OK)
@@ -269,7 +270,7 @@ void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks 
                   dims->d_v, facts->parameters, attn_dtype_name(facts->dtype), attn_dtype_name(facts->compute));
 }
 
-void kept_layer_write_tensors(const struct envelope_base *base, struct chunks *out)
+void kept_layer_write_tensors(const struct envelope_source *base, struct chunks *out)
 {
     chunks_text(out, "[");
     for (size_t i = 0; i < base->count; i++) {

@@ -26,7 +26,7 @@ struct kept_layer_facts {
 
 /* A kept layer as requests need it. */
 struct kept_layer {
-    struct envelope_base base;
+    struct envelope_source base;
     const struct kept_layer_facts *facts;
     uint64_t version; /* a number that no other version has, above 0 */
 };
@@ -38,7 +38,7 @@ struct kept_layer {
  *   ("/weights/key/weight"); ATTN_ERR_TOO_LARGE, ATTN_ERR_NO_MEMORY
  */
 ATTN_MUST_CHECK attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena,
-                                            struct envelope_base *base, struct kept_layer_facts *facts,
+                                            struct envelope_source *base, struct kept_layer_facts *facts,
                                             attn_error *err);
 
 /* Whether inputs have the widths that the layer takes; ATTN_ERR_SHAPE with the pointer of the one that has not. */
@@ -55,6 +55,6 @@ ATTN_MUST_CHECK attn_status kept_layer_write(const char *text, size_t length, at
 /* {"d_model": 768, "num_heads": 12, …}: members without the braces. */
 void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks *out);
 /* [{"name", "dtype", "shape"}, …] */
-void kept_layer_write_tensors(const struct envelope_base *base, struct chunks *out);
+void kept_layer_write_tensors(const struct envelope_source *base, struct chunks *out);
 
 #endif

@@ -16,7 +16,7 @@ struct model {
     const char *name, *version;  /* version: "" when it is a digest that was not computed yet */
     char digest[DIGEST_TEXT];    /* that version may point to */
     struct layer_version *layer; /* held by the call; NULL: the built-in one */
-    struct envelope_base base;   /* of the layer */
+    struct envelope_source base; /* of the layer */
 };
 
 /* The model that the path names, with its version or the present one. Fails as layer_keeper_find does. */

@@ -79,7 +79,7 @@ static attn_status write_version(struct call *call, struct layer_version *versio
 static attn_status write_layer(struct call *call, struct layer_version *version)
 {
     assert(version != NULL);
-    const struct envelope_base *base = &version->base;
+    const struct envelope_source *base = &version->base;
     chunks_text(call->out, "{");
     attn_status status = write_version(call, version);
     if (status != ATTN_OK)
@@ -126,7 +126,7 @@ attn_status layers_get(struct call *call)
 static attn_status make_file(struct call *call, struct chunks *file)
 {
     if (call->in.body_media == MEDIA_SAFETENSORS) {
-        struct envelope_base base;
+        struct envelope_source base;
         struct kept_layer_facts facts;
         chunks_borrow(file, call->in.body, call->in.body_bytes);
         return kept_layer_read(call->in.body, call->in.body_bytes, call->out->arena, &base, &facts, call->err);

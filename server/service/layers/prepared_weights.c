@@ -60,7 +60,7 @@ size_t prepared_store_bytes(struct prepared_store *store)
 
 /* What a layer's weights are prepared for. */
 struct preparing {
-    const struct envelope_base *base;
+    const struct envelope_source *base;
     const attn_runtime *runtime;
     attn_layout layout;
     bool packs; /* matrices for the kernel of runtime: the layer computes in float32 */
@@ -73,7 +73,7 @@ static bool is_narrow(const struct envelope_attachment *attachment)
     return (dtype == ATTN_F16 || dtype == ATTN_BF16) && strncmp(attachment->path, "weights.", strlen("weights.")) == 0;
 }
 
-static bool is_any_narrow(const struct envelope_base *base)
+static bool is_any_narrow(const struct envelope_source *base)
 {
     for (size_t i = 0; i < base->count; i++)
         if (is_narrow(&base->attachments[i]))
@@ -175,7 +175,7 @@ static void pack(const struct preparing *preparing)
 }
 
 /* False without memory, and base is as it was. */
-static bool exchange(const struct preparing *preparing, char *data, attn_arena *arena, struct envelope_base *base)
+static bool exchange(const struct preparing *preparing, char *data, attn_arena *arena, struct envelope_source *base)
 {
     struct envelope_attachment *prepared = attn_arena_take(arena, base->count, sizeof *prepared);
     struct attn_panels *panels = attn_arena_take(arena, base->count, sizeof *panels);
@@ -291,7 +291,7 @@ static struct prepared_weights *make(struct prepared_store *store, struct prepar
 
 struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,
                                                const struct kept_layer_facts *facts, const attn_runtime *runtime,
-                                               attn_arena *arena, struct envelope_base *base)
+                                               attn_arena *arena, struct envelope_source *base)
 {
     struct preparing preparing = {base, runtime, facts->layout, facts->compute == ATTN_F32, NULL};
     const size_t bytes = bytes_of_all(&preparing);

@@ -37,7 +37,7 @@ size_t prepared_store_bytes(struct prepared_store *store);
  */
 struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,
                                                const struct kept_layer_facts *facts, const attn_runtime *runtime,
-                                               attn_arena *arena, struct envelope_base *base);
+                                               attn_arena *arena, struct envelope_source *base);
 /* When base is not used any more. NULL is fine. */
 void prepared_weights_release(struct prepared_weights *weights);
 /* At the end of the version: nobody uses what the slot has. */

@@ -25,7 +25,7 @@ static char *copy_text(char **room, const char *text, size_t length)
 }
 
 /* Attachments first, then their paths and the text, in one block. */
-static bool copy_header(struct layer_version *version, const struct envelope_base *base)
+static bool copy_header(struct layer_version *version, const struct envelope_source *base)
 {
     size_t bytes = base->count * sizeof *base->attachments + base->length + 1;
     for (size_t i = 0; i < base->count; i++)
@@ -40,7 +40,7 @@ static bool copy_header(struct layer_version *version, const struct envelope_bas
         attachments[i].path = copy_text(&room, path, strlen(path) + 1);
     }
     version->base =
-        (struct envelope_base){copy_text(&room, base->text, base->length), base->length, attachments, base->count};
+        (struct envelope_source){copy_text(&room, base->text, base->length), base->length, attachments, base->count};
     *room = '\0';
     version->header = attachments;
     version->header_bytes = bytes;
@@ -51,7 +51,7 @@ static bool copy_header(struct layer_version *version, const struct envelope_bas
 
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts,
-                                           const struct envelope_base *base)
+                                           const struct envelope_source *base)
 {
     struct layer_version *version = calloc(1, sizeof *version);
     pthread_condattr_t monotonic;
@@ -82,7 +82,7 @@ attn_status layer_version_read(const char *name, struct layer_bytes bytes, const
                                struct layer_version **version, attn_error *err)
 {
     struct kept_layer_facts facts;
-    struct envelope_base base;
+    struct envelope_source base;
     attn_arena *arena = attn_arena_create(READ_BYTES_MAX);
     attn_status status = ATTN_ERR_NO_MEMORY;
     *version = NULL;

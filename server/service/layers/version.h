@@ -20,7 +20,7 @@ struct layer_version {
     struct layer_bytes bytes;
     struct layer_identity identity; /* of its file; all zero without one */
     struct kept_layer_facts facts;
-    struct envelope_base base; /* its tensors lie in bytes, all else in header */
+    struct envelope_source base; /* its tensors lie in bytes, all else in header */
     void *header;
     size_t header_bytes;
     int64_t modified_ns; /* since 1970 */
@@ -41,7 +41,7 @@ struct layer_version {
  */
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts,
-                                           const struct envelope_base *base);
+                                           const struct envelope_source *base);
 /*
  * The same of bytes that are to be a layer's file: reads the header. The bytes are taken over, and released when they
  * are no layer; *version is then NULL. Failures as of kept_layer_read.

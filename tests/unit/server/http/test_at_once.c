@@ -8,7 +8,7 @@
 
 #include "attn/multihead.h"
 #include "check_main.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "support/http_client.h"
 #include "support/http_stage.h"
 

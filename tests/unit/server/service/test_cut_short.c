@@ -13,7 +13,7 @@
 
 #include "attn/runtime.h"
 #include "check_main.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "failing_json.h"
 #include "failing_take.h"
 #include "service/attend.h"

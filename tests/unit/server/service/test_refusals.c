@@ -8,7 +8,7 @@
 
 #include "attn/runtime.h"
 #include "check_main.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "service/attend.h"
 #include "service/cache/cache_store.h"
 #include "service/cache/caches.h"

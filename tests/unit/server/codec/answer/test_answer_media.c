@@ -2,6 +2,7 @@
  * test_answer_media.c: tests of server/codec/answer/answer_media.c and the forms behind it: safetensors, CSV and views.
  */
 #include "codec/answer/answer_media.h"
+#include "codec/request/envelope_decode.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -163,7 +163,7 @@ END_TEST
 START_TEST(a_body_without_json_is_the_query_alone)
 {
     static const char layer[] = "{\"weights\":{\"qkv\":{\"weight\":[[1,2,3],[4,5,6]]}}}";
-    const struct envelope_base base = {.text = layer, .length = strlen(layer)};
+    const struct envelope_source base = {.text = layer, .length = strlen(layer)};
     const struct oip_raw raw = {2, ATTN_F32};
     float numbers[] = {1, 2, 3, 4};
     char body[sizeof numbers + 1];

@@ -4,6 +4,7 @@
 #ifndef TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H
 #define TESTS_UNIT_SERVER_CODEC_REQUEST_ENVELOPE_STAGE_H
 
+#include "codec/request/envelope_decode.h"
 #include "decode_stage.h"
 
 static struct envelope envelope;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 
 enum { ARENA_BYTES = 1 << 22 };
 
@@ -31,7 +31,8 @@ static attn_status decode(const char *text, const struct envelope_attachment *at
     envelope_prepare();
     arena = attn_arena_create(ARENA_BYTES);
     err = (attn_error){0};
-    return envelope_decode_attached(text, strlen(text), attachments, count, ENVELOPE_LAYER, arena, &envelope, &err);
+    const struct envelope_source request = {text, strlen(text), attachments, count};
+    return envelope_decode_attached(&request, ENVELOPE_LAYER, arena, &envelope, &err);
 }
 
 static void accept(const char *text, const struct envelope_attachment *attachments, size_t count)

@@ -1,7 +1,7 @@
 /*
  * test_envelope_refusals.c: what server/codec/request refuse, and that nothing breaks them.
  */
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "attn/gradient.h"
 #include "codec/json/json_tree.h"
+#include "codec/json/limits.h"
 #include "envelope_stage.h"
 #include "failing_json.h"
 #include "shared.h"

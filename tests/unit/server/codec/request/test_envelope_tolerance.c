@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "codec/request/envelope_decode.h"
 #include "codec/request/kept_layer.h"
 #include "envelope_stage.h"
 
@@ -65,9 +66,10 @@ END_TEST
 
 static void decode_over(const char *layer, const char *request)
 {
-    const struct envelope_base base = {.text = layer, .length = strlen(layer)};
+    const struct envelope_source base = {.text = layer, .length = strlen(layer)};
     err = (attn_error){0};
-    attn_status status = envelope_decode_over(&base, request, strlen(request), NULL, 0, arena, &envelope, &err);
+    attn_status status = envelope_decode_over(
+        &base, &(struct envelope_source){.text = request, .length = strlen(request)}, arena, &envelope, &err);
     ck_assert_msg(status == ATTN_OK, "%s: %s", request, err.message);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "codec/picture/answer_picture.h"
+#include "codec/request/envelope_decode.h"
 #include "codec/request/kept_layer.h"
 #include "envelope_stage.h"
 
@@ -198,13 +199,17 @@ static const struct refusal over[] = {
 START_TEST(a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason)
 {
     static const char layer[] = LAYER(",\"masks\":{\"causal\":true},\"options\":{\"scale\":2}");
-    const struct envelope_base base = {.text = layer, .length = strlen(layer)};
+    const struct envelope_source base = {.text = layer, .length = strlen(layer)};
     err = (attn_error){0};
-    check_refusal(&over[_i],
-                  envelope_decode_over(&base, over[_i].text, strlen(over[_i].text), NULL, 0, arena, &envelope, &err));
+    check_refusal(
+        &over[_i],
+        envelope_decode_over(&base, &(struct envelope_source){.text = over[_i].text, .length = strlen(over[_i].text)},
+                             arena, &envelope, &err));
     static const char request[] =
         "{" INPUTS ",\"options\":{\"scale\":3},\"masks\":{\"causal\":false,\"window\":[1,0]}}";
-    ck_assert_int_eq(envelope_decode_over(&base, request, strlen(request), NULL, 0, arena, &envelope, &err), ATTN_OK);
+    ck_assert_int_eq(envelope_decode_over(&base, &(struct envelope_source){.text = request, .length = strlen(request)},
+                                          arena, &envelope, &err),
+                     ATTN_OK);
     ck_assert(envelope.request.options.scale == 3 && !envelope.request.masks.causal &&
               envelope.request.masks.has_window);
 }
@@ -251,7 +256,7 @@ START_TEST(the_rest_of_a_layer_is_kept_as_json)
               "\"masks\":{\"window\":[1,null],\"blocks\":{\"pattern\":\"longformer\",\"window\":1,\"global_tokens\":"
               "[ 0 ]}}");
     struct chunks out = chunks_begin(arena);
-    struct envelope_base base;
+    struct envelope_source base;
     struct kept_layer_facts facts;
     attn_status status = kept_layer_write(text, strlen(text), arena, &out, &err);
     ck_assert_msg(status == ATTN_OK, "%s", err.message);

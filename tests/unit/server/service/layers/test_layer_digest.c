@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "codec/request/envelope.h"
+#include "codec/request/envelope_decode.h"
 #include "service/infer/infer.h"
 #include "service/layers/keeper.h"
 #include "service/layers/layers.h"

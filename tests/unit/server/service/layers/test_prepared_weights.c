@@ -34,7 +34,7 @@ struct scene {
     uint16_t half[NUMBERS], brain[SMALL];
     float single[SMALL];
     struct envelope_attachment attachments[TENSORS];
-    struct envelope_base base;
+    struct envelope_source base;
     struct layer_version *version;
 };
 
@@ -56,7 +56,7 @@ static struct scene *make_scene(void)
         (struct envelope_attachment){"weights.query.weight", attn_tensor_view(scene->half, ATTN_F16, 1, many)};
     scene->attachments[3] =
         (struct envelope_attachment){"options.sinks", attn_tensor_view(scene->half, ATTN_F16, 1, few)};
-    scene->base = (struct envelope_base){.attachments = scene->attachments, .count = TENSORS};
+    scene->base = (struct envelope_source){.attachments = scene->attachments, .count = TENSORS};
     const struct layer_bytes bytes = {NULL, 0};
     scene->version = layer_version_create("a", bytes, NULL, &facts, NULL);
     ck_assert_ptr_nonnull(scene->version);
@@ -69,7 +69,7 @@ static size_t bytes_of_one(void)
     return large + ATTN_ALIGNMENT;
 }
 
-static struct prepared_weights *take(struct prepared_store *store, struct scene *scene, struct envelope_base *base)
+static struct prepared_weights *take(struct prepared_store *store, struct scene *scene, struct envelope_source *base)
 {
     *base = scene->base;
     return prepared_weights_take(store, &scene->version->prepared, &scene->version->facts, &runtime, arena, base);
@@ -80,7 +80,7 @@ START_TEST(narrow_weights_become_single_and_nothing_else_changes)
     static float wanted[NUMBERS];
     struct prepared_store *store = prepared_store_create(1 << 30);
     struct scene *scene = make_scene();
-    struct envelope_base base, again;
+    struct envelope_source base, again;
     struct prepared_weights *prepared = take(store, scene, &base);
     ck_assert_ptr_nonnull(prepared);
     ck_assert_uint_eq(prepared_store_bytes(store), bytes_of_one());
@@ -139,7 +139,7 @@ START_TEST(matrices_are_packed_in_the_layout_of_the_layer)
                                          attn_tensor_view((char *)numbers + 1, ATTN_F32, 2, matrix)};
     scene->version->facts.layout = layout;
     scene->version->facts.compute = _i < 2 ? ATTN_F32 : ATTN_F64;
-    struct envelope_base base;
+    struct envelope_source base;
     struct prepared_weights *prepared = take(store, scene, &base);
     ck_assert_ptr_nonnull(prepared);
     if (_i < 2)
@@ -164,7 +164,7 @@ START_TEST(the_one_not_used_for_longest_gives_way_unless_it_is_in_use)
 {
     struct prepared_store *store = prepared_store_create(2 * bytes_of_one());
     struct scene *scenes[3] = {make_scene(), make_scene(), make_scene()};
-    struct envelope_base base;
+    struct envelope_source base;
     struct prepared_weights *first = take(store, scenes[0], &base), *second = take(store, scenes[1], &base);
     ck_assert(first != NULL && second != NULL);
     ck_assert_ptr_null(take(store, scenes[2], &base)); /* both are in use */
@@ -188,7 +188,7 @@ START_TEST(what_does_not_fit_is_left_as_it_is)
 {
     struct prepared_store *store = prepared_store_create(bytes_of_one() - 1), *none = prepared_store_create(0);
     struct scene *scene = make_scene();
-    struct envelope_base base;
+    struct envelope_source base;
     ck_assert_ptr_null(take(store, scene, &base));
     ck_assert_ptr_null(take(none, scene, &base));
     scene->base.count = 0;
@@ -206,7 +206,7 @@ START_TEST(without_memory_a_request_goes_on_as_it_is)
 {
     struct prepared_store *store = prepared_store_create(1 << 30);
     struct scene *scene = make_scene();
-    struct envelope_base base = scene->base;
+    struct envelope_source base = scene->base;
     attn_arena *empty = attn_arena_create(0);
     ck_assert_ptr_null(
         prepared_weights_take(store, &scene->version->prepared, &scene->version->facts, &runtime, empty, &base));

@@ -1,9 +1,25 @@
 /*
- * attachments.c: puts markers of the tensors that come as bytes beside the JSON text into the tree, by their paths.
+ * decoder.c: a document and the tensors beside it: markers of them are put into the tree, by their paths.
  */
+#include "codec/request/decoder.h"
+
 #include <string.h>
 
-#include "codec/request/decoder.h"
+struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn_arena *arena, attn_error *err)
+{
+    static const char *const elsewhere[] = {
+        [MEMBER_OF_LAYERS] = "belongs to an attention layer: send it to /v1/multi-head-attention",
+        [MEMBER_OF_GRADIENTS] = "belongs to gradients: send it to the same path with /gradients behind",
+    };
+    unsigned scopes = 0;
+    if (envelope_is_layer(kind))
+        scopes |= 1U << MEMBER_OF_LAYERS;
+    if (envelope_is_gradients(kind))
+        scopes |= 1U << MEMBER_OF_GRADIENTS;
+    return (struct decoder){.reading = {.arena = arena, .scopes = scopes, .elsewhere = elsewhere, .err = err},
+                            .kind = kind,
+                            .compute = compute};
+}
 
 enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest that means anything has 4 */
 
@@ -52,7 +68,7 @@ static attn_status attach(struct decoder *decoder, json_t *tree, char *names, si
     return node_fail(&decoder->reading, &way[1], ATTN_ERR_FIELD, "has no member as deep as the tensor \"%.80s\"", path);
 }
 
-attn_status decoder_attach(struct decoder *decoder, json_t *tree, size_t count)
+static attn_status attach_all(struct decoder *decoder, json_t *tree, size_t count)
 {
     const struct node root = {.json = tree};
     attn_status status = ATTN_OK;
@@ -67,4 +83,15 @@ attn_status decoder_attach(struct decoder *decoder, json_t *tree, size_t count)
         status = names ? attach(decoder, tree, names, i) : node_fail_memory(&decoder->reading, &root);
     }
     return status;
+}
+
+attn_status decoder_open(struct decoder *decoder, const struct envelope_source *source, struct document *document)
+{
+    const bool is_bare = source->length == 0 && source->count > 0;
+    const char *text = is_bare ? "{}" : source->text;
+    const size_t length = is_bare ? strlen(text) : source->length;
+    decoder->reading.skim = &document->skim;
+    decoder->attachments = source->attachments;
+    attn_status status = document_read(text, length, decoder->reading.arena, document, decoder->reading.err);
+    return status == ATTN_OK ? attach_all(decoder, document->tree, source->count) : status;
 }
