@@ -4,7 +4,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct decoder [^{;]*?\n\{\n(.*?)^\}\n",
+FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct (?:decoder|reading) [^{;]*?\n\{\n(.*?)^\}\n",
                       re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"struct member (\w+)\[\] = \{(.*?)\};", re.DOTALL)
 ENTRY = re.compile(r'\{"(\w+)", (\w+), [^{}]*, (MEMBER_\w+)\}|\{\.name = "(\w+)"(?:, \.scope = (MEMBER_\w+))?\}')
