@@ -71,8 +71,9 @@ TEST_FLAGS_in_coverage := -O1 -fno-profile-arcs -fno-test-coverage
 CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
 
 # The server sees the core's public headers alone; tests of the core may look inside it.
-cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/%,$(1)),\
-    -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER)))
+cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/unit/core/%,$(1)),\
+    -Icore/src -Itests/support $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
+    -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER))))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
 cflags_of = $(CFLAGS_$(1)) $(CFLAGS_$(notdir $(1))) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \

@@ -9,14 +9,17 @@ LONG_SRC := tests/unit/core/accuracy.c tests/unit/server/codec/number/numbers.c
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 SOURCES += $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
            tests/fuzz/replay.c tests/fuzz/scan_lines.c
+# What tests of the core need of it knows nothing of the server.
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
+CORE_SUPPORT_OBJ := $(filter-out %/attended.o %/http_client.o %/http_stage.o,$(SUPPORT_OBJ))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
+CORE_TEST_BIN := $(filter $(BUILD)/tests/unit/core/%,$(TEST_BIN))
 REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 # CHECK='pool sender' has `make check` run these alone.
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
-QUICK_TESTS := check replay cases layer-tests protocol ops openapi examples install-test packages-test hardening readme vectors
-.PHONY: $(QUICK_TESTS) fuzz-programs
+SUITES := check replay cases layer-tests protocol ops openapi examples install-test packages-test hardening readme vectors
+.PHONY: $(SUITES) fuzz-programs
 
 # Make knows no "skipped": a suite that was skipped as a whole ends with 77, and its last line counts it.
 OR_SKIPPED := || [ $$? -eq 77 ]
@@ -27,7 +30,7 @@ test: ## install what the tests need, run everything that is quick
 	$(Q)mk/install_packages.sh $(TEST_PACKAGES)
 	$(Q)[ -e $(BUILD)/attnd ] || echo "building the server and its tests: some minutes of one processor"
 	+$(Q)$(MAKE) --no-print-directory $(jobs) all $(TEST_BIN) $(REPLAY_BIN)
-	+$(Q)python3 tests/support/run_suites.py --suites '$(QUICK_TESTS)' $(MAKE) --no-print-directory -k $(QUICK_TESTS)
+	+$(Q)python3 tests/support/run_suites.py --suites '$(SUITES)' $(MAKE) --no-print-directory -k $(SUITES)
 
 # tests/support/failing_take.h takes these calls over.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
@@ -36,13 +39,24 @@ LDFLAGS_test_stream := $(TAKES_CAN_FAIL)
 LDFLAGS_test_at_once := -Wl,--wrap=attn_arena_set_limit -Wl,--wrap=attn_plan_run
 LDFLAGS_test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn
 
-$(TEST_BIN): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
+$(CORE_TEST_BIN): %: %.o $(CORE_SUPPORT_OBJ) $(BUILD)/libattn.a
+	$(Q)$(LINK) $(LDFLAGS_$(@F)) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_CORE) $(LDLIBS) -o $@
+
+$(filter-out $(CORE_TEST_BIN),$(TEST_BIN)): %: %.o $(SUPPORT_OBJ) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(LDFLAGS_$(@F)) $(LDFLAGS) $^ $(LIBS_TESTS) $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
 
 # BLAS gets one thread because check forks; busy machines and instrumented code get twenty times check's time.
+run_units = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
+            python3 tests/support/run_units.py --jobs $(PROCESSORS)
 check: $(CHECK_BIN) ## build and run the unit tests (CHECK='pool sender' for some of them)
-	$(Q)OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
-	    python3 tests/support/run_units.py --jobs $(PROCESSORS) $(CHECK_BIN)
+	$(Q)$(run_units) $(CHECK_BIN)
+
+# The tests of core and codec but the longest.
+LONG_TESTS := backward determinism feature_maps distance_bias layer properties norm_dropout gemm
+QUICK_BIN := $(filter-out $(addprefix %/test_,$(LONG_TESTS)),$(CORE_TEST_BIN) $(filter $(BUILD)/tests/unit/server/codec/%,$(TEST_BIN)))
+quick: $(QUICK_BIN) $(BUILD)/attnd ## the tests of half a minute: most unit tests of core and codec, and the cases
+	$(Q)$(run_units) $(QUICK_BIN)
+	$(Q)python3 tests/api/cases/run.py --attnd $(BUILD)/attnd
 
 cases: $(BUILD)/attnd ## end-to-end: post tests/api/cases to a server and compare the answers
 	$(Q)python3 tests/api/cases/run.py --attnd $(BUILD)/attnd
