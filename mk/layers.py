@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A room is a folder, or one unit where a folder's own units stand at several places of the order.
 ORDER = """
     core/include/attn
-    core/src/base core/src/runtime core/src/formulas core/src/mask core/src/request core/src/kernel core/src/gemm
+    core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel core/src/runtime core/src/gemm
     core/src/attention core/src/layer core/src/backward core/src/api
     server/base/machine server/base server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer

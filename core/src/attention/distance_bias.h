@@ -28,8 +28,4 @@ struct attn_distance_bias attn_distance_bias_make(const attn_options *options, c
 void attn_bias_row(const struct attn_distance_bias *distance, const attn_mask *mask, attn_dtype compute, size_t b,
                    size_t h, size_t i, size_t from, size_t to_key, double *to);
 
-/* Checks alibi, relative_bias and sinks against the heads and the mask. */
-ATTN_MUST_CHECK attn_status attn_score_bias_check(const attn_options *options, size_t heads, const attn_mask *mask,
-                                                  attn_error *err);
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
+#include "formulas/features.h"
 
 enum { TAKES_MAX = 8 };
 

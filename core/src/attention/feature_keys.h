@@ -5,10 +5,9 @@
 #ifndef ATTN_ATTENTION_FEATURE_KEYS_H
 #define ATTN_ATTENTION_FEATURE_KEYS_H
 
-#include "attention/feature_maps.h"
-#include "attention/heads.h"
 #include "attn/arena.h"
-#include "base/parallel.h"
+#include "attn/runtime.h"
+#include "kernel/job.h"
 
 enum { FEATURE_KEYS = 256 /* of a block whose sums are taken together: part of the result's bits */ };
 
@@ -73,13 +72,6 @@ struct attn_feature_sums {
 
 /* Brings the sums to all keys before end: from the block's beginning on, key by key, wherever it came from. */
 void attn_feature_advance(const struct attn_feature_keys *keys, struct attn_feature_sums *to, size_t end);
-
-/* Where a row of an operand begins. */
-static inline size_t attn_operand_at(const struct attn_operand *operand, size_t b, size_t h, size_t row)
-{
-    return (size_t)((ptrdiff_t)b * operand->batch_stride + (ptrdiff_t)h * operand->head_stride +
-                    (ptrdiff_t)row * operand->row_stride);
-}
 
 static inline double attn_feature_dot(const double *a, const double *b, size_t count)
 {

@@ -7,14 +7,6 @@
 
 #include "attention/heads.h"
 
-static inline bool attn_has_feature_maps(const attn_options *options)
-{
-    return options->mechanism.type != ATTN_SOFTMAX;
-}
-
-/* options.mechanism beside the dimensions and the rest of the request. */
-ATTN_MUST_CHECK attn_status attn_mechanism_check(const attn_request *request, const attn_dims *dims, attn_error *err);
-
 /* Arena bytes that attn_feature_maps_run takes, for all threads together and for each; its floating-point operations. */
 size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request);
 size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request);
@@ -30,13 +22,5 @@ double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *requ
 ATTN_MUST_CHECK attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request,
                                                   struct attn_heads_job *job, const attn_runtime *runtime,
                                                   attn_arena *arena, attn_result *result, attn_error *err);
-
-/*
- * attn_performer_projection in pieces, between which a run looks whether it is cancelled: the directions of row r, for
- * which those of the rows before it are there, and the lengths of all. And what all that costs in time.
- */
-void attn_performer_direction(uint64_t seed, size_t r, size_t d_k, double *projection);
-void attn_performer_lengths(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);
-double attn_performer_flops(size_t features, size_t d_k);
 
 #endif

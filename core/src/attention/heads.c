@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
+#include "kernel/kernel.h"
 
 enum { MERGE_ALONE_MAX = 1 << 15 }; /* numbers that the calling thread merges alone */
 

@@ -7,7 +7,7 @@
 
 #include "attn/arena.h"
 #include "attn/multihead.h"
-#include "kernel/kernel.h"
+#include "kernel/job.h"
 
 /* Arena bytes that attn_heads_run takes: scratch for each thread, whatever the kernel, and what all tasks share. */
 size_t attn_heads_scratch_bytes(const struct attn_heads_job *job);

@@ -13,10 +13,13 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
+#include "formulas/features.h"
 #include "formulas/philox.h"
 #include "layer/gate.h"
+#include "layer/layer.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
+#include "request/steps.h"
 
 enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/distance_bias.h"
 #include "base/number.h"
 
 /* One head of one item: its distances into the buckets; returns what they come to for the slope. */

@@ -5,7 +5,7 @@
 #ifndef ATTN_BACKWARD_BACKWARD_DISTANCE_H
 #define ATTN_BACKWARD_BACKWARD_DISTANCE_H
 
-#include "attention/distance_bias.h"
+#include "attn/plan.h"
 
 /*
  * grad (batch, heads, q_len + kv_len): of each distance, in the order of distance_bias.h. slopes (heads) and table

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "attention/feature_keys.h"
+#include "attention/feature_maps.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
+#include "formulas/features.h"
 
 enum {
     QUERIES = 64,   /* of a task */

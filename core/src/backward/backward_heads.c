@@ -36,12 +36,6 @@ static void choose_splits(struct attn_gradient_heads *heads)
 
 /* ---- before: delta, and rows that hold a number that is not finite ---- */
 
-static size_t operand_at(const struct attn_operand *operand, size_t b, size_t h, size_t i)
-{
-    return (size_t)((ptrdiff_t)b * operand->batch_stride + (ptrdiff_t)h * operand->head_stride +
-                    (ptrdiff_t)i * operand->row_stride);
-}
-
 static uint8_t has_odd(const struct attn_operand *operand, attn_dtype compute, size_t at, size_t d)
 {
     bool odd = false;
@@ -59,8 +53,8 @@ static void prepare_query(const struct attn_gradient_heads *heads, size_t b, siz
 {
     const struct attn_heads_job *job = &heads->job;
     const size_t row = (b * job->heads + h) * job->q_len + i;
-    const size_t o = operand_at(&heads->grad_context, b, h, i), context = operand_at(&job->context, b, h, i);
-    heads->q_is_odd[row] = has_odd(&job->q, job->compute, operand_at(&job->q, b, h, i), job->d_k);
+    const size_t o = attn_operand_at(&heads->grad_context, b, h, i), context = attn_operand_at(&job->context, b, h, i);
+    heads->q_is_odd[row] = has_odd(&job->q, job->compute, attn_operand_at(&job->q, b, h, i), job->d_k);
     heads->o_is_odd[row] = has_odd(&heads->grad_context, job->compute, o, job->d_v);
     double delta = 0;
     for (size_t f = 0; f < job->d_v; f++)
@@ -90,9 +84,9 @@ static void prepare_keys_task(void *argument, size_t index, size_t worker)
     const size_t b = head / job->kv_heads, h = head % job->kv_heads;
     for (size_t j = first; j < end && !attn_is_cancelled(run->runtime); j++) {
         run->heads->k_is_odd[head * job->kv_len + j] =
-            has_odd(&job->k, job->compute, operand_at(&job->k, b, h, j), job->d_k);
+            has_odd(&job->k, job->compute, attn_operand_at(&job->k, b, h, j), job->d_k);
         run->heads->v_is_odd[head * job->kv_len + j] =
-            has_odd(&job->v, job->compute, operand_at(&job->v, b, h, j), job->d_v);
+            has_odd(&job->v, job->compute, attn_operand_at(&job->v, b, h, j), job->d_v);
     }
 }
 
@@ -172,7 +166,7 @@ static void store_keys(const struct gradient_tile *tile, const struct attn_opera
         void *data = (void *)(uintptr_t)to->data;
         if (data == NULL)
             continue;
-        const size_t at = operand_at(to, tile->b, tile->kv_head, key < past_len ? key : key - past_len);
+        const size_t at = attn_operand_at(to, tile->b, tile->kv_head, key < past_len ? key : key - past_len);
         for (size_t f = 0; f < d; f++)
             attn_number_put(data, compute, at + f, factor * attn_number_get(from, compute, c * d + f));
     }
@@ -312,9 +306,9 @@ static double finish_row(const struct attn_gradient_heads *heads, size_t b, size
 {
     const struct attn_heads_job *job = &heads->job;
     const attn_dtype compute = job->compute;
-    const size_t q = operand_at(&job->q, b, h, i), row = (b * job->heads + h) * job->q_len + i;
+    const size_t q = attn_operand_at(&job->q, b, h, i), row = (b * job->heads + h) * job->q_len + i;
     const bool has_keys = row_has_keys(heads, row);
-    const size_t to = heads->grad_q.data == NULL ? 0 : operand_at(&heads->grad_q, b, h, i);
+    const size_t to = heads->grad_q.data == NULL ? 0 : attn_operand_at(&heads->grad_q, b, h, i);
     double product = 0;
     for (size_t f = 0; f < job->d_k; f++) {
         double sum = 0;

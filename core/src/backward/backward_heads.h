@@ -9,7 +9,8 @@
 #define ATTN_BACKWARD_BACKWARD_HEADS_H
 
 #include "attn/arena.h"
-#include "kernel/kernel.h"
+#include "attn/runtime.h"
+#include "kernel/job.h"
 
 struct attn_gradient_heads {
     /* Dimensions, operands (the context too), mask, selections, dropout: as the forward pass had them. */

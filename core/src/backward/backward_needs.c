@@ -4,11 +4,12 @@
 #include <assert.h>
 
 #include "attention/distance_bias.h"
-#include "attention/feature_maps.h"
 #include "backward/backward_features.h"
 #include "backward/backward_projection.h"
+#include "formulas/features.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
+#include "request/steps.h"
 
 static_assert((int)ATTN_GRADIENT_QUERY == PROJECT_Q && (int)ATTN_GRADIENT_KEY == PROJECT_K &&
                   (int)ATTN_GRADIENT_VALUE == PROJECT_V,

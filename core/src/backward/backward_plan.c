@@ -1,11 +1,11 @@
 /* backward_plan.c: a request for gradients checked and weighed. */
 #include <string.h>
 
-#include "attention/feature_maps.h"
 #include "backward/backward_features.h"
 #include "backward/backward_needs.h"
 #include "backward/backward_tile.h"
-#include "layer/layer_weigh.h"
+#include "base/fail_shape.h"
+#include "formulas/features.h"
 
 static const char *const names[] = {
 #define GRADIENT_NAME(code, name) name,
@@ -74,11 +74,8 @@ static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor 
     if (!fits) {
         attn_shape_text(expected, sizeof expected, output->rank, output->shape);
         attn_shape_text(received, sizeof received, grad->rank, grad->shape);
-        attn_status status =
-            attn_fail(err, ATTN_ERR_SHAPE, field, "grad_output has shape %s, the output has %s", received, expected);
-        if (err != NULL)
-            attn_expect(err, expected, received);
-        return status;
+        return attn_fail_shape(err, field, grad, expected, "grad_output has shape %s, the output has %s", received,
+                               expected);
     }
     if (!attn_tensor_is_contiguous(grad))
         return attn_fail(err, ATTN_ERR_FIELD, field, "grad_output must be row-major without gaps");

@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "formulas/philox.h"
 #include "gemm/blas.h"
+#include "kernel/kernel.h"
 
 static size_t element_of(const struct gradient_tile *tile)
 {

@@ -11,6 +11,12 @@ static inline double attn_number_get(const void *data, attn_dtype compute, size_
     return compute == ATTN_F32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
 }
 
+/* The same at a place that strides give, which may be negative. */
+static inline double attn_number_at(const void *data, attn_dtype dtype, ptrdiff_t at)
+{
+    return dtype == ATTN_F32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
+}
+
 static inline void attn_number_put(void *data, attn_dtype compute, size_t at, double value)
 {
     if (compute == ATTN_F32)

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The largest dimension, head count or row stride: what the int of the BLAS can count. */
 #define DIMENSION_MAX ((size_t)INT_MAX)
@@ -16,6 +17,17 @@ static inline size_t attn_min(size_t a, size_t b)
 }
 
 static inline size_t attn_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The same for positions, which may be negative. */
+static inline int64_t attn_min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t attn_max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }

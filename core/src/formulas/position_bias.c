@@ -1,7 +1,9 @@
 /* position_bias.c: slopes of ALiBi and buckets of T5. */
-#include "attn/position_bias.h"
+#include "formulas/position_bias.h"
 
 #include <math.h>
+
+#include "base/number.h"
 
 double attn_alibi_slope(size_t heads, size_t h)
 {
@@ -31,4 +33,18 @@ size_t attn_relative_bucket(int64_t distance, size_t buckets, bool bidirectional
     const float grown = logf((float)away / (float)exact) / range * (float)((int64_t)buckets - exact);
     const size_t bucket = (size_t)exact + (size_t)grown;
     return first + (bucket < buckets ? bucket : buckets - 1);
+}
+
+bool attn_has_alibi(const attn_options *options)
+{
+    return options->alibi || options->alibi_slopes != NULL;
+}
+
+double attn_slope_of(const attn_options *options, size_t heads, size_t h)
+{
+    if (!attn_has_alibi(options))
+        return 0;
+    const attn_tensor *slopes = options->alibi_slopes;
+    return slopes == NULL ? attn_alibi_slope(heads, h)
+                          : attn_number_at(slopes->data, slopes->dtype, (ptrdiff_t)h * slopes->stride[0]);
 }

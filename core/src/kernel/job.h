@@ -57,6 +57,13 @@ struct attn_operand {
     ptrdiff_t batch_stride, head_stride, row_stride;
 };
 
+/* Where a row of an operand begins, in elements. */
+static inline size_t attn_operand_at(const struct attn_operand *operand, size_t b, size_t h, size_t row)
+{
+    return (size_t)((ptrdiff_t)b * operand->batch_stride + (ptrdiff_t)h * operand->head_stride +
+                    (ptrdiff_t)row * operand->row_stride);
+}
+
 /* Attention over all batch items and heads, as the kernels see it. Read-only while tasks run, but for what they fill.
  */
 struct attn_heads_job {

@@ -1,5 +1,5 @@
 /* layer.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm. */
-#include "attn/multihead.h"
+#include "layer/layer.h"
 
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "base/float_mode.h"
 #include "base/parallel.h"
 #include "base/size.h"
+#include "formulas/features.h"
 #include "formulas/philox.h"
 #include "gemm/gemm.h"
 #include "layer/gate.h"
@@ -16,6 +17,7 @@
 #include "layer/norm.h"
 #include "layer/projection.h"
 #include "layer/queries_keys.h"
+#include "request/steps.h"
 
 enum {
     /* Rows of tokens that one task normalises or adds. */
@@ -376,14 +378,9 @@ static attn_status project_output(struct layer_run *run)
     return ATTN_OK;
 }
 
-static bool has_post_norm(const attn_options *options)
-{
-    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
-}
-
 static bool changes_sum(const attn_options *options)
 {
-    return options->residual || (options->dropout > 0 && options->dropout_residual);
+    return options->residual || attn_drops_residual(options);
 }
 
 /* summed = query + dropout(projected), each part where it is asked for; number by number. */
@@ -420,7 +417,7 @@ static void finish_task(void *argument, size_t index, size_t worker)
     const size_t rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
     if (changes_sum(&run->request->options))
         add_rows(run, row * d, rows * d);
-    if (has_post_norm(&run->request->options))
+    if (attn_is_post_normed(&run->request->options))
         norm_rows(run, row, rows, d, run->summed, run->output);
 }
 
@@ -434,10 +431,10 @@ static attn_status finish(struct layer_run *run)
     if (changes_sum(options) && projected_is_kept)
         run->summed = take(run, count);
     const bool sum_is_kept = wants(run, ATTN_STEP_RESIDUAL) || (run->summed == run->projected && projected_is_kept);
-    run->output = has_post_norm(options) && sum_is_kept ? take(run, count) : run->summed;
+    run->output = attn_is_post_normed(options) && sum_is_kept ? take(run, count) : run->summed;
     if (run->summed == NULL || run->output == NULL)
         return no_memory(run, "residual and norm");
-    if (changes_sum(options) || has_post_norm(options))
+    if (changes_sum(options) || attn_is_post_normed(options))
         attn_spread(run->runtime, attn_ceil_div(rows, TOKEN_ROWS), finish_task, run);
     return ATTN_OK;
 }

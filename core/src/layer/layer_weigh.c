@@ -5,15 +5,12 @@
 
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
+#include "formulas/features.h"
 #include "gemm/gemm.h"
 #include "layer/projection.h"
 #include "layer/queries_keys.h"
 #include "request/dims.h"
-
-bool attn_is_pre_normed(const attn_options *options)
-{
-    return options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
-}
+#include "request/steps.h"
 
 /*
  * For self-attention, if an operand can say where the query heads are. The way back through a qk_norm wants queries
@@ -100,8 +97,8 @@ static size_t token_numbers(const attn_plan *plan, const attn_request *request)
     const attn_options *options = &request->options;
     const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_out;
     size_t stages = request->weights.output.weight != NULL;
-    stages += options->residual || (options->dropout > 0 && options->dropout_residual);
-    stages += options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST;
+    stages += options->residual || attn_drops_residual(options);
+    stages += attn_is_post_normed(options);
     size_t numbers = context + stages * out;
     if (d->d_gate > 0) /* the gate, and its product with concat */
         numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);

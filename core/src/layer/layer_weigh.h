@@ -6,20 +6,14 @@
 
 #include "attention/heads.h"
 
-static inline bool attn_wants(const attn_options *options, attn_step step)
-{
-    return (options->want >> step & 1) != 0;
-}
-
-bool attn_is_pre_normed(const attn_options *options);
 /* Whether queries, keys and values are one product, by a fused weight. */
 bool attn_projects_at_once(const attn_request *request, const attn_dims *dims);
 /* Products of a layer at a time: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
-/* Whether attention_mean needs a map of its own, and its elements. */
 /* ATTN_OK, or ATTN_ERR_SHAPE where the request has other dimensions or another type than what plan was made from. */
 ATTN_MUST_CHECK attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *request,
                                                     attn_error *err);
+/* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);
 /* The same, not wrapped round: for a plan whose size is not checked yet. */
@@ -28,17 +22,6 @@ double attn_mean_source_numbers(const attn_plan *plan);
 struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);
 /* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
-
-/* What the backward pass reads besides the steps: it stays in the arena. */
-struct attn_multihead_kept {
-    const char *query; /* the queries, after a pre-norm: (batch, q_len, d_query) */
-    const char *gate;  /* before its sigmoid: (batch, q_len, heads * d_gate) */
-};
-
-/* attn_plan_run, which also says where kept lies. */
-ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request,
-                                               const attn_runtime *runtime, attn_arena *arena, attn_result *result,
-                                               struct attn_multihead_kept *kept, attn_error *err);
 
 /* (*slots)[item] = its place in the selection, SIZE_MAX where it is not selected; NULL when all are. false: no memory.
  */

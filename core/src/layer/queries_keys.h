@@ -7,12 +7,6 @@
 
 #include "attention/heads.h"
 
-/* Whether queries and keys are normalised or turned. */
-bool attn_qk_is_changed(const attn_options *options);
-
-/* options.qk_norm and its weights, after the dimensions are known. */
-ATTN_MUST_CHECK attn_status attn_qk_check(const attn_request *request, const attn_dims *dims, attn_error *err);
-
 /* Arena bytes that attn_qk_run takes, in all and for each thread; its floating-point operations. */
 size_t attn_qk_bytes(const attn_plan *plan, const attn_request *request);
 size_t attn_qk_scratch_bytes(const attn_plan *plan, const attn_request *request);

@@ -5,17 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "formulas/philox.h"
 
 /* ---- checks ---- */
 
-static attn_status check_number(size_t value, size_t least, size_t most, const char *name, attn_error *err)
+static attn_status check_number(size_t value, size_t min, size_t max, const char *name, attn_error *err)
 {
     char field[48];
-    if (value >= least && value <= most)
+    if (value >= min && value <= max)
         return ATTN_OK;
     snprintf(field, sizeof field, "/masks/blocks/%s", name);
-    return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", name, value, least, most);
+    return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", name, value, min, max);
 }
 
 static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len, attn_error *err)
@@ -67,16 +68,6 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t prefix_of(const attn_mask *mask, size_t b)
 {
     const attn_tensor *prefix = mask->blocks.prefix;
@@ -89,10 +80,10 @@ void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *fro
     const int64_t size = (int64_t)mask->blocks.size;
     if (mask->blocks.kind == ATTN_BLOCKS_CHUNKED) {
         const int64_t first = floor_divide(p, size) * size;
-        *from = larger(*from, first);
-        *to = smaller(*to, first + size);
+        *from = attn_max_i64(*from, first);
+        *to = attn_min_i64(*to, first + size);
     } else if (mask->blocks.kind == ATTN_BLOCKS_PREFIX) {
-        *to = smaller(*to, larger(p + 1, prefix_of(mask, b)));
+        *to = attn_min_i64(*to, attn_max_i64(p + 1, prefix_of(mask, b)));
     }
 }
 
@@ -144,9 +135,9 @@ static struct view view_of(const attn_mask *mask, int64_t p)
     const int64_t block = floor_divide(p, (int64_t)blocks->size), window = (int64_t)blocks->window;
     const int64_t all = (int64_t)mask->kv_blocks;
     return (struct view){.block = block,
-                         .from = smaller(larger(block - window, 0), all),
-                         .to = smaller(larger(block + window + 1, 0), all),
-                         .edge = smaller((int64_t)blocks->global_blocks, all),
+                         .from = attn_min_i64(attn_max_i64(block - window, 0), all),
+                         .to = attn_min_i64(attn_max_i64(block + window + 1, 0), all),
+                         .edge = attn_min_i64((int64_t)blocks->global_blocks, all),
                          .blocks = all};
 }
 
@@ -166,8 +157,9 @@ struct gaps {
 
 static struct gaps gaps_of(const struct view *view)
 {
-    const int64_t low = view->edge, high = larger(view->blocks - view->edge, low);
-    const int64_t from = smaller(larger(view->from, low), high), to = smaller(larger(view->to, low), high);
+    const int64_t low = view->edge, high = attn_max_i64(view->blocks - view->edge, low);
+    const int64_t from = attn_min_i64(attn_max_i64(view->from, low), high),
+                  to = attn_min_i64(attn_max_i64(view->to, low), high);
     return (struct gaps){.from = {low, to}, .to = {from, high}};
 }
 
@@ -176,7 +168,7 @@ static size_t draw_blocks(const attn_mask *mask, size_t h, const struct view *vi
 {
     const struct gaps gaps = gaps_of(view);
     const int64_t first = gaps.to[0] - gaps.from[0], all = first + gaps.to[1] - gaps.from[1];
-    const int64_t count = smaller((int64_t)mask->blocks.random_blocks, all);
+    const int64_t count = attn_min_i64((int64_t)mask->blocks.random_blocks, all);
     for (int64_t n = 0; n < count; n++) {
         uint32_t word[4];
         const int64_t t = all - count + n;
@@ -194,7 +186,8 @@ static size_t draw_blocks(const attn_mask *mask, size_t h, const struct view *vi
 /* Blocks first … end, as far as they lie in keys from … to. */
 static void allow_blocks(int64_t first, int64_t end, size_t size, size_t from, size_t to, uint8_t *allow)
 {
-    const int64_t low = larger(first * (int64_t)size, (int64_t)from), high = smaller(end * (int64_t)size, (int64_t)to);
+    const int64_t low = attn_max_i64(first * (int64_t)size, (int64_t)from),
+                  high = attn_min_i64(end * (int64_t)size, (int64_t)to);
     if (low < high)
         memset(allow + (low - (int64_t)from), 1, (size_t)(high - low));
 }
@@ -209,8 +202,8 @@ static void allow_global_tokens(const attn_blocks *blocks, size_t from, size_t t
 /* The first block at or behind block number from whose distance to the query's is a multiple of the stride. */
 static int64_t next_strided(const attn_mask *mask, const struct view *view, int64_t from)
 {
-    const int64_t stride = (int64_t)mask->blocks.stride, beyond = (from - view->block) % stride;
-    return beyond == 0 ? from : from + (beyond < 0 ? -beyond : stride - beyond);
+    const int64_t stride = (int64_t)mask->blocks.stride, offset = (from - view->block) % stride;
+    return offset == 0 ? from : from + (offset < 0 ? -offset : stride - offset);
 }
 
 static void matrix_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t from, size_t to, uint8_t *allow)
@@ -219,21 +212,20 @@ static void matrix_row(const attn_mask *mask, size_t b, size_t h, size_t i, size
     const uint8_t *row = (const uint8_t *)blocks->attend->data + (ptrdiff_t)b * mask->blocks_stride[0] +
                          (ptrdiff_t)h * mask->blocks_stride[1] + (ptrdiff_t)(i / blocks->size) * mask->blocks_stride[2];
     for (size_t key = from; key < to;) {
-        const size_t block = key / blocks->kv_size,
-                     end = (block + 1) * blocks->kv_size < to ? (block + 1) * blocks->kv_size : to;
+        const size_t block = key / blocks->kv_size, end = attn_min((block + 1) * blocks->kv_size, to);
         memset(allow + (key - from), row[(ptrdiff_t)block * mask->blocks_stride[3]] != 0, end - key);
         key = end;
     }
 }
 
-void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t from, size_t to, uint8_t *allow)
+void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t from, size_t to,
+                     uint8_t *allow)
 {
     const attn_blocks *blocks = &mask->blocks;
     if (blocks->kind == ATTN_BLOCKS_MATRIX) {
         matrix_row(mask, b, h, i, from, to, allow);
         return;
     }
-    const int64_t p = (int64_t)i + attn_mask_offset(mask, b);
     const struct view view = view_of(mask, p);
     memset(allow, sees_all(blocks, &view, p), to - from);
     allow_blocks(view.from, view.to, blocks->size, from, to, allow);
@@ -253,11 +245,12 @@ void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t
 /* ---- tiles and sums ---- */
 
 /* One query of each block stands for it, and the queries that see all are looked for by themselves. */
-bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to)
+bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t rows, size_t from,
+                           size_t to)
 {
     const attn_blocks *blocks = &mask->blocks;
     const bool is_matrix = blocks->kind == ATTN_BLOCKS_MATRIX;
-    const int64_t offset = is_matrix ? 0 : attn_mask_offset(mask, b), p = (int64_t)i + offset;
+    const int64_t place = is_matrix ? (int64_t)i : p; /* of the first query, counted as its blocks are */
     enum { KEYS_MAX = 1024 };
     uint8_t allow[KEYS_MAX];
     if (to - from > KEYS_MAX)
@@ -265,15 +258,15 @@ bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, 
     if (!is_matrix && global_tokens_before(blocks, p + (int64_t)rows) > global_tokens_before(blocks, p))
         return false;
     for (int64_t row = 0; row < (int64_t)rows;) {
-        attn_blocks_row(mask, b, h, i + (size_t)row, from, to, allow);
+        attn_blocks_row(mask, b, h, i + (size_t)row, p + row, from, to, allow);
         if (memchr(allow, 1, to - from) != NULL)
             return false;
-        row = (floor_divide(p + row, (int64_t)blocks->size) + 1) * (int64_t)blocks->size - p;
+        row = (floor_divide(place + row, (int64_t)blocks->size) + 1) * (int64_t)blocks->size - place;
     }
     return true;
 }
 
-static double matrix_pairs(const attn_mask *mask)
+double attn_blocks_matrix_pairs(const attn_mask *mask)
 {
     const attn_blocks *blocks = &mask->blocks;
     const ptrdiff_t *stride = mask->blocks_stride;
@@ -294,13 +287,16 @@ static double matrix_pairs(const attn_mask *mask)
     return pairs * (double)(mask->batch / items) * (double)(mask->heads / heads);
 }
 
-/* Keys of a query that does not see all: the pieces, as if they never overlapped. */
-static double pattern_keys(const attn_mask *mask, const struct view *view)
+/* The pieces of a pattern count as if they never overlapped. */
+double attn_blocks_keys(const attn_mask *mask, int64_t p)
 {
     const attn_blocks *blocks = &mask->blocks;
-    double seen = (double)(view->to - view->from) + 2 * (double)view->edge + (double)blocks->random_blocks;
+    const struct view view = view_of(mask, p);
+    if (sees_all(blocks, &view, p))
+        return (double)mask->kv_len;
+    double seen = (double)(view.to - view.from) + 2 * (double)view.edge + (double)blocks->random_blocks;
     if (blocks->kind == ATTN_BLOCKS_STRIDED)
-        seen += (double)(view->blocks / (int64_t)blocks->stride + 1);
+        seen += (double)(view.blocks / (int64_t)blocks->stride + 1);
     return seen * (double)blocks->size + (double)global_token_count(blocks);
 }
 
@@ -317,20 +313,4 @@ double attn_blocks_row_flops(const attn_mask *mask, double keys)
     if (blocks->kind == ATTN_BLOCKS_STRIDED)
         flops += 300 * (1 + keys / (double)blocks->size / (double)blocks->stride);
     return flops;
-}
-
-double attn_blocks_pairs(const attn_mask *mask)
-{
-    if (mask->blocks.kind == ATTN_BLOCKS_MATRIX)
-        return matrix_pairs(mask);
-    double pairs = 0;
-    for (size_t b = 0; b < mask->batch; b++)
-        for (size_t i = 0; i < mask->q_len; i++) {
-            const int64_t p = (int64_t)i + attn_mask_offset(mask, b);
-            const struct view view = view_of(mask, p);
-            const attn_span span = attn_mask_span(mask, b, i);
-            const double all = (double)(span.to - span.from), keys = pattern_keys(mask, &view);
-            pairs += keys >= all || sees_all(&mask->blocks, &view, p) ? all : keys;
-        }
-    return pairs * (double)mask->heads;
 }

@@ -1,12 +1,13 @@
 /*
- * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). Part of mask.c, which alone asks.
+ * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). What mask_resolve.c checks
+ * and mask_rows.c asks. A query's position p is its place among the keys.
  */
 #ifndef ATTN_MASK_BLOCKS_H
 #define ATTN_MASK_BLOCKS_H
 
 #include "attn/mask.h"
 
-/* Checks masks->blocks but for shapes of tensors, which mask.c resolves, and the list of global tokens. */
+/* Checks masks->blocks but for shapes of tensors, which mask_resolve.c resolves, and the list of global tokens. */
 ATTN_MUST_CHECK attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, attn_error *err);
 
 /* Chunks and prefixes: narrows the run from … to of a query at position p of item b. */
@@ -15,16 +16,20 @@ void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *fro
 /* Whether the blocks are no run, so that they are looked up. */
 bool attn_blocks_have_lookup(const attn_mask *mask);
 
-/* allow[n] = whether the blocks let query i attend to key from + n, for from <= key < to. Only with lookup. */
-void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, size_t from, size_t to, uint8_t *allow);
+/* allow[n] = whether the blocks let query i, at position p, attend to key from + n, for from <= key < to. Only with lookup. */
+void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t from, size_t to,
+                     uint8_t *allow);
 
-/* True only if the blocks hide keys from … to from all of queries i … i + rows. Only with lookup. */
-bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
+/* True only if the blocks hide keys from … to from all of queries i … i + rows, the first at position p. Only with lookup. */
+bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t rows, size_t from,
+                           size_t to);
 
 /* What attn_blocks_row takes for so many keys, in floating-point operations that take as long; 0 without lookup. */
 double attn_blocks_row_flops(const attn_mask *mask, double keys);
 
-/* Pairs that blocks with lookup leave at most, over batch and heads. */
-double attn_blocks_pairs(const attn_mask *mask);
+/* Keys that a pattern leaves to the query at position p, at most. */
+double attn_blocks_keys(const attn_mask *mask, int64_t p);
+/* Pairs that a matrix allows, over batch and heads. */
+double attn_blocks_matrix_pairs(const attn_mask *mask);
 
 #endif

@@ -1,15 +1,11 @@
 /* check_options.c: what options may say, alone and beside the rest of a request. */
-#include "request/check_options.h"
-
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "attention/feature_maps.h"
-#include "layer/layer_weigh.h"
-#include "layer/queries_keys.h"
-#include "request/check_rope.h"
+#include "request/checks.h"
 #include "request/dims.h"
+#include "request/steps.h"
 
 /* What is finite in the request must be so in the type that computes; a softcap divides, so it must not become 0. */
 static attn_status check_float32(const attn_options *options, attn_error *err)
@@ -58,8 +54,7 @@ static attn_status check_layer_options(const attn_request *request, const attn_d
         return attn_fail(err, ATTN_ERR_SHAPE, "/options/residual",
                          "the residual adds query (%zu features) to the output (%zu features): they must be equal",
                          dims->d_query, dims->d_out);
-    bool pre = options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_PRE;
-    size_t width = pre ? dims->d_query : dims->d_out;
+    const size_t width = attn_is_pre_normed(options) ? dims->d_query : dims->d_out;
     attn_status status = check_norm_vector(request->weights.norm.weight, "/weights/norm/weight", request, width, err);
     if (status == ATTN_OK)
         status = check_norm_vector(request->weights.norm.bias, "/weights/norm/bias", request, width, err);
@@ -77,7 +72,7 @@ static attn_status check_attention_options(const attn_request *request, attn_err
         return attn_fail(err, ATTN_ERR_FIELD, "/options/residual", "residual belongs to multi-head attention");
     if (request->options.norm != ATTN_NORM_NONE)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/norm", "norm belongs to multi-head attention");
-    if (request->options.dropout > 0 && request->options.dropout_residual)
+    if (attn_drops_residual(&request->options))
         return attn_fail(err, ATTN_ERR_FIELD, "/options/dropout/where",
                          "dropout on the residual belongs to multi-head attention");
     return ATTN_OK;

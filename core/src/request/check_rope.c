@@ -1,8 +1,9 @@
 /* check_rope.c: options.rope against the dimensions. */
-#include "request/check_rope.h"
-
 #include <math.h>
 #include <stdio.h>
+
+#include "base/fail_shape.h"
+#include "request/checks.h"
 
 #define FIELD   "/options/rope"
 #define SCALING "/options/rope/scaling"
@@ -120,7 +121,7 @@ static attn_status check_llama3(const attn_rope_scaling *s, attn_error *err)
 static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *list, const char *name, size_t pairs,
                               attn_error *err)
 {
-    char field[64], expected[32], received[64];
+    char field[64], expected[32];
     snprintf(field, sizeof field, SCALING "/%s", name);
     if (list == NULL)
         return s->type == ATTN_ROPE_LONGROPE ? fail_missing(s, name, err) : ATTN_OK;
@@ -130,10 +131,9 @@ static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *lis
     if (list->dtype != ATTN_F64 || !attn_tensor_is_contiguous(list))
         return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be float64 without gaps", name);
     if (list->rank != 1 || list->shape[0] != pairs) {
-        attn_fail(err, ATTN_ERR_SHAPE, field, "%s must have a number for each of the %zu pairs", name, pairs);
         snprintf(expected, sizeof expected, "[%zu]", pairs);
-        attn_shape_text(received, sizeof received, list->rank, list->shape);
-        return err == NULL ? ATTN_ERR_SHAPE : attn_expect(err, expected, received);
+        return attn_fail_shape(err, field, list, expected, "%s must have a number for each of the %zu pairs", name,
+                               pairs);
     }
     for (size_t i = 0; i < pairs; i++)
         if (!is_in_range(((const double *)list->data)[i]))
@@ -178,9 +178,8 @@ static attn_status fail_side(const struct side *side, const char *what, const at
     char field[64], received[64];
     attn_shape_text(received, sizeof received, got->rank, got->shape);
     snprintf(field, sizeof field, FIELD "/%s", what);
-    attn_fail(err, ATTN_ERR_SHAPE, field, "%s has shape %s, expected %s%s for %zu %s tokens", what, received, expected,
-              also, side->len, side->name);
-    return err == NULL ? ATTN_ERR_SHAPE : attn_expect(err, expected, received);
+    return attn_fail_shape(err, field, got, expected, "%s has shape %s, expected %s%s for %zu %s tokens", what,
+                           received, expected, also, side->len, side->name);
 }
 
 /* (len, …) or (1 or batch, len, …), with more further dimensions. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail_shape.h"
 #include "base/size.h"
 
 /* ---- inputs ---- */
@@ -16,17 +17,6 @@ static const attn_tensor *key_of(const attn_request *request)
 static const attn_tensor *value_of(const attn_request *request)
 {
     return request->inputs.value == NULL ? key_of(request) : request->inputs.value;
-}
-
-static attn_status fail_shapes(attn_error *err, const char *field, const char *message, const char *expected,
-                               const attn_tensor *received)
-{
-    char shape[64];
-    attn_shape_text(shape, sizeof shape, received->rank, received->shape);
-    attn_status status = attn_fail(err, ATTN_ERR_SHAPE, field, "%s", message);
-    if (err != NULL)
-        attn_expect(err, expected, shape);
-    return status;
 }
 
 static attn_status check_tensor(const attn_tensor *tensor, const char *field, attn_dtype compute, attn_error *err)
@@ -50,20 +40,15 @@ static attn_status check_input(const attn_request *request, const attn_tensor *t
     if (status != ATTN_OK)
         return status;
     const char *name = strrchr(field, '/') + 1;
-    char message[160];
     if (tensor->rank < 2 || tensor->rank > most) {
-        snprintf(message, sizeof message, "%s has rank %d; %s takes (len, d), (batch, len, d)%s", name, tensor->rank,
-                 request->is_layer ? "a layer" : "attention", most == 4 ? " or (batch, heads, len, d)" : "");
-        return fail_shapes(err, field, message, NULL, tensor);
+        return attn_fail_shape(err, field, tensor, NULL, "%s has rank %d; %s takes (len, d), (batch, len, d)%s", name,
+                               tensor->rank, request->is_layer ? "a layer" : "attention",
+                               most == 4 ? " or (batch, heads, len, d)" : "");
     }
-    if (tensor->rank != rank) {
-        snprintf(message, sizeof message, "%s has rank %d, query has rank %d", name, tensor->rank, rank);
-        return fail_shapes(err, field, message, NULL, tensor);
-    }
-    if (tensor->shape[tensor->rank - 1] == 0) {
-        snprintf(message, sizeof message, "%s has no features", name);
-        return fail_shapes(err, field, message, NULL, tensor);
-    }
+    if (tensor->rank != rank)
+        return attn_fail_shape(err, field, tensor, NULL, "%s has rank %d, query has rank %d", name, tensor->rank, rank);
+    if (tensor->shape[tensor->rank - 1] == 0)
+        return attn_fail_shape(err, field, tensor, NULL, "%s has no features", name);
     return ATTN_OK;
 }
 
@@ -83,16 +68,15 @@ static attn_status check_inputs(const attn_request *request, attn_error *err)
 static attn_status check_same(const attn_tensor *tensor, const char *field, int axis, size_t wanted, const char *what,
                               attn_error *err)
 {
-    char message[160], expected[64];
+    char expected[64];
     if (tensor->shape[axis] == wanted)
         return ATTN_OK;
     size_t shape[ATTN_MAX_RANK];
     memcpy(shape, tensor->shape, sizeof shape);
     shape[axis] = wanted;
-    snprintf(message, sizeof message, "%s has %zu %s, %zu expected", strrchr(field, '/') + 1, tensor->shape[axis], what,
-             wanted);
     attn_shape_text(expected, sizeof expected, tensor->rank, shape);
-    return fail_shapes(err, field, message, expected, tensor);
+    return attn_fail_shape(err, field, tensor, expected, "%s has %zu %s, %zu expected", strrchr(field, '/') + 1,
+                           tensor->shape[axis], what, wanted);
 }
 
 static attn_status read_lengths(const attn_request *request, attn_dims *dims, attn_error *err)
@@ -184,23 +168,19 @@ static attn_status read_attention_dims(const attn_request *request, attn_dims *d
     if (status == ATTN_OK)
         status = split(dims->d_key, key_heads, "/inputs/key", "the number of key heads", &d_key, err);
     if (status == ATTN_OK && d_key != dims->d_k) {
-        char message[128], expected[64];
+        char expected[64];
         size_t shape[ATTN_MAX_RANK];
         memcpy(shape, key_of(request)->shape, sizeof shape);
         shape[dims->query_rank - 1] = dims->d_k * key_heads;
         attn_shape_text(expected, sizeof expected, dims->query_rank, shape);
-        snprintf(message, sizeof message, "key has %zu features per head, query has %zu", d_key, dims->d_k);
-        return fail_shapes(err, "/inputs/key", message, expected, key_of(request));
+        return attn_fail_shape(err, "/inputs/key", key_of(request), expected,
+                               "key has %zu features per head, query has %zu", d_key, dims->d_k);
     }
     dims->d_out = dims->heads * dims->d_v;
     return status;
 }
 
 /* ---- weights: a layer ---- */
-
-struct weight_name {
-    const char *weight, *bias; /* JSON pointers */
-};
 
 /* A weight that takes another number of features than in. Its features out are free, so any number of them is expected.
  */
@@ -210,7 +190,7 @@ static attn_status fail_weight(attn_error *err, const char *field, const attn_te
     static const char *const names[] = {[ATTN_LAYOUT_IN_OUT] = "in_out", [ATTN_LAYOUT_OUT_IN] = "out_in"};
     const bool is_in_out = layout == ATTN_LAYOUT_IN_OUT;
     const size_t *last = weight->shape + weight->rank - 2;
-    char expected[80], fragment[80], heads[32] = "", received[64], message[320], hint[48] = "";
+    char expected[80], fragment[80], heads[32] = "", received[64], hint[48] = "";
     if (weight->rank == 3)
         snprintf(heads, sizeof heads, "%zu, ", weight->shape[0]);
     snprintf(expected, sizeof expected, is_in_out ? "[%s%zu, any]" : "[%sany, %zu]", heads, in);
@@ -218,9 +198,8 @@ static attn_status fail_weight(attn_error *err, const char *field, const attn_te
     attn_shape_text(received, sizeof received, weight->rank, weight->shape);
     if (last[is_in_out ? 1 : 0] == in)
         snprintf(hint, sizeof hint, "; it fits layout %s", names[is_in_out ? ATTN_LAYOUT_OUT_IN : ATTN_LAYOUT_IN_OUT]);
-    snprintf(message, sizeof message, "the weight at %s has shape %s, layout %s expects %s: %s%s", field, received,
-             names[layout], expected, why, hint);
-    return fail_shapes(err, field, message, fragment, weight);
+    return attn_fail_shape(err, field, weight, fragment, "the weight at %s has shape %s, layout %s expects %s: %s%s",
+                           field, received, names[layout], expected, why, hint);
 }
 
 /* Input and output widths of a weight of rank 2 or 3; *heads is its own count, 0 for rank 2. */
@@ -231,13 +210,13 @@ static attn_status read_weight(const attn_tensor *weight, const char *field, att
     if (status != ATTN_OK)
         return status;
     if (weight->rank != 2 && weight->rank != 3)
-        return fail_shapes(err, field, "a weight has rank 2, or rank 3 with the heads first", NULL, weight);
+        return attn_fail_shape(err, field, weight, NULL, "a weight has rank 2, or rank 3 with the heads first");
     const size_t *last = weight->shape + weight->rank - 2;
     *heads = weight->rank == 3 ? weight->shape[0] : 0;
     *in = layout == ATTN_LAYOUT_IN_OUT ? last[0] : last[1];
     *out = layout == ATTN_LAYOUT_IN_OUT ? last[1] : last[0];
     if (*in == 0 || *out == 0 || (weight->rank == 3 && *heads == 0))
-        return fail_shapes(err, field, "a weight needs at least one row and one column", NULL, weight);
+        return attn_fail_shape(err, field, weight, NULL, "a weight needs at least one row and one column");
     if (attn_tensor_count(weight) > DIMENSION_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "the weight has more than %zu elements", DIMENSION_MAX);
     return ATTN_OK;
@@ -255,18 +234,16 @@ static attn_status fail_vector(const attn_tensor *vector, const char *field, con
     /* "/weights/norm/weight" is called norm.weight in a sentence. */
     const char *member = strrchr(field, '/') + 1, *owner = field + strlen("/weights/");
     const int owner_length = (int)(member - owner) - 1;
-    char message[200], expected[32], shape[64], or_by_heads[56] = "";
+    char expected[32], shape[64], or_by_heads[56] = "";
     attn_shape_text(shape, sizeof shape, vector->rank, vector->shape);
     snprintf(expected, sizeof expected, "[%zu]", rule->length);
     if (rule->heads != 0)
         snprintf(or_by_heads, sizeof or_by_heads, " or [%zu,%zu]", rule->heads, rule->length / rule->heads);
     if (attn_tensor_count(vector) != rule->length)
-        snprintf(message, sizeof message, "%.*s.%s has %zu numbers, %s %zu%s", owner_length, owner, member,
-                 attn_tensor_count(vector), rule->giver, rule->length, rule->unit);
-    else
-        snprintf(message, sizeof message, "%.*s.%s has shape %s, expected %s%s", owner_length, owner, member, shape,
-                 expected, or_by_heads);
-    return fail_shapes(err, field, message, expected, vector);
+        return attn_fail_shape(err, field, vector, expected, "%.*s.%s has %zu numbers, %s %zu%s", owner_length, owner,
+                               member, attn_tensor_count(vector), rule->giver, rule->length, rule->unit);
+    return attn_fail_shape(err, field, vector, expected, "%.*s.%s has shape %s, expected %s%s", owner_length, owner,
+                           member, shape, expected, or_by_heads);
 }
 
 static attn_status check_vector(const attn_tensor *vector, const char *field, attn_dtype compute,
@@ -339,8 +316,8 @@ static attn_status read_separate_dims(const attn_request *request, attn_dims *di
     if (status == ATTN_OK)
         status = read_projection(&weights->value, "value", request, dims->d_value, dims->kv_heads, &dims->d_v, err);
     if (status == ATTN_OK && d_key != dims->d_k)
-        return fail_shapes(err, "/weights/key/weight", "the weights of query and key give different features per head",
-                           NULL, weights->key.weight);
+        return attn_fail_shape(err, "/weights/key/weight", weights->key.weight, NULL,
+                               "the weights of query and key give different features per head");
     return status;
 }
 
@@ -357,7 +334,7 @@ static attn_status read_fused_dims(const attn_request *request, attn_dims *dims,
     if (status != ATTN_OK)
         return status;
     if (own_heads != 0)
-        return fail_shapes(err, field, "a fused weight has rank 2", NULL, weights->qkv.weight);
+        return attn_fail_shape(err, field, weights->qkv.weight, NULL, "a fused weight has rank 2");
     if (dims->d_key != dims->d_query || dims->d_value != dims->d_query)
         return attn_fail(err, ATTN_ERR_SHAPE, "/inputs", "a fused weight needs query, key and value of one width");
     char why[96];
@@ -385,12 +362,12 @@ static size_t heads_of(const attn_affine *affine)
 static attn_status fail_output_heads(const attn_tensor *weight, const char *field, const attn_dims *dims,
                                      attn_error *err)
 {
-    char message[200], received[64], expected[80];
+    char received[64], expected[80];
     attn_shape_text(received, sizeof received, weight->rank, weight->shape);
-    snprintf(message, sizeof message, "the weight at %s has shape %s, expected [%zu, %zu, any]: heads, d_v, d_out",
-             field, received, dims->heads, dims->d_v);
     snprintf(expected, sizeof expected, "[%zu, %zu, \"any\"]", dims->heads, dims->d_v);
-    return fail_shapes(err, field, message, expected, weight);
+    return attn_fail_shape(err, field, weight, expected,
+                           "the weight at %s has shape %s, expected [%zu, %zu, any]: heads, d_v, d_out", field,
+                           received, dims->heads, dims->d_v);
 }
 
 static attn_status read_output_dims(const attn_request *request, attn_dims *dims, attn_error *err)
@@ -409,8 +386,8 @@ static attn_status read_output_dims(const attn_request *request, attn_dims *dims
     if (status != ATTN_OK)
         return status;
     if (own_heads != 0 && layout == ATTN_LAYOUT_OUT_IN)
-        return fail_shapes(err, field, "an output weight of rank 3 is (heads, d_v, d_out), with layout in_out", NULL,
-                           output->weight);
+        return attn_fail_shape(err, field, output->weight, NULL,
+                               "an output weight of rank 3 is (heads, d_v, d_out), with layout in_out");
     if (own_heads != 0 && (own_heads != dims->heads || in != dims->d_v))
         return fail_output_heads(output->weight, field, dims, err);
     char why[96];
@@ -451,12 +428,12 @@ static attn_status check_past(const attn_tensor *past, const char *field, const 
         fits = past->shape[axis] == wanted[axis + skip];
     if (status != ATTN_OK || fits)
         return status;
-    char message[160], expected[64];
-    snprintf(message, sizeof message, "%s must be (batch, kv_heads, past_len, d): %zu, %zu, %zu, %zu%s",
-             strrchr(field, '/') + 1, wanted[0], wanted[1], wanted[2], wanted[3],
-             dims->query_rank == 2 ? "; the batch may be left out" : "");
+    char expected[64];
     attn_shape_text(expected, sizeof expected, 4, wanted);
-    return fail_shapes(err, field, message, expected, past);
+    return attn_fail_shape(err, field, past, expected,
+                           "%s must be (batch, kv_heads, past_len, d): %zu, %zu, %zu, %zu%s", strrchr(field, '/') + 1,
+                           wanted[0], wanted[1], wanted[2], wanted[3],
+                           dims->query_rank == 2 ? "; the batch may be left out" : "");
 }
 
 static attn_status read_past(const attn_request *request, attn_dims *dims, attn_error *err)
@@ -468,7 +445,7 @@ static attn_status read_past(const attn_request *request, attn_dims *dims, attn_
         return attn_fail(err, ATTN_ERR_FIELD, key == NULL ? "/inputs/past_key" : "/inputs/past_value",
                          "past_key and past_value go together");
     if (key->rank < 2)
-        return fail_shapes(err, "/inputs/past_key", "past_key must be (batch, kv_heads, past_len, d)", NULL, key);
+        return attn_fail_shape(err, "/inputs/past_key", key, NULL, "past_key must be (batch, kv_heads, past_len, d)");
     const size_t past_len = key->shape[key->rank - 2];
     attn_status status = check_past(key, "/inputs/past_key", request, dims, past_len, dims->d_k, err);
     if (status == ATTN_OK)

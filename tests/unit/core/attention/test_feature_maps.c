@@ -1,6 +1,6 @@
 /*
- * test_feature_maps.c: tests core/src/attention/feature_maps.c and performer.c: attention by feature maps against sums
- * over all pairs.
+ * test_feature_maps.c: tests core/src/attention/feature_maps.c and core/src/formulas/features.c: attention by feature
+ * maps against sums over all pairs.
  */
 #include <math.h>
 #include <stdio.h>

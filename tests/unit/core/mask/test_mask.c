@@ -1,5 +1,5 @@
 /*
- * test_mask.c: tests core/src/mask/mask.c against the rules of mask.h, decided once more by naive_allows.
+ * test_mask.c: tests core/src/mask against the rules of mask.h, decided once more by naive_allows.
  */
 #include "attn/mask.h"
 

@@ -1,5 +1,5 @@
 /*
- * test_plan_refusals.c: tests core/src/api/plan.c: every refusal.
+ * test_plan_refusals.c: tests core/src/layer/plan.c: every refusal.
  */
 #include "attn/plan.h"
 

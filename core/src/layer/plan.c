@@ -7,34 +7,12 @@
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
 #include "base/size.h"
+#include "formulas/features.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
-#include "request/check_options.h"
+#include "request/checks.h"
 #include "request/dims.h"
-
-static const char *const step_names[] = {
-#define STEP_NAME(code, name) name,
-    ATTN_STEP_LIST(STEP_NAME)
-#undef STEP_NAME
-};
-
-const char *attn_step_name(attn_step step)
-{
-    return step_names[step];
-}
-
-attn_step attn_step_from_name(const char *name)
-{
-    int step = 0;
-    while (step < ATTN_STEP_COUNT && strcmp(step_names[step], name) != 0)
-        step++;
-    return (attn_step)step;
-}
-
-bool attn_step_is_map(attn_step step)
-{
-    return (step >= ATTN_STEP_SCORES && step <= ATTN_STEP_DROPPED) || step == ATTN_STEP_MASK;
-}
+#include "request/steps.h"
 
 /* ---- what is kept, and its weight ---- */
 
@@ -112,7 +90,7 @@ static attn_status weigh_results(attn_plan *plan, attn_error *err)
         bytes += own;
         if (bytes > (double)((size_t)1 << 52))
             return attn_fail(err, ATTN_ERR_TOO_LARGE, "/options/return", "\"%s\" would take %.3g bytes",
-                             step_names[step], own);
+                             attn_step_name((attn_step)step), own);
         plan->step_bytes[step] = (size_t)own;
     }
     plan->result_bytes = (size_t)bytes;

@@ -1,12 +1,15 @@
-/* mask.c: masks checked and resolved against the dimensions of a computation, and what they allow. */
+/* mask_resolve.c: masks checked, and resolved against the dimensions of a computation. */
 #include "attn/mask.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/fail_shape.h"
+#include "base/number.h"
 #include "base/size.h"
 #include "mask/blocks.h"
+#include "mask/documents.h"
 
 /* Far beyond any length, and far from overflowing when lengths are added. */
 static const int64_t POSITION_MAX = (int64_t)1 << 40;
@@ -17,11 +20,8 @@ static attn_status fail_shape(attn_error *err, const char *field, const attn_ten
     char expected[64], received[64];
     attn_shape_text(expected, sizeof expected, rank, wanted);
     attn_shape_text(received, sizeof received, tensor->rank, tensor->shape);
-    attn_status status = attn_fail(err, ATTN_ERR_SHAPE, field, "%s has shape %s, which does not fit %s",
-                                   strrchr(field, '/') + 1, received, expected);
-    if (err != NULL)
-        attn_expect(err, expected, received);
-    return status;
+    return attn_fail_shape(err, field, tensor, expected, "%s has shape %s, which does not fit %s",
+                           strrchr(field, '/') + 1, received, expected);
 }
 
 /* Strides that read tensor as if it had the shape wanted[4], broadcasting from the right. */
@@ -124,11 +124,6 @@ static attn_status resolve_padding(const attn_tensor *padding, attn_mask *mask, 
     return ATTN_OK;
 }
 
-static double number_at(const void *data, attn_dtype dtype, ptrdiff_t at)
-{
-    return dtype == ATTN_F32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
-}
-
 /* A bias may hide a key with -infinity; NaN and +infinity would spoil the row. */
 static attn_status check_bias(const attn_tensor *bias, attn_mask *mask, attn_error *err)
 {
@@ -145,7 +140,7 @@ static attn_status check_bias(const attn_tensor *bias, attn_mask *mask, attn_err
                     ptrdiff_t offset = 0;
                     for (int axis = 0; axis < 4; axis++)
                         offset += (ptrdiff_t)at[axis] * stride[axis];
-                    double x = number_at(bias->data, bias->dtype, offset);
+                    double x = attn_number_at(bias->data, bias->dtype, offset);
                     if (isnan(x) || x == (double)INFINITY)
                         return attn_fail(err, ATTN_ERR_VALUE, "/masks/bias",
                                          "bias holds %s; it must be finite or -Infinity",
@@ -195,24 +190,12 @@ static attn_status resolve_ids(const attn_tensor *ids, const char *field, size_t
     return ATTN_OK;
 }
 
-static const int64_t *document_of_key(const attn_mask *mask, size_t b, size_t j)
-{
-    return mask->documents_key + (ptrdiff_t)b * mask->documents_key_stride[0] +
-           (ptrdiff_t)j * mask->documents_key_stride[1];
-}
-
-static int64_t document_of_query(const attn_mask *mask, size_t b, size_t i)
-{
-    return mask->documents_query[(ptrdiff_t)b * mask->documents_query_stride[0] +
-                                 (ptrdiff_t)i * mask->documents_query_stride[1]];
-}
-
 static bool documents_ascend(const attn_mask *mask)
 {
     const size_t items = mask->documents_key_stride[0] == 0 ? mask->batch != 0 : mask->batch;
     for (size_t b = 0; b < items; b++)
         for (size_t j = 1; j < mask->kv_len; j++)
-            if (*document_of_key(mask, b, j - 1) > *document_of_key(mask, b, j))
+            if (*attn_document_of_key(mask, b, j - 1) > *attn_document_of_key(mask, b, j))
                 return false;
     return true;
 }
@@ -303,242 +286,4 @@ attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t head
     if (status == ATTN_OK)
         status = resolve_blocks(&masks->blocks, mask, err);
     return status;
-}
-
-int64_t attn_mask_offset(const attn_mask *mask, size_t b)
-{
-    return mask->base_offset + (mask->offset == NULL ? 0 : mask->offset[b * mask->offset_stride]);
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-bool attn_mask_has_positions(const attn_mask *mask)
-{
-    return mask->causal || mask->has_window || mask->blocks.kind > ATTN_BLOCKS_MATRIX;
-}
-
-/* The first key of item b whose document is not below id; only where they are sorted. */
-static size_t first_of_document(const attn_mask *mask, size_t b, int64_t id)
-{
-    size_t low = 0, high = mask->kv_len;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (*document_of_key(mask, b, middle) < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void narrow_to_document(const attn_mask *mask, size_t b, size_t i, int64_t *from, int64_t *to)
-{
-    const int64_t id = document_of_query(mask, b, i);
-    *from = larger(*from, (int64_t)first_of_document(mask, b, id));
-    if (id < INT64_MAX)
-        *to = smaller(*to, (int64_t)first_of_document(mask, b, id + 1));
-}
-
-attn_span attn_mask_span(const attn_mask *mask, size_t b, size_t i)
-{
-    int64_t from = 0, to = (int64_t)mask->kv_len, position = (int64_t)i + attn_mask_offset(mask, b);
-    if (mask->causal)
-        to = smaller(to, position + 1);
-    if (mask->has_window) {
-        to = smaller(to, position + mask->right + 1);
-        from = larger(position - mask->left, 0);
-    }
-    if (mask->kv_lengths != NULL)
-        to = smaller(to, mask->kv_lengths[b * mask->kv_lengths_stride]);
-    if (mask->q_lengths != NULL && (int64_t)i >= mask->q_lengths[b * mask->q_lengths_stride])
-        to = 0;
-    attn_blocks_narrow(mask, b, position, &from, &to);
-    if (mask->documents_are_sorted && from < to)
-        narrow_to_document(mask, b, i, &from, &to);
-    if (from >= to)
-        return (attn_span){0, 0};
-    return (attn_span){(size_t)from, (size_t)to};
-}
-
-static bool looks_up_documents(const attn_mask *mask)
-{
-    return mask->documents_key != NULL && !mask->documents_are_sorted;
-}
-
-bool attn_mask_has_lookup(const attn_mask *mask)
-{
-    return mask->attend != NULL || mask->padding != NULL || mask->bias != NULL || looks_up_documents(mask) ||
-           attn_blocks_have_lookup(mask);
-}
-
-/* ---- one row ---- */
-
-static ptrdiff_t at(const ptrdiff_t stride[4], size_t b, size_t h, size_t i, size_t j)
-{
-    return (ptrdiff_t)b * stride[0] + (ptrdiff_t)h * stride[1] + (ptrdiff_t)i * stride[2] + (ptrdiff_t)j * stride[3];
-}
-
-/* allow[c] &= flags[c stride] != 0. The strides that masks mostly have are loops of their own: those become vectors. */
-static void and_flags(uint8_t *restrict allow, size_t count, const uint8_t *restrict flags, ptrdiff_t stride)
-{
-    if (stride == 0 && count > 0 && flags[0] == 0)
-        memset(allow, 0, count);
-    if (stride == 1)
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= flags[c] != 0;
-    else if (stride != 0)
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= flags[(ptrdiff_t)c * stride] != 0;
-}
-
-static void and_finite_f32(uint8_t *restrict allow, size_t count, const float *restrict bias, ptrdiff_t stride)
-{
-    if (stride == 1)
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[c] > -INFINITY;
-    else
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[(ptrdiff_t)c * stride] > -INFINITY;
-}
-
-static void and_finite_f64(uint8_t *restrict allow, size_t count, const double *restrict bias, ptrdiff_t stride)
-{
-    if (stride == 1)
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[c] > -(double)INFINITY;
-    else
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= bias[(ptrdiff_t)c * stride] > -(double)INFINITY;
-}
-
-static void and_document(uint8_t *restrict allow, size_t count, const int64_t *restrict ids, ptrdiff_t stride,
-                         int64_t id)
-{
-    if (stride == 1)
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= ids[c] == id;
-    else
-        for (size_t c = 0; c < count; c++)
-            allow[c] &= ids[(ptrdiff_t)c * stride] == id;
-}
-
-static bool any_of(const uint8_t *allow, size_t count)
-{
-    uint8_t any = 0;
-    for (size_t c = 0; c < count; c++)
-        any |= allow[c];
-    return any != 0;
-}
-
-bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, attn_span span, size_t from,
-                   size_t to, uint8_t *allow)
-{
-    const size_t low = span.from > from ? span.from : from, high = span.to < to ? span.to : to;
-    memset(allow, 0, to - from);
-    if (low >= high)
-        return false;
-    const size_t count = high - low;
-    allow += low - from;
-    if (attn_blocks_have_lookup(mask))
-        attn_blocks_row(mask, b, h, i, low, high, allow);
-    else
-        memset(allow, 1, count);
-    if (mask->padding != NULL)
-        and_flags(allow, count,
-                  mask->padding + (ptrdiff_t)b * mask->padding_stride[0] + (ptrdiff_t)low * mask->padding_stride[1],
-                  mask->padding_stride[1]);
-    if (mask->attend != NULL)
-        and_flags(allow, count, mask->attend + at(mask->attend_stride, b, h, i, low), mask->attend_stride[3]);
-    if (looks_up_documents(mask))
-        and_document(allow, count, document_of_key(mask, b, low), mask->documents_key_stride[1],
-                     document_of_query(mask, b, i));
-    if (mask->bias != NULL && compute == ATTN_F32)
-        and_finite_f32(allow, count, (const float *)mask->bias + at(mask->bias_stride, b, h, i, low),
-                       mask->bias_stride[3]);
-    else if (mask->bias != NULL)
-        and_finite_f64(allow, count, (const double *)mask->bias + at(mask->bias_stride, b, h, i, low),
-                       mask->bias_stride[3]);
-    return any_of(allow, count);
-}
-
-bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t j)
-{
-    uint8_t allow;
-    const attn_span span = attn_mask_span(mask, b, i);
-    return j >= span.from && j < span.to && attn_mask_row(mask, compute, b, h, i, span, j, j + 1, &allow);
-}
-
-/* ---- tiles and sums ---- */
-
-static bool has_document(const int64_t *ids, size_t count, ptrdiff_t stride, int64_t id)
-{
-    uint8_t any = 0;
-    if (stride == 1)
-        for (size_t c = 0; c < count; c++)
-            any |= ids[c] == id;
-    else
-        for (size_t c = 0; c < count; c++)
-            any |= ids[(ptrdiff_t)c * stride] == id;
-    return any != 0;
-}
-
-/* Neighbours are mostly of one document, so each is looked for once. */
-static bool documents_hide_tile(const attn_mask *mask, size_t b, size_t i, size_t rows, size_t from, size_t to)
-{
-    const int64_t *ids = document_of_key(mask, b, from);
-    const ptrdiff_t stride = mask->documents_key_stride[1];
-    for (size_t row = 0; row < rows; row++) {
-        const int64_t id = document_of_query(mask, b, i + row);
-        if (row > 0 && id == document_of_query(mask, b, i + row - 1))
-            continue;
-        if (has_document(ids, to - from, stride, id))
-            return false;
-    }
-    return true;
-}
-
-bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to)
-{
-    if (looks_up_documents(mask) && documents_hide_tile(mask, b, i, rows, from, to))
-        return true;
-    return attn_blocks_have_lookup(mask) && attn_blocks_hide_tile(mask, b, h, i, rows, from, to);
-}
-
-double attn_mask_pairs(const attn_mask *mask)
-{
-    double pairs = 0;
-    for (size_t b = 0; b < mask->batch; b++)
-        for (size_t i = 0; i < mask->q_len; i++) {
-            const attn_span span = attn_mask_span(mask, b, i);
-            pairs += (double)(span.to - span.from);
-        }
-    pairs *= (double)mask->heads;
-    if (!attn_blocks_have_lookup(mask))
-        return pairs;
-    const double blocks = attn_blocks_pairs(mask);
-    return blocks < pairs ? blocks : pairs;
-}
-
-double attn_mask_lookup_flops(const attn_mask *mask)
-{
-    /* Measured at 100 FLOPs a nanosecond: what a call takes, and a key of it. */
-    const double call = 4000, key = 50, tile = 512;
-    const double keys = (double)mask->kv_len < tile ? (double)mask->kv_len : tile;
-    double tiles = 0;
-    if (!attn_mask_has_lookup(mask))
-        return 0;
-    for (size_t b = 0; b < mask->batch; b++)
-        for (size_t i = 0; i < mask->q_len; i++) {
-            const attn_span span = attn_mask_span(mask, b, i);
-            tiles += ceil((double)(span.to - span.from) / tile);
-        }
-    return tiles * (double)mask->heads * (call + key * keys + attn_blocks_row_flops(mask, keys));
 }

@@ -1,11 +1,20 @@
-/* performer.c: the random projection of mechanism performer. */
+/* features.c: how many features a mechanism has, and the random projection of performer. */
+#include "formulas/features.h"
+
 #include <math.h>
 
-#include "attention/feature_maps.h"
-#include "attn/mechanism.h"
 #include "formulas/philox.h"
 
 enum { STREAM_DIRECTIONS = 2, STREAM_LENGTHS = 3 }; /* of the generator: dropout has 0 and 1 */
+
+size_t attn_mechanism_features(const attn_mechanism *mechanism, size_t d_k)
+{
+    if (mechanism->type == ATTN_LINEAR)
+        return d_k;
+    if (mechanism->projection != NULL)
+        return mechanism->projection->shape[0];
+    return mechanism->features == 0 ? ATTN_PERFORMER_FEATURES : mechanism->features;
+}
 
 /* Independent standard normal numbers, two of each block: Box and Muller, 1958. */
 static void draw_normals(uint64_t seed, uint64_t stream, uint64_t first, size_t count, double *to)

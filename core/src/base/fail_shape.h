@@ -1,0 +1,15 @@
+/*
+ * fail_shape.h: the error about a tensor whose shape does not fit.
+ */
+#ifndef ATTN_BASE_FAIL_SHAPE_H
+#define ATTN_BASE_FAIL_SHAPE_H
+
+#include "attn/status.h"
+#include "attn/tensor.h"
+
+/* ATTN_ERR_SHAPE with the shape of received; expected is that shape as JSON, or NULL. err may be NULL. */
+__attribute__((format(printf, 5, 6))) attn_status attn_fail_shape(attn_error *err, const char *field,
+                                                                  const attn_tensor *received, const char *expected,
+                                                                  const char *format, ...);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * features.h: what the feature maps of attn/mechanism.h need: their number, and the random projection of performer in
+ * pieces.
+ */
+#ifndef ATTN_FORMULAS_FEATURES_H
+#define ATTN_FORMULAS_FEATURES_H
+
+#include "attn/plan.h"
+
+static inline bool attn_has_feature_maps(const attn_options *options)
+{
+    return options->mechanism.type != ATTN_SOFTMAX;
+}
+
+/*
+ * attn_performer_projection in pieces, between which a run looks whether it is cancelled: the directions of row r, for
+ * which those of the rows before it are there, and the lengths of all. And what all that costs in time.
+ */
+void attn_performer_direction(uint64_t seed, size_t r, size_t d_k, double *projection);
+void attn_performer_lengths(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);
+double attn_performer_flops(size_t features, size_t d_k);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * position_bias.h: the slopes of ALiBi as the options have them: given for each head, or by the formula of
+ * attn/position_bias.h.
+ */
+#ifndef ATTN_FORMULAS_POSITION_BIAS_H
+#define ATTN_FORMULAS_POSITION_BIAS_H
+
+#include "attn/plan.h"
+
+bool attn_has_alibi(const attn_options *options);
+/* Of head h of so many; 0 without ALiBi. */
+double attn_slope_of(const attn_options *options, size_t heads, size_t h);
+
+#endif

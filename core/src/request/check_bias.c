@@ -1,0 +1,95 @@
+/* check_bias.c: alibi, relative_bias and sinks against the heads and the mask. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/fail_shape.h"
+#include "base/number.h"
+#include "formulas/position_bias.h"
+#include "request/checks.h"
+
+static attn_status check_finite(const attn_tensor *tensor, const char *field, attn_dtype compute, attn_error *err)
+{
+    const size_t columns = tensor->rank == 2 ? tensor->shape[1] : 1;
+    if (tensor->dtype != compute)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", field, attn_dtype_name(compute),
+                         attn_dtype_name(tensor->dtype));
+    for (size_t row = 0; row < tensor->shape[0]; row++)
+        for (size_t column = 0; column < columns; column++) {
+            const ptrdiff_t at =
+                (ptrdiff_t)row * tensor->stride[0] + (tensor->rank == 2 ? (ptrdiff_t)column * tensor->stride[1] : 0);
+            if (!isfinite(attn_number_at(tensor->data, tensor->dtype, at)))
+                return attn_fail(err, ATTN_ERR_VALUE, field, "%s holds a number that is not finite", field);
+        }
+    return ATTN_OK;
+}
+
+static attn_status check_per_head(const attn_tensor *tensor, const char *field, size_t heads, attn_dtype compute,
+                                  attn_error *err)
+{
+    if (tensor == NULL)
+        return ATTN_OK;
+    char expected[32], received[64];
+    attn_shape_text(expected, sizeof expected, 1, &heads);
+    if (tensor->rank != 1 || tensor->shape[0] != heads)
+        return attn_fail_shape(err, field, tensor, expected, "%s has shape %s, expected %s: one number for each head",
+                               field, attn_shape_text(received, sizeof received, tensor->rank, tensor->shape),
+                               expected);
+    return check_finite(tensor, field, compute, err);
+}
+
+static double largest_of(attn_dtype compute)
+{
+    return compute == ATTN_F32 ? (double)FLT_MAX : DBL_MAX;
+}
+
+/* An offset may be far beyond the keys, and a slope large: their product has to stay a number. */
+static attn_status check_slopes(const attn_options *options, size_t heads, const attn_mask *mask, attn_error *err)
+{
+    attn_status status = check_per_head(options->alibi_slopes, "/options/alibi", heads, options->compute, err);
+    double farthest = 0, steepest = 0;
+    for (size_t b = 0; status == ATTN_OK && b < mask->batch; b++) {
+        const double offset = (double)attn_mask_offset(mask, b);
+        farthest = fmax(farthest, fabs(offset) + (double)mask->q_len + (double)mask->kv_len);
+    }
+    for (size_t h = 0; status == ATTN_OK && h < heads; h++)
+        steepest = fmax(steepest, fabs(attn_slope_of(options, heads, h)));
+    /* Half of what there is leaves room for a relative bias beside it. */
+    if (status == ATTN_OK && !(steepest * farthest <= largest_of(options->compute) / 2))
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/alibi",
+                         "a slope of %g over a distance of %g leaves the range of compute %s", steepest, farthest,
+                         attn_dtype_name(options->compute));
+    return status;
+}
+
+static attn_status check_relative(const attn_options *options, size_t heads, attn_error *err)
+{
+    const attn_relative_bias *relative = &options->relative_bias;
+    const char *field = "/options/relative_bias/table";
+    if (relative->table == NULL)
+        return ATTN_OK;
+    char expected[48], received[64];
+    snprintf(expected, sizeof expected, "[\"any\", %zu]", heads);
+    if (relative->table->rank != 2 || relative->table->shape[1] != heads)
+        return attn_fail_shape(
+            err, field, relative->table, expected, "%s has shape %s, expected [buckets, %zu]: a column for each head",
+            field, attn_shape_text(received, sizeof received, relative->table->rank, relative->table->shape), heads);
+    const size_t buckets = relative->table->shape[0], min = relative->bidirectional ? 4 : 2;
+    if (buckets < min)
+        return attn_fail(err, ATTN_ERR_SHAPE, field, "table has %zu buckets; %s needs at least %zu", buckets,
+                         relative->bidirectional ? "both directions" : "one direction", min);
+    const size_t exact = (relative->bidirectional ? buckets / 2 : buckets) / 2;
+    if (relative->max_distance <= (int64_t)exact)
+        return attn_fail(err, ATTN_ERR_VALUE, "/options/relative_bias/max_distance",
+                         "max_distance is %lld, it must be above the %zu distances that have a bucket of their own",
+                         (long long)relative->max_distance, exact);
+    return check_finite(relative->table, field, options->compute, err);
+}
+
+attn_status attn_score_bias_check(const attn_options *options, size_t heads, const attn_mask *mask, attn_error *err)
+{
+    attn_status status = check_slopes(options, heads, mask, err);
+    if (status == ATTN_OK)
+        status = check_relative(options, heads, err);
+    return status == ATTN_OK ? check_per_head(options->sinks, "/options/sinks", heads, options->compute, err) : status;
+}

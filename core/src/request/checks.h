@@ -1,0 +1,29 @@
+/*
+ * checks.h: what a request may say, beyond the shapes that dims.h reads. Each check has a file of its own, and names the
+ * member that is wrong.
+ */
+#ifndef ATTN_REQUEST_CHECKS_H
+#define ATTN_REQUEST_CHECKS_H
+
+#include "attn/plan.h"
+
+/* check_options.c: numbers on their own. */
+ATTN_MUST_CHECK attn_status attn_options_check_numbers(const attn_options *options, attn_error *err);
+/*
+ * All options against plan->dims and the rest of the request, by way of the three checks below; counts into *plan what
+ * the selections of maps keep.
+ */
+ATTN_MUST_CHECK attn_status attn_options_check(const attn_request *request, attn_plan *plan, attn_error *err);
+
+/* check_qk.c: qk_norm and its weights. */
+ATTN_MUST_CHECK attn_status attn_qk_check(const attn_request *request, const attn_dims *dims, attn_error *err);
+/* check_rope.c: rope; fills in plan->rope_dim and plan->rope_length. */
+ATTN_MUST_CHECK attn_status attn_rope_check(const attn_request *request, attn_plan *plan, attn_error *err);
+/* check_mechanism.c: linear and performer, and what does not go with them. */
+ATTN_MUST_CHECK attn_status attn_mechanism_check(const attn_request *request, const attn_dims *dims, attn_error *err);
+
+/* check_bias.c: alibi, relative_bias and sinks against the heads and the mask. */
+ATTN_MUST_CHECK attn_status attn_score_bias_check(const attn_options *options, size_t heads, const attn_mask *mask,
+                                                  attn_error *err);
+
+#endif
