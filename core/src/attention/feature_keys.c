@@ -250,8 +250,8 @@ static void sums_task(void *argument, size_t index, size_t worker)
     }
 }
 
-/* Task: the blocks of one head, each on top of those before it. */
-static void pile_task(void *argument, size_t head, size_t worker)
+/* Task: adds to each block of one head the blocks before it. */
+static void prefix_sums_task(void *argument, size_t head, size_t worker)
 {
     (void)worker;
     const struct attn_feature_keys *keys = argument;
@@ -362,6 +362,6 @@ attn_status attn_feature_keys_prepare(struct attn_feature_keys *keys, attn_arena
     if (keys->is_running || is_performer)
         attn_spread(keys->runtime, kv_heads * keys->key_blocks, sums_task, keys);
     if (keys->is_running)
-        attn_spread(keys->runtime, kv_heads, pile_task, keys);
+        attn_spread(keys->runtime, kv_heads, prefix_sums_task, keys);
     return attn_is_cancelled(keys->runtime) ? ATTN_ERR_CANCELLED : ATTN_OK;
 }

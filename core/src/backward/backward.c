@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "attention/distance_bias.h"
-#include "attention/feature_maps.h"
+#include "attention/operand.h"
 #include "backward/backward_distance.h"
 #include "backward/backward_features.h"
 #include "backward/backward_needs.h"
@@ -41,7 +41,7 @@ struct backward_run {
     const char *grad_projected; /* before dropout and residual */
     const char *grad_gated;     /* before the output projection */
     const char *grad_context;   /* before the gate */
-    char *context_room;         /* for either of them; NULL: there is no need */
+    char *context_memory;       /* for either of them; NULL: there is no need */
     const char *gate;           /* of the forward pass, before its sigmoid */
     char *grad_gate;            /* NULL: not wanted */
     char *grad_role[ROLES];     /* of q, k, v; NULL: not wanted */
@@ -280,7 +280,7 @@ static void differentiate_affine(struct backward_run *run, const struct attn_gra
 static attn_status go_through_output(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
-    attn_status status = take(run, run->needs.grad_context, &run->context_room);
+    attn_status status = take(run, run->needs.grad_context, &run->context_memory);
     run->grad_gated = run->grad_projected;
     if (status != ATTN_OK || run->request.weights.output.weight == NULL)
         return status;
@@ -288,10 +288,10 @@ static attn_status go_through_output(struct backward_run *run)
     const struct attn_gradient_projection output =
         describe(run, slices, d->q_len, step(run, ATTN_STEP_GATED)->data, run->grad_projected);
     differentiate_affine(run, &output, ATTN_GRADIENT_OUTPUT_WEIGHT, ATTN_GRADIENT_OUTPUT_BIAS);
-    if (run->context_room != NULL)
+    if (run->context_memory != NULL)
         attn_gradient_of_input(&output, 1, run->plan->forward.compute, d->batch, d->q_len, slices.inner,
-                               run->context_room, run->runtime);
-    run->grad_gated = run->context_room;
+                               run->context_memory, run->runtime);
+    run->grad_gated = run->context_memory;
     return ATTN_OK;
 }
 
@@ -304,7 +304,7 @@ static void gate_task(void *argument, size_t index, size_t worker)
     const size_t at = row * d->heads * d->d_v * run->element, gate_at = row * d->heads * d->d_gate * run->element;
     attn_gate_rows_back(run->plan->forward.compute, rows, d->heads, d->d_v, d->d_gate,
                         (const char *)step(run, ATTN_STEP_CONTEXT)->data + at, run->gate + gate_at,
-                        run->grad_gated + at, run->needs.heads ? run->context_room + at : NULL,
+                        run->grad_gated + at, run->needs.heads ? run->context_memory + at : NULL,
                         run->grad_gate == NULL ? NULL : run->grad_gate + gate_at);
 }
 
@@ -316,7 +316,7 @@ static attn_status go_through_gate(struct backward_run *run)
     attn_status status = take(run, run->needs.grad_gate, &run->grad_gate);
     if (status == ATTN_OK)
         attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), gate_task, run);
-    run->grad_context = run->context_room;
+    run->grad_context = run->context_memory;
     return status;
 }
 
@@ -390,20 +390,7 @@ static struct attn_operand operand_of(const attn_tensor *view)
 static struct attn_operand lay_out(const struct backward_run *run, const void *data, size_t heads, size_t len, size_t d)
 {
     const bool by_heads = run->plan->forward.dims.query_rank == 4;
-    return (struct attn_operand){.data = data,
-                                 .batch_stride = (ptrdiff_t)(heads * len * d),
-                                 .head_stride = (ptrdiff_t)(by_heads ? len * d : d),
-                                 .row_stride = (ptrdiff_t)(by_heads ? d : heads * d)};
-}
-
-/* The gradient of a cache, (batch, kv_heads, past_len, d) whatever the inputs are. */
-static struct attn_operand lay_out_past(const struct backward_run *run, attn_gradient gradient, size_t d)
-{
-    const attn_dims *dims = &run->plan->forward.dims;
-    return (struct attn_operand){.data = run->result->gradient[gradient].data,
-                                 .batch_stride = (ptrdiff_t)(dims->kv_heads * dims->past_len * d),
-                                 .head_stride = (ptrdiff_t)(dims->past_len * d),
-                                 .row_stride = (ptrdiff_t)d};
+    return (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(data, heads, len, d);
 }
 
 static attn_status describe_heads(struct backward_run *run, struct attn_gradient_heads *heads)
@@ -421,8 +408,9 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
     heads->grad_q = lay_out(run, run->grad_role[PROJECT_Q], d->heads, d->q_len, d->d_k);
     heads->grad_k = lay_out(run, run->grad_role[PROJECT_K], d->kv_heads, attn_new_len(d), d->d_k);
     heads->grad_v = lay_out(run, run->grad_role[PROJECT_V], d->kv_heads, attn_new_len(d), d->d_v);
-    heads->grad_past_k = lay_out_past(run, ATTN_GRADIENT_PAST_KEY, d->d_k);
-    heads->grad_past_v = lay_out_past(run, ATTN_GRADIENT_PAST_VALUE, d->d_v);
+    heads->grad_past_k = attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_KEY].data, d->kv_heads, d->past_len, d->d_k);
+    heads->grad_past_v =
+        attn_operand_by_heads(gradient[ATTN_GRADIENT_PAST_VALUE].data, d->kv_heads, d->past_len, d->d_v);
     heads->grad_scores = gradient[ATTN_GRADIENT_SCORES].data;
     heads->grad_sinks = gradient[ATTN_GRADIENT_SINKS].data;
     if (options->sinks != NULL)

@@ -25,7 +25,8 @@ struct feature_gradients {
     uint8_t *is_live;  /* (batch, heads, q_len): sees a key, and its dO is not all 0: others have neither of the two */
     size_t *order;     /* (batch, q_len): queries by where their spans end, */
     size_t *starts;    /* (batch, kv_len + 2): and how many end before a key */
-    double *later; /* (batch, kv_heads, key_blocks + 1, m, width): R of the queries that end in the block or later */
+    double
+        *suffix_sums; /* (batch, kv_heads, key_blocks + 1, m, width): R of the queries that end in the block or later */
     double *largest_parts; /* (batch, kv_heads, key_blocks): of the largest P s of a head */
     double *scale_parts;   /* one for each task */
     char *scratch;
@@ -33,7 +34,7 @@ struct feature_gradients {
 };
 
 /* What a task works with. */
-struct room {
+struct scratch {
     double *product;     /* m: dphi, then du */
     double *row, *value; /* width: (v_j, 1), or a sum of them */
     double *x;           /* d_k + d_v: the gradient of a token */
@@ -43,17 +44,17 @@ struct room {
     size_t seen_first; /* of that run; SIZE_MAX: none yet */
 };
 
-static struct room room_of(const struct feature_gradients *run, size_t worker)
+static struct scratch scratch_of(const struct feature_gradients *run, size_t worker)
 {
     const struct attn_feature_keys *keys = &run->keys;
-    double *scratch = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
-    struct room room = {.product = scratch, .seen_first = SIZE_MAX};
-    room.row = room.product + keys->m;
-    room.value = room.row + keys->width;
-    room.x = room.value + keys->width;
-    room.sums = room.x + keys->job->d_k + keys->job->d_v;
-    room.seen = (uint64_t *)(void *)(room.sums + keys->m * keys->width);
-    return room;
+    double *memory = (double *)(void *)(run->scratch + worker * run->scratch_bytes);
+    struct scratch scratch = {.product = memory, .seen_first = SIZE_MAX};
+    scratch.row = scratch.product + keys->m;
+    scratch.value = scratch.row + keys->width;
+    scratch.x = scratch.value + keys->width;
+    scratch.sums = scratch.x + keys->job->d_k + keys->job->d_v;
+    scratch.seen = (uint64_t *)(void *)(scratch.sums + keys->m * keys->width);
+    return scratch;
 }
 
 static size_t group_of(const struct attn_heads_job *job)
@@ -140,30 +141,31 @@ static double differentiate_projection(const struct feature_gradients *run, cons
 }
 
 static double differentiate_features_of_query(const struct feature_gradients *run, size_t at, const double *phi,
-                                              struct room *room)
+                                              struct scratch *scratch)
 {
     const struct attn_feature_keys *keys = &run->keys;
     const void *data = keys->job->q.data;
     size_t largest = 0;
     if (keys->mechanism->type == ATTN_LINEAR)
-        return differentiate_map(run, data, at, true, room->product, room->x);
-    const double total = differentiate_exp(run, phi, room->product);
+        return differentiate_map(run, data, at, true, scratch->product, scratch->x);
+    const double total = differentiate_exp(run, phi, scratch->product);
     for (size_t r = 1; r < keys->m; r++)
         largest = phi[r] > phi[largest] ? r : largest;
-    room->product[largest] -= total;
-    return differentiate_projection(run, data, at, attn_feature_query_factor(keys), total, room->product, room->x);
+    scratch->product[largest] -= total;
+    return differentiate_projection(run, data, at, attn_feature_query_factor(keys), total, scratch->product,
+                                    scratch->x);
 }
 
 static double differentiate_features_of_key(const struct feature_gradients *run, size_t at, const double *phi,
-                                            struct room *room, double *of_largest)
+                                            struct scratch *scratch, double *of_largest)
 {
     const struct attn_feature_keys *keys = &run->keys;
     const void *data = keys->job->k.data;
     if (keys->mechanism->type == ATTN_LINEAR)
-        return differentiate_map(run, data, at, false, room->product, room->x);
-    const double total = differentiate_exp(run, phi, room->product);
+        return differentiate_map(run, data, at, false, scratch->product, scratch->x);
+    const double total = differentiate_exp(run, phi, scratch->product);
     *of_largest -= total;
-    return differentiate_projection(run, data, at, attn_feature_key_factor(keys), total, room->product, room->x);
+    return differentiate_projection(run, data, at, attn_feature_key_factor(keys), total, scratch->product, scratch->x);
 }
 
 /* ---- queries ---- */
@@ -194,20 +196,20 @@ static void put_query(const struct feature_gradients *run, const struct query *q
 
 /* S into row: over running sums, or pair by pair. */
 static void sum_keys(const struct feature_gradients *run, struct query *query, attn_span span, const double *phi,
-                     struct room *room)
+                     struct scratch *scratch)
 {
     const struct attn_feature_keys *keys = &run->keys;
-    memset(room->row, 0, keys->width * sizeof *room->row);
+    memset(scratch->row, 0, keys->width * sizeof *scratch->row);
     if (keys->is_running) {
         attn_feature_advance(keys, &query->sums, span.to);
         for (size_t r = 0; r < keys->m; r++)
-            add(room->row, phi[r], query->sums.sums + r * keys->width, keys->width);
+            add(scratch->row, phi[r], query->sums.sums + r * keys->width, keys->width);
         return;
     }
     for (size_t j = span.from; j < span.to && !attn_is_cancelled(keys->runtime); j++)
         if (attn_feature_allows(keys, &query->look, query->b, query->h, query->i, j)) {
-            read_value(run, query->sums.head, j, room->value);
-            add(room->row, attn_feature_dot(phi, phi_of_key(run, query->sums.head, j), keys->m), room->value,
+            read_value(run, query->sums.head, j, scratch->value);
+            add(scratch->row, attn_feature_dot(phi, phi_of_key(run, query->sums.head, j), keys->m), scratch->value,
                 keys->width);
         }
 }
@@ -231,21 +233,21 @@ static void differentiate_quotient(const struct feature_gradients *run, const st
 
 /* dphi(q) into product. */
 static void differentiate_sums(const struct feature_gradients *run, struct query *query, attn_span span,
-                               const double *grad_sums, struct room *room)
+                               const double *grad_sums, struct scratch *scratch)
 {
     const struct attn_feature_keys *keys = &run->keys;
-    memset(room->product, 0, keys->m * sizeof *room->product);
+    memset(scratch->product, 0, keys->m * sizeof *scratch->product);
     for (size_t r = 0; keys->is_running && r < keys->m; r++)
-        room->product[r] = attn_feature_dot(query->sums.sums + r * keys->width, grad_sums, keys->width);
+        scratch->product[r] = attn_feature_dot(query->sums.sums + r * keys->width, grad_sums, keys->width);
     for (size_t j = span.from; !keys->is_running && j < span.to && !attn_is_cancelled(keys->runtime); j++)
         if (attn_feature_allows(keys, &query->look, query->b, query->h, query->i, j)) {
-            read_value(run, query->sums.head, j, room->value);
-            add(room->product, attn_feature_dot(room->value, grad_sums, keys->width),
+            read_value(run, query->sums.head, j, scratch->value);
+            add(scratch->product, attn_feature_dot(scratch->value, grad_sums, keys->width),
                 phi_of_key(run, query->sums.head, j), keys->m);
         }
 }
 
-static double differentiate_query(const struct feature_gradients *run, struct query *query, struct room *room)
+static double differentiate_query(const struct feature_gradients *run, struct query *query, struct scratch *scratch)
 {
     const struct attn_feature_keys *keys = &run->keys;
     const attn_span span = attn_mask_span(keys->job->mask, query->b, query->i);
@@ -258,12 +260,12 @@ static double differentiate_query(const struct feature_gradients *run, struct qu
         return 0;
     }
     attn_feature_map_query(keys, query->b, query->h, query->i, phi);
-    sum_keys(run, query, span, phi, room);
-    differentiate_quotient(run, query, room->row, grad_sums);
-    differentiate_sums(run, query, span, grad_sums, room);
-    const double of_scale =
-        differentiate_features_of_query(run, attn_operand_at(&keys->job->q, query->b, query->h, query->i), phi, room);
-    put_query(run, query, room->x);
+    sum_keys(run, query, span, phi, scratch);
+    differentiate_quotient(run, query, scratch->row, grad_sums);
+    differentiate_sums(run, query, span, grad_sums, scratch);
+    const double of_scale = differentiate_features_of_query(
+        run, attn_operand_at(&keys->job->q, query->b, query->h, query->i), phi, scratch);
+    put_query(run, query, scratch->x);
     return of_scale;
 }
 
@@ -272,15 +274,15 @@ static void query_task(void *argument, size_t index, size_t worker)
     const struct feature_gradients *run = argument;
     const struct attn_heads_job *job = run->keys.job;
     const size_t across = attn_ceil_div(job->q_len, QUERIES), head = index / across, first = index % across * QUERIES;
-    struct room room = room_of(run, worker);
+    struct scratch scratch = scratch_of(run, worker);
     struct query query = {.b = head / job->heads, .h = head % job->heads, .sums = {.at = SIZE_MAX}};
     query.sums.head = query.b * job->kv_heads + query.h / group_of(job);
-    query.sums.sums = room.sums;
+    query.sums.sums = scratch.sums;
     double of_scale = 0;
     for (query.i = first; query.i < attn_min(first + QUERIES, job->q_len) && !attn_is_cancelled(run->keys.runtime);
          query.i++) {
         query.row = head * job->q_len + query.i;
-        of_scale += differentiate_query(run, &query, &room);
+        of_scale += differentiate_query(run, &query, &scratch);
     }
     run->scale_parts[index] = of_scale;
 }
@@ -325,30 +327,31 @@ static void add_queries(const struct feature_gradients *run, size_t kv_head, siz
         }
 }
 
-static double *later_of(const struct feature_gradients *run, size_t kv_head, size_t block)
+static double *suffix_sums_of(const struct feature_gradients *run, size_t kv_head, size_t block)
 {
-    return run->later + (kv_head * (run->keys.key_blocks + 1) + block) * run->keys.m * run->keys.width;
+    return run->suffix_sums + (kv_head * (run->keys.key_blocks + 1) + block) * run->keys.m * run->keys.width;
 }
 
 /* Task: of the queries that end in one block of keys. */
-static void later_task(void *argument, size_t index, size_t worker)
+static void block_sums_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct feature_gradients *run = argument;
     const size_t all = run->keys.key_blocks + 1, kv_head = index / all, block = index % all;
     const size_t end = run->keys.job->kv_len + 1;
-    double *sums = later_of(run, kv_head, block);
+    double *sums = suffix_sums_of(run, kv_head, block);
     memset(sums, 0, run->keys.m * run->keys.width * sizeof *sums);
     add_queries(run, kv_head, attn_min(block * FEATURE_KEYS, end), attn_min((block + 1) * FEATURE_KEYS, end), sums);
 }
 
-/* Task: the blocks of one head, each on top of those behind it. */
-static void pile_task(void *argument, size_t kv_head, size_t worker)
+/* Task: adds to each block of one head the blocks behind it. */
+static void suffix_sums_task(void *argument, size_t kv_head, size_t worker)
 {
     (void)worker;
     const struct feature_gradients *run = argument;
     for (size_t block = run->keys.key_blocks; block-- > 0;)
-        add(later_of(run, kv_head, block), 1, later_of(run, kv_head, block + 1), run->keys.m * run->keys.width);
+        add(suffix_sums_of(run, kv_head, block), 1, suffix_sums_of(run, kv_head, block + 1),
+            run->keys.m * run->keys.width);
 }
 
 /* ---- keys ---- */
@@ -368,58 +371,58 @@ static void put_key(const struct feature_gradients *run, const struct attn_opera
 }
 
 /* dphi(k_j) into product and dv_j into x, from R. */
-static void take_from_sums(const struct feature_gradients *run, const double *phi, struct room *room)
+static void take_from_sums(const struct feature_gradients *run, const double *phi, struct scratch *scratch)
 {
     const struct attn_feature_keys *keys = &run->keys;
     for (size_t r = 0; r < keys->m; r++) {
-        const double *row = room->sums + r * keys->width;
-        room->product[r] = attn_feature_dot(row, room->value, keys->width);
-        add(room->x, phi[r], row, keys->job->d_v);
+        const double *row = scratch->sums + r * keys->width;
+        scratch->product[r] = attn_feature_dot(row, scratch->value, keys->width);
+        add(scratch->x, phi[r], row, keys->job->d_v);
     }
 }
 
 /* What the queries of a key head see of the run of keys that j is in: looked up once for all of these. */
-static void see_run(const struct feature_gradients *run, size_t kv_head, size_t j, struct room *room)
+static void see_run(const struct feature_gradients *run, size_t kv_head, size_t j, struct scratch *scratch)
 {
     const struct attn_heads_job *job = run->keys.job;
     const size_t b = kv_head / job->kv_heads, group = group_of(job), head = kv_head % job->kv_heads * group;
     const size_t first = j / SEEN_KEYS * SEEN_KEYS, end = attn_min(first + SEEN_KEYS, job->kv_len);
-    if (first == room->seen_first)
+    if (first == scratch->seen_first)
         return;
-    room->seen_first = first;
+    scratch->seen_first = first;
     for (size_t row = 0; row < group * job->q_len && !attn_is_cancelled(run->keys.runtime); row++) {
         const size_t h = head + row / job->q_len, i = row % job->q_len;
         uint8_t allow[SEEN_KEYS];
-        room->seen[row] = 0;
+        scratch->seen[row] = 0;
         if (!run->is_live[(b * job->heads + h) * job->q_len + i])
             continue;
         attn_mask_row(job->mask, job->compute, b, h, i, attn_mask_span(job->mask, b, i), first, end, allow);
         for (size_t key = first; key < end; key++)
-            room->seen[row] |= (uint64_t)(allow[key - first] != 0) << (key - first);
+            scratch->seen[row] |= (uint64_t)(allow[key - first] != 0) << (key - first);
     }
 }
 
 /* The same pair by pair: every query that may see the key. */
 static void take_from_queries(const struct feature_gradients *run, size_t kv_head, size_t j, const double *phi,
-                              struct room *room)
+                              struct scratch *scratch)
 {
     const struct attn_feature_keys *keys = &run->keys;
     const struct attn_heads_job *job = keys->job;
     const size_t b = kv_head / job->kv_heads, group = group_of(job), first = kv_head % job->kv_heads * group;
-    see_run(run, kv_head, j, room);
-    memset(room->product, 0, keys->m * sizeof *room->product);
+    see_run(run, kv_head, j, scratch);
+    memset(scratch->product, 0, keys->m * sizeof *scratch->product);
     for (size_t h = first; h < first + group; h++)
         for (size_t i = 0; i < job->q_len && !attn_is_cancelled(keys->runtime); i++) {
             const size_t row = (b * job->heads + h) * job->q_len + i;
-            if ((room->seen[(h - first) * job->q_len + i] >> (j - room->seen_first) & 1) == 0)
+            if ((scratch->seen[(h - first) * job->q_len + i] >> (j - scratch->seen_first) & 1) == 0)
                 continue;
             const double *phi_q = run->phi_q + row * keys->m, *grad_sums = run->grad_sums + row * keys->width;
-            add(room->product, attn_feature_dot(grad_sums, room->value, keys->width), phi_q, keys->m);
-            add(room->x, attn_feature_dot(phi_q, phi, keys->m), grad_sums, job->d_v);
+            add(scratch->product, attn_feature_dot(grad_sums, scratch->value, keys->width), phi_q, keys->m);
+            add(scratch->x, attn_feature_dot(phi_q, phi, keys->m), grad_sums, job->d_v);
         }
 }
 
-static double differentiate_key(const struct feature_gradients *run, size_t kv_head, size_t j, struct room *room,
+static double differentiate_key(const struct feature_gradients *run, size_t kv_head, size_t j, struct scratch *scratch,
                                 double *of_largest)
 {
     const struct attn_feature_keys *keys = &run->keys;
@@ -428,19 +431,20 @@ static double differentiate_key(const struct feature_gradients *run, size_t kv_h
     const double *phi = phi_of_key(run, kv_head, j);
     const bool is_seen = keys->is_seen[kv_head * job->kv_len + j];
     double of_scale = 0;
-    memset(room->x, 0, (job->d_k + job->d_v) * sizeof *room->x);
+    memset(scratch->x, 0, (job->d_k + job->d_v) * sizeof *scratch->x);
     if (is_seen) {
-        read_value(run, kv_head, j, room->value);
+        read_value(run, kv_head, j, scratch->value);
         if (keys->is_running)
-            take_from_sums(run, phi, room);
+            take_from_sums(run, phi, scratch);
         else
-            take_from_queries(run, kv_head, j, phi, room);
+            take_from_queries(run, kv_head, j, phi, scratch);
     }
-    put_key(run, &heads->grad_past_v, &heads->grad_v, kv_head, j, job->d_v, room->x);
+    put_key(run, &heads->grad_past_v, &heads->grad_v, kv_head, j, job->d_v, scratch->x);
     if (is_seen)
         of_scale = differentiate_features_of_key(
-            run, attn_operand_at(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, room, of_largest);
-    put_key(run, &heads->grad_past_k, &heads->grad_k, kv_head, j, job->d_k, room->x);
+            run, attn_operand_at(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, scratch,
+            of_largest);
+    put_key(run, &heads->grad_past_k, &heads->grad_k, kv_head, j, job->d_k, scratch->x);
     return of_scale;
 }
 
@@ -450,15 +454,15 @@ static void key_task(void *argument, size_t index, size_t worker)
     const struct feature_gradients *run = argument;
     const struct attn_feature_keys *keys = &run->keys;
     const size_t kv_head = index / keys->key_blocks, block = index % keys->key_blocks, first = block * FEATURE_KEYS;
-    struct room room = room_of(run, worker);
+    struct scratch scratch = scratch_of(run, worker);
     double of_scale = 0, of_largest = 0;
     if (keys->is_running)
-        memcpy(room.sums, later_of(run, kv_head, block + 1), keys->m * keys->width * sizeof *room.sums);
+        memcpy(scratch.sums, suffix_sums_of(run, kv_head, block + 1), keys->m * keys->width * sizeof *scratch.sums);
     for (size_t j = attn_min(first + FEATURE_KEYS, keys->job->kv_len);
          j-- > first && !attn_is_cancelled(keys->runtime);) {
         if (keys->is_running && (j + 1) % FEATURE_KEYS != 0)
-            add_queries(run, kv_head, j + 1, j + 2, room.sums);
-        of_scale += differentiate_key(run, kv_head, j, &room, &of_largest);
+            add_queries(run, kv_head, j + 1, j + 2, scratch.sums);
+        of_scale += differentiate_key(run, kv_head, j, &scratch, &of_largest);
     }
     run->largest_parts[index] = of_largest;
     run->scale_parts[query_tasks(keys->job) + index] = of_scale;
@@ -494,18 +498,18 @@ static void largest_task(void *argument, size_t kv_head, size_t worker)
 /* ---- the run ---- */
 
 struct counts {
-    size_t query_rows, key_heads, later, tasks;
+    size_t query_rows, key_heads, suffix_sums, tasks;
 };
 
 static struct counts count(const struct attn_feature_keys *keys)
 {
     const attn_dims *d = &keys->plan->dims;
     const size_t key_heads = d->batch * d->kv_heads;
-    return (struct counts){.query_rows = d->batch * d->heads * d->q_len,
-                           .key_heads = key_heads,
-                           .later = keys->is_running ? key_heads * (keys->key_blocks + 1) * keys->m * keys->width : 0,
-                           .tasks = d->batch * d->heads * attn_ceil_div(d->q_len, QUERIES) +
-                                    key_heads * (keys->key_blocks + 1)};
+    return (struct counts){
+        .query_rows = d->batch * d->heads * d->q_len,
+        .key_heads = key_heads,
+        .suffix_sums = keys->is_running ? key_heads * (keys->key_blocks + 1) * keys->m * keys->width : 0,
+        .tasks = d->batch * d->heads * attn_ceil_div(d->q_len, QUERIES) + key_heads * (keys->key_blocks + 1)};
 }
 
 size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_request *request)
@@ -522,8 +526,8 @@ size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_req
     const attn_dims *d = &plan->dims;
     const struct attn_feature_keys keys = attn_feature_keys_describe(plan, request, NULL, NULL);
     const struct counts counts = count(&keys);
-    const size_t numbers =
-        counts.query_rows * (keys.m + keys.width) + counts.later + counts.key_heads * keys.key_blocks + counts.tasks;
+    const size_t numbers = counts.query_rows * (keys.m + keys.width) + counts.suffix_sums +
+                           counts.key_heads * keys.key_blocks + counts.tasks;
     return attn_feature_keys_bytes(plan, request) + numbers * sizeof(double) + counts.query_rows +
            d->batch * (d->q_len + d->kv_len + 2) * sizeof(size_t) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
@@ -545,11 +549,11 @@ static bool take_memory(struct feature_gradients *run, attn_arena *arena)
     run->is_live = attn_arena_take(arena, counts.query_rows, 1);
     run->order = attn_arena_take(arena, d->batch * d->q_len, sizeof *run->order);
     run->starts = attn_arena_take(arena, d->batch * (d->kv_len + 2), sizeof *run->starts);
-    run->later = attn_arena_take(arena, counts.later, sizeof *run->later);
+    run->suffix_sums = attn_arena_take(arena, counts.suffix_sums, sizeof *run->suffix_sums);
     run->largest_parts = attn_arena_take(arena, counts.key_heads * keys->key_blocks, sizeof *run->largest_parts);
     run->scale_parts = attn_arena_take_zeroed(arena, counts.tasks, sizeof *run->scale_parts);
     return run->scratch != NULL && run->phi_q != NULL && run->grad_sums != NULL && run->is_live != NULL &&
-           run->order != NULL && run->starts != NULL && run->later != NULL && run->largest_parts != NULL &&
+           run->order != NULL && run->starts != NULL && run->suffix_sums != NULL && run->largest_parts != NULL &&
            run->scale_parts != NULL;
 }
 
@@ -567,8 +571,8 @@ attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request
     attn_spread(run.keys.runtime, query_tasks(&heads->job), query_task, &run);
     if (run.keys.is_running) {
         attn_spread(run.keys.runtime, plan->dims.batch, order_task, &run);
-        attn_spread(run.keys.runtime, counts.key_heads * (run.keys.key_blocks + 1), later_task, &run);
-        attn_spread(run.keys.runtime, counts.key_heads, pile_task, &run);
+        attn_spread(run.keys.runtime, counts.key_heads * (run.keys.key_blocks + 1), block_sums_task, &run);
+        attn_spread(run.keys.runtime, counts.key_heads, suffix_sums_task, &run);
     }
     attn_spread(run.keys.runtime, key_tasks(&run), key_task, &run);
     if (run.keys.mechanism->type == ATTN_PERFORMER)

@@ -36,12 +36,12 @@ static void choose_splits(struct attn_gradient_heads *heads)
 
 /* ---- before: delta, and rows that hold a number that is not finite ---- */
 
-static uint8_t has_odd(const struct attn_operand *operand, attn_dtype compute, size_t at, size_t d)
+static uint8_t is_row_non_finite(const struct attn_operand *operand, attn_dtype compute, size_t at, size_t d)
 {
-    bool odd = false;
+    bool found = false;
     for (size_t f = 0; f < d; f++)
-        odd |= !isfinite(attn_number_get(operand->data, compute, at + f));
-    return odd;
+        found |= !isfinite(attn_number_get(operand->data, compute, at + f));
+    return found;
 }
 
 static size_t prepare_tasks_of(size_t heads, size_t len)
@@ -54,8 +54,8 @@ static void prepare_query(const struct attn_gradient_heads *heads, size_t b, siz
     const struct attn_heads_job *job = &heads->job;
     const size_t row = (b * job->heads + h) * job->q_len + i;
     const size_t o = attn_operand_at(&heads->grad_context, b, h, i), context = attn_operand_at(&job->context, b, h, i);
-    heads->q_is_odd[row] = has_odd(&job->q, job->compute, attn_operand_at(&job->q, b, h, i), job->d_k);
-    heads->o_is_odd[row] = has_odd(&heads->grad_context, job->compute, o, job->d_v);
+    heads->q_is_non_finite[row] = is_row_non_finite(&job->q, job->compute, attn_operand_at(&job->q, b, h, i), job->d_k);
+    heads->o_is_non_finite[row] = is_row_non_finite(&heads->grad_context, job->compute, o, job->d_v);
     double delta = 0;
     for (size_t f = 0; f < job->d_v; f++)
         delta += attn_number_get(heads->grad_context.data, job->compute, o + f) *
@@ -83,10 +83,10 @@ static void prepare_keys_task(void *argument, size_t index, size_t worker)
     const size_t first = index % across * ROWS_OF_A_TASK, end = attn_min(first + ROWS_OF_A_TASK, job->kv_len);
     const size_t b = head / job->kv_heads, h = head % job->kv_heads;
     for (size_t j = first; j < end && !attn_is_cancelled(run->runtime); j++) {
-        run->heads->k_is_odd[head * job->kv_len + j] =
-            has_odd(&job->k, job->compute, attn_operand_at(&job->k, b, h, j), job->d_k);
-        run->heads->v_is_odd[head * job->kv_len + j] =
-            has_odd(&job->v, job->compute, attn_operand_at(&job->v, b, h, j), job->d_v);
+        run->heads->k_is_non_finite[head * job->kv_len + j] =
+            is_row_non_finite(&job->k, job->compute, attn_operand_at(&job->k, b, h, j), job->d_k);
+        run->heads->v_is_non_finite[head * job->kv_len + j] =
+            is_row_non_finite(&job->v, job->compute, attn_operand_at(&job->v, b, h, j), job->d_v);
     }
 }
 
@@ -428,16 +428,16 @@ static bool take_memory(struct head_gradients *run, attn_arena *arena)
     run->scratch_bytes = attn_gradient_heads_scratch_bytes(heads);
     run->scratch = attn_arena_take(arena, run->runtime->threads, run->scratch_bytes);
     heads->delta = attn_arena_take(arena, queries, element);
-    heads->q_is_odd = attn_arena_take(arena, queries, 1);
-    heads->o_is_odd = attn_arena_take(arena, queries, 1);
-    heads->k_is_odd = attn_arena_take(arena, keys, 1);
-    heads->v_is_odd = attn_arena_take(arena, keys, 1);
+    heads->q_is_non_finite = attn_arena_take(arena, queries, 1);
+    heads->o_is_non_finite = attn_arena_take(arena, queries, 1);
+    heads->k_is_non_finite = attn_arena_take(arena, keys, 1);
+    heads->v_is_non_finite = attn_arena_take(arena, keys, 1);
     heads->scale_parts = attn_arena_take(arena, finish_tasks(job), sizeof(double));
     heads->distance_parts = attn_arena_take(arena, distance_count(heads), sizeof(double));
     heads->parts = needs_parts(heads) ? attn_arena_take(arena, parts_count(heads), element) : NULL;
-    return run->scratch != NULL && heads->delta != NULL && heads->q_is_odd != NULL && heads->o_is_odd != NULL &&
-           heads->k_is_odd != NULL && heads->v_is_odd != NULL && heads->scale_parts != NULL &&
-           heads->distance_parts != NULL && (heads->parts != NULL || !needs_parts(heads));
+    return run->scratch != NULL && heads->delta != NULL && heads->q_is_non_finite != NULL &&
+           heads->o_is_non_finite != NULL && heads->k_is_non_finite != NULL && heads->v_is_non_finite != NULL &&
+           heads->scale_parts != NULL && heads->distance_parts != NULL && (heads->parts != NULL || !needs_parts(heads));
 }
 
 /* Tiles that nobody attends to are passed over, so what they would fill is 0 from the start. */

@@ -10,32 +10,7 @@
 
 #include "attn/arena.h"
 #include "attn/runtime.h"
-#include "kernel/job.h"
-
-struct attn_gradient_heads {
-    /* Dimensions, operands (the context too), mask, selections, dropout: as the forward pass had them. */
-    struct attn_heads_job job;
-    struct attn_operand grad_context;
-    const void *lse;                            /* (batch, heads, q_len) */
-    struct attn_operand grad_q, grad_k, grad_v; /* written; data NULL: not wanted. Of keys and values, the new rows, */
-    struct attn_operand grad_past_k, grad_past_v; /* and those of a cache before them */
-    size_t past_len;                              /* of job.kv_len, how many stand in the cache */
-    void *grad_scores;                            /* a map, by the selections of job; NULL: not wanted */
-    void *grad_bias;                              /* in the shape that was given, row-major; NULL: not wanted */
-    size_t bias_size[4], bias_step[4]; /* its shape with 1 in front; elements between neighbours, 0: broadcast */
-    double *grad_distance; /* (batch, heads, q_len + kv_len): of biases by distance, as distance_bias.h has them, but
-                              one vector for every item; NULL: not wanted */
-    void *grad_sinks;      /* (heads), of the compute type; NULL: not wanted */
-    const void *lse_keys;  /* where there are sinks: (batch, heads, q_len), -infinity for rows without keys */
-    double *grad_scale;    /* NULL: not wanted */
-    /* Filled in by attn_gradient_heads_run. */
-    void *delta;                                        /* (batch, heads, q_len) */
-    uint8_t *q_is_odd, *k_is_odd, *v_is_odd, *o_is_odd; /* rows that hold a number that is not finite */
-    size_t splits, split_keys;                          /* of the keys of a head */
-    char *parts;                                        /* of dq: (split, batch, heads, q_len, d_k) */
-    double *distance_parts;                             /* of grad_distance: (split, batch, heads, q_len + kv_len) */
-    double *scale_parts;                                /* one for each task that adds the parts up */
-};
+#include "backward/backward_job.h"
 
 /* Arena bytes that attn_gradient_heads_run takes: for each thread, and in all. Operands may be NULL or not. */
 size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads);

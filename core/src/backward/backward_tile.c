@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/arena.h"
 #include "base/number.h"
 #include "base/size.h"
 #include "formulas/philox.h"
@@ -50,9 +51,9 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
 
 /* ---- operands ---- */
 
-/* count rows of one head from row first on; copied, with zeros for odd ones, when there are any. */
+/* count rows of one head from row first on; copied, with zeros for non-finite ones, when there are any. */
 static struct gradient_rows take_rows(const struct gradient_tile *tile, const struct attn_operand *operand, size_t head,
-                                      size_t first, size_t count, size_t d, const uint8_t *is_odd, char *copy)
+                                      size_t first, size_t count, size_t d, const uint8_t *is_non_finite, char *copy)
 {
     const size_t element = element_of(tile);
     const ptrdiff_t at = (ptrdiff_t)tile->b * operand->batch_stride + (ptrdiff_t)head * operand->head_stride +
@@ -61,16 +62,16 @@ static struct gradient_rows take_rows(const struct gradient_tile *tile, const st
                                  .original_stride = (size_t)operand->row_stride};
     rows.data = rows.original;
     rows.stride = rows.original_stride;
-    if (memchr(is_odd, 1, count) == NULL)
+    if (memchr(is_non_finite, 1, count) == NULL)
         return rows;
     for (size_t r = 0; r < count; r++)
-        if (is_odd[r])
+        if (is_non_finite[r])
             memset(copy + r * d * element, 0, d * element);
         else
             memcpy(copy + r * d * element, rows.original + r * rows.original_stride * element, d * element);
     rows.data = copy;
     rows.stride = d;
-    rows.is_odd = is_odd;
+    rows.is_non_finite = is_non_finite;
     return rows;
 }
 
@@ -82,8 +83,10 @@ void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head
     tile->kv_head = kv_head;
     tile->key0 = key0;
     tile->keys = attn_min(job->kv_len - key0, GRADIENT_KEYS);
-    tile->k = take_rows(tile, &job->k, kv_head, key0, tile->keys, job->d_k, tile->heads->k_is_odd + flag, tile->k_copy);
-    tile->v = take_rows(tile, &job->v, kv_head, key0, tile->keys, job->d_v, tile->heads->v_is_odd + flag, tile->v_copy);
+    tile->k = take_rows(tile, &job->k, kv_head, key0, tile->keys, job->d_k, tile->heads->k_is_non_finite + flag,
+                        tile->k_copy);
+    tile->v = take_rows(tile, &job->v, kv_head, key0, tile->keys, job->d_v, tile->heads->v_is_non_finite + flag,
+                        tile->v_copy);
 }
 
 /* What the mask says of the tile without looking at pairs: whether any may be allowed, and whether all are. */
@@ -101,9 +104,10 @@ static bool look_at_spans(const struct gradient_tile *tile, bool *leave_all)
     return any && !attn_mask_hides_tile(mask, tile->b, tile->h, tile->row0, tile->rows, tile->key0, end);
 }
 
-static bool has_odd(const struct gradient_tile *tile)
+static bool has_non_finite_rows(const struct gradient_tile *tile)
 {
-    return tile->q.is_odd != NULL || tile->k.is_odd != NULL || tile->v.is_odd != NULL || tile->o.is_odd != NULL;
+    return tile->q.is_non_finite != NULL || tile->k.is_non_finite != NULL || tile->v.is_non_finite != NULL ||
+           tile->o.is_non_finite != NULL;
 }
 
 /* Looks every pair up, unless the spans leave them all and nothing else decides. */
@@ -112,7 +116,7 @@ static bool set_allowed(struct gradient_tile *tile)
     const struct attn_heads_job *job = &tile->heads->job;
     bool leave_all, any = look_at_spans(tile, &leave_all);
     tile->allow = NULL;
-    if (!any || (leave_all && !has_odd(tile)))
+    if (!any || (leave_all && !has_non_finite_rows(tile)))
         return any;
     any = false;
     tile->allow = tile->allow_copy;
@@ -132,17 +136,17 @@ bool gradient_tile_set_rows(struct gradient_tile *tile, size_t h, size_t row0)
     tile->h = h;
     tile->row0 = row0;
     tile->rows = attn_min(job->q_len - row0, GRADIENT_ROWS);
-    tile->q = take_rows(tile, &job->q, h, row0, tile->rows, job->d_k, heads->q_is_odd + flag, tile->q_copy);
-    tile->o =
-        take_rows(tile, &heads->grad_context, h, row0, tile->rows, job->d_v, heads->o_is_odd + flag, tile->o_copy);
+    tile->q = take_rows(tile, &job->q, h, row0, tile->rows, job->d_k, heads->q_is_non_finite + flag, tile->q_copy);
+    tile->o = take_rows(tile, &heads->grad_context, h, row0, tile->rows, job->d_v, heads->o_is_non_finite + flag,
+                        tile->o_copy);
     return set_allowed(tile);
 }
 
-/* ---- pairs with an odd row ---- */
+/* ---- pairs with a non-finite row ---- */
 
-static bool is_odd(const struct gradient_rows *rows, size_t r)
+static bool is_non_finite(const struct gradient_rows *rows, size_t r)
 {
-    return rows->is_odd != NULL && rows->is_odd[r];
+    return rows->is_non_finite != NULL && rows->is_non_finite[r];
 }
 
 static bool is_allowed(const struct gradient_tile *tile, size_t r, size_t c)
@@ -161,16 +165,16 @@ static double dot(const struct gradient_rows *a, size_t r, const struct gradient
     return sum;
 }
 
-/* Products of allowed pairs of which either is odd: tile row r with tile column c. */
-static void multiply_odd(const struct gradient_tile *tile, const struct gradient_rows *a, const struct gradient_rows *b,
-                         size_t d, char *y)
+/* Products of allowed pairs of which either is non-finite: tile row r with tile column c. */
+static void multiply_non_finite(const struct gradient_tile *tile, const struct gradient_rows *a,
+                                const struct gradient_rows *b, size_t d, char *y)
 {
     const attn_dtype compute = tile->heads->job.compute;
-    if (a->is_odd == NULL && b->is_odd == NULL)
+    if (a->is_non_finite == NULL && b->is_non_finite == NULL)
         return;
     for (size_t r = 0; r < tile->rows; r++)
         for (size_t c = 0; c < tile->keys; c++)
-            if ((is_odd(a, r) || is_odd(b, c)) && is_allowed(tile, r, c))
+            if ((is_non_finite(a, r) || is_non_finite(b, c)) && is_allowed(tile, r, c))
                 attn_number_put(y, compute, r * GRADIENT_STRIDE + c, dot(a, r, b, c, d, compute));
 }
 
@@ -182,25 +186,25 @@ static void add_scaled(attn_dtype compute, double factor, const struct gradient_
         attn_number_add(to, compute, f, factor * attn_number_get(x, compute, f));
 }
 
-/* Odd rows of queries (or of dO) into what is summed over queries: to has a row of d numbers for each key. */
-static void add_odd_rows(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
-                         const char *factors, char *to)
+/* Non-finite rows of queries (or of dO) into what is summed over queries: to has a row of d numbers for each key. */
+static void add_non_finite_rows(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
+                                const char *factors, char *to)
 {
     const attn_dtype compute = tile->heads->job.compute;
-    for (size_t r = 0; rows->is_odd != NULL && r < tile->rows; r++)
-        for (size_t c = 0; rows->is_odd[r] && c < tile->keys; c++)
+    for (size_t r = 0; rows->is_non_finite != NULL && r < tile->rows; r++)
+        for (size_t c = 0; rows->is_non_finite[r] && c < tile->keys; c++)
             if (is_allowed(tile, r, c))
                 add_scaled(compute, attn_number_get(factors, compute, r * GRADIENT_STRIDE + c), rows, r, d,
                            to + c * d * element_of(tile));
 }
 
-/* Odd keys into what is summed over keys: to has a row of d numbers for each query. */
-static void add_odd_keys(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
-                         const char *factors, char *to)
+/* Non-finite keys into what is summed over keys: to has a row of d numbers for each query. */
+static void add_non_finite_keys(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
+                                const char *factors, char *to)
 {
     const attn_dtype compute = tile->heads->job.compute;
-    for (size_t c = 0; rows->is_odd != NULL && c < tile->keys; c++)
-        for (size_t r = 0; rows->is_odd[c] && r < tile->rows; r++)
+    for (size_t c = 0; rows->is_non_finite != NULL && c < tile->keys; c++)
+        for (size_t r = 0; rows->is_non_finite[c] && r < tile->rows; r++)
             if (is_allowed(tile, r, c))
                 add_scaled(compute, attn_number_get(factors, compute, r * GRADIENT_STRIDE + c), rows, c, d,
                            to + r * d * element_of(tile));
@@ -217,7 +221,7 @@ static void multiply(const struct gradient_tile *tile, const struct gradient_row
         memset(y + r * GRADIENT_STRIDE * element, 0, tile->keys * element);
     attn_blas_multiply_add(tile->heads->job.compute, tile->rows, tile->keys, d, a->data, a->stride, b->data, b->stride,
                            ATTN_LAYOUT_OUT_IN, y, GRADIENT_STRIDE);
-    multiply_odd(tile, a, b, d, y);
+    multiply_non_finite(tile, a, b, d, y);
 }
 
 /* The biases by distance of one row: side by side as they are; NULL: there are none. */
@@ -297,16 +301,16 @@ void gradient_tile_multiply(const struct gradient_tile *tile, char *part)
     if (tile->heads->grad_v.data != NULL || tile->heads->grad_past_v.data != NULL) {
         attn_blas_multiply_add_transposed(compute, tile->keys, job->d_v, tile->rows, tile->x, GRADIENT_STRIDE,
                                           tile->o.data, tile->o.stride, tile->grad_v, job->d_v);
-        add_odd_rows(tile, &tile->o, job->d_v, tile->x, tile->grad_v);
+        add_non_finite_rows(tile, &tile->o, job->d_v, tile->x, tile->grad_v);
     }
     if (tile->heads->grad_k.data != NULL || tile->heads->grad_past_k.data != NULL) {
         attn_blas_multiply_add_transposed(compute, tile->keys, job->d_k, tile->rows, tile->g, GRADIENT_STRIDE,
                                           tile->q.data, tile->q.stride, tile->grad_k, job->d_k);
-        add_odd_rows(tile, &tile->q, job->d_k, tile->g, tile->grad_k);
+        add_non_finite_rows(tile, &tile->q, job->d_k, tile->g, tile->grad_k);
     }
     if (part == NULL)
         return;
     attn_blas_multiply_add(compute, tile->rows, job->d_k, tile->keys, tile->g, GRADIENT_STRIDE, tile->k.data,
                            tile->k.stride, ATTN_LAYOUT_IN_OUT, part, job->d_k);
-    add_odd_keys(tile, &tile->k, job->d_k, tile->g, part);
+    add_non_finite_keys(tile, &tile->k, job->d_k, tile->g, part);
 }

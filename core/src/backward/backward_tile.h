@@ -2,13 +2,14 @@
  * backward_tile.h: one tile of the backward pass: some queries of a head by some keys.
  *
  * Products come from the BLAS, what lies between them from the kernel. A row of q, k, v or dO that holds a number that
- * is not finite is odd: it stands as zeros in the products, where 0 times it would be NaN for others too, and what it
+ * is not finite stands as zeros in the products, where 0 times it would be NaN for others too, and what it
  * gives to the pairs that the mask allows is added one by one.
  */
 #ifndef ATTN_BACKWARD_BACKWARD_TILE_H
 #define ATTN_BACKWARD_BACKWARD_TILE_H
 
-#include "backward/backward_heads.h"
+#include "attn/runtime.h"
+#include "backward/backward_job.h"
 
 enum {
     GRADIENT_ROWS = 128, /* queries and keys of a tile: sums are taken per tile, so these are part of the bits */
@@ -20,9 +21,9 @@ enum {
 struct gradient_rows {
     const char *data;
     size_t stride;
-    const char *original; /* odd rows as they are */
+    const char *original; /* non-finite rows as they are */
     size_t original_stride;
-    const uint8_t *is_odd; /* NULL: none is */
+    const uint8_t *is_non_finite; /* NULL: none is */
 };
 
 struct gradient_tile {

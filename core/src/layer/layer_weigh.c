@@ -141,11 +141,11 @@ bool attn_invert_selection(const attn_selection *selection, size_t dimension, at
     *slots = NULL;
     if (attn_selects_all(selection))
         return true;
-    size_t *place = attn_arena_take(arena, dimension, sizeof *place);
-    for (size_t i = 0; place != NULL && i < dimension; i++)
-        place[i] = SIZE_MAX;
-    for (size_t s = 0; place != NULL && s < selection->count; s++)
-        place[attn_selected(selection, s)] = s;
-    *slots = place;
-    return place != NULL;
+    size_t *slot_of = attn_arena_take(arena, dimension, sizeof *slot_of);
+    for (size_t i = 0; slot_of != NULL && i < dimension; i++)
+        slot_of[i] = SIZE_MAX;
+    for (size_t s = 0; slot_of != NULL && s < selection->count; s++)
+        slot_of[attn_selected(selection, s)] = s;
+    *slots = slot_of;
+    return slot_of != NULL;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/operand.h"
 #include "base/parallel.h"
 #include "base/size.h"
 #include "layer/norm.h"
@@ -255,15 +256,6 @@ static attn_status run_parts(struct qk_run *run, attn_error *err)
     return ATTN_OK;
 }
 
-static struct attn_operand operand_of(const struct part *part)
-{
-    const size_t rows = part->past_len + part->len;
-    return (struct attn_operand){.data = part->to,
-                                 .batch_stride = (ptrdiff_t)(part->heads * rows * part->d),
-                                 .head_stride = (ptrdiff_t)(rows * part->d),
-                                 .row_stride = (ptrdiff_t)part->d};
-}
-
 /* The parts that change, and where the heads will find them. */
 static void describe_parts(struct qk_run *run, struct attn_heads_job *job, struct attn_operand *operands[3])
 {
@@ -315,7 +307,8 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
         status = run_parts(&run, err);
     }
     for (size_t p = 0; p < run.part_count && status == ATTN_OK && operands[p] != NULL; p++)
-        *operands[p] = operand_of(&run.parts[p]);
+        *operands[p] = attn_operand_by_heads(run.parts[p].to, run.parts[p].heads,
+                                             run.parts[p].past_len + run.parts[p].len, run.parts[p].d);
     return status;
 }
 

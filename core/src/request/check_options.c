@@ -118,16 +118,16 @@ static bool is_repeating(const attn_selection *selection)
     return selection->count > UNSORTED_MAX;
 }
 
-/* Whether all items are below the dimension; else *beyond is the first that is not. */
-static bool is_within(const attn_selection *selection, size_t dimension, size_t *beyond)
+/* Whether all items are below the dimension; else *outside is the first that is not. */
+static bool is_within(const attn_selection *selection, size_t dimension, size_t *outside)
 {
     if (selection->items == NULL) {
-        *beyond = selection->first > dimension ? selection->first : dimension;
+        *outside = selection->first > dimension ? selection->first : dimension;
         return selection->first <= dimension && selection->count <= dimension - selection->first;
     }
     for (size_t s = 0; s < selection->count; s++) {
-        *beyond = selection->items[s];
-        if (*beyond >= dimension)
+        *outside = selection->items[s];
+        if (*outside >= dimension)
             return false;
     }
     return true;
@@ -137,15 +137,15 @@ static attn_status check_selection(const attn_selection *selection, const char *
                                    attn_error *err)
 {
     char field[32];
-    size_t beyond;
+    size_t outside;
     *kept = attn_selects_all(selection) ? dimension : selection->count;
     if (attn_selects_all(selection))
         return ATTN_OK;
     snprintf(field, sizeof field, "/options/%s", name);
     if (selection->count > dimension)
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
-    if (!is_within(selection, dimension, &beyond))
-        return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name, beyond,
+    if (!is_within(selection, dimension, &outside))
+        return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name, outside,
                          dimension == 0 ? 0 : dimension - 1);
     if (is_repeating(selection))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s names one twice, or is not ascending and longer than %d", name,

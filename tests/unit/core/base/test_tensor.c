@@ -1,5 +1,5 @@
 /*
- * test_tensor.c: tests core/src/base/tensor.c.
+ * test_tensor.c: tests core/src/base/tensor.c and core/src/base/convert.c.
  */
 #include "attn/tensor.h"
 

@@ -1,0 +1,363 @@
+/* convert.c: numbers of one element type as numbers of another. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "attn/tensor.h"
+#include "base/float_mode.h"
+#include "base/size.h"
+
+static bool is_float(attn_dtype dtype)
+{
+    return dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_F16 || dtype == ATTN_BF16;
+}
+
+/* A binary format of 16 bits: a sign, an exponent, and in the last mantissa_bits the mantissa. */
+struct half_format {
+    int mantissa_bits;
+    int exponent_max; /* of a finite number; the smallest normal one has 1 - exponent_max */
+    uint64_t infinity;
+};
+static const struct half_format FLOAT16 = {10, 15, 0x7C00}, BFLOAT16 = {7, 127, 0x7F80};
+
+static double widen_f16(uint16_t half)
+{
+    int exponent = half >> 10 & 0x1F;
+    uint64_t mantissa = half & 0x3FFu;
+    double magnitude;
+    if (exponent == 0) {
+        magnitude = (double)mantissa * 0x1p-24;
+    } else {
+        uint64_t wide_exponent = exponent == 0x1F ? 0x7FF : (uint64_t)(exponent - 15 + 1023);
+        uint64_t bits = wide_exponent << 52 | mantissa << 42;
+        memcpy(&magnitude, &bits, sizeof magnitude);
+    }
+    return half >> 15 ? -magnitude : magnitude;
+}
+
+static double widen_bf16(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* value >> shift, rounded to nearest, ties to even; 0 < shift < 64. */
+static uint64_t shift_round_even(uint64_t value, int shift)
+{
+    uint64_t quotient = value >> shift;
+    uint64_t rest = value & ((UINT64_C(1) << shift) - 1);
+    uint64_t half = UINT64_C(1) << (shift - 1);
+    return quotient + (rest > half || (rest == half && (quotient & 1) != 0));
+}
+
+/* Rounds once, straight from double: by way of float32 some values would be rounded twice, and wrongly. */
+static uint16_t narrow(double value, const struct half_format *format)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint64_t sign = bits >> 63 << 15;
+    int exponent = (int)(bits >> 52 & 0x7FF) - 1023;
+    uint64_t fraction = bits & 0xFFFFFFFFFFFFF;
+    if (exponent == 1024 && fraction != 0)
+        return (uint16_t)(sign | format->infinity | UINT64_C(1) << (format->mantissa_bits - 1));
+    if (exponent > format->exponent_max)
+        return (uint16_t)(sign | format->infinity);
+    /* Below the normal numbers the exponent stands still and the mantissa loses bits instead. */
+    int above = exponent - (1 - format->exponent_max);
+    int shift = 52 - format->mantissa_bits + (above < 0 ? -above : 0);
+    if (shift > 54)
+        return (uint16_t)sign;
+    uint64_t mantissa = shift_round_even(fraction | UINT64_C(1) << 52, shift);
+    /* The leading bit of a normal mantissa, or one carried up by rounding, counts the exponent up: even to infinity. */
+    uint64_t base = above < 0 ? 0 : (uint64_t)above << format->mantissa_bits;
+    return (uint16_t)(sign | (base + mantissa));
+}
+
+/*
+ * Conversion goes by blocks through the widest type of the kind, double or int64, which holds every narrower one
+ * exactly; so n types need 2n loops and not n * n. Elements are copied out of memory, which may be unaligned.
+ */
+enum { BLOCK = 256 };
+
+#define LOAD_LOOP(type, expression)                                                                                    \
+    for (size_t i = 0; i < count; i++) {                                                                               \
+        type element;                                                                                                  \
+        memcpy(&element, (const char *)from + i * sizeof element, sizeof element);                                     \
+        to[i] = (expression);                                                                                          \
+    }                                                                                                                  \
+    break
+
+static void load_floats(double *to, attn_dtype dtype, const void *from, size_t count)
+{
+    switch (dtype) {
+    case ATTN_F32:
+        LOAD_LOOP(float, (double)element);
+    case ATTN_F64:
+        LOAD_LOOP(double, element);
+    case ATTN_F16:
+        LOAD_LOOP(uint16_t, widen_f16(element));
+    case ATTN_BF16:
+        LOAD_LOOP(uint16_t, widen_bf16(element));
+    case ATTN_I64:
+    case ATTN_I32:
+    case ATTN_U8:
+    case ATTN_BOOL:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+}
+
+static void load_integers(int64_t *to, attn_dtype dtype, const void *from, size_t count)
+{
+    switch (dtype) {
+    case ATTN_I64:
+        LOAD_LOOP(int64_t, element);
+    case ATTN_I32:
+        LOAD_LOOP(int32_t, element);
+    case ATTN_U8:
+        LOAD_LOOP(uint8_t, element);
+    case ATTN_BOOL:
+        LOAD_LOOP(uint8_t, element != 0);
+    case ATTN_F32:
+    case ATTN_F64:
+    case ATTN_F16:
+    case ATTN_BF16:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+}
+
+#define STORE_LOOP(type, expression)                                                                                   \
+    for (size_t i = 0; i < count; i++) {                                                                               \
+        type element = (expression);                                                                                   \
+        memcpy((char *)to + i * sizeof element, &element, sizeof element);                                             \
+    }                                                                                                                  \
+    break
+
+/* The integer types cannot come: attn_convert has refused them. */
+static void store_floats(void *to, attn_dtype dtype, const double *from, size_t count)
+{
+    switch (dtype) {
+    case ATTN_F32:
+        STORE_LOOP(float, (float)from[i]);
+    case ATTN_F64:
+        STORE_LOOP(double, from[i]);
+    case ATTN_F16:
+        STORE_LOOP(uint16_t, narrow(from[i], &FLOAT16));
+    case ATTN_BF16:
+        STORE_LOOP(uint16_t, narrow(from[i], &BFLOAT16));
+    case ATTN_BOOL:
+        STORE_LOOP(uint8_t, from[i] != 0);
+    case ATTN_I64:
+    case ATTN_I32:
+    case ATTN_U8:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+}
+
+/* The values fit: find_misfit has looked. */
+static void store_integers(void *to, attn_dtype dtype, const int64_t *from, size_t count)
+{
+    double wide[BLOCK];
+    switch (dtype) {
+    case ATTN_I64:
+        STORE_LOOP(int64_t, from[i]);
+    case ATTN_I32:
+        STORE_LOOP(int32_t, (int32_t)from[i]);
+    case ATTN_U8:
+    case ATTN_BOOL:
+        STORE_LOOP(uint8_t, (uint8_t)from[i]);
+    case ATTN_F32:
+    case ATTN_F64:
+    case ATTN_F16:
+    case ATTN_BF16:
+        for (size_t i = 0; i < count; i++)
+            wide[i] = (double)from[i];
+        store_floats(to, dtype, wide, count);
+        break;
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+}
+
+#undef LOAD_LOOP
+#undef STORE_LOOP
+
+/* Whether value is an odd number below 2^mantissa_bits times a power of two, and below 2^exponent_end. */
+static bool fits_float(int64_t value, int mantissa_bits, int exponent_end)
+{
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    if (magnitude == 0)
+        return true;
+    int top = 64 - __builtin_clzll(magnitude);
+    return top - __builtin_ctzll(magnitude) <= mantissa_bits && top <= exponent_end;
+}
+
+static bool fits(int64_t value, attn_dtype dtype)
+{
+    switch (dtype) {
+    case ATTN_F32:
+        return fits_float(value, 24, 128);
+    case ATTN_F64:
+        return fits_float(value, 53, 1024);
+    case ATTN_F16:
+        return fits_float(value, 11, 16);
+    case ATTN_BF16:
+        return fits_float(value, 8, 128);
+    case ATTN_I32:
+        return value >= INT32_MIN && value <= INT32_MAX;
+    case ATTN_U8:
+        return value >= 0 && value <= UINT8_MAX;
+    case ATTN_BOOL:
+        return value == 0 || value == 1;
+    case ATTN_I64:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+    return true;
+}
+
+/* Index of the first value that dtype cannot hold exactly; count when there is none. */
+static size_t find_misfit(const int64_t *values, attn_dtype dtype, size_t count)
+{
+    size_t i = 0;
+    while (i < count && fits(values[i], dtype))
+        i++;
+    return i;
+}
+
+/* The least magnitude that rounds to infinity: the middle between the largest number and the next, which is even. */
+static double infinite_from(attn_dtype dtype)
+{
+    switch (dtype) {
+    case ATTN_F32:
+        return 0x1.ffffffp127;
+    case ATTN_F16:
+        return 65520.0;
+    case ATTN_BF16:
+        return 0x1.ffp127;
+    case ATTN_F64:
+    case ATTN_I64:
+    case ATTN_I32:
+    case ATTN_U8:
+    case ATTN_BOOL:
+    case ATTN_DTYPE_COUNT:
+        break;
+    }
+    return (double)INFINITY;
+}
+
+/* Index of the first finite value that would become infinite; count when there is none. */
+static size_t find_overflow(const double *values, attn_dtype dtype, size_t count)
+{
+    const double limit = infinite_from(dtype);
+    size_t i = 0;
+    while (i < count && !(fabs(values[i]) >= limit && isfinite(values[i])))
+        i++;
+    return i;
+}
+
+static attn_status convert_floats(char *to, attn_dtype to_dtype, const char *from, attn_dtype from_dtype, size_t count,
+                                  attn_error *err)
+{
+    double block[BLOCK];
+    for (size_t done = 0; done < count; done += BLOCK) {
+        size_t now = attn_min(count - done, BLOCK);
+        load_floats(block, from_dtype, from + done * attn_dtype_bytes(from_dtype), now);
+        size_t overflow = find_overflow(block, to_dtype, now);
+        if (overflow < now)
+            return attn_fail(err, ATTN_ERR_VALUE, NULL,
+                             "element %zu, %.17g, is beyond the range of %s (say Infinity if that is meant)",
+                             done + overflow, block[overflow], attn_dtype_name(to_dtype));
+        store_floats(to + done * attn_dtype_bytes(to_dtype), to_dtype, block, now);
+    }
+    return ATTN_OK;
+}
+
+static attn_status convert_integers(char *to, attn_dtype to_dtype, const char *from, attn_dtype from_dtype,
+                                    size_t count, attn_error *err)
+{
+    int64_t block[BLOCK] = {0};
+    for (size_t done = 0; done < count; done += BLOCK) {
+        size_t now = attn_min(count - done, BLOCK);
+        load_integers(block, from_dtype, from + done * attn_dtype_bytes(from_dtype), now);
+        size_t misfit = find_misfit(block, to_dtype, now);
+        if (misfit < now)
+            return attn_fail(err, ATTN_ERR_VALUE, NULL, "%s cannot hold %" PRId64 " exactly (element %zu)",
+                             attn_dtype_name(to_dtype), block[misfit], done + misfit);
+        store_integers(to + done * attn_dtype_bytes(to_dtype), to_dtype, block, now);
+    }
+    return ATTN_OK;
+}
+
+/*
+ * Half precision as single, which holds it exactly: the exponent is moved by a product that is exact too, for numbers
+ * below the normal ones as well; infinity and NaN keep the highest exponent. Without a branch, for vectors.
+ */
+static float single_of_f16(uint16_t half)
+{
+    const uint32_t magnitude = (uint32_t)(half & 0x7FFF) << 13;
+    float value;
+    uint32_t bits;
+    memcpy(&value, &magnitude, sizeof value);
+    value *= 0x1p112f;
+    memcpy(&bits, &value, sizeof bits);
+    bits |= (magnitude >= 0x7C00u << 13 ? 0x7F800000u : 0u) | (uint32_t)(half & 0x8000) << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float single_of_bf16(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Weights that are kept in 16 bits go this way in every request. */
+static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, size_t count)
+{
+    uint16_t half;
+    if (from_dtype == ATTN_F16)
+        for (size_t i = 0; i < count; i++) {
+            memcpy(&half, from + i * sizeof half, sizeof half);
+            to[i] = single_of_f16(half);
+        }
+    else
+        for (size_t i = 0; i < count; i++) {
+            memcpy(&half, from + i * sizeof half, sizeof half);
+            to[i] = single_of_bf16(half);
+        }
+}
+
+static attn_status convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
+                           attn_error *err)
+{
+    if (is_float(from_dtype) && !is_float(to_dtype) && to_dtype != ATTN_BOOL)
+        return attn_fail(err, ATTN_ERR_FIELD, NULL, "%s does not become %s: that would cut off fractions",
+                         attn_dtype_name(from_dtype), attn_dtype_name(to_dtype));
+    if (!is_float(from_dtype))
+        return convert_integers(to, to_dtype, from, from_dtype, count, err);
+    if (to_dtype == ATTN_F32 && (from_dtype == ATTN_F16 || from_dtype == ATTN_BF16)) {
+        widen_to_single(to, from, from_dtype, count);
+        return ATTN_OK;
+    }
+    if (to_dtype != from_dtype)
+        return convert_floats(to, to_dtype, from, from_dtype, count, err);
+    if (count > 0)
+        memcpy(to, from, count * attn_dtype_bytes(to_dtype));
+    return ATTN_OK;
+}
+
+attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype, size_t count,
+                         attn_error *err)
+{
+    const uint64_t mode = attn_float_mode_enter();
+    const attn_status status = convert(to, to_dtype, from, from_dtype, count, err);
+    attn_float_mode_leave(mode);
+    return status;
+}

@@ -1,0 +1,58 @@
+/*
+ * layer_run.h: what the parts of a layer's run share: layer.c, maps.c, residual.c.
+ */
+#ifndef ATTN_LAYER_LAYER_RUN_H
+#define ATTN_LAYER_LAYER_RUN_H
+
+#include "attn/arena.h"
+#include "attn/multihead.h"
+#include "gemm/gemm.h"
+#include "kernel/job.h"
+#include "request/steps.h"
+
+enum { TOKEN_ROWS = 64 /* of tokens that one task normalises, gates or adds */ };
+
+struct layer_run {
+    const attn_plan *plan;
+    const attn_request *request;
+    const attn_runtime *runtime;
+    attn_arena *arena;
+    attn_result *result;
+    attn_error *err;
+    size_t element; /* bytes of one number */
+    /* token-wise buffers: (batch, len, features) */
+    const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
+    struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
+    char *context;               /* of the heads, in the layout of context_operand */
+    char *gate, *gated;          /* gated is context without a gate */
+    char *projected, *summed, *output;
+    struct attn_product *products;
+    size_t product_count;
+    char *product_scratch;
+    struct attn_heads_job job;
+    char *mean_source;
+    char *normed; /* the queries after a pre-norm */
+};
+
+static inline attn_status layer_no_memory(struct layer_run *run, const char *what)
+{
+    return attn_fail(run->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for %s", what);
+}
+
+/* count numbers of the compute type. */
+static inline char *layer_take(struct layer_run *run, size_t count)
+{
+    return attn_arena_take(run->arena, count, run->element);
+}
+
+static inline bool layer_wants(const struct layer_run *run, attn_step step)
+{
+    return attn_wants(&run->request->options, step);
+}
+
+static inline size_t layer_query_tokens(const struct layer_run *run)
+{
+    return run->plan->dims.batch * run->plan->dims.q_len;
+}
+
+#endif

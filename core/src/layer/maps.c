@@ -1,0 +1,137 @@
+/* maps.c: the maps and rows that the heads fill: memory for them, then the mean over heads and the mask. */
+#include "layer/maps.h"
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "layer/layer_weigh.h"
+
+/* ---- memory ---- */
+
+static attn_status invert(struct layer_run *run, const attn_selection *selection, size_t dimension,
+                          const size_t **slots)
+{
+    return attn_invert_selection(selection, dimension, run->arena, slots) ? ATTN_OK
+                                                                          : layer_no_memory(run, "the selection");
+}
+
+static attn_status take_map(struct layer_run *run, attn_step step, int which)
+{
+    if (!layer_wants(run, step))
+        return ATTN_OK;
+    run->job.map[which].data = layer_take(run, attn_tensor_count(&run->plan->step[step]));
+    run->result->step[step].data = run->job.map[which].data;
+    return run->job.map[which].data == NULL ? layer_no_memory(run, attn_step_name(step)) : ATTN_OK;
+}
+
+static attn_status take_maps(struct layer_run *run)
+{
+    static const struct {
+        attn_step step;
+        int which;
+    } maps[] = {{ATTN_STEP_SCORES, MAP_SCORES},
+                {ATTN_STEP_SCALED, MAP_SCALED},
+                {ATTN_STEP_MASKED, MAP_MASKED},
+                {ATTN_STEP_ATTENTION, MAP_ATTENTION},
+                {ATTN_STEP_DROPPED, MAP_DROPPED}};
+    attn_status status = ATTN_OK;
+    for (size_t m = 0; status == ATTN_OK && m < sizeof maps / sizeof *maps; m++)
+        status = take_map(run, maps[m].step, maps[m].which);
+    if (status != ATTN_OK || !layer_wants(run, ATTN_STEP_ATTENTION_MEAN))
+        return status;
+    if (!attn_needs_mean_source(run->request)) {
+        run->mean_source = run->job.map[MAP_ATTENTION].data;
+        return ATTN_OK;
+    }
+    run->mean_source = layer_take(run, attn_mean_source_count(run->plan));
+    run->job.map[MAP_MEAN_SOURCE] = (struct attn_map){.data = run->mean_source, .all_heads = true};
+    return run->mean_source == NULL ? layer_no_memory(run, "attention_mean") : ATTN_OK;
+}
+
+static attn_status take_rows(struct layer_run *run, attn_step step, void **rows)
+{
+    if (!layer_wants(run, step))
+        return ATTN_OK;
+    *rows = layer_take(run, attn_tensor_count(&run->plan->step[step]));
+    run->result->step[step].data = *rows;
+    return *rows == NULL ? layer_no_memory(run, attn_step_name(step)) : ATTN_OK;
+}
+
+attn_status attn_layer_take_maps(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    const attn_options *options = &run->request->options;
+    attn_status status = take_maps(run);
+    if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_LSE, &run->job.lse);
+    if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_LSE_KEYS, &run->job.lse_keys);
+    if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_ENTROPY, &run->job.entropy);
+    if (status == ATTN_OK)
+        status = take_rows(run, ATTN_STEP_SINK, &run->job.sink);
+    if (status == ATTN_OK)
+        status = invert(run, &options->heads, d->heads, &run->job.head_slot);
+    if (status == ATTN_OK)
+        status = invert(run, &options->queries, d->q_len, &run->job.query_slot);
+    if (status == ATTN_OK)
+        status = invert(run, &options->keys, d->kv_len, &run->job.key_slot);
+    return status;
+}
+
+/* ---- after the heads ---- */
+
+static void mean_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct layer_run *run = argument;
+    const attn_plan *plan = run->plan;
+    const size_t keys = plan->selected_keys, heads = plan->dims.heads, queries = plan->selected_queries;
+    const size_t b = index / queries, query = index % queries;
+    void *mean = run->result->step[ATTN_STEP_ATTENTION_MEAN].data;
+    for (size_t j = 0; j < keys; j++) {
+        double sum = 0;
+        for (size_t h = 0; h < heads; h++) {
+            size_t at = ((b * heads + h) * queries + query) * keys + j;
+            sum += attn_number_get(run->mean_source, plan->compute, at);
+        }
+        attn_number_put(mean, plan->compute, index * keys + j, sum / (double)heads);
+    }
+}
+
+static void mask_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct layer_run *run = argument;
+    const attn_plan *plan = run->plan;
+    const attn_options *options = &run->request->options;
+    const size_t keys = plan->selected_keys, queries = plan->selected_queries;
+    const size_t b = index / queries / plan->selected_heads;
+    const size_t h = attn_selected(&options->heads, index / queries % plan->selected_heads);
+    const size_t i = attn_selected(&options->queries, index % queries);
+    uint8_t *row = (uint8_t *)run->result->step[ATTN_STEP_MASK].data + index * keys;
+    if (attn_selects_all(&options->keys)) {
+        attn_mask_row(&plan->mask, plan->compute, b, h, i, attn_mask_span(&plan->mask, b, i), 0, keys, row);
+        return;
+    }
+    for (size_t j = 0; j < keys; j++)
+        row[j] = attn_mask_allows(&plan->mask, plan->compute, b, h, i, attn_selected(&options->keys, j));
+}
+
+attn_status attn_layer_reduce_maps(struct layer_run *run)
+{
+    attn_tensor *step = run->result->step;
+    if (layer_wants(run, ATTN_STEP_ATTENTION_MEAN)) {
+        step[ATTN_STEP_ATTENTION_MEAN].data = layer_take(run, attn_tensor_count(&step[ATTN_STEP_ATTENTION_MEAN]));
+        if (step[ATTN_STEP_ATTENTION_MEAN].data == NULL)
+            return layer_no_memory(run, "attention_mean");
+        attn_spread(run->runtime, run->plan->dims.batch * run->plan->selected_queries, mean_task, run);
+    }
+    if (layer_wants(run, ATTN_STEP_MASK)) {
+        size_t rows = run->plan->dims.batch * run->plan->selected_heads * run->plan->selected_queries;
+        step[ATTN_STEP_MASK].data = attn_arena_take(run->arena, rows, run->plan->selected_keys);
+        if (step[ATTN_STEP_MASK].data == NULL)
+            return layer_no_memory(run, "the mask");
+        attn_spread(run->runtime, rows, mask_task, run);
+    }
+    return ATTN_OK;
+}

@@ -1,0 +1,100 @@
+/* residual.c: what is done to tokens at both ends of a layer: pre-norm, and dropout, residual and post-norm. */
+#include "layer/residual.h"
+
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/size.h"
+#include "formulas/philox.h"
+#include "layer/norm.h"
+
+/* The norm of all inputs or of the output: rows of d numbers from row first on. */
+static void norm_rows(const struct layer_run *run, size_t first, size_t rows, size_t d, const char *x, char *y)
+{
+    const attn_options *options = &run->request->options;
+    const attn_tensor *gain = run->request->weights.norm.weight, *shift = run->request->weights.norm.bias;
+    const size_t at = first * d * run->element;
+    attn_norm_rows(options->norm, run->plan->compute, rows, d, x + at, gain == NULL ? NULL : gain->data,
+                   shift == NULL ? NULL : shift->data, options->norm_eps, y + at);
+}
+
+/* ---- before the heads ---- */
+
+static void pre_norm_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct layer_run *run = argument;
+    const size_t row = index * TOKEN_ROWS, rows = attn_min(layer_query_tokens(run) - row, TOKEN_ROWS);
+    norm_rows(run, row, rows, run->plan->dims.d_query, run->request->inputs.query->data, run->normed);
+}
+
+attn_status attn_layer_pre_norm(struct layer_run *run)
+{
+    run->normed = layer_take(run, layer_query_tokens(run) * run->plan->dims.d_query);
+    if (run->normed == NULL)
+        return layer_no_memory(run, "the normalised inputs");
+    attn_spread(run->runtime, attn_ceil_div(layer_query_tokens(run), TOKEN_ROWS), pre_norm_task, run);
+    return ATTN_OK;
+}
+
+static bool changes_sum(const attn_options *options)
+{
+    return options->residual || attn_drops_residual(options);
+}
+
+/* summed = query + dropout(projected), each part where it is asked for; number by number. */
+static void add_rows(const struct layer_run *run, size_t first, size_t count)
+{
+    const attn_options *options = &run->request->options;
+    const double p = options->dropout_residual ? options->dropout : 0, gain = p < 1 ? 1 / (1 - p) : 0;
+    uint8_t keep[512];
+    for (size_t done = 0; done < count; done += sizeof keep) {
+        size_t some = attn_min(count - done, sizeof keep), at = first + done;
+        memset(keep, 1, some);
+        if (p > 0)
+            attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, p, at, some, keep);
+        for (size_t n = 0; n < some; n++)
+            if (run->plan->compute == ATTN_F32) {
+                float y = ((const float *)run->projected)[at + n];
+                y = p > 0 ? (keep[n] ? y * (float)gain : 0) : y;
+                ((float *)run->summed)[at + n] =
+                    options->residual ? ((const float *)run->request->inputs.query->data)[at + n] + y : y;
+            } else {
+                double y = ((const double *)run->projected)[at + n];
+                y = p > 0 ? (keep[n] ? y * gain : 0) : y;
+                ((double *)run->summed)[at + n] =
+                    options->residual ? ((const double *)run->request->inputs.query->data)[at + n] + y : y;
+            }
+    }
+}
+
+static void finish_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct layer_run *run = argument;
+    const size_t d = run->plan->dims.d_out, row = index * TOKEN_ROWS;
+    const size_t rows = attn_min(layer_query_tokens(run) - row, TOKEN_ROWS);
+    if (changes_sum(&run->request->options))
+        add_rows(run, row * d, rows * d);
+    if (attn_is_post_normed(&run->request->options))
+        norm_rows(run, row, rows, d, run->summed, run->output);
+}
+
+/* Residual and norm. Each writes over its input unless that was asked for, or belongs to the steps of the heads. */
+attn_status attn_layer_finish(struct layer_run *run)
+{
+    const attn_options *options = &run->request->options;
+    const size_t rows = layer_query_tokens(run), count = rows * run->plan->dims.d_out;
+    const bool projected_is_kept = layer_wants(run, ATTN_STEP_PROJECTED) || run->projected == run->gated;
+    run->summed = run->projected;
+    if (changes_sum(options) && projected_is_kept)
+        run->summed = layer_take(run, count);
+    const bool sum_is_kept =
+        layer_wants(run, ATTN_STEP_RESIDUAL) || (run->summed == run->projected && projected_is_kept);
+    run->output = attn_is_post_normed(options) && sum_is_kept ? layer_take(run, count) : run->summed;
+    if (run->summed == NULL || run->output == NULL)
+        return layer_no_memory(run, "residual and norm");
+    if (changes_sum(options) || attn_is_post_normed(options))
+        attn_spread(run->runtime, attn_ceil_div(rows, TOKEN_ROWS), finish_task, run);
+    return ATTN_OK;
+}
