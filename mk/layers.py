@@ -27,7 +27,8 @@ ORDER = """
     server/base/machine server/base server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint
-    server/service server/service/layers server/service/cache server/service/work server/service/rendering
+    server/service server/service/layers server/service/metrics server/service/cache server/service/work
+    server/service/rendering
     server/service/attend server/service/gradients server/service/selftest server/service/infer server/service/import
     server/http/wire server/http/connections server/http server/main
 """.split()

@@ -40,7 +40,7 @@ static const struct route routes[] = {
     {"/v1/layers/{name}", "GET", TENSORS, .service = layers_get},
     {"/v1/layers/{name}", "PUT", JSON, .service = layers_put, .reads = TENSORS, .keeps_body = true},
     {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
-    {"/v1/layers/{name}/attention", "POST", RESULTS, .service = layers_attend, .reads = TENSORS,
+    {"/v1/layers/{name}/attention", "POST", RESULTS, .service = attend_kept, .reads = TENSORS,
      .takes_parameters = true},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},

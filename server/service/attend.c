@@ -1,9 +1,13 @@
 /* attend.c: a request for attention from body text to answer text: decode, cache, plan, weigh, run, write. */
 #include "service/attend.h"
 
+#include <assert.h>
+
 #include "base/clock.h"
 #include "codec/request/envelope_decode.h"
 #include "service/cache/caches.h"
+#include "service/layers/conditions.h"
+#include "service/layers/keeper.h"
 #include "service/limits.h"
 #include "service/rendering.h"
 #include "service/work.h"
@@ -83,7 +87,23 @@ attn_status attend_layer(struct call *call)
     return attend(call, ENVELOPE_LAYER, NULL, &(size_t){0});
 }
 
-attn_status attend_kept(struct call *call, const struct kept_layer *layer, size_t *batch)
+attn_status attend_kept(struct call *call)
 {
-    return attend(call, ENVELOPE_LAYER, layer, batch);
+    struct layer_version *version;
+    size_t batch = 0;
+    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, &version);
+    call->held = version;
+    if (status == ATTN_OK)
+        status = layer_check_conditions(version, call);
+    if (status != ATTN_OK)
+        return status;
+    assert(version != NULL);
+    struct kept_layer layer = {version->base, &version->facts, version->number};
+    struct prepared_weights *prepared =
+        prepared_weights_take(layer_keeper_prepared(call->in.layers), &version->prepared, &version->facts,
+                              call->in.runtime, call->out->arena, &layer.base);
+    status = attend(call, ENVELOPE_LAYER, &layer, &batch);
+    prepared_weights_release(prepared);
+    layer_keeper_count(call, version->name, status, batch);
+    return status;
 }

@@ -4,7 +4,6 @@
 #include "service/infer/infer.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "codec/oip/oip.h"
@@ -192,30 +191,6 @@ attn_status infer_unload(struct call *call)
 
 /* ---- inference ---- */
 
-void infer_count(const struct call *call, const char *layer, attn_status status, size_t batch)
-{
-    struct timespec now;
-    if (status == ATTN_ERR_TOO_LARGE && call->in.is_first_try)
-        return;
-    const struct call_times *times = &call->times;
-    const double total_ms = call->in.queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
-    const bool is_ok = status == ATTN_OK;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const struct layer_statistics more = {
-        .successes = is_ok,
-        .failures = !is_ok,
-        .items = is_ok ? batch : 0,
-        .success_ms = is_ok ? total_ms : 0,
-        .failure_ms = is_ok ? 0 : total_ms,
-        .queue_ms = is_ok ? call->in.queue_ms : 0,
-        .parse_ms = is_ok ? times->parse_ms : 0,
-        .compute_ms = is_ok ? times->compute_ms : 0,
-        .write_ms = is_ok ? times->write_ms : 0,
-        .last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000,
-    };
-    layer_store_count(layer_keeper_store(call->in.layers), layer, &more);
-}
-
 static attn_status write_answer(struct call *call, const struct oip_request *request, const struct model *model,
                                 const struct work *work)
 {
@@ -295,6 +270,6 @@ attn_status infer_run(struct call *call)
                                          &model.layer->facts, call->in.runtime, call->out->arena, &model.base);
     status = run(call, &model, &work);
     prepared_weights_release(prepared);
-    infer_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
+    layer_keeper_count(call, model.layer != NULL ? model.name : NULL, status, work.plan.dims.batch);
     return limits_explain(call, status);
 }

@@ -24,7 +24,4 @@ service_function infer_run;
 /* POST /v2/repository/index; POST /v2/repository/models/{model}/load and unload */
 service_function infer_index, infer_load, infer_unload;
 
-/* Counts what a request to the layer of that name came to, once call->times is filled in; NULL: to "attention". */
-void infer_count(const struct call *call, const char *layer, attn_status status, size_t batch);
-
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "service/layers/conditions.h"
 #include "service/layers/directory.h"
@@ -378,6 +379,32 @@ attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, co
         return ATTN_OK;
     layer_version_release(version);
     return layer_refuse_errno(call, ENOMEM);
+}
+
+/* ---- counting ---- */
+
+void layer_keeper_count(const struct call *call, const char *layer, attn_status status, size_t batch)
+{
+    struct timespec now;
+    if (status == ATTN_ERR_TOO_LARGE && call->in.is_first_try)
+        return;
+    const struct call_times *times = &call->times;
+    const double total_ms = call->in.queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
+    const bool is_ok = status == ATTN_OK;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const struct layer_statistics more = {
+        .successes = is_ok,
+        .failures = !is_ok,
+        .items = is_ok ? batch : 0,
+        .success_ms = is_ok ? total_ms : 0,
+        .failure_ms = is_ok ? 0 : total_ms,
+        .queue_ms = is_ok ? call->in.queue_ms : 0,
+        .parse_ms = is_ok ? times->parse_ms : 0,
+        .compute_ms = is_ok ? times->compute_ms : 0,
+        .write_ms = is_ok ? times->write_ms : 0,
+        .last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000,
+    };
+    layer_store_count(layer_keeper_store(call->in.layers), layer, &more);
 }
 
 /* ---- begin and end ---- */

@@ -78,6 +78,11 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name
 ATTN_MUST_CHECK attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name,
                                                const struct chunks *content, struct call *call);
 
+/*
+ * Adds a request to the statistics of the layer of that name, NULL: of the built-in model. It comes after call->times
+ * is filled in. batch: how many sequences the request had.
+ */
+void layer_keeper_count(const struct call *call, const char *name, attn_status status, size_t batch);
 /* What the directory refused, by its errno. */
 attn_status layer_refuse_errno(struct call *call, int error);
 

@@ -10,8 +10,6 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
-#include "service/attend.h"
-#include "service/infer/infer.h"
 #include "service/layers/conditions.h"
 #include "service/layers/keeper.h"
 #include "service/limits.h"
@@ -161,29 +159,6 @@ attn_status layers_remove(struct call *call)
 {
     attn_status status = layer_keeper_remove(call->in.layers, call->in.names[0], call);
     call->outcome = CALL_DELETED;
-    return status;
-}
-
-attn_status layers_attend(struct call *call)
-{
-    struct layer_version *version;
-    struct kept_layer layer;
-    size_t batch = 0;
-    attn_status status = find(call, &version);
-    if (status == ATTN_OK)
-        status = layer_check_conditions(version, call);
-    if (status != ATTN_OK)
-        return status;
-    assert(version != NULL);
-    layer.base = version->base;
-    layer.facts = &version->facts;
-    layer.version = version->number;
-    struct prepared_weights *prepared =
-        prepared_weights_take(layer_keeper_prepared(call->in.layers), &version->prepared, &version->facts,
-                              call->in.runtime, call->out->arena, &layer.base);
-    status = attend_kept(call, &layer, &batch);
-    prepared_weights_release(prepared);
-    infer_count(call, version->name, status, batch);
     return status;
 }
 

@@ -7,10 +7,10 @@
 #include "service/call.h"
 
 /*
- * PUT, GET and DELETE /v1/layers/{name}; GET /v1/layers?after=&limit=; POST /v1/layers/{name}/attention.
+ * PUT, GET and DELETE /v1/layers/{name}; GET /v1/layers?after=&limit=.
  * The entity tag of a layer's file is its SHA-256, that of its facts begins with it. If-Match holds for all of them,
  * If-None-Match for those that do something; what it means to a GET is for whoever sends the answer.
  */
-service_function layers_put, layers_get, layers_remove, layers_list, layers_attend;
+service_function layers_put, layers_get, layers_remove, layers_list;
 
 #endif

@@ -129,7 +129,7 @@ static const struct row form_rows[] = {
 static const struct row name_rows[] = {
     {infer_metadata, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "\"absent\""},
     {layers_get, "absent", "", ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here"},
-    {layers_attend, "absent", A(""), ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here"},
+    {attend_kept, "absent", A(""), ATTN_ERR_VALUE, CALL_NOT_FOUND, "", "there is no layer \"absent\" here"},
     {layers_put, ".hidden", LAYER(""), ATTN_ERR_VALUE, CALL_FAILED, "", "\".hidden\" cannot name a layer"},
     {layers_put, "stats", LAYER(""), ATTN_ERR_VALUE, CALL_CONFLICT, "", "a name of this server's own"},
     {layers_put, "new", "{}", ATTN_ERR_FIELD, CALL_FAILED, "", "has no \"weights\""},
@@ -150,7 +150,7 @@ static const struct row cache_rows[] = {
      CALL_CONFLICT, "", "holds 2 positions, the request goes on from 3"},
     {attend_attention, "", "{\"inputs\":{\"query\":[[1,2,3]]},\"options\":{\"cache\":\"begun\"}}", ATTN_ERR_SHAPE,
      CALL_FAILED, "/options/cache", "is of 1 batch items, 1 key heads of 2 features, in float32"},
-    {layers_attend, "kept", A(",\"options\":{\"cache\":\"begun\"}"), ATTN_ERR_VALUE, CALL_CONFLICT, "",
+    {attend_kept, "kept", A(",\"options\":{\"cache\":\"begun\"}"), ATTN_ERR_VALUE, CALL_CONFLICT, "",
      "was begun with another layer"},
     {attend_attention, "",
      "{\"inputs\":{\"query\":{\"shape\":[64,64],\"data\":[0]}},\"options\":{\"cache\":\"large\"}}", ATTN_ERR_SHAPE,

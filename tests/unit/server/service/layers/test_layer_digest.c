@@ -8,6 +8,7 @@
 
 #include "check_main.h"
 #include "codec/request/envelope_decode.h"
+#include "service/attend.h"
 #include "service/infer/infer.h"
 #include "service/layers/keeper.h"
 #include "service/layers/layers.h"
@@ -199,9 +200,9 @@ START_TEST(requests_that_do_not_name_the_version_leave_the_digest_alone)
 {
     const char *body = zeros("{\"inputs\":{\"query\":[[", "]]}}");
     const struct request requests[] = {
-        {"attention", layers_attend, MEDIA_JSON, "", NULL, NULL, body, 0},
-        {"attention, If-Match: *", layers_attend, MEDIA_JSON, "", "*", NULL, body, 0},
-        {"attention, If-None-Match: *", layers_attend, MEDIA_JSON, "", NULL, "*", body, REFUSED},
+        {"attention", attend_kept, MEDIA_JSON, "", NULL, NULL, body, 0},
+        {"attention, If-Match: *", attend_kept, MEDIA_JSON, "", "*", NULL, body, 0},
+        {"attention, If-None-Match: *", attend_kept, MEDIA_JSON, "", NULL, "*", body, REFUSED},
         {"delete, If-None-Match: *", layers_remove, MEDIA_JSON, "", NULL, "*", NULL, REFUSED},
         {"put, If-None-Match: *", layers_put, MEDIA_JSON, "", NULL, "*", body, REFUSED},
         {"models", infer_models, MEDIA_JSON, "", NULL, NULL, NULL, 0},
@@ -230,7 +231,7 @@ START_TEST(requests_that_name_the_version_finish_a_digest_that_is_held_up)
         {"infer", infer_run, MEDIA_JSON, "", NULL, NULL, body, NAMES_DIGEST},
         {"a digest in the path", infer_model_ready, MEDIA_JSON, none, NULL, NULL, NULL, NAMES_DIGEST | REFUSED},
         {"delete, If-Match: a tag", layers_remove, MEDIA_JSON, "", "\"x\"", NULL, NULL, NAMES_DIGEST | REFUSED},
-        {"attention, If-Match: a tag", layers_attend, MEDIA_JSON, "", "\"x\"", NULL, NULL, NAMES_DIGEST | REFUSED},
+        {"attention, If-Match: a tag", attend_kept, MEDIA_JSON, "", "\"x\"", NULL, NULL, NAMES_DIGEST | REFUSED},
     };
     ask_each(requests, COUNT(requests));
 }
