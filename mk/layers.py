@@ -24,13 +24,13 @@ ORDER = """
     core/include/attn
     core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel core/src/runtime core/src/gemm
     core/src/attention core/src/layer core/src/backward core/src/api
-    server/base/machine server/base server/health
+    server/base/array server/base/machine server/base server/config server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint
     server/service server/service/layers server/service/metrics server/service/cache server/service/work
     server/service/rendering
     server/service/attend server/service/gradients server/service/selftest server/service/infer server/service/import
-    server/http/wire server/http/connections server/http server/main
+    server/http/wire server/http/connections server/http server/program server/main
 """.split()
 
 HOMES = {

@@ -2,7 +2,7 @@
 # their names, and the values of those that take words.
 #
 # A setting is a line "  --name, VARIABLE (default VALUE)" and the deeper lines after it; so is "  --help". Words stand
-# first: "debug, info or off"; a setting that is off by default can be on.
+# first: "debug, info or off"; a setting that is off by default can be on. "Limits:" begins a group.
 
 function escaped(text) {
     gsub(/\\/, "\\e", text)
@@ -32,6 +32,14 @@ function offer(words) {
         printf ".TP\n.BR %s \", %s\"\n", escaped(flag), variable escaped(standard == "" ? "" : " " standard)
     } else
         printf ".TP\n.B %s\n", escaped(flag)
+    next
+}
+
+# The title of a group.
+/^[A-Z].*:$/ {
+    if (FORM == "man")
+        print ".SS " substr($0, 1, length($0) - 1)
+    flag = ""
     next
 }
 

@@ -59,18 +59,18 @@ static int open_connection(const char *host, const char *port, char *message, si
 }
 
 /* tls: NULL for plain HTTP. */
-static bool send_all(int fd, struct probe_tls *tls, const char *bytes, size_t size)
+static bool send_all(int fd, struct health_tls *tls, const char *bytes, size_t size)
 {
-    return tls != NULL ? probe_tls_send(tls, bytes, size) : send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
+    return tls != NULL ? health_tls_send(tls, bytes, size) : send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-static bool receive_all(int fd, struct probe_tls *tls, char *bytes, size_t size)
+static bool receive_all(int fd, struct health_tls *tls, char *bytes, size_t size)
 {
-    return tls != NULL ? probe_tls_receive(tls, bytes, size) : recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
+    return tls != NULL ? health_tls_receive(tls, bytes, size) : recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
 }
 
 /* The status of the answer, 0 when there is none. */
-static int exchange(int fd, struct probe_tls *tls, const char *path)
+static int exchange(int fd, struct health_tls *tls, const char *path)
 {
     static const char wanted[] = "HTTP/1.1 ";
     char request[256], reply[sizeof wanted - 1 + 3 + 1] = {0};
@@ -87,34 +87,34 @@ static int exchange(int fd, struct probe_tls *tls, const char *path)
 }
 
 /* False: message says why there is no answer. */
-static bool ask_on(int fd, const struct probe *probe, int *status, char *message, size_t message_size)
+static bool ask_on(int fd, const struct health_question *question, int *status, char *message, size_t message_size)
 {
-    struct probe_tls *tls = NULL;
-    if (*probe->tls_certificate != '\0') {
-        const char *wanted = probe->takes_any_certificate ? NULL : probe->tls_certificate;
-        tls = probe_tls_open(fd, wanted, PATIENCE_S * 1000, message, message_size);
+    struct health_tls *tls = NULL;
+    if (question->tls_certificate != NULL) {
+        const char *wanted = question->takes_any_certificate ? NULL : question->tls_certificate;
+        tls = health_tls_open(fd, wanted, PATIENCE_S * 1000, message, message_size);
         if (tls == NULL)
             return false;
     }
-    *status = exchange(fd, tls, probe->path);
-    probe_tls_close(tls);
+    *status = exchange(fd, tls, question->path);
+    health_tls_close(tls);
     if (*status == 0)
-        snprintf(message, message_size, "no answer to GET %s from %s:%s", probe->path, reachable(probe->host),
-                 probe->port);
+        snprintf(message, message_size, "no answer to GET %s from %s:%s", question->path, reachable(question->host),
+                 question->port);
     return *status != 0;
 }
 
-bool probe_ask(const struct probe *probe, char *message, size_t message_size)
+bool health_ask(const struct health_question *question, char *message, size_t message_size)
 {
     enum { OK = 200 };
-    const char *host = reachable(probe->host);
+    const char *host = reachable(question->host);
     int status = 0;
-    const int fd = open_connection(host, probe->port, message, message_size);
+    const int fd = open_connection(host, question->port, message, message_size);
     if (fd < 0)
         return false;
-    const bool is_answered = ask_on(fd, probe, &status, message, message_size);
+    const bool is_answered = ask_on(fd, question, &status, message, message_size);
     close(fd);
     if (is_answered)
-        snprintf(message, message_size, "GET %s at %s:%s answers %d", probe->path, host, probe->port, status);
+        snprintf(message, message_size, "GET %s at %s:%s answers %d", question->path, host, question->port, status);
     return status == OK;
 }

@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 /* The server to ask, as struct config has it, and what for. */
-struct probe {
+struct health_question {
     const char *host, *port, *path;
-    const char *tls_certificate; /* "": plain HTTP; else the file whose certificate an https server must show */
+    const char *tls_certificate; /* NULL: plain HTTP; else the file whose certificate an https server must show */
     bool takes_any_certificate;
 };
 
@@ -18,6 +18,6 @@ struct probe {
  * GET path from the server that listens on host and port; one that listens on every address is asked on the loopback.
  * True when it answers 200. Else message says what came instead. Takes a few seconds at most.
  */
-bool probe_ask(const struct probe *probe, char *message, size_t message_size);
+bool health_ask(const struct health_question *question, char *message, size_t message_size);
 
 #endif

@@ -11,7 +11,7 @@
 #include <gnutls/x509.h>
 #include <stdlib.h>
 
-struct probe_tls {
+struct health_tls {
     gnutls_session_t session;
     gnutls_certificate_credentials_t credentials;
 };
@@ -47,7 +47,7 @@ static bool shows_certificate_of(gnutls_session_t session, const char *path, cha
 }
 
 /* A GnuTLS error code. */
-static int shake_hands(struct probe_tls *tls, int fd, unsigned patience_ms)
+static int shake_hands(struct health_tls *tls, int fd, unsigned patience_ms)
 {
     int failure = gnutls_certificate_allocate_credentials(&tls->credentials);
     if (failure == 0)
@@ -67,10 +67,10 @@ static int shake_hands(struct probe_tls *tls, int fd, unsigned patience_ms)
     return failure;
 }
 
-struct probe_tls *probe_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
-                                 size_t message_size)
+struct health_tls *health_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
+                                   size_t message_size)
 {
-    struct probe_tls *tls = calloc(1, sizeof *tls);
+    struct health_tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL) {
         snprintf(message, message_size, "no memory for TLS");
         return NULL;
@@ -80,11 +80,11 @@ struct probe_tls *probe_tls_open(int fd, const char *certificate_path, unsigned 
         snprintf(message, message_size, "TLS: no handshake: %s", gnutls_strerror(failure));
     else if (certificate_path == NULL || shows_certificate_of(tls->session, certificate_path, message, message_size))
         return tls;
-    probe_tls_close(tls);
+    health_tls_close(tls);
     return NULL;
 }
 
-bool probe_tls_send(struct probe_tls *tls, const char *bytes, size_t size)
+bool health_tls_send(struct health_tls *tls, const char *bytes, size_t size)
 {
     ssize_t sent;
     do
@@ -94,7 +94,7 @@ bool probe_tls_send(struct probe_tls *tls, const char *bytes, size_t size)
 }
 
 /* Besides bytes there are records such as session tickets, after which GnuTLS asks to be called again. */
-bool probe_tls_receive(struct probe_tls *tls, char *bytes, size_t size)
+bool health_tls_receive(struct health_tls *tls, char *bytes, size_t size)
 {
     enum { RECORDS_MAX = 16 };
     size_t got = 0;
@@ -107,7 +107,7 @@ bool probe_tls_receive(struct probe_tls *tls, char *bytes, size_t size)
     return got == size;
 }
 
-void probe_tls_close(struct probe_tls *tls)
+void health_tls_close(struct health_tls *tls)
 {
     if (tls == NULL)
         return;
@@ -120,8 +120,8 @@ void probe_tls_close(struct probe_tls *tls)
 
 #else
 
-struct probe_tls *probe_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
-                                 size_t message_size)
+struct health_tls *health_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
+                                   size_t message_size)
 {
     (void)fd;
     (void)certificate_path;
@@ -130,7 +130,7 @@ struct probe_tls *probe_tls_open(int fd, const char *certificate_path, unsigned 
     return NULL;
 }
 
-bool probe_tls_send(struct probe_tls *tls, const char *bytes, size_t size)
+bool health_tls_send(struct health_tls *tls, const char *bytes, size_t size)
 {
     (void)tls;
     (void)bytes;
@@ -138,7 +138,7 @@ bool probe_tls_send(struct probe_tls *tls, const char *bytes, size_t size)
     return false;
 }
 
-bool probe_tls_receive(struct probe_tls *tls, char *bytes, size_t size)
+bool health_tls_receive(struct health_tls *tls, char *bytes, size_t size)
 {
     (void)tls;
     (void)bytes;
@@ -146,7 +146,7 @@ bool probe_tls_receive(struct probe_tls *tls, char *bytes, size_t size)
     return false;
 }
 
-void probe_tls_close(struct probe_tls *tls)
+void health_tls_close(struct health_tls *tls)
 {
     (void)tls;
 }

@@ -10,18 +10,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct probe_tls;
+struct health_tls;
 
 /*
  * Shakes hands over the connected socket fd, which stays the caller's. certificate_path: a file in PEM, whose first
  * certificate the server must show; NULL takes any. NULL: message says why not, as it does in a build without GnuTLS.
  */
-struct probe_tls *probe_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
-                                 size_t message_size);
+struct health_tls *health_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
+                                   size_t message_size);
 /* False: not all of the bytes went out, or came in. */
-bool probe_tls_send(struct probe_tls *tls, const char *bytes, size_t size);
-bool probe_tls_receive(struct probe_tls *tls, char *bytes, size_t size);
+bool health_tls_send(struct health_tls *tls, const char *bytes, size_t size);
+bool health_tls_receive(struct health_tls *tls, char *bytes, size_t size);
 /* NULL is fine. */
-void probe_tls_close(struct probe_tls *tls);
+void health_tls_close(struct health_tls *tls);
 
 #endif

@@ -227,15 +227,14 @@ struct http_server *http_daemon_start(const struct http_setup *setup, char *mess
         snprintf(message, message_size, "no memory to start");
         return NULL;
     }
-    const bool wants_tls = setup->tls_certificate != NULL && setup->tls_certificate[0] != '\0';
+    const bool wants_tls = setup->tls_certificate != NULL;
     if (wants_tls)
         server->tls = tls_create(setup->tls_certificate, setup->tls_key, message, message_size);
     if (!wants_tls || server->tls != NULL)
         server->listen_fd = listen_on(server, message, message_size);
     if (server->listen_fd >= 0) {
         write_url(server);
-        server->checks_host =
-            setup->keys == NULL && (server->is_loopback || strcmp(server->setup.host_names, "none") != 0);
+        server->checks_host = setup->keys == NULL && (server->is_loopback || *server->setup.host_names != '\0');
         server->is_listening = start_threads(server);
         if (server->is_listening)
             return server;

@@ -14,9 +14,9 @@
 /* All pointers are borrowed until http_daemon_stop. */
 struct http_setup {
     const char *host, *port; /* host "": every address; port "0": a free one */
-    const char *cors_origin; /* "*", "none", or a list separated by commas, with "*" possibly among it */
-    const char *host_names;  /* "none", or a list: names that Host may have beside addresses and localhost */
-    const char *tls_certificate, *tls_key;                     /* paths; "": plain http */
+    const char *cors_origin; /* a list separated by commas, with "*" possibly among it; "": empty */
+    const char *host_names;  /* a list of names that Host may have beside addresses and localhost; "": empty */
+    const char *tls_certificate, *tls_key;                     /* paths; NULL: plain http */
     unsigned io_threads, connections, connections_per_address; /* the last: 0 = no limit of its own */
     /* In seconds, in all: between requests; of a header; of header and body; of a request until its answer is sent. */
     unsigned idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s;

@@ -8,7 +8,7 @@
 
 /*
  * Whether Host is an IP address, localhost, a name below localhost, or one of names, a list separated by commas
- * ("none": an empty list). Case, the port and a final dot do not count. A page whose own name was pointed at this
+ * ("": an empty list). Case, the port and a final dot do not count. A page whose own name was pointed at this
  * server (DNS rebinding) sends that name.
  */
 bool authority_is_ours(const char *host, const char *names);

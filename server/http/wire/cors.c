@@ -48,7 +48,7 @@ const char *cors_allowed_origin(const char *setting, const char *origin, bool is
 
 bool cors_varies(const char *setting)
 {
-    return strcmp(setting, "*") != 0 && strcmp(setting, "none") != 0;
+    return strcmp(setting, "*") != 0 && *setting != '\0';
 }
 
 static bool add(struct MHD_Response *response, const char *name, const char *value)

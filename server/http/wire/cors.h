@@ -2,7 +2,7 @@
  * cors.h: what pages of other origins may ask, and which answers they may read (Fetch standard, "CORS protocol"). Never
  * with credentials.
  *
- * The setting is --cors-origin: "*", "none", or a list of origins separated by commas, with "*" possibly among them.
+ * The setting is --cors-origin: a list of origins separated by commas, with "*" possibly among them; "": none.
  * "*" opens the open paths of the table of routes to every page; only an origin that the list names reaches the others.
  */
 #ifndef HTTP_WIRE_CORS_H

@@ -108,4 +108,4 @@ def problems():
 
 def settings():
     """{flag: default}"""
-    return dict(re.findall(r'\{"([a-z-]+)", [A-Z_]+, AT\(\w+\), "([^"]*)"', read("server/base/config.c")))
+    return dict(re.findall(r'\{[A-Z]+, "([a-z-]+)", "([^"]*)", AT\(', read("server/config/settings.c")))

@@ -39,7 +39,7 @@ def it_says_what_it_is(program):
 
 @test
 def what_it_cannot_do_it_says_at_once(program):
-    refused(program, "--kernel", "abacus", says='kernel: "abacus" is not one that this processor can run; expected auto or ')
+    refused(program, "--kernel", "abacus", says='kernel: this processor cannot run "abacus"; expected auto or ')
     refused(program, "--fonts", "/nowhere.ttf", says="font /nowhere.ttf: No such file or directory")
     refused(program, "--log-file", "/nowhere/log", says="log-file: /nowhere/log: No such file or directory")
     refused(program, "--layers", "/nowhere", says="layers: /nowhere: No such file or directory")

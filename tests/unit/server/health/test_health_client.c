@@ -18,8 +18,8 @@ static bool ask(unsigned port, const char *host, const char *path, char *message
 {
     char text[8];
     snprintf(text, sizeof text, "%u", port);
-    const struct probe probe = {.host = host, .port = text, .path = path, .tls_certificate = ""};
-    return probe_ask(&probe, message, size);
+    const struct health_question question = {.host = host, .port = text, .path = path, .tls_certificate = NULL};
+    return health_ask(&question, message, size);
 }
 
 START_TEST(a_server_is_found_wherever_it_listens)
@@ -111,10 +111,10 @@ END_TEST
 int main(void)
 {
     enum { TALKERS = 4 };
-    TCase *tests = check_case("probe");
+    TCase *tests = check_case("health_client");
     tcase_add_test(tests, a_server_is_found_wherever_it_listens);
     tcase_add_test(tests, a_draining_server_lives_and_is_not_ready);
     tcase_add_test(tests, nobody_there_is_said);
     tcase_add_loop_test(tests, what_is_no_answer_is_not_taken_for_one, 0, TALKERS);
-    return check_run("probe", tests);
+    return check_run("health_client", tests);
 }

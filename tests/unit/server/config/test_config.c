@@ -7,14 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "check_main.h"
+#include "config/command_line.h"
+#include "config/help.h"
 
 enum { WORDS_MAX = 8 };
 
 /* Reads flags and variables, each a list of words divided by spaces. */
-static config_outcome read_words(struct config *config, char *flags, char *variables, char *message, size_t size)
+static bool read_words(struct config *config, char *flags, char *variables, char *message, size_t size)
 {
     char name[] = "attnd";
     char *argv[WORDS_MAX + 2] = {name}, *environment[WORDS_MAX + 1] = {NULL};
@@ -23,7 +25,7 @@ static config_outcome read_words(struct config *config, char *flags, char *varia
         argv[argc++] = word;
     for (char *word = strtok(variables, " "); word != NULL; word = strtok(NULL, " "))
         environment[count++] = word;
-    return config_read(config, argc, argv, environment, message, size);
+    return command_line_read(config, argc, argv, environment, message, size);
 }
 
 static struct config check_runs(const char *flags, const char *variables)
@@ -33,8 +35,8 @@ static struct config check_runs(const char *flags, const char *variables)
     char message[320] = "";
     snprintf(own_flags, sizeof own_flags, "%s", flags);
     snprintf(own_variables, sizeof own_variables, "%s", variables);
-    const config_outcome outcome = read_words(&config, own_flags, own_variables, message, sizeof message);
-    ck_assert_msg(outcome == CONFIG_RUN, "%s %s: %s", flags, variables, message);
+    const bool is_read = read_words(&config, own_flags, own_variables, message, sizeof message);
+    ck_assert_msg(is_read && config.command == CONFIG_SERVE, "%s %s: %s", flags, variables, message);
     return config;
 }
 
@@ -44,8 +46,8 @@ static void check_refused(const char *flags, const char *variables, const char *
     struct config config;
     snprintf(own_flags, sizeof own_flags, "%s", flags);
     snprintf(own_variables, sizeof own_variables, "%s", variables);
-    const config_outcome outcome = read_words(&config, own_flags, own_variables, message, sizeof message);
-    ck_assert_msg(outcome == CONFIG_REFUSED, "%s %s was not refused", flags, variables);
+    ck_assert_msg(!read_words(&config, own_flags, own_variables, message, sizeof message), "%s %s was not refused",
+                  flags, variables);
     ck_assert_msg(strstr(message, word) != NULL, "no \"%s\" in: %s", word, message);
 }
 
@@ -78,7 +80,7 @@ static bool next_default(FILE *help, char flag[64], char value[64])
 START_TEST(each_flag_takes_the_default_that_the_help_prints)
 {
     FILE *help = tmpfile();
-    config_write_help(fileno(help));
+    help_write(fileno(help));
     rewind(help);
     char flag[64], value[64], words[160];
     int count = 0;
@@ -92,7 +94,7 @@ START_TEST(each_flag_takes_the_default_that_the_help_prints)
         ck_assert_uint_eq(given.max_result_bytes, usual.max_result_bytes);
         ck_assert_uint_eq(given.compute_threads, usual.compute_threads);
         ck_assert_double_eq(given.max_flops, usual.max_flops);
-        ck_assert_str_eq(given.listen_port, usual.listen_port);
+        ck_assert_str_eq(given.listen.port, usual.listen.port);
     }
     fclose(help);
     ck_assert_int_ge(count, 40);
@@ -115,11 +117,11 @@ END_TEST
 START_TEST(addresses_are_cut_at_the_right_colon)
 {
     struct config config = check_runs("--listen [::1]:8080", "");
-    ck_assert_str_eq(config.listen_host, "::1");
-    ck_assert_str_eq(config.listen_port, "8080");
+    ck_assert_str_eq(config.listen.host, "::1");
+    ck_assert_str_eq(config.listen.port, "8080");
     config = check_runs("--listen :0", "");
-    ck_assert_str_eq(config.listen_host, "");
-    ck_assert_str_eq(config.listen_port, "0");
+    ck_assert_str_eq(config.listen.host, "");
+    ck_assert_str_eq(config.listen.port, "0");
     static const char *const wrong[] = {"8080",    "::1:8080", "localhost:", "localhost:http",
                                         "h:65536", "[::1]",    "a/b:1"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
@@ -163,8 +165,11 @@ START_TEST(a_switch_needs_no_value_and_a_path_may_be_none)
     ck_assert_int_eq(check_runs("", "ATTND_OPEN=1").open, SWITCH_ON);
     config = check_runs("--log-file a.log", "ATTND_KEYS=none");
     ck_assert_str_eq(config.log_file, "a.log");
-    ck_assert_str_eq(config.keys, "");
-    ck_assert_str_eq(config.tls_cert, "");
+    ck_assert_ptr_null(config.keys);
+    ck_assert_ptr_null(config.tls_cert);
+    ck_assert_ptr_null(check_runs("", "ATTND_KEYS=").keys);
+    ck_assert_ptr_null(check_runs("--layers none", "ATTND_LAYERS=/srv").layers_directory);
+    ck_assert_str_eq(check_runs("--cors-origin none", "").cors_origin, "");
     ck_assert_int_eq(config.open, SWITCH_OFF);
 }
 END_TEST
@@ -186,8 +191,10 @@ START_TEST(help_is_given_even_beside_wrong_values)
 {
     char flags[] = "--queue x --help", version[] = "--version", none[] = "", message[64];
     struct config config;
-    ck_assert_int_eq(read_words(&config, flags, none, message, sizeof message), CONFIG_HELP);
-    ck_assert_int_eq(read_words(&config, version, none, message, sizeof message), CONFIG_VERSION);
+    ck_assert(read_words(&config, flags, none, message, sizeof message));
+    ck_assert_int_eq(config.command, CONFIG_HELP);
+    ck_assert(read_words(&config, version, none, message, sizeof message));
+    ck_assert_int_eq(config.command, CONFIG_VERSION);
 }
 END_TEST
 
@@ -210,7 +217,7 @@ static char *captured(void (*write)(int fd, const void *argument), const void *a
 static void write_help(int fd, const void *argument)
 {
     (void)argument;
-    config_write_help(fd);
+    help_write(fd);
 }
 
 START_TEST(help_names_every_setting_with_its_variable)
@@ -255,12 +262,44 @@ START_TEST(health_asks_for_readiness_unless_told_otherwise)
         char flags[64], variables[] = "ATTND_LISTEN=0.0.0.0:9", message[320] = "";
         struct config config;
         snprintf(flags, sizeof flags, "%s", cases[i].flags);
-        ck_assert_int_eq(read_words(&config, flags, variables, message, sizeof message), CONFIG_HEALTH);
-        ck_assert_str_eq(config.probe_path, cases[i].path);
-        ck_assert_str_eq(config.listen_port, "9");
+        ck_assert(read_words(&config, flags, variables, message, sizeof message));
+        ck_assert_int_eq(config.command, CONFIG_HEALTH);
+        ck_assert_str_eq(config.health_path, cases[i].path);
+        ck_assert_str_eq(config.listen.port, "9");
     }
     check_refused("health soon", "", "soon");
     check_refused("--listen :9 health", "", "health");
+}
+END_TEST
+
+START_TEST(a_key_has_a_name_and_perhaps_rights_and_a_quota)
+{
+    char words[] = "key alice compute", variables[] = "ATTND_QUEUE=many", message[320] = "";
+    struct config config;
+    ck_assert(read_words(&config, words, variables, message, sizeof message)); /* settings do not matter here */
+    ck_assert_int_eq(config.command, CONFIG_KEY);
+    ck_assert_str_eq(config.key_name, "alice");
+    ck_assert_str_eq(config.key_rights, "compute");
+    ck_assert_ptr_null(config.key_quota);
+    check_refused("key", "", "usage: attnd key NAME [RIGHTS [QUOTA]]");
+    check_refused("key a b c d", "", "usage: attnd key NAME");
+}
+END_TEST
+
+START_TEST(import_needs_a_checkpoint_and_a_directory)
+{
+    char words[] = "import model --into layers --prefix bert", variables[] = "ATTND_CHECKPOINT=other",
+         message[320] = "";
+    struct config config;
+    ck_assert(read_words(&config, words, variables, message, sizeof message));
+    ck_assert_int_eq(config.command, CONFIG_IMPORT);
+    ck_assert_str_eq(config.checkpoint, "model");
+    ck_assert_str_eq(config.layers_directory, "layers");
+    ck_assert_str_eq(config.checkpoint_prefix, "bert");
+    ck_assert_ptr_null(config.checkpoint_mapping);
+    check_refused("import", "", "usage: attnd import CHECKPOINT --into DIR");
+    check_refused("import model", "", "--into DIR");
+    check_refused("--into layers", "", "--into is not a setting");
 }
 END_TEST
 
@@ -340,6 +379,8 @@ int main(void)
     tcase_add_test(tests, help_is_given_even_beside_wrong_values);
     tcase_add_test(tests, help_names_every_setting_with_its_variable);
     tcase_add_test(tests, health_asks_for_readiness_unless_told_otherwise);
+    tcase_add_test(tests, a_key_has_a_name_and_perhaps_rights_and_a_quota);
+    tcase_add_test(tests, import_needs_a_checkpoint_and_a_directory);
     tcase_add_test(tests, log_lines_are_text_or_json);
     tcase_add_test(tests, no_value_can_break_out_of_its_line);
     tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);

@@ -1,0 +1,221 @@
+/*
+ * command_line.c: the command at the front of the command line, then the settings: defaults, variables, flags.
+ */
+#include "config/command_line.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "config/settings.h"
+#include "config/settle.h"
+
+struct refusal {
+    char *message;
+    size_t size;
+};
+
+struct words {
+    char *const *at;
+    int count;
+};
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+/* Takes `import CHECKPOINT` off the front of *words. */
+static bool take_import(struct config *config, struct words *words, struct refusal refusal)
+{
+    if (words->count < 2 || words->at[1][0] == '-') {
+        snprintf(refusal.message, refusal.size,
+                 "usage: attnd import CHECKPOINT --into DIR [--prefix NAME] "
+                 "[--mapping FILE]");
+        return false;
+    }
+    config->checkpoint = words->at[1];
+    *words = (struct words){words->at + 2, words->count - 2};
+    return true;
+}
+
+/* Takes `health`, `health ready` or `health live` off the front of *words. */
+static bool take_health(struct config *config, struct words *words, struct refusal refusal)
+{
+    (void)refusal;
+    const char *what = words->count > 1 ? words->at[1] : "";
+    const bool is_live = strcmp(what, "live") == 0;
+    const int taken = is_live || strcmp(what, "ready") == 0 ? 2 : 1;
+    config->health_path = is_live ? "/livez" : "/readyz";
+    *words = (struct words){words->at + taken, words->count - taken};
+    return true;
+}
+
+/* Takes `key NAME [RIGHTS [QUOTA]]`, which has no settings behind it. */
+static bool take_key(struct config *config, struct words *words, struct refusal refusal)
+{
+    enum { WORDS_MIN = 2, WORDS_MAX = 4 };
+    if (words->count < WORDS_MIN || words->count > WORDS_MAX) {
+        snprintf(refusal.message, refusal.size, "usage: attnd key NAME [RIGHTS [QUOTA]] >> FILE");
+        return false;
+    }
+    config->key_name = words->at[1];
+    config->key_rights = words->count > 2 ? words->at[2] : NULL;
+    config->key_quota = words->count > 3 ? words->at[3] : NULL;
+    *words = (struct words){0};
+    return true;
+}
+
+static const struct command {
+    const char *word;
+    config_command command;
+    bool (*take)(struct config *config, struct words *words, struct refusal refusal);
+} commands[] = {
+    {"import", CONFIG_IMPORT, take_import},
+    {"health", CONFIG_HEALTH, take_health},
+    {"key", CONFIG_KEY, take_key},
+};
+
+/* NULL: the words are settings alone, of a server. */
+static const struct command *command_of(struct words words)
+{
+    for (size_t i = 0; words.count > 0 && i < ARRAY_LENGTH(commands); i++)
+        if (strcmp(words.at[0], commands[i].word) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* --help and --version win over everything else, so that a wrong variable does not hide the help against it. */
+static bool asks_for_text(struct words words, config_command *command)
+{
+    for (int i = 0; i < words.count; i++) {
+        const bool is_help = strcmp(words.at[i], "--help") == 0 || strcmp(words.at[i], "-h") == 0;
+        *command = is_help ? CONFIG_HELP : CONFIG_VERSION;
+        if (is_help || strcmp(words.at[i], "--version") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+/* source is the flag or the variable as the user knows it. */
+static bool set(struct config *config, const struct setting *setting, const char *source, const char *value,
+                struct refusal refusal)
+{
+    char right[128];
+    if (value_read(&setting->rule, value, (char *)config + setting->at))
+        return true;
+    value_describe(&setting->rule, right, sizeof right);
+    snprintf(refusal.message, refusal.size, "%s cannot be \"%s\"; expected %s", source, value, right);
+    return false;
+}
+
+static bool set_defaults(struct config *config, struct refusal refusal)
+{
+    const struct setting *setting;
+    for (size_t i = 0; (setting = setting_at(i)) != NULL; i++)
+        if (!set(config, setting, setting->flag, setting->usual, refusal))
+            return false;
+    return true;
+}
+
+static bool set_by_variable(struct config *config, const char *entry, struct refusal refusal)
+{
+    const size_t length = strcspn(entry, "=");
+    const struct setting *setting = setting_by_variable((struct text_span){entry, length});
+    char name[SETTING_NAME_MAX];
+    if (setting != NULL)
+        return set(config, setting, setting_variable(setting, name), entry[length] == '=' ? entry + length + 1 : "",
+                   refusal);
+    if (config->unknown_variables < CONFIG_UNKNOWN_MAX)
+        config->unknown_variable[config->unknown_variables++] = entry;
+    return true;
+}
+
+static bool set_by_environment(struct config *config, char *const *environment, struct refusal refusal)
+{
+    static const char prefix[] = SETTING_VARIABLE_PREFIX;
+    for (; *environment != NULL; environment++)
+        if (strncmp(*environment, prefix, sizeof prefix - 1) == 0 && !set_by_variable(config, *environment, refusal))
+            return false;
+    return true;
+}
+
+static bool refuse_flag(const char *argument, size_t length, struct refusal refusal)
+{
+    char flag[SETTING_NAME_MAX];
+    snprintf(flag, sizeof flag, "%.*s", (int)length, argument);
+    const char *nearest = setting_nearest_flag(flag + strspn(flag, "-"));
+    if (nearest != NULL)
+        snprintf(refusal.message, refusal.size, "%s is not a setting; did you mean --%s?", flag, nearest);
+    else
+        snprintf(refusal.message, refusal.size, "%s is not a setting; --help lists them all", flag);
+    return false;
+}
+
+/* `attnd import` has shorter names for three flags, which other commands do not know. */
+static struct text_span whole_flag(const struct config *config, struct text_span flag)
+{
+    static const struct text_pair names[] = {
+        {"into", "layers"}, {"prefix", "checkpoint-prefix"}, {"mapping", "checkpoint-mapping"}};
+    for (size_t i = 0; config->command == CONFIG_IMPORT && i < ARRAY_LENGTH(names); i++)
+        if (text_equal(flag, names[i].name))
+            return text_span_of(names[i].value);
+    return flag;
+}
+
+/* A switch may stand without a value, and means "on" then. The word behind it is its value when it can be one. */
+static bool stands_alone(const struct setting *setting, const char *next)
+{
+    int ignored;
+    return setting->rule.kind == &value_toggle && (next == NULL || !value_read(&setting->rule, next, &ignored));
+}
+
+/* Takes one flag off the front of *words: --flag=value, --flag value, or a switch alone. */
+static bool set_by_flag(struct config *config, struct words *words, struct refusal refusal)
+{
+    const char *argument = *words->at++, *next = --words->count > 0 ? words->at[0] : NULL;
+    const size_t length = strcspn(argument, "=");
+    const struct setting *setting = NULL;
+    if (strncmp(argument, "--", 2) == 0)
+        setting = setting_by_flag(whole_flag(config, (struct text_span){argument + 2, length - 2}));
+    if (setting == NULL)
+        return refuse_flag(argument, length, refusal);
+    char source[SETTING_NAME_MAX];
+    snprintf(source, sizeof source, "--%s", setting->flag);
+    if (argument[length] == '=')
+        return set(config, setting, source, argument + length + 1, refusal);
+    if (stands_alone(setting, next))
+        return set(config, setting, source, "on", refusal);
+    if (next == NULL) {
+        snprintf(refusal.message, refusal.size, "%s needs a value", source);
+        return false;
+    }
+    words->at++;
+    words->count--;
+    return set(config, setting, source, next, refusal);
+}
+
+static bool set_by_flags(struct config *config, struct words words, struct refusal refusal)
+{
+    while (words.count > 0)
+        if (!set_by_flag(config, &words, refusal))
+            return false;
+    return true;
+}
+
+bool command_line_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
+                       size_t message_size)
+{
+    const struct refusal refusal = {message, message_size};
+    struct words words = {argv + 1, argc - 1};
+    memset(config, 0, sizeof *config);
+    if (asks_for_text(words, &config->command))
+        return true;
+    const struct command *command = command_of(words);
+    config->command = command != NULL ? command->command : CONFIG_SERVE;
+    if (command != NULL && command->command == CONFIG_KEY)
+        return command->take(config, &words, refusal);
+    return set_defaults(config, refusal) && set_by_environment(config, environment, refusal) &&
+           (command == NULL || command->take(config, &words, refusal)) && set_by_flags(config, words, refusal) &&
+           settle_fits_together(config, message, message_size) &&
+           (config->command != CONFIG_SERVE || settle_memory(config, message, message_size));
+}

@@ -1,0 +1,27 @@
+/*
+ * command_line.h: reads the command line and the environment into struct config.
+ *
+ *     attnd [--setting value]...
+ *     attnd health [ready|live] [--setting value]...
+ *     attnd import CHECKPOINT --into DIR [--prefix NAME] [--mapping FILE]
+ *     attnd key NAME [RIGHTS [QUOTA]]
+ *     attnd --help | --version
+ *
+ * A flag wins over its variable, and the variable over the default.
+ */
+#ifndef CONFIG_COMMAND_LINE_H
+#define CONFIG_COMMAND_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/config.h"
+
+/*
+ * argv[0] is skipped; environment ends with NULL. False: message says which word or value is wrong, and what would be
+ * right.
+ */
+bool command_line_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
+                       size_t message_size);
+
+#endif

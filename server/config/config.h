@@ -1,0 +1,59 @@
+/*
+ * config.h: what the command line and the environment ask for: a command, and the settings.
+ *
+ * A new setting is a member here and a row in settings.c.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/machine/memory.h"
+#include "config/values.h"
+
+typedef enum { CONFIG_SERVE, CONFIG_IMPORT, CONFIG_HEALTH, CONFIG_KEY, CONFIG_HELP, CONFIG_VERSION } config_command;
+
+/* These enums have the order of their words in settings.c. */
+typedef enum { SWITCH_OFF, SWITCH_ON } config_switch;
+typedef enum { LAYERS_VERIFY_LAZILY, LAYERS_VERIFY_AT_START } layers_verify;
+typedef enum { HALF_CLOSE_CANCEL, HALF_CLOSE_SERVE } half_close;
+
+enum { CONFIG_UNKNOWN_MAX = 8, CONFIG_COMPUTE_THREADS_MAX = 128 };
+
+/* Texts are borrowed from the command line and the environment. A text that is NULL was not given ("none"). */
+struct config {
+    config_command command;
+    const char *health_path;                       /* of `attnd health`: what it asks for */
+    const char *key_name, *key_rights, *key_quota; /* of `attnd key` */
+
+    struct value_address listen;
+    const char *cors_origin, *host_names;             /* lists; "": empty */
+    const char *kernel;                               /* "auto": the best */
+    const char *fonts;                                /* files, separated by commas; "auto": the known places */
+    const char *keys, *tls_cert, *tls_key, *log_file; /* paths */
+    uint64_t io_threads, compute_threads, queue, connections, connections_per_address;
+    uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
+    struct memory_division memory; /* of CONFIG_SERVE: what memory_bytes is for */
+    const char *layers_directory;
+    config_switch layers_readonly;
+    layers_verify layers_verify;
+    uint64_t layers_max, layers_versions, layers_prepared_bytes;
+    uint64_t layers_bytes; /* VALUE_AUTO: no limit but that of the disk */
+    uint64_t cache_bytes, cache_max, cache_idle_s;
+    const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping;
+    double max_flops;
+    uint64_t idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s, deadline_s, drain_delay_s,
+        drain_timeout_s;
+    config_switch open;            /* clients without a key may connect from other machines */
+    config_switch health_insecure; /* `attnd health` takes any certificate */
+    half_close half_close;
+    log_format log_format;
+    log_level log_level;
+
+    /* Variables that begin with ATTND_ and are no setting; the server warns of them, because each may be a mistake. */
+    const char *unknown_variable[CONFIG_UNKNOWN_MAX];
+    uint64_t unknown_variables;
+};
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * settings.c: the one table of settings.
+ */
+#include "config/settings.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/nearest.h"
+#include "config/config.h"
+
+#define KIB 1024.0
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define TIB (1024 * GIB)
+
+#define AT(member) offsetof(struct config, member)
+#define ANY(of_kind)                                                                                                   \
+    {                                                                                                                  \
+        .kind = &value_##of_kind                                                                                       \
+    }
+#define RANGE(of_kind, least, most)                                                                                    \
+    {                                                                                                                  \
+        .kind = &value_##of_kind, .min = (least), .max = (most)                                                        \
+    }
+#define WORDS(of_words)                                                                                                \
+    {                                                                                                                  \
+        .kind = &value_word, .words = (of_words)                                                                       \
+    }
+
+static const char *const half_close_words[] = {"cancel", "serve", NULL};
+static const char *const verify_words[] = {"lazily", "at-start", NULL};
+static const char *const format_words[] = {"text", "json", NULL};
+static const char *const level_words[] = {"debug", "info", "warn", "error", "off", NULL};
+
+/* The BLAS fails when some 200 threads call it at once, so compute-threads ends at 128. */
+static const struct setting settings[] = {
+    {SERVING, "listen", "127.0.0.1:8080", AT(listen), ANY(address),
+     "address:port to serve on; [::1]:8080 for IPv6, :8080 for every address; port 0 takes a free port, and the first "
+     "line of the log has its number"},
+    {SERVING, "compute-threads", "auto", AT(compute_threads), RANGE(count_or_auto, 1, CONFIG_COMPUTE_THREADS_MAX),
+     "threads that parse, compute and format; auto = the processors that this process may use, quotas included, "
+     "and no more than fit into a quarter of --memory"},
+    {SERVING, "io-threads", "2", AT(io_threads), RANGE(count, 1, 64), "threads that receive and send"},
+    {SERVING, "drain-delay", "1", AT(drain_delay_s), RANGE(count, 0, 3600),
+     "seconds after SIGTERM in which new connections are still served while /readyz answers 503, so that a load "
+     "balancer can take notice"},
+    {SERVING, "drain-timeout", "30", AT(drain_timeout_s), RANGE(count, 0, 3600),
+     "seconds after --drain-delay in which running requests may finish"},
+    {SERVING, "half-close", "cancel", AT(half_close), WORDS(half_close_words),
+     "cancel or serve the request of a client that has closed its sending half; a client that has left looks the same"},
+    {SERVING, "kernel", "auto", AT(kernel), ANY(text),
+     "instruction set to compute with; auto = the best one of this processor; an unknown name lists the known ones"},
+    {SERVING, "fonts", "auto", AT(fonts), ANY(text),
+     "font files for the labels of pictures, separated by commas; the first font that has a character draws it; auto = "
+     "DejaVu Sans and WenQuanYi Micro Hei where they are installed"},
+
+    {LIMITS, "memory", "auto", AT(memory_bytes), RANGE(bytes_or_auto, MIB, 1024 * TIB),
+     "memory of the whole process; threads, connections, kept layers, caches and prepared weights have shares of it; "
+     "all requests together have the rest, unsent answers included; a request beyond it is answered 503; auto = 15/16 "
+     "of what this process may use"},
+    {LIMITS, "max-body", "64M", AT(max_body_bytes), RANGE(bytes, 1, 64 * GIB), "largest request body"},
+    {LIMITS, "deadline", "60", AT(deadline_s), RANGE(count, 1, 86400),
+     "seconds from the end of a request's body to its answer; after them the work stops and the answer is 504"},
+    {LIMITS, "queue", "64", AT(queue), RANGE(count, 0, 100000),
+     "requests that may wait for a compute thread; a request beyond it is answered 503 at once"},
+    {LIMITS, "connections", "1000", AT(connections), RANGE(count, 1, 100000),
+     "connections at once; a connection beyond it takes the place of the one that has been idle for longest, and is "
+     "closed when all are being served; the limit shrinks to an eighth of --memory, at 96 KiB per connection"},
+    {LIMITS, "connections-per-address", "0", AT(connections_per_address), RANGE(count, 0, 100000),
+     "connections at once from one address; 0 = no limit of its own, as behind a proxy"},
+    {LIMITS, "max-result", "256M", AT(max_result_bytes), RANGE(bytes, KIB, 64 * GIB), "largest response body"},
+    {LIMITS, "max-memory", "1G", AT(max_memory_bytes), RANGE(bytes, MIB, TIB),
+     "memory that one request may take, its body and its result included"},
+    {LIMITS, "max-flops", "2e12", AT(max_flops), RANGE(real, 1, 1e30),
+     "floating-point operations that one request may take, with softmax and masks at their cost in time"},
+    {LIMITS, "idle-timeout", "60", AT(idle_timeout_s), RANGE(count, 1, 86400),
+     "seconds of silence after which a connection is closed"},
+    {LIMITS, "header-timeout", "20", AT(header_timeout_s), RANGE(count, 1, 86400),
+     "seconds that the header of a request may take to arrive, on a new connection from its start"},
+    {LIMITS, "receive-timeout", "300", AT(receive_timeout_s), RANGE(count, 1, 86400),
+     "seconds that a request may take to arrive, from its first line to the end of its body"},
+    {LIMITS, "request-timeout", "600", AT(request_timeout_s), RANGE(count, 1, 86400),
+     "seconds from the first line of a request to the last byte of its answer; after them the connection is cut"},
+
+    {LAYERS, "layers", "none", AT(layers_directory), ANY(optional),
+     "directory that keeps layers, one safetensors file per layer; none = layers live in memory and end with the "
+     "process"},
+    {LAYERS, "checkpoint", "none", AT(checkpoint), ANY(optional),
+     "directory of a model, with config.json and model.safetensors or the index of several files; its attention "
+     "modules become layers in memory that requests cannot change"},
+    {LAYERS, "layers-readonly", "off", AT(layers_readonly), ANY(toggle),
+     "clients can use and read layers, not put or delete them"},
+    {LAYERS, "layers-bytes", "auto", AT(layers_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),
+     "bytes that all kept layers together may have; auto = an eighth of --memory, or with a directory no limit but the "
+     "disk's own"},
+    {LAYERS, "cache-bytes", "auto", AT(cache_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),
+     "bytes that all caches of keys and values (options.cache) may take; one API key may take half of them; auto = an "
+     "eighth of --memory"},
+    {LAYERS, "layers-max", "10000", AT(layers_max), RANGE(count, 0, 10000000),
+     "layers that may be kept; a layer beyond it is answered 507"},
+    {LAYERS, "layers-versions", "2", AT(layers_versions), RANGE(count, 0, 16),
+     "replaced versions of a layer that clients can still ask for by their digest"},
+    {LAYERS, "layers-prepared", "auto", AT(layers_prepared_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),
+     "bytes of weights that are kept ready for computing, widened from 16 bits and packed, for the layers that were "
+     "used last; 0 = each request prepares its own; auto = a sixteenth of --memory"},
+    {LAYERS, "layers-verify", "lazily", AT(layers_verify), WORDS(verify_words),
+     "lazily or at-start: when the server reads the files of layers; it skips files that are no layers"},
+    {LAYERS, "checkpoint-prefix", "none", AT(checkpoint_prefix), ANY(optional),
+     "what the names of the checkpoint's layers begin with; a dot follows it"},
+    {LAYERS, "checkpoint-mapping", "none", AT(checkpoint_mapping), ANY(optional),
+     "file that says which tensors are attention, for a model of an unknown kind"},
+    {LAYERS, "cache-max", "1000", AT(cache_max), RANGE(count, 0, 100000),
+     "caches at once, of which one API key holds at most half; a cache beyond it is answered 507"},
+    {LAYERS, "cache-idle", "600", AT(cache_idle_s), RANGE(count, 1, 31536000),
+     "seconds without a request after which a cache is evicted"},
+
+    {SECURITY, "keys", "none", AT(keys), ANY(path),
+     "file of the API keys that requests must bring, read again on SIGHUP; `attnd key NAME` makes a line for it; "
+     "none = requests need no key"},
+    {SECURITY, "tls-cert", "none", AT(tls_cert), ANY(path),
+     "file of the certificate chain in PEM, to serve https; read again on SIGHUP"},
+    {SECURITY, "tls-key", "none", AT(tls_key), ANY(path), "file of the certificate's private key in PEM"},
+    {SECURITY, "cors-origin", "*", AT(cors_origin), ANY(origins),
+     "origins whose pages may send requests, in a browser: *, none, or a list such as https://a.example,*; * opens the "
+     "paths that compute and keep nothing; an origin that is named reaches all paths; credentials are never allowed"},
+    {SECURITY, "host-names", "none", AT(host_names), ANY(names),
+     "names that the field Host may have, such as attnd.example,proxy.example, beside IP addresses and localhost; "
+     "a server without keys checks Host on the loopback, and on any address when this list has a name"},
+    {SECURITY, "open", "off", AT(open), ANY(toggle),
+     "listen beyond the loopback without keys, because something else guards the way to the server"},
+    {SECURITY, "health-insecure", "off", AT(health_insecure), ANY(toggle),
+     "`attnd health` takes any certificate; off = the server must show the one in --tls-cert"},
+
+    {LOGGING, "log-level", "info", AT(log_level), WORDS(level_words), "debug, info, warn, error or off"},
+    {LOGGING, "log-format", "text", AT(log_format), WORDS(format_words), "text or json"},
+    {LOGGING, "log-file", "none", AT(log_file), ANY(path),
+     "file to log to, opened again on SIGHUP; none = standard error"},
+};
+
+enum { SETTINGS = ARRAY_LENGTH(settings) };
+
+const struct setting *setting_at(size_t i)
+{
+    return i < SETTINGS ? &settings[i] : NULL;
+}
+
+const char *setting_group_title(setting_group group)
+{
+    static const char *const titles[] = {
+        [SERVING] = "Serving",   [LIMITS] = "Limits",   [LAYERS] = "Layers and models",
+        [SECURITY] = "Security", [LOGGING] = "Logging",
+    };
+    return titles[group];
+}
+
+const char *setting_variable(const struct setting *setting, char name[SETTING_NAME_MAX])
+{
+    const int length = snprintf(name, SETTING_NAME_MAX, "%s%s", SETTING_VARIABLE_PREFIX, setting->flag);
+    for (int i = 0; i < length; i++)
+        name[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+    return name;
+}
+
+const struct setting *setting_by_flag(struct text_span flag)
+{
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (text_equal(flag, settings[i].flag))
+            return &settings[i];
+    return NULL;
+}
+
+const struct setting *setting_by_variable(struct text_span variable)
+{
+    char name[SETTING_NAME_MAX];
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (text_equal(variable, setting_variable(&settings[i], name)))
+            return &settings[i];
+    return NULL;
+}
+
+const char *setting_nearest_flag(const char *flag)
+{
+    const char *nearest = NULL;
+    size_t distance = NEAREST_MAX + 2; /* flags are long, so a third edit may still be a slip */
+    for (size_t i = 0; i < SETTINGS; i++)
+        nearest_consider(flag, settings[i].flag, &nearest, &distance);
+    return nearest;
+}

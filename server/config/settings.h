@@ -1,0 +1,41 @@
+/*
+ * settings.h: the table of settings. A setting is a flag, --max-body, and a variable, ATTND_MAX_BODY.
+ */
+#ifndef CONFIG_SETTINGS_H
+#define CONFIG_SETTINGS_H
+
+#include <stddef.h>
+
+#include "base/text.h"
+#include "config/values.h"
+
+#define SETTING_VARIABLE_PREFIX "ATTND_"
+
+/* The groups of --help, in its order. */
+typedef enum { SERVING, LIMITS, LAYERS, SECURITY, LOGGING } setting_group;
+
+struct setting {
+    setting_group group;
+    const char *flag;  /* without the dashes */
+    const char *usual; /* the default, as a user would give it */
+    size_t at;         /* where its member stands in struct config */
+    struct value_rule rule;
+    const char *help;
+};
+
+enum { SETTING_NAME_MAX = 64 };
+
+/* In the order of --help: by group, and in each group the settings first that are used most. NULL behind the last one. */
+const struct setting *setting_at(size_t i);
+const char *setting_group_title(setting_group group);
+
+/* NULL: there is none. */
+const struct setting *setting_by_flag(struct text_span flag);
+const struct setting *setting_by_variable(struct text_span variable);
+/* The flag that a mistyped one is most likely meant to be; NULL: none is near. */
+const char *setting_nearest_flag(const char *flag);
+
+/* Writes the name of the setting's variable and returns it. */
+const char *setting_variable(const struct setting *setting, char name[SETTING_NAME_MAX]);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * values.c: one reader and one description per kind of value, in a table (struct value_kind).
+ */
+#include "config/values.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+struct value_kind {
+    bool (*read)(const struct value_rule *rule, const char *text, void *member);
+    void (*describe)(const struct value_rule *rule, char *text, size_t size);
+};
+
+bool value_read(const struct value_rule *rule, const char *text, void *member)
+{
+    return rule->kind->read(rule, text, member);
+}
+
+void value_describe(const struct value_rule *rule, char *text, size_t size)
+{
+    rule->kind->describe(rule, text, size);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+static bool in_range(const struct value_rule *rule, double value)
+{
+    return value >= rule->min && value <= rule->max;
+}
+
+static bool store_number(const struct value_rule *rule, uint64_t value, void *member)
+{
+    if (!in_range(rule, (double)value))
+        return false;
+    memcpy(member, &value, sizeof value);
+    return true;
+}
+
+static bool store_auto(const char *text, void *member)
+{
+    const uint64_t later = VALUE_AUTO;
+    if (strcmp(text, "auto") != 0)
+        return false;
+    memcpy(member, &later, sizeof later);
+    return true;
+}
+
+static bool read_count(const struct value_rule *rule, const char *text, void *member)
+{
+    uint64_t value = 0;
+    return text_read_count(text, &value) && store_number(rule, value, member);
+}
+
+static bool read_bytes(const struct value_rule *rule, const char *text, void *member)
+{
+    uint64_t value = 0;
+    return text_read_bytes(text, &value) && store_number(rule, value, member);
+}
+
+static bool read_count_or_auto(const struct value_rule *rule, const char *text, void *member)
+{
+    return store_auto(text, member) || read_count(rule, text, member);
+}
+
+static bool read_bytes_or_auto(const struct value_rule *rule, const char *text, void *member)
+{
+    return store_auto(text, member) || read_bytes(rule, text, member);
+}
+
+static bool read_real(const struct value_rule *rule, const char *text, void *member)
+{
+    double value = 0;
+    if (!text_read_real(text, &value) || !in_range(rule, value))
+        return false;
+    memcpy(member, &value, sizeof value);
+    return true;
+}
+
+static void describe_count(const struct value_rule *rule, char *text, size_t size)
+{
+    snprintf(text, size, "%sa whole number from %.0f to %.0f", rule->kind == &value_count_or_auto ? "auto, or " : "",
+             rule->min, rule->max);
+}
+
+static void describe_bytes(const struct value_rule *rule, char *text, size_t size)
+{
+    char min[32], max[32];
+    snprintf(text, size, "%sbytes from %s to %s, with K, M, G or T for powers of 1024",
+             rule->kind == &value_bytes_or_auto ? "auto, or " : "",
+             text_write_bytes(min, sizeof min, (uint64_t)rule->min),
+             text_write_bytes(max, sizeof max, (uint64_t)rule->max));
+}
+
+static void describe_real(const struct value_rule *rule, char *text, size_t size)
+{
+    snprintf(text, size, "a number from %g to %g", rule->min, rule->max);
+}
+
+const struct value_kind value_count = {read_count, describe_count};
+const struct value_kind value_count_or_auto = {read_count_or_auto, describe_count};
+const struct value_kind value_bytes = {read_bytes, describe_bytes};
+const struct value_kind value_bytes_or_auto = {read_bytes_or_auto, describe_bytes};
+const struct value_kind value_real = {read_real, describe_real};
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static void store_text(const char *text, void *member)
+{
+    memcpy(member, &text, sizeof text);
+}
+
+static bool is_none(const char *text)
+{
+    return strcmp(text, "none") == 0;
+}
+
+static bool read_text(const struct value_rule *rule, const char *text, void *member)
+{
+    (void)rule;
+    if (*text == '\0')
+        return false;
+    store_text(text, member);
+    return true;
+}
+
+static bool read_optional(const struct value_rule *rule, const char *text, void *member)
+{
+    (void)rule;
+    if (*text == '\0')
+        return false;
+    store_text(is_none(text) ? NULL : text, member);
+    return true;
+}
+
+static bool read_path(const struct value_rule *rule, const char *text, void *member)
+{
+    (void)rule;
+    store_text(*text == '\0' || is_none(text) ? NULL : text, member);
+    return true;
+}
+
+static void describe_text(const struct value_rule *rule, char *text, size_t size)
+{
+    (void)rule;
+    snprintf(text, size, "a text that is not empty");
+}
+
+static void describe_path(const struct value_rule *rule, char *text, size_t size)
+{
+    (void)rule;
+    snprintf(text, size, "none or a path");
+}
+
+const struct value_kind value_text = {read_text, describe_text};
+const struct value_kind value_optional = {read_optional, describe_text};
+const struct value_kind value_path = {read_path, describe_path};
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+/* "scheme://host[:port]" and nothing behind it, as browsers write an origin; or a star, which stands for all origins. */
+static bool is_origin(struct text_span text)
+{
+    static const char mark[] = "://";
+    if (text_equal(text, "*"))
+        return true;
+    const char *at = memmem(text.at, text.length, mark, sizeof mark - 1);
+    if (at == NULL || at == text.at)
+        return false;
+    const char *host = at + sizeof mark - 1, *end = text.at + text.length;
+    for (const char *c = host; c < end; c++)
+        if (*c <= ' ' || *c >= 0x7f || strchr("/?#@", *c) != NULL)
+            return false;
+    return host < end;
+}
+
+/* The name of a host, without a port. */
+static bool is_host_name(struct text_span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (!isalnum((unsigned char)text.at[i]) && strchr("-._", text.at[i]) == NULL)
+            return false;
+    return !text_equal(text, "none");
+}
+
+static bool read_list(const char *text, bool (*is_right)(struct text_span), void *member)
+{
+    struct text_span rest = text_span_of(is_none(text) ? "" : text), element;
+    size_t count = 0;
+    for (; text_next(&rest, ',', &element); count++)
+        if (!is_right(element))
+            return false;
+    if (count == 0 && !is_none(text))
+        return false;
+    store_text(count > 0 ? text : "", member);
+    return true;
+}
+
+static bool read_origins(const struct value_rule *rule, const char *text, void *member)
+{
+    (void)rule;
+    return read_list(text, is_origin, member);
+}
+
+static bool read_names(const struct value_rule *rule, const char *text, void *member)
+{
+    (void)rule;
+    return read_list(text, is_host_name, member);
+}
+
+static void describe_origins(const struct value_rule *rule, char *text, size_t size)
+{
+    (void)rule;
+    snprintf(text, size, "none, *, or origins such as https://a.example,https://b.example:8443; null cannot be named");
+}
+
+static void describe_names(const struct value_rule *rule, char *text, size_t size)
+{
+    (void)rule;
+    snprintf(text, size, "none, or names such as attnd.example,proxy.example");
+}
+
+const struct value_kind value_origins = {read_origins, describe_origins};
+const struct value_kind value_names = {read_names, describe_names};
+
+/* ---- address ----------------------------------------------------------------------------------------------------- */
+
+/* Cuts "[::1]:8080" at its last colon; brackets tell the colons of the address from that of the port. */
+static bool read_address(const struct value_rule *rule, const char *text, void *member)
+{
+    struct value_address *address = member;
+    uint64_t port = 0;
+    const char *colon = strrchr(text, ':');
+    (void)rule;
+    if (colon == NULL || !text_read_count(colon + 1, &port) || port > 65535)
+        return false;
+    struct text_span host = {text, (size_t)(colon - text)};
+    const bool is_bracketed = host.length >= 2 && host.at[0] == '[' && host.at[host.length - 1] == ']';
+    if (is_bracketed)
+        host = (struct text_span){host.at + 1, host.length - 2};
+    if (host.length >= sizeof address->host || strcspn(host.at, is_bracketed ? "[]/ " : "[]:/ ") < host.length)
+        return false;
+    snprintf(address->host, sizeof address->host, "%.*s", (int)host.length, host.at);
+    snprintf(address->port, sizeof address->port, "%u", (unsigned)port);
+    return true;
+}
+
+static void describe_address(const struct value_rule *rule, char *text, size_t size)
+{
+    (void)rule;
+    snprintf(text, size, "address:port, such as 127.0.0.1:8080, [::1]:8080 or :0");
+}
+
+const struct value_kind value_address = {read_address, describe_address};
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+/* Stores the place of text in words as an int, which is what an enum is here. */
+static bool store_place(const char *const *words, const char *text, void *member)
+{
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0) {
+            memcpy(member, &i, sizeof i);
+            return true;
+        }
+    return false;
+}
+
+static bool read_word(const struct value_rule *rule, const char *text, void *member)
+{
+    return store_place(rule->words, text, member);
+}
+
+/* "debug, info or off" */
+static void describe_word(const struct value_rule *rule, char *text, size_t size)
+{
+    size_t length = 0;
+    *text = '\0';
+    for (const char *const *word = rule->words; *word != NULL && length < size; word++) {
+        const char *joint = word == rule->words ? "" : word[1] == NULL ? " or " : ", ";
+        length += (size_t)snprintf(text + length, size - length, "%s%s", joint, *word);
+    }
+}
+
+static bool read_toggle(const struct value_rule *rule, const char *text, void *member)
+{
+    static const char *const words[] = {"off", "on", NULL}, *const digits[] = {"0", "1", NULL};
+    (void)rule;
+    return store_place(words, text, member) || store_place(digits, text, member);
+}
+
+static void describe_toggle(const struct value_rule *rule, char *text, size_t size)
+{
+    (void)rule;
+    snprintf(text, size, "on or off");
+}
+
+const struct value_kind value_word = {read_word, describe_word};
+const struct value_kind value_toggle = {read_toggle, describe_toggle};

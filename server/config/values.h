@@ -1,0 +1,48 @@
+/*
+ * values.h: the kinds of values that settings have: how the text of a value is read, and what a right value looks like.
+ *
+ * Each kind writes a member of one type:
+ *
+ *     count, bytes            uint64_t from rule.min to rule.max; bytes take K, M, G or T for powers of 1024
+ *     count_or_auto, bytes_or_auto   the same; "auto" is VALUE_AUTO
+ *     real                    double from rule.min to rule.max
+ *     text                    const char *; not empty
+ *     optional                const char *; not empty; "none" is NULL
+ *     path                    const char *; "none" and the empty text are NULL
+ *     origins, names          const char *, a list separated by commas; "none" is the empty list, ""
+ *     address                 struct value_address
+ *     word                    an enum: the place of the word in rule.words
+ *     toggle                  an enum: "off" or "0" is 0, "on" or "1" is 1
+ */
+#ifndef CONFIG_VALUES_H
+#define CONFIG_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/machine/memory.h"
+
+#define VALUE_AUTO MEMORY_AUTO
+
+struct value_address {
+    char host[112]; /* "": every address */
+    char port[8];
+};
+
+struct value_kind;
+
+struct value_rule {
+    const struct value_kind *kind;
+    double min, max;          /* of a kind with a range; elsewhere 0 */
+    const char *const *words; /* of the kind word, NULL at the end */
+};
+
+extern const struct value_kind value_count, value_count_or_auto, value_bytes, value_bytes_or_auto, value_real,
+    value_text, value_optional, value_path, value_origins, value_names, value_address, value_word, value_toggle;
+
+/* Texts are borrowed. False: *member is as before. */
+bool value_read(const struct value_rule *rule, const char *text, void *member);
+/* What a right value looks like: "a whole number from 1 to 64". */
+void value_describe(const struct value_rule *rule, char *text, size_t size);
+
+#endif

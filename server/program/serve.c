@@ -1,0 +1,340 @@
+/*
+ * serve.c: the life of a server: prepare, start, wait for a signal, drain, free.
+ */
+#include "program/serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log_writer.h"
+#include "base/machine/memory.h"
+#include "base/signals.h"
+#include "base/supervisor.h"
+#include "codec/picture/fonts/font_set.h"
+#include "codec/request/envelope_decode.h"
+#include "http/daemon.h"
+#include "program/announce.h"
+#include "program/tidy.h"
+#include "service/cache/cache_store.h"
+#include "service/import/checkpoint_layers.h"
+#include "service/layers/keeper.h"
+#include "service/selftest.h"
+
+/* Every connection is a descriptor; the usual soft limit of 1024 is below what --connections may ask. */
+static void allow_descriptors(uint64_t connections, const struct log *log)
+{
+    enum { OTHERS = 192 };
+    connections = memory_places(connections);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + OTHERS)
+        return;
+    limit.rlim_cur = connections + OTHERS < limit.rlim_max ? connections + OTHERS : limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < connections + OTHERS)
+        log_say(log, LOG_WARN, "only %llu descriptors are allowed, too few for %llu connections",
+                (unsigned long long)limit.rlim_cur, (unsigned long long)connections);
+}
+
+/* Everything that a server consists of; serve owns it. */
+struct serving {
+    const struct config *config;
+    struct log log;
+    const attn_kernel *kernel;
+    struct font_set fonts;
+    struct executor *executor;
+    attn_budget *budget;
+    struct keys *keys; /* NULL: requests need none */
+    struct metrics *metrics;
+    struct layer_keeper *layers;
+    struct cache_store *caches;
+    struct http_server *server;
+};
+
+static struct http_setup setup_of(const struct serving *serving)
+{
+    const struct config *config = serving->config;
+    return (struct http_setup){
+        .host = config->listen.host,
+        .port = config->listen.port,
+        .cors_origin = config->cors_origin,
+        .host_names = config->host_names,
+        .io_threads = (unsigned)config->io_threads,
+        .tls_certificate = config->tls_cert,
+        .tls_key = config->tls_key,
+        .connections = (unsigned)config->memory.connections,
+        .connections_per_address = (unsigned)config->connections_per_address,
+        .idle_timeout_s = (unsigned)config->idle_timeout_s,
+        .header_timeout_s = (unsigned)config->header_timeout_s,
+        .receive_timeout_s = (unsigned)config->receive_timeout_s,
+        .request_timeout_s = (unsigned)config->request_timeout_s,
+        .cancels_on_half_close = config->half_close == HALF_CLOSE_CANCEL,
+        .deadline_s = (unsigned)config->deadline_s,
+        .budget = serving->budget,
+        .budget_bytes = config->memory.requests_bytes,
+        .keys = serving->keys,
+        .is_open = config->open == SWITCH_ON,
+        .metrics = serving->metrics,
+        .max_body_bytes = config->max_body_bytes,
+        .limits = {.result_bytes = config->max_result_bytes,
+                   .memory_bytes = config->max_memory_bytes,
+                   .flops = config->max_flops},
+        .executor = serving->executor,
+        .fonts = &serving->fonts,
+        .log = &serving->log,
+        .layers = serving->layers,
+        .caches = serving->caches,
+        .facts = {.kernel = attn_kernel_name(serving->kernel),
+                  .io_threads = config->io_threads,
+                  .compute_threads = config->compute_threads},
+    };
+}
+
+/* ---- while it runs ----------------------------------------------------------------------------------------------- */
+
+/* Sleeps until a signal comes. Every 250 ms or sooner, tells the supervisor that the server lives, and frees memory. */
+static signal_wish wait_for_wish(const struct serving *serving)
+{
+    enum { TIDY_EVERY_MS = 250 };
+    signal_wish wish;
+    struct tidying tidying = {.growth.bound_bytes = serving->config->memory.heap_bytes / 2};
+    const int alive_every_ms = supervisor_alive_every_ms();
+    const int every_ms = alive_every_ms > 0 && alive_every_ms < TIDY_EVERY_MS ? alive_every_ms : TIDY_EVERY_MS;
+    while ((wish = signals_wait(every_ms)) == SIGNAL_NONE) {
+        supervisor_alive();
+        tidy_memory(&tidying, serving->budget, serving->metrics);
+    }
+    return wish;
+}
+
+/* How long the server waits for a slow reader of the log: at its end, and before the log goes on in another file. */
+enum { LOG_PATIENCE_MS = 2000 };
+
+/* What cannot be read stays as it was, because a mistake in a file must not end the service. */
+static void reload(const struct serving *serving)
+{
+    char message[320];
+    const struct log *log = &serving->log;
+    const char *log_file = serving->config->log_file;
+    supervisor_reloading();
+    log_writer_flush(log->writer, LOG_PATIENCE_MS);
+    const bool has_log = log_file == NULL || log_open_again(log->fd, log_file);
+    if (!has_log)
+        log_say(log, LOG_ERROR, "%s: %s; the log goes on in the old file", log_file, strerror(errno));
+    const bool has_keys = serving->keys == NULL || keys_reload(serving->keys, message, sizeof message);
+    if (!has_keys)
+        log_say(log, LOG_ERROR, "%s; the old keys stay in use", message);
+    const bool has_certificate = http_daemon_reload(serving->server, message, sizeof message);
+    if (!has_certificate)
+        log_say(log, LOG_ERROR, "%s; the old certificate stays in use", message);
+    if (has_log && has_keys && has_certificate)
+        log_say(log, LOG_INFO, "reloaded");
+    else
+        log_say(log, LOG_WARN, "reloaded in part: what could not be read stays as it was");
+    supervisor_ready();
+}
+
+/* A second signal to end cuts the delay short. */
+static void await_delay(uint64_t delay_s)
+{
+    for (; delay_s > 0; delay_s--)
+        if (signals_wait(1000) == SIGNAL_STOP)
+            return;
+}
+
+static void drain(const struct serving *serving)
+{
+    const struct config *config = serving->config;
+    log_say(&serving->log, LOG_INFO, "draining");
+    supervisor_stopping();
+    http_daemon_begin_drain(serving->server);
+    await_delay(config->drain_delay_s);
+    http_daemon_stop_listening(serving->server);
+    if (!http_daemon_await_idle(serving->server, (unsigned)config->drain_timeout_s))
+        log_say(&serving->log, LOG_WARN, "requests still run after %llu s and are ended",
+                (unsigned long long)config->drain_timeout_s);
+    http_daemon_stop(serving->server);
+    log_say(&serving->log, LOG_INFO, "stopped");
+}
+
+/* ---- preparing --------------------------------------------------------------------------------------------------- */
+
+static void finish_log(void *writer)
+{
+    log_writer_finish(writer, LOG_PATIENCE_MS);
+}
+
+/* Without memory for a writer, each line is written by its own thread. */
+static void start_log_writer(struct log *log)
+{
+    log->writer = log_writer_start(log->fd);
+    if (log->writer != NULL)
+        signals_before_death(finish_log, log->writer);
+}
+
+/* Standard error stays what it was: there the supervisor reads why the server does not start. */
+static bool open_log(struct log *log, const char *path, char *message, size_t message_size)
+{
+    const int fd = path != NULL ? log_open(path) : log->fd;
+    if (fd < 0) {
+        snprintf(message, message_size, "log-file: %s: %s", path, strerror(errno));
+        return false;
+    }
+    log->fd = fd;
+    return true;
+}
+
+static bool choose_kernel(struct serving *serving, char *message, size_t message_size)
+{
+    const char *name = serving->config->kernel;
+    serving->kernel = strcmp(name, "auto") == 0 ? attn_kernel_best() : attn_kernel_by_name(name);
+    if (serving->kernel != NULL)
+        return true;
+    int length = snprintf(message, message_size, "kernel: this processor cannot run \"%.64s\"; expected auto", name);
+    for (size_t i = 0; attn_kernel_at(i) != NULL && length > 0 && (size_t)length < message_size; i++)
+        length +=
+            snprintf(message + length, message_size - (size_t)length, " or %s", attn_kernel_name(attn_kernel_at(i)));
+    return false;
+}
+
+/* A look takes a microsecond or two per file. */
+enum { LAYERS_LOOK_MS = 1000 };
+
+static bool open_layers(struct serving *serving, char *message, size_t message_size)
+{
+    const struct config *config = serving->config;
+    const struct layer_settings settings = {
+        .directory = config->layers_directory,
+        .is_read_only = config->layers_readonly == SWITCH_ON,
+        .verifies_at_start = config->layers_verify == LAYERS_VERIFY_AT_START,
+        .look_ms = LAYERS_LOOK_MS,
+        .max_count = config->layers_max,
+        .max_bytes = config->layers_bytes,
+        .older = config->layers_versions,
+        .prepared_bytes = config->layers_prepared_bytes,
+    };
+    serving->layers = layer_keeper_open(&settings, &serving->log, message, message_size);
+    return serving->layers != NULL;
+}
+
+/* The layers of --checkpoint stay in memory for as long as the process lives. */
+static bool adopt_checkpoint(const struct serving *serving, char *message, size_t message_size)
+{
+    const struct config *config = serving->config;
+    const struct checkpoint_source source = {config->checkpoint, config->checkpoint_mapping, config->checkpoint_prefix};
+    return source.directory == NULL ||
+           checkpoint_layers_adopt(&source, serving->layers, &serving->log, message, message_size);
+}
+
+static bool open_keys(struct serving *serving, char *message, size_t message_size)
+{
+    const char *path = serving->config->keys;
+    if (path != NULL)
+        serving->keys = keys_create(path, message, message_size);
+    return path == NULL || serving->keys != NULL;
+}
+
+static bool create_workers(struct serving *serving, char *message, size_t message_size)
+{
+    const struct config *config = serving->config;
+    serving->caches = cache_store_create(config->cache_bytes, config->cache_max, config->cache_idle_s);
+    serving->executor = executor_create(config->compute_threads, config->queue, serving->kernel);
+    serving->budget = attn_budget_create(config->memory.requests_bytes);
+    serving->metrics = calloc(1, sizeof *serving->metrics);
+    if (serving->executor != NULL && serving->budget != NULL && serving->metrics != NULL && serving->caches != NULL)
+        return true;
+    snprintf(message, message_size, "the system has no memory, or no %llu threads",
+             (unsigned long long)config->compute_threads);
+    return false;
+}
+
+/* The signals and the C library come before the first thread of our own. */
+static bool prepare(struct serving *serving, char *message, size_t message_size)
+{
+    const struct config *config = serving->config;
+    if (!choose_kernel(serving, message, message_size) ||
+        !font_set_open(&serving->fonts, config->fonts, message, message_size))
+        return false;
+    if (!signals_take()) {
+        snprintf(message, message_size, "signals: %s", strerror(errno));
+        return false;
+    }
+    memory_keep_small_blocks();
+    attn_blas_prepare();
+    envelope_prepare();
+    if (!open_log(&serving->log, config->log_file, message, message_size) || !open_keys(serving, message, message_size))
+        return false;
+    start_log_writer(&serving->log);
+    return open_layers(serving, message, message_size) && adopt_checkpoint(serving, message, message_size) &&
+           create_workers(serving, message, message_size);
+}
+
+static void give_back(struct serving *serving)
+{
+    executor_destroy(serving->executor);
+    layer_keeper_close(serving->layers);
+    cache_store_destroy(serving->caches);
+    attn_budget_destroy(serving->budget);
+    keys_destroy(serving->keys);
+    free(serving->metrics);
+    font_set_close(&serving->fonts);
+    signals_before_death(NULL, NULL);
+    (void)log_writer_stop(serving->log.writer, LOG_PATIENCE_MS);
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
+
+/* The server listens already: until the test has passed, probes are told that it starts. */
+static bool test_itself(const struct serving *serving, char *message, size_t message_size)
+{
+    if (!selftest_run(serving->executor, serving->config->max_memory_bytes, message, message_size))
+        return false;
+    http_daemon_set_ready(serving->server);
+    supervisor_ready();
+    return true;
+}
+
+static bool start(struct serving *serving, char *message, size_t message_size)
+{
+    const struct http_setup setup = setup_of(serving);
+    serving->server = http_daemon_start(&setup, message, message_size);
+    if (serving->server == NULL)
+        return false;
+    announce_start(&serving->log, serving->config, serving->server, attn_kernel_name(serving->kernel));
+    announce_fonts(&serving->log, &serving->fonts);
+    allow_descriptors(serving->config->memory.connections, &serving->log);
+    if (test_itself(serving, message, message_size))
+        return true;
+    http_daemon_stop(serving->server);
+    return false;
+}
+
+/* On standard error, and as a line of the log when the log is a file. */
+static void say_why_not(const struct log *log, const char *message)
+{
+    fprintf(stderr, "attnd: %s\n", message);
+    if (log->fd != STDERR_FILENO)
+        log_say(log, LOG_ERROR, "%s", message);
+}
+
+int serve(const struct config *config)
+{
+    char message[512];
+    struct serving serving = {
+        .config = config,
+        .log = {.fd = STDERR_FILENO, .format = config->log_format, .level = config->log_level},
+    };
+    const bool is_started = prepare(&serving, message, sizeof message) && start(&serving, message, sizeof message);
+    if (is_started) {
+        while (wait_for_wish(&serving) == SIGNAL_RELOAD)
+            reload(&serving);
+        drain(&serving);
+    } else {
+        say_why_not(&serving.log, message);
+    }
+    give_back(&serving);
+    return is_started ? EXIT_SUCCESS : EXIT_FAILURE;
+}
