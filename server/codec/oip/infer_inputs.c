@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "codec/oip/oip_parts.h"
+#include "codec/request/masks.h"
 
 /* ---- datatypes ---- */
 
@@ -56,29 +57,48 @@ static bool widen(const struct datatype *type, const char *from, int64_t *to)
 
 /* ---- inputs ---- */
 
-static const struct {
-    const char *name, *path;
-} known_inputs[] = {{"QUERY", "inputs.query"},
-                    {"KEY", "inputs.key"},
-                    {"VALUE", "inputs.value"},
-                    {"ATTEND", "masks.attend"},
-                    {"BIAS", "masks.bias"}};
+const char *oip_capitals(const char *name, char to[OIP_NAME_MAX])
+{
+    size_t length = 0;
+    for (; name[length] != '\0' && length + 1 < OIP_NAME_MAX; length++)
+        to[length] = (char)toupper((unsigned char)name[length]);
+    to[length] = '\0';
+    return to;
+}
 
-enum { KNOWN_INPUTS = ARRAY_LENGTH(known_inputs) };
+/* The inputs that there are, by name, and where each stands in a request of our own; returns how many. */
+static size_t list_inputs(char names[OIP_INPUTS_MAX][OIP_NAME_MAX], const char *paths[OIP_INPUTS_MAX])
+{
+    static const char *const own[] = {"inputs.query", "inputs.key", "inputs.value"};
+    size_t count = 0;
+    for (; count < ARRAY_LENGTH(own); count++) {
+        paths[count] = own[count];
+        oip_capitals(strchr(own[count], '.') + 1, names[count]);
+    }
+    for (size_t i = 0; mask_row_at(i) && count < OIP_INPUTS_MAX; i++) {
+        if (!(mask_row_at(i)->places & MASK_AS_TENSOR))
+            continue;
+        paths[count] = mask_row_at(i)->path;
+        oip_capitals(mask_row_at(i)->name, names[count++]);
+    }
+    return count;
+}
 
 static attn_status read_name(struct oip_decoder *d, const struct node *input, struct envelope_attachment *to)
 {
-    const char *words[KNOWN_INPUTS];
-    for (size_t i = 0; i < KNOWN_INPUTS; i++)
-        words[i] = known_inputs[i].name;
+    char names[OIP_INPUTS_MAX][OIP_NAME_MAX];
+    const char *words[OIP_INPUTS_MAX], *paths[OIP_INPUTS_MAX];
+    const size_t count = list_inputs(names, paths);
+    for (size_t i = 0; i < count; i++)
+        words[i] = names[i];
     struct node node = node_member(input, "name");
     size_t index;
     if (!node.json)
         return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"name\"");
-    attn_status status = node_decode_word(&d->decoder.reading, &node, words, KNOWN_INPUTS, &index);
+    attn_status status = node_decode_word(&d->decoder.reading, &node, words, count, &index);
     if (status != ATTN_OK)
         return status;
-    to->path = known_inputs[index].path;
+    to->path = paths[index];
     for (size_t i = 0; i < d->count; i++)
         if (strcmp(d->attachments[i].path, to->path) == 0)
             return node_fail(&d->decoder.reading, &node, ATTN_ERR_FIELD, "names %s a second time", words[index]);
@@ -290,9 +310,12 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
         return node_fail(&d->decoder.reading, root, ATTN_ERR_FIELD, "has no \"inputs\"");
     if (!oip_list_length(d, &list, &given))
         return node_fail_type(&d->decoder.reading, &list, "a list of tensors");
-    if (given > KNOWN_INPUTS)
-        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %d inputs", given,
-                         KNOWN_INPUTS);
+    char names[OIP_INPUTS_MAX][OIP_NAME_MAX];
+    const char *paths[OIP_INPUTS_MAX];
+    const size_t known = list_inputs(names, paths);
+    if (given > known)
+        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %zu inputs",
+                         given, known);
     attn_status status = ATTN_OK;
     for (size_t i = 0; i < given && status == ATTN_OK; i++) {
         struct node input = node_element(&list, i);

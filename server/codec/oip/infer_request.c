@@ -3,6 +3,7 @@
  */
 #include <ctype.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -10,6 +11,7 @@
 #include "codec/json/json_tree.h"
 #include "codec/oip/oip_parts.h"
 #include "codec/request/envelope_decode.h"
+#include "codec/request/masks.h"
 
 enum { NAME_MAX_BYTES = 64 };
 
@@ -114,11 +116,6 @@ static bool holds_marker(const json_t *value)
     return false;
 }
 
-static bool is_mask(const char *name)
-{
-    return strcmp(name, "causal") == 0 || strcmp(name, "sliding_window") == 0 || strcmp(name, "window") == 0;
-}
-
 /* A member of our own requests that is no parameter: where the protocol has it. */
 static attn_status check_home(struct oip_decoder *d, const struct node *node)
 {
@@ -126,12 +123,16 @@ static attn_status check_home(struct oip_decoder *d, const struct node *node)
         const struct member_table *table;
         const char *home;
     } others[] = {
-        {&masks_table, "masks are the inputs ATTEND and BIAS, and the parameters causal, sliding_window and window"},
         {&inputs_table, "tensors stand in \"inputs\", as QUERY, KEY and VALUE"},
         {&weights_table, "weights belong to a kept layer, which PUT /v1/layers/{name} makes"},
     };
     if (member_table_has(&options_table, node->name))
         return ATTN_OK;
+    char tensors[MASK_NAMES_MAX], parameters[MASK_NAMES_MAX];
+    if (member_table_has(&masks_table, node->name))
+        return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
+                         "is no parameter of this protocol: of the masks, %s are parameters, and %s are inputs",
+                         mask_names(MASK_AS_PARAMETER, parameters), mask_names(MASK_AS_TENSOR, tensors));
     for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
         if (member_table_has(others[i].table, node->name))
             return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD, "is no parameter of this protocol: %s",
@@ -154,7 +155,7 @@ static attn_status check_parameter(struct oip_decoder *d, const struct node *nod
     if (!node_string(&d->decoder.reading, node, &text, &length) && holds_marker(node->json))
         return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
                          "has a list of numbers: write it all as a string, since parameters are plain values");
-    return is_mask(node->name) ? ATTN_OK : check_home(d, node);
+    return mask_has_place(node->name, MASK_AS_PARAMETER) ? ATTN_OK : check_home(d, node);
 }
 
 enum { PRIORITY_LEVELS = 3, HINT_BYTES = 4096 };
@@ -233,7 +234,7 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
         if (is_of_protocol(name))
             status = json_is_null(value) ? ATTN_OK : read_parameter(d, &node);
         else
-            status = put_parameter(d, &node, is_mask(name) ? masks : options);
+            status = put_parameter(d, &node, mask_has_place(name, MASK_AS_PARAMETER) ? masks : options);
         if (status != ATTN_OK)
             return status;
     }
@@ -276,14 +277,26 @@ static void replace(char *text, size_t size, const char *from, const char *to)
     memcpy(at, to, after);
 }
 
+static void replace_word(attn_error *err, const char *from, const char *to)
+{
+    replace(err->message, sizeof err->message, from, to);
+    replace(err->field, sizeof err->field, from, to);
+}
+
+static void translate_mask(attn_error *err, const struct mask_row *row)
+{
+    char from[OIP_NAME_MAX], capitals[OIP_NAME_MAX], to[2 * OIP_NAME_MAX];
+    const bool is_tensor = row->places & MASK_AS_TENSOR;
+    snprintf(from, sizeof from, "/masks/%s", row->name);
+    snprintf(to, sizeof to, "/%s/%s", is_tensor ? "inputs" : "parameters",
+             is_tensor ? oip_capitals(row->name, capitals) : row->name);
+    replace_word(err, from, to);
+}
+
 void oip_translate(attn_error *err)
 {
     static const char *const words[][2] = {
         {"/options/", "/parameters/"},
-        {"/masks/causal", "/parameters/causal"},
-        {"/masks/attend", "/inputs/ATTEND"},
-        {"/masks/bias", "/inputs/BIAS"},
-        {"/masks/", "/parameters/"},
         {"/inputs/query", "/inputs/QUERY"},
         {"/inputs/key", "/inputs/KEY"},
         {"/inputs/value", "/inputs/VALUE"},
@@ -293,10 +306,10 @@ void oip_translate(attn_error *err)
         {"options.return", "\"outputs\""},
         {"the request has no \"inputs\"", "there is no input QUERY"},
     };
-    for (size_t i = 0; err && i < ARRAY_LENGTH(words); i++) {
-        replace(err->message, sizeof err->message, words[i][0], words[i][1]);
-        replace(err->field, sizeof err->field, words[i][0], words[i][1]);
-    }
+    for (size_t i = 0; err && i < ARRAY_LENGTH(words); i++)
+        replace_word(err, words[i][0], words[i][1]);
+    for (size_t i = 0; err && mask_row_at(i); i++)
+        translate_mask(err, mask_row_at(i));
 }
 
 /* The attachments with options and masks, in our own words. */

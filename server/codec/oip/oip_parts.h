@@ -7,7 +7,7 @@
 #include "codec/oip/oip.h"
 #include "codec/request/decoder.h"
 
-enum { OIP_INPUTS_MAX = 16 };
+enum { OIP_INPUTS_MAX = 16, OIP_NAME_MAX = 32 };
 
 struct oip_decoder {
     struct decoder decoder;
@@ -27,6 +27,8 @@ bool oip_is_hint(const char *name);
 attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known);
 /* How many objects the list has; false when it is none. An empty one was lifted, as lists of numbers are. */
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length);
+/* The name of an input or output as the protocol spells it, in capitals. Returns to. */
+const char *oip_capitals(const char *name, char to[OIP_NAME_MAX]);
 /* The member "inputs" of root, into attachments; no byte of binary may be left. */
 attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root);
 

@@ -7,21 +7,13 @@
 #include "base/array.h"
 #include "codec/request/decoder.h"
 #include "codec/request/envelope_decode.h"
+#include "codec/request/masks.h"
 
 /* Of a layer, and of a request to it: the sections that each may have. */
 static const struct member_table *const layer_sections[] = {&weights_table, &masks_table, &options_table, NULL};
 static const struct member_table *const request_sections[] = {&inputs_table, &masks_table, &options_table, NULL};
 
 /* ---- the layer ---- */
-
-static bool is_kept_mask(const char *name)
-{
-    static const char *const kept[] = {"causal", "window", "sliding_window", "blocks"};
-    for (size_t i = 0; i < ARRAY_LENGTH(kept); i++)
-        if (strcmp(name, kept[i]) == 0)
-            return true;
-    return false;
-}
 
 /* Only those that fit sequences of any length. */
 static attn_status check_masks(struct decoder *decoder, const struct node *masks)
@@ -32,9 +24,10 @@ static attn_status check_masks(struct decoder *decoder, const struct node *masks
     json_object_foreach(masks->json, name, value)
     {
         const struct node node = {.parent = masks, .name = name, .json = value};
-        if (status == ATTN_OK && !json_is_null(value) && !is_kept_mask(name))
+        char names[MASK_NAMES_MAX];
+        if (status == ATTN_OK && !json_is_null(value) && !mask_has_place(name, MASK_IN_LAYERS))
             return node_fail(&decoder->reading, &node, ATTN_ERR_FIELD,
-                             "belongs into requests: a kept layer may have causal, window, sliding_window, blocks");
+                             "belongs into requests: a kept layer may have %s", mask_names(MASK_IN_LAYERS, names));
     }
     return status;
 }

@@ -1,7 +1,11 @@
 /*
- * masks.c: "masks" of a request.
+ * masks.c: "masks" of a request, and the table of masks.
  */
-#include <stddef.h>
+#include "codec/request/masks.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "codec/request/decoder.h"
@@ -118,18 +122,51 @@ static attn_status decode_documents(struct reading *reading, const struct node *
     return status;
 }
 
-static const struct member masks_members[] = {
-    {"causal", decode_causal, 0, MEMBER_ALWAYS},
-    {"attend", decode_flags_or_one, offsetof(attn_masks, attend), MEMBER_ALWAYS},
-    {"bias", decode_tensor_or_one, offsetof(attn_masks, bias), MEMBER_ALWAYS},
-    {"padding", decode_flags, offsetof(attn_masks, padding), MEMBER_ALWAYS},
-    {"key_lengths", decode_counts, offsetof(attn_masks, key_lengths), MEMBER_ALWAYS},
-    {"query_lengths", decode_counts, offsetof(attn_masks, query_lengths), MEMBER_ALWAYS},
-    {"window", decode_window, 0, MEMBER_ALWAYS},
-    {"sliding_window", decode_sliding_window, 0, MEMBER_ALWAYS},
-    {"documents", decode_documents, 0, MEMBER_ALWAYS},
-    {"blocks", decode_blocks, offsetof(attn_masks, blocks), MEMBER_ALWAYS},
-};
+/* Name, what reads it, the member of attn_masks that it sets (0: several), where else it may stand. */
+#define MASK_LIST(X)                                                                                                   \
+    X("causal", decode_causal, 0, MASK_IN_LAYERS | MASK_AS_PARAMETER)                                                  \
+    X("attend", decode_flags_or_one, offsetof(attn_masks, attend), MASK_AS_TENSOR)                                     \
+    X("bias", decode_tensor_or_one, offsetof(attn_masks, bias), MASK_AS_TENSOR)                                        \
+    X("padding", decode_flags, offsetof(attn_masks, padding), 0)                                                       \
+    X("key_lengths", decode_counts, offsetof(attn_masks, key_lengths), 0)                                              \
+    X("query_lengths", decode_counts, offsetof(attn_masks, query_lengths), 0)                                          \
+    X("window", decode_window, 0, MASK_IN_LAYERS | MASK_AS_PARAMETER)                                                  \
+    X("sliding_window", decode_sliding_window, 0, MASK_IN_LAYERS | MASK_AS_PARAMETER)                                  \
+    X("documents", decode_documents, 0, 0)                                                                             \
+    X("blocks", decode_blocks, offsetof(attn_masks, blocks), MASK_IN_LAYERS)
+
+#define MASK_MEMBER(name, decode, offset, places) {name, decode, offset, MEMBER_ALWAYS},
+#define MASK_ROW(name, decode, offset, places)    {name, "masks." name, places},
+static const struct member masks_members[] = {MASK_LIST(MASK_MEMBER)};
+static const struct mask_row rows[] = {MASK_LIST(MASK_ROW)};
+#undef MASK_MEMBER
+#undef MASK_ROW
+
+const struct mask_row *mask_row_at(size_t index)
+{
+    return index < ARRAY_LENGTH(rows) ? &rows[index] : NULL;
+}
+
+bool mask_has_place(const char *name, enum mask_place place)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].places & place;
+    return false;
+}
+
+const char *mask_names(enum mask_place place, char names[MASK_NAMES_MAX])
+{
+    size_t length = 0;
+    names[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (rows[i].places & place)
+            length +=
+                (size_t)snprintf(names + length, MASK_NAMES_MAX - length, "%s%s", length > 0 ? ", " : "", rows[i].name);
+    for (size_t i = 0; place == MASK_AS_TENSOR && i < length; i++)
+        names[i] = (char)toupper((unsigned char)names[i]);
+    return names;
+}
 
 const struct member_table masks_table = {"masks", masks_members, ARRAY_LENGTH(masks_members)};
 

@@ -66,21 +66,31 @@ def check_blocks(document):
 def check_inference(document):
     """The Open Inference Protocol takes options and some masks as parameters, and tensors of the same types."""
     text = sources.read("server/codec/oip/infer_inputs.c")
-    words = re.search(r"bool is_mask\(.*?\n\}", sources.read("server/codec/oip/infer_request.c"), re.DOTALL).group(0)
+    masks = sources.masks()
+    parameters = {name for name, places in masks.items() if "MASK_AS_PARAMETER" in places}
+    tensors = {name.upper() for name, places in masks.items() if "MASK_AS_TENSOR" in places}
     options = {name for name, _, scope in sources.decoders()["decode_options"].members if scope == "MEMBER_ALWAYS"}
     lists = {
-        "parameters": (options - {"return"} | set(re.findall(r'"(\w+)"', words))
+        "parameters": (options - {"return"} | parameters
                        | {"binary_data_output", "priority", "timeout", "content_type", "headers"},
                        document.schemas["InferParameters"]["properties"]),
         "types of tensors": (re.findall(r'\{"([A-Z0-9]+)", \d, ATTN_', text),
                              document.schemas["InferDatatype"]["enum"]),
-        "inputs": (re.findall(r'\{"([A-Z]+)", "[a-z.]+"\}', text),
+        "inputs": ({name.upper() for name in re.findall(r'"inputs\.(\w+)"', text)} | tensors,
                    document.schemas["InferInput"]["properties"]["name"]["enum"]),
         "outputs": ([name.upper() for name in sources.steps()], document.schemas["InferStep"]["enum"]),
     }
     for what, (known, documented) in lists.items():
         if set(known) != set(documented):
             yield f"{what} of inference: {sorted(set(known) ^ set(documented))} stand on one side only"
+
+
+def check_kept_masks(document):
+    """What a kept layer may have of the masks, by their table."""
+    known = {name for name, places in sources.masks().items() if "MASK_IN_LAYERS" in places}
+    documented = set(document.schemas["KeptMasks"]["properties"])
+    if known != documented:
+        yield f"masks of kept layers: {sorted(known ^ documented)} stand on one side only"
 
 
 def check_members(document):
@@ -203,5 +213,5 @@ def check_settings(document):
             yield f"--{flag} is {known.get(flag)} by default, the document says {default}"
 
 
-CHECKS = (check_routes, check_media, check_parameters, check_members, check_blocks, check_inference, check_words,
+CHECKS = (check_routes, check_media, check_parameters, check_members, check_kept_masks, check_blocks, check_inference, check_words,
           check_version, check_settings)

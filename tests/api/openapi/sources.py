@@ -4,10 +4,12 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+MASKS = "server/codec/request/masks.c"
 FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct (?:decoder|reading) [^{;]*?\n\{\n(.*?)^\}\n",
                       re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"struct member (\w+)\[\] = \{(.*?)\};", re.DOTALL)
 ENTRY = re.compile(r'\{"(\w+)", (\w+), [^{}]*, (MEMBER_\w+)\}|\{\.name = "(\w+)"(?:, \.scope = (MEMBER_\w+))?\}')
+MASK = re.compile(r'X\("(\w+)", (\w+), [^\n]*?, ([A-Z_| ]+|0)\)')
 WORDS = re.compile(r"char \*const words\[\] = \{([^{}#]*)\};")
 
 
@@ -54,7 +56,7 @@ class Decoder:
     def __init__(self, body, tables):
         """tables: those of the file, by name; the function has its own or names one of them."""
         table, words = TABLE.search(body), WORDS.search(body)
-        named = re.search(r"\b\w+_members\b(?=, COUNT)", body)
+        named = re.search(r"\b\w+_members\b(?=, ARRAY_LENGTH)", body)
         text = table.group(2) if table else tables.get(named.group(0)) if named else None
         self.members = entries(text) if text else None
         self.variants = {name: {member for member, _, _ in entries(rows)} for name, rows in TABLE.findall(body)}
@@ -69,13 +71,27 @@ def entries(table):
     return found
 
 
+def masks():
+    """{name: its places}, from the table of masks."""
+    return {name: set(places.split(" | ")) for name, _, places in MASK.findall(read(MASKS))}
+
+
+def tables_of(path):
+    """The tables of members of a file, by name; that of the masks is made of the rows of MASK_LIST."""
+    text = read(path)
+    rows = "".join(f'{{"{name}", {decode}, 0, MEMBER_ALWAYS}},' for name, decode, _ in MASK.findall(text))
+    return {name: table.replace("MASK_LIST(MASK_MEMBER)", rows) for name, table in TABLE.findall(text)}
+
+
 def decoders():
     found = {}
     for path in sorted((ROOT / "server/codec/request").glob("*.c")):
         text = read(path.relative_to(ROOT))
-        tables = dict(TABLE.findall(text))
+        tables = tables_of(path.relative_to(ROOT))
         for match in FUNCTION.finditer(text):
             found[match.group(1)] = Decoder(match.group(2), tables)
+    if not found.keys() >= {"decode_root", "decode_masks", "decode_options", "decode_tensor"}:
+        raise ValueError("decode functions have a form that is not understood here")
     return found
 
 
