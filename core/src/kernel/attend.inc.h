@@ -1,7 +1,6 @@
 /*
- * attend.inc.h: one task of attention: query rows of a head, or a few of several, against their keys, tile by tile.
- *
- * Included by instantiate.inc.h once for float and once for double. For each tile of TILE_ROWS queries by TILE_KEYS keys:
+ * attend.inc.h: one task of attention: query rows of one head, or in decoding of several, against their keys. Part of a
+ * kernel. For each tile of TILE_ROWS queries by TILE_KEYS keys:
  *
  *     s = scale q k^T     register tiles over packed keys
  *     x = s               after softcap, bias, mask: row by row, in place
@@ -10,8 +9,8 @@
  *     o = o e^(m - m') + p v          p v as a sum of sums of sums: SUM_KEYS, RUN_KEYS
  *
  * and at the end o / l: the online softmax of Milakov and Gimelshein (2018), tiled as in Dao et al., "FlashAttention"
- * (2022). Every number is added in an order that the positions of keys and features fix: which rows share a tile, which
- * thread runs it, what is skipped because nobody attends to it and what is kept for the caller change no bit.
+ * (2022). The positions of keys and features alone fix the order of every sum. So no bit depends on which rows share a
+ * tile, on the thread, on the hidden keys that are skipped, or on the maps that are kept.
  */
 #ifndef ATTN_KERNEL_ATTEND_INC_H
 #define ATTN_KERNEL_ATTEND_INC_H
@@ -42,7 +41,7 @@ static bool wants_scores(const struct attn_heads_job *job)
     return job->map[MAP_SCORES].data != NULL || job->map[MAP_SCALED].data != NULL;
 }
 
-/* scores and scaled of the whole tile, hidden columns too: computed apart, so that asking for them changes nothing else. */
+/* Keeps scores and scaled of the whole tile, with hidden keys. They are computed apart: no other result changes. */
 static void keep_scores(struct task *task, const struct tile *tile)
 {
     struct tile whole = *tile;
@@ -82,7 +81,7 @@ static void attend_tile(struct task *task, struct tile tile, REAL *max_abs)
     add_non_finite_values(task, &tile);
 }
 
-/* Turns the kept p of a row into weights: p e^(block maximum - row maximum) / l. */
+/* Normalises the kept p of a row: p e^(block maximum - row maximum) / l. */
 static void normalise_map_row(const struct task *task, int which, size_t row, REAL m, REAL l)
 {
     const struct attn_heads_job *job = task->job;
@@ -93,7 +92,7 @@ static void normalise_map_row(const struct task *task, int which, size_t row, RE
     for (size_t block = 0; block < task->key_blocks; block++) {
         REAL gain = exp_scalar(task->block_max[row * task->key_blocks + block] - m) / l;
         size_t from = block * TILE_KEYS, to = from + TILE_KEYS < job->kv_len ? from + TILE_KEYS : job->kv_len;
-        bool is_plain = gain - gain == 0; /* finite: nothing can spoil the zeros of hidden keys */
+        bool is_plain = gain - gain == 0; /* finite: the zeros of hidden keys stay 0 */
         if (job->key_slot == NULL && is_plain)
             for (size_t j = from; j < to; j++)
                 x[j] *= gain;
@@ -107,13 +106,13 @@ static void normalise_map_row(const struct task *task, int which, size_t row, RE
     }
 }
 
-/* What a row's weights are taken against: p = alpha e^(x - m) / sum = e^(x - top) / sum. */
+/* What normalises the weights of a row: p = alpha e^(x - m) / sum = e^(x - top) / sum. */
 struct row_total {
-    REAL top, alpha, sum, sink; /* sink: its term of the sum, 0 without one */
+    REAL top, alpha, sum, sink; /* sink: its term of the sum, 0 without a sink */
     REAL logit;
 };
 
-/* A sink is one more term of the sum, and the sum is brought to the larger of its logit and the keys' maximum. */
+/* A sink is one more term of the sum. The sum is rescaled to the larger of its logit and the maximum of the keys. */
 static struct row_total total_of_row(const struct task *task, size_t row)
 {
     const attn_tensor *sinks = task->job->sinks;
@@ -139,7 +138,7 @@ static REAL entropy_of(const struct task *task, size_t row, const struct row_tot
     return (REAL)log((double)end->sum) - moment / end->sum;
 }
 
-/* The numbers of a row. Without keys and without a sink there is nothing to take a logarithm of. */
+/* Writes the numbers of a row. Without keys and without a sink the sum is 0, and no logarithm is taken. */
 static void write_row_numbers(const struct task *task, size_t row, size_t at, bool sees, const struct row_total *end)
 {
     const struct attn_heads_job *job = task->job;
@@ -158,8 +157,8 @@ static void write_row_numbers(const struct task *task, size_t row, size_t at, bo
 /* ---- rows whose sums overflow ---- */
 
 /*
- * A tile of one row, with the weights as they are in the end: e^(x - top) / sum, halved, so that no sum of them and of
- * finite values overflows. False where the row sees no key of it.
+ * Computes the final weights of one row of a tile, halved: e^(x - top) / sum / 2. Halved weights times finite values do
+ * not overflow. Returns false if the row sees no key of the tile.
  */
 static bool recompute_weights(struct task *task, struct tile *tile, const struct row_total *end)
 {
@@ -174,7 +173,7 @@ static bool recompute_weights(struct task *task, struct tile *tile, const struct
     if (task->job->softcap > 0)
         cap_row(x, n, (REAL)task->job->softcap);
     mask_and_measure(task, tile, 0, &unused);
-    task->capped = capped; /* counted already */
+    task->capped = capped; /* the row was counted before */
     task->saturated = saturated;
     exponentiate(task->s, tile->from, tile->to, end->top);
     for (size_t c = 0; c < n; c++)
@@ -184,7 +183,7 @@ static bool recompute_weights(struct task *task, struct tile *tile, const struct
     return true;
 }
 
-/* o of the row, halved: values that are not finite are hidden from it and left out. */
+/* Computes half of o of the row. Values that are not finite are hidden from the row, and are left out. */
 static void recompute_row(struct task *task, size_t row, const struct row_total *end)
 {
     const struct attn_heads_job *job = task->job;
@@ -209,9 +208,9 @@ static void recompute_row(struct task *task, size_t row, const struct row_total 
 }
 
 /*
- * Weights up to 1 are summed before they are divided by their sum, which may overflow where the mean does not. Such a row
- * is computed again, from the keys as they lie, and to gets what was not finite. A mean is no larger than the largest
- * value, so that what rounding lifts beyond the largest number is brought back to it.
+ * The weights are normalised after the sum, so the sum can overflow although the mean is finite. Such a row is computed
+ * again with normalised weights, and replaces the numbers of to that are not finite. A mean cannot exceed the largest
+ * value, so a result that rounds beyond the largest number is clamped to it.
  */
 static void repair_overflow(struct task *task, size_t row, const struct row_total *end, REAL *to)
 {
@@ -229,22 +228,22 @@ static void repair_overflow(struct task *task, size_t row, const struct row_tota
     }
 }
 
-/* to = alpha (o + o_low) / sum; o has whole vectors. Returns whether all of it is finite. */
+/* to = alpha (o + o_low) / sum; o extends to whole vectors. Returns whether all of to is finite. */
 static bool divide_row(const REAL *o, const REAL *o_low, const struct row_total *end, size_t d_v, REAL *to)
 {
     const vec zero = {0};
-    vec spoilt = {0}; /* 0, or NaN */
+    vec check = {0}; /* 0, or NaN if a number is not finite */
     for (size_t d = 0; d < d_v; d += LANES) {
         vec low = load(o_low + d);
-        low = blend(low * zero == zero, low, zero); /* infinite values leave NaN there */
+        low = blend(low * zero == zero, low, zero); /* low is NaN where o is infinite */
         const vec x = end->alpha * (load(o + d) + low) / end->sum;
-        spoilt += x * zero;
+        check += x * zero;
         if (d_v - d >= LANES)
             store(to + d, x);
         else
             memcpy(to + d, &x, (d_v - d) * sizeof(REAL));
     }
-    return sum_lanes(spoilt) == 0;
+    return sum_lanes(check) == 0;
 }
 
 static void finish_row(struct task *task, size_t row)
@@ -271,7 +270,7 @@ static void finish_row(struct task *task, size_t row)
     }
 }
 
-/* One tile of rows against keys first_key … end_key, all of them in the pack when there is one. */
+/* One tile of rows against keys first_key … end_key, which fit the pack unless this is decoding. */
 static void attend_rows(struct task *task, size_t row0, size_t first_key, size_t end_key, REAL *max_abs)
 {
     const struct attn_heads_job *job = task->job;
@@ -295,7 +294,7 @@ static void finish_rows(struct task *task, size_t from, size_t to)
         finish_row(task, row);
 }
 
-/* All keys, a pack at a time. */
+/* All rows of a task against all keys, as many keys at a time as the pack holds. */
 static void attend_chunk(struct task *task, REAL *max_abs)
 {
     const struct attn_heads_job *job = task->job;
@@ -307,7 +306,7 @@ static void attend_chunk(struct task *task, REAL *max_abs)
             if (job_is_cancelled(job))
                 return;
             attend_rows(task, row0, first, attn_min(first + job->pack_keys, job->kv_len), max_abs);
-            if (is_one_pack) /* while the rows of the maps are still in the cache */
+            if (is_one_pack) /* now, while the rows of the maps are in the cache */
                 finish_rows(task, row0, attn_min(row0 + TILE_ROWS, task->rows));
         }
     }
@@ -329,7 +328,7 @@ static void attend(const struct attn_heads_job *job, size_t t, void *scratch)
     job->task_saturated[t] = task.saturated;
 }
 
-/* Adds what another split of the same row has come to: both are brought to the larger maximum. */
+/* Adds another split of the same row: both are rescaled to the larger maximum. */
 static void merge_row(struct task *to, const struct task *from, size_t row)
 {
     if (!from->row_sees_key[row])
@@ -351,7 +350,7 @@ static void merge_row(struct task *to, const struct task *from, size_t row)
     }
 }
 
-/* Few queries: the splits of head t, in order, into one. Its rows stand among those of the heads that went together. */
+/* Decoding: merges the splits of head t in order. Its rows are among those of the heads of its task. */
 static void merge(const struct attn_heads_job *job, size_t t, void *scratch)
 {
     struct task task = {0}, part = {0};

@@ -6,7 +6,7 @@
 #define UNIT                   attn_kernel_avx2_f32
 #define VECTOR_BYTES           32
 #define REGISTER_ROWS          6
-#define REGISTER_VECTORS       2 /* 12 sums, 2 vectors of keys and a query of 16 registers */
+#define REGISTER_VECTORS       2 /* of 16 registers: 12 sums, 2 vectors of keys, a query */
 #define MULTIPLIES_FASTER      true
 #define BLAS_UP_TO_ROWS_OUT_IN 0
 #include "kernel/f32.inc.h"

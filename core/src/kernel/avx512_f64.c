@@ -6,7 +6,7 @@
 #define UNIT                   attn_kernel_avx512_f64
 #define VECTOR_BYTES           64
 #define REGISTER_ROWS          12
-#define REGISTER_VECTORS       1 /* 12 sums, 12 sums of sums, a vector of keys and a query of 32 registers */
+#define REGISTER_VECTORS       1 /* of 32 registers: 12 sums, 12 sums of sums, a vector of keys, a query */
 #define MULTIPLIES_FASTER      true
 #define BLAS_UP_TO_ROWS_OUT_IN 2
 #include "kernel/f64.inc.h"

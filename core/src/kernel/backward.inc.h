@@ -1,6 +1,6 @@
 /*
- * backward.inc.h: one row of a tile backward: from q·k and dO·v to the weights and the gradient of the scores. Part of
- * attend.inc.h.
+ * backward.inc.h: one row of a tile of the backward pass: from q·k and dO·v to the weights and the gradient of the
+ * scores. Part of a kernel.
  *
  *     s = scale x, c tanh(s / c), + bias     p = exp(s - lse)     dS = p (dP - delta)     dX = dS (1 - tanh^2)
  */

@@ -1,7 +1,8 @@
 /*
- * decode.inc.h: the two products of a tile, q k^T and p v, for few queries (decoding). Part of attend.inc.h.
+ * decode.inc.h: the two products of a tile, q k^T and p v, for few queries (decoding). Part of a kernel.
  *
- * Keys and values are read once, where they lie: packing would cost more than the product, and memory is what limits it.
+ * Memory bandwidth limits these products. So keys and values are read once and are not packed: packing would cost more
+ * than the product.
  */
 #ifndef ATTN_KERNEL_DECODE_INC_H
 #define ATTN_KERNEL_DECODE_INC_H
@@ -9,7 +10,8 @@
 #include "kernel/matmul.inc.h"
 
 /*
- * a and b as one vector of sums: lane i becomes lanes i and i ^ apart together, of a where i has not that bit, else of b.
+ * One step of a reduction tree. Lane i of the result is x[i] + x[i ^ apart], where x is b if i has the bit apart, else
+ * a.
  */
 #define ADD_PARTNERS(a, b, apart)                                                                                      \
     (__builtin_shufflevector(a, b, ALL_LANES(OWN_LANE, apart)) +                                                       \
@@ -31,13 +33,13 @@
 #endif
 
 enum {
-    RUN_FEATURES = 16 * LANES,        /* of which a lane sums 16 products in a row; longer sums are sums of those */
-    DOT_VECTORS = 4,                  /* vectors of features that are read together */
-    DOT_KEYS = LANES < 4 ? LANES : 4, /* so many keys */
-    VALUES_WIDTH = 8,                 /* vectors of features that one row sums at a time */
+    RUN_FEATURES = 16 * LANES,        /* per partial sum of a score: each lane adds 16 products in a row */
+    DOT_VECTORS = 4,                  /* vectors of features per unrolled step */
+    DOT_KEYS = LANES < 4 ? LANES : 4, /* keys per step of the reduction */
+    VALUES_WIDTH = 8,                 /* the most vectors of features that are summed at a time */
 };
 
-/* Lane by lane the sum of q[d] k[d] over whole vectors of features. */
+/* The sum of q[d] k[d] in each lane, over whole vectors of features. */
 ALWAYS_INLINE vec dot_vectors(const REAL *q, const REAL *k, size_t features)
 {
     vec sum = {0};
@@ -50,7 +52,7 @@ ALWAYS_INLINE vec dot_vectors(const REAL *q, const REAL *k, size_t features)
     return sum;
 }
 
-/* Lane j: the sum of the lanes of sum[j], for LANES of them; of few, lane j % DOT_KEYS, but for lanes DOT_KEYS apart. */
+/* The first steps of the tree: lane j is the sum of DOT_KEYS neighbouring lanes of sum[j % DOT_KEYS]. */
 ALWAYS_INLINE vec reduce_keys(const vec *sum)
 {
     const vec first = ADD_PARTNERS(sum[0], sum[1], 1);
@@ -59,33 +61,35 @@ ALWAYS_INLINE vec reduce_keys(const vec *sum)
     return ADD_PARTNERS(first, ADD_PARTNERS(sum[DOT_KEYS - 2], sum[DOT_KEYS - 1], 1), 2);
 }
 
-ALWAYS_INLINE vec reduce_lanes(const vec *few)
+/* The remaining steps: lane j is the sum of all lanes for key j. */
+ALWAYS_INLINE vec reduce_lanes(const vec *partial)
 {
     if (LANES <= 4)
-        return few[0];
-    const vec first = ADD_PARTNERS(few[0], few[1], 4);
+        return partial[0];
+    const vec first = ADD_PARTNERS(partial[0], partial[1], 4);
     if (LANES == 8)
         return first;
-    return ADD_PARTNERS(first, ADD_PARTNERS(few[LANES / 4 - 2], few[LANES / 4 - 1], 4), 8);
+    return ADD_PARTNERS(first, ADD_PARTNERS(partial[LANES / 4 - 2], partial[LANES / 4 - 1], 4), 8);
 }
 
-/* q k_j over whole vectors of features, for LANES keys: DOT_KEYS at a time, and a tree that turns sums into lanes. */
+/* q k_j over whole vectors of features, in lane j for LANES keys. */
 ALWAYS_INLINE vec dot_lanes(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t features)
 {
-    vec few[LANES / DOT_KEYS];
+    vec partial[LANES / DOT_KEYS];
     UNROLLED_FOR (n, LANES / DOT_KEYS) {
         vec sum[DOT_KEYS];
         UNROLLED_FOR (j, DOT_KEYS)
             sum[j] = dot_vectors(q, k + j * k_stride, features);
-        few[n] = reduce_keys(sum);
+        partial[n] = reduce_keys(sum);
         k += DOT_KEYS * k_stride;
     }
-    return reduce_lanes(few);
+    return reduce_lanes(partial);
 }
 
 /*
- * The same for keys that are in the first cache already, with loops of a fixed end for the heads that there are most of.
- * Without such an end the compiler leaves the keys in the order in which they lie, which is how they are fetched ahead.
+ * The same for keys that are in the L1 cache already, with constant loop bounds for the most frequent sizes of heads.
+ * For keys in memory the bounds are variable: then the compiler reads the keys in the order of their addresses, which
+ * the hardware prefetcher follows.
  */
 static inline vec dot_cached_lanes(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t features)
 {
@@ -96,7 +100,7 @@ static inline vec dot_cached_lanes(const REAL *q, const REAL *k, ptrdiff_t k_str
     return dot_lanes(q, k, k_stride, features);
 }
 
-/* q k_j for LANES keys at once: runs of RUN_FEATURES, what is beyond whole vectors feature by feature. */
+/* q k_j for LANES keys: runs of RUN_FEATURES, then one by one the features behind the last whole vector. */
 static vec score_keys(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, bool is_cached)
 {
     const size_t whole = d_k / LANES * LANES;
@@ -116,8 +120,8 @@ static vec score_keys(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d
 }
 
 /*
- * Scores of one row, for keys from … end of those that begin at k, at most LANES. Where they are fewer, they are computed
- * together with ones before them, or one by one: in whichever lane it is computed, a score is the same bits.
+ * Scores of one row for at most LANES keys from … end; k is key 0. If they are fewer than LANES, they are computed with
+ * the keys before them, or one by one. A score has the same bits in every lane.
  */
 static inline void decode_score_row(const REAL *q, const REAL *k, ptrdiff_t k_stride, size_t d_k, size_t from,
                                     size_t end, bool is_cached, REAL scale, REAL *s)
@@ -137,7 +141,7 @@ static const REAL *decode_query(const struct task *task, size_t row)
     return head_of(&task->job->q, task->b, position.h) + (ptrdiff_t)position.i * task->job->q.row_stride;
 }
 
-/* Scores of the tile times scale, a few keys for all rows at a time. Keys that do not exist have 0. */
+/* Scores of the tile times scale: LANES keys for all rows at a time. Keys behind the last have 0. */
 static void decode_scores(struct task *task, const struct tile *tile, REAL scale)
 {
     const size_t d_k = task->job->d_k, end = attn_min(tile->to, tile->keys);
@@ -153,7 +157,7 @@ static void decode_scores(struct task *task, const struct tile *tile, REAL scale
         memset(task->s + r * TILE_STRIDE + end, 0, (tile->to - end) * sizeof(REAL));
 }
 
-/* n numbers, fewer than LANES, and 0 beyond them. */
+/* n numbers, fewer than LANES, padded with 0. */
 static inline vec load_partial(const REAL *from, size_t n)
 {
 #if defined(__AVX512F__) && REAL_BITS == 32
@@ -161,20 +165,21 @@ static inline vec load_partial(const REAL *from, size_t n)
 #elif defined(__AVX512F__)
     return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), from);
 #else
-    REAL some[LANES] = {0};
-    memcpy(some, from, n * sizeof *some);
-    return load(some);
+    REAL padded[LANES] = {0};
+    memcpy(padded, from, n * sizeof *padded);
+    return load(padded);
 #endif
 }
 
 /*
- * part[row][…] = or += the sum over keys from … end of p[row][key] v[key][…], for width vectors of features: sums of
- * SUM_KEYS keys, which begin at multiples of it, one after the other. v: the value of key from; odd: keys to be left out,
- * NULL: none. Of a head that is no vector wide there are some features alone.
+ * part[row][…] = the sum over keys from … end of p[row][key] v[key][…], added to part unless is_first, for width
+ * vectors of features. It is a sum of sums of SUM_KEYS keys, which begin at multiples of SUM_KEYS. v is the value of
+ * key from; skipped: keys to leave out, NULL: none; features: LANES, or the features of a head that is narrower than a
+ * vector.
  */
 ALWAYS_INLINE void decode_context_tile(const REAL *p, const REAL *v, ptrdiff_t v_stride, size_t from, size_t end,
-                                       const uint8_t *non_finite, bool is_first, REAL *part, size_t columns,
-                                       const int rows, const int width, size_t some)
+                                       const uint8_t *skipped, bool is_first, REAL *part, size_t columns,
+                                       const int rows, const int width, size_t features)
 {
     vec all[DECODE_TILE_ROWS][VALUES_WIDTH], sum[DECODE_TILE_ROWS][VALUES_WIDTH];
     UNROLLED_FOR (r, rows)
@@ -186,10 +191,10 @@ ALWAYS_INLINE void decode_context_tile(const REAL *p, const REAL *v, ptrdiff_t v
             UNROLLED_FOR (w, width)
                 sum[r][w] = (vec){0};
         for (; j < sum_end; j++, v += v_stride) {
-            if (non_finite != NULL && non_finite[j])
+            if (skipped != NULL && skipped[j])
                 continue;
             UNROLLED_FOR (w, width) {
-                const vec x = some < LANES ? load_partial(v, some) : load(v + w * LANES);
+                const vec x = features < LANES ? load_partial(v, features) : load(v + w * LANES);
                 UNROLLED_FOR (r, rows)
                     sum[r][w] = fma_scalar(p[(size_t)r * TILE_STRIDE + j], x, sum[r][w]);
             }
@@ -203,9 +208,9 @@ ALWAYS_INLINE void decode_context_tile(const REAL *p, const REAL *v, ptrdiff_t v
             store(part + (size_t)r * columns + w * LANES, all[r][w]);
 }
 
-/* task->part = or += the sum over keys from … end of the tile, for rows rows from r on: features in whole vectors. */
+/* The same for rows rows of the tile from r on into task->part: the features that are whole vectors. */
 ALWAYS_INLINE void decode_context_vectors(const struct task *task, const struct tile *tile, size_t r, size_t from,
-                                          size_t end, const uint8_t *non_finite, bool is_first, const int rows)
+                                          size_t end, const uint8_t *skipped, bool is_first, const int rows)
 {
     const size_t d_v = task->job->d_v, columns = task->v_columns;
     const ptrdiff_t v_stride = task->job->v.row_stride;
@@ -213,38 +218,38 @@ ALWAYS_INLINE void decode_context_vectors(const struct task *task, const struct 
     REAL *part = task->part;
     size_t d = 0;
     for (; rows == 1 && d_v - d >= 8 * LANES; d += 8 * LANES)
-        decode_context_tile(p, v + d, v_stride, from, end, non_finite, is_first, part + d, columns, 1, 8, LANES);
+        decode_context_tile(p, v + d, v_stride, from, end, skipped, is_first, part + d, columns, 1, 8, LANES);
     for (; d_v - d >= 4 * LANES; d += 4 * LANES)
-        decode_context_tile(p, v + d, v_stride, from, end, non_finite, is_first, part + d, columns, rows, 4, LANES);
+        decode_context_tile(p, v + d, v_stride, from, end, skipped, is_first, part + d, columns, rows, 4, LANES);
     for (; d_v - d >= LANES; d += LANES)
-        decode_context_tile(p, v + d, v_stride, from, end, non_finite, is_first, part + d, columns, rows, 1, LANES);
+        decode_context_tile(p, v + d, v_stride, from, end, skipped, is_first, part + d, columns, rows, 1, LANES);
 }
 
 /*
- * task->part = the sum over keys from … end of the tile, for rows rows from r on: all features. Where a value is long, a
- * few of them at a time stay in the cache.
+ * The same for all features. task->part is overwritten. Long values are processed SUM_KEYS keys at a time, so that they
+ * stay in the cache.
  */
 ALWAYS_INLINE void decode_context_run(const struct task *task, const struct tile *tile, size_t r, size_t from,
-                                      size_t end, const uint8_t *non_finite, const int rows)
+                                      size_t end, const uint8_t *skipped, const int rows)
 {
     const size_t d_v = task->job->d_v, columns = task->v_columns;
     const ptrdiff_t v_stride = task->job->v.row_stride;
     const REAL *v = task->v_head + (ptrdiff_t)(tile->key0 + from) * v_stride, *p = task->s + r * TILE_STRIDE;
     if (d_v < LANES) {
-        decode_context_tile(p, v, v_stride, from, end, non_finite, true, task->part, columns, rows, 1, d_v);
+        decode_context_tile(p, v, v_stride, from, end, skipped, true, task->part, columns, rows, 1, d_v);
         return;
     }
     const size_t step = d_v > 8 * LANES ? SUM_KEYS : RUN_KEYS;
     for (size_t at = from, to; at < end; at = to) {
         to = attn_min(end, at / step * step + step);
-        decode_context_vectors(task, tile, r, at, to, non_finite, at == from, rows);
+        decode_context_vectors(task, tile, r, at, to, skipped, at == from, rows);
     }
-    if (d_v % LANES != 0) /* the last ones together with some that are there already, and are the same again */
-        decode_context_tile(p, v + d_v - LANES, v_stride, from, end, non_finite, true, task->part + d_v - LANES,
-                            columns, rows, 1, LANES);
+    if (d_v % LANES != 0) /* the last LANES features: some are computed twice, with the same bits */
+        decode_context_tile(p, v + d_v - LANES, v_stride, from, end, skipped, true, task->part + d_v - LANES, columns,
+                            rows, 1, LANES);
 }
 
-/* Which values of keys from … end of the tile are not finite; returns whether any is. */
+/* Marks the keys from … end of the tile whose values are not finite; returns whether there is one. */
 static bool find_non_finite_values(const struct task *task, const struct tile *tile, size_t from, size_t end,
                                    uint8_t *non_finite)
 {
@@ -257,14 +262,14 @@ static bool find_non_finite_values(const struct task *task, const struct tile *t
     return any != 0;
 }
 
-/* A row of task->part without the values that are not finite: they are left to add_non_finite_values. */
+/* A row of task->part without the values that are not finite: add_non_finite_values adds them. */
 static void skip_non_finite_values(struct task *task, const struct tile *tile, size_t r, size_t from, size_t end)
 {
     task->block_non_finite_keys[0] |= find_non_finite_values(task, tile, from, end, task->key_is_non_finite);
     decode_context_run(task, tile, r, from, end, task->key_is_non_finite, 1);
 }
 
-/* Which keys from … end no row of the tile sees: their weight is 0 in every row, so that no sum misses them. */
+/* Marks the keys from … end that no row of the tile sees. Their weight is 0 in every row, so they can be skipped. */
 static void find_hidden_keys(const struct task *task, const struct tile *tile, size_t from, size_t end, uint8_t *hidden)
 {
     memset(hidden + from, 1, end - from);
@@ -276,7 +281,7 @@ static void find_hidden_keys(const struct task *task, const struct tile *tile, s
     }
 }
 
-/* Whether task->part is finite in all of rows rows. */
+/* Whether the first rows rows of task->part are finite. */
 static inline bool part_is_finite(const struct task *task, size_t rows)
 {
     bool is_finite = true;
@@ -286,9 +291,9 @@ static inline bool part_is_finite(const struct task *task, size_t rows)
 }
 
 /*
- * Keys from … end of the tile onto o and o_low of rows rows from r on. A value that is not finite makes the sums of every
- * row so, be its weight 0 or not: the first time, hidden keys are left out from then on, and where that does not help
- * the values are looked at. hidden: of these keys, where the task skips them.
+ * Adds keys from … end of the tile to o and o_low of rows rows from r on. A value that is not finite makes the sums of
+ * every row not finite, even with weight 0. When that happens first, the task skips hidden keys from then on. If a sum
+ * is still not finite, every value is checked. hidden: the hidden keys, valid if the task skips them.
  */
 ALWAYS_INLINE void decode_add_run(struct task *task, const struct tile *tile, size_t r, size_t from, size_t end,
                                   uint8_t *hidden, const int rows)
@@ -305,13 +310,13 @@ ALWAYS_INLINE void decode_add_run(struct task *task, const struct tile *tile, si
         const REAL *part = task->part + n * columns;
         if (!all_finite(part, task->job->d_v)) {
             skip_non_finite_values(task, tile, r + n, from, end);
-            part = task->part; /* rows before this one are done */
+            part = task->part; /* the rows before this one are done */
         }
         add_row_compensated(task->o + at, task->o_low + at, 1, part, columns);
     }
 }
 
-/* All rows, with this tile: runs of RUN_KEYS, each for all rows while its values are in the cache. */
+/* Adds this tile to o of all rows: runs of RUN_KEYS, each for all rows while its values are in the cache. */
 static void decode_context(struct task *task, const struct tile *tile)
 {
     const size_t tile_end = attn_min(tile->to, tile->keys), columns = task->v_columns;

@@ -1,4 +1,4 @@
-/* f32.inc.h: what the parts of a kernel take from the type of its numbers, for float. */
+/* f32.inc.h: the constants of a kernel in float. */
 #ifndef ATTN_KERNEL_F32_INC_H
 #define ATTN_KERNEL_F32_INC_H
 

@@ -1,4 +1,4 @@
-/* f64.inc.h: what the parts of a kernel take from the type of its numbers, for double. */
+/* f64.inc.h: the constants of a kernel in double. */
 #ifndef ATTN_KERNEL_F64_INC_H
 #define ATTN_KERNEL_F64_INC_H
 
@@ -15,7 +15,7 @@
 #define LN2_HIGH       6.93147180369123816490e-01
 #define LN2_LOW        1.90821492927058770002e-10
 #define REAL_LARGEST   DBL_MAX
-/* The series: 1/13! … 1/2!; the first term left out is below 5e-18. */
+/* The series of e^r: 1/13! … 1/2!; the first omitted term is below 5e-18. */
 #define EXP_COEFFICIENTS                                                                                               \
     1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,           \
         1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5

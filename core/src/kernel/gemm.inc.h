@@ -1,9 +1,9 @@
 /*
- * gemm.inc.h: y = x W + b, for a block of rows and columns. Part of attend.inc.h.
+ * gemm.inc.h: y = x W + b for a block of rows and columns. Part of a kernel.
  *
- * The columns of W go into a pack, panel by panel, once for all rows of the block. Every number of y is a sum over its
- * own row and column alone, in the order of the features and in runs of GEMM_INNER: which rows are computed together,
- * and where blocks end, changes no bit.
+ * The columns of W are packed panel by panel, once for all rows of the block. Every number of y is a sum over its own
+ * row and column, in the order of the features and in runs of GEMM_INNER. So no bit depends on which rows are computed
+ * together, or on where blocks end.
  */
 #ifndef ATTN_KERNEL_GEMM_INC_H
 #define ATTN_KERNEL_GEMM_INC_H
@@ -12,25 +12,26 @@
 #include "kernel/matmul.inc.h"
 
 enum {
-    ROWS_AHEAD = 16,     /* of W, fetched into the second cache: they come from far away, once */
-    FEATURES_AHEAD = 16, /* of a panel, fetched into the first cache, where all of it and the rows do not fit */
+    ROWS_AHEAD = 16, /* rows of W, prefetched into L2: each is read once from memory */
+    FEATURES_AHEAD =
+        16, /* features of a panel, prefetched into L1, which is too small for the panel and the rows of x */
     X_STRIDE = GEMM_INNER + LANES,
 };
 static_assert(GEMM_COLUMNS % PANEL == 0 && GEMM_ROW_UNIT % REGISTER_ROWS == 0 && GEMM_ROWS % GEMM_ROW_UNIT == 0,
               "blocks are whole register tiles");
 static_assert(PANEL * GEMM_INNER + GEMM_ROWS * X_STRIDE <= GEMM_SCRATCH, "a panel and rows find room");
 
-/* A run of features of a block, from one row and column on. */
+/* At most GEMM_INNER features of a block, from one row and column on. */
 struct gemm_slice {
-    const REAL *x, *w, *bias; /* bias NULL: none, or not yet */
+    const REAL *x, *w, *bias; /* bias NULL: none, or not in this slice */
     REAL *y;
     size_t x_stride, w_stride, y_stride, features;
-    const REAL *ahead; /* what the next panel will be, fetched into the second cache by ahead_step numbers a feature */
+    const REAL *ahead; /* the next panel, prefetched into L2: ahead_step numbers per feature */
     size_t ahead_step;
-    bool is_first; /* nothing in y yet */
+    bool is_first; /* y is overwritten, not added to */
 };
 
-/* Adds the product to rows by width vectors of y. A pack that is not NULL gets the columns of W as they pass. */
+/* Computes rows by width vectors of y in registers. If pack is not NULL, the columns of W are packed on the way. */
 ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, const int width, const bool is_unpacked,
                              REAL *restrict pack)
 {
@@ -39,10 +40,10 @@ ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, con
         UNROLLED_FOR (c, width)
             sum[r][c] = (vec){0};
     const size_t x_stride = slice->x_stride, w_stride = is_unpacked ? slice->w_stride : PANEL;
-    const bool fetches = !is_unpacked && rows > 1; /* what one row reads as it comes needs no help */
+    const bool fetches = !is_unpacked && rows > 1; /* for one row the hardware prefetcher is enough */
     const size_t ahead_step = slice->ahead_step;
     const REAL *w = slice->w, *ahead = slice->ahead;
-    const REAL *x[(REGISTER_ROWS + 2) / 3]; /* of three rows each: one pointer a row is more than there are registers */
+    const REAL *x[(REGISTER_ROWS + 2) / 3]; /* one pointer per three rows, because registers are scarce */
     UNROLLED_FOR (three, (rows + 2) / 3)
         x[three] = slice->x + (size_t)(3 * three) * x_stride;
     for (size_t d = 0; d < slice->features; d++, w += w_stride, ahead += ahead_step) {
@@ -55,7 +56,7 @@ ALWAYS_INLINE void gemm_tile(const struct gemm_slice *slice, const int rows, con
                 __builtin_prefetch(w + FEATURES_AHEAD * PANEL + c * LANES, 0, 3);
             if (is_unpacked && c * VECTOR_BYTES % 64 == 0)
                 __builtin_prefetch(w + ROWS_AHEAD * w_stride + c * LANES, 0, 2);
-            if (is_unpacked && c == width - 1) /* W need not be aligned */
+            if (is_unpacked && c == width - 1) /* the last cache line, if W is not aligned */
                 __builtin_prefetch(w + ROWS_AHEAD * w_stride + width * LANES - 1, 0, 2);
             if (pack != NULL)
                 store(pack + d * PANEL + (size_t)c * LANES, columns[c]);
@@ -82,7 +83,7 @@ static struct gemm_slice rows_after(const struct gemm_slice *slice, size_t rows)
     return later;
 }
 
-/* A panel and up to REGISTER_ROWS rows: a whole register tile, or smaller ones. */
+/* A panel times up to REGISTER_ROWS rows: a whole register tile, or smaller ones. */
 ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const bool is_unpacked)
 {
     struct gemm_slice part = *slice;
@@ -100,7 +101,7 @@ ALWAYS_INLINE void gemm_rows(const struct gemm_slice *slice, size_t rows, const 
         gemm_tile(&part, 1, 2, is_unpacked, NULL);
 }
 
-/* The same for a panel of which y has columns columns, after skip others: computed beside y. */
+/* The same for a panel of which y has columns columns, from column skip on: computed beside y, then copied. */
 static void gemm_edge(const struct gemm_slice *slice, size_t rows, size_t skip, size_t columns)
 {
     REAL tile[REGISTER_ROWS * PANEL] = {0}, bias[PANEL] = {0};
@@ -119,7 +120,7 @@ static void gemm_edge(const struct gemm_slice *slice, size_t rows, size_t skip, 
         memcpy(slice->y + r * slice->y_stride, part + r * PANEL, columns * sizeof(REAL));
 }
 
-/* pack[feature][PANEL] from columns columns of W as they lie; the rest of the panel is 0. */
+/* Packs columns columns of W into pack[feature][PANEL], padded with 0. */
 static void pack_weight(const struct gemm_slice *slice, attn_layout layout, size_t columns, REAL *pack)
 {
     if (layout == ATTN_LAYOUT_OUT_IN) {
@@ -135,21 +136,21 @@ static void pack_weight(const struct gemm_slice *slice, attn_layout layout, size
     }
 }
 
-/* A packed panel, for all rows from run on: columns columns, after skip others. */
+/* A packed panel times rows rows. y has columns columns of the panel, from column skip on. */
 static void gemm_packed_panel(struct gemm_slice slice, size_t rows, size_t skip, size_t columns)
 {
     for (size_t row = 0; row < rows; row += REGISTER_ROWS) {
-        const size_t some = attn_min(rows - row, REGISTER_ROWS);
+        const size_t tile_rows = attn_min(rows - row, REGISTER_ROWS);
         if (columns == PANEL)
-            gemm_rows(&slice, some, false);
+            gemm_rows(&slice, tile_rows, false);
         else
-            gemm_edge(&slice, some, skip, columns);
+            gemm_edge(&slice, tile_rows, skip, columns);
         slice.ahead += slice.features * slice.ahead_step;
         slice = rows_after(&slice, REGISTER_ROWS);
     }
 }
 
-/* A panel as it lies in W: the first rows pack it in passing, where they can. */
+/* A panel of W that is not packed: the product of the first rows packs it on the way, where the layout allows. */
 static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, size_t rows, size_t columns, REAL *pack)
 {
     if (layout == ATTN_LAYOUT_IN_OUT && columns == PANEL && rows >= REGISTER_ROWS) {
@@ -163,7 +164,7 @@ static void gemm_unpacked_panel(struct gemm_slice slice, attn_layout layout, siz
     gemm_packed_panel(slice, rows, 0, columns);
 }
 
-/* Rows that lie a power of two apart would fall into the same few sets of the cache: they are copied. */
+/* Copies rows whose stride is a multiple of 4096 bytes: they would alias in a few sets of the cache. */
 static void avoid_aliasing(struct gemm_slice *slice, size_t rows, REAL *to)
 {
     if (slice->x_stride * sizeof(REAL) % 4096 != 0)
@@ -174,7 +175,7 @@ static void avoid_aliasing(struct gemm_slice *slice, size_t rows, REAL *to)
     slice->x_stride = X_STRIDE;
 }
 
-/* Few rows do not repay packing: W is read once, as it lies; for one row in wide steps. Returns the columns done. */
+/* GEMV: few rows do not repay packing, so W is read once. One row takes wide steps. Returns the columns done. */
 static size_t gemv_rows(struct gemm_slice slice, size_t rows, size_t columns)
 {
     size_t done = 0;
@@ -192,8 +193,8 @@ static size_t gemv_rows(struct gemm_slice slice, size_t rows, size_t columns)
 }
 
 /*
- * What is multiplied with after the panel at column, counted from the first panel to end, of a run that begins with
- * feature first.
+ * The packed panel that is read after the panel at column: the next one of the same features, or the first one of the
+ * next features. Columns count from the first panel to end.
  */
 static const REAL *next_panel(const struct attn_gemm_block *block, size_t first, size_t features, size_t column,
                               size_t end)
@@ -204,7 +205,7 @@ static const REAL *next_panel(const struct attn_gemm_block *block, size_t first,
     return panels + (first + features < block->inner ? (first + features) * PANEL : end / PANEL * PANEL * block->inner);
 }
 
-/* The same from panels that are there already, from feature first on. */
+/* The product by the packed panels of the block, from feature first on. */
 static void gemm_packed_panels(struct gemm_slice slice, const struct attn_gemm_block *block, size_t first)
 {
     const size_t end = block->skip + block->columns;

@@ -1,15 +1,13 @@
 /*
- * instantiate.inc.h: a kernel for one instruction set and one type. The including file, one of attn_kernel_type's list in
- * kernel.h, is the translation unit. It defines
+ * instantiate.inc.h: a kernel for one instruction set and one type. A translation unit (avx2_f32.c and its siblings)
+ * includes f32.inc.h or f64.inc.h and then this file. Before that it defines
  *
  *     UNIT                    the name of the table below
- *     VECTOR_BYTES            bytes of a vector register
- *     REGISTER_ROWS           rows of a register tile (matmul.inc.h), and
- *     REGISTER_VECTORS        vectors of it
- *     MULTIPLIES_FASTER       whether its products by a weight are faster than the BLAS
- *     BLAS_UP_TO_ROWS_OUT_IN  and up to how many rows they are not, for weights in the layout out_in
- *
- * and includes f32.inc.h or f64.inc.h before this file.
+ *     VECTOR_BYTES            the size of a vector register
+ *     REGISTER_ROWS           rows of a register tile (matmul.inc.h)
+ *     REGISTER_VECTORS        vectors per row of a register tile
+ *     MULTIPLIES_FASTER       whether the kernel multiplies by a weight faster than the BLAS
+ *     BLAS_UP_TO_ROWS_OUT_IN  the most rows for which the BLAS is faster with a weight in the layout out_in
  */
 #ifndef ATTN_KERNEL_INSTANTIATE_INC_H
 #define ATTN_KERNEL_INSTANTIATE_INC_H

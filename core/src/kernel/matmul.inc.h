@@ -1,5 +1,5 @@
 /*
- * matmul.inc.h: the two products of a tile, q k^T and p v, for many queries. Part of attend.inc.h.
+ * matmul.inc.h: the two products of a tile, q k^T and p v, for many queries, by register blocking. Part of a kernel.
  *
  * Keys and values are packed in the order in which the register tiles read them.
  */
@@ -8,9 +8,9 @@
 
 #include "kernel/scratch.inc.h"
 
-/* ---- packing: operands in the order in which the register tiles read them ---- */
+/* ---- packing ---- */
 
-/* The first and the second halves of a and b, lane by lane in turn. */
+/* Interleaves the lanes of the first halves, or the second halves, of a and b. */
 static inline vec zip_low(vec a, vec b)
 {
 #if LANES == 16
@@ -37,7 +37,7 @@ static inline vec zip_high(vec a, vec b)
 #endif
 }
 
-/* to[d][0 … LANES) = from[0 … LANES)[d] for LANES features: rows half of them apart are zipped, log2 LANES times. */
+/* to[d][j] = from[j][d], LANES by LANES: log2 LANES rounds that interleave rows j and j + LANES / 2. */
 static inline void transpose(const REAL *from, ptrdiff_t from_stride, REAL *to, size_t to_stride)
 {
     vec row[LANES], zipped[LANES];
@@ -59,7 +59,7 @@ static inline void transpose(const REAL *from, ptrdiff_t from_stride, REAL *to, 
         store(to + (size_t)d * to_stride, row[d]);
 }
 
-/* LANES keys of a panel; those beyond the last are 0. */
+/* Packs LANES keys of a panel, padded with 0. */
 static void pack_lanes(const REAL *from, ptrdiff_t stride, size_t keys, size_t d_k, REAL *to)
 {
     size_t d = 0;
@@ -71,8 +71,8 @@ static void pack_lanes(const REAL *from, ptrdiff_t stride, size_t keys, size_t d
 }
 
 /*
- * Asks for rows that are packed soon: they may lie far away, and the order in which they are packed is none that the
- * processor foresees.
+ * Prefetches rows that are packed soon: they may be far apart, and the hardware prefetcher does not learn the order of
+ * packing.
  */
 enum { PREFETCH_AHEAD = 2 * LANES };
 static inline void prefetch_rows(const REAL *from, ptrdiff_t stride, size_t rows, size_t columns)
@@ -100,7 +100,7 @@ static const REAL *query_row(const struct task *task, const struct tile *tile, s
     return task->q_head + (ptrdiff_t)(task->first_row + tile->row0 + r) * task->job->q.row_stride;
 }
 
-/* Queries are read where they lie, a group of REGISTER_ROWS at a time; a group that is not full is filled up with 0. */
+/* Queries are not packed, except a last group of fewer than REGISTER_ROWS rows, which is padded with 0. */
 static void pack_last_queries(struct task *task, const struct tile *tile)
 {
     const size_t d_k = task->job->d_k, first = tile->rows / REGISTER_ROWS * REGISTER_ROWS;
@@ -124,7 +124,7 @@ static bool all_finite(const REAL *x, size_t n)
     return largest < exponent;
 }
 
-/* One value of which features are real; what is beyond them is 0. */
+/* Packs one value, padded with 0 behind features. */
 static void pack_value(const REAL *from, size_t features, size_t columns, REAL *to, size_t key)
 {
     size_t column = 0;
@@ -143,8 +143,8 @@ static void pack_value(const REAL *from, size_t features, size_t columns, REAL *
 }
 
 /*
- * v_pack[block][panel of features][key][columns of the panel], padded with 0. A value that is not finite would spoil,
- * as 0 times it, the rows that may not see it: it is left out here (add_non_finite_values).
+ * v_pack[block][panel of features][key][columns of the panel], padded with 0. A value that is not finite is packed as
+ * 0, because 0 times it would be NaN in rows that may not see it. add_non_finite_values adds it.
  */
 static void pack_values(struct task *task, REAL *to, size_t block, size_t key0, size_t keys)
 {
@@ -159,11 +159,10 @@ static void pack_values(struct task *task, REAL *to, size_t block, size_t key0, 
         task->block_non_finite_keys[block] += non_finite[j];
         pack_value(from, non_finite[j] ? 0 : d_v, task->v_columns, to, j);
     }
-    const size_t beyond =
-        attn_round_up(keys, PANEL) - keys; /* of the last panel of keys; further ones are never read */
+    const size_t padding = attn_round_up(keys, PANEL) - keys; /* further panels are never read */
     for (size_t column = 0; column < task->v_columns;) {
         size_t width = task->v_columns - column >= PANEL ? PANEL : LANES;
-        memset(to + column * TILE_KEYS + keys * width, 0, beyond * width * sizeof(REAL));
+        memset(to + column * TILE_KEYS + keys * width, 0, padding * width * sizeof(REAL));
         column += width;
     }
 }
@@ -186,20 +185,20 @@ static void pack_block(struct task *task, const struct tile *tile)
 /* ---- the two products ---- */
 
 /*
- * Products that are summed in a row: longer sums are sums of sums, which round less. Heads of more than LONG_HEAD
- * features have more such sums, and take half as many products for each; LONGEST_SUM features come to one score, and more
- * of them are added to it.
+ * A score is a sum of partial sums, which round less: each has SUM_FEATURES products, in heads of more than LONG_HEAD
+ * features half as many. After LONGEST_SUM features the sum of the partial sums is scaled and added to the score.
  */
 enum { SUM_FEATURES = 32, LONG_HEAD = 64, LONGEST_SUM = 256 };
 
 /*
- * Register tiles: REGISTER_ROWS rows of numbers a, each times REGISTER_VECTORS vectors of b, in sums that are then added
- * to sums of sums. AVX-512 has registers for both if a tile is one vector wide, which runs at 0.96 of the peak; two wide,
- * the sums of sums lie in memory, and it is 0.88. With 16 registers the sums alone are too few to keep the units busy.
+ * A register tile: REGISTER_ROWS rows of scalars a times REGISTER_VECTORS vectors of b. The sums are added to sums of
+ * sums. AVX-512 has registers for both if a tile is one vector wide, and reaches 0.96 of the peak. Two wide, the sums
+ * of sums spill to memory, and it is 0.88. With 16 registers there are too few sums to hide the latency, so the sums
+ * of sums spill.
  */
 enum { FOURS = (REGISTER_ROWS + 3) / 4 };
 
-/* Where each four rows of a begin: no address then takes more than such a pointer, a stride and three strides. */
+/* A pointer for each four rows: x86 addresses all four by one pointer, the stride and three times the stride. */
 struct row_pointers {
     const REAL *four[FOURS];
     ptrdiff_t stride;
@@ -240,8 +239,8 @@ ALWAYS_INLINE void add_sums(vec part[][REGISTER_VECTORS], vec sum[][REGISTER_VEC
 }
 
 /*
- * s[r][…] = or += scale times the sum over features of q[r][d] k[d][…], for REGISTER_ROWS rows and REGISTER_VECTORS
- * vectors of keys: a sum of sums of run products.
+ * s[r][…] = scale times the sum over features of q[r][d] k[d][…], added to s unless is_first, for REGISTER_ROWS rows
+ * and REGISTER_VECTORS vectors of keys: a sum of sums of run products.
  */
 static __attribute__((noinline)) void score_register_tile(const struct row_pointers *q, const REAL *restrict k,
                                                           size_t features, size_t run, bool is_first, REAL *restrict s,
@@ -264,7 +263,7 @@ static __attribute__((noinline)) void score_register_tile(const struct row_point
         }
 }
 
-/* A panel of keys against all rows. */
+/* The scores of a panel of keys against all rows. */
 static void score_panel(const struct task *task, const struct tile *tile, const REAL *k, size_t column, REAL scale)
 {
     const size_t d_k = task->job->d_k, run = d_k > LONG_HEAD ? SUM_FEATURES / 2 : SUM_FEATURES;
@@ -294,8 +293,8 @@ static void score_tile(struct task *task, const struct tile *tile, REAL scale)
 }
 
 /*
- * total[r][…] = or += sum over keys from … to of p[r][key] v[key][…], for REGISTER_ROWS rows and width vectors of
- * features: sums of SUM_KEYS keys, which begin at multiples of it, are summed in a part of their own first.
+ * total[r][…] = the sum over keys from … to of p[r][key] v[key][…], added to total unless is_first, for REGISTER_ROWS
+ * rows and width vectors of features: a sum of sums of SUM_KEYS keys, which begin at multiples of SUM_KEYS.
  */
 ALWAYS_INLINE void context_register_tile(const REAL *restrict p, const REAL *restrict v, size_t v_stride, size_t from,
                                          size_t to, bool is_first, REAL *restrict total, size_t stride, const int width)
@@ -318,7 +317,7 @@ ALWAYS_INLINE void context_register_tile(const REAL *restrict p, const REAL *res
         }
 }
 
-/* Columns from … to of a group of rows: into task->part, or added to it. */
+/* p v of a row group for columns from … to, into task->part; added to it unless is_first. */
 static void context_run(struct task *task, const struct tile *tile, size_t r, size_t from, size_t to, bool is_first)
 {
     const size_t columns = task->v_columns;
@@ -336,7 +335,7 @@ static void context_run(struct task *task, const struct tile *tile, size_t r, si
     }
 }
 
-/* o = alpha o + part, and what rounding leaves out of it, for a group of rows. */
+/* o = alpha o + part for a row group, with the rounding errors in o_low. */
 static void add_part(struct task *task, const struct tile *tile, size_t r)
 {
     const size_t columns = task->v_columns;
@@ -347,9 +346,9 @@ static void add_part(struct task *task, const struct tile *tile, size_t r)
 }
 
 /*
- * o of a group of rows, with this tile. Keys in runs of RUN_KEYS, which begin at multiples of it, so that the order of a
- * sum follows from the positions alone; of each the panels from the first to the last that some row of the group sees:
- * what lies between has weight 0.
+ * Adds this tile to o of a row group. Runs of RUN_KEYS keys begin at multiples of RUN_KEYS, so positions alone fix the
+ * order of a sum. Each run is cut to the panels from the first to the last that some row of the group sees; unseen
+ * panels between them have weight 0.
  */
 static void context_group(struct task *task, const struct tile *tile, size_t r)
 {
@@ -372,7 +371,7 @@ static void context_group(struct task *task, const struct tile *tile, size_t r)
         add_part(task, tile, r);
 }
 
-/* Which columns of the tile row r may see: what its span leaves, and what allow says of these; allow NULL: all of them. */
+/* The columns of the tile that row r may see: those of the span whose *allow is set; *allow NULL: all of them. */
 static attn_span seen_columns(const struct task *task, const struct tile *tile, size_t r, const uint8_t **allow)
 {
     const attn_span span = task->span[r];
@@ -382,7 +381,7 @@ static attn_span seen_columns(const struct task *task, const struct tile *tile, 
     return (attn_span){from > tile->from ? from : tile->from, attn_min(to, attn_min(tile->to, tile->keys))};
 }
 
-/* The first column from … to whose flag is set in odd, and in allow where there is one; eight at a time. */
+/* The first column from … to that is set in non_finite, and in allow unless that is NULL; eight at a time. */
 static size_t next_non_finite(const uint8_t *non_finite, const uint8_t *allow, size_t from, size_t to)
 {
     for (; from + 8 <= to; from += 8) {
@@ -408,7 +407,7 @@ static void add_non_finite_value(REAL weight, const REAL *v, size_t d_v, REAL *o
         o[d] += weight * v[d];
 }
 
-/* Adds p v for the values that pack_values left out, to the rows that may see them; hidden ones cost a glance. */
+/* Adds p v for the values that were left out, to the rows that may see them. */
 static void add_non_finite_values(struct task *task, const struct tile *tile)
 {
     const struct attn_heads_job *job = task->job;

@@ -1,9 +1,9 @@
-/* neon_f32.c: the kernel in float for AArch64, whose 32 vector registers hold a larger register tile. */
+/* neon_f32.c: the kernel in float for AArch64, with NEON. */
 #if defined(__aarch64__)
 #define UNIT                   attn_kernel_neon_f32
 #define VECTOR_BYTES           16
 #define REGISTER_ROWS          8
-#define REGISTER_VECTORS       2 /* 16 sums, 2 vectors of keys and a query of 32 registers */
+#define REGISTER_VECTORS       2 /* of 32 registers: 16 sums, 2 vectors of keys, a query */
 #define MULTIPLIES_FASTER      false
 #define BLAS_UP_TO_ROWS_OUT_IN 0
 #include "kernel/f32.inc.h"

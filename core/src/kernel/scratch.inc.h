@@ -1,5 +1,5 @@
 /*
- * scratch.inc.h: what one task of attention works with: its place in the job and its scratch memory. Part of attend.inc.h.
+ * scratch.inc.h: the state of one task of attention: its range of the job and its scratch memory. Part of a kernel.
  */
 #ifndef ATTN_KERNEL_SCRATCH_INC_H
 #define ATTN_KERNEL_SCRATCH_INC_H
@@ -13,11 +13,11 @@
 
 enum {
     PANEL = 2 * LANES,          /* columns of a register tile */
-    PANELS = TILE_KEYS / PANEL, /* of a tile */
-    /* rows whose softmax is taken together, in whole vectors of numbers a row */
+    PANELS = TILE_KEYS / PANEL, /* per tile */
+    /* rows whose softmax is computed together, rounded up to whole vectors */
     SOFTMAX_ROWS = ((REGISTER_ROWS > DECODE_ROWS ? REGISTER_ROWS : DECODE_ROWS) + LANES - 1) / LANES * LANES,
-    DECODE_TILE_ROWS = VECTOR_BYTES == 64 ? 4 : 2, /* of few queries, which share the values they weigh */
-    TILE_STRIDE = TILE_KEYS + LANES, /* of score rows: not a power of two, to spread over the cache's sets */
+    DECODE_TILE_ROWS = VECTOR_BYTES == 64 ? 4 : 2, /* in decoding: rows that share each loaded value */
+    TILE_STRIDE = TILE_KEYS + LANES,               /* of score rows: not a power of two, to avoid cache aliasing */
 };
 static_assert(TILE_ROWS % REGISTER_ROWS == 0 && TILE_KEYS % (2 * LANES) == 0, "tiles are whole register tiles");
 static_assert(TILE_KEYS % RUN_KEYS == 0 && RUN_KEYS % (2 * LANES) == 0, "runs of keys are whole panels");
@@ -25,45 +25,47 @@ static_assert(RUN_KEYS % SUM_KEYS == 0, "a run is whole sums");
 
 enum { SEES_KEY = 1, SEES_NON_FINITE = 2 };
 
-/* What a task works with: its place in the job, and its parts of the scratch memory. */
+/* A task: its range of the job, and its parts of the scratch memory. */
 struct task {
     const struct attn_heads_job *job;
-    size_t b, h, first_row, rows; /* the task's queries; h: the first of its heads */
-    size_t first_key, end_key;    /* and its keys */
+    size_t b, h, first_row, rows; /* its queries; h: the first of its heads */
+    size_t first_key, end_key;    /* its keys */
     size_t v_columns;             /* d_v rounded up to whole vectors */
-    size_t key_blocks;            /* tiles of keys in all */
+    size_t key_blocks;            /* tiles of keys of the whole job */
     const REAL *q_head, *k_head, *v_head;
-    /* per row of the task */
+    /* per row of the task: output, maximum and sum of the online softmax, as attend.inc.h names them */
     REAL *o, *m, *l, *entropy_sum;
-    REAL *o_low, *l_low; /* what rounding has left out of o and l */
-    REAL *block_max; /* (row, key block): the maximum that p of the block was taken against; NULL: no weights kept */
-    uint8_t *row_sees_key; /* SEES_KEY, and SEES_NON_FINITE beside it where the value of one is not finite; 0: none */
-    bool skips_hidden;     /* few queries: a value that is not finite was met, so that hidden ones are no longer read */
-    size_t capped, saturated; /* scores with a softcap, for the diagnostics */
-    /* the pack: keys pack_first … pack_first + pack_keys */
+    REAL *o_low, *l_low; /* the rounding errors of o and l, by compensated summation */
+    REAL *block_max;     /* (row, key block): the maximum that was subtracted in the block; NULL: no weights are kept */
+    uint8_t *row_sees_key; /* SEES_KEY, with SEES_NON_FINITE if the value of a seen key is not finite; 0: sees none */
+    bool skips_hidden;     /* decoding: values of hidden keys are no longer read, because one was not finite */
+    size_t capped, saturated; /* counts of scores with a softcap, for the diagnostics */
+    /* packed operands: keys pack_first … pack_first + pack_keys */
     size_t pack_first;
     REAL *k_pack, *v_pack;
-    uint8_t *block_is_packed, *key_is_non_finite; /* odd: a value that is not finite */
+    uint8_t *block_is_packed, *key_is_non_finite; /* non_finite: its value is not */
     size_t *block_non_finite_keys;
-    REAL *part; /* of o, for REGISTER_ROWS rows, or DECODE_TILE_ROWS of few: sums on their way */
-    /* one tile */
-    REAL *q_pack; /* the last group of rows, when it is not full */
+    REAL *part; /* partial sums of o: REGISTER_ROWS rows, in decoding DECODE_TILE_ROWS */
+    /* of one tile */
+    REAL *q_pack; /* the last group of REGISTER_ROWS rows, when it is not full */
     REAL *s, *alpha;
-    uint8_t *allow;  /* (TILE_ROWS, TILE_KEYS): the whole mask, where it takes looking up */
-    uint8_t *keep;   /* one row of dropout's decisions */
+    uint8_t *allow;  /* (TILE_ROWS, TILE_KEYS): the mask, where spans do not describe it */
+    uint8_t *keep;   /* one row: which weights dropout keeps */
     attn_span *span; /* keys of each row */
-    uint8_t *
-        panel_is_seen; /* (group of REGISTER_ROWS, panel of the tile): whether any row of the group sees any key of it */
-    attn_span *reach;  /* columns of the tile that any row of each group of REGISTER_ROWS sees, in whole panels */
+    /* per group of REGISTER_ROWS rows: whether any row sees any key of each panel, and the columns from the first such
+       panel to the last */
+    uint8_t *panel_is_seen;
+    attn_span *reach;
 };
 
-/* A tile: rows row0 … row0 + rows of the task, keys key0 … key0 + keys, of which columns from … to are computed. */
+/* A tile: rows row0 … row0 + rows of the task, keys key0 … key0 + keys. Its columns from … to are computed. */
 struct tile {
     size_t row0, rows, key0, keys, from, to;
 };
 
 /* ---- scratch memory ---- */
 
+/* The next count elements of the scratch memory; NULL while it is only measured, with scratch NULL. */
 static void *carve(char *scratch, size_t *used, size_t count, size_t size)
 {
     void *block = scratch == NULL ? NULL : scratch + *used;
@@ -78,8 +80,8 @@ static bool wants_weights(const struct attn_heads_job *job)
 }
 
 /*
- * What a row's softmax has come to: o, m, l and so on, for rows rows. block_max is shared by all that handle the row.
- * With memory NULL only measures.
+ * The state of the online softmax of rows rows: o, m, l and so on. Returns its bytes; with memory NULL it only
+ * measures. block_max is laid out apart, because all splits of a row share it.
  */
 static size_t lay_out_rows(struct task *task, size_t rows, char *memory)
 {
@@ -105,10 +107,10 @@ static void set_sizes(const struct attn_heads_job *job, struct task *task)
 {
     task->job = job;
     task->v_columns = attn_round_up(job->d_v, LANES);
-    task->key_blocks = (job->kv_len + TILE_KEYS - 1) / TILE_KEYS;
+    task->key_blocks = attn_ceil_div(job->kv_len, TILE_KEYS);
 }
 
-/* The buffers of one tile, which a task has whatever its kind. */
+/* The buffers of one tile, which every task has. */
 static size_t lay_out_tile(struct task *task, size_t rows, char *scratch)
 {
     size_t used = 0;
@@ -139,7 +141,7 @@ static char *offset(char *memory, size_t used)
     return memory == NULL ? NULL : memory + used;
 }
 
-/* Hands out the scratch memory; with scratch NULL only measures. */
+/* Divides the scratch memory; with scratch NULL it only measures. */
 static size_t lay_out(const struct attn_heads_job *job, struct task *task, char *scratch)
 {
     set_sizes(job, task);
@@ -164,13 +166,13 @@ static size_t scratch_bytes(const struct attn_heads_job *job)
     return lay_out(job, &task, NULL);
 }
 
-/* Rows of a task of few queries: all queries of its heads, head by head. */
+/* Rows of a task in decoding: all queries of its heads, head by head. */
 static size_t decode_task_rows(const struct attn_heads_job *job)
 {
     return job->heads_together * job->q_len;
 }
 
-/* Of heads that go together: their maxima by block, then what each split has come to. */
+/* The partial results of the heads of a task: their maxima per block, then the state of the softmax of each split. */
 static size_t lay_out_partials(const struct attn_heads_job *job, struct task *task, size_t split, char *memory)
 {
     const size_t rows = decode_task_rows(job);
@@ -211,7 +213,7 @@ static void find_head(const struct attn_heads_job *job, struct task *task, size_
     task->v_head = head_of(&job->v, task->b, kv_head);
 }
 
-/* The head and the query that a row of the task is. */
+/* The head and the query of a row of the task. */
 struct position {
     size_t h, i;
 };

@@ -1,6 +1,6 @@
 /*
- * softmax.inc.h: what happens to one row of scaled scores: softcap, mask, biases, softmax, dropout, and what is kept of each for
- * the caller. Part of attend.inc.h.
+ * softmax.inc.h: the rows of scaled scores: softcap, mask, biases, softmax, dropout, and the maps that the caller
+ * wants. Part of a kernel.
  */
 #ifndef ATTN_KERNEL_SOFTMAX_INC_H
 #define ATTN_KERNEL_SOFTMAX_INC_H
@@ -10,6 +10,7 @@
 
 /* ---- the mask of a tile ---- */
 
+/* Writes the mask of row r into task->allow; returns whether the row sees any key of the tile. */
 static bool allow_row(struct task *task, const struct tile *tile, size_t r)
 {
     const struct position position = position_of(task, tile->row0 + r);
@@ -20,7 +21,7 @@ static bool allow_row(struct task *task, const struct tile *tile, size_t r)
                          tile->key0 + tile->from, tile->key0 + end, allow + tile->from);
 }
 
-/* The columns that the spans of rows first … end reach, in whole panels; empty when there are none. */
+/* The smallest range of whole panels that has the spans of rows first … end; empty if none reaches the tile. */
 static attn_span reach_of_rows(const struct task *task, const struct tile *tile, size_t first, size_t end)
 {
     size_t from = tile->keys, to = 0;
@@ -38,7 +39,7 @@ static attn_span reach_of_rows(const struct task *task, const struct tile *tile,
     return (attn_span){from / PANEL * PANEL, attn_round_up(to, PANEL)};
 }
 
-/* Few queries are not divided into groups: all of them read the same keys. */
+/* In decoding all rows have the reach of the tile: they read the same keys. */
 static void set_reaches(struct task *task, const struct tile *tile)
 {
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS)
@@ -47,7 +48,7 @@ static void set_reaches(struct task *task, const struct tile *tile)
                                              : reach_of_rows(task, tile, r, attn_min(r + REGISTER_ROWS, tile->rows));
 }
 
-/* A group's reach without the panels at either end that none of its rows sees: they hold zeros and add nothing. */
+/* Cuts off the panels at either end of a reach that no row of the group sees: their weights are 0. */
 static void narrow_reaches(struct task *task, const struct tile *tile)
 {
     for (size_t r = 0; r < tile->rows; r += REGISTER_ROWS) {
@@ -62,7 +63,7 @@ static void narrow_reaches(struct task *task, const struct tile *tile)
     }
 }
 
-/* Which panels are worth computing: by the spans, or by every row's allow where there is one. */
+/* Which panels a row of each group sees: all panels of the reach, or, where the mask is looked up, those of allow. */
 static void find_seen_panels(struct task *task, const struct tile *tile)
 {
     const bool has_lookup = attn_mask_has_lookup(task->job->mask);
@@ -80,7 +81,7 @@ static void find_seen_panels(struct task *task, const struct tile *tile)
     }
 }
 
-/* The part of the tile that row r computes. */
+/* The tile with the columns that row r computes. */
 static struct tile tile_of_row(const struct task *task, const struct tile *tile, size_t r)
 {
     struct tile part = *tile;
@@ -89,7 +90,7 @@ static struct tile tile_of_row(const struct task *task, const struct tile *tile,
     return part;
 }
 
-/* Whether the mask is known to hide the whole tile, without looking up all of it. */
+/* Whether the mask hides the whole tile, as far as is known without a lookup of each row. */
 static bool hides_tile(const struct task *task, const struct tile *tile)
 {
     const struct attn_heads_job *job = task->job;
@@ -101,7 +102,7 @@ static bool hides_tile(const struct task *task, const struct tile *tile)
     return hides;
 }
 
-/* Narrows the tile to the columns that the spans of its rows reach, and looks the rest of the mask up. */
+/* Narrows the tile to the columns that its rows reach, and looks up the mask. Returns whether any row sees any key. */
 static bool find_allowed(struct task *task, struct tile *tile)
 {
     const attn_span reach = reach_of_rows(task, tile, 0, tile->rows);
@@ -132,7 +133,7 @@ static bool find_allowed(struct task *task, struct tile *tile)
     return any;
 }
 
-/* Puts -infinity where the row may not attend. */
+/* Writes -infinity where the row may not attend. */
 static void mask_row(struct task *task, const struct tile *tile, size_t r, REAL *x)
 {
     const REAL hidden = -(REAL)INFINITY;
@@ -153,7 +154,7 @@ static void mask_row(struct task *task, const struct tile *tile, size_t r, REAL 
 
 /* ---- maps that the caller wants ---- */
 
-/* The row of a map that belongs to a place; NULL when it is not kept. */
+/* The row of a map for a position; NULL if the map does not keep it. */
 static REAL *map_row(const struct task *task, int which, struct position position)
 {
     const struct attn_heads_job *job = task->job;
@@ -177,13 +178,13 @@ static void keep_cell(const struct task *task, REAL *row, size_t j, REAL value)
         row[slot[j]] = value;
 }
 
-/* Keeps columns from … to of row r, x[column], and fill in the rest of the tile. x NULL: fill alone. */
+/* Keeps x[column] for columns from … to of row r, and fill for the rest of the tile. x NULL: fill for all. */
 static void keep_row(const struct task *task, const struct tile *tile, int which, size_t r, const REAL *x, REAL fill)
 {
     REAL *row = map_row(task, which, position_of(task, tile->row0 + r));
     if (row == NULL)
         return;
-    size_t from = x == NULL ? tile->keys : tile->from, to = tile->to < tile->keys ? tile->to : tile->keys;
+    size_t from = x == NULL ? tile->keys : tile->from, to = attn_min(tile->to, tile->keys);
     for (size_t c = 0; c < from; c++)
         keep_cell(task, row, tile->key0 + c, fill);
     if (x == NULL)
@@ -197,7 +198,7 @@ static void keep_row(const struct task *task, const struct tile *tile, int which
         keep_cell(task, row, tile->key0 + c, fill);
 }
 
-/* scores and scaled show every score that was worth reading: of keys that some query sees, for queries that see some. */
+/* scores and scaled have every score of a key that some query sees, in rows of queries that see some key. */
 static void keep_seen_row(const struct task *task, const struct tile *tile, int which, size_t r, const REAL *x)
 {
     const struct attn_heads_job *job = task->job;
@@ -224,7 +225,7 @@ static void keep_hidden_tile(const struct task *task, const struct tile *tile)
     }
 }
 
-/* ---- softmax of one row of a tile ---- */
+/* ---- the softmax of a tile ---- */
 
 static void cap_row(REAL *x, size_t n, REAL softcap)
 {
@@ -232,7 +233,7 @@ static void cap_row(REAL *x, size_t n, REAL softcap)
         store(x + c, softcap * tanh_vec(load(x + c) / softcap));
 }
 
-/* The largest of x, and of |x| where finite. */
+/* Returns the largest x, and raises *max_abs to the largest finite |x|. */
 static REAL max_of(const REAL *x, size_t n, REAL *max_abs)
 {
     vec m = splat(-(REAL)INFINITY), a = splat(*max_abs);
@@ -246,7 +247,7 @@ static REAL max_of(const REAL *x, size_t n, REAL *max_abs)
     return max_lane(m);
 }
 
-/* The largest of x and, in *low, the smallest. */
+/* Returns the largest x, and the smallest in *low. */
 static REAL min_max(const REAL *x, size_t n, REAL *low)
 {
     vec high[2], least[2];
@@ -262,7 +263,7 @@ static REAL min_max(const REAL *x, size_t n, REAL *low)
     return max_lane(max_vec(high[0], high[1]));
 }
 
-/* x += bias; returns the largest sum, and takes the largest finite |x| from before it into *max_abs. */
+/* x += bias. Returns the largest sum, and raises *max_abs to the largest finite |x| before the addition. */
 static REAL add_bias_and_measure(REAL *x, const REAL *bias, size_t n, REAL *max_abs)
 {
     vec m = splat(-(REAL)INFINITY), a = splat(*max_abs);
@@ -278,7 +279,7 @@ static REAL add_bias_and_measure(REAL *x, const REAL *bias, size_t n, REAL *max_
     return max_lane(m);
 }
 
-/* Adds masks.bias. Where the mask hides a key the sum stays -infinity. */
+/* Adds masks.bias. The sum of a hidden key stays -infinity. */
 static void add_mask_bias(const struct task *task, const struct tile *tile, size_t r, REAL *x)
 {
     const attn_mask *mask = task->job->mask;
@@ -290,7 +291,7 @@ static void add_mask_bias(const struct task *task, const struct tile *tile, size
         x[c] += bias[(ptrdiff_t)(tile->key0 + c) * mask->bias_stride[3]];
 }
 
-/* x = exp(x - m) in columns from … to of a tile; returns the sum, taken in runs of RUN_KEYS. */
+/* x = exp(x - m) in columns from … to of a tile. Returns the sum, added up in runs of RUN_KEYS. */
 static REAL exponentiate(REAL *x, size_t from, size_t to, REAL m)
 {
     vec sum = {0};
@@ -315,7 +316,7 @@ static REAL entropy_sum(const REAL *x, size_t n, REAL m)
     for (size_t c = 0; c < n; c += LANES) {
         vec y = load(x + c);
         vec p = exp_vec(y - m);
-        sum += (vec)((ivec)((y - m) * p) & (p != zero)); /* p ln p goes to 0, also where y - m is -infinity */
+        sum += (vec)((ivec)((y - m) * p) & (p != zero)); /* p ln p is 0 at p = 0, where y - m may be -infinity */
     }
     return sum_lanes(sum);
 }
@@ -338,14 +339,14 @@ static void drop_row(struct task *task, const struct tile *tile, size_t r, REAL 
     const REAL gain = job->dropout < 1 ? (REAL)(1 / (1 - job->dropout)) : 0;
     const struct position position = position_of(task, tile->row0 + r);
     uint64_t row = ((uint64_t)task->b * job->heads + position.h) * job->q_len + position.i;
-    size_t end = tile->to < tile->keys ? tile->to : tile->keys;
+    size_t end = attn_min(tile->to, tile->keys);
     attn_dropout_keep(job->dropout_seed, DROPOUT_ATTENTION, job->dropout, row * job->kv_len + tile->key0 + tile->from,
                       end - tile->from, task->keep);
     for (size_t c = tile->from; c < end; c++)
         x[c] = task->keep[c - tile->from] ? x[c] * gain : 0;
 }
 
-/* How many scores the mask lets through, and how many of them the softcap c holds: c tanh 3 <= |x|, which is 3 c <= |s|. */
+/* Counts the scores that are not hidden, and those that the softcap c saturates: |x| >= c tanh 3, so |s| >= 3 c. */
 static void count_capped(struct task *task, const REAL *x, size_t n)
 {
     const vec infinity = splat((REAL)INFINITY), limit = splat((REAL)(task->job->softcap * 0.99505475368673045));
@@ -361,7 +362,7 @@ static void count_capped(struct task *task, const REAL *x, size_t n)
     }
 }
 
-/* Whether the row sees every column of the tile, and its scores are what they are without bias or softcap. */
+/* Whether the row sees every column of the tile, and its scores have neither softcap nor bias. */
 static bool is_plain_row(const struct task *task, const struct tile *tile, size_t r)
 {
     const struct attn_heads_job *job = task->job;
@@ -370,7 +371,7 @@ static bool is_plain_row(const struct task *task, const struct tile *tile, size_
            task->span[r].to >= tile->key0 + tile->to;
 }
 
-/* Masks the row and adds its biases; returns its largest score, and takes the largest |score| before them into *max_abs. */
+/* Masks the row and adds its biases. Returns the largest sum, and raises *max_abs to the largest |score|. */
 static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t r, REAL *max_abs)
 {
     REAL *x = task->s + r * TILE_STRIDE, largest;
@@ -405,15 +406,15 @@ static REAL mask_and_measure(struct task *task, const struct tile *tile, size_t 
 }
 
 /*
- * Rows r … r + rows of the tile: each step is taken for all of them before the next, because what a row comes to takes
- * long to arrive, but no longer for many side by side.
+ * Rows r … r + rows of the tile. Each step runs over all of them before the next step, so that the latency of one row's
+ * reductions is hidden behind the other rows.
  */
 struct row_group {
     size_t r, rows;
-    REAL before[SOFTMAX_ROWS]; /* the running maximum */
-    REAL shift[SOFTMAX_ROWS];  /* and as it is now, or 0 where there is none: what the exponentials are taken against */
-    REAL *alpha;               /* e^(before - shift); in the task, with 1 for rows that do not exist */
-    REAL sum[SOFTMAX_ROWS];    /* of the weights in this tile */
+    REAL before[SOFTMAX_ROWS]; /* the running maximum before this tile */
+    REAL shift[SOFTMAX_ROWS];  /* the running maximum now, or 0 where it is -infinity: exp(x - shift) */
+    REAL *alpha;               /* e^(before - shift), in the memory of the task; 1 for rows that do not exist */
+    REAL sum[SOFTMAX_ROWS];    /* of the weights of this tile */
 };
 
 static void raise_maxima(struct task *task, const struct tile *tile, struct row_group *group, REAL *max_abs)
@@ -428,7 +429,7 @@ static void raise_maxima(struct task *task, const struct tile *tile, struct row_
         const REAL before = task->m[row], largest = mask_and_measure(task, tile, r, max_abs);
         keep_row(task, tile, MAP_MASKED, r, x, -(REAL)INFINITY);
         const REAL m = task->m[row] = largest > before ? largest : before;
-        /* Nothing but -infinity so far: any finite number keeps the exponentials at 0 instead of NaN. */
+        /* All scores so far are -infinity: with any finite shift the exponentials are 0, and not NaN. */
         group->shift[n] = m == -(REAL)INFINITY ? 0 : m;
         group->before[n] = before;
         group->alpha[n] = m == before ? 0 : before - group->shift[n];
@@ -436,7 +437,7 @@ static void raise_maxima(struct task *task, const struct tile *tile, struct row_
     exp_all(group->alpha, SOFTMAX_ROWS);
 }
 
-/* Before the weights take the place of the scores. */
+/* Adds to the entropies, before the weights overwrite the scores. */
 static void add_entropies(struct task *task, const struct tile *tile, const struct row_group *group)
 {
     for (size_t n = 0; n < group->rows && task->job->entropy != NULL; n++) {
@@ -448,7 +449,7 @@ static void add_entropies(struct task *task, const struct tile *tile, const stru
     }
 }
 
-/* What is kept of the weights, and what dropout leaves of them. */
+/* Keeps the weights where the caller wants them, and applies dropout. */
 static void keep_weights(struct task *task, const struct tile *tile, size_t r)
 {
     REAL *x = task->s + r * TILE_STRIDE;
@@ -462,7 +463,7 @@ static void keep_weights(struct task *task, const struct tile *tile, size_t r)
     }
 }
 
-/* A group's scaled scores become unnormalised weights, its running maxima and sums what they are with this tile. */
+/* Overwrites the scaled scores of a row group by unnormalised weights, and updates its running maxima and sums. */
 static void softmax_group(struct task *task, const struct tile *tile, size_t r, size_t rows, REAL *max_abs)
 {
     struct row_group group = {.r = r, .rows = rows};

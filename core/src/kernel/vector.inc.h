@@ -1,6 +1,6 @@
 /*
- * vector.inc.h: vectors of REAL for one instruction set, by the compiler's vector extension; a few operations that it
- * does not express well are given by intrinsics. Included by attend.inc.h once for float and once for double.
+ * vector.inc.h: vectors of REAL for one instruction set, by the vector extension of the compiler. A few operations that
+ * the extension does not express well are intrinsics. Part of a kernel.
  */
 #ifndef ATTN_KERNEL_VECTOR_INC_H
 #define ATTN_KERNEL_VECTOR_INC_H
@@ -17,7 +17,7 @@
 #include <arm_neon.h>
 #endif
 
-/* Without the definitions of a translation unit, as an editor reads a part alone: the portable kernel in float. */
+/* An editor reads a part without its translation unit: then the part is the portable kernel in float. */
 #ifndef REAL
 #define VECTOR_BYTES     16
 #define REGISTER_ROWS    6
@@ -27,7 +27,7 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* A loop over registers. Clang unrolls it in time to keep them only if it is told to unroll all of it. */
+/* A loop over registers, unrolled. Clang keeps the registers only if it is told to unroll the whole loop. */
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #else
@@ -58,9 +58,9 @@ static inline vec splat(REAL x)
 }
 
 /*
- * a b + c: one rounding where the instruction set has an instruction for it, two in the portable kernel of x86-64. It is
- * said here and not left to the compiler (which is told not to contract), so that the bits of a sum follow from the
- * source, in whichever loop and by whichever compiler it is made.
+ * a b + c: one rounding where the instruction set has fused multiply-add, two in the portable kernel of x86-64. The
+ * source says where to fuse, and the compiler is told not to contract. So the bits of a sum do not depend on the loop
+ * or on the compiler.
  */
 static inline vec fma_vec(vec a, vec b, vec c)
 {
@@ -81,7 +81,7 @@ static inline vec fma_vec(vec a, vec b, vec c)
 #endif
 }
 
-/* The same with a number in every lane of a, or of b and c. */
+/* The same with a scalar a, or with scalars b and c. */
 static inline vec fma_scalar(REAL a, vec b, vec c)
 {
     return fma_vec(splat(a), b, c);
@@ -92,13 +92,13 @@ static inline vec fma_scalars(vec a, REAL b, REAL c)
     return fma_vec(a, splat(b), splat(c));
 }
 
-/* Lanes of a where mask is all ones, of b where it is 0. */
+/* The lanes of a where mask is all ones, of b where mask is 0. */
 static inline vec blend(ivec mask, vec a, vec b)
 {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
 
-/* The larger of each lane; where x is NaN, m. */
+/* The larger of each lane; m where x is NaN. */
 static inline vec max_vec(vec x, vec m)
 {
 #if defined(__AVX512F__) && REAL_BITS == 32
@@ -114,7 +114,7 @@ static inline vec max_vec(vec x, vec m)
 #endif
 }
 
-/* The smaller of each lane; where x is NaN, m. */
+/* The smaller of each lane; m where x is NaN. */
 static inline vec min_vec(vec x, vec m)
 {
 #if defined(__AVX512F__) && REAL_BITS == 32
@@ -135,7 +135,7 @@ static inline vec abs_vec(vec x)
     return (vec)((ivec)x & ~(ivec)splat((REAL)-0.0));
 }
 
-/* Lane i becomes lane i + by, counted round. */
+/* Lane i of the result is lane (i + by) % LANES of x. */
 #define LANE(i)          ((i) % LANES)
 #define ROTATED_2(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1))
 #define ROTATED_4(x, by) __builtin_shufflevector(x, x, LANE(by), LANE((by) + 1), LANE((by) + 2), LANE((by) + 3))
@@ -162,7 +162,7 @@ ALWAYS_INLINE vec rotate_lanes(vec x, const int by)
     return by == 8 ? ROTATED(x, 8) : by == 4 ? ROTATED(x, 4) : by == 2 ? ROTATED(x, 2) : ROTATED(x, 1);
 }
 
-/* None of them NaN. */
+/* The largest lane; no lane is NaN. */
 static inline REAL max_lane(vec x)
 {
 #pragma GCC unroll 4
@@ -171,7 +171,7 @@ static inline REAL max_lane(vec x)
     return x[0];
 }
 
-/* In the order of a fixed tree, so that every build adds alike. */
+/* The sum of the lanes, in the order of a fixed tree: every build has the same bits. */
 static inline REAL sum_lanes(vec x)
 {
 #pragma GCC unroll 4
@@ -180,7 +180,7 @@ static inline REAL sum_lanes(vec x)
     return x[0];
 }
 
-/* *sum = alpha *sum + term, and in *low what rounding leaves out of it: Knuth's two-sum. */
+/* *sum = alpha *sum + term, with the rounding error added to *low: Knuth's two-sum. */
 static inline void add_compensated(REAL *sum, REAL *low, REAL alpha, REAL term)
 {
     const REAL before = alpha * *sum, after = before + term, added = after - before;
@@ -188,7 +188,7 @@ static inline void add_compensated(REAL *sum, REAL *low, REAL alpha, REAL term)
     *sum = after;
 }
 
-/* The same for n numbers, whole vectors of them. */
+/* The same for n numbers, in whole vectors. */
 static inline void add_row_compensated(REAL *sum, REAL *low, REAL alpha, const REAL *term, size_t n)
 {
     for (size_t d = 0; d < n; d += LANES) {
@@ -205,14 +205,14 @@ static inline ivec mask_from_bytes(const uint8_t *from)
     return __builtin_convertvector(*(const byte_vec *)from, ivec) != 0;
 }
 
-/* p 2^n for whole n with p near 1: rounded once, also where the result is subnormal, infinite or 0. */
+/* p 2^n for an integer n and p near 1: rounded once, even where the result is subnormal, infinite or 0. */
 static inline vec ldexp_vec(vec p, vec n, ivec whole)
 {
 #if defined(__AVX512F__) && REAL_BITS == 64
     (void)whole;
     return (vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
 #else
-    /* In two steps, because 2^n alone may be out of range; only the second can round. */
+    /* Two factors, because 2^n alone may be out of range; only the second product can round. */
     (void)n;
     ivec half = whole >> 1;
     vec first = (vec)((half + EXPONENT_BIAS) << MANTISSA_BITS);
@@ -222,14 +222,13 @@ static inline vec ldexp_vec(vec p, vec n, ivec whole)
 }
 
 /*
- * e^x to within 1 ulp or so, exactly 1 at 0 and 0 at -infinity; NaN stays NaN. Cody and Waite, "Software Manual for the
- * Elementary Functions", 1980: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n put into the
- * exponent.
+ * e^x to within about 1 ulp: exactly 1 at 0, 0 at -infinity, NaN at NaN. Cody and Waite, "Software Manual for the
+ * Elementary Functions", 1980: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n by the exponent.
  */
 #if defined(__AVX512F__) && REAL_BITS == 32
 /*
- * Here a register holds 2^(i/16), so that x = n ln 2 + r with n in sixteenths, and a polynomial of a third of the length serves: Tang,
- * "Table-driven implementation of the exponential function", 1989.
+ * A register holds the table 2^(i/16). So n counts sixteenths, r is smaller, and a third of the polynomial is enough:
+ * Tang, "Table-driven implementation of the exponential function", 1989.
  */
 static inline vec exp_vec(vec x)
 {
@@ -238,23 +237,23 @@ static inline vec exp_vec(vec x)
         0x1.4bfdaep+0f, 0x1.5ab07ep+0f, 0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
         0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f,
     };
-    x = max_vec(splat(EXP_LOWEST), x); /* in this order NaN stays */
+    x = max_vec(splat(EXP_LOWEST), x); /* in this order of arguments NaN stays NaN */
     x = min_vec(splat(EXP_HIGHEST), x);
-    vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, ROUNDING_SHIFT / 16); /* which rounds to sixteenths */
+    vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, ROUNDING_SHIFT / 16); /* the sum rounds to sixteenths */
     vec n = shifted - ROUNDING_SHIFT / 16;
     vec r = fma_scalar((REAL)-LN2_HIGH, n, x);
     r = fma_scalar((REAL) - (LN2_LOW), n, r);
     vec p = fma_vec(fma_scalars(r, (REAL)(1.0 / 6), (REAL)0.5), r * r, r); /* e^r - 1 */
-    vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power); /* by the lowest bits: n modulo 1 */
-    return (vec)_mm512_scalef_ps((__m512)fma_vec(two, p, two), (__m512)n); /* which rounds n down */
+    vec two = (vec)_mm512_permutexvar_ps((__m512i)shifted, (__m512)power); /* the lowest bits are n modulo 1 */
+    return (vec)_mm512_scalef_ps((__m512)fma_vec(two, p, two), (__m512)n); /* scalef rounds n down */
 }
 #else
 static inline vec exp_vec(vec x)
 {
     const REAL shift = ROUNDING_SHIFT;
-    x = max_vec(splat(EXP_LOWEST), x); /* in this order NaN stays */
+    x = max_vec(splat(EXP_LOWEST), x); /* in this order of arguments NaN stays NaN */
     x = min_vec(splat(EXP_HIGHEST), x);
-    vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to a whole number */
+    vec shifted = fma_scalars(x, (REAL)1.44269504088896340736, shift); /* the sum rounds to an integer */
     vec n = shifted - shift;
     ivec whole = (ivec)shifted - (ivec)splat(shift);
     vec r = fma_scalar((REAL)-LN2_HIGH, n, x);
@@ -268,7 +267,7 @@ static inline vec exp_vec(vec x)
 }
 #endif
 
-/* tanh; odd, so that only |x| is computed: a polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
+/* tanh is an odd function: it is computed for |x|. A polynomial near 0, where 1 - 2 / (e^2x + 1) would lose digits. */
 static inline vec tanh_vec(vec x)
 {
 #if REAL_BITS == 64
@@ -277,7 +276,7 @@ static inline vec tanh_vec(vec x)
         y[lane] = tanh(x[lane]);
     return y;
 #else
-    /* Moshier, Cephes, tanhf: the polynomial serves below 0.625. */
+    /* Moshier, Cephes, tanhf: the polynomial is for |x| < 0.625. */
     vec a = abs_vec(x), z = x * x;
     vec p = fma_scalars(z, -5.70498872745e-3f, 2.06390887954e-2f);
     p = fma_vec(p, z, splat(-5.37397155531e-2f));

@@ -1,7 +1,7 @@
 /*
- * weights.inc.h: what the diagnostics ask of a row of the map: sums over its weights, in float alone.
+ * weights.inc.h: sums over a row of attention weights, for the diagnostics, in float only. Part of a kernel.
  *
- * Included by instantiate.inc.h for float. It reads as much memory as the softmax wrote, so that it has to be as wide.
+ * It reads as much memory as the softmax wrote, so it is vectorised too.
  */
 #ifndef ATTN_KERNEL_WEIGHTS_INC_H
 #define ATTN_KERNEL_WEIGHTS_INC_H
@@ -9,7 +9,7 @@
 #include "kernel/kernel.h"
 #include "kernel/vector.inc.h"
 
-/* ln x of normal numbers: x = 2^e m with m in [sqrt(1/2), sqrt 2), ln m = 2 artanh s, s = (m - 1) / (m + 1). */
+/* ln x for normal x: x = 2^e m with m in [sqrt(1/2), sqrt 2), ln m = 2 artanh s, s = (m - 1) / (m + 1). */
 static inline vec log_vec(vec x)
 {
     const ivec half_root = (ivec)splat(0.70710677f), mantissa = (ivec){0} + 0x7fffff;
@@ -25,10 +25,10 @@ static inline vec log_vec(vec x)
 
 struct weight_sums {
     vec sum, moment, largest;
-    ivec zeros; /* less the number of them: a true lane is -1 */
+    ivec zeros; /* minus the number of zeros: a true lane is -1 */
 };
 
-/* p ln p is 0 at p = 0: the logarithm there is some finite number. */
+/* p ln p is 0 at p = 0, because log_vec is finite there. */
 static inline void add_weights(struct weight_sums *sums, vec p)
 {
     sums->sum += p;
@@ -37,7 +37,7 @@ static inline void add_weights(struct weight_sums *sums, vec p)
     sums->zeros += p == 0;
 }
 
-/* Two sums side by side, so that one does not wait for the other. */
+/* Two independent sums hide the latency of the additions. */
 static void weigh_row(const REAL *p, size_t n, struct attn_weight_row *row)
 {
     struct weight_sums even = {.sum = {0}}, odd = {.sum = {0}};
