@@ -1,9 +1,10 @@
 /*
- * clock.h: the monotonic clock, which setting the time of day does not move.
+ * clock.h: the monotonic clock, which setting the time of day does not move; and the time of day as text.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdint.h>
 #include <time.h>
 
 /* Milliseconds since some moment before the process began. */
@@ -32,5 +33,10 @@ static inline struct timespec clock_after_ms(unsigned long ms)
     at.tv_nsec %= 1000000000;
     return at;
 }
+
+enum { CLOCK_TIME_TEXT = 32 };
+
+/* A moment in nanoseconds since 1970 as RFC 3339 has it: 2026-01-31T12:00:00.123Z. Returns text. */
+const char *clock_write_time(int64_t since_1970_ns, char text[CLOCK_TIME_TEXT]);
 
 #endif

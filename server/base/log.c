@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log_writer.h"
 #include "base/text.h"
 
@@ -86,32 +87,12 @@ static bool put_key(struct log_line *line, const char *key, size_t need)
     return true;
 }
 
-/* Many lines have the same second, which takes as long to write as half of a line. */
-static const char *second_text(time_t second)
-{
-    static _Thread_local struct {
-        time_t second;
-        char text[40];
-    } last;
-    struct tm utc;
-    if (last.text[0] == '\0' || last.second != second) {
-        gmtime_r(&second, &utc);
-        strftime(last.text, sizeof last.text, "%Y-%m-%dT%H:%M:%S", &utc);
-        last.second = second;
-    }
-    return last.text;
-}
-
 static void put_time(struct log_line *line)
 {
     struct timespec now;
-    char ms[TEXT_COUNT_MAX];
+    char text[CLOCK_TIME_TEXT];
     clock_gettime(CLOCK_REALTIME, &now);
-    text_write_count(ms, (uint64_t)(1000 + now.tv_nsec / 1000000 % 1000)); /* the 1 keeps the zeros, and is a point */
-    ms[0] = '.';
-    put_text(line, second_text(now.tv_sec));
-    put_text(line, ms);
-    put_text(line, "Z");
+    put_text(line, clock_write_time((int64_t)now.tv_sec * 1000000000 + now.tv_nsec, text));
 }
 
 static void begin_text(struct log_line *line, log_level level, const char *message)

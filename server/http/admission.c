@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "http/reply.h"
 #include "http/routes.h"
 #include "http/wire/authority.h"
@@ -18,17 +19,11 @@ enum { HEADER_MAX = 32 << 10 };
 
 enum { NAMES_MAX = 256, PARAMETERS_MAX = 16 };
 
-static bool is_id(const char *text)
-{
-    const size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return length >= 1 && length <= REQUEST_ID_MAX && text[length] == '\0';
-}
-
 /* The client's own id is used when it is harmless. */
 static void take_id(struct request *request)
 {
     const char *given = request->fields.request_id;
-    if (given != NULL && is_id(given))
+    if (given != NULL && name_is_valid(given, strlen(given), REQUEST_ID_MAX))
         text_copy(request->id, sizeof request->id, given);
 }
 

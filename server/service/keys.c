@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/name.h"
 #include "base/text.h"
 
 enum { LINE_BYTES_MAX = 1024, TOKEN_BYTES = 32 };
@@ -88,17 +89,6 @@ static bool is_within_quota(struct key *key, const double own[QUOTAS], struct ke
 
 /* ---- one line ---- */
 
-static bool is_name(struct text_span name)
-{
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    if (name.length == 0 || name.length > KEYS_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < name.length; i++)
-        if (name.at[i] == '\0' || strchr(allowed, name.at[i]) == NULL)
-            return false;
-    return true;
-}
-
 /* 0: not known. */
 static unsigned right_of(struct text_span word)
 {
@@ -171,7 +161,7 @@ static const char *read_key(struct text_span line, struct key *key)
     struct text_span name = {"", 0}, digest = {"", 0}, rights = {"", 0}, limits = {"", 0};
     *key = (struct key){.rights = 0};
     (void)text_next(&line, ':', &name);
-    if (!is_name(name))
+    if (!name_is_valid(name.at, name.length, KEYS_NAME_MAX))
         return "a name is 1 to 64 letters, digits, dots, hyphens and underscores";
     snprintf(key->name, sizeof key->name, "%.*s", (int)name.length, name.at);
     if (!text_next(&line, ':', &digest) || !digest_read(digest, key->digest))

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/name.h"
+
 static const char SUFFIX[] = ".safetensors", TEMPORARY[] = ".attnd-";
 
 enum { FILE_NAME_MAX = LAYER_NAME_MAX + sizeof SUFFIX, DRAFT_TRIES = 100 };
@@ -30,13 +32,7 @@ struct layer_files {
 
 bool layer_name_is_valid(const char *name, size_t length)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    if (length < 1 || length > LAYER_NAME_MAX || name[0] == '.')
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (name[i] == '\0' || strchr(allowed, name[i]) == NULL)
-            return false;
-    return true;
+    return name_is_valid(name, length, LAYER_NAME_MAX) && name[0] != '.';
 }
 
 bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b)

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/digest.h"
@@ -47,28 +46,17 @@ static attn_status set_etag_of_facts(struct call *call, struct layer_version *ve
 
 /* ---- telling about layers ---- */
 
-/* 2026-01-31T12:00:00.123Z */
-static void write_time(int64_t since_1970_ns, struct chunks *out)
-{
-    const time_t seconds = (time_t)(since_1970_ns / 1000000000);
-    struct tm date;
-    char text[32] = "";
-    if (gmtime_r(&seconds, &date) != NULL)
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &date);
-    chunks_format(out, "\"%s.%03dZ\"", text, (int)(since_1970_ns / 1000000 % 1000));
-}
-
 static attn_status write_version(struct call *call, struct layer_version *version)
 {
     struct chunks *out = call->out;
+    char modified[CLOCK_TIME_TEXT];
     const char *digest = layer_digest(version, call);
     if (digest == NULL)
         return ATTN_ERR_CANCELLED;
-    chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":", version->name,
-                  digest, version->bytes.size,
-                  version->is_fixed || layer_keeper_is_durable(call->in.layers) ? "true" : "false");
-    write_time(version->modified_ns, out);
-    chunks_text(out, ",");
+    chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":\"%s\",",
+                  version->name, digest, version->bytes.size,
+                  version->is_fixed || layer_keeper_is_durable(call->in.layers) ? "true" : "false",
+                  clock_write_time(version->modified_ns, modified));
     kept_layer_write_facts(&version->facts, out);
     return ATTN_OK;
 }

@@ -1,0 +1,13 @@
+/*
+ * name.h: the characters of names that people give to things here: layers, caches, API keys, requests.
+ */
+#ifndef BASE_NAME_H
+#define BASE_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether text[0 .. length) is 1 to max ASCII letters, digits, dots, underscores and hyphens. */
+bool name_is_valid(const char *text, size_t length, size_t max);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * test_clock.c: tests of server/base/clock.c: the time of day as text.
+ */
+#include "base/clock.h"
+
+#include "check_main.h"
+
+START_TEST(a_moment_is_written_as_rfc_3339_has_it)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } moments[] = {
+        {0, "1970-01-01T00:00:00.000Z"},
+        {1769860800123, "2026-01-31T12:00:00.123Z"},
+        {1769860800007, "2026-01-31T12:00:00.007Z"},
+        {1709251199999, "2024-02-29T23:59:59.999Z"},
+        {-1, "1969-12-31T23:59:59.999Z"},
+    };
+    char text[CLOCK_TIME_TEXT];
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++)
+        ck_assert_str_eq(clock_write_time(moments[i].ms * 1000000, text), moments[i].text);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = check_case("clock");
+    tcase_add_test(tests, a_moment_is_written_as_rfc_3339_has_it);
+    return check_run("clock", tests);
+}
