@@ -12,9 +12,10 @@ headers: ## every header compiles on its own
 	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
 	@echo "headers: $(words $(HEADERS)) compile on their own"
 
-layers: ## includes point one way, each library has one home, no two sources share a name
+layers: ## includes point one way, each library has one home, the READMEs' calls are there
 	$(Q)mk/check_layers.sh
 	$(Q)mk/check_version.sh
+	$(Q)mk/check_calls.py core/README.md server/README.md
 
 format: ## lay out all sources as .clang-format says
 	$(Q)clang-format -i $(FORMATTED)

@@ -1,4 +1,4 @@
-# tests.mk: the test programs and suites. tests/README.md tells of them.
+# tests.mk: the test programs and suites. tests/README.md says what each claims and how to run one.
 #
 # Each suite ends with a line "NAME: N passed, N failed, N skipped" (tests/support/suite.py, checks.sh).
 
@@ -81,7 +81,7 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/others/examples/run.py --attnd $(BUILD)/attnd
 
-vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ../shared or ATTN_SHARED; skipped without)
+vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ATTN_SHARED; skipped without)
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet $(OR_SKIPPED)
 
 conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it

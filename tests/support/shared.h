@@ -1,5 +1,5 @@
 /*
- * shared.h: test data that is not part of the repository, in the folder that ATTN_SHARED names, or in ../shared.
+ * shared.h: test data that is not part of the repository, in the folder that ATTN_SHARED names.
  */
 #ifndef TESTS_SHARED_H
 #define TESTS_SHARED_H
@@ -18,7 +18,7 @@ static inline bool shared_has(char path[SHARED_PATH_MAX], const char *name)
     const int length = snprintf(path, SHARED_PATH_MAX, "%s/%s", shared == NULL ? "../shared" : shared, name);
     if (length < SHARED_PATH_MAX && access(path, R_OK) == 0)
         return true;
-    printf("skipped: no %s in ../shared (ATTN_SHARED names another folder)\n", name);
+    printf("skipped: no %s (ATTN_SHARED names the folder that has it)\n", name);
     return false;
 }
 

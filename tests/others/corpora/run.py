@@ -2,7 +2,7 @@
 """
 run.py: other people's hard inputs against a server: JSON texts, decimals half-way between floats, raw HTTP.
 
-They are files of ../shared/corpora, or of $ATTN_SHARED/corpora; without them everything is skipped.
+They are files of the folder corpora in $ATTN_SHARED; without them everything is skipped.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main():
     options = parser.parse_args()
     folder = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "corpora"
     if not folder.is_dir():
-        return skip("corpora", "no test data in ../shared/corpora (ATTN_SHARED names another folder)")
+        return skip("corpora", "no folder corpora with the JSON corpora (ATTN_SHARED names the folder that has it)")
     passed = failed = 0
     with Server(options.attnd, options.url) as server:
         for name, test in (("json", json_texts), ("decimals", decimals), ("http", raw_http)):

@@ -2,7 +2,7 @@
 """
 run.py: answers of a server against results that ONNX and PyTorch have computed.
 
-The vectors are files of ../shared/vectors, or of $ATTN_SHARED/vectors; without them everything is skipped. Prints a
+The vectors are files of the folder vectors in $ATTN_SHARED; without them everything is skipped. Prints a
 line a file: passed; composed (what attnd computes passed, the test computed the rest, which is named, around it); partly
 (some outputs passed, the others have no field); failed; not ours (nothing of it can be asked for, and why). Ends with 1
 when something failed. --report FILE writes the table as Markdown.
@@ -35,7 +35,7 @@ def main():
     folder = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "vectors"
     sets = {name: sorted((folder / name).glob("*.json")) for name in SETS}
     if not any(sets.values()):
-        return skip("vectors", "no test data in ../shared/vectors (ATTN_SHARED names another folder)")
+        return skip("vectors", "no folder vectors with recorded answers (ATTN_SHARED names the folder that has it)")
     results = {}
     with Server(options.attnd, options.url) as server:
         client = server.client()
