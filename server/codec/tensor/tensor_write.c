@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "codec/bytes/base64.h"
+#include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
 #include "codec/tensor/tensor_gather.h"
 
@@ -122,32 +123,36 @@ union block {
     uint8_t bytes[BLOCK * 8];
 };
 
-/* Elements [from, end) of a block with commas between them: the type is looked at once, not for each. */
-#define PUT_RUN(call)                                                                                                  \
-    for (size_t i = from; i < end; i++) {                                                                              \
-        *to = ',';                                                                                                     \
-        to += i > from;                                                                                                \
-        to = (call);                                                                                                   \
-    }
-
-static char *put_run(char *to, const struct writer *writer, const union block *block, size_t from, size_t end)
+static char *put_comma(char *to, bool is_between)
 {
-    if (writer->is_hollow)
-        PUT_RUN(put(to, "[]"))
-    else if (writer->elements.dtype == ATTN_F32 && writer->style.digits == 0)
-        to = put_shortest_f32(to, block->f32 + from, end - from, &writer->style);
-    else if (writer->elements.dtype == ATTN_F32)
-        PUT_RUN(put_f32_digits(to, block->f32[i], &writer->style))
-    else if (writer->elements.dtype == ATTN_F64)
-        PUT_RUN(put_f64(to, block->f64[i], &writer->style))
-    else if (writer->elements.dtype == ATTN_I64)
-        PUT_RUN(put_i64(to, block->i64[i]))
-    else
-        PUT_RUN(put(to, block->bytes[i] != 0 ? "true" : "false"))
-    return to;
+    *to = ',';
+    return to + is_between;
 }
 
-#undef PUT_RUN
+/* Elements [from, end) of a block with commas between them: the type is looked at once, not for each. */
+static char *put_run(char *to, const struct writer *writer, const union block *block, size_t from, size_t end)
+{
+    const struct tensor_style *style = &writer->style;
+    const attn_dtype dtype = writer->elements.dtype;
+    if (!writer->is_hollow && dtype == ATTN_F32 && style->digits == 0)
+        return put_shortest_f32(to, block->f32 + from, end - from, style);
+    if (writer->is_hollow)
+        for (size_t i = from; i < end; i++)
+            to = put(put_comma(to, i > from), "[]");
+    else if (dtype == ATTN_F32)
+        for (size_t i = from; i < end; i++)
+            to = put_f32_digits(put_comma(to, i > from), block->f32[i], style);
+    else if (dtype == ATTN_F64)
+        for (size_t i = from; i < end; i++)
+            to = put_f64(put_comma(to, i > from), block->f64[i], style);
+    else if (dtype == ATTN_I64)
+        for (size_t i = from; i < end; i++)
+            to = put_i64(put_comma(to, i > from), block->i64[i]);
+    else
+        for (size_t i = from; i < end; i++)
+            to = put(put_comma(to, i > from), block->bytes[i] != 0 ? "true" : "false");
+    return to;
+}
 
 /* How many of the inner brackets open before element index; as many close behind the one before it. */
 static size_t count_boundaries(const struct writer *writer, size_t index)
@@ -188,28 +193,16 @@ static char *put_block(char *to, const struct writer *writer, size_t from, size_
     return to + closing;
 }
 
-static size_t add_or_max(size_t a, size_t b)
-{
-    size_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
-}
-
-static size_t multiply_or_max(size_t a, size_t b)
-{
-    size_t product;
-    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
-}
-
 /* At most so long is the text of count elements, wherever they stand; SIZE_MAX when that does not fit. */
 static size_t text_bytes_max(const struct writer *writer, size_t count)
 {
     const attn_tensor *elements = &writer->elements;
     size_t element = writer->is_hollow ? 2 : element_bytes_max(elements->dtype, &writer->style);
-    size_t bytes = multiply_or_max(count, element + 1);
+    size_t bytes = bound_add(0, count, element + 1);
     size_t boundaries = count;
     for (size_t i = 1; i <= writer->inner_levels; i++) {
         boundaries = boundaries / elements->shape[(size_t)elements->rank - i] + 1;
-        bytes = add_or_max(bytes, multiply_or_max(2, boundaries));
+        bytes = bound_add(bytes, 2, boundaries);
     }
     return bytes;
 }
@@ -466,11 +459,11 @@ void tensor_write_json(const attn_tensor *tensor, const struct tensor_style *sty
 size_t tensor_write_bound(const attn_tensor *tensor, const struct tensor_style *style)
 {
     if (style->form == TENSOR_FORM_BASE64) {
-        size_t bytes = multiply_or_max(attn_tensor_count(tensor), attn_dtype_bytes(tensor->dtype));
+        size_t bytes = bound_add(0, attn_tensor_count(tensor), attn_dtype_bytes(tensor->dtype));
         return bytes > SIZE_MAX / 2 ? SIZE_MAX : base64_encoded_length(bytes) + FRAME_BYTES_MAX;
     }
     struct writer writer;
     if (!plan_writer(tensor, style, &writer))
         return SIZE_MAX;
-    return add_or_max(text_bytes_max(&writer, writer.count), FRAME_BYTES_MAX);
+    return bound_add(FRAME_BYTES_MAX, 1, text_bytes_max(&writer, writer.count));
 }
