@@ -5,7 +5,7 @@
 
 #include "attn/runtime.h"
 #include "base/array.h"
-#include "codec/json/json_library.h"
+#include "codec/json/json_tree.h"
 
 #if defined(__clang__)
 #define COMPILER "clang"
@@ -52,7 +52,7 @@ void health_write_version(const struct health_facts *facts, struct chunks *out)
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION "\",\"libraries\":{");
     write_member(out, "http", facts->http_library);
     chunks_text(out, ",");
-    write_member(out, "json", json_library_description());
+    write_member(out, "json", json_tree_library());
     chunks_text(out, ",");
     write_member(out, "blas", attn_blas_description());
     chunks_text(out, "},");

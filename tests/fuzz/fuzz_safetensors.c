@@ -8,6 +8,7 @@
 #include "codec/request/kept_layer.h"
 #include "codec/tensor/safetensors.h"
 #include "fuzz.h"
+#include "safetensors_find.h"
 
 enum { ARENA_BYTES = 16 << 20 };
 

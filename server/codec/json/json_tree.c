@@ -80,6 +80,11 @@ static void give(void *block)
         free(header);
 }
 
+const char *json_tree_library(void)
+{
+    return "jansson " JANSSON_VERSION;
+}
+
 void json_tree_prepare(void)
 {
     json_set_alloc_funcs(take, give);

@@ -15,6 +15,8 @@
 
 #include "attn/arena.h"
 
+/* "jansson 2.14": the one this was built with. Static storage. */
+const char *json_tree_library(void);
 /* Once per process, before the first use of jansson by any thread. */
 void json_tree_prepare(void);
 

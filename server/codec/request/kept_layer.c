@@ -17,13 +17,15 @@ static const struct {
     const char *name, *weight, *bias; /* paths */
     size_t at;
 } linears[] = {
-#define LINEAR(name)                                                                                                   \
-    {                                                                                                                  \
-#name, "weights." #name ".weight", "weights." #name ".bias", offsetof(attn_weights, name)                      \
-    }
-    LINEAR(query), LINEAR(key),        LINEAR(value),    LINEAR(qkv),  LINEAR(output),
-    LINEAR(norm),  LINEAR(query_norm), LINEAR(key_norm), LINEAR(gate),
-#undef LINEAR
+    {"query", "weights.query.weight", "weights.query.bias", offsetof(attn_weights, query)},
+    {"key", "weights.key.weight", "weights.key.bias", offsetof(attn_weights, key)},
+    {"value", "weights.value.weight", "weights.value.bias", offsetof(attn_weights, value)},
+    {"qkv", "weights.qkv.weight", "weights.qkv.bias", offsetof(attn_weights, qkv)},
+    {"output", "weights.output.weight", "weights.output.bias", offsetof(attn_weights, output)},
+    {"norm", "weights.norm.weight", "weights.norm.bias", offsetof(attn_weights, norm)},
+    {"query_norm", "weights.query_norm.weight", "weights.query_norm.bias", offsetof(attn_weights, query_norm)},
+    {"key_norm", "weights.key_norm.weight", "weights.key_norm.bias", offsetof(attn_weights, key_norm)},
+    {"gate", "weights.gate.weight", "weights.gate.bias", offsetof(attn_weights, gate)},
 };
 
 static const attn_affine *linear_at(const attn_weights *weights, size_t i)

@@ -255,15 +255,6 @@ attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, 
     return status;
 }
 
-const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name)
-{
-    for (size_t i = 0; i < file->tensor_count; i++) {
-        if (strcmp(file->tensors[i].name, name) == 0)
-            return &file->tensors[i];
-    }
-    return NULL;
-}
-
 const struct safetensors_text *safetensors_find_text(const struct safetensors *file, const char *name)
 {
     for (size_t i = 0; i < file->metadata_count; i++) {

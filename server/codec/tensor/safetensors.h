@@ -54,7 +54,6 @@ ATTN_MUST_CHECK attn_status safetensors_read(const void *body, size_t bytes, att
                                              struct safetensors *file, attn_error *err);
 
 /* NULL when the file has none of that name. */
-const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);
 const struct safetensors_text *safetensors_find_text(const struct safetensors *file, const char *name);
 
 /*
@@ -83,8 +82,5 @@ void safetensors_write(const struct safetensors_entry *entries, size_t count, co
 /* At most so many bytes come out; SIZE_MAX when that is more than can be counted. Data of entries is not read. */
 size_t safetensors_write_bound(const struct safetensors_entry *entries, size_t count,
                                const struct safetensors_text *metadata, size_t metadata_count);
-
-/* "F32"; static storage. */
-const char *safetensors_type_name(attn_dtype dtype);
 
 #endif

@@ -18,7 +18,7 @@ enum {
     ENTRY_BYTES = 64 + (ATTN_MAX_RANK + 2) * INTEGER_BYTES
 };
 
-const char *safetensors_type_name(attn_dtype dtype)
+static const char *type_name(attn_dtype dtype)
 {
     size_t i = 0;
     assert(dtype < ATTN_DTYPE_COUNT); /* each of which is in the table */
@@ -49,9 +49,9 @@ static void write_entry(const struct safetensors_entry *entry, size_t offset, st
     char shape[ATTN_MAX_RANK * INTEGER_BYTES + 3];
     const attn_tensor *tensor = &entry->tensor;
     chunks_json_string(out, entry->name);
-    chunks_format(
-        out, ":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}", safetensors_type_name(tensor->dtype),
-        attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape), offset, offset + tensor_bytes(tensor));
+    chunks_format(out, ":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}", type_name(tensor->dtype),
+                  attn_shape_text(shape, sizeof shape, tensor->rank, tensor->shape), offset,
+                  offset + tensor_bytes(tensor));
 }
 
 static void write_metadata(const struct safetensors_text *metadata, size_t count, struct chunks *out)

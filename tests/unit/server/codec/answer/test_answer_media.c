@@ -14,6 +14,7 @@
 #include "codec/bytes/base64.h"
 #include "codec/json/json_tree.h"
 #include "codec/tensor/safetensors.h"
+#include "safetensors_find.h"
 
 enum { ARENA_BYTES = 16 << 20 };
 

@@ -13,6 +13,7 @@
 #include "check_main.h"
 #include "codec/json/json_tree.h"
 #include "random.h"
+#include "safetensors_find.h"
 #include "shared.h"
 
 enum { ARENA_BYTES = 16 << 20, FILE_BYTES_MAX = 4096, MUTANTS = 20000 };
