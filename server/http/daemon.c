@@ -25,9 +25,9 @@
 #include "http/routes.h"
 
 /*
- * What the library may take for one connection: the largest header that is admitted, with some fifty bytes more for
- * each field of it, and a window of its body. It clears one and a half times as much for each request, which with
- * 128 KiB took 2.2 µs and the second-level cache along.
+ * The memory of the library for one connection. It holds the largest header that is admitted, some fifty bytes per
+ * field and a window of the body. The library clears one and a half times as much per request: with 128 KiB, that took
+ * 2.2 µs and displaced the second-level cache.
  */
 enum { CONNECTION_MEMORY = 64 << 10 };
 
@@ -82,7 +82,7 @@ static int listen_on(struct http_server *server, char *message, size_t message_s
         return -1;
     }
     server->is_loopback = are_loopback(addresses);
-    /* Beyond the loopback without keys: most likely an oversight. */
+    /* Listening beyond the loopback without keys is most likely an oversight. */
     if (!server->is_loopback && setup->keys == NULL && !setup->is_open) {
         snprintf(message, message_size,
                  "%s:%s can be reached from other machines and there are no keys: give --keys FILE, or --open "
@@ -119,7 +119,7 @@ static void write_url(struct http_server *server)
 
 static void say_for_library(void *cls, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 
-/* What the library has to say is mostly about clients that misbehave or leave. */
+/* Most messages of the library are about clients that misbehave or leave. */
 static void say_for_library(void *cls, const char *format, va_list arguments)
 {
     const struct http_server *server = cls;
@@ -129,20 +129,20 @@ static void say_for_library(void *cls, const char *format, va_list arguments)
     log_say(server->setup.log, LOG_DEBUG, "libmicrohttpd: %s", text);
 }
 
-/* Refuse what the standard refuses, as far as the library can. */
+/* The library refuses what the standard refuses, as far as it can. */
 #if MHD_VERSION >= 0x01000000
 #define STRICT_OPTION MHD_OPTION_CLIENT_DISCIPLINE_LVL
 #else
 #define STRICT_OPTION MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
-/* TLS 1.2 and 1.3 (RFC 8996), without SHA-1 and so without the CBC ciphers that go with it. */
+/* TLS 1.2 and 1.3 (RFC 8996). No SHA-1, and therefore none of the CBC ciphers that need it. */
 static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-SHA1";
 
 /*
- * The acceptor keeps the number of connections within bounds (has_room). The library must never find its own limit
- * reached: it divides the limit among its threads, connections fall to them unevenly, and version 0.9.75 locks up in
- * one that is full. So each of them has room for all, and for those that were handed over a moment ago.
+ * The acceptor limits the number of connections (has_room). The library must never reach its own limit: it divides the
+ * limit by its threads, connections are spread unevenly over the threads, and version 0.9.75 locks up in a thread that
+ * is full. So each thread has room for all connections, and for those that were just handed over.
  */
 enum { LIBRARY_SPARE = 64 };
 
@@ -279,7 +279,10 @@ void http_daemon_stop_listening(struct http_server *server)
     server->is_listening = false;
 }
 
-/* The request of a client who was let in may be on its way; one who has nothing to say is not waited for. */
+/*
+ * A client whose connection was accepted may be about to send its request. A client that sends nothing is not waited
+ * for.
+ */
 enum { FIRST_WORDS_MS = 500 };
 
 bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s)
@@ -299,7 +302,7 @@ bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s)
     return is_idle;
 }
 
-/* The library must not be stopped while a connection is suspended, and every job resumes its own. */
+/* The library must not be stopped while a connection is suspended. Every job resumes its connection. */
 static void await_jobs(struct http_server *server)
 {
     pthread_mutex_lock(&server->lock);
@@ -318,7 +321,7 @@ void http_daemon_stop(struct http_server *server)
     http_daemon_stop_listening(server);
     atomic_store(&server->is_cancelled, true);
     await_jobs(server);
-    /* A moment for the last answers to leave; a client that does not read them is not waited for. */
+    /* The last answers need a moment. A client that does not read its answer is not waited for longer. */
     (void)http_daemon_await_idle(server, LAST_WORDS_S);
     MHD_stop_daemon(server->mhd);
     watch_stop(server);

@@ -1,7 +1,8 @@
 /*
  * daemon.h: the HTTP server: start, drain, stop.
  *
- * I/O threads receive and send; every POST becomes a job of the executor while its connection is suspended.
+ * I/O threads receive and send. A request that computes becomes a job of the executor while its connection is
+ * suspended; an I/O thread computes small ones itself.
  */
 #ifndef HTTP_DAEMON_H
 #define HTTP_DAEMON_H
@@ -10,26 +11,26 @@
 
 struct http_server;
 
-/* Serves once this returns. NULL: message says what the system refused. */
+/* The server serves when this returns. NULL: message says what the system refused. */
 struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size);
-/* "http://127.0.0.1:8080", with the port that was taken. Lives as long as the server. */
+/* "http://127.0.0.1:8080", with the port that was chosen. The text lives as long as the server. */
 const char *http_daemon_url(const struct http_server *server);
-/* Whether other machines reach it, and no key is asked for. */
+/* Whether other machines reach the server, and it asks for no key. */
 bool http_daemon_is_open_to_all(const struct http_server *server);
 
 /* From now on /readyz says 200: the self-test has passed. */
 void http_daemon_set_ready(struct http_server *server);
-/* Reads the certificate again, if there is one. False: message; it goes on with the old one. */
+/* Reads the certificate again, if there is one. False: message says why, and the server keeps the old certificate. */
 bool http_daemon_reload(struct http_server *server, char *message, size_t message_size);
-/* From now on /readyz says 503 and every answer closes its connection; new connections are still served. */
+/* From now on /readyz says 503 and every answer closes its connection. New connections are still served. */
 void http_daemon_begin_drain(struct http_server *server);
-/* New connections are refused from now on; those that are there go on. */
+/* New connections are refused from now on. Open connections are still served. */
 void http_daemon_stop_listening(struct http_server *server);
-/* Waits until no request is on its way, at most so long; false when some still are. */
+/* Waits until every request is complete, at most timeout_s. False when some are not. */
 bool http_daemon_await_idle(struct http_server *server, unsigned timeout_s);
 /*
- * Ends the server from any state: jobs are asked to stop, every suspended connection is resumed, everything is given
- * back. The executor must still be running. NULL is fine.
+ * Ends the server from any state: asks jobs to stop, waits for them, closes every connection and frees everything. The
+ * executor must still be running. NULL is allowed.
  */
 void http_daemon_stop(struct http_server *server);
 

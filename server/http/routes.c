@@ -1,6 +1,4 @@
-/*
- * routes.c: method and path to what answers, as one table.
- */
+/* routes.c: the table of routes, and how a path is found in it. */
 #include "http/routes.h"
 
 #include <stdio.h>
@@ -107,14 +105,14 @@ static bool is_method(const struct route *route, const char *method)
     return strcmp(route->method, method) == 0 || (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* Up to the next slash or the end. */
+/* The length up to the next slash or the end. */
 static size_t segment_length(const char *at, const char *end)
 {
     const char *slash = memchr(at, '/', (size_t)(end - at));
     return (size_t)((slash != NULL ? slash : end) - at);
 }
 
-/* Whether the path fits the pattern; then names holds what stands for its "{…}". */
+/* Whether the path fits the pattern. names receives the segments that stand for "{…}". */
 static bool fits(struct text_span path, const char *pattern, struct text_span names[ROUTE_NAMES_MAX])
 {
     const char *at = path.at, *end = path.at + path.length;
@@ -176,9 +174,9 @@ const char *routes_methods(struct text_span path, char *text, size_t size)
     return text;
 }
 
-/* Words of other systems, which are far from ours letter by letter: the segment with one of them becomes another. */
+/* Words of other systems, whose spelling is far from ours. A segment that contains the word is replaced by segment. */
 static const struct {
-    const char *word, *segment; /* a segment that starts with a slash stands for the whole path */
+    const char *word, *segment; /* a segment that starts with a slash replaces the whole path */
 } known_words[] = {
     {"mha", "multi-head-attention"},
     {"multi", "multi-head-attention"},
@@ -198,7 +196,7 @@ static bool has_word(const char *segment, size_t length, const char *word)
     return false;
 }
 
-/* Whether the path has such a word; then wanted is the path in ours. */
+/* Whether the path contains such a word. wanted receives the path with the segment replaced. */
 static bool translate(const char *path, char wanted[WANTED_MAX])
 {
     for (size_t i = 0; i < ARRAY_LENGTH(known_words); i++)

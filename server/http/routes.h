@@ -1,6 +1,4 @@
-/*
- * routes.h: method and path to what answers, as one table.
- */
+/* routes.h: which function answers a method and a path. */
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
 

@@ -11,8 +11,8 @@
 enum { NAME_MAX_BYTES = 256 };
 
 struct authority {
-    struct text_span name; /* of an IPv6 address: without its brackets */
-    struct text_span port; /* "": not written */
+    struct text_span name; /* an IPv6 address stands without its brackets */
+    struct text_span port; /* "": missing */
     bool is_bracketed;
 };
 
@@ -24,7 +24,7 @@ static bool is_port(struct text_span text)
     return text.length <= 5;
 }
 
-/* False: text is no name or address with an optional port. */
+/* False when text is not a name or an address with an optional port. */
 static bool authority_read(struct text_span text, struct authority *authority)
 {
     const char *end = text.at + text.length;
@@ -55,7 +55,7 @@ static bool is_below_localhost(const char *name)
     return length == tail || (length > tail + 1 && name[length - tail - 1] == '.');
 }
 
-/* inet_aton reads the short forms too ("127.1"), which programs send as their users typed them. */
+/* inet_aton also reads short forms ("127.1"). Programs send them as their users typed them. */
 static bool is_address(const struct authority *authority, const char *name)
 {
     struct in6_addr ipv6;

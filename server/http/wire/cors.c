@@ -7,7 +7,7 @@
 
 #include "http/wire/authority.h"
 
-/* "null" stands for many pages that have nothing in common, so no list can name it. */
+/* Browsers send "null" for many unrelated pages, so no list can name it. */
 static bool is_named(const char *setting, const char *origin)
 {
     struct text_span rest = text_span_of(setting), named;
@@ -71,7 +71,7 @@ bool cors_add_fields(struct MHD_Response *response, const struct cors_answer *an
     static const char shown[] =
         "ETag, Inference-Header-Content-Length, Retry-After, Server-Timing, traceparent, X-Request-Id";
     const char *allowed = cors_allowed_origin(answer->setting, answer->origin, answer->is_open);
-    /* Without it, a page could show what it may not read, as an image or a script. */
+    /* Without this field, a page could load an answer that it may not read as an image or a script. */
     if (!answer->is_open && !add(response, "Cross-Origin-Resource-Policy", "same-origin"))
         return false;
     if (allowed == NULL)

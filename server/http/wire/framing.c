@@ -32,7 +32,10 @@
 
 static const char not_crlf[] = "a line of the header does not end in CR LF, or holds a NUL or no name";
 
-/* Bytes that stood for the end of a line: NUL now, or what was there. Blanks before it belong to the value. */
+/*
+ * Bytes that ended a line on the wire. The library has overwritten some of them with NUL. Blanks before them belong to
+ * the value.
+ */
 static bool is_line_end(const char *from, const char *to, size_t line_ends)
 {
     const size_t bytes = 2 * line_ends;
@@ -79,7 +82,7 @@ void framing_step_over(struct framing *framing, struct text_span name, struct te
     if (framing->refusal != NULL)
         return;
     if (!is_within(framing, name.at, name.length) || !is_within(framing, value.at, value.length))
-        framing->refusal = "a line of the header is folded"; /* unfolded elsewhere */
+        framing->refusal = "a line of the header is folded"; /* the library unfolds such lines only in places */
     else if (!is_line_end(framing->at, name.at, 1))
         framing->refusal = not_crlf;
     framing->at = value.at + value.length;
@@ -96,7 +99,7 @@ static enum MHD_Result step_over(void *cls, enum MHD_ValueKind kind, const char 
                                  const char *value, size_t value_length)
 {
     (void)kind;
-    assert(value != NULL); /* a field of the header has one, if an empty one */
+    assert(value != NULL); /* every field of a header has a value, which may be empty */
     framing_step_over(cls, (struct text_span){name, name_length}, (struct text_span){value, value_length});
     return MHD_YES;
 }

@@ -1,5 +1,7 @@
 /*
- * framing.h: how the header of a request lay on the wire, for versions of the library that read it too kindly.
+ * framing.h: how the lines of a header were framed on the wire, for versions of the library that accept too much.
+ *
+ * Debian 12 has such a version (0.9.75). When no supported system has a version below 1.0 any more, this file goes.
  */
 #ifndef HTTP_WIRE_FRAMING_H
 #define HTTP_WIRE_FRAMING_H
@@ -9,24 +11,24 @@
 
 #include "base/text.h"
 
-/* The version of the library, as MHD_VERSION has it, from which on it looks after the lines of a header itself. */
+/* The first version of the library, in the form of MHD_VERSION, that checks the lines of a header itself. */
 enum { FRAMING_IS_THE_LIBRARYS = 0x01000000 };
 
 /*
- * NULL, or the sentence that says what is wrong with the lines of the header: an end of line without a carriage return,
- * a NUL, a line without a name, a folded line, two spaces in the first line. library is MHD_VERSION; from
- * FRAMING_IS_THE_LIBRARYS on this is always NULL. method and version are those the handler was called with, target is
- * what the library showed before it took it apart.
+ * NULL, or a sentence that says what is wrong with the lines of the header: an end of line without a carriage return, a
+ * NUL, a line without a name, a folded line, or two spaces in the first line. library is MHD_VERSION; the answer is
+ * always NULL from FRAMING_IS_THE_LIBRARYS on. method and version are the arguments of the handler. target is the one
+ * that the library showed before it parsed it.
  */
 const char *framing_refuses(uint32_t library, struct MHD_Connection *connection, const char *method, const char *target,
                             const char *version);
 
 /*
- * The same in steps, over a header that was taken apart in place and begins at method: begin, step over each field in
- * the order of the lines, end, which gives the first thing that is wrong. A struct framing is plain data.
+ * The same in steps, over a header that was parsed in place and begins at method: begin, then step over each field in
+ * the order of the lines, then end. framing_end returns the first mistake. A struct framing is plain data.
  */
 struct framing {
-    const char *at, *end; /* how far it has been looked at; behind its last byte */
+    const char *at, *end; /* the first byte that was not checked yet; the end of the header */
     const char *refusal;
 };
 

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/text.h"
 
-/* RFC 9110, section 5.6.2. Names that the library left a space in ("Content-Length :") fail here. */
+/* RFC 9110, section 5.6.2. A name in which the library left a space ("Content-Length :") fails here. */
 static bool is_token(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -29,7 +29,7 @@ static bool has_control(const char *value, size_t length)
     return false;
 }
 
-/* Letters, digits and what addresses are written with: no list, no path, no user. */
+/* Letters, digits and the punctuation of addresses. So a list, a path or a user fails. */
 static bool is_host(const char *value)
 {
     for (const char *c = value; *c != '\0'; c++)
@@ -62,7 +62,7 @@ static void read_host(struct guard_fields *fields, const char *value)
 struct kept_field {
     const char *name;
     size_t length;
-    size_t at; /* of the pointer in struct guard_fields that keeps its value */
+    size_t at; /* offset in struct guard_fields of the pointer that keeps the value */
 };
 
 #define KEPT(name, field)                                                                                              \
@@ -89,7 +89,7 @@ static const struct kept_field kept_fields[] = {
     KEPT("Access-Control-Request-Method", asked_method),
 };
 
-/* Fields that change nothing but how an answer is sent or logged; the last one counts. */
+/* Fields that only change how an answer is sent or logged. When one is sent twice, the last counts. */
 static bool may_repeat(const char *name)
 {
     static const char *const names[] = {"Accept-Encoding", "X-Request-Id", "traceparent"};
@@ -123,7 +123,7 @@ static enum MHD_Result read_field(void *cls, enum MHD_ValueKind kind, const char
 {
     struct guard_fields *fields = cls;
     (void)kind;
-    assert(value != NULL); /* a field of the header has one, if an empty one */
+    assert(value != NULL); /* every field of a header has a value, which may be empty */
     if (!is_token(name, name_length))
         refuse(fields, "a header name holds a byte that no name may hold");
     else if (has_control(value, value_length))

@@ -35,7 +35,7 @@ static int quality_of(struct text_span parameters)
     return 1000;
 }
 
-/* A more precise word beats a less precise one; of two equal ones the higher quality counts. */
+/* A more precise element replaces a less precise one. Of two equally precise ones, the higher quality counts. */
 static void improve(struct media_wish *wish, int precision, int quality)
 {
     if (precision > wish->precision || (precision == wish->precision && quality > wish->quality))
@@ -100,7 +100,7 @@ bool negotiate_prefers_problem(const struct negotiation *negotiation)
            (problem->quality > json->quality || (problem->quality == json->quality && json->precision < 3));
 }
 
-/* "x-gzip" is gzip's name of old (RFC 9110, section 8.4.1.3). */
+/* "x-gzip" is an old name of gzip (RFC 9110, section 8.4.1.3). */
 static bool names_coding(struct text_span name, enum coding coding)
 {
     return text_equal_fold(name, coding_name(coding)) || (coding == CODING_GZIP && text_equal_fold(name, "x-gzip"));

@@ -19,7 +19,10 @@ static bool read_info(int fd, struct tcp_info *info)
 
 struct peer peer_of(int fd)
 {
-    enum { CLOSE = 7, CLOSE_WAIT = 8 }; /* as <netinet/tcp.h> has them, whose tcp_info is an older one */
+    enum {
+        CLOSE = 7,
+        CLOSE_WAIT = 8
+    }; /* from <netinet/tcp.h>, which cannot be included because it has an older tcp_info */
     struct tcp_info info;
     if (!read_info(fd, &info))
         return (struct peer){.presence = PEER_PRESENT, .has_all = true};
@@ -31,7 +34,7 @@ struct peer peer_of(int fd)
                          is_nothing_underway && info.tcpi_notsent_bytes > 0};
 }
 
-/* What the peer has acknowledged, and what still waits for that. */
+/* Bytes that the peer has acknowledged, and bytes in the send queue. */
 uint64_t peer_written_bytes(int fd)
 {
     struct tcp_info info;

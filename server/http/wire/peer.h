@@ -16,7 +16,7 @@ struct peer {
     bool has_no_room;     /* the peer has acknowledged all that its window lets through, and there is more */
 };
 
-/* A client that closed looks like one that only has nothing more to send, until it resets the connection. */
+/* A client that closed its socket looks like a client that only ended its sending, until it resets the connection. */
 struct peer peer_of(int fd);
 /*
  * The bytes that the socket took so far, with headers and what TLS adds; 0 when the system does not tell. The library

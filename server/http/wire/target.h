@@ -8,21 +8,24 @@
 
 struct target {
     struct text_span path;  /* "/v1/attention"; "*" for OPTIONS of the whole server */
-    struct text_span query; /* behind the question mark; at is NULL when there is none */
+    struct text_span query; /* after the question mark; at is NULL when there is no question mark */
 };
 
 /*
- * Takes origin form ("/path?query"), absolute form ("http://host/path?query", whose host is not looked at) and "*"
- * apart. The result points into raw. NULL, or why it is refused: another form, a fragment, or a byte that no target
- * may hold (controls, spaces, anything beyond ASCII).
+ * Parses origin form ("/path?query"), absolute form ("http://host/path?query"; the host is ignored) and "*". The result
+ * points into raw. Returns NULL, or a sentence that says why the target is refused: it has another form or a fragment,
+ * or it holds a control, a space or a byte beyond ASCII.
  */
 const char *target_read(const char *raw, struct target *target);
 /*
- * Takes the next "name=value" off the front of *query (at first target.query), both still percent-encoded; false when
- * nothing is left. Empty ones are passed over.
+ * Removes the next "name=value" from the front of *query, which begins as target.query. Name and value stay
+ * percent-encoded. Empty parameters are skipped. False when nothing is left.
  */
 bool target_next_parameter(struct text_span *query, struct text_span *name, struct text_span *value);
-/* Decodes %XX and + into to, which has room for encoded.length + 1 bytes. False: not valid, or a NUL or control. */
+/*
+ * Decodes %XX and + into to, which has room for encoded.length + 1 bytes. False when encoded is not valid or holds a
+ * control, NUL included.
+ */
 bool target_decode(struct text_span encoded, char *to);
 
 #endif

@@ -18,7 +18,7 @@ static bool is_zero(const char *text, size_t length)
     return strspn(text, "0") >= length;
 }
 
-/* A later version may go on behind what version 00 has. */
+/* A later version may have more after the fields of version 00. */
 static bool is_valid(const char *field)
 {
     const size_t length = strlen(field);

@@ -4,8 +4,8 @@
  *     00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
  *     version, trace id, id of the caller's span, flags
  *
- * A request that brings a valid one gets a span of its own, a child of the caller's, which stands in log and answer.
- * One that brings none, or one that is not valid, is not traced, as the standard has it for who does not sample.
+ * A request with a valid traceparent gets a span of its own, a child of the caller's span, in the log and in the
+ * answer. A request without a valid one is not traced, as the standard allows for servers that do not sample.
  */
 #ifndef HTTP_WIRE_TRACE_H
 #define HTTP_WIRE_TRACE_H
@@ -20,9 +20,9 @@ struct trace {
     char parent[TRACE_SPAN_DIGITS + 1], span[TRACE_SPAN_DIGITS + 1], flags[3];
 };
 
-/* field NULL: the request has none. random becomes the id of our span. False: not traced. */
+/* field is NULL when the request has no traceparent. random becomes the id of our span. False: not traced. */
 bool trace_begin(struct trace *trace, const char *field, uint64_t random);
-/* As the field of the answer: the trace with our span. Returns text. */
+/* Writes the traceparent of the answer: the trace with our span. Returns text. */
 const char *trace_write(const struct trace *trace, char text[TRACE_PARENT_TEXT]);
 
 #endif
