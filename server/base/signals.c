@@ -13,25 +13,31 @@
 #include "base/array.h"
 
 /*
- * Blocking the signals in main and calling sigwait would not do: the BLAS starts a thread before main, which does not
- * block them, and there they would end the process. A handler runs in whatever thread; it can reach a static alone.
+ * What the handlers reach. A handler has no argument, so this object is static; the process has one set of signals.
+ *
+ * Blocking the signals in main and calling sigwait does not work: the BLAS starts a thread before main, which does not
+ * block them, and in that thread they would end the process.
  */
-static int stop_event = -1, reload_event = -1;
+static struct {
+    int stop_event, reload_event;
+    void (*last_words)(void *context);
+    void *context;
+} reached = {.stop_event = -1, .reload_event = -1};
 
 static void note_signal(int number)
 {
     const int saved = errno;
     const uint64_t one = 1;
-    (void)!write(number == SIGHUP ? reload_event : stop_event, &one, sizeof one);
+    (void)!write(number == SIGHUP ? reached.reload_event : reached.stop_event, &one, sizeof one);
     errno = saved;
 }
 
-/* Every SIGTERM counts, since a second one cuts the first one's patience short; several SIGHUP are one wish. */
+/* Every SIGTERM counts, because a second one cuts the delay of the first one short. Several SIGHUP count as one. */
 bool signals_take(void)
 {
-    stop_event = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
-    reload_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (stop_event < 0 || reload_event < 0)
+    reached.stop_event = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+    reached.reload_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (reached.stop_event < 0 || reached.reload_event < 0)
         return false;
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
@@ -50,29 +56,27 @@ static bool take_event(int event)
 
 signal_wish signals_wait(int timeout_ms)
 {
-    struct pollfd wanted[] = {{.fd = stop_event, .events = POLLIN}, {.fd = reload_event, .events = POLLIN}};
+    struct pollfd wanted[] = {{.fd = reached.stop_event, .events = POLLIN},
+                              {.fd = reached.reload_event, .events = POLLIN}};
     int ready = poll(wanted, 2, timeout_ms);
     while (ready < 0 && errno == EINTR)
         ready = poll(wanted, 2, timeout_ms);
-    if (take_event(stop_event))
+    if (take_event(reached.stop_event))
         return SIGNAL_STOP;
-    return take_event(reload_event) ? SIGNAL_RELOAD : SIGNAL_NONE;
+    return take_event(reached.reload_event) ? SIGNAL_RELOAD : SIGNAL_NONE;
 }
 
-static void (*say_last_words)(void *context);
-static void *last_context;
-
 /*
- * The first thread that fails says the last words; others wait for its end, which is theirs. Raised again without a
- * handler, the signal ends the process as it would have without us.
+ * The first thread that fails says the last words; other threads wait until the process ends. The signal is raised again
+ * without a handler, and ends the process as it would have done without this one.
  */
 static void die(int number)
 {
     static atomic_flag is_dying = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&is_dying))
         pause();
-    if (say_last_words != NULL)
-        say_last_words(last_context);
+    if (reached.last_words != NULL)
+        reached.last_words(reached.context);
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -80,8 +84,8 @@ static void die(int number)
 void signals_before_death(void (*last_words)(void *context), void *context)
 {
     static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-    say_last_words = last_words;
-    last_context = context;
+    reached.last_words = last_words;
+    reached.context = context;
     struct sigaction before, action = {.sa_handler = die};
     sigemptyset(&action.sa_mask); /* a fault in the handler ends the process at once */
     for (size_t i = 0; i < ARRAY_LENGTH(faults); i++)

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "check_main.h"
 #include "config/command_line.h"
 #include "config/help.h"
@@ -356,16 +355,6 @@ START_TEST(lines_below_the_level_are_not_written)
 }
 END_TEST
 
-START_TEST(lists_are_cut_outside_of_quotes)
-{
-    struct text_span rest = text_span_of(" a;x=\"1,2\\\"\" ,, b "), piece;
-    ck_assert(text_next(&rest, ',', &piece) && text_equal(piece, "a;x=\"1,2\\\"\""));
-    ck_assert(text_next(&rest, ',', &piece) && piece.length == 0);
-    ck_assert(text_next(&rest, ',', &piece) && text_equal(piece, "b"));
-    ck_assert(!text_next(&rest, ',', &piece));
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = check_case("config");
@@ -385,6 +374,5 @@ int main(void)
     tcase_add_test(tests, no_value_can_break_out_of_its_line);
     tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);
     tcase_add_test(tests, lines_below_the_level_are_not_written);
-    tcase_add_test(tests, lists_are_cut_outside_of_quotes);
     return check_run("config", tests);
 }
