@@ -14,12 +14,12 @@
 #include "http/wire/framing.h"
 #include "service/layers/keeper.h"
 
-/* Of fields and first line together: what proxies allow, and well below what the library has room for. */
+/* The limit of first line and fields together. Proxies allow as much, and the library has room for more. */
 enum { HEADER_MAX = 32 << 10 };
 
 enum { NAMES_MAX = 256, PARAMETERS_MAX = 16 };
 
-/* The client's own id is used when it is harmless. */
+/* The client's own id is used when it holds only harmless characters. */
 static void take_id(struct request *request)
 {
     const char *given = request->fields.request_id;
@@ -27,7 +27,10 @@ static void take_id(struct request *request)
         text_copy(request->id, sizeof request->id, given);
 }
 
-/* False: the reply refuses the request, and the framing of what follows on the connection is not to be trusted. */
+/*
+ * False: the reply refuses the request. The connection is closed, because the framing of what follows cannot be
+ * trusted.
+ */
 static bool is_sound(struct request *request, const char *method, const char *version)
 {
     const char *refusal = framing_refuses(MHD_VERSION, request->connection->mhd, method, request->target, version);
@@ -48,7 +51,9 @@ static bool is_sound(struct request *request, const char *method, const char *ve
     return false;
 }
 
-/* Against DNS rebinding: a page whose own name was pointed at this server is of the same origin to its browser. */
+/*
+ * Against DNS rebinding: when the name of a foreign page points at this server, its browser takes both for one origin.
+ */
 static bool is_host_ours(struct request *request)
 {
     const char *host = request->fields.host;
@@ -58,7 +63,7 @@ static bool is_host_ours(struct request *request)
     return false;
 }
 
-/* With keys the key decides, because no browser adds one by itself. */
+/* With keys, the key decides: no browser adds a key by itself. */
 static bool is_page_welcome(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
@@ -81,7 +86,7 @@ static void refuse_path(struct request *request)
                  routes_nearest(path, nearest, sizeof nearest));
 }
 
-/* False: the reply is there, refusing or answering OPTIONS. */
+/* False: the reply is ready, a refusal or the answer to OPTIONS. */
 static bool has_route(struct request *request)
 {
     char methods[REPLY_ALLOW_MAX];
@@ -97,7 +102,7 @@ static bool has_route(struct request *request)
     return false;
 }
 
-/* What the client shows as its key: "Authorization: Bearer …" or "X-API-Key: …"; NULL: nothing. */
+/* The key that the client sent as "Authorization: Bearer …" or "X-API-Key: …"; NULL: none; "": another scheme. */
 static const char *shown_token(const struct guard_fields *fields)
 {
     static const char scheme[] = "Bearer ";
@@ -123,7 +128,7 @@ static void refuse_exhausted(struct request *request, const struct keys_answer *
     reply_retry_after(request, answer->retry_after_s);
 }
 
-/* As the header tells; a chunked one may become as large as any. */
+/* The length that the header tells. A chunked body may have any length up to the limit. */
 static uint64_t body_bytes_of(const struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
@@ -131,7 +136,7 @@ static uint64_t body_bytes_of(const struct request *request)
     return guard_is_chunked(fields) || fields->content_length > limit ? limit : fields->content_length;
 }
 
-/* Without keys anybody may ask for anything. */
+/* Without keys, every request is allowed. */
 static bool is_allowed(struct request *request)
 {
     struct keys *keys = request->server->setup.keys;
@@ -184,7 +189,7 @@ static bool is_expectation_known(struct request *request)
     return false;
 }
 
-/* The parameter as two terminated texts in the arena; false: the reply refuses it. */
+/* Keeps the parameter as two terminated texts in the arena. False: the reply refuses it. */
 static bool read_parameter(struct request *request, struct text_span name, struct text_span value)
 {
     char *texts = attn_arena_take(request->arena, 1, name.length + value.length + 2);
@@ -231,9 +236,9 @@ static bool is_length_welcome(struct request *request)
 }
 
 /*
- * Content-Type, or NULL where it says nothing. A program that was given no type for its body sends that of a form
- * (`curl -d`). A page may send a form to any server without a preflight, but its browser adds Origin or Sec-Fetch-Site.
- * Under /v2, clients send any type with an empty body.
+ * Content-Type, or NULL where it means nothing. Some programs send the type of a form when their user named none (`curl
+ * -d`). A page may send a form to any server without a preflight, but its browser adds Origin or Sec-Fetch-Site. Under
+ * /v2, clients send any type with an empty body.
  */
 static const char *meant_type(const struct request *request)
 {
@@ -260,7 +265,7 @@ static bool is_type_welcome(struct request *request)
     return request->reply.status == 0;
 }
 
-/* How much of the body is JSON, in the Open Inference Protocol's binary form. */
+/* Reads how much of the body is JSON, in the binary form of the Open Inference Protocol. */
 static bool is_split_welcome(struct request *request)
 {
     const char *given = request->fields.json_bytes;
@@ -290,7 +295,7 @@ static bool is_priority_welcome(struct request *request)
     return false;
 }
 
-/* The server's own deadline cannot be prolonged. */
+/* A client can shorten the deadline, not prolong it. */
 static bool is_timeout_welcome(struct request *request)
 {
     const char *given = request->fields.request_timeout;
@@ -308,9 +313,9 @@ static bool is_timeout_welcome(struct request *request)
 }
 
 /*
- * A body that takes no time to arrive finds the queue as full as its header does, and need not be kept; nor does one
- * that waits for "100 Continue" have to be sent. Others may find room at their end, and how urgent they are may stand
- * in them.
+ * Whether to receive a body although the queue is full. A short body would arrive while the queue is still full, and a
+ * client that waits for "100 Continue" need not send its body: both are refused now. A long body may find room when it
+ * has arrived. A body with hints is received, because it may say that it is urgent.
  */
 static bool is_worth_its_body(struct request *request)
 {
@@ -324,8 +329,9 @@ static bool is_worth_its_body(struct request *request)
 }
 
 /*
- * Before a body of gigabytes is taken: whether If-Match or If-None-Match are known to fail already. Only a client that
- * waits for "100 Continue" reads the answer; others are sending, and would find their connection broken.
+ * Refuses an upload whose If-Match or If-None-Match fails already, before gigabytes are received. Only for a client
+ * that waits for "100 Continue": any other client is sending already, and would find its connection broken instead of
+ * an answer.
  */
 static bool are_conditions_welcome(struct request *request)
 {
@@ -340,7 +346,7 @@ static bool are_conditions_welcome(struct request *request)
     return false;
 }
 
-/* Routes that read nothing. */
+/* Refuses a body on routes that read none. */
 static bool is_bare(struct request *request)
 {
     if (guard_has_body(&request->fields))
@@ -364,7 +370,7 @@ bool admission_admits(struct request *request, const char *method, const char *v
     guard_read_fields(request->connection->mhd, &request->fields);
     take_id(request);
     (void)trace_begin(&request->trace, request->fields.traceparent, server_random(request->server));
-    /* Chunks are framed more loosely by the library than a proxy in front may do it. */
+    /* The library reads the framing of chunks less strictly than a proxy in front may do. */
     request->closes = guard_is_chunked(&request->fields);
     if (!is_sound(request, method, version))
         return false;

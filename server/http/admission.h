@@ -7,8 +7,8 @@
 #include "http/request.h"
 
 /*
- * Fills in what the header says: fields, id, parts, route, and whether the connection must be closed. True: route says
- * what answers. False: the reply is decided, a refusal or the answer to OPTIONS.
+ * Fills in what the header says: fields, id, parts, route, and whether the connection must be closed. True: the route
+ * answers. False: the reply is ready, a refusal or the answer to OPTIONS.
  */
 bool admission_admits(struct request *request, const char *method, const char *version);
 

@@ -12,7 +12,9 @@
 #include "http/sender.h"
 #include "http/write_ahead.h"
 
-/* A chunked body that turns out to be too large can only be answered at its end, so more patience is had with it. */
+/*
+ * A chunked body that is too large can only be answered at its end, so this many bytes beyond the limit are still read.
+ */
 enum { DISCARD_CHUNKED_MAX = 8 << 20 };
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -57,7 +59,7 @@ static void log_trace(struct log_line *line, const struct trace *trace)
     log_text(line, "parent_id", trace->parent);
 }
 
-/* Without its query, in which a key may stand by mistake. */
+/* Logs the path without its query, because clients put keys there by mistake. */
 static void log_path(struct log_line *line, const char *target)
 {
     char path[LOG_LINE_MAX];
@@ -66,7 +68,7 @@ static void log_path(struct log_line *line, const char *target)
     log_text(line, "path", path);
 }
 
-/* Status 0 stands for a request that ended before it was answered. */
+/* Status 0 means that the request ended before it was answered. */
 static void log_request(const struct request *request, enum MHD_RequestTerminationCode termination)
 {
     struct log_line line;
@@ -106,7 +108,7 @@ static size_t row_of(const struct request *request)
     return request->route != NULL ? (size_t)(request->route - server->routes) : server->route_count;
 }
 
-/* A client that left before it was answered is counted as such, under the status that proxies have for it. */
+/* A client that left before its answer is counted under 499, the status that proxies use for it. */
 static void count_request(const struct request *request)
 {
     enum { LEFT = 499 };
@@ -120,7 +122,7 @@ static void count_request(const struct request *request)
     observe(request, metrics->stages);
 }
 
-/* What it took is known now: that is owed, in place of what it might have taken. */
+/* Charges the key for what the request took, instead of what it might have taken. */
 static void settle(struct request *request, const struct keys_cost *cost)
 {
     const struct keys_cost more = {cost->bytes - request->owed.bytes, cost->flops - request->owed.flops};
@@ -129,7 +131,7 @@ static void settle(struct request *request, const struct keys_cost *cost)
     request->owed = *cost;
 }
 
-/* A chunked body has its length at its end. */
+/* The length of a chunked body is known at its end. */
 static void settle_body(struct request *request)
 {
     const struct keys_cost cost = {(double)request->body_bytes, request->owed.flops};
@@ -139,7 +141,10 @@ static void settle_body(struct request *request)
 
 /* ---- header and body --------------------------------------------------------------------------------------------- */
 
-/* Counted from the whole header on: a connection that is silent in the middle of one must not hold up the end. */
+/*
+ * A request counts from its whole header on: a client that stops in the middle of a header must not delay the end of
+ * the server.
+ */
 static void count_in(struct request *request)
 {
     struct http_server *server = request->server;
@@ -155,7 +160,7 @@ static bool prepare_body(struct request *request)
     request->pieces = chunks_begin(request->arena);
     if (guard_is_chunked(&request->fields))
         return true;
-    /* Bytes behind JSON begin at a multiple that suits every type, so that tensors are computed on where they lie. */
+    /* The bytes after the JSON begin at an alignment that suits every type, so that tensors are used in place. */
     const size_t lead = (ATTN_ALIGNMENT - request->json_bytes % ATTN_ALIGNMENT) % ATTN_ALIGNMENT;
     request->body = attn_arena_take(request->arena, 1, lead + request->fields.content_length);
     if (request->body != NULL) {
@@ -166,7 +171,10 @@ static bool prepare_body(struct request *request)
     return false;
 }
 
-/* An answer that the library is given before it has read the body costs the connection, even when the body is empty. */
+/*
+ * Whether to read the body of a refused request. An answer before the end of the body costs the connection, even when
+ * the body is empty.
+ */
 static bool is_worth_reading(const struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
@@ -257,7 +265,7 @@ static enum MHD_Result take_body(struct request *request, const char *data, size
     return MHD_YES;
 }
 
-/* The reply is there, unless the body goes to a job. */
+/* The body has arrived whole: computes it at once, hands it to a job, or sends the refusal. */
 static enum MHD_Result take_end(struct request *request)
 {
     const bool is_welcome = request->connection->phase == PHASE_BODY;
@@ -285,7 +293,7 @@ enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const cha
 {
     struct request *request = *con_cls;
     const struct http_server *server = cls;
-    (void)url; /* decoded: see target.h for what is routed on */
+    (void)url; /* decoded, while routes are compared with the raw target (target.h) */
     if (request == NULL)
         return reply_without_memory(mhd, server->setup.metrics);
     const enum connection_phase phase = request->connection->phase;

@@ -13,11 +13,14 @@
 
 #include <microhttpd.h>
 
-/* In the order of their first call. cls is the http_server; the request is made here, and passed on in *con_cls. */
+/*
+ * The functions in the order of their first call. cls is the http_server. exchange_begin returns the request, which the
+ * library passes on in *con_cls.
+ */
 void *exchange_begin(void *cls, const char *target, struct MHD_Connection *mhd);
 enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const char *url, const char *method,
                                 const char *version, const char *upload_data, size_t *upload_data_size, void **con_cls);
-/* Gives the request back, or leaves that to a job that is still at work for it. */
+/* Frees the request, or leaves that to a job that is still at work for it. */
 void exchange_end(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode termination);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * job.c: what computes the answer to a request whose body is there.
+ * job.c: computes the answer to a request whose body has arrived.
  *
- * job_submit runs in an I/O thread, compute_job and what it calls in a compute thread; of that, job_compute_at_once has
- * the computing itself in I/O threads too.
+ * job_submit and job_compute_at_once run in an I/O thread, compute_job in a compute thread. compute_within, which both
+ * ways share, runs in either.
  */
 #include "http/job.h"
 
@@ -27,7 +27,7 @@ static bool is_cancelled(const struct request *request)
            atomic_load_explicit(&request->connection->is_abandoned, memory_order_relaxed);
 }
 
-/* A job while it computes: the service may learn from the body that it has less time. */
+/* A job while it computes. The body may set a deadline that is shorter than the one of the request. */
 struct job {
     struct request *request;
     const struct call *call; /* NULL while the body is read */
@@ -46,7 +46,7 @@ static bool job_is_cancelled(void *cancel_context)
     return is_cancelled(job->request) || (timeout_ms > 0 && clock_now_ms() - job->request->clock.received > timeout_ms);
 }
 
-/* The pieces of a chunked body in one run; NULL without memory, or when it is no longer wanted. */
+/* The pieces of a chunked body in one run. NULL without memory, or when the request is cancelled. */
 static const char *whole_body(struct request *request)
 {
     if (request->body != NULL)
@@ -62,7 +62,7 @@ static const char *whole_body(struct request *request)
     return body;
 }
 
-/* The body as the service reads it: in one run, and expanded. */
+/* The body in the form that the service reads: in one run and expanded. */
 static attn_status read_body(struct request *request, struct text_span *body, attn_error *err)
 {
     *body = (struct text_span){whole_body(request), request->body_bytes};
@@ -82,7 +82,9 @@ static void refuse_late(struct request *request)
                  request->deadline_ms / 1e3);
 }
 
-/* After the service: compressed and laid out, or the first batch of what is streamed, still by this thread. */
+/*
+ * Compresses and lays out the answer of the service, or begins to stream it. The thread that computed does this, too.
+ */
 static bool finish_answer(struct request *request, const struct call *call)
 {
     const double since = clock_now_ms();
@@ -114,13 +116,16 @@ static attn_status run_service(struct request *request, struct call *call)
     return status;
 }
 
-/* A look at the deadline stops the work wherever it is; writing stops like writing without memory. */
+/* Whether the deadline stopped the work. Work that stops while it writes reports a lack of memory. */
 static bool is_stopped_late(const struct request *request, attn_status status)
 {
     return (status == ATTN_OK || status == ATTN_ERR_CANCELLED || status == ATTN_ERR_NO_MEMORY) && is_late(request);
 }
 
-/* The answer to a GET is known only now: the key owes it before it is sent, so that the next GET finds that. */
+/*
+ * The size of the answer to a GET is known only now. The key owes it before it is sent, so that the next GET is refused
+ * if the quota is used up.
+ */
 static attn_status owe_answer(struct request *request, struct call *call)
 {
     const struct reply *reply = &request->reply;
@@ -131,7 +136,7 @@ static attn_status owe_answer(struct request *request, struct call *call)
     return status;
 }
 
-/* The first try is over its limits: the request is as before it. */
+/* The first try needed more than its limits. Gives back what it took, and the request is as before. */
 static bool leave_first_try(struct request *request)
 {
     layer_version_release(request->held);
@@ -139,7 +144,7 @@ static bool leave_first_try(struct request *request)
     return false;
 }
 
-/* The service has failed, or its answer could not be finished. */
+/* The service failed, or its answer could not be finished. */
 static void refuse_call(struct request *request, const struct call *call, attn_status status)
 {
     if (is_stopped_late(request, status)) {
@@ -157,7 +162,7 @@ static void refuse_call(struct request *request, const struct call *call, attn_s
     }
 }
 
-/* Within these limits and no others. False: it would take more than them, or they are at fault; there is no reply. */
+/* Computes within limits. False: the request needs more than these limits, and has no reply yet. */
 static bool compute_within(struct request *request, const struct call_limits *limits, attn_runtime runtime)
 {
     const struct http_setup *setup = &request->server->setup;
@@ -238,8 +243,8 @@ static void count_cancelled(const struct request *request)
 }
 
 /*
- * What an I/O thread may spend on one request: its arena takes no more than this, whatever the body says, and its plan
- * no more operations than take a millisecond.
+ * What an I/O thread may spend on one request: this much memory, whatever the body says, and as many operations as take
+ * a millisecond.
  */
 enum { AT_ONCE_ARENA_BYTES = 1 << 20, AT_ONCE_RESULT_BYTES = 16 << 10, AT_ONCE_MEMORY_BYTES = 512 << 10 };
 static const double AT_ONCE_FLOPS = 1e6;
@@ -292,7 +297,7 @@ static void refuse_draining(struct request *request)
     reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
 }
 
-/* After the resume the request may be gone already: an I/O thread sends and ends it. */
+/* After the resume, an I/O thread sends the reply and may free the request at once. */
 static void compute_job(void *argument)
 {
     struct request *request = argument;
@@ -322,7 +327,10 @@ static bool count_job_in(struct request *request)
     return is_open;
 }
 
-/* How urgent a request is may stand in its body, where it is too late for the queue: so it is glanced at. */
+/*
+ * The body may say how urgent the request is. The queue must know that before the body is parsed, so its bytes are
+ * searched.
+ */
 static executor_priority priority_of(const struct request *request)
 {
     if (!request->route->has_hints || request->body == NULL || request->body_coding != CODING_IDENTITY)
@@ -345,9 +353,9 @@ static void refuse_busy(struct request *request)
 }
 
 /*
- * The connection is suspended first and the job submitted then: the job may be done, and resume, before submit returns.
- * To suspend and to resume takes half of the system calls of a refusal, so a full queue is looked for before; another
- * request may still take the last place in between.
+ * The connection is suspended before the job is submitted, because the job may be done, and resume it, before submit
+ * returns. Suspending and resuming are half of the system calls of a refusal, so the queue is checked first. Another
+ * request may still take the last place after that check.
  */
 bool job_submit(struct request *request)
 {

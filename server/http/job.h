@@ -1,21 +1,19 @@
-/*
- * job.h: computes the answer to a request whose body is there, in this thread or in one of the executor.
- */
+/* job.h: computes the answer to a request whose body has arrived, in this thread or in a compute thread. */
 #ifndef HTTP_JOB_H
 #define HTTP_JOB_H
 
 #include "http/request.h"
 
 /*
- * A small request takes some ten microseconds, and waking a compute thread, which then wakes this one, several times as
- * long. So what is bounded to be small, by its body before it is read and by its plan before it is computed, is done
- * here and now. A body that turns out to mean more is read for nothing: false, and it is to be submitted.
+ * Computes a small request in this thread. That takes some ten microseconds; to wake a compute thread, which then wakes
+ * this one, takes several times as long. The size of the body is checked before the body is read, and the plan before
+ * it is computed. False: the request is larger than its body told, was read for nothing, and must be submitted.
  */
 bool job_compute_at_once(struct request *request);
 
 /*
- * Hands the request to a compute thread, with its connection suspended, which is resumed when the reply is there.
- * False: the reply is there already, a refusal.
+ * Suspends the connection and hands the request to a compute thread, which resumes the connection when the reply is
+ * ready. False: the request was refused at once, and the reply is ready.
  */
 bool job_submit(struct request *request);
 

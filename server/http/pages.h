@@ -10,7 +10,10 @@
 
 struct request;
 
-/* GET /: the visualizer when Accept prefers HTML (a browser), else an index in JSON: curl and fetch accept anything. */
+/*
+ * GET /: the visualizer when Accept prefers HTML, as browsers do. Else an index in JSON, as for curl and fetch, which
+ * accept anything.
+ */
 void pages_answer_root(struct request *request);
 /* GET /docs: a page that reads /openapi.json and lets a person try it. */
 void pages_answer_docs(struct request *request);

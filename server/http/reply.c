@@ -1,6 +1,4 @@
-/*
- * reply.c: what is answered: attn_status and our own refusals to HTTP status, headers, and the body as it is sent.
- */
+/* reply.c: the answer to a request: its status, its header fields and its body as it is sent. */
 #include "http/reply.h"
 
 #include <assert.h>
@@ -16,15 +14,15 @@
 #include "http/wire/cors.h"
 #include "http/wire/peer.h"
 
-/* Sent when there is no memory to write anything better. */
+/* The answer when there is no memory to write another one. */
 static const char no_memory_text[] =
     "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
     "\"title\":\"out of memory\",\"status\":503,\"detail\":\"the server has no memory left for this request\"}";
 
-/* Up to here, copying the pieces of an answer into one is cheaper than another call to send it. */
+/* Up to this size, copying the pieces of an answer into one is cheaper than a second call to send it. */
 enum { JOINED_MAX = 64 << 10 };
 
-/* A setting and its value, for the log. */
+/* Room for a setting and its value, for the log. */
 enum { REPLY_SETTING_MAX = 280 };
 
 struct chunks *reply_begin(struct request *request, unsigned status, enum media media)
@@ -52,7 +50,7 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
     text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 
-/* The watch makes room then (watch.c). */
+/* watch.c cuts answers that nobody reads for some time after a refusal. */
 static void count_refusal(struct request *request, enum problem problem)
 {
     if (request->reply.status == MHD_HTTP_SERVICE_UNAVAILABLE)
@@ -94,7 +92,7 @@ void reply_refuse_method(struct request *request, const char *allow)
     text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 
-/* setting: what would allow it, with room for the value. */
+/* setting is the setting that would allow the request, with its value. */
 static void log_refusal(const struct request *request, const char *message, const char *field, const char *value,
                         const char *setting)
 {
@@ -169,7 +167,7 @@ void reply_conclude(struct request *request, const struct call *call)
     }
 }
 
-/* The tag of something compressed differs from that of the same as it is (RFC 9110, section 8.8.3.3). */
+/* The tag of a compressed answer differs from the tag of the same answer as it is (RFC 9110, section 8.8.3.3). */
 static void tag_coding(struct reply *reply, enum coding coding)
 {
     const size_t length = strlen(reply->etag);
@@ -177,7 +175,7 @@ static void tag_coding(struct reply *reply, enum coding coding)
         snprintf(reply->etag + length - 1, sizeof reply->etag - (length - 1), "-%s\"", coding_name(coding));
 }
 
-/* A read of something that has a tag; true when the client has it at hand, and nothing is to be sent. */
+/* Sets the tag of the answer to a GET. True: the client has that answer already, and the reply is 304. */
 static bool settle_tag(struct request *request, enum coding coding)
 {
     struct reply *reply = &request->reply;
@@ -212,7 +210,7 @@ bool reply_compress(struct request *request)
     return compressed.is_ok;
 }
 
-/* One piece leaves together with the header, in one packet when both are small: see response_of_pieces. */
+/* One piece is sent together with the header, in one packet when both are small: see response_of_pieces. */
 static bool join_pieces(struct reply *reply)
 {
     const char *text = chunks_join(&reply->chunks);
@@ -244,14 +242,14 @@ bool reply_lay_out(struct request *request)
     return true;
 }
 
-/* The library sends header and body of such a response by one call, those of several pieces by two. */
+/* The library sends header and body of such a response by one system call. A response of several pieces takes two. */
 static struct MHD_Response *response_of_text(struct text_span text)
 {
-    void *bytes = (void *)(uintptr_t)text.at; /* only read */
+    void *bytes = (void *)(uintptr_t)text.at; /* the library only reads them */
     return MHD_create_response_from_buffer(text.length, bytes, MHD_RESPMEM_PERSISTENT);
 }
 
-/* The pieces stay where they are: in the arena, which outlives the response. */
+/* The pieces stay in the arena, which outlives the response. */
 static struct MHD_Response *response_of_pieces(struct request *request)
 {
     struct reply *reply = &request->reply;
@@ -285,7 +283,10 @@ static struct MHD_Response *response_create(struct request *request)
     return response_of_text(reply->constant);
 }
 
-/* The fields of an answer: all of them or no answer, since without Content-Encoding, say, it would be another one. */
+/*
+ * The fields of an answer. If one cannot be added, the answer is not sent: without Content-Encoding, for example, it
+ * would mean something else.
+ */
 struct head {
     struct MHD_Response *response;
     bool is_whole;
@@ -298,7 +299,7 @@ static void add_field(struct head *head, const char *name, const char *value)
     head->bytes += strlen(name) + strlen(": ") + strlen(value) + strlen("\r\n");
 }
 
-/* A streamed answer is still being written when its header goes. */
+/* A streamed answer is still being written when its header is sent. */
 static void add_timing(struct head *head, const struct request *request)
 {
     const struct request_clock *clock = &request->clock;
@@ -319,7 +320,7 @@ static void add_timing(struct head *head, const struct request *request)
     add_field(head, "Server-Timing", text);
 }
 
-/* In one field: a second one is more than some caches read. */
+/* All names in one field, because some caches read only the first Vary. */
 static void add_vary(struct head *head, bool is_negotiated, bool by_origin)
 {
     if (is_negotiated)
@@ -376,7 +377,7 @@ static void add_fields(struct head *head, const struct request *request)
         add_field(head, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
-/* Gives the response up. MHD_NO ends the connection. */
+/* Queues the response and gives up the reference to it. MHD_NO ends the connection. */
 static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status, const struct head *head)
 {
     const enum MHD_Result result = head->is_whole ? MHD_queue_response(connection, status, head->response) : MHD_NO;

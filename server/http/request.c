@@ -1,6 +1,4 @@
-/*
- * request.c: one request from its first line to its last byte sent: what it owns.
- */
+/* request.c: what one request owns, from its first line to its last byte sent. */
 #include "http/request.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
-/*
- * route.h: one row of the table of routes (routes.c): method and path, and what is known of them before a body is read.
- */
+/* route.h: one row of the table of routes (routes.c): method and path, and what is known before a body is read. */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
 
@@ -11,22 +9,22 @@ struct request;
 enum { ROUTE_NAMES_MAX = 2 };
 
 struct route {
-    /* "{name}" stands for any one segment; of two routes that fit a path, the first in the table has it. */
+    /* "{name}" stands for any one segment. When two routes fit a path, the first in the table is used. */
     const char *path, *method;               /* GET stands for HEAD too */
     unsigned offers;                         /* media types of the answer, a set of MEDIA_BIT */
     bool ignores_accept;                     /* answers JSON when Accept allows nothing that is offered */
-    void (*answer)(struct request *request); /* makes the reply at once; NULL: a job does */
-    service_function *service;               /* of a job */
-    unsigned reads;                          /* media types of its body */
-    bool may_lack_body;                      /* no body is as good as an empty one */
-    bool keeps_body;                         /* the body is kept: as safetensors, under the name in the path */
+    void (*answer)(struct request *request); /* makes the reply at once; NULL: service does, as a job */
+    service_function *service;               /* makes the answer in a job */
+    unsigned reads;                          /* media types of the body of the request */
+    bool may_lack_body;                      /* a missing body is taken as an empty one */
+    bool keeps_body;                         /* a body in safetensors is kept under the name in the path */
     bool takes_parameters;                   /* "?name=value", which the service checks */
-    bool keeps_to_limits;                    /* the service does nothing that takes time beyond its limits */
+    bool keeps_to_limits;                    /* the service takes no more time than its limits allow */
     bool has_hints;                          /* the body may say how urgent the request is (oip.h) */
-    unsigned right;                          /* RIGHT_…; 0: the usual one of its method (routes_right) */
+    unsigned right;                          /* RIGHT_…; 0: the default of the method (routes_right) */
     /*
-     * The path is open to the pages of every origin (cors.h): ROUTE_OPEN; or only where this stands for the first
-     * "{…}"; NULL: the path is guarded. All routes of a path say the same.
+     * Which paths are open to the pages of every origin (cors.h). ROUTE_OPEN: this one. A name: those where the name
+     * stands for the first "{…}". NULL: none, the path is guarded. All routes of a path have the same value.
      */
     const char *open;
 };

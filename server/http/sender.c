@@ -8,16 +8,16 @@
 #include "base/clock.h"
 #include "http/request.h"
 
-/* What the library asks for at a time, at most. */
+/* The library asks for at most so many bytes at a time. */
 enum { BLOCK_BYTES = 64 << 10 };
 
 struct sender {
     struct request *request;
-    struct stream stream;        /* a job has it to itself while is_filling */
-    size_t current;              /* the batch that is being sent; this and what follows belong to the I/O thread */
-    const struct chunk *at;      /* in the current batch; NULL: it has been sent */
-    size_t offset;               /* in at */
-    bool is_ready[2];            /* this and what follows is guarded by the lock of the server: batch is full, unsent */
+    struct stream stream;        /* only the job uses it while is_filling */
+    size_t current;              /* the batch that is sent; only the I/O thread uses this and what follows */
+    const struct chunk *at;      /* in the current batch; NULL: the batch has been sent */
+    size_t offset;               /* within at */
+    bool is_ready[2];            /* full and not sent; the lock of the server guards this and what follows */
     bool is_filling, is_waiting; /* is_waiting: suspended until the job is done */
     bool has_left, has_failed;
     double write_ms;
@@ -86,8 +86,8 @@ static void fill_job(void *argument)
 enum turn { TURN_SEND, TURN_WAIT, TURN_FAILED, TURN_OVER };
 
 /*
- * The current batch has been sent: what now? Both batches change places under the lock; *starts tells that a job for
- * the one that is free now has to be handed over.
+ * The current batch has been sent. If the other one is ready, the batches change places under the lock. *starts: the
+ * caller must hand over a job that fills the batch that is free now.
  */
 static enum turn take_turn(struct sender *sender, bool *starts)
 {
@@ -143,7 +143,7 @@ static size_t copy(struct sender *sender, char *to, size_t most)
     return copied;
 }
 
-/* What the library calls for the next bytes; 0 with the connection suspended: later. */
+/* The library calls this for the next bytes. 0: the connection is suspended, and the library will ask again. */
 static ssize_t read_next(void *cls, uint64_t position, char *to, size_t most)
 {
     struct sender *sender = cls;

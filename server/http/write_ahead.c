@@ -6,17 +6,17 @@
 #include "http/request.h"
 #include "service/layers/keeper.h"
 
-/* What is worth a job. A body of less than two of them is written at its end. */
+/* A job writes pieces of this size. A body of less than two pieces is written at its end. */
 enum { PIECE_BYTES = 4 << 20 };
 
 struct write_ahead {
     struct request *request;
-    struct layer_draft draft; /* a job has it, and written, to itself while is_running */
+    struct layer_draft draft; /* only the job uses draft and written while is_running */
     size_t written;
-    size_t told;     /* of the body; the I/O thread's */
-    size_t received; /* this and what follows is guarded by the lock of the server */
+    size_t told;     /* bytes of the body; only the I/O thread uses it */
+    size_t received; /* the lock of the server guards this and what follows */
     bool is_running, has_failed, has_left;
-    void (*then)(void *request); /* NULL: the body goes on */
+    void (*then)(void *request); /* NULL: the body has not ended */
 };
 
 struct write_ahead *write_ahead_begin(struct request *request)
@@ -47,12 +47,12 @@ static void give_up_draft(struct write_ahead *ahead)
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 struct turn {
-    bool goes_on; /* a piece is to be written; else the job is over */
+    bool goes_on; /* the job writes another piece; else it is over */
     bool has_left;
     void (*then)(void *request);
 };
 
-/* With the lock given back, a job that is over may touch the request only if that was left to it. */
+/* Once the lock is given back, a job that is over may use the request only if has_left or then is set. */
 static struct turn take_turn(struct write_ahead *ahead, bool has_failed)
 {
     struct http_server *server = ahead->request->server;

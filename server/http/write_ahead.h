@@ -1,11 +1,11 @@
 /*
  * write_ahead.h: the file of a layer is written while its body is received.
  *
- * While an I/O thread has the body grow, a short job, ahead of all that waits, hands what is there to the keeper of
- * layers, which writes it into a file that has no name yet: so the disk is at work from the first megabytes on. The job
- * may outlive the connection: then it ends the request. If the body ends while it is at work, it goes on with the
- * request. One body at a time is written so, since a slow disk would take one compute thread for each; the others are
- * written when their turn or their end comes.
+ * An I/O thread receives the body. Meanwhile a short job hands what has arrived to the keeper of layers, which writes
+ * it into a file without a name; the disk works from the first megabytes on. The job does not wait in the queue. It may
+ * outlive the connection; it frees the request then. If the body ends while the job is at work, the job goes on with
+ * the request. Only one body at a time is written so, because a slow disk would occupy one compute thread per body.
+ * Others are written when that one is done, or at their end.
  */
 #ifndef HTTP_WRITE_AHEAD_H
 #define HTTP_WRITE_AHEAD_H
@@ -16,15 +16,20 @@ struct layer_draft;
 struct request;
 struct write_ahead;
 
-/* Before the body. NULL: it is none to be written as it comes, or there is no memory; it is written at its end then. */
+/*
+ * Before the body. NULL: the body is written at its end, because it is not a large layer or because there is no memory.
+ */
 struct write_ahead *write_ahead_begin(struct request *request);
-/* The body has grown. */
+/* More of the body has arrived. */
 void write_ahead_more(struct write_ahead *ahead);
-/* The body is there, and its connection suspended. True: the job is still at work, and calls then when it is done. */
+/*
+ * The whole body has arrived, and the connection is suspended. True: the job is still at work and calls then when it is
+ * done.
+ */
 bool write_ahead_defers(struct write_ahead *ahead, void (*then)(void *request));
-/* What was written. With no job at work. */
+/* What was written. No job may be at work. */
 struct layer_draft *write_ahead_draft(struct write_ahead *ahead);
-/* The request is at its end. True: the job is still at work, and frees the request when it is done. */
+/* The request has ended. True: the job is still at work and frees the request when it is done. */
 bool write_ahead_leave(struct write_ahead *ahead);
 
 #endif

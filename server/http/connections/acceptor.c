@@ -1,6 +1,4 @@
-/*
- * acceptor.c: takes in new connections.
- */
+/* acceptor.c: accepts new connections and hands them to the library. */
 #include "http/connections/acceptor.h"
 
 #include <errno.h>
@@ -15,12 +13,12 @@
 #include "base/machine/memory.h"
 #include "http/connections/connection.h"
 
-/* As many in a row; and how long to leave the others waiting when there is no room or no descriptor for them. */
+/* So many connections are accepted in a row. When there is no room or no descriptor, the others wait for PAUSE_MS. */
 enum { IN_A_ROW = 64, PAUSE_MS = 20 };
 
 typedef enum { TAKEN, NOBODY_THERE, TRY_LATER } acceptance;
 
-/* What ails one connection, or a network that it came from, is told to whoever accepts next: accept(2). */
+/* accept(2) also returns errors of one new connection and of its network. The next connection may be fine then. */
 static acceptance acceptance_of_failure(void)
 {
     static const int lasting[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EINVAL, EBADF, ENOTSOCK, EPERM};
@@ -43,7 +41,10 @@ static void hand_over(struct http_server *server, int fd, const struct sockaddr_
     connection_expect_no_more(server);
 }
 
-/* Who does not fit in stays where the system keeps them: the watch makes room for those who are in. */
+/*
+ * Connections beyond the limit stay in the kernel's backlog. Connections that were accepted get room by eviction
+ * (connection.c).
+ */
 static bool has_room(const struct http_server *server)
 {
     return atomic_load_explicit(&server->places_taken, memory_order_relaxed) < memory_places(server->setup.connections);
@@ -104,8 +105,7 @@ bool acceptor_start(struct http_server *server)
     return false;
 }
 
-/* From now on the system drops what begins a connection (SYN), so that nobody comes in behind the last who is accepted.
- */
+/* From now on the system drops each SYN, so that no new connection follows the last one that is accepted. */
 static void let_nobody_in(int fd)
 {
     enum { FLAGS_AT = 13, SYN = 2 };
@@ -117,15 +117,15 @@ static void let_nobody_in(int fd)
 }
 
 /*
- * A client whose SYN is dropped sends it again, and is refused then, where one in the system's queue would be reset by
- * the close. Should there be no filters, the queue is as short as it can be. The shutdown ends the socket also when
- * another process holds a copy of it.
+ * A client whose SYN is dropped sends it again and is refused then. A client in the kernel's backlog would be reset by
+ * the close instead. On a system without filters, the backlog is at least as short as possible. The shutdown ends the
+ * socket even when another process holds a copy of it.
  */
 void acceptor_stop(struct http_server *server)
 {
     const uint64_t one = 1;
     if (write(server->acceptor_wake, &one, sizeof one) != (ssize_t)sizeof one)
-        return; /* cannot be: nobody else writes to it */
+        return; /* cannot happen: no other thread writes to it */
     pthread_join(server->acceptor, NULL);
     close(server->acceptor_wake);
     let_nobody_in(server->listen_fd);

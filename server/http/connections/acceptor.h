@@ -1,9 +1,9 @@
 /*
- * acceptor.h: the thread that takes in new connections and hands them to the library.
+ * acceptor.h: the thread that accepts new connections and hands them to the library.
  *
- * The library could listen by itself, but its way to stop doing so while it serves (MHD_quiesce_daemon) takes the
- * socket out of the sets of its threads at the same time as they do, and the loser of that race aborts the process. It
- * also knows no end: what the system has accepted already should be served, and nothing after that.
+ * The library could listen by itself. But its way to stop listening while it serves (MHD_quiesce_daemon) removes the
+ * socket from the sets of its threads at the same time as the threads do, and the loser of that race aborts the
+ * process. It also drops connections that the system has accepted already; these should still be served.
  */
 #ifndef HTTP_CONNECTIONS_ACCEPTOR_H
 #define HTTP_CONNECTIONS_ACCEPTOR_H
@@ -12,9 +12,12 @@
 
 struct http_server;
 
-/* Accepts at server->listen_fd for server->mhd, which run already. False when the system has no thread; see errno. */
+/* Accepts at server->listen_fd for server->mhd. Both are ready. False when the system has no thread; see errno. */
 bool acceptor_start(struct http_server *server);
-/* Takes in what the system has accepted until now, and closes the socket: from here on, connections are refused. */
+/*
+ * Takes in the connections that the system has accepted until now and closes the socket. New connections are refused
+ * from here on.
+ */
 void acceptor_stop(struct http_server *server);
 
 #endif

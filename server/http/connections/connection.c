@@ -55,7 +55,7 @@ static struct connection *first_of(const struct http_server *server, enum crowd_
     return connection_of_member(server->crowd.lines[line].first);
 }
 
-/* The answer that nobody has taken anything of for longest, when its client has no room for more; else NULL. */
+/* The answer of which the client has taken nothing for longest, if that client has no room for more; else NULL. */
 static struct connection *longest_untaken(const struct http_server *server, double now_ms)
 {
     enum { LOOKS = 32 };

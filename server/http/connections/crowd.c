@@ -1,8 +1,8 @@
 /*
  * crowd.c: every open connection, in lines by what it is at.
  *
- * Each is in one line and in an array. A walk goes through the array; the last one takes the place of one that leaves,
- * so a walk may pass over it, and finds it in its next round.
+ * Each connection is in one line and in an array. A walk goes through the array. When a connection leaves, the last one
+ * takes its place in the array; a walk may miss the moved one, but finds it in its next round.
  */
 #include "http/connections/crowd.h"
 

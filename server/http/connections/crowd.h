@@ -1,6 +1,6 @@
 /*
  * crowd.h: every open connection, in lines by what it is at. The next connection to close is the first of a line, and
- * the next ones to look at need no search either. Not safe from several threads: the lock of the server guards it.
+ * the next ones to check are found without a search. Not safe from several threads: the lock of the server guards it.
  */
 #ifndef HTTP_CONNECTIONS_CROWD_H
 #define HTTP_CONNECTIONS_CROWD_H
@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Between requests, or before the first; in a header; in a body; at work; being sent an answer; shut down by us. */
+/*
+ * Between requests or before the first; in a header; in a body; its request is computed; its answer is sent; we have
+ * shut it down.
+ */
 enum crowd_line { LINE_IDLE, LINE_HEADER, LINE_BODY, LINE_COMPUTING, LINE_REPLY, LINE_CLOSING, CROWD_LINES };
 
 /* The place of a connection, which is a part of it. Only crowd.c writes here. */

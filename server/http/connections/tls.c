@@ -1,8 +1,8 @@
 /*
- * tls.c: the certificate that https is served with.
+ * tls.c: the certificate of https.
  *
- * The library asks for it at each handshake. One that was replaced is kept until the end, since a handshake may be
- * looking at it: reloads are rare, and a certificate takes some kilobytes.
+ * The library asks for the certificate at each handshake. A certificate that was replaced is kept until the end,
+ * because a handshake may still use it. Reloads are rare, and a certificate takes some kilobytes.
  */
 #include "http/connections/tls.h"
 
@@ -41,7 +41,7 @@ static void certificate_free(struct certificate *certificate)
     free(certificate);
 }
 
-/* A GnuTLS error code. */
+/* 0, or a GnuTLS error code. */
 static int read_chain(const char *path, struct certificate *certificate)
 {
     gnutls_datum_t text = {NULL, 0};
@@ -69,13 +69,13 @@ static int read_key(const char *path, struct certificate *certificate)
     return failure;
 }
 
-/* The id is a digest of the public key, whatever its algorithm. */
+/* The id is a digest of the public key; it works for every algorithm. */
 static int key_id(gnutls_pubkey_t key, unsigned char *id, size_t size)
 {
     return gnutls_pubkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &size);
 }
 
-/* A GnuTLS error code: whether the certificate is of this private key. */
+/* Whether the certificate belongs to this private key: 0, or a GnuTLS error code. */
 static int check_pair(const struct certificate *certificate)
 {
     enum { SHA256_BYTES = 32 };
@@ -162,7 +162,7 @@ bool tls_reload(struct tls *tls, char *message, size_t message_size)
     return true;
 }
 
-/* The library makes the connection the user of the session; the connection's context is ours (connection.h). */
+/* The library stores its connection as the pointer of the session. connection.h has ours for it. */
 static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int name_count,
                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **chain,
                     unsigned *length, gnutls_privkey_t *key)
@@ -182,7 +182,7 @@ static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int n
     return 0;
 }
 
-/* The library keeps it as a plain pointer, as POSIX lets functions be kept. */
+/* The library takes the function as a plain pointer, which POSIX allows. */
 void *tls_callback(void)
 {
     int (*const callback)(gnutls_session_t, const gnutls_datum_t *, int, const gnutls_pk_algorithm_t *, int,

@@ -12,20 +12,21 @@
 #include "http/wire/peer.h"
 
 /*
- * A client that left while its request is at work is noticed within a round. The others are looked at once in so many
- * rounds, and a slice of them while the lock is held, which every request wants.
+ * Connections whose request is computed are checked in every round, so that the work for a client that left ends soon.
+ * All others are checked once in QUIET_ROUNDS. The lock, which every request needs, is held for a SLICE of connections
+ * at a time.
  */
 enum { ROUND_MS = 30, QUIET_ROUNDS = 8, SLICE = 128 };
 
 /*
- * A client that takes less than so much of its answer stands still: for how long is counted, and after
- * CONNECTION_STILL_MS it may have to give its memory back, after STILL_MOST_MS it is cut while others wait.
+ * An answer stands still while its client takes less than TAKES_BYTES of it. After CONNECTION_STILL_MS it may be cut
+ * because memory is short, after STILL_MOST_MS because others wait.
  */
 enum { TAKES_BYTES = 4 << 10, STILL_MOST_MS = 20000 };
 
 /* ---- deadlines --------------------------------------------------------------------------------------------------- */
 
-/* When the connection is to be cut, whatever it sends; a job has a deadline of its own. */
+/* When the connection is to be cut, even if it sends bytes. A job has a deadline of its own (job.c). */
 static double cut_at_ms(const struct connection *connection, enum connection_phase phase)
 {
     const struct http_setup *setup = &connection->server->setup;
@@ -47,7 +48,7 @@ static double cut_at_ms(const struct connection *connection, enum connection_pha
 
 /* ---- answers that nobody takes ----------------------------------------------------------------------------------- */
 
-/* Answers stand in their line in the order in which their clients last took something. */
+/* The line of answers is ordered by the time at which the client last took something. */
 static void note_progress(struct connection *connection, const struct peer *peer, double now_ms)
 {
     if (!peer->has_all && peer->taken_bytes - connection->taken_bytes < TAKES_BYTES)
@@ -57,7 +58,7 @@ static void note_progress(struct connection *connection, const struct peer *peer
     crowd_move(&connection->server->crowd, &connection->member, LINE_REPLY);
 }
 
-/* The answer that nobody has taken anything of for longest, when that is at least so long; else NULL. */
+/* The answer that has stood still for longest, if that is at least least_ms; else NULL. */
 static struct connection *standing_still(struct http_server *server, double now_ms, double least_ms)
 {
     struct connection *connection = connection_of_member(server->crowd.lines[LINE_REPLY].first);
@@ -71,14 +72,17 @@ static bool is_memory_wanted(const struct http_server *server, double now_ms)
                               attn_budget_bytes(budget) > attn_budget_limit_bytes(budget) / 8 * 7);
 }
 
-/* Requests in the queue do not count: they wait for a compute thread, and an answer that stands still holds none. */
+/*
+ * Requests in the queue do not count: they wait for a compute thread, and an answer that stands still does not occupy
+ * one.
+ */
 static bool do_others_wait(const struct http_server *server, double now_ms)
 {
     return server->connections >= server->setup.connections ||
            now_ms - atomic_load(&server->refused_ms) < STILL_MOST_MS;
 }
 
-/* The work of a few in a round: the memory of a closed one comes back a moment later. */
+/* A few answers per round: the memory of a closed one comes back a moment later. */
 static void cut_answers(struct http_server *server, double now_ms)
 {
     enum { IN_A_ROUND = 8 };
@@ -94,8 +98,8 @@ static void cut_answers(struct http_server *server, double now_ms)
 /* ---- one connection ---------------------------------------------------------------------------------------------- */
 
 /*
- * A shutdown of the reading half wakes the library anew, which then reads what there is and comes to the end of the
- * stream. Of both halves, it ends the connection whatever comes.
+ * A shutdown of the reading half wakes the library again. The library then reads what there is and finds the end of the
+ * stream. A shutdown of both halves ends the connection in any case.
  */
 static void look_after(struct connection *connection, double now_ms)
 {
@@ -107,7 +111,7 @@ static void look_after(struct connection *connection, double now_ms)
         return;
     }
     const struct peer peer = peer_of(connection->fd);
-    if (phase == PHASE_IDLE && peer.presence != PEER_PRESENT) /* nothing can come any more */
+    if (phase == PHASE_IDLE && peer.presence != PEER_PRESENT) /* no further request can come */
         shutdown(connection->fd, SHUT_RDWR);
     else if (phase == PHASE_COMPUTING &&
              (peer.presence == PEER_GONE || (peer.presence == PEER_HALF_CLOSED && setup->cancels_on_half_close)))
@@ -127,7 +131,7 @@ static void wait_a_round(struct http_server *server)
         continue;
 }
 
-/* Others have the lock, which is held here, for a moment: taken again at once, it would mostly be ours. */
+/* Gives the lock to others for a moment. Without the pause, this thread would mostly get the lock again at once. */
 static void let_others_in(struct http_server *server)
 {
     pthread_mutex_unlock(&server->lock);
@@ -135,7 +139,7 @@ static void let_others_in(struct http_server *server)
     pthread_mutex_lock(&server->lock);
 }
 
-/* One part of all connections, as large as QUIET_ROUNDS of them are needed for all. */
+/* Checks one part of all connections; QUIET_ROUNDS parts are all of them. */
 static void walk(struct http_server *server, double now_ms)
 {
     for (size_t left = server->crowd.count / QUIET_ROUNDS + 1; left > 0; left--) {
@@ -147,7 +151,7 @@ static void walk(struct http_server *server, double now_ms)
     }
 }
 
-/* All whose requests are at work: each goes to the end of the line. */
+/* Checks all connections whose request is computed. Each one moves to the end of the line. */
 static void walk_computing(struct http_server *server, double now_ms)
 {
     for (size_t left = server->crowd.lines[LINE_COMPUTING].count; left > 0; left--) {

@@ -19,10 +19,8 @@ static bool read_info(int fd, struct tcp_info *info)
 
 struct peer peer_of(int fd)
 {
-    enum {
-        CLOSE = 7,
-        CLOSE_WAIT = 8
-    }; /* from <netinet/tcp.h>, which cannot be included because it has an older tcp_info */
+    /* From <netinet/tcp.h>, which cannot be included because it has an older tcp_info. */
+    enum { CLOSE = 7, CLOSE_WAIT = 8 };
     struct tcp_info info;
     if (!read_info(fd, &info))
         return (struct peer){.presence = PEER_PRESENT, .has_all = true};
