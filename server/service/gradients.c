@@ -17,13 +17,7 @@ struct differentiation {
 /* What makes maps smaller knows the maps of a forward pass only; a cache has no gradients to go back to. */
 static attn_status check_reduction(struct call *call, const struct envelope *envelope)
 {
-    const struct envelope_reduction *reduction = &envelope->reduction;
-    const char *field = reduction->has_pool                    ? "/options/pool"
-                        : reduction->top_k > 0                 ? "/options/top_k"
-                        : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
-                        : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
-                        : envelope->cache.name != NULL         ? "/options/cache"
-                                                               : NULL;
+    const char *field = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);
     if (field == NULL)
         return ATTN_OK;
     return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);

@@ -5,24 +5,13 @@
 
 #include "codec/answer/token_labels.h"
 
-static attn_status fail_form(const char *field, attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_FIELD, field,
-                     "%s has no meaning for a picture, which fits its maps to its pixels itself: leave it out",
-                     field + 1);
-}
-
 attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)
 {
-    const struct envelope_reduction *reduction = &envelope->reduction;
-    if (envelope->view != ENVELOPE_VIEW_NONE)
-        return fail_form("/options/view", err);
-    if (reduction->has_pool)
-        return fail_form("/options/pool", err);
-    if (reduction->top_k > 0)
-        return fail_form("/options/top_k", err);
-    if (reduction->dtype != ATTN_DTYPE_COUNT)
-        return fail_form("/options/dtype", err);
+    const char *field = envelope_form_option(envelope);
+    if (field != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field,
+                         "%s has no meaning for a picture, which fits its maps to its pixels itself: leave it out",
+                         field + 1);
     envelope->request.options.want = (uint32_t)1 << ATTN_STEP_ATTENTION | (uint32_t)1 << ATTN_STEP_MASK;
     return ATTN_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * envelope.c: what an envelope is before anything is decoded into it.
+ * envelope.c: what an envelope is before anything is decoded into it, and what was asked of it.
  */
 #include "codec/request/envelope.h"
 
@@ -11,4 +11,14 @@ void envelope_set_defaults(struct envelope *envelope, envelope_kind kind)
     options->compute = ATTN_F32;
     if (!envelope_is_gradients(kind))
         options->want = (uint32_t)1 << ATTN_STEP_OUTPUT | (uint32_t)1 << ATTN_STEP_ATTENTION;
+}
+
+const char *envelope_form_option(const struct envelope *envelope)
+{
+    const struct envelope_reduction *reduction = &envelope->reduction;
+    return envelope->view != ENVELOPE_VIEW_NONE   ? "/options/view"
+           : reduction->has_pool                  ? "/options/pool"
+           : reduction->top_k > 0                 ? "/options/top_k"
+           : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
+                                                  : NULL;
 }

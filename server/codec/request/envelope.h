@@ -82,6 +82,12 @@ struct envelope {
     uint32_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
 };
 
+/*
+ * The pointer of an option that shows maps in another form than whole numbers ("/options/pool"), if the request has
+ * one; NULL: none. Gradients, pictures and the Open Inference Protocol have a form of their own, and refuse it.
+ */
+const char *envelope_form_option(const struct envelope *envelope);
+
 /* The eps of a norm that does not say its own; profile may be NULL. */
 double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 

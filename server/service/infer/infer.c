@@ -207,13 +207,7 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
 /* The protocol says what an output is: whole maps, in its own form. */
 static attn_status check_shown(const struct envelope *envelope, attn_error *err)
 {
-    const struct envelope_reduction *reduction = &envelope->reduction;
-    const char *option = envelope->cache.name != NULL           ? "/options/cache"
-                         : envelope->view != ENVELOPE_VIEW_NONE ? "/options/view"
-                         : reduction->top_k > 0                 ? "/options/top_k"
-                         : reduction->has_pool                  ? "/options/pool"
-                         : reduction->dtype != ATTN_DTYPE_COUNT ? "/options/dtype"
-                                                                : NULL;
+    const char *option = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);
     return option == NULL ? ATTN_OK
                           : attn_fail(err, ATTN_ERR_FIELD, option,
                                       "%s does not go with this protocol, whose outputs are whole maps", option);
