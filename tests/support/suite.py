@@ -1,5 +1,9 @@
 """
-suite.py: the last line of a suite, and the exit status that belongs to it.
+suite.py: the harness of the suites in Python: which tests run, what is said of each, the last line, the exit status.
+
+    @test                                  # of a list: test = registry(TESTS)
+    def a_claim(client): …                 # fails by any exception; raises Skipped when something is missing
+    return conclude("ops", *run_tests(TESTS, lambda test: test(client), options.only))
 
 Every suite ends with one line "NAME: N passed, N failed, N skipped"; tests/support/run_suites.py adds these lines up. The status is 0,
 1 when something failed or nothing ran, and 77 when everything was skipped.
@@ -7,9 +11,41 @@ Every suite ends with one line "NAME: N passed, N failed, N skipped"; tests/supp
 
 import re
 import sys
+import traceback
 
 SKIPPED = 77
 LINE = re.compile(r"([a-z0-9-]+): (\d+) passed, (\d+) failed, (\d+) skipped")
+
+
+class Skipped(Exception):
+    """A test cannot run here, and this is why."""
+
+
+def registry(tests):
+    """The decorator that puts a function into that list."""
+    def register(function):
+        tests.append(function)
+        return function
+    return register
+
+
+def run_tests(tests, call, only=""):
+    """Runs those whose name holds a word; how many passed, failed and were skipped."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for test in tests:
+        if only not in test.__name__:
+            continue
+        try:
+            call(test)
+            counts["passed"] += 1
+        except Skipped as why:
+            counts["skipped"] += 1
+            print(f"skipped: {test.__name__}: {why}")
+        except Exception as error:  # noqa: BLE001: one failed test must not hide the others
+            counts["failed"] += 1
+            place = [frame for frame in traceback.extract_tb(error.__traceback__) if "/lib/" not in frame.filename][-1]
+            print(f"{test.__name__}: {type(error).__name__}: {error} ({place.filename}:{place.lineno})")
+    return tuple(counts.values())
 
 
 def conclude(suite, passed, failed, skipped=0):

@@ -20,34 +20,24 @@ sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import tensor_file  # noqa: E402
 from attnd import Server  # noqa: E402
-from suite import conclude  # noqa: E402
+from suite import conclude, registry, run_tests  # noqa: E402
 
 TENSORS = "application/vnd.attnd.safetensors"
 PATH = "/v1/multi-head-attention"
 LENGTH, WIDTH, HEADS = 5, 8, 2
 STEPS = ["q", "scores", "masked", "attention", "lse", "output", "attention_mean", "mask"]
 CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
+case = registry(CASES)
 
 
 def main():
     parser = argparse.ArgumentParser(description="compare formats of requests and answers")
     parser.add_argument("--attnd", default=str(HERE.parents[2] / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--url", help="a server that runs already")
+    parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    failed = 0
     with Server(options.attnd, options.url) as server:
-        for run in CASES:
-            try:
-                run(server.client())
-            except (AssertionError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"{run.__name__}: {error}")
-    return conclude("formats", len(CASES) - failed, failed)
+        return conclude("formats", *run_tests(CASES, lambda test: test(server.client()), options.only))
 
 
 # ---- requests ----

@@ -12,19 +12,17 @@ import struct
 import subprocess
 
 from attnd import Server, StartError
-from durability import Skipped
 import formulas as f
 from layer import Wrong, answered, expect, layer, put, refused, send
 import tensor_file
+from suite import Skipped, registry
 
 CHECKS = []
 LENGTH, WIDTH, HEADS = 5, 8, 2
 CLOSE = 2e-5  # float32 sums of at most 16 products, against double
 
 
-def check(function):
-    CHECKS.append(function)
-    return function
+check = registry(CHECKS)
 
 
 def single(value):

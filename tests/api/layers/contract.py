@@ -7,14 +7,11 @@ import threading
 from layer import JSON, TENSORS, answered, as_file, expect, layer, put, refused, send
 from oip import flat, tensor
 import tensor_file
+from suite import registry
 
 QUERY = [[0.5, -0.25, 1.0, 0.125], [1.5, 0.5, -1.0, 0.75], [0.25, 0.5, 0.5, -0.5]]
 CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
+check = registry(CHECKS)
 
 
 def whole(client, body, inputs, **sections):

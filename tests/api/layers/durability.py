@@ -15,18 +15,11 @@ import time
 from attnd import Server, StartError
 from layer import TENSORS, Wrong, answered, as_file, expect, layer, put, refused, send
 import power_cut
+from suite import Skipped, registry
 
 INPUTS = {"inputs": {"query": [[0.5, -0.25, 1.0, 0.125]]}}
 CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-class Skipped(Exception):
-    """Why a check cannot be made here."""
+check = registry(CHECKS)
 
 
 class Stage:

@@ -10,18 +10,15 @@ import subprocess
 import threading
 import urllib.parse
 
-from durability import Skipped, until
+from durability import until
 from layer import TENSORS, answered, as_file, expect, layer, refused
 import tensor_file
+from suite import Skipped, registry
 
 WIDTH = 1280  # four weights of 6.5 MB: some pieces, and a rest
 PATH = "/v1/layers/large"
 CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
+check = registry(CHECKS)
 
 
 def large(seed, width=WIDTH):

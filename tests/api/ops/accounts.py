@@ -10,13 +10,10 @@ import tempfile
 import urllib.parse
 
 from attnd import PATIENCE_SECONDS, Server, wait_until
+from suite import registry
 
 TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+test = registry(TESTS)
 
 
 def connect(server):

@@ -4,15 +4,14 @@ import gzip
 import json
 
 from attnd import Server
+from suite import registry
 
 TESTS = []
 WIRE_MAX, ANSWER_MAX = 64 << 10, 16 << 20
 LONGEST = 1024  # bytes of a label
 
 
-def test(function):
-    TESTS.append(function)
-    return function
+test = registry(TESTS)
 
 
 def ones(*shape):

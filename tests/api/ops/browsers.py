@@ -7,6 +7,7 @@ import tempfile
 import urllib.parse
 
 from attnd import Server, wait_until
+from suite import registry
 
 TESTS = []
 EVIL = "https://evil.example"
@@ -34,9 +35,7 @@ OWN = [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Orig
        {"Origin": "HOST", "Sec-Fetch-Site": "same-origin"}, {"Origin": "HOST over TLS"}]
 
 
-def test(function):
-    TESTS.append(function)
-    return function
+test = registry(TESTS)
 
 
 def settings(**values):

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 from attnd import Server, wait_until
+from suite import registry
 
 KINDS = {"RSA": ["rsa:2048"],
          "RSA-PSS": ["rsa-pss", "-pkeyopt", "rsa_keygen_bits:2048"],
@@ -15,11 +16,7 @@ KINDS = {"RSA": ["rsa:2048"],
          "Ed25519": ["ed25519"],
          "Ed448": ["ed448"]}
 TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+test = registry(TESTS)
 
 
 class SecureServer(Server):

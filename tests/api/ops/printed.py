@@ -13,14 +13,11 @@ import tempfile
 
 from attnd import Server, wait_until
 from certificates import make_certificate
+from suite import registry
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+test = registry(TESTS)
 
 
 def free_port():

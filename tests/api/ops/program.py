@@ -8,13 +8,10 @@ import subprocess
 import tempfile
 
 from attnd import Server, wait_until
+from suite import registry
 
 TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+test = registry(TESTS)
 
 
 def run(program, *arguments, **environment):

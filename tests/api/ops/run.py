@@ -23,7 +23,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -36,16 +35,12 @@ import browsers as of_browsers  # noqa: E402
 import certificates as of_certificates  # noqa: E402
 import printed as of_what_is_printed  # noqa: E402
 import program as of_program  # noqa: E402
-from suite import conclude  # noqa: E402
+from suite import conclude, registry, run_tests  # noqa: E402
 
 SMALL = {"inputs": {"query": [[1, 2]]}}
 ROUNDS = int(os.environ.get("ROUNDS", "3"))  # of what ends a server under load
 TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+test = registry(TESTS)
 
 
 def settings(**values):
@@ -707,14 +702,7 @@ def main():
     modules = (of_accounts, of_amplifiers, of_browsers, of_program, of_certificates, of_what_is_printed)
     tests = TESTS + [function for module in modules for function in module.TESTS]
     options.attnd = os.path.abspath(options.attnd)  # some tests work in folders of their own
-    failed, chosen = 0, [function for function in tests if options.only in function.__name__]
-    for function in chosen:
-        try:
-            function(options.attnd)
-        except Exception:  # noqa: BLE001: one failed test must not hide the others
-            failed += 1
-            print(f"{function.__name__}:\n{traceback.format_exc()}")
-    return conclude("ops", len(chosen) - failed, failed)
+    return conclude("ops", *run_tests(tests, lambda test: test(options.attnd), options.only))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import sys
 
 from oip import flat, read_answer
 import oip_clients as clients
+from suite import registry
 
 SPLIT = "Inference-Header-Content-Length"
 QUERY = [[0.25, 0.5, -1.0], [1.5, 2.0, 0.125]]
@@ -16,11 +17,7 @@ KEY = [[1.0, 0.0, 0.5], [0.0, -1.0, 2.0], [0.5, 0.5, 0.5]]
 LAYER = {"weights": {"query": {"weight": [[1, 0.5], [0.25, 1], [0, 1]]}, "key": {"weight": [[0.5, 1], [1, -0.5], [1, 0]]},
                      "value": {"weight": [[1, 2], [3, 4], [5, 6]]}}}
 CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
+check = registry(CHECKS)
 
 
 def expect(holds, sentence):

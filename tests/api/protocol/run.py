@@ -18,18 +18,14 @@ sys.path.insert(0, str(HERE.parents[1] / "support"))
 from attnd import Server  # noqa: E402
 import replay  # noqa: E402
 from oip import binary_request, flat, read_answer, tensor  # noqa: E402
-from suite import conclude  # noqa: E402
+from suite import conclude, registry, run_tests  # noqa: E402
 
 INFER = "/v2/models/attention/infer"
 SPLIT = "Inference-Header-Content-Length"
 QUERY = [[0.25, 0.5, -1.0], [1.5, 2.0, 0.125]]
 KEY = [[1.0, 0.0, 0.5], [0.0, -1.0, 2.0], [0.5, 0.5, 0.5]]
 CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
+check = registry(CHECKS)
 
 
 class Wrong(Exception):
@@ -295,17 +291,11 @@ def methods_are_kept(client):
 def main():
     parser = argparse.ArgumentParser(description="hold a server against the Open Inference Protocol")
     parser.add_argument("--attnd", default=str(HERE.parents[2] / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    failed = 0
     with Server(options.attnd) as server:
         client = server.client()
-        for function in CHECKS + replay.CHECKS:
-            try:
-                function(client)
-            except (Wrong, KeyError, ValueError, IndexError, TypeError) as error:
-                failed += 1
-                print(f"{function.__name__}: {type(error).__name__}: {error}")
-    return conclude("protocol", len(CHECKS + replay.CHECKS) - failed, failed)
+        return conclude("protocol", *run_tests(CHECKS + replay.CHECKS, lambda test: test(client), options.only))
 
 
 if __name__ == "__main__":
