@@ -51,7 +51,7 @@ static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
         if (plan->want >> step & 1 && plan->forward.step_bytes[step] > most) {
             most = plan->forward.step_bytes[step];
             weight->largest = attn_step_name((attn_step)step);
-            weight->largest_is_map = attn_step_is_map((attn_step)step);
+            weight->largest_is_map = attn_step_has_keys((attn_step)step);
         }
 }
 

@@ -73,7 +73,7 @@ attn_status work_weigh(struct call *call, const struct work *work, size_t answer
             (double)attn_plan_bytes(&work->plan, threads) + (double)reduce_bytes(&work->envelope, shown, threads),
         .time_flops = work->plan.time_flops,
         .largest = attn_step_name(largest),
-        .largest_is_map = attn_step_is_map(largest) || largest == ATTN_STEP_ATTENTION_MEAN,
+        .largest_is_map = attn_step_has_keys(largest),
     };
     call->out->may_defer =
         call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->in.answer_media == MEDIA_JSON;

@@ -14,35 +14,55 @@
 #include "attn/rope.h"
 #include "attn/tensor.h"
 
-/* Everything that can be asked back, in the order in which it is computed: code, name. */
+/* What the axes of a step count. Of tokens there is no batch axis where query has none. */
+typedef enum {
+    ATTN_AXES_Q,       /* (batch, heads, q_len, d_k) */
+    ATTN_AXES_NEW_K,   /* (batch, kv_heads, kv_len - past_len, d_k) */
+    ATTN_AXES_NEW_V,   /* (batch, kv_heads, kv_len - past_len, d_v) */
+    ATTN_AXES_K,       /* (batch, kv_heads, kv_len, d_k) */
+    ATTN_AXES_V,       /* (batch, kv_heads, kv_len, d_v) */
+    ATTN_AXES_MAP,     /* (batch, heads, q_len, kv_len), of the heads, queries and keys that options select */
+    ATTN_AXES_MEAN,    /* (batch, q_len, kv_len), selected likewise */
+    ATTN_AXES_ROWS,    /* (batch, heads, q_len) */
+    ATTN_AXES_CONTEXT, /* (batch, heads, q_len, d_v) */
+    ATTN_AXES_CONCAT,  /* tokens: (batch, q_len, heads * d_v) */
+    ATTN_AXES_TOKENS,  /* tokens: (batch, q_len, d_out) */
+    ATTN_AXES_OUTPUT,  /* ATTN_AXES_CONTEXT for a query of rank 4, ATTN_AXES_TOKENS otherwise */
+    ATTN_AXES_COUNT
+} attn_axes;
+
+/* What the values of a step are. A score of a hidden key is -infinity; flags are ATTN_BOOL. */
+typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn_values;
+
+/* Everything that can be asked back, in the order in which it is computed: code, name, axes, values. */
 #define ATTN_STEP_LIST(X)                                                                                              \
-    X(ATTN_STEP_Q, "q")                         /* (batch, heads, q_len, d_k) after projection */                      \
-    X(ATTN_STEP_K, "k")                         /* (batch, kv_heads, kv_len - past_len, d_k) */                        \
-    X(ATTN_STEP_V, "v")                         /* (batch, kv_heads, kv_len - past_len, d_v) */                        \
-    X(ATTN_STEP_Q_ROTATED, "q_rotated")         /* (batch, heads, q_len, d_k) after qk_norm and rope */                \
-    X(ATTN_STEP_K_ROTATED, "k_rotated")         /* (batch, kv_heads, kv_len, d_k) likewise, behind the past keys */    \
-    X(ATTN_STEP_SCORES, "scores")               /* map: q k^T, unscaled */                                             \
-    X(ATTN_STEP_SCALED, "scaled")               /* map: after scale and softcap */                                     \
-    X(ATTN_STEP_MASKED, "masked")               /* map: after bias and mask */                                         \
-    X(ATTN_STEP_ATTENTION, "attention")         /* map: after softmax, before dropout */                               \
-    X(ATTN_STEP_DROPPED, "dropped")             /* map: after dropout */                                               \
-    X(ATTN_STEP_LSE, "lse")                     /* (batch, heads, q_len): log of the sum of exp of masked and sink */  \
-    X(ATTN_STEP_LSE_KEYS, "lse_keys")           /* (batch, heads, q_len): the same over the keys alone */              \
-    X(ATTN_STEP_ENTROPY, "entropy")             /* (batch, heads, q_len): -sum p ln p in nats, the sink included */    \
-    X(ATTN_STEP_SINK, "sink")                   /* (batch, heads, q_len): the weight of the sink */                    \
-    X(ATTN_STEP_CONTEXT, "context")             /* (batch, heads, q_len, d_v): attention v */                          \
-    X(ATTN_STEP_CONCAT, "concat")               /* (batch, q_len, heads * d_v) */                                      \
-    X(ATTN_STEP_GATED, "gated")                 /* (batch, q_len, heads * d_v): concat times the gate */               \
-    X(ATTN_STEP_PROJECTED, "projected")         /* (batch, q_len, d_out): after the output projection */               \
-    X(ATTN_STEP_RESIDUAL, "residual")           /* (batch, q_len, d_out): query + projected */                         \
-    X(ATTN_STEP_OUTPUT, "output")               /* the result, with the rank of query */                               \
-    X(ATTN_STEP_PRESENT_KEY, "present_key")     /* (batch, kv_heads, kv_len, d_k): past_key of the next request */     \
-    X(ATTN_STEP_PRESENT_VALUE, "present_value") /* (batch, kv_heads, kv_len, d_v) */                                   \
-    X(ATTN_STEP_ATTENTION_MEAN, "attention_mean") /* (batch, q_len, kv_len): mean over the heads */                    \
-    X(ATTN_STEP_MASK, "mask")                     /* map of bool: what was allowed */
+    X(ATTN_STEP_Q, "q", ATTN_AXES_Q, ATTN_VALUES_NUMBERS) /* after projection */                                       \
+    X(ATTN_STEP_K, "k", ATTN_AXES_NEW_K, ATTN_VALUES_NUMBERS)                                                          \
+    X(ATTN_STEP_V, "v", ATTN_AXES_NEW_V, ATTN_VALUES_NUMBERS)                                                          \
+    X(ATTN_STEP_Q_ROTATED, "q_rotated", ATTN_AXES_Q, ATTN_VALUES_NUMBERS)   /* after qk_norm and rope */               \
+    X(ATTN_STEP_K_ROTATED, "k_rotated", ATTN_AXES_K, ATTN_VALUES_NUMBERS)   /* likewise, behind the past keys */       \
+    X(ATTN_STEP_SCORES, "scores", ATTN_AXES_MAP, ATTN_VALUES_SCORES)        /* q k^T, unscaled */                      \
+    X(ATTN_STEP_SCALED, "scaled", ATTN_AXES_MAP, ATTN_VALUES_SCORES)        /* after scale and softcap */              \
+    X(ATTN_STEP_MASKED, "masked", ATTN_AXES_MAP, ATTN_VALUES_SCORES)        /* after bias and mask */                  \
+    X(ATTN_STEP_ATTENTION, "attention", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS) /* after softmax, before dropout */        \
+    X(ATTN_STEP_DROPPED, "dropped", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS)     /* after dropout */                        \
+    X(ATTN_STEP_LSE, "lse", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* log of the sum of exp of masked and sink */        \
+    X(ATTN_STEP_LSE_KEYS, "lse_keys", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* the same over the keys alone */          \
+    X(ATTN_STEP_ENTROPY, "entropy", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* -sum p ln p in nats, the sink included */  \
+    X(ATTN_STEP_SINK, "sink", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS)       /* the weight of the sink */                  \
+    X(ATTN_STEP_CONTEXT, "context", ATTN_AXES_CONTEXT, ATTN_VALUES_NUMBERS) /* attention v */                          \
+    X(ATTN_STEP_CONCAT, "concat", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)                                               \
+    X(ATTN_STEP_GATED, "gated", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)         /* concat times the gate */             \
+    X(ATTN_STEP_PROJECTED, "projected", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS) /* after the output projection */       \
+    X(ATTN_STEP_RESIDUAL, "residual", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)   /* query + projected */                 \
+    X(ATTN_STEP_OUTPUT, "output", ATTN_AXES_OUTPUT, ATTN_VALUES_NUMBERS)      /* the result, with the rank of query */ \
+    X(ATTN_STEP_PRESENT_KEY, "present_key", ATTN_AXES_K, ATTN_VALUES_NUMBERS) /* past_key of the next request */       \
+    X(ATTN_STEP_PRESENT_VALUE, "present_value", ATTN_AXES_V, ATTN_VALUES_NUMBERS)                                      \
+    X(ATTN_STEP_ATTENTION_MEAN, "attention_mean", ATTN_AXES_MEAN, ATTN_VALUES_NUMBERS) /* mean over the heads */       \
+    X(ATTN_STEP_MASK, "mask", ATTN_AXES_MAP, ATTN_VALUES_FLAGS)                        /* what was allowed */
 
 typedef enum {
-#define ATTN_STEP_ENUM(code, name) code,
+#define ATTN_STEP_ENUM(code, name, axes, values) code,
     ATTN_STEP_LIST(ATTN_STEP_ENUM)
 #undef ATTN_STEP_ENUM
         ATTN_STEP_COUNT
@@ -51,8 +71,12 @@ typedef enum {
 const char *attn_step_name(attn_step step);
 /* ATTN_STEP_COUNT when no step has that name. */
 attn_step attn_step_from_name(const char *name);
+attn_axes attn_step_axes(attn_step step);
+attn_values attn_step_values(attn_step step);
 /* Whether the step is (batch, heads, q_len, kv_len), so that the heads, queries and keys selections apply to it. */
 bool attn_step_is_map(attn_step step);
+/* Whether its last axis counts keys: a map, or a mean of maps. */
+bool attn_step_has_keys(attn_step step);
 
 typedef struct {
     const attn_tensor *query; /* attention: rank 2, 3, 4; a layer: rank 2, 3 */

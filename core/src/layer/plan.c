@@ -1,6 +1,7 @@
 /* plan.c: a request checked and weighed: dimensions, masks, what is kept, bytes and FLOPs. */
 #include "attn/plan.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,63 +17,62 @@
 
 /* ---- what is kept, and its weight ---- */
 
-static void set_shape(attn_plan *plan, attn_step step, attn_dtype dtype, int rank, const size_t *shape)
-{
-    plan->step[step] = attn_tensor_view(NULL, dtype, rank, shape);
-}
-
-/* Steps of the same shape are copied from one another: a view is most of what this costs. */
-static void shape_maps(attn_plan *plan)
-{
-    const attn_dims *d = &plan->dims;
-    const size_t map[4] = {d->batch, plan->selected_heads, plan->selected_queries, plan->selected_keys};
-    const attn_tensor view = attn_tensor_view(NULL, plan->compute, 4, map);
-    for (int step = 0; step < ATTN_STEP_COUNT; step++)
-        if (attn_step_is_map((attn_step)step))
-            plan->step[step] = view;
-    plan->step[ATTN_STEP_MASK].dtype = ATTN_BOOL;
-    set_shape(plan, ATTN_STEP_ATTENTION_MEAN, plan->compute, 3,
-              (size_t[]){d->batch, plan->selected_queries, plan->selected_keys});
-}
-
-static void shape_rows(attn_plan *plan)
-{
-    static const attn_step of_a_query[] = {ATTN_STEP_LSE, ATTN_STEP_LSE_KEYS, ATTN_STEP_ENTROPY, ATTN_STEP_SINK};
-    const attn_dims *d = &plan->dims;
-    const size_t context[4] = {d->batch, d->heads, d->q_len, d->d_v};
-    const attn_tensor view = attn_tensor_view(NULL, plan->compute, 3, context);
-    for (size_t i = 0; i < sizeof of_a_query / sizeof *of_a_query; i++)
-        plan->step[of_a_query[i]] = view;
-    set_shape(plan, ATTN_STEP_CONTEXT, plan->compute, 4, context);
-}
-
-/* No batch axis where the query has none. */
-static void shape_tokens(attn_plan *plan)
+/* Without its first axis where tokens have no batch. */
+static attn_tensor shape_tokens(const attn_plan *plan, size_t features)
 {
     const attn_dims *d = &plan->dims;
     const int skip = d->query_rank == 2 ? 1 : 0;
-    const size_t concat[3] = {d->batch, d->q_len, d->heads * d->d_v}, tokens[3] = {d->batch, d->q_len, d->d_out};
-    set_shape(plan, ATTN_STEP_CONCAT, plan->compute, 3 - skip, concat + skip);
-    plan->step[ATTN_STEP_GATED] = plan->step[ATTN_STEP_CONCAT];
-    set_shape(plan, ATTN_STEP_PROJECTED, plan->compute, 3 - skip, tokens + skip);
-    plan->step[ATTN_STEP_RESIDUAL] = plan->step[ATTN_STEP_PROJECTED];
-    plan->step[ATTN_STEP_OUTPUT] = plan->step[d->query_rank == 4 ? ATTN_STEP_CONTEXT : ATTN_STEP_PROJECTED];
+    const size_t shape[3] = {d->batch, d->q_len, features};
+    return attn_tensor_view(NULL, plan->compute, 3 - skip, shape + skip);
 }
 
-static void shape_steps(attn_plan *plan)
+static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
 {
     const attn_dims *d = &plan->dims;
-    const attn_dtype t = plan->compute;
-    set_shape(plan, ATTN_STEP_Q, t, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_k});
-    set_shape(plan, ATTN_STEP_K, t, 4, (size_t[]){d->batch, d->kv_heads, attn_new_len(d), d->d_k});
-    set_shape(plan, ATTN_STEP_V, t, 4, (size_t[]){d->batch, d->kv_heads, attn_new_len(d), d->d_v});
-    set_shape(plan, ATTN_STEP_K_ROTATED, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_k});
-    set_shape(plan, ATTN_STEP_PRESENT_VALUE, t, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_v});
-    plan->step[ATTN_STEP_Q_ROTATED] = plan->step[ATTN_STEP_Q];
-    plan->step[ATTN_STEP_PRESENT_KEY] = plan->step[ATTN_STEP_K_ROTATED];
-    shape_maps(plan);
-    shape_rows(plan);
-    shape_tokens(plan);
+    const size_t new_len = attn_new_len(d), queries = plan->selected_queries, keys = plan->selected_keys;
+    switch (axes) {
+    case ATTN_AXES_Q:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_k});
+    case ATTN_AXES_NEW_K:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, new_len, d->d_k});
+    case ATTN_AXES_NEW_V:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, new_len, d->d_v});
+    case ATTN_AXES_K:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_k});
+    case ATTN_AXES_V:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->kv_heads, d->kv_len, d->d_v});
+    case ATTN_AXES_MAP:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, plan->selected_heads, queries, keys});
+    case ATTN_AXES_MEAN:
+        return attn_tensor_view(NULL, plan->compute, 3, (size_t[]){d->batch, queries, keys});
+    case ATTN_AXES_ROWS:
+        return attn_tensor_view(NULL, plan->compute, 3, (size_t[]){d->batch, d->heads, d->q_len});
+    case ATTN_AXES_CONTEXT:
+        return attn_tensor_view(NULL, plan->compute, 4, (size_t[]){d->batch, d->heads, d->q_len, d->d_v});
+    case ATTN_AXES_CONCAT:
+        return shape_tokens(plan, d->heads * d->d_v);
+    case ATTN_AXES_TOKENS:
+        return shape_tokens(plan, d->d_out);
+    case ATTN_AXES_OUTPUT:
+        return shape_of(plan, d->query_rank == 4 ? ATTN_AXES_CONTEXT : ATTN_AXES_TOKENS);
+    case ATTN_AXES_COUNT:
+        break;
+    }
+    assert(!"axes of the list");
+    return (attn_tensor){0};
+}
+
+/* Steps with the same axes are copied from one view, because making a view is most of what this costs. */
+static void shape_steps(attn_plan *plan)
+{
+    attn_tensor views[ATTN_AXES_COUNT];
+    for (int axes = 0; axes < ATTN_AXES_COUNT; axes++)
+        views[axes] = shape_of(plan, (attn_axes)axes);
+    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
+        plan->step[step] = views[attn_step_axes((attn_step)step)];
+        if (attn_step_values((attn_step)step) == ATTN_VALUES_FLAGS)
+            plan->step[step].dtype = ATTN_BOOL;
+    }
 }
 
 /* Every dimension is below 2^40 or so in practice; doubles hold the products that a size_t might not. */

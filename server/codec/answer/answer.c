@@ -67,15 +67,11 @@ void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count)
 }
 
 /* A masked score is null, whatever the number was. */
-static bool is_score(int step)
-{
-    return step == ATTN_STEP_SCORES || step == ATTN_STEP_SCALED || step == ATTN_STEP_MASKED;
-}
-
 static struct tensor_style style_of(const struct envelope *envelope, int step)
 {
-    return (struct tensor_style){
-        .form = envelope->form, .digits = envelope->digits, .null_for_minus_infinity = is_score(step)};
+    return (struct tensor_style){.form = envelope->form,
+                                 .digits = envelope->digits,
+                                 .null_for_minus_infinity = attn_step_values((attn_step)step) == ATTN_VALUES_SCORES};
 }
 
 static void write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,

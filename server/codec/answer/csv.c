@@ -3,6 +3,7 @@
  */
 #include "codec/answer/csv.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,29 +26,44 @@ struct csv {
     struct chunks *out;
 };
 
-/* A number for each query of each head. */
-static bool is_of_rows(attn_step step)
-{
-    return step == ATTN_STEP_LSE || step == ATTN_STEP_LSE_KEYS || step == ATTN_STEP_ENTROPY || step == ATTN_STEP_SINK;
-}
-
-/* What the dimensions of a step count, for rank of them. */
+/* What the dimensions of a step count, for rank of them: without the batch where tokens have none. */
 static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RANK])
 {
     static const enum column maps[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY},
+                             means[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY},
                              keys[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_KEY, COLUMN_FEATURE},
-                             heads[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_FEATURE},
-                             rows[1 + ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE},
-                             means[ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY};
-    const enum column *found = rank == 4 ? heads : rank == 3 ? rows : rows + 1;
-    if (attn_step_is_map(step) || is_of_rows(step))
+                             queries[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_FEATURE},
+                             tokens[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE};
+    const enum column *found = queries;
+    int skip = 0;
+    switch (attn_step_axes(step)) {
+    case ATTN_AXES_MAP:
+    case ATTN_AXES_ROWS:
         found = maps;
-    else if (step == ATTN_STEP_K || step == ATTN_STEP_V)
-        found = keys;
-    else if (step == ATTN_STEP_ATTENTION_MEAN)
+        break;
+    case ATTN_AXES_MEAN:
         found = means;
+        break;
+    case ATTN_AXES_NEW_K:
+    case ATTN_AXES_NEW_V:
+    case ATTN_AXES_K:
+    case ATTN_AXES_V:
+        found = keys;
+        break;
+    case ATTN_AXES_Q:
+    case ATTN_AXES_CONTEXT:
+        break;
+    case ATTN_AXES_CONCAT:
+    case ATTN_AXES_TOKENS:
+    case ATTN_AXES_OUTPUT:
+        found = rank == 4 ? queries : tokens;
+        skip = rank == 2 ? 1 : 0;
+        break;
+    case ATTN_AXES_COUNT:
+        assert(!"axes of the list");
+    }
     for (int d = 0; d < rank; d++)
-        columns[d] = found[d];
+        columns[d] = found[skip + d];
 }
 
 static bool is_wanted(const struct answer *answer, int step)
@@ -98,11 +114,6 @@ static void write_label(struct chunks *out, const char *label)
     chunks_text(out, is_quoted ? "\"" : "");
 }
 
-static bool is_score(attn_step step)
-{
-    return step == ATTN_STEP_SCORES || step == ATTN_STEP_SCALED || step == ATTN_STEP_MASKED;
-}
-
 static void write_value(const struct csv *csv, attn_step step, const attn_tensor *tensor, ptrdiff_t at)
 {
     char text[NUMBER_TEXT_MAX];
@@ -114,7 +125,7 @@ static void write_value(const struct csv *csv, attn_step step, const attn_tensor
     bool is_single = tensor->dtype == ATTN_F32;
     double value = is_single ? (double)((const float *)tensor->data)[at] : ((const double *)tensor->data)[at];
     if (!isfinite(value)) {
-        const char *below = is_score(step) ? "" : "-Infinity";
+        const char *below = attn_step_values(step) == ATTN_VALUES_SCORES ? "" : "-Infinity";
         chunks_text(csv->out, isnan(value) ? "NaN" : value > 0 ? "Infinity" : below);
         return;
     }
@@ -131,7 +142,7 @@ static size_t number_of(const struct csv *csv, attn_step step, enum column colum
 {
     const attn_options *options = &csv->answer->envelope->request.options;
     bool is_pooled = csv->answer->envelope->reduction.has_pool;
-    if (!attn_step_is_map(step) && step != ATTN_STEP_ATTENTION_MEAN)
+    if (!attn_step_has_keys(step))
         return i;
     if (column == COLUMN_HEAD)
         return attn_selected(&options->heads, i);
@@ -143,8 +154,7 @@ static size_t number_of(const struct csv *csv, attn_step step, enum column colum
 /* The label of a query or key; NULL: it has none. */
 static const char *label_of(const struct csv *csv, attn_step step, enum column column, size_t b, size_t number)
 {
-    bool is_map = attn_step_is_map(step) || step == ATTN_STEP_ATTENTION_MEAN;
-    if (is_map && csv->answer->envelope->reduction.has_pool)
+    if (attn_step_has_keys(step) && csv->answer->envelope->reduction.has_pool)
         return NULL;
     if (column == COLUMN_QUERY)
         return labels_at(&csv->query, b, number);

@@ -11,14 +11,9 @@
 
 enum { TASK_ELEMENTS = 1 << 16, BLOCK = 1024 };
 
-static bool is_map(int step)
-{
-    return attn_step_is_map((attn_step)step) || step == ATTN_STEP_ATTENTION_MEAN;
-}
-
 static bool is_wanted_map(const attn_plan *plan, int step)
 {
-    return plan->want >> step & 1 && is_map(step);
+    return plan->want >> step & 1 && attn_step_has_keys((attn_step)step);
 }
 
 bool reduce_keeps_top(const struct envelope_reduction *reduction, int step)

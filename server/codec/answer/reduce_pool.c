@@ -114,7 +114,7 @@ static void pool_row(void *argument, size_t index, size_t worker)
 
 void reduce_pool(const struct reduce_map *map, bool is_mean, const attn_runtime *runtime)
 {
-    bool is_score = map->step >= ATTN_STEP_SCORES && map->step <= ATTN_STEP_MASKED;
+    bool is_score = attn_step_values((attn_step)map->step) == ATTN_VALUES_SCORES;
     struct pooling pooling = {.map = map,
                               .is_mean = is_mean,
                               .has_lookup = attn_mask_has_lookup(&map->plan->mask),

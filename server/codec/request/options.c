@@ -201,7 +201,7 @@ attn_status decode_compute(struct reading *reading, const struct node *node, voi
 static attn_status decode_step(struct reading *reading, const struct node *node, uint32_t *want)
 {
     static const char *const words[] = {
-#define STEP_NAME(code, name) name,
+#define STEP_NAME(code, name, axes, values) name,
         ATTN_STEP_LIST(STEP_NAME)
 #undef STEP_NAME
     };

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-MASKS = "server/codec/request/masks.c"
+MASKS, STEPS = "server/codec/request/masks.c", "core/include/attn/plan.h"
 FUNCTION = re.compile(r"^(?:static )?attn_status (\w+)\(struct (?:decoder|reading) [^{;]*?\n\{\n(.*?)^\}\n",
                       re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"struct member (\w+)\[\] = \{(.*?)\};", re.DOTALL)
@@ -101,7 +101,7 @@ def members_of(file, table):
 
 
 def steps():
-    return re.findall(r'X\(ATTN_STEP_\w+, "(\w+)"\)', read("core/include/attn/plan.h"))
+    return re.findall(r'X\(ATTN_STEP_\w+, "(\w+)", ATTN_AXES_\w+, ATTN_VALUES_\w+\)', read(STEPS))
 
 
 def gradients():

@@ -249,7 +249,7 @@ static const struct refusal refusals[] = {
     {PARAMETERS("\"heads\":[0,1]"), ATTN_ERR_FIELD, "/parameters/heads", "write it all as a string"},
     {PARAMETERS("\"rope\":{\"a\":[[0]]}"), ATTN_ERR_FIELD, "/parameters/rope", "write it all as a string"},
     {PARAMETERS("\"rope\":[\"a\",[0]]"), ATTN_ERR_FIELD, "/parameters/rope", "write it all as a string"},
-    {PARAMETERS("\"padding\":\"[[1]]\""), ATTN_ERR_FIELD, "/parameters/padding", "the inputs ATTEND and BIAS"},
+    {PARAMETERS("\"padding\":\"[[1]]\""), ATTN_ERR_FIELD, "/parameters/padding", "ATTEND, BIAS are inputs"},
     {PARAMETERS("\"past_key\":\"[[1]]\""), ATTN_ERR_FIELD, "/parameters/past_key", "tensors stand in \"inputs\""},
     {PARAMETERS("\"scal\":null"), ATTN_ERR_FIELD, "/parameters/scal", "did you mean \"scale\"?"},
     {"{\"model_name\":1}", ATTN_ERR_FIELD, "/model_name", "a string, received 1"},
