@@ -1,14 +1,14 @@
 /*
  * embedded_file.h: a file that is part of the program.
  *
- * From C files rather than from one in assembly: the compiler then says for itself that the stack is not executable.
+ * The macro stands in C files, not in an assembly file, so that the compiler marks the stack as not executable.
  */
 #ifndef BASE_EMBEDDED_FILE_H
 #define BASE_EMBEDDED_FILE_H
 
 #include <stddef.h> /* for sizes of files */
 
-/* The file as name_begin to name_end, where a NUL follows. */
+/* Defines name_begin and name_end around the bytes of the file; a NUL follows them. */
 #define EMBEDDED_FILE(name, path)                                                                                      \
     __asm__(".pushsection .rodata\n" #name "_begin:\n"                                                                 \
             ".incbin \"" path "\"\n" #name "_end:\n"                                                                   \

@@ -14,7 +14,7 @@
 #include "base/log_writer.h"
 #include "base/text.h"
 
-enum { END_ROOM = 4 }; /* kept free for what closes a value and the line: quote, brace, line feed */
+enum { END_ROOM = 4 }; /* bytes that stay free to close a value and the line: quote, brace, line feed */
 
 _Static_assert((int)LOG_LINE_MAX <= (int)PIPE_BUF, "the writer takes a line as one piece");
 
@@ -39,13 +39,13 @@ static void put_text(struct log_line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* Uses the room that put leaves. */
+/* Writes into END_ROOM, which put leaves free. */
 static void put_closing(struct log_line *line, char c)
 {
     line->text[line->length++] = c;
 }
 
-/* An escape is written whole or not at all, so that a cut value is still a valid string. */
+/* Writes an escape whole or not at all, so that a value that is cut stays a valid string. */
 static void put_escaped_byte(struct log_line *line, unsigned char c)
 {
     char escape[8] = {(char)c, '\0'};
@@ -58,7 +58,7 @@ static void put_escaped_byte(struct log_line *line, unsigned char c)
         put(line, escape, (size_t)length);
 }
 
-/* A value that opened its quote always closes it: two bytes of END_ROOM are for the line, one for the quote. */
+/* Always closes the quote: one byte of END_ROOM is for the quote, two are for the end of the line. */
 static void put_quoted(struct log_line *line, const char *value)
 {
     put_text(line, "\"");
@@ -75,7 +75,7 @@ static bool is_plain(const char *value)
     return *value != '\0';
 }
 
-/* False when the line has no more room for a field of need bytes beside its key: a line is cut between fields. */
+/* False when the line has no room for the key and need bytes of value: a line is cut between fields. */
 static bool put_key(struct log_line *line, const char *key, size_t need)
 {
     if (line->log == NULL || strlen(key) + need + 8 > room_left(line))
@@ -154,8 +154,8 @@ void log_ms(struct log_line *line, const char *key, double value)
 }
 
 /*
- * Closes the line and writes it. lines is how many lines it stands for. Returns the lines that the writer lost before it
- * (log_writer_put).
+ * Closes the line and writes it. lines is how many lines it stands for. Returns how many lines the writer lost before
+ * this one (log_writer_put).
  */
 static size_t write_line(struct log_line *line, size_t lines)
 {

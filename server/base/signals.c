@@ -67,8 +67,8 @@ signal_wish signals_wait(int timeout_ms)
 }
 
 /*
- * The first thread that fails says the last words; other threads wait until the process ends. The signal is raised again
- * without a handler, and ends the process as it would have done without this one.
+ * The first thread that fails says the last words; other threads wait until the process ends. The signal is then raised
+ * again, without a handler, and ends the process as it would have done without this one.
  */
 static void die(int number)
 {

@@ -1,25 +1,26 @@
 /*
- * signals.h: SIGTERM, SIGINT and SIGHUP as something that main can wait for. Part of the floor: includes no other
- * folder.
+ * signals.h: SIGTERM, SIGINT and SIGHUP as events that a thread can wait for.
  */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 
 #include <stdbool.h>
 
-/* What was asked for: nothing yet, to read keys, certificates and log file anew (SIGHUP), to end (the other two). */
+/* SIGHUP asks to read keys and certificates and to open the log file again; the other two ask to end. */
 typedef enum { SIGNAL_NONE, SIGNAL_RELOAD, SIGNAL_STOP } signal_wish;
 
-/* Once, before any thread starts: from now on the three are noted instead of ending the process. SIGPIPE is ignored: a
- * client that leaves must not be a signal at all. False: the system has no descriptor for it. */
+/*
+ * Call once, before any thread starts: the three signals become events instead of ending the process. SIGPIPE is
+ * ignored, because a client that leaves must not end the process. False: errno says why.
+ */
 bool signals_take(void);
-/* Waits for the next of the three, timeout_ms at most (negative: for ever). To end comes before to reload. */
+/* Waits for the next of the three, timeout_ms at most (negative: no limit). SIGNAL_STOP comes before SIGNAL_RELOAD. */
 signal_wish signals_wait(int timeout_ms);
 
 /*
- * From now on last_words(context) is called before the process dies of a fault of its own (SIGABRT, SIGSEGV, SIGBUS,
- * SIGFPE, SIGILL), in the thread that has it; it may call only what handlers may. A signal that somebody else handles
- * already is left to them. Before any thread starts, and once more with NULL when there is nothing left to say.
+ * Has last_words(context) called before the process dies of a fault (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL), in the
+ * thread with the fault. last_words may call only what a signal handler may call. A signal that has a handler already,
+ * such as a sanitizer's, keeps it. Call it before any thread starts, and again with NULL at the end.
  */
 void signals_before_death(void (*last_words)(void *context), void *context);
 

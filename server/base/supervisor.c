@@ -1,5 +1,5 @@
 /*
- * supervisor.c: tells the service manager that started us how we are.
+ * supervisor.c: tells the service manager what the process is doing.
  */
 #include "base/supervisor.h"
 
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* A name that starts with @ is an abstract one, which the kernel wants with a NUL in that place. */
+/* A name that begins with @ is abstract; the kernel wants a NUL in place of the @. */
 static void say(const char *message)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -30,7 +30,7 @@ static void say(const char *message)
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    /* A manager that does not listen must not stop the work. */
+    /* A manager that does not read must not stop the server. */
     (void)!sendto(fd, message, strlen(message), MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
     close(fd);
@@ -41,7 +41,7 @@ void supervisor_ready(void)
     say("READY=1\nSTATUS=serving\n");
 }
 
-/* The moment tells the manager which of its requests to reload this is the answer to. */
+/* By the moment, the manager knows which of its requests to reload this answers. */
 void supervisor_reloading(void)
 {
     char message[80];
@@ -59,7 +59,7 @@ void supervisor_alive(void)
     say("WATCHDOG=1\n");
 }
 
-/* WATCHDOG_PID names the process that is meant: the variables may be inherited. */
+/* WATCHDOG_PID names the process that must give signs of life, because children inherit the variables. */
 int supervisor_alive_every_ms(void)
 {
     const char *interval = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");

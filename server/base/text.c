@@ -1,5 +1,5 @@
 /*
- * text.c: small readings of text that several folders need.
+ * text.c: reads and writes short texts.
  */
 #include "base/text.h"
 
@@ -92,7 +92,7 @@ bool text_starts_fold(const char *text, const char *prefix)
     return strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Digits at the front of *text, which moves behind them. */
+/* Reads the digits at the front of *text and moves *text behind them. */
 static bool read_digits(const char **text, uint64_t *value)
 {
     const char *at = *text;

@@ -25,7 +25,7 @@ struct setting {
 
 enum { SETTING_NAME_MAX = 64 };
 
-/* In the order of --help: by group, and in each group the settings first that are used most. NULL behind the last one. */
+/* In the order of --help: by group, and in each group the most used settings first. NULL behind the last one. */
 const struct setting *setting_at(size_t i);
 const char *setting_group_title(setting_group group);
 

@@ -160,7 +160,7 @@ const struct value_kind value_path = {read_path, describe_path};
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-/* "scheme://host[:port]" and nothing behind it, as browsers write an origin; or a star, which stands for all origins. */
+/* "scheme://host[:port]" and nothing behind it, as browsers write an origin; or a star, for all origins. */
 static bool is_origin(struct text_span text)
 {
     static const char mark[] = "://";

@@ -1,5 +1,5 @@
 /*
- * health_client.c: one GET, over TLS or not, of which the status alone is read.
+ * health_client.c: sends one GET, with or without TLS, and reads the status of the answer.
  */
 #include "health/health_client.h"
 
@@ -13,10 +13,10 @@
 
 #include "health/health_tls.h"
 
-/* For each of connecting, sending and receiving. */
+/* Connecting, sending and receiving may each take so long. */
 enum { PATIENCE_S = 2 };
 
-/* Where a server that was told to listen on host can be reached from the same machine. */
+/* The address by which this machine reaches a server that listens on host. */
 static const char *reachable(const char *host)
 {
     if (host[0] == '\0' || strcmp(host, "0.0.0.0") == 0)
@@ -46,14 +46,14 @@ static int open_connection(const char *host, const char *port, char *message, si
     struct addrinfo *addresses = NULL;
     const int failure = getaddrinfo(host, port, &hints, &addresses);
     if (failure != 0) {
-        snprintf(message, message_size, "\"%s\" is no address: %s", host, gai_strerror(failure));
+        snprintf(message, message_size, "\"%s\" is not an address: %s", host, gai_strerror(failure));
         return -1;
     }
     int fd = -1;
     for (const struct addrinfo *address = addresses; address != NULL && fd < 0; address = address->ai_next)
         fd = connect_to(address);
     if (fd < 0)
-        snprintf(message, message_size, "nobody answers at %s:%s: %s", host, port, strerror(errno));
+        snprintf(message, message_size, "no server answers at %s:%s: %s", host, port, strerror(errno));
     freeaddrinfo(addresses);
     return fd;
 }
@@ -69,7 +69,7 @@ static bool receive_all(int fd, struct health_tls *tls, char *bytes, size_t size
     return tls != NULL ? health_tls_receive(tls, bytes, size) : recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
 }
 
-/* The status of the answer, 0 when there is none. */
+/* The status of the answer; 0: there is none. */
 static int exchange(int fd, struct health_tls *tls, const char *path)
 {
     static const char wanted[] = "HTTP/1.1 ";

@@ -1,5 +1,5 @@
 /*
- * health_client.h: asks a server that runs already whether it is well, for HEALTHCHECK and scripts: `attnd health`.
+ * health_client.h: `attnd health`: asks a running server whether it is well, for HEALTHCHECK and scripts.
  */
 #ifndef HEALTH_HEALTH_CLIENT_H
 #define HEALTH_HEALTH_CLIENT_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The server to ask, as struct config has it, and what for. */
+/* The server to ask, in the words of its settings, and the path to ask for. */
 struct health_question {
     const char *host, *port, *path;
     const char *tls_certificate; /* NULL: plain HTTP; else the file whose certificate an https server must show */
@@ -15,8 +15,8 @@ struct health_question {
 };
 
 /*
- * GET path from the server that listens on host and port; one that listens on every address is asked on the loopback.
- * True when it answers 200. Else message says what came instead. Takes a few seconds at most.
+ * Sends GET path to the server that listens on host and port; a server that listens on every address is asked on the
+ * loopback. True: it answered 200. False: message says what happened instead. Takes a few seconds at most.
  */
 bool health_ask(const struct health_question *question, char *message, size_t message_size);
 

@@ -16,7 +16,7 @@ struct health_tls {
     gnutls_certificate_credentials_t credentials;
 };
 
-/* A GnuTLS error code; *first is the caller's to deinit, unless it is NULL. */
+/* Returns a GnuTLS error code. The caller deinits *first, unless it is NULL. */
 static int read_first(const char *path, gnutls_x509_crt_t *first)
 {
     gnutls_datum_t text = {NULL, 0};
@@ -46,7 +46,7 @@ static bool shows_certificate_of(gnutls_session_t session, const char *path, cha
     return is_same;
 }
 
-/* A GnuTLS error code. */
+/* Returns a GnuTLS error code. */
 static int shake_hands(struct health_tls *tls, int fd, unsigned patience_ms)
 {
     int failure = gnutls_certificate_allocate_credentials(&tls->credentials);
@@ -93,7 +93,7 @@ bool health_tls_send(struct health_tls *tls, const char *bytes, size_t size)
     return sent >= 0 && (size_t)sent == size;
 }
 
-/* Besides bytes there are records such as session tickets, after which GnuTLS asks to be called again. */
+/* Some records have no bytes for us, such as session tickets; GnuTLS then asks to be called again. */
 bool health_tls_receive(struct health_tls *tls, char *bytes, size_t size)
 {
     enum { RECORDS_MAX = 16 };

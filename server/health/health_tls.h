@@ -1,8 +1,8 @@
 /*
- * health_tls.h: the TLS of `attnd health`: a connection to a server whose certificate is known from a file.
+ * health_tls.h: the TLS of `attnd health`. The client knows the server's certificate from a file.
  *
- * The server is asked at an address, on the loopback as a rule, so that no name could be held against its certificate.
- * Instead the server must show the very certificate that it was configured with, and prove that it has its key.
+ * The client connects to an address, mostly of the loopback, so there is no name to compare with the certificate.
+ * Instead the server must show the certificate that it was configured with, and prove that it has the key.
  */
 #ifndef HEALTH_HEALTH_TLS_H
 #define HEALTH_HEALTH_TLS_H
@@ -13,15 +13,16 @@
 struct health_tls;
 
 /*
- * Shakes hands over the connected socket fd, which stays the caller's. certificate_path: a file in PEM, whose first
- * certificate the server must show; NULL takes any. NULL: message says why not, as it does in a build without GnuTLS.
+ * Shakes hands over the connected socket fd, which stays the caller's. certificate_path is a file in PEM,
+ * whose first certificate the server must show; NULL takes any certificate. Returns NULL when the handshake fails, and
+ * in a build without GnuTLS; message says why.
  */
 struct health_tls *health_tls_open(int fd, const char *certificate_path, unsigned patience_ms, char *message,
                                    size_t message_size);
-/* False: not all of the bytes went out, or came in. */
+/* False: some bytes were not sent, or not received. */
 bool health_tls_send(struct health_tls *tls, const char *bytes, size_t size);
 bool health_tls_receive(struct health_tls *tls, char *bytes, size_t size);
-/* NULL is fine. */
+/* tls may be NULL. */
 void health_tls_close(struct health_tls *tls);
 
 #endif

@@ -50,5 +50,5 @@ void announce_fonts(const struct log *log, const struct font_set *fonts)
     for (size_t i = 0; i < fonts->count; i++)
         log_say(log, LOG_DEBUG, "labels of pictures: %s", fonts->file[i].path);
     if (fonts->count == 0)
-        log_say(log, LOG_DEBUG, "labels of pictures: no font was found, a built-in one for ASCII is used");
+        log_say(log, LOG_DEBUG, "labels of pictures: no font was found; the built-in font for ASCII is used");
 }

@@ -24,7 +24,7 @@
 #include "service/layers/keeper.h"
 #include "service/selftest.h"
 
-/* Every connection is a descriptor; the usual soft limit of 1024 is below what --connections may ask. */
+/* Each connection takes a descriptor; the usual soft limit of 1024 is below the most that --connections allows. */
 static void allow_descriptors(uint64_t connections, const struct log *log)
 {
     enum { OTHERS = 192 };
@@ -251,7 +251,7 @@ static bool create_workers(struct serving *serving, char *message, size_t messag
     return false;
 }
 
-/* The signals and the C library come before the first thread of our own. */
+/* signals_take and memory_keep_small_blocks come before the first thread starts. */
 static bool prepare(struct serving *serving, char *message, size_t message_size)
 {
     const struct config *config = serving->config;

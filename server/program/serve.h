@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 
-/* Serves until SIGTERM or SIGINT. Returns the exit status of the process; why it does not start is on standard error. */
+/* Serves until SIGTERM or SIGINT. Returns the exit status; when it cannot start, it says why on standard error. */
 int serve(const struct config *config);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/machine/cgroup.h"
 
-/* A set that is too small for the machine is refused, so larger ones are tried. */
+/* The kernel refuses a set that is too small for the machine, so this tries larger ones. */
 static size_t cpus_of_scheduler(void)
 {
     enum { CPUS_FIRST = 1024, CPUS_MOST = 1 << 17 };

@@ -7,9 +7,8 @@
 #include <stddef.h>
 
 /*
- * The processors that the scheduler may run us on, and no more than the quota of our control group (version 1 or 2,
- * the tightest on the way up, rounded up to whole processors): what a container was given and not what the machine
- * has. At least 1.
+ * The processors that the scheduler may run this process on, and no more than the smallest quota of its control groups
+ * (version 1 or 2), rounded up to whole processors: what a container was given, not what the machine has. At least 1.
  */
 size_t cpus_available(void);
 

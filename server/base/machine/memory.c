@@ -1,4 +1,5 @@
-/* memory.c: the machine's memory, narrowed by the limits of control groups, and the C library's ways with free blocks.
+/*
+ * memory.c: the machine's memory, the limits of control groups, and the free blocks of the C library.
  */
 #include "base/machine/memory.h"
 
@@ -11,7 +12,7 @@
 #include "base/array.h"
 #include "base/machine/cgroup.h"
 
-/* context: a uint64_t, the bytes so far. A limit that is not set reads "max" (version 2) or is beyond any memory. */
+/* context: a uint64_t, the least bytes so far. A limit that is not set is "max" (version 2) or beyond any memory. */
 static void narrow(void *context, const char *folder, bool is_v2)
 {
     uint64_t *most = context, limit = 0;
@@ -35,16 +36,16 @@ uint64_t memory_auto_bytes(void)
     return bytes - bytes / 16;
 }
 
-/* ---- what it is for ---------------------------------------------------------------------------------------------- */
+/* ---- how it is divided ------------------------------------------------------------------------------------------- */
 
 /*
- * Measured: 10 MiB of files and 5 of our own at rest. A compute thread keeps 1.1 MiB of the BLAS and its stack once it
- * has multiplied large matrices.
+ * Measured: an idle process has 10 MiB of mapped files and 5 MiB of its own. A compute thread keeps 1.1 MiB of the BLAS
+ * and of its stack once it has multiplied large matrices.
  */
 enum { PROCESS_BYTES = 24 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES = 2 << 20 };
 /*
- * Shares of what the process leaves, and what must be left for requests. One half of the heap's share is for the blocks
- * that the budget of requests keeps (arena.h), the other for what the C library keeps until it is told to return it.
+ * Each share is one part in so many of the memory beside the process itself. One half of the heap's share is for blocks
+ * that the budget of requests keeps (arena.h), the other half for free blocks of the C library.
  */
 enum { HEAP_SHARE = 16, CONNECTIONS_SHARE = 8, LAYERS_SHARE = 8, CACHES_SHARE = 8, PREPARED_SHARE = 16 };
 enum { HEAP_BYTES_MAX = 256 << 20, REQUESTS_BYTES_MIN = 8 << 20 };
@@ -60,7 +61,7 @@ uint64_t memory_places(uint64_t connections)
     return connections + connections / 8 + 16;
 }
 
-/* As many connections as their share has places for, or as are asked for when those are fewer. */
+/* The smaller of the connections asked for and those that the share has places for. */
 static uint64_t connections_within(uint64_t asked, uint64_t share)
 {
     const uint64_t places = share / MEMORY_CONNECTION_BYTES;
@@ -89,7 +90,7 @@ static bool refuse(const struct memory_division *d, char *message, size_t messag
     return false;
 }
 
-/* The rest after one part more; 0 when there is none. */
+/* rest - part, and at least 0. */
 static uint64_t less(uint64_t rest, uint64_t part)
 {
     return part < rest ? rest - part : 0;
@@ -132,7 +133,7 @@ void memory_return_free_blocks(void)
 #endif
 }
 
-/* Resident, and not of a file: "size resident shared …" in pages. */
+/* Resident memory that is not of a file. The file has "size resident shared …" in pages. */
 static uint64_t anonymous_bytes(void)
 {
     unsigned long long resident = 0, shared = 0;
@@ -144,7 +145,7 @@ static uint64_t anonymous_bytes(void)
     return is_read ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* The figures are of two moments; what is in use may be more than was resident. */
+/* The two figures are of different moments, so the memory in use may exceed what was resident. */
 static uint64_t beyond(uint64_t in_use_bytes)
 {
     return less(anonymous_bytes(), in_use_bytes);

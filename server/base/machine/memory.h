@@ -1,6 +1,5 @@
 /*
- * memory.h: how much memory this process may use, how it is divided, and when it is given back. Part of the floor:
- * includes no other folder.
+ * memory.h: how much memory this process may use, how it is divided, and when it goes back to the system.
  */
 #ifndef BASE_MACHINE_MEMORY_H
 #define BASE_MACHINE_MEMORY_H
@@ -10,61 +9,61 @@
 #include <stdint.h>
 
 /*
- * Bytes: the machine's memory, or the smallest limit of our control group (version 1 or 2) and of those around it when
- * that is less.
+ * In bytes: the smallest of the machine's memory and the limits of this process's control groups (version 1 or 2).
  */
 uint64_t memory_available_bytes(void);
-/* What "auto" takes of it: all but a sixteenth, for what the kernel keeps on our account, such as pages and sockets. */
+/* What "auto" takes of it: 15/16. The rest is for memory that the kernel counts here, such as pages and sockets. */
 uint64_t memory_auto_bytes(void);
 
-/* A share that is not given. */
+/* A share that memory_divide decides. */
 #define MEMORY_AUTO UINT64_MAX
 
-/* A connection: 64 KiB of the library, the first 16 KiB of a request that are on no budget, and the records of both. */
+/* Per connection: 64 KiB of the library, 16 KiB of a request before its budget begins, and the records of both. */
 enum { MEMORY_CONNECTION_BYTES = 96 << 10 };
 
 /*
- * The memory of the process, in bytes, divided by what it is for. What is left is for requests.
+ * The memory of the process, in bytes, divided by use. Requests have the rest.
  *
  *     process       code, tables and fonts, and each thread's stack and buffers
- *     heap          blocks that are free and still with the process
- *     connections   as many as there are places
+ *     heap          free blocks that the process keeps
+ *     connections   one place each
  *     layers, caches, prepared   what the settings of these names allow, or a share when they are "auto"
  */
 struct memory_division {
-    uint64_t total, io_threads, compute_threads;         /* to be filled in */
-    uint64_t connections;                                /* places; fewer when they take more than their share */
-    uint64_t layers_bytes, caches_bytes, prepared_bytes; /* MEMORY_AUTO: to be decided */
-    uint64_t process_bytes, heap_bytes, connections_bytes, requests_bytes; /* what comes out */
-    uint64_t largest_request_bytes; /* of that: less than the budget gives one that is alone, so that it is told 413 */
+    uint64_t total, io_threads, compute_threads;         /* the caller sets them */
+    uint64_t connections;                                /* set by the caller; reduced to what their share holds */
+    uint64_t layers_bytes, caches_bytes, prepared_bytes; /* set by the caller; MEMORY_AUTO is decided */
+    uint64_t process_bytes, heap_bytes, connections_bytes, requests_bytes; /* results */
+    /* Of requests_bytes: what a request can have that is alone on the server. One that needs more is answered 413. */
+    uint64_t largest_request_bytes;
 };
 
-/* So many compute threads fit into a quarter of it; at least one. */
+/* How many compute threads fit into a quarter of total; at least one. */
 uint64_t memory_compute_threads(uint64_t total);
-/* False when too little is left for requests; message says of what. */
+/* False: too little is left for requests; message has all parts. */
 bool memory_divide(struct memory_division *division, char *message, size_t message_size);
-/* So many connections the library must be able to hold: those that are being closed still count with it. */
+/* How many connections the library must hold: it still counts those that are being closed. */
 uint64_t memory_places(uint64_t connections);
 
 /*
- * What the C library does with blocks that were freed, from now on: those of 128 KiB and more go back to the system at
- * once, smaller ones stay for the next request, in a few heaps that all threads share. With a heap for each thread, and
- * larger blocks in them, what was free in one and missing in the next came to several times of what was in use.
+ * Tells the C library what to do with freed blocks. Blocks of 128 KiB and more go back to the system at once. Smaller
+ * blocks stay for the next request, in two heaps that all threads share. With a heap per thread and larger blocks in
+ * it, free memory came to several times the memory in use.
  */
 void memory_keep_small_blocks(void);
 
-/* Gives the system back what is free in the heaps. Milliseconds, while other threads wait for memory. */
+/* Returns the free blocks of the heaps to the system. Takes milliseconds, in which other threads wait for memory. */
 void memory_return_free_blocks(void);
 
-/* How far the process has grown beyond what is known to be in use. All members but the first begin as 0. */
+/* How far the process has grown beyond the memory in use. All members but the first begin as 0. */
 struct memory_growth {
-    uint64_t bound_bytes; /* growth that is too much */
-    uint64_t least_bytes; /* beyond what was in use, at the last look or less */
+    uint64_t bound_bytes; /* the growth that is allowed */
+    uint64_t least_bytes; /* the least memory beyond that in use, since it was last returned */
     bool is_known;
 };
 /*
- * Whether anonymous memory, less what is in use, has grown by more than the bound since it was last returned: then
- * memory_return_free_blocks, and memory_growth_is_dealt_with.
+ * Whether anonymous memory, less what is in use, has grown by more than the bound since it was last returned. If so,
+ * call memory_return_free_blocks and then memory_growth_is_dealt_with.
  */
 bool memory_has_grown(struct memory_growth *growth, uint64_t in_use_bytes);
 void memory_growth_is_dealt_with(struct memory_growth *growth, uint64_t in_use_bytes);

@@ -187,4 +187,4 @@ def the_settings_of_containers_are_settings(program):
         done = subprocess.run([program, "health", "--listen", listen.replace("8080", str(free_port()))],
                               env={**os.environ, "ATTND_MAX_BODY": "1M", name: value}, capture_output=True, text=True,
                               timeout=60)
-        assert "nobody answers at" in done.stderr, f"{name}={value}: {done.stderr}"
+        assert "no server answers at" in done.stderr, f"{name}={value}: {done.stderr}"

@@ -67,9 +67,9 @@ START_TEST(nobody_there_is_said)
     char message[320] = "";
     const int fd = bound_socket(&port);
     ck_assert(!ask(port, "127.0.0.1", "/readyz", message, sizeof message));
-    ck_assert_msg(strstr(message, "nobody answers at 127.0.0.1:") != NULL, "%s", message);
+    ck_assert_msg(strstr(message, "no server answers at 127.0.0.1:") != NULL, "%s", message);
     ck_assert(!ask(port, "no such host", "/readyz", message, sizeof message));
-    ck_assert_msg(strstr(message, "is no address") != NULL, "%s", message);
+    ck_assert_msg(strstr(message, "is not an address") != NULL, "%s", message);
     close(fd);
 }
 END_TEST
