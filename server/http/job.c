@@ -162,64 +162,82 @@ static void refuse_call(struct request *request, const struct call *call, attn_s
     }
 }
 
-/* Computes within limits. False: the request needs more than these limits, and has no reply yet. */
-static bool compute_within(struct request *request, const struct call_limits *limits, attn_runtime runtime)
+/* What the service is given. */
+static struct call_input input_of(struct request *request, const struct call_limits *limits, bool is_first_try,
+                                  struct text_span body, const attn_runtime *runtime)
 {
     const struct http_setup *setup = &request->server->setup;
-    const bool is_last_try = limits == &setup->limits;
+    return (struct call_input){
+        .body = body.at,
+        .body_bytes = body.length,
+        .received_bytes = request->body_bytes,
+        .body_media = request->body_media,
+        .answer_media = request->answer_media,
+        .has_json_bytes = request->has_json_bytes,
+        .json_bytes = request->json_bytes,
+        .names = request->names,
+        .parameters = request->parameters,
+        .parameter_count = request->parameter_count,
+        .if_match = request->fields.if_match,
+        .if_none_match = request->fields.if_none_match,
+        .key = request->key_name,
+        .keys = request->key_name[0] != '\0' ? setup->keys : NULL,
+        .is_foreign = request->is_foreign,
+        .queue_ms = request->clock.queue_ms,
+        .limits = *limits,
+        .is_first_try = is_first_try,
+        .layers = setup->layers,
+        .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
+        .caches = setup->caches,
+        .runtime = runtime,
+        .fonts = setup->fonts,
+    };
+}
+
+/* Runs the service and finishes its answer. True: the answer is ready. Else *status says why there is none. */
+static bool answer(struct request *request, struct job *job, struct call *call, attn_status *status)
+{
+    bool is_finished = false;
+    if (*status == ATTN_OK)
+        *status = run_service(request, call);
+    shorten_deadline(job);
+    if (call->is_kept)
+        attn_arena_watch(request->arena, NULL, NULL);
+    if (*status == ATTN_OK && (call->is_kept || !is_late(request)))
+        is_finished = finish_answer(request, call);
+    attn_arena_watch(request->arena, NULL, NULL);
+    if (is_finished)
+        *status = owe_answer(request, call);
+    return is_finished && *status == ATTN_OK;
+}
+
+/*
+ * Computes within limits. False: the request needs more than these limits, which are those of a first try, and has no
+ * reply yet.
+ */
+static bool compute_within(struct request *request, const struct call_limits *limits, bool is_first_try,
+                           attn_runtime runtime)
+{
     struct job job = {.request = request};
-    runtime.is_cancelled = job_is_cancelled;
-    runtime.cancel_context = &job;
     attn_error error = {.status = ATTN_OK};
     struct text_span body;
+    runtime.is_cancelled = job_is_cancelled;
+    runtime.cancel_context = &job;
     attn_arena_watch(request->arena, job_is_cancelled, &job);
     attn_status status = read_body(request, &body, &error);
     struct call call = {
-        .in =
-            {
-                .body = body.at,
-                .body_bytes = body.length,
-                .received_bytes = request->body_bytes,
-                .body_media = request->body_media,
-                .answer_media = request->answer_media,
-                .has_json_bytes = request->has_json_bytes,
-                .json_bytes = request->json_bytes,
-                .names = request->names,
-                .parameters = request->parameters,
-                .parameter_count = request->parameter_count,
-                .if_match = request->fields.if_match,
-                .if_none_match = request->fields.if_none_match,
-                .key = request->key_name,
-                .keys = request->key_name[0] != '\0' ? setup->keys : NULL,
-                .is_foreign = request->is_foreign,
-                .queue_ms = request->clock.queue_ms,
-                .limits = *limits,
-                .is_first_try = !is_last_try,
-                .layers = setup->layers,
-                .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
-                .caches = setup->caches,
-                .runtime = &runtime,
-                .fonts = setup->fonts,
-            },
+        .in = input_of(request, limits, is_first_try, body, &runtime),
         .out = reply_begin(request, MHD_HTTP_OK, request->answer_media),
         .err = &error,
         .owed = request->owed,
     };
     call.out->may_defer = request->may_stream;
     job.call = &call;
-    if (status == ATTN_OK)
-        status = run_service(request, &call);
-    shorten_deadline(&job);
-    const bool is_over = status == ATTN_ERR_TOO_LARGE && !is_last_try;
-    if (call.is_kept)
-        attn_arena_watch(request->arena, NULL, NULL);
-    const bool is_finished = status == ATTN_OK && (call.is_kept || !is_late(request)) && finish_answer(request, &call);
-    attn_arena_watch(request->arena, NULL, NULL);
-    if (is_finished)
-        status = owe_answer(request, &call);
-    if (is_finished && status == ATTN_OK)
+    if (answer(request, &job, &call, &status))
         return true;
-    if (is_over || (status == ATTN_OK && !call.is_kept && !is_last_try && attn_arena_hit_limit(request->arena)))
+    const bool is_over =
+        status == ATTN_ERR_TOO_LARGE || (status == ATTN_OK && !call.is_kept && attn_arena_hit_limit(request->arena));
+    if (is_over && is_first_try)
         return leave_first_try(request);
     refuse_call(request, &call, status);
     return true;
@@ -228,7 +246,7 @@ static bool compute_within(struct request *request, const struct call_limits *li
 static void compute(struct request *request)
 {
     const struct http_setup *setup = &request->server->setup;
-    (void)compute_within(request, &setup->limits, executor_runtime(setup->executor));
+    (void)compute_within(request, &setup->limits, false, executor_runtime(setup->executor));
 }
 
 static void count_cancelled(const struct request *request)
@@ -274,7 +292,7 @@ static bool try_at_once(struct request *request)
     const size_t limit_bytes = attn_arena_limit_bytes(request->arena);
     attn_arena_set_limit(request->arena, smaller(limit_bytes, AT_ONCE_ARENA_BYTES));
     const bool is_computed =
-        compute_within(request, &limits, attn_runtime_serial(executor_runtime(setup->executor).kernel));
+        compute_within(request, &limits, true, attn_runtime_serial(executor_runtime(setup->executor).kernel));
     attn_arena_set_limit(request->arena, limit_bytes);
     return is_computed;
 }
