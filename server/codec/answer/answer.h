@@ -1,6 +1,6 @@
 /*
- * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and the parts of it
- * that answers of other forms have too.
+ * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and the parts of
+ * it that answers of other forms have too.
  */
 #ifndef CODEC_ANSWER_ANSWER_H
 #define CODEC_ANSWER_ANSWER_H

@@ -1,5 +1,5 @@
 /*
- * base64.c: three bytes are four characters of six bits.
+ * base64.c: base64 text: each three bytes become four characters of six bits.
  */
 #include "codec/bytes/base64.h"
 
@@ -10,7 +10,7 @@ static const char ALPHABET[64] = {'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', '
                                   'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v',
                                   'w', 'x', 'y', 'z', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '+', '/'};
 
-/* Value of a character plus 1, so that all others are 0. */
+/* The value of each character of the alphabet plus 1; 0 for every other byte. */
 static const uint8_t VALUE_PLUS_1[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
     ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
@@ -47,7 +47,7 @@ void base64_encode(char *to, const void *from, size_t bytes)
         to[2] = '=';
 }
 
-/* '=' at the end of a text of whole groups. */
+/* How many '=' stand at the end of a text whose length is a multiple of 4. */
 static size_t count_padding(const char *text, size_t length)
 {
     if (length == 0 || text[length - 1] != '=')
@@ -66,7 +66,7 @@ bool base64_decoded_length(const char *text, size_t length, size_t *bytes)
     return true;
 }
 
-/* Offset of the first of count characters that is not of the alphabet; count when all are. */
+/* The offset of the first of count characters that is not in the alphabet; count when all are in it. */
 static size_t find_stranger(const char *text, size_t count)
 {
     size_t i = 0;
@@ -81,10 +81,10 @@ static bool decode_group(const char *text, uint32_t *bits)
     uint32_t a = VALUE_PLUS_1[(uint8_t)text[0]] - 1u, b = VALUE_PLUS_1[(uint8_t)text[1]] - 1u;
     uint32_t c = VALUE_PLUS_1[(uint8_t)text[2]] - 1u, d = VALUE_PLUS_1[(uint8_t)text[3]] - 1u;
     *bits = a << 18 | b << 12 | c << 6 | d;
-    return (a | b | c | d) < 64; /* a stranger is 0 - 1, all ones */
+    return (a | b | c | d) < 64; /* a byte outside of the alphabet gives 0 - 1: all bits set */
 }
 
-/* The last group, of which padding characters are '='; *wrong is the offset of the first wrong one. */
+/* The last group, whose last padding characters are '='. *wrong is the offset of the first wrong character. */
 static bool decode_last(uint8_t *to, const char *text, size_t padding, size_t *wrong)
 {
     size_t count = 4 - padding;

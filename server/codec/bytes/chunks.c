@@ -1,6 +1,6 @@
 /*
- * chunks.c: text that grows in an arena. Chunks double up to CHUNK_BYTES_MAX, so a small answer stays small and a
- * large one has few.
+ * chunks.c: text that grows in an arena. Each chunk is twice as large as the one before, up to CHUNK_BYTES_MAX, so that
+ * a small answer takes little memory and a large one has few chunks.
  */
 #include "codec/bytes/chunks.h"
 
@@ -45,8 +45,9 @@ static void count_bytes(struct chunks *chunks, size_t bytes)
 }
 
 /*
- * Twice the last one, header included, within bounds; what is wanted when that is more, or when memory is short.
- * Writing that is no longer wanted ends here, as if there were no memory.
+ * The new chunk is twice as large as the last one, its header included, but within bounds. It has exactly the bytes
+ * that are wanted when these are more, or when memory is short. When the request was cancelled, no chunk is made: the
+ * writer then stops as it does without memory.
  */
 static struct chunk *add_chunk(struct chunks *chunks, size_t want)
 {
@@ -121,7 +122,7 @@ void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length)
     }
     if (chunk == NULL)
         return;
-    chunk->data = (char *)(uintptr_t)bytes; /* full from the beginning, so never written */
+    chunk->data = (char *)(uintptr_t)bytes; /* the chunk is full from the beginning, so nobody writes to it */
     chunk->length = chunk->capacity = length;
     link_chunk(chunks, chunk);
     count_bytes(chunks, length);
@@ -142,7 +143,7 @@ char *chunks_join(const struct chunks *chunks)
     return text;
 }
 
-/* Most formats are short: they are written once, into room that is there, and only long ones again. */
+/* Most texts are short and fit into the first room. A longer text is formatted a second time, into enough room. */
 void chunks_format(struct chunks *chunks, const char *format, ...)
 {
     enum { SHORT = 128 };
@@ -162,7 +163,7 @@ void chunks_format(struct chunks *chunks, const char *format, ...)
     }
 }
 
-/* What stands for a character that JSON does not allow as it is; NULL when it does. */
+/* The escape of a character that JSON text may not hold as it is; NULL for every other character. */
 static const char *json_escape(unsigned char character, char scratch[8])
 {
     switch (character) {
@@ -186,7 +187,7 @@ static const char *json_escape(unsigned char character, char scratch[8])
 void chunks_json_string(struct chunks *chunks, const char *text)
 {
     chunks_bytes(chunks, "\"", 1);
-    const char *run = text; /* what has not been appended yet */
+    const char *run = text; /* the characters from here on have not been appended yet */
     while (*text != '\0' && chunks->is_ok) {
         char scratch[8];
         size_t length = utf8_length(text);

@@ -18,14 +18,14 @@ struct deferred {
     size_t (*write)(const void *context, size_t index, char *to);
     const void *context;
     size_t pieces, piece_bytes_max;
-    size_t total_bytes; /* of all pieces; CHUNKS_LENGTH_UNKNOWN when only writing tells */
+    size_t total_bytes; /* of all pieces; CHUNKS_LENGTH_UNKNOWN when it is known only after writing */
 };
 
 #define CHUNKS_LENGTH_UNKNOWN SIZE_MAX
 
 struct chunk {
     struct chunk *next;
-    char *data; /* NULL: deferred stands here */
+    char *data; /* NULL: the chunk is the part deferred */
     size_t length, capacity;
     const struct deferred *deferred;
 };
@@ -36,18 +36,18 @@ struct chunks {
     struct chunk *first, *last;
     size_t total_bytes; /* CHUNKS_LENGTH_UNKNOWN once a part of unknown length was deferred */
     bool is_ok;
-    bool may_defer; /* whoever sends these chunks writes what is deferred; set before anything is appended */
+    bool may_defer; /* the sender of these chunks writes deferred parts; set it before anything is appended */
     bool has_deferred;
 };
 
 struct chunks chunks_begin(attn_arena *arena);
-/* Room for at least want bytes in one piece, to be filled and then committed; NULL without memory. */
+/* Room for at least want bytes in one piece. The caller fills it and then commits it. NULL without memory. */
 char *chunks_reserve(struct chunks *chunks, size_t want);
-/* The first used bytes of the last reservation are content now. */
+/* Makes the first used bytes of the last reservation part of the text. */
 void chunks_commit(struct chunks *chunks, size_t used);
 /* Appends bytes without copying them: they must stay as they are, as long as the chunks are used. */
 void chunks_borrow(struct chunks *chunks, const void *bytes, size_t length);
-/* All of it, nothing deferred, as one terminated text in the arena; NULL without memory. */
+/* The whole text, terminated, in the arena. No part may be deferred. NULL without memory. */
 char *chunks_join(const struct chunks *chunks);
 void chunks_bytes(struct chunks *chunks, const char *bytes, size_t length);
 /* Inline, because most texts are constants, whose length the compiler knows. */
@@ -59,7 +59,7 @@ void chunks_count(struct chunks *chunks, uint64_t count); /* in decimal */
 void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* text as a JSON string with quotes: escapes controls, quote, backslash; the bytes must be UTF-8 (else U+FFFD). */
 void chunks_json_string(struct chunks *chunks, const char *text);
-/* The part that follows. deferred and its context live in the arena. Only if may_defer. */
+/* Appends a part that is written later. deferred and its context live in the arena. Only when may_defer is set. */
 void chunks_defer(struct chunks *chunks, const struct deferred *deferred);
 /* Moves all chunks of tail behind those of chunks; both must share the arena or outlive it. tail is then empty. */
 void chunks_append(struct chunks *chunks, struct chunks *tail);

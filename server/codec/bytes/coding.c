@@ -1,8 +1,8 @@
 /*
  * coding.c: the content codings of bodies and answers: gzip, deflate and zstd.
  */
-#define ZLIB_CONST               /* what it reads is const */
-#define ZSTD_STATIC_LINKING_ONLY /* contexts with memory of our own */
+#define ZLIB_CONST               /* zlib then takes its input as const */
+#define ZSTD_STATIC_LINKING_ONLY /* for contexts in memory that we allocate */
 
 #include "codec/bytes/coding.h"
 
@@ -18,7 +18,7 @@ enum {
     ZLIB_WINDOW = 15,         /* the largest, in the frame of zlib */
     GZIP_WINDOW = 15 + 16,    /* the same in gzip's frame */
     GZIP_LEVEL = 1,           /* on JSON of floats level 4 takes twice the time to save 8 % */
-    ZSTD_LEVEL = 1,           /* levels 2 and 3 save nothing there */
+    ZSTD_LEVEL = 1,           /* on JSON of floats levels 2 and 3 save nothing */
     ZSTD_WINDOW_LOG_MAX = 23, /* what RFC 8878 asks every decoder to take; a client cannot ask for more memory */
     RATIO_LIKELY_MAX = 1032,  /* deflate expands by no more */
     FIRST_GUESS = 64 << 10,   /* bytes of text, when the body does not say */
@@ -64,11 +64,11 @@ static ZSTD_customMem zstd_memory(attn_arena *arena)
 
 /* ---- expanding ---- */
 
-/* Text that grows: where it does not fit it moves to a run twice as long. */
+/* A text that grows. When its memory is full, the text moves to a block twice as large. */
 struct growing {
     attn_arena *arena;
     char *data;
-    size_t used, room, limit; /* one byte over what is allowed: only then it is too much */
+    size_t used, room, limit; /* limit is one byte more than is allowed: a text that reaches it is too long */
 };
 
 static attn_status fail_damaged(enum coding coding, attn_error *err)
@@ -110,7 +110,7 @@ static attn_status grow(struct growing *text, attn_error *err)
     return ATTN_OK;
 }
 
-/* Room for at least one more byte; what is over the limit is refused. */
+/* Makes room for at least one more byte. A text over the limit is refused. */
 static attn_status make_room(struct growing *text, attn_error *err)
 {
     if (text->used < text->room)
@@ -120,13 +120,13 @@ static attn_status make_room(struct growing *text, attn_error *err)
     return grow(text, err);
 }
 
-/* A library takes and gives no more than this in one call, so that the deadline is looked at between. */
+/* One call of a library reads and writes at most this many bytes. The deadline is looked at between two calls. */
 static size_t at_most_a_pace(size_t n)
 {
     return n < PACE_BYTES ? n : PACE_BYTES;
 }
 
-/* Empty members and frames cost more than their bytes, to begin and to end them. */
+/* The work of one member or frame, in bytes: an empty one has few bytes, but beginning and ending it takes time. */
 enum { FRAME_COST_BYTES = 1024 };
 
 static int window_of(enum coding coding)
@@ -137,10 +137,10 @@ static int window_of(enum coding coding)
 static void begin_member(z_stream *stream)
 {
     const int outcome = inflateReset(stream);
-    assert(outcome == Z_OK); /* it fails for what is no stream alone */
+    assert(outcome == Z_OK); /* inflateReset fails only for a stream that was never begun */
 }
 
-/* gzip and deflate. Of gzip, one member after the other until the body is used up; of deflate there is but one. */
+/* gzip and deflate. A gzip body has one or more members, one after the other; a deflate body is a single stream. */
 static attn_status expand_zlib(enum coding coding, const char *body, size_t body_bytes, struct growing *text,
                                attn_error *err)
 {
@@ -180,8 +180,8 @@ static attn_status expand_zlib(enum coding coding, const char *body, size_t body
 }
 
 /*
- * The frames of RFC 8878. The library also takes those of its first versions, with decoders that know no limit of a
- * window and take their memory from malloc.
+ * Whether a frame of RFC 8878 begins here. The library also accepts frames of its first versions; we do not, because
+ * their decoders know no limit for a window and take their memory from malloc.
  */
 static bool is_zstd_frame(const char *at, size_t length)
 {
@@ -198,7 +198,7 @@ static attn_status expand_zstd(const char *body, size_t body_bytes, struct growi
         return fail_memory(err);
     (void)ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
     ZSTD_inBuffer in = {body, body_bytes, 0};
-    size_t wanted = 1; /* 0: a frame is whole */
+    size_t wanted = 1; /* 0: the frame is complete */
     attn_status status = ATTN_OK;
     bool is_begin = true;
     struct pace pace = pace_begin(text->arena);
@@ -225,9 +225,9 @@ static attn_status expand_zstd(const char *body, size_t body_bytes, struct growi
 }
 
 /*
- * What the body says of its text's length, as far as its own length makes that likely; one byte more, to see that
- * nothing follows. A frame of zstd may expand by any ratio, so a claim beyond gzip's is not believed before the text
- * has come that far: a few bytes would reserve all that a request may have.
+ * How many bytes to reserve for the text at first: the length that the body states, and one byte more, to see that
+ * nothing follows. A zstd frame may expand by any ratio, so a body of a few bytes could state a length that takes all
+ * memory of a request. A stated length beyond gzip's largest ratio is therefore ignored.
  */
 static size_t guess_length(enum coding coding, const char *body, size_t body_bytes)
 {
@@ -292,7 +292,7 @@ struct compressor *compressor_begin(enum coding coding, size_t likely_bytes, att
     return compressor;
 }
 
-/* Compresses into one piece of out; true when there is more to come. */
+/* Compresses into one piece of out. True: the compressor has more output. */
 static bool deflate_piece(z_stream *stream, bool is_last, struct chunks *out)
 {
     char *piece = chunks_reserve(out, OUT_PIECE);
@@ -312,7 +312,7 @@ static bool zstd_piece(ZSTD_CCtx *context, ZSTD_inBuffer *in, bool is_last, stru
         return false;
     ZSTD_outBuffer to = {piece, OUT_PIECE, 0};
     const size_t left = ZSTD_compressStream2(context, &to, in, is_last ? ZSTD_e_end : ZSTD_e_continue);
-    if (ZSTD_isError(left)) { /* it takes its memory at the first call, and nothing else can go wrong */
+    if (ZSTD_isError(left)) { /* the first call allocates; the only possible error is that memory is short */
         out->is_ok = false;
         return false;
     }

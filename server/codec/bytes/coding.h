@@ -49,10 +49,12 @@ ATTN_MUST_CHECK attn_status coding_expand(enum coding coding, const char *body, 
 /* Compresses one answer; its memory is in an arena, so that nothing needs to be freed. */
 struct compressor;
 
-/* likely_bytes: of what will be compressed; CHUNKS_LENGTH_UNKNOWN. It decides the size of tables. NULL without memory.
+/*
+ * likely_bytes is how much will be compressed, or CHUNKS_LENGTH_UNKNOWN; it decides the size of the tables. NULL
+ * without memory.
  */
 struct compressor *compressor_begin(enum coding coding, size_t likely_bytes, attn_arena *arena);
-/* Appends what data compresses to, as far as it is ready; is_last ends the stream. out->is_ok tells of memory. */
+/* Compresses data and appends the output that is ready. is_last ends the stream. Without memory out->is_ok is false. */
 void compressor_take(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out);
 
 enum { CODING_WORTH_BYTES = 1024 }; /* answers below are sent as they are */

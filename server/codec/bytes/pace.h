@@ -1,5 +1,5 @@
 /*
- * pace.h: how often work on a text looks at whether it is still wanted: once per PACE_BYTES that it reads or writes.
+ * pace.h: how often work on a text looks at the request's deadline: once per PACE_BYTES that it reads or writes.
  *
  * The slowest work here takes 20 MB/s, so that at most 4 ms pass between two looks. A look reads a clock, which takes
  * some ten nanoseconds.
@@ -21,7 +21,7 @@ static inline struct pace pace_begin(const attn_arena *arena)
     return (struct pace){.arena = arena};
 }
 
-/* After more bytes of work: whether it is to stop. */
+/* Counts bytes of work. True: the work must stop. */
 static inline bool pace_stops(struct pace *pace, size_t bytes)
 {
     pace->bytes += bytes;

@@ -60,7 +60,7 @@ static void step(struct stream *stream)
     stream->next_piece = 0;
 }
 
-/* Chunks that are there are only pointed to. Returns how many pieces are to be written. */
+/* Chunks that are text are not copied, only listed. Returns how many pieces must be written. */
 static size_t lay_out(struct stream *stream, struct stream_batch *batch, struct stream_task *tasks)
 {
     size_t pieces = 0, count = 0;

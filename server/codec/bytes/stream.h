@@ -1,9 +1,10 @@
 /*
  * stream.h: an answer that is written while it is sent: batch by batch, in order, within a bounded memory.
  *
- * chunks are the text that is there and, between, the parts that are not (struct deferred). A batch is what comes next
- * of both; its deferred pieces are formatted by all idle threads, then compressed when the answer is. Two batches make
- * a window: one is sent while the other is filled. The text depends neither on the threads nor on the batches.
+ * The chunks of an answer are text, and parts that are not written yet (struct deferred). A batch is the next run of
+ * chunks. All idle threads format the deferred pieces of a batch; then the batch is compressed, if the answer is. There
+ * are two batches: one is sent while the other is filled. Neither the number of threads nor the size of batches changes
+ * the text.
  */
 #ifndef CODEC_BYTES_STREAM_H
 #define CODEC_BYTES_STREAM_H
@@ -13,7 +14,7 @@
 #include "codec/bytes/coding.h"
 
 enum {
-    STREAM_FROM_BYTES = 1 << 20,  /* answers that cannot be as large are written as a whole */
+    STREAM_FROM_BYTES = 1 << 20,  /* answers that are surely smaller are written as a whole */
     STREAM_BATCH_BYTES = 2 << 20, /* deferred text of a batch, unless one piece alone is larger */
     STREAM_BATCH_CHUNKS = 64,
     STREAM_BYTES_MAX = 4 * STREAM_BATCH_BYTES /* what two batches take, compressed text included */
@@ -36,17 +37,17 @@ struct stream {
     attn_budget *budget;
 };
 
-/* From chunks, whose arena it shares; budget counts what is taken beside it. False without memory. */
+/* Begins the stream of chunks, in their arena. budget counts the memory beside that arena. False without memory. */
 ATTN_MUST_CHECK bool stream_begin(struct stream *stream, const struct chunks *chunks, attn_budget *budget);
-/* From the next batch on, and with batch 0 if that is filled already. False without memory. */
+/* Compresses batch 0, if it is filled already, and all later ones. False without memory. */
 ATTN_MUST_CHECK bool stream_compress(struct stream *stream, enum coding coding, attn_arena *arena);
 /* Whether every batch was filled. */
 bool stream_is_over(const struct stream *stream);
-/* Writes what comes next into batch index, whose old content is lost. One call at a time. False without memory. */
+/* Fills batch index with the next chunks; its old content is lost. One call at a time. False without memory. */
 ATTN_MUST_CHECK bool stream_fill(struct stream *stream, size_t index, const attn_runtime *runtime);
 /* The largest chunk of a batch, to see whether it is worth compressing; NULL when there is none. */
 const struct chunk *stream_sample(const struct stream *stream, size_t index);
-/* Gives back what is not in the arena. */
+/* Releases the memory that is not in the arena. */
 void stream_end(struct stream *stream);
 
 #endif

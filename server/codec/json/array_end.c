@@ -92,7 +92,10 @@ static uint64_t prefix_xor(uint64_t bits)
     return bits;
 }
 
-/* Clears the quotes that a backslash escapes. Rare: arrays of numbers have no backslash, so bit by bit will do. */
+/*
+ * Clears the quotes that a backslash escapes. Arrays of numbers have no backslash, so this is rare and may go bit by
+ * bit.
+ */
 static uint64_t unescaped_quotes(const struct marks *marks, struct state *state)
 {
     uint64_t quotes = marks->quote;
@@ -136,7 +139,7 @@ static int find_last_bracket(const struct marks *marks, struct state *state)
     return BLOCK;
 }
 
-/* Takes in one block; the offset of the closing bracket in it, or BLOCK. */
+/* Counts one block. Returns the offset of the closing bracket in it, or BLOCK. */
 static int take_block(const char *block, struct state *state)
 {
     struct marks marks = read_marks(block);
@@ -145,7 +148,7 @@ static int take_block(const char *block, struct state *state)
     int last = BLOCK;
     if (marks.close) {
         size_t closes = count_bits(marks.close);
-        if (closes < state->depth) /* even in the worst order the array cannot end here */
+        if (closes < state->depth) /* too few brackets close here to end the array */
             state->depth += count_bits(marks.open) - closes;
         else
             last = find_last_bracket(&marks, state);

@@ -9,9 +9,8 @@
 #include "codec/bytes/pace.h"
 
 /*
- * text[0] is '['. Returns the byte after the ']' that closes it and counts the commas between, strings skipped; NULL
- * when the text ends before, or pace stops. Brackets alone are matched: whether the array is JSON is for its reader to
- * say.
+ * text[0] is '['. Returns the byte after the ']' that closes it and counts the commas between, strings skipped. NULL
+ * when the text ends before, or pace stops. Only brackets are matched; whether the array is JSON, its reader checks.
  */
 const char *array_end_find(const char *text, const char *end, struct pace *pace, size_t *commas);
 

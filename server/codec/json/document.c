@@ -18,12 +18,12 @@ static size_t leading_space(const char *text, size_t length, const attn_arena *a
     size_t n = 0;
     while (n < length && (text[n] == ' ' || text[n] == '\t' || text[n] == '\n' || text[n] == '\r')) {
         if (++n % PACE_BYTES == 0 && pace_stops(&pace, PACE_BYTES))
-            break; /* the next reader looks again, and reports it */
+            break; /* cancelled: the next reader reports it */
     }
     return n;
 }
 
-/* Two characters of ASCII in UTF-16, or its byte order mark: what text of another encoding begins with. */
+/* Whether the text begins with a byte order mark of UTF-16, or with two ASCII characters in UTF-16. */
 static bool is_utf_16(const unsigned char *text, size_t length)
 {
     if (length < 4)
@@ -66,7 +66,7 @@ static attn_status check_bytes(const struct skim *body, const attn_arena *arena,
     return status;
 }
 
-/* Where in the envelope the token begins that jansson stopped after: it quotes short ones at the end of its message. */
+/* Where the token begins that jansson stopped after. Its message ends with the token, in quotes, when that is short. */
 static size_t error_offset(const struct skim *skim, const json_error_t *error)
 {
     const size_t read = error->position > 0 ? (size_t)error->position : 0;
@@ -91,7 +91,7 @@ static bool begins_like_a_number_word(const char *text, size_t length)
     return false;
 }
 
-/* jansson says where, but not in which member. */
+/* jansson tells the offset; the pointer of the member is found from it. */
 static attn_status fail_overflow(const struct skim *skim, const json_error_t *error, attn_error *err)
 {
     char pointer[JSON_POINTER_MAX];

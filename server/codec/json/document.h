@@ -14,9 +14,9 @@ struct document {
 };
 
 /*
- * Reads text[0 .. length), which must outlive the document; *document is to be closed whatever the outcome.
- * ATTN_ERR_SYNTAX with line and column, ATTN_ERR_FIELD for a member given twice, ATTN_ERR_VALUE for a number that no
- * one can hold, ATTN_ERR_TOO_LARGE when what is not a tensor is over JSON_TEXT_MAX, ATTN_ERR_NO_MEMORY.
+ * Reads text[0 .. length), which must outlive the document; Close *document whatever the outcome.
+ * ATTN_ERR_SYNTAX with line and column, ATTN_ERR_FIELD for a member given twice, ATTN_ERR_VALUE for a number beyond
+ * 64 bits, ATTN_ERR_TOO_LARGE when what is not a tensor is over JSON_TEXT_MAX, ATTN_ERR_NO_MEMORY.
  */
 ATTN_MUST_CHECK attn_status document_read(const char *text, size_t length, attn_arena *arena, struct document *document,
                                           attn_error *err);

@@ -1,5 +1,5 @@
 /*
- * json_path.c: the JSON pointer of a place in JSON text: the brackets that are open there, each with its name or index.
+ * json_path.c: the JSON pointer of a place in JSON text: the names and indices of the brackets that are open there.
  */
 #include "codec/json/json_path.h"
 
@@ -27,7 +27,7 @@ static void open_level(struct path *path, bool is_array)
     path->depth++;
 }
 
-/* At a string: the byte after it. In an object the last string before a value is its name; strings as values pass. */
+/* At a string: the byte after it. In an object, the last string before a value is the name of the member. */
 static const char *pass_string(struct path *path, const char *at, const char *end)
 {
     const char *begin = ++at;
@@ -68,7 +68,7 @@ static const char *pass(struct path *path, const char *at, const char *end)
     return at + 1;
 }
 
-/* Each returns how much of to is used then; what does not fit is dropped. */
+/* Each of these returns how many bytes of to are used afterwards. Text that does not fit is dropped. */
 static size_t put(char *to, size_t size, size_t used, const char *text, size_t length)
 {
     for (size_t i = 0; i < length && used + 1 < size; i++)

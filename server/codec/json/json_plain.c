@@ -19,7 +19,7 @@ static void skip_space(struct reader *r)
         r->at++;
 }
 
-/* Whether c is what comes next, which then is passed. */
+/* Whether the next character is c; if so, moves past it. */
 static bool take(struct reader *r, char c)
 {
     const bool is_here = r->at < r->end && *r->at == c;
@@ -33,7 +33,7 @@ static bool take_between(struct reader *r, char c)
     return take(r, c);
 }
 
-/* What is in the quotes that come next. */
+/* Reads the next string, without its quotes. False when it is not plain. */
 static bool take_string(struct reader *r, const char **text, size_t *length)
 {
     if (!take(r, '"'))
@@ -62,7 +62,7 @@ static bool read_element(struct reader *r, json_t *array)
     return json_array_append_new(array, read_value(r)) == 0;
 }
 
-/* What is in the brackets of collection, up to close; NULL, with collection released, when it is not plain. */
+/* Reads the items of collection up to close. NULL, with collection released, when one of them is not plain. */
 static json_t *read_items(struct reader *r, json_t *collection, bool (*read_item)(struct reader *r, json_t *to),
                           char close)
 {
@@ -92,7 +92,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A point or an exponent behind it is left standing, where nothing plain can be. */
+/* Stops at a point or an exponent. The caller then finds neither a comma nor a bracket, so the text is not plain. */
 static json_t *read_integer(struct reader *r)
 {
     const char *first = r->at;

@@ -1,9 +1,9 @@
 /*
- * json_plain.h: the plain JSON that nearly all envelopes are, read a third as expensively as the library reads it.
+ * json_plain.h: a fast reader of plain JSON, which nearly all envelopes are. It takes a third of the time of jansson.
  *
- * Plain is: objects, arrays, strings of printable ASCII without escapes, integers of few digits without a sign, true,
- * false, null. Whatever is anything else, or wrong, is left to the library, which knows all of JSON and words what is
- * wrong with it. So this only ever answers what the library would.
+ * Plain JSON has objects, arrays, strings of printable ASCII without escapes, integers of few digits without a sign,
+ * true, false and null. jansson reads all other text, and all text that is wrong: it knows the whole of JSON and words
+ * the errors. For plain text both readers give the same tree.
  */
 #ifndef CODEC_JSON_JSON_PLAIN_H
 #define CODEC_JSON_JSON_PLAIN_H

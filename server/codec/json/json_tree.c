@@ -1,9 +1,9 @@
 /*
- * json_tree.c: jansson with its memory in an arena, and never told that there is none while it parses.
+ * json_tree.c: jansson with its memory in an arena. While it parses, no allocation of jansson returns NULL.
  *
- * Its parser goes on with a text that lacks what could not be appended, and an assertion of it ends the process then,
- * or it reads past the end. So an allocation that fails leaves the parser at once; what the parse had taken goes with
- * the arena. So does a look at the arena's watch that says to stop.
+ * When an allocation fails, jansson's parser goes on with an incomplete text: one of its assertions may then end the
+ * process, or it may read past the end. So an allocation that fails leaves the parser at once, by longjmp. Nothing
+ * leaks, because all memory of the parse is in the arena. A parse that was cancelled is left in the same way.
  */
 #include "codec/json/json_tree.h"
 
@@ -16,17 +16,17 @@
 #include "codec/bytes/pace.h"
 #include "codec/json/json_plain.h"
 
-/* Blocks are small and many, and those of an arena begin at lines of the cache: they are cut from pieces. */
+/* jansson takes many small blocks, and a block of an arena fills whole cache lines. So blocks are cut from pieces. */
 enum { PIECE_BYTES = 4096 };
 
-/* In front of each block. */
+/* Stands in front of each block. */
 struct header {
-    alignas(max_align_t) bool is_lent; /* by an arena; else it is of malloc */
+    alignas(max_align_t) bool is_lent; /* the block is from an arena; else from malloc */
 };
 
 static _Thread_local struct {
-    attn_arena *arena; /* of the parse that runs; NULL: none does */
-    char *piece;       /* what is left of one */
+    attn_arena *arena; /* of the parse that runs in this thread; NULL: none runs */
+    char *piece;       /* the unused rest of the last piece */
     size_t piece_left;
     struct pace pace;
     bool is_starved;
@@ -58,11 +58,11 @@ static void *take_while_loading(size_t size)
     longjmp(notes.starved, 1);
 }
 
-/* What is asked for outside of a parse is small and few: it is of malloc. */
+/* Outside of a parse, jansson takes few and small blocks; they come from malloc. */
 static void *take(size_t size)
 {
     const size_t unit = sizeof(struct header);
-    const bool is_possible = size <= SIZE_MAX / 2; /* malloc of more is a mistake to the sanitizers */
+    const bool is_possible = size <= SIZE_MAX / 2; /* sanitizers report a larger malloc as a mistake */
     const size_t whole = is_possible ? (size + 2 * unit - 1) / unit * unit : SIZE_MAX / 2;
     struct header *header = notes.arena != NULL ? take_while_loading(whole) : is_possible ? malloc(whole) : NULL;
     if (header == NULL) {
@@ -106,11 +106,11 @@ static json_t *parse(const char *text, size_t length, json_error_t *error)
     return json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
 }
 
-/* No variable of it changes between setjmp and the jump. */
+/* No local variable changes between setjmp and longjmp. */
 static json_t *load(const char *text, size_t length, json_error_t *error)
 {
     if (setjmp(notes.starved) != 0) {
-        *error = (json_error_t){.line = -1, .column = -1}; /* the parser may not have come to it */
+        *error = (json_error_t){.line = -1, .column = -1}; /* the parser may not have set it */
         return NULL;
     }
     return parse(text, length, error);

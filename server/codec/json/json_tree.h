@@ -1,10 +1,10 @@
 /*
  * json_tree.h: jansson with its memory in an arena.
  *
- * A tree takes up to a hundred times the bytes of its text. So it is taken from the arena of the request, which counts
- * it and bounds it. Under memory shortage jansson reports most failures as syntax errors, and some not at all; of
- * others an assertion of it ends the process. So a parse ends at the first allocation that fails, and every parse asks
- * afterwards whether one did. The notes are kept per thread, because jansson's allocators take no context.
+ * A tree takes up to a hundred times the bytes of its text. So its memory comes from the arena of the request, which
+ * has a limit. When memory is short, jansson reports a syntax error, or nothing at all, or one of its assertions ends
+ * the process. So a parse ends at the first allocation that fails, and json_tree_is_starved tells whether one did. The
+ * state of a parse is kept per thread, because jansson's allocators take no context.
  */
 #ifndef CODEC_JSON_JSON_TREE_H
 #define CODEC_JSON_JSON_TREE_H
@@ -21,14 +21,14 @@ const char *json_tree_library(void);
 void json_tree_prepare(void);
 
 /*
- * Parses text, which may be any JSON value: strictly, duplicate names refused. The tree lives in arena; json_decref it
- * all the same, for what was added to it later. NULL with *error filled on failure; then, json_tree_is_starved tells
- * whether memory was the reason, or the arena's watch.
+ * Parses text, which may be any JSON value: strictly, duplicate names refused. The tree lives in arena. Release it by
+ * json_decref all the same, because values that were added later come from malloc. NULL on failure, with *error filled:
+ * json_tree_is_starved then tells whether memory was short or the request was cancelled.
  */
 json_t *json_tree_load(const char *text, size_t length, attn_arena *arena, json_error_t *error);
-/* Gives back a text that jansson has made (json_dumps). NULL is fine. */
+/* Releases a text that jansson made (json_dumps). NULL is allowed. */
 void json_tree_give_text(char *text);
-/* "an integer above …" or "… below …" when that was the failure, else NULL. */
+/* "an integer above …" or "an integer below …" when the error is such an integer, else NULL. */
 const char *json_tree_integer_bound(const json_error_t *error);
 /* Whether an allocation of this thread failed since the last json_tree_load began. */
 bool json_tree_is_starved(void);

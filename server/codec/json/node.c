@@ -19,7 +19,7 @@ enum {
     MEMBERS_MAX = 64,        /* of a table */
 };
 
-/* Appends to to[0 .. size) at *used; what does not fit is dropped. */
+/* Appends to to[0 .. size) at *used. Text that does not fit is dropped. */
 __attribute__((format(printf, 4, 5))) static void append(char *to, size_t size, size_t *used, const char *format, ...)
 {
     va_list arguments;
@@ -30,7 +30,7 @@ __attribute__((format(printf, 4, 5))) static void append(char *to, size_t size, 
         *used = (size_t)written < size - *used ? *used + (size_t)written : size - 1;
 }
 
-/* Every member that is read makes its pointer, so this is done by hand. */
+/* By hand, because every tensor that is read makes its pointer, and printf is slow. */
 static void append_character(char *to, size_t *used, char character)
 {
     if (*used + 1 >= JSON_POINTER_MAX)
@@ -94,7 +94,7 @@ struct node node_element(const struct node *parent, size_t index)
         .parent = parent, .index = index, .json = json_array_get(parent->json, index), .is_plain = parent->is_plain};
 }
 
-/* The number in a marker; false when the value is none. */
+/* The number in a marker; false when the value is no marker. */
 static bool read_marker(const struct node *node, size_t *number)
 {
     const json_t *place = json_array_get(node->json, 0);
@@ -159,7 +159,7 @@ attn_status node_fail(struct reading *reading, const struct node *node, attn_sta
     return attn_fail(reading->err, status, pointer, "%s %s", pointer, message);
 }
 
-/* The shortest text that reads back as value, and shows that it is no integer. */
+/* The shortest text that reads back as value; it has a point or an exponent. */
 static size_t write_real(double value, char *to)
 {
     char *end = number_write_f64(to, value);
@@ -172,8 +172,8 @@ static size_t write_real(double value, char *to)
 }
 
 /*
- * A short simple value as it is: then true, and to is JSON. Else the name of its type: "object", "array", "string",
- * "binary tensor".
+ * What was received, for a message. True: to is the value itself, as JSON, because it is short and simple. False: to is
+ * the name of its type: "object", "array", "string", "binary tensor".
  */
 static bool received_text(const struct reading *reading, const struct node *node, char *to, size_t size)
 {
@@ -277,7 +277,8 @@ static attn_status fail_unknown(struct reading *reading, const struct node *node
         nearest_consider(node->name, members[i].name, &nearest, &distance);
     }
     bool is_in_section =
-        !node->parent->parent || !node->parent->parent->parent; /* deeper, a name means something else */
+        /* in deeper objects, the same name has another meaning */
+        !node->parent->parent || !node->parent->parent->parent;
     const char *home = is_in_section ? find_home(reading, node->name) : NULL;
     if (nearest)
         return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member: did you mean \"%s\"? Known here: %s",
@@ -288,7 +289,7 @@ static attn_status fail_unknown(struct reading *reading, const struct node *node
     return node_fail(reading, node, ATTN_ERR_FIELD, "is an unknown member; known here: %s", known);
 }
 
-/* member is that of node->name, NULL when the table has none. */
+/* member is the row for node->name; NULL: the table has no such row. */
 static attn_status check_member(struct reading *reading, const struct node *node, const struct member *member,
                                 const struct member *members, size_t count)
 {
@@ -299,7 +300,7 @@ static attn_status check_member(struct reading *reading, const struct node *node
     return ATTN_OK;
 }
 
-/* Checks every member of an object, and notes in found, unless it is NULL, which of the table's are there. */
+/* Checks every member of an object. found, unless NULL, receives the value for each row of the table. */
 static attn_status look_over(struct reading *reading, const struct node *node, const struct member *members,
                              size_t count, json_t **found)
 {
@@ -326,7 +327,7 @@ attn_status node_check_members(struct reading *reading, const struct node *node,
     return look_over(reading, node, members, count, NULL);
 }
 
-/* An object has few of the members that it may have: it is asked once for those it has, not for each of the table. */
+/* An object has few of its possible members, so we walk the object once instead of looking up each row of the table. */
 attn_status node_decode_members(struct reading *reading, const struct node *node, const struct member *members,
                                 size_t count, void *to)
 {

@@ -41,7 +41,7 @@ struct node {
     bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
 };
 
-/* Decodes node into *to, whose type the function's comment tells. */
+/* Decodes node into *to. The comment of each function tells the type of *to. */
 typedef attn_status decode_function(struct reading *reading, const struct node *node, void *to);
 
 enum { MEMBER_ALWAYS = 0 };
@@ -49,11 +49,11 @@ enum { MEMBER_ALWAYS = 0 };
 struct member {
     const char *name;
     decode_function *decode;
-    size_t offset;  /* of the target in the struct that the object becomes */
+    size_t offset;  /* where in the decoded struct the value goes */
     unsigned scope; /* MEMBER_ALWAYS, or a number that the caller gives a meaning */
 };
 
-/* Whether the section has a member of that name, for whatever kind of request. */
+/* Whether the table has a member of that name, of any scope. */
 bool member_table_has(const struct member_table *table, const char *name);
 
 /*
@@ -63,15 +63,15 @@ bool member_table_has(const struct member_table *table, const char *name);
 attn_status node_decode_members(struct reading *reading, const struct node *node, const struct member *members,
                                 size_t count, void *to);
 
-/* Only the check: the object has no member that is not in the table. */
+/* Checks that every member of the object is in the table, and decodes nothing. */
 attn_status node_check_members(struct reading *reading, const struct node *node, const struct member *members,
                                size_t count);
 
-/* The member of an object; NULL when there is none, and when it is null: null means "not given". */
+/* The member of an object. NULL when the object has no such member, or when it is null, which means "not given". */
 json_t *node_find(const json_t *object, const char *name);
 /* Takes all nulls out of an object of several forms: clients write null for the members of the other forms. */
 void node_drop_nulls(const struct node *node);
-struct node node_member(const struct node *parent, const char *name); /* its json is that of node_find */
+struct node node_member(const struct node *parent, const char *name); /* json as node_find returns it */
 struct node node_element(const struct node *parent, size_t index);
 
 /* The piece of the body that a marker in the envelope stands for; NULL when the value is no marker. */
@@ -93,12 +93,12 @@ attn_status node_fail(struct reading *reading, const struct node *node, attn_sta
 attn_status node_fail_type(struct reading *reading, const struct node *node, const char *wanted);
 attn_status node_fail_value(struct reading *reading, const struct node *node, const char *wanted);
 attn_status node_fail_memory(struct reading *reading, const struct node *node);
-/* The JSON in a lifted piece is wrong at text[at]; reading->err holds the message already and gets line and column. */
+/* Adds line and column to reading->err: the JSON of a lifted piece is wrong at that byte. Returns ATTN_ERR_SYNTAX. */
 attn_status node_place(struct reading *reading, const char *at);
 
 /*
- * A list of anything but a tensor. Lists that look like tensors (of indices, of words such as "NaN") were lifted: they
- * are parsed now. *list then has a json to release by json_decref, for which node->json stays as it was.
+ * A list that is not a tensor. A list that looks like a tensor (of indices, or of words such as "NaN") was lifted; it
+ * is parsed here. Release list->json by json_decref; node->json stays as it was.
  */
 attn_status node_decode_list(struct reading *reading, const struct node *node, const char *wanted, struct node *list);
 
@@ -106,12 +106,12 @@ decode_function node_decode_bool;     /* bool */
 decode_function node_decode_positive; /* double, finite and above 0 */
 decode_function node_decode_seed;     /* uint64_t */
 attn_status node_decode_number(struct reading *reading, const struct node *node, const char *wanted, double *value);
-/* Whether a value is an integer that int64 holds, written as 2, 2.0 or 2e0; *value is it then. */
+/* Whether a value is an integer within int64, written as 2, 2.0 or 2e0. If so, *value is that integer. */
 bool node_integer_of(const json_t *json, int64_t *value);
 /* An integer from low to high. */
 attn_status node_decode_integer(struct reading *reading, const struct node *node, int64_t low, int64_t high,
                                 int64_t *value);
-/* One of count words, as its index. */
+/* A string that is one of count words; *index is the place of the word. */
 attn_status node_decode_word(struct reading *reading, const struct node *node, const char *const *words, size_t count,
                              size_t *index);
 

@@ -27,7 +27,7 @@ struct skimmer {
     size_t lifted_capacity, anchor_capacity;
     size_t depth, depth_max;
     struct pace pace;
-    bool is_stopped; /* what was found since then means nothing */
+    bool is_stopped; /* cancelled: results since then are not valid */
 };
 
 /* After a look at the watch where one is due. */
@@ -37,7 +37,7 @@ static bool stops(struct skimmer *s, size_t bytes)
     return s->is_stopped;
 }
 
-/* How far a loop over bytes goes before it may look again. */
+/* Where a loop over bytes must stop for the next look at the deadline. */
 static const char *stretch_end(const struct skimmer *s, const char *at)
 {
     return s->end - at > PACE_BYTES ? at + PACE_BYTES : s->end;
@@ -55,7 +55,7 @@ static attn_status fail_syntax(struct skimmer *s, const char *at, const char *me
     return status;
 }
 
-/* Makes *items, of which count are used, hold at least one more. The old ones stay behind in the arena. */
+/* Makes room for one more item than count. Moved items leave their old memory in the arena. */
 static bool grow(attn_arena *arena, void **items, size_t item_bytes, size_t count, size_t *capacity)
 {
     if (count < *capacity)
@@ -94,7 +94,7 @@ static attn_status append(struct skimmer *s, const char *bytes, size_t length)
     return ATTN_OK;
 }
 
-/* Notes that the envelope goes on with the body at s->at. */
+/* Records that the next byte of the envelope is the byte of the body at s->at. */
 static attn_status anchor(struct skimmer *s)
 {
     struct skim *skim = s->skim;
@@ -137,14 +137,14 @@ static bool starts_with(const char *at, const char *end, const char *word)
 static bool is_tensor_leaf(const char *at, const char *end)
 {
     return *at == '-' || (*at >= '0' && *at <= '9') || *at == 't' || *at == 'f' || *at == 'n' || *at == ']' ||
-           starts_with(at, end, "NaN") || starts_with(at, end, "Infinity") || /* no JSON: its reader says what is */
-           starts_with(at, end, "\"NaN\"") || starts_with(at, end, "\"Infinity\"") ||
-           starts_with(at, end, "\"-Infinity\"");
+           /* not JSON; the reader of the array words the error */
+           starts_with(at, end, "NaN") || starts_with(at, end, "Infinity") || starts_with(at, end, "\"NaN\"") ||
+           starts_with(at, end, "\"Infinity\"") || starts_with(at, end, "\"-Infinity\"");
 }
 
 /*
- * Whether the array at s->at is lifted: what follows its opening brackets decides. The same answer holds for the arrays
- * that those brackets open, so no byte is looked at twice however deep they go.
+ * Whether the array at s->at is lifted. The first character behind its opening brackets decides. The answer is the same
+ * for all arrays that these brackets open, so no byte is looked at twice at any depth.
  */
 static bool begins_tensor(struct skimmer *s)
 {
@@ -239,7 +239,7 @@ static bool is_followed_by_colon(const char *at, const char *end)
     return at < end && *at == ':';
 }
 
-/* Names of members stay, and so do strings that the JSON library must decode or check: escapes, UTF-8. */
+/* Lifts a long string. Names of members stay, and so do strings with escapes or UTF-8, which jansson decodes. */
 static attn_status skim_string(struct skimmer *s)
 {
     const char *plain_end = plain_text_end(s, s->at + 1);
@@ -340,7 +340,7 @@ void skim_place(const struct skim *skim, size_t body_offset, attn_error *err)
     const char *place = skim->body + body_offset;
     const char *newline = body_offset > 0 ? memrchr(skim->body, '\n', body_offset) : NULL;
     err->line = 1;
-    for (const char *at = skim->body; at < place; at++) /* all of it may be newlines: many bytes are compared at once */
+    for (const char *at = skim->body; at < place; at++) /* the compiler compares many bytes at once */
         err->line += *at == '\n';
     err->column = (size_t)(place - (newline ? newline + 1 : skim->body)) + 1;
 }

@@ -3,10 +3,10 @@
  *
  * Arrays that begin with a number are the bulk of a body and never reach the JSON library: each is lifted out, and so
  * is every long plain string (base64 data). What remains is the envelope, a small JSON text in which each lifted piece
- * has left a marker "[n]", n being its place in the table of lifted pieces. Since every array that begins with a number
- * is lifted, an array of one number in the envelope can only be such a marker: no client can write one.
+ * has left a marker "[n]", where n is its place in the table of lifted pieces. A client cannot write a marker: every
+ * array that begins with a number is lifted, so an array of one number in the envelope is always a marker.
  *
- * Lifted arrays are not checked here beyond their brackets; whoever reads one (tensor_scan.h) checks it.
+ * Of lifted arrays only the brackets are checked here; tensor_scan.h checks the rest when it reads one.
  */
 #ifndef CODEC_JSON_SKIM_H
 #define CODEC_JSON_SKIM_H
@@ -27,7 +27,7 @@ struct lifted_text {
     size_t commas; /* in an array; bounds the number of its elements */
 };
 
-/* From here on, up to the next one, envelope text stands in the body at a fixed distance. */
+/* From this anchor to the next, offsets in the body and in the envelope differ by a constant. */
 struct skim_anchor {
     size_t envelope_at, body_at;
 };
@@ -53,7 +53,7 @@ struct skim {
 ATTN_MUST_CHECK attn_status skim_body(const char *body, size_t length, size_t text_max, size_t depth_max,
                                       attn_arena *arena, struct skim *skim, attn_error *err);
 
-/* Where in the body the envelope's byte at offset stands. */
+/* The offset in the body of the envelope's byte at that offset. */
 size_t skim_body_offset(const struct skim *skim, size_t envelope_offset);
 
 /* Fills line and column of *err with the place of body[offset]; err may be NULL. */

@@ -24,8 +24,8 @@ ATTN_MUST_CHECK attn_status envelope_decode(const char *text, size_t length, env
 /*
  * The same for a request whose tensors come, in part or all, as bytes: each attachment takes the place that its path
  * names, by the same tables and checks, and its pointer in errors is that of the member ("/inputs/query"). A tensor of
- * the type that is needed, aligned to its elements, is used where it lies and must outlive arena; any other is converted
- * into arena by attn_convert, which loses nothing silently.
+ * the type that is needed, aligned to its elements, is used where it lies and must outlive arena; any other is
+ * converted into arena by attn_convert, which loses nothing silently.
  *   ATTN_ERR_FIELD     also: a member given both ways, an unknown path, bytes where no tensor is meant
  *   ATTN_ERR_VALUE     also: a number that the needed type cannot hold, bool other than 0 and 1
  *   ATTN_ERR_TOO_LARGE also: more than ENVELOPE_ATTACHMENTS_MAX attachments

@@ -1,8 +1,8 @@
 /*
  * masks.h: the table of masks: which there are, and where else than in "masks" of a request each may stand.
  *
- * A new mask is one row of MASK_LIST in masks.c, beside its equation in attn/mask.h. What layers keep, and what the Open
- * Inference Protocol takes, follows from the row's places.
+ * A new mask is one row of MASK_LIST in masks.c, beside its equation in attn/mask.h. What layers keep, and what the
+ * Open Inference Protocol takes, follows from the row's places.
  */
 #ifndef CODEC_REQUEST_MASKS_H
 #define CODEC_REQUEST_MASKS_H
@@ -28,7 +28,10 @@ const struct mask_row *mask_row_at(size_t index);
 bool mask_has_place(const char *name, enum mask_place place);
 
 enum { MASK_NAMES_MAX = 256 };
-/* Writes the names of all masks that may stand there, as they are spelt there: "causal, window", for a message. Returns names. */
+/*
+ * Writes the names of all masks that may stand there, as they are spelt there: "causal, window", for a message. Returns
+ * names.
+ */
 const char *mask_names(enum mask_place place, char names[MASK_NAMES_MAX]);
 
 #endif
