@@ -1,6 +1,6 @@
 /*
- * test_at_once.c: what an I/O thread spends on a small request is bounded, whatever its body says: bytes of the arena
- * and planned operations are counted, never time.
+ * test_at_once.c: tests of job_compute_at_once in server/http/job.c: what an I/O thread spends on a small request is
+ * bounded, whatever its body says. Bytes of the arena and planned operations are counted, never time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 enum { BODY = 4096, ARENA_MAX = 1 << 20 };
 static const double OPERATIONS_MAX = 1e6;
 
-/* Of the one request at a time: the try sets a ceiling, and then the former one again. */
+/* Of the one request at a time: job_compute_at_once sets a ceiling, then the former one again. */
 static size_t tries, peak_bytes;
 static double operations;
 static bool is_trying;
@@ -43,7 +43,7 @@ attn_status __wrap_attn_plan_run(const attn_plan *plan, const attn_request *requ
     return __real_attn_plan_run(plan, request, runtime, arena, result, err);
 }
 
-/* Bodies: before, a piece as often as it fits into what is small, behind. */
+/* Bodies: before, then piece as often as it fits into a small body, then behind. */
 static const struct {
     const char *before, *piece, *behind;
     bool is_tried;

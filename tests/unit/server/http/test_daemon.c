@@ -31,11 +31,11 @@ static void await_begun(size_t jobs)
 struct caller {
     pthread_t thread;
     unsigned port;
-    atomic_size_t requests; /* how often to ask; 0 ends it */
+    atomic_size_t requests; /* requests that are left; 0 ends the thread */
     size_t answered, closed, unanswered;
 };
 
-/* Asks again and again on one connection, which it opens anew when an answer said so. */
+/* Sends requests on one connection. Opens a new one when an answer closes it. */
 static void *call(void *argument)
 {
     struct caller *caller = argument;
@@ -89,7 +89,7 @@ START_TEST(probes_answer_while_every_compute_thread_is_busy)
     http_send(&clients[0], POST);
     http_send(&clients[1], POST);
     await_begun(2);
-    struct http_answer answer = http_ask(stage.port, GET("/livez")); /* the jobs wait for their release, below */
+    struct http_answer answer = http_ask(stage.port, GET("/livez")); /* the jobs wait until they are released below */
     ck_assert_int_eq(answer.status, 200);
     http_free(&answer);
     http_stage_release();
@@ -156,7 +156,7 @@ END_TEST
 
 enum { WAITING = 3 };
 
-/* Two jobs at work, and a third that fills the queue. */
+/* Two jobs compute, and a third one fills the queue. */
 static void fill_queue(struct http_stage *stage, struct http_client clients[WAITING])
 {
     *stage = http_stage_of(http_stage_wait);
@@ -274,9 +274,9 @@ START_TEST(draining_is_told_and_finishes_what_runs)
     ck_assert_str_eq(http_field(&answer, "Connection"), "close");
     http_free(&answer);
     http_daemon_stop_listening(stage.server);
-    ck_assert_int_eq(http_ask(stage.port, GET("/livez")).status, 0); /* refused: nobody listens */
+    ck_assert_int_eq(http_ask(stage.port, GET("/livez")).status, 0); /* refused: the server does not listen any more */
     http_send(&idle, GET("/livez"));
-    answer = http_read(&idle, false); /* a connection that was there is still served */
+    answer = http_read(&idle, false); /* an open connection is still served */
     ck_assert_int_eq(answer.status, 200);
     http_free(&answer);
     ck_assert(!http_daemon_await_idle(stage.server, 0));
@@ -303,7 +303,7 @@ START_TEST(a_drain_under_load_loses_no_request)
     sleep_ms(100);
     http_daemon_begin_drain(stage.server);
     sleep_ms(100);
-    /* A connection still waiting to be accepted is lost with the socket: no client may be between two connections. */
+    /* A connection in the kernel's backlog is lost with the socket, so no client may be about to connect. */
     for (size_t i = 0; i < CALLERS; i++)
         callers[i].requests = 0;
     for (size_t i = 0; i < CALLERS; i++)

@@ -1,5 +1,6 @@
 /*
- * test_pages.c: GET / over real sockets: who gets the page, in which coding, with which policy, and who has it already.
+ * test_pages.c: GET / over real sockets: which clients get the page, in which coding, with which policy, and when the
+ * answer is 304.
  */
 #include <stdio.h>
 #include <stdlib.h>

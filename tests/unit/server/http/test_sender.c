@@ -1,5 +1,6 @@
 /*
- * test_sender.c: answers that are written while they are sent: whole or broken off, never held up by a slow client.
+ * test_sender.c: answers that are written while they are sent: they are whole or broken off, and a slow client delays
+ * no other.
  */
 #include <check.h>
 #include <pthread.h>
@@ -22,7 +23,7 @@
 
 enum { PIECE = 30000, PIECES = 1000 };
 
-/* Of the service: globals, because a service has no argument of its own; check forks every test. */
+/* The state of the service is global, because a service has no argument of its own. Check forks a process per test. */
 static bool is_length_known;
 static atomic_bool is_shut; /* pieces from the second batch on wait until this is false */
 static atomic_size_t written, waiting;
@@ -41,7 +42,7 @@ static void write_alphabets(void)
         alphabets[i] = (char)('a' + i % ALPHABET);
 }
 
-/* The letters of a piece: the alphabet over and over, from another letter on in each. */
+/* The letters of a piece: the alphabet, repeated. Each piece begins with another letter. */
 static const char *letters_of(size_t index)
 {
     return alphabets + index * 7 % ALPHABET;
@@ -76,7 +77,7 @@ static attn_status letters(struct call *call)
 
 static struct http_stage stage;
 
-/* Instrumented, one client takes long enough for another to be cut off. */
+/* In an instrumented build, one client takes so long that another one is cut. */
 static void be_patient(struct http_stage *slow)
 {
     slow->setup.idle_timeout_s = slow->setup.request_timeout_s = slow->setup.deadline_s = 240;
@@ -114,7 +115,7 @@ static void await(const atomic_size_t *counter, size_t least)
     ck_assert_uint_ge(*counter, least);
 }
 
-/* A client that has the header and the beginning of the answer, while the next batch is being written. */
+/* A client that has the header and the beginning of the answer while the next batch is written. */
 static struct http_client client_in_the_middle(void)
 {
     is_shut = true;
@@ -180,7 +181,7 @@ START_TEST(a_compressed_answer_is_streamed_too)
 }
 END_TEST
 
-/* Until the windows and the sockets are full. */
+/* Waits until the windows and the socket buffers are full. */
 static void await_standstill(void)
 {
     size_t before = 0;
@@ -195,7 +196,7 @@ START_TEST(a_slow_client_holds_up_no_thread_and_little_memory)
     struct http_client slow[6];
     for (size_t i = 0; i < 6; i++) {
         slow[i] = http_open(stage.port);
-        ck_assert(http_send(&slow[i], POST)); /* and reads nothing */
+        ck_assert(http_send(&slow[i], POST)); /* the client reads nothing */
     }
     await(&written, 6 * STREAM_BATCH_CHUNKS);
     await_standstill();
@@ -220,9 +221,9 @@ START_TEST(an_answer_that_nobody_takes_is_cut_while_others_wait)
     stage.setup.header_timeout_s = 240;
     http_stage_start(&stage);
     struct http_client silent = http_open(stage.port);
-    ck_assert(http_send(&silent, POST)); /* and reads nothing */
+    ck_assert(http_send(&silent, POST)); /* the client reads nothing */
     await(&written, STREAM_BATCH_CHUNKS);
-    struct http_client other = http_open(stage.port); /* and every place is taken: that is to wait */
+    struct http_client other = http_open(stage.port); /* every place is taken, so others wait */
     for (long ms = 0; ms < most_ms && atomic_load(&stage.setup.metrics->connections_evicted) == 0; ms += step_ms)
         sleep_ms(step_ms);
     ck_assert_uint_eq(atomic_load(&stage.setup.metrics->connections_evicted), 1);
@@ -244,7 +245,7 @@ START_TEST(a_client_that_leaves_in_the_middle_is_forgotten)
     for (int i = 0; i < 4; i++) {
         written = 0;
         struct http_client client = client_in_the_middle();
-        if (i % 2) /* with a reset */
+        if (i % 2) /* by a reset */
             setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
         http_close(&client);
         sleep_ms(i < 2 ? 0 : 100);
@@ -326,7 +327,7 @@ START_TEST(stopping_breaks_off_and_never_looks_whole)
 }
 END_TEST
 
-/* Attention of so many tokens with one feature, asked for by that version of HTTP. */
+/* A request for attention over so many tokens with one feature, by that version of HTTP. */
 static struct http_answer ask_attention(size_t tokens, const char *version)
 {
     const size_t room = tokens * 16 + 512;

@@ -1,6 +1,4 @@
-/*
- * test_crowd.c: tests of server/http/connections/crowd.c: connections in lines, and a walk round all of them.
- */
+/* test_crowd.c: tests of server/http/connections/crowd.c: connections in lines, and a walk over all of them. */
 #include <string.h>
 
 #include "check_main.h"

@@ -1,4 +1,6 @@
-/* test_cors.c: tests of server/http/wire/cors.c and authority.c: who asks, and whether Host names this server. */
+/*
+ * test_cors.c: tests of server/http/wire/cors.c and authority.c: which page asks, and whether Host names this server.
+ */
 #include "http/wire/cors.h"
 
 #include "check_main.h"
@@ -16,7 +18,7 @@ static const struct {
     {"*", NULL, "same-site", "127.0.0.1:8080", true},
     {"*", NULL, "cross-site", "127.0.0.1:8080", true},
     {"*", NULL, "", "127.0.0.1:8080", true},
-    /* What the browser says of the site goes before what the names are. */
+    /* Sec-Fetch-Site decides before the names are compared. */
     {"*", "https://a.example", "same-origin", "127.0.0.1:8080", false},
     {"*", "http://127.0.0.1:8080", "cross-site", "127.0.0.1:8080", true},
     {"*", "http://127.0.0.1:8080", NULL, "127.0.0.1:8080", false},
@@ -24,7 +26,7 @@ static const struct {
     {"*", "http://localhost:8080", NULL, "127.0.0.1:8080", true},
     {"*", "null", NULL, "127.0.0.1:8080", true},
     {"*", "http://127.0.0.1:8080", NULL, NULL, true},
-    /* A list goes before all else. */
+    /* The list decides before everything else. */
     {"https://a.example", "https://a.example", "cross-site", "b.example", false},
     {"*, https://a.example", "https://a.example", "cross-site", "b.example", false},
     {"https://a.example,*", "https://b.example", "cross-site", "c.example", true},
@@ -144,7 +146,7 @@ static const struct {
     bool is_same;
 } authorities[] = {
     {"a.example", "http://a.example", true},
-    {"a.example", "https://a.example", true}, /* TLS ends in front */
+    {"a.example", "https://a.example", true}, /* TLS ends in front of the server */
     {"A.example", "https://a.example", true},
     {"a.example:443", "https://a.example", true},
     {"a.example:80", "http://a.example", true},

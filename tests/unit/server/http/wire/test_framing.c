@@ -1,6 +1,6 @@
 /*
- * test_framing.c: tests of server/http/wire/framing.c on headers as an older library leaves them, whichever library is
- * here. What that library makes of bytes on the wire is tested in test_guard.c.
+ * test_framing.c: tests of server/http/wire/framing.c on headers in the form that an older library leaves, whichever
+ * version is installed. test_guard.c tests what that library makes of bytes on the wire.
  */
 #include "http/wire/framing.h"
 
@@ -15,12 +15,12 @@ static const char words_wrong[] = "the first line must hold method, target and v
 static const char spaces_wrong[] = "the first line holds more than one space between two words";
 static const char target_wrong[] = "the first line holds a NUL, or more than one space between two words";
 
-/* The words that are not part of any header, but lie in front of it and behind it. */
+/* Words that are not part of any header. They lie in front of it and behind it. */
 #define BEFORE "before"
 #define BEHIND "elsewhere"
 #define FIRST  "GET|/|HTTP/1.1"
 
-/* A header of one field or none, in which bars stand for the NULs that the library has left. */
+/* A header of at most one field. A bar stands for a NUL that the library has left. */
 static const struct {
     const char *header, *version, *name, *value;
     size_t missing; /* bytes of the header that it ends too early */
@@ -34,7 +34,7 @@ static const struct {
     {FIRST "||||", BEFORE, NULL, NULL, 0, words_wrong},
     {FIRST "||||", BEHIND, NULL, NULL, 0, words_wrong},
     {FIRST, "HTTP/1.1", NULL, NULL, 1, words_wrong},
-    {FIRST "||Name| value||||", BEHIND, BEFORE, "value", 0, words_wrong}, /* the first mistake is told */
+    {FIRST "||Name| value||||", BEHIND, BEFORE, "value", 0, words_wrong}, /* the first mistake is reported */
     {"GET| /|HTTP/1.1||||", "HTTP/1.1", NULL, NULL, 0, spaces_wrong},
     {"GET|/||HTTP/1.1||||", "HTTP/1.1", NULL, NULL, 0, target_wrong},
     {"GET|/|a|HTTP/1.1||||", "HTTP/1.1", NULL, NULL, 0, target_wrong},

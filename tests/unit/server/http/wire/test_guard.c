@@ -1,9 +1,9 @@
 /*
- * test_guard.c: tests of server/http/wire/guard.c, and of framing.c on a connection: headers as they lie on the wire,
- * and why they are refused.
+ * test_guard.c: tests of server/http/wire/guard.c, and of framing.c on a connection: headers as bytes on the wire, and
+ * why they are refused.
  *
- * The library reads them from one end of a pair of sockets. Some of what its newer version refuses by itself never
- * reaches the guard: then no request was seen at all, which is as good.
+ * The library reads them from one end of a pair of sockets. Its newer version refuses some headers by itself. Then no
+ * request reaches the guard, which is as good.
  */
 #include "http/wire/guard.h"
 
@@ -112,7 +112,7 @@ static const struct {
     {BYTES("GET / HTTP/1.0\r\n\r\n"), NULL},
     {BYTES("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"), NULL},
     {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"), NULL},
-    /* One more stands for a length that is not known, which libmicrohttpd 1.0.1 refuses itself. */
+    /* The next number stands for an unknown length, which libmicrohttpd 1.0.1 refuses itself. */
     {BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551614\r\n\r\n"), NULL},
     {BYTES("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"), NULL},
     {GET("Accept: a/b\r\nAccept: c/d\r\nAccept-Encoding: gzip\r\nAccept-Encoding: zstd\r\n"), NULL},
@@ -169,7 +169,7 @@ static const struct {
     {GET("Transfer-Encoding: gzip, chunked\r\n"), coding_wrong},
     {GET("Transfer-Encoding: identity\r\n"), coding_wrong},
     {BYTES("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), coding_wrong},
-    /* Fields that may stand once; of several mistakes the first is told */
+    /* Fields that may stand once. Of several mistakes, the first is reported */
     {GET("Content-Type: a\r\nContent-Type: b\r\n"), "a request may have one Content-Type field only"},
     {GET("Expect: a\r\nexpect: a\r\n"), "a request may have one Expect field only"},
     {GET("X-API-Key: a\r\nX-API-Key: a\r\n"), "a request may have one X-API-Key field only"},
@@ -193,7 +193,7 @@ END_TEST
 
 #define UNSEEN(end) BYTES("GET / HTTP/1.1\r\nHost: a" end)
 
-/* The list of framing.c: byte for byte CR LF, or CR LF CR LF, by the time that the guard looks. */
+/* The list of framing.c: when the guard looks, these headers have the same bytes as CR LF or CR LF CR LF. */
 static const struct {
     const char *bytes;
     size_t length;

@@ -1,6 +1,4 @@
-/*
- * test_trace.c: which trace contexts are gone on with, and with which span.
- */
+/* test_trace.c: which trace contexts are continued, and with which span. */
 #include <string.h>
 
 #include "check_main.h"
@@ -17,7 +15,7 @@ START_TEST(a_valid_context_gets_a_span_of_its_own)
     ck_assert_str_eq(trace.parent, SPAN);
     ck_assert_str_eq(trace_write(&trace, text), "00-" ID "-0000000000000123-01");
     ck_assert(trace_begin(&trace, "cc-" ID "-" SPAN "-00-what a later version adds", 0));
-    ck_assert_str_eq(trace_write(&trace, text), "00-" ID "-0000000000000001-00"); /* a span of zeros is none */
+    ck_assert_str_eq(trace_write(&trace, text), "00-" ID "-0000000000000001-00"); /* a span of zeros is not valid */
 }
 END_TEST
 

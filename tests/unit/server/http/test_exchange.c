@@ -1,6 +1,6 @@
 /*
- * test_request.c: requests over real sockets: what is served, what is refused with which words, and what becomes of the
- * connection.
+ * test_exchange.c: tests of server/http/exchange.c and admission.c over real sockets: which requests are served, which
+ * are refused with which words, and whether the connection is kept.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void tear_down(void)
 #define JSON "Content-Type: application/json\r\n"
 #define POST "POST /v1/attention HTTP/1.1\r\n" HOST JSON
 
-/* Asks, and checks status and one word of the body. */
+/* Sends the request and checks the status and one word of the body. */
 static void check_answer(const char *request, int status, const char *word)
 {
     struct http_answer answer = http_ask(stage.port, request);
@@ -353,7 +353,7 @@ START_TEST(a_body_over_the_limit_is_refused_before_it_is_read)
     ck_assert(http_is_closed(&client));
     http_free(&answer);
     http_close(&client);
-    /* 2^64 - 1 itself is answered by the library, from 1.0 on. */
+    /* The library answers 2^64 - 1 itself, from 1.0 on. */
     check_answer(POST "Content-Length: 9223372036854775807\r\n\r\n", 413, "limit");
 }
 END_TEST
@@ -435,7 +435,7 @@ static void check_refused(const char *request, size_t length)
     struct http_client client = http_open(stage.port);
     http_send_bytes(&client, request, length);
     struct http_answer answer = http_read(&client, false);
-    /* libmicrohttpd 1.0 refuses some of it itself, and closes without a word. */
+    /* libmicrohttpd 1.0 refuses some of them itself and closes without an answer. */
     ck_assert_msg(answer.status == 400 || answer.status == 0, "%d", answer.status);
     http_free(&answer);
     http_close(&client);
