@@ -6,6 +6,7 @@
 
 #include "attention/feature_keys.h"
 #include "attention/feature_maps.h"
+#include "backward/backward_phi.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/size.h"
@@ -92,80 +93,6 @@ static void add(double *to, double factor, const double *from, size_t count)
 {
     for (size_t n = 0; n < count; n++)
         to[n] += factor * from[n];
-}
-
-/* ---- from features to what they are made of: each returns the row's gradient of the scale ---- */
-
-static double differentiate_map(const struct feature_gradients *run, const void *data, size_t at, bool is_query,
-                                const double *grad_phi, double *grad_x)
-{
-    const struct attn_feature_keys *keys = &run->keys;
-    const attn_mechanism *mechanism = keys->mechanism;
-    const bool is_scaled = is_query && mechanism->is_unnormalised;
-    double of_scale = 0;
-    for (size_t f = 0; f < keys->m; f++) {
-        const double x = attn_number_get(data, keys->job->compute, at + f);
-        const double phi = mechanism->is_identity ? x : x > 0 ? x + 1 : exp(x);
-        const double slope = mechanism->is_identity || x > 0 ? 1 : phi;
-        grad_x[f] = grad_phi[f] * slope * (is_scaled ? keys->plan->scale : 1);
-        of_scale += is_scaled ? grad_phi[f] * phi : 0;
-    }
-    return of_scale;
-}
-
-/* du = dphi (phi - eps / sqrt(m)), in place; returns the sum, which is what |s|^2 / 2 and the largest P s lose. */
-static double differentiate_exp(const struct feature_gradients *run, const double *phi, double *product)
-{
-    const double floor = run->keys.mechanism->eps / sqrt((double)run->keys.m);
-    double total = 0;
-    for (size_t r = 0; r < run->keys.m; r++) {
-        product[r] *= phi[r] - floor;
-        total += product[r];
-    }
-    return total;
-}
-
-/* ds = P^T du - total s; s = factor x, where factor is the root of the scale. */
-static double differentiate_projection(const struct feature_gradients *run, const void *data, size_t at, double factor,
-                                       double total, const double *product, double *grad_x)
-{
-    const struct attn_feature_keys *keys = &run->keys;
-    double of_scale = 0;
-    for (size_t f = 0; f < keys->job->d_k; f++) {
-        const double s = factor * attn_number_get(data, keys->job->compute, at + f);
-        const double ds = attn_feature_dot(keys->projection + f * keys->m, product, keys->m) - total * s;
-        grad_x[f] = factor * ds;
-        of_scale += ds * s;
-    }
-    return keys->plan->scale == 0 ? 0 : of_scale / (2 * keys->plan->scale);
-}
-
-static double differentiate_features_of_query(const struct feature_gradients *run, size_t at, const double *phi,
-                                              struct scratch *scratch)
-{
-    const struct attn_feature_keys *keys = &run->keys;
-    const void *data = keys->job->q.data;
-    size_t largest = 0;
-    if (keys->mechanism->type == ATTN_LINEAR)
-        return differentiate_map(run, data, at, true, scratch->product, scratch->x);
-    const double total = differentiate_exp(run, phi, scratch->product);
-    for (size_t r = 1; r < keys->m; r++)
-        largest = phi[r] > phi[largest] ? r : largest;
-    scratch->product[largest] -= total;
-    return differentiate_projection(run, data, at, attn_feature_query_factor(keys), total, scratch->product,
-                                    scratch->x);
-}
-
-static double differentiate_features_of_key(const struct feature_gradients *run, size_t at, const double *phi,
-                                            struct scratch *scratch, double *of_largest)
-{
-    const struct attn_feature_keys *keys = &run->keys;
-    const void *data = keys->job->k.data;
-    if (keys->mechanism->type == ATTN_LINEAR)
-        return differentiate_map(run, data, at, false, scratch->product, scratch->x);
-    const double total = differentiate_exp(run, phi, scratch->product);
-    *of_largest -= total;
-    return differentiate_projection(run, data, at, attn_feature_key_factor(keys), total, scratch->product, scratch->x);
 }
 
 /* ---- queries ---- */
@@ -263,8 +190,8 @@ static double differentiate_query(const struct feature_gradients *run, struct qu
     sum_keys(run, query, span, phi, scratch);
     differentiate_quotient(run, query, scratch->row, grad_sums);
     differentiate_sums(run, query, span, grad_sums, scratch);
-    const double of_scale = differentiate_features_of_query(
-        run, attn_operand_at(&keys->job->q, query->b, query->h, query->i), phi, scratch);
+    const double of_scale = attn_gradient_phi_of_query(
+        keys, attn_operand_at(&keys->job->q, query->b, query->h, query->i), phi, scratch->product, scratch->x);
     put_query(run, query, scratch->x);
     return of_scale;
 }
@@ -441,9 +368,9 @@ static double differentiate_key(const struct feature_gradients *run, size_t kv_h
     }
     put_key(run, &heads->grad_past_v, &heads->grad_v, kv_head, j, job->d_v, scratch->x);
     if (is_seen)
-        of_scale = differentiate_features_of_key(
-            run, attn_operand_at(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, scratch,
-            of_largest);
+        of_scale = attn_gradient_phi_of_key(
+            keys, attn_operand_at(&job->k, kv_head / job->kv_heads, kv_head % job->kv_heads, j), phi, scratch->product,
+            scratch->x, of_largest);
     put_key(run, &heads->grad_past_k, &heads->grad_k, kv_head, j, job->d_k, scratch->x);
     return of_scale;
 }
