@@ -1,4 +1,4 @@
-/* diagnose.c: what somebody who debugs a model asks of a result. */
+/* diagnose.c: findings about a result, for people who debug a model. */
 #include "attn/diagnose.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ struct diagnosis {
 
 /* ---- numbers ---- */
 
-/* A weight may be 0 as a float and not as the double that it is: zeros are counted before. */
+/* Zeros are counted before the conversion, because a small double may become 0 as a float. */
 static size_t load_block(const double *p, size_t n, float *block)
 {
     size_t zeros = 0;
@@ -81,7 +81,7 @@ static size_t allowed_keys(const attn_plan *plan, size_t b, size_t h, size_t i)
     return count;
 }
 
-/* A sink takes what the keys leave, and has its part in the entropy. */
+/* The sink has the rest of the weight, and its term in the entropy. */
 static double entropy_of(const struct attn_weight_row *row, bool has_sink)
 {
     const double sink = has_sink ? 1 - (double)row->sum : 0;
@@ -137,7 +137,7 @@ static void add_entropies(const struct diagnosis *run)
         run->sums[run->result->empty_rows[n].b * d->heads + run->result->empty_rows[n].h].rows--;
 }
 
-/* Without any row there is nothing to tell, unless all of them are no numbers: then neither is their mean. */
+/* The mean of no rows is 0, or NaN where all rows were not finite. */
 static double mean_of(double sum, const struct sums *sums)
 {
     if (sums->rows > 0)
@@ -180,7 +180,7 @@ static bool wants(const attn_plan *plan, attn_step step)
     return (plan->want >> step & 1) != 0;
 }
 
-/* The weights of feature maps are no distribution. */
+/* Feature maps are skipped, because their weights are no distribution. */
 static attn_status find_rows(struct diagnosis *run, const attn_runtime *runtime, attn_arena *arena,
                              attn_findings *findings)
 {

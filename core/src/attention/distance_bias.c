@@ -47,7 +47,7 @@ static double relative_at(const attn_relative_bias *relative, size_t h, int64_t 
                           (ptrdiff_t)bucket * table->stride[0] + (ptrdiff_t)h * table->stride[1]);
 }
 
-/* ALiBi alone is what a step of decoding has, and its vector should cost next to nothing beside the keys. */
+/* Decoding with ALiBi computes this vector for each token, so it has a loop of its own that vectorises. */
 static void fill_alibi(attn_dtype compute, double slope, double first, size_t count, void *to)
 {
     float *restrict single = to;

@@ -4,8 +4,8 @@
  *
  * A bias by distance is the same along every diagonal, so one number a diagonal is enough: for every head (and batch
  * item, when items have offsets of their own) a vector of q_len + kv_len - 1, of which the row of a query is a
- * contiguous slice. The tile kernel adds that slice; attn_bias_row is the same for everything that is not in a hurry.
- * Whether a query may attend to a key at all is attn_mask_row's to say (mask.h).
+ * contiguous slice. The tile kernel adds that slice. attn_bias_row is a slow and simple form for one row. attn_mask_row
+ * (mask.h) decides whether a query may attend to a key.
  */
 #ifndef ATTN_ATTENTION_DISTANCE_BIAS_H
 #define ATTN_ATTENTION_DISTANCE_BIAS_H

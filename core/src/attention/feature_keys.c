@@ -18,8 +18,7 @@ static size_t block_count(size_t kv_len)
 
 /* ---- the mask ---- */
 
-/* Nothing is looked up but padding, and every span that is not empty begins at key 0: a window that reaches far left.
- */
+/* True when padding alone is looked up, and every span that is not empty begins at key 0. */
 bool attn_has_running_sums(const attn_mask *mask)
 {
     attn_mask without = *mask;
@@ -96,7 +95,7 @@ static void project(const struct attn_feature_keys *keys, const void *data, size
     *half_square = square / 2;
 }
 
-/* The place of the largest number that is larger than what is at before; else before. */
+/* The place of the largest number above *largest, which it becomes; before where there is none. */
 static size_t find_largest(const double *x, size_t first, size_t count, size_t before, double *largest)
 {
     for (size_t n = 0; n < count; n++)
@@ -140,7 +139,7 @@ void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size
 
 /* ---- keys ---- */
 
-/* Which keys some query of the group sees: those that are read at all. */
+/* Marks the keys that any query of the group sees. No other key is read. */
 static void find_seen(const struct attn_feature_keys *keys, size_t b, size_t kv_head, uint8_t *seen)
 {
     const struct attn_heads_job *job = keys->job;
@@ -167,7 +166,7 @@ static void seen_task(void *argument, size_t index, size_t worker)
     find_seen(keys, index / job->kv_heads, index % job->kv_heads, keys->is_seen + index * job->kv_len);
 }
 
-/* Task: the features of the keys of one block of one head; those of performer still lack the largest of the head. */
+/* Task: the features of the keys of a block. For performer they are P s, until the largest P s of the head is known. */
 static void features_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
@@ -313,7 +312,7 @@ static bool draw_projection(const struct attn_feature_keys *keys, double *drawn)
     return true;
 }
 
-/* By features first: (d_k, m), so that a feature of x meets all of them in a row. */
+/* Transposed to (d_k, m), so that the loop over m reads contiguous numbers. */
 static attn_status prepare_projection(struct attn_feature_keys *keys, attn_arena *arena)
 {
     const attn_mechanism *mechanism = keys->mechanism;

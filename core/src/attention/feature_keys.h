@@ -40,12 +40,12 @@ bool attn_has_running_sums(const attn_mask *mask);
 
 /* The features of a query: m numbers. */
 void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size_t h, size_t i, double *phi);
-/* By what keys and queries are multiplied before they are projected; that of queries turns them round for a negative
+/* Keys and queries are multiplied by these before the projection; the factor of queries is negative for a negative
  * scale. */
 double attn_feature_key_factor(const struct attn_feature_keys *keys);
 double attn_feature_query_factor(const struct attn_feature_keys *keys);
 
-/* A run of keys of one query as the mask has them, looked up together; zero-initialised it holds none. */
+/* What the mask says of a range of keys of one query, looked up together; zero-initialised it is empty. */
 struct attn_feature_look {
     size_t b, h, i, from, to; /* keys */
     uint8_t allow[FEATURE_KEYS];
@@ -70,7 +70,7 @@ struct attn_feature_sums {
     double *sums; /* (m, width) */
 };
 
-/* Brings the sums to all keys before end: from the block's beginning on, key by key, wherever it came from. */
+/* Makes to->sums the sums of all keys before end: those of the blocks before it, and then key by key. */
 void attn_feature_advance(const struct attn_feature_keys *keys, struct attn_feature_sums *to, size_t end);
 
 static inline double attn_feature_dot(const double *a, const double *b, size_t count)

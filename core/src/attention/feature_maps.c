@@ -201,7 +201,7 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
     const double heads = (double)d->batch * (double)d->heads, kv_heads = (double)d->batch * (double)d->kv_heads;
     const double q_len = (double)d->q_len, kv_len = (double)d->kv_len;
     const double map = mechanism->type == ATTN_PERFORMER ? 2 * m * (double)d->d_k + 20 * m : 20 * m;
-    /* Keys are summed for their head, and within a block once more for each task of queries. */
+    /* Keys are summed once per head, and those of one block once more per task of queries. */
     double flops = heads * q_len * (map + 4 * m * width) + kv_heads * kv_len * (map + 2 * m * width) +
                    heads * (double)row_blocks(d->q_len) * FEATURE_KEYS * 2 * m * width;
     if (mechanism->type == ATTN_PERFORMER && mechanism->projection == NULL)

@@ -7,11 +7,13 @@
 
 #include "attention/heads.h"
 
-/* Arena bytes that attn_feature_maps_run takes, for all threads together and for each; its floating-point operations. */
+/*
+ * Arena bytes that attn_feature_maps_run takes, for all threads together and for each; its floating-point operations.
+ */
 size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request);
 size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request);
 double attn_feature_maps_flops(const attn_plan *plan, const attn_request *request);
-/* At least as many numbers as a run or a backward pass keeps at once of one kind, without wrapping round. */
+/* An upper bound of the numbers in any array of a run or a backward pass, as a double, so that it cannot overflow. */
 double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request);
 
 /*

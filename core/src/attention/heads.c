@@ -18,8 +18,8 @@ struct heads_run {
 };
 
 /*
- * Rows of a task: many, because each task packs the keys that it needs anew, but few enough that every thread gets
- * several tasks. The division changes no number.
+ * Rows per task: many, because each task packs its keys again, but few enough that every thread gets several tasks. The
+ * division changes no number.
  */
 static void choose_chunks(struct attn_heads_job *job, size_t threads)
 {
@@ -33,7 +33,7 @@ static void choose_chunks(struct attn_heads_job *job, size_t threads)
     job->chunks = job->q_len == 0 ? 1 : attn_ceil_div(job->q_len, job->chunk_rows);
 }
 
-/* Heads that share their keys go together as far as there is work for every thread; no number depends on it. */
+/* Heads that share keys share a task, as long as every thread has work. No number depends on it. */
 static void choose_heads_together(struct attn_heads_job *job, size_t threads)
 {
     const size_t sharing = job->heads / job->kv_heads, all = job->batch * job->heads * job->splits;
@@ -43,7 +43,7 @@ static void choose_heads_together(struct attn_heads_job *job, size_t threads)
             job->heads_together = together;
 }
 
-/* Few rows by the shape alone: the two ways round differently. */
+/* The shape alone decides between decoding and packing, because the two round differently. */
 static void choose_way(struct attn_heads_job *job, size_t threads)
 {
     job->is_decode = job->q_len <= DECODE_ROWS;
@@ -159,7 +159,7 @@ static void merge_task(void *argument, size_t index, size_t worker)
     run->merge(run->job, index, run->scratch + worker * run->scratch_bytes);
 }
 
-/* Where there is little to merge, waking other threads would take longer. */
+/* A small merge takes less time than waking other threads. */
 static void merge_all(struct heads_run *run, const attn_runtime *runtime)
 {
     const struct attn_heads_job *job = run->job;

@@ -1,6 +1,6 @@
 /*
- * heads.h: attention over all batch items and heads: cuts the work into tasks, lends them scratch, gathers what they
- * say.
+ * heads.h: attention over all batch items and heads: cuts the work into tasks, lends them scratch, and gathers their
+ * diagnostics.
  */
 #ifndef ATTN_ATTENTION_HEADS_H
 #define ATTN_ATTENTION_HEADS_H

@@ -41,7 +41,7 @@ struct backward_run {
     const char *grad_projected; /* before dropout and residual */
     const char *grad_gated;     /* before the output projection */
     const char *grad_context;   /* before the gate */
-    char *context_memory;       /* for either of them; NULL: there is no need */
+    char *context_memory;       /* memory of grad_gated and grad_context; NULL: neither is needed */
     const char *gate;           /* of the forward pass, before its sigmoid */
     char *grad_gate;            /* NULL: not wanted */
     char *grad_role[ROLES];     /* of q, k, v; NULL: not wanted */
@@ -162,7 +162,7 @@ static void drop_task(void *argument, size_t index, size_t worker)
                         keep[n] ? attn_number_get(run->drop_from, compute, first + n) * gain : 0);
 }
 
-/* to = from as dropout on the residual leaves it: also its own backward pass. */
+/* to = dropout(from), the one on the residual. It is its own backward pass. */
 static void drop(struct backward_run *run, const char *from, char *to)
 {
     run->drop_from = from;
@@ -366,7 +366,7 @@ static void go_through_projections(struct backward_run *run)
         collect_input(run, projections, input);
 }
 
-/* Attention on q, k and v as given: what defaults to another adds up there. */
+/* Attention without weights: the gradient of a default key or value is added to the input that it defaults to. */
 static void add_defaults(struct backward_run *run)
 {
     for (int role = PROJECT_K; role <= PROJECT_V; role++) {
@@ -448,7 +448,7 @@ static void finish_heads(struct backward_run *run, const struct attn_gradient_he
                                    gradient[ATTN_GRADIENT_ALIBI].data, gradient[ATTN_GRADIENT_RELATIVE_BIAS].data);
 }
 
-/* In place: what reached the normalised queries or keys becomes what reaches those before. */
+/* Replaces the gradient of the normalised queries or keys by that of the queries or keys before their norm. */
 static void go_through_qk_norm(struct backward_run *run, attn_role role)
 {
     const bool is_query = role == PROJECT_Q;
@@ -497,7 +497,7 @@ static attn_status go_through_heads(struct backward_run *run)
 
 /* ---- the run ---- */
 
-/* What reached the query by way of the heads goes through a pre-norm; the residual comes to it untouched. */
+/* The gradient from the heads goes back through a pre-norm; that of the residual is added after it. */
 static void finish_query(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;

@@ -23,11 +23,11 @@ struct feature_gradients {
     struct attn_feature_keys keys;
     double *phi_q;     /* (batch, heads, q_len, m) */
     double *grad_sums; /* (batch, heads, q_len, width): dS */
-    uint8_t *is_live;  /* (batch, heads, q_len): sees a key, and its dO is not all 0: others have neither of the two */
+    uint8_t *is_live;  /* (batch, heads, q_len): has a key, and a dO that is not all 0; only then phi_q and grad_sums */
     size_t *order;     /* (batch, q_len): queries by where their spans end, */
     size_t *starts;    /* (batch, kv_len + 2): and how many end before a key */
-    double
-        *suffix_sums; /* (batch, kv_heads, key_blocks + 1, m, width): R of the queries that end in the block or later */
+    /* (batch, kv_heads, key_blocks + 1, m, width): R of the queries that end in the block or later */
+    double *suffix_sums;
     double *largest_parts; /* (batch, kv_heads, key_blocks): of the largest P s of a head */
     double *scale_parts;   /* one for each task */
     char *scratch;
@@ -234,7 +234,7 @@ static void order_task(void *argument, size_t b, size_t worker)
         const attn_span span = attn_mask_span(job->mask, b, i);
         order[--starts[(span.from < span.to ? span.to : 0) + 1]] = i;
     }
-    /* Each start has moved down to the one before it. */
+    /* The loop has moved each start down to the one before it. */
     memmove(starts, starts + 1, (job->kv_len + 1) * sizeof *starts);
     starts[job->kv_len + 1] = job->q_len;
 }

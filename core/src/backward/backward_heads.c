@@ -22,7 +22,7 @@ struct head_gradients {
     size_t scratch_bytes;
 };
 
-/* By the shape of one batch item alone: it is part of the bits. */
+/* Splits depend on the shape of one batch item alone, because they decide the order of sums. */
 static void choose_splits(struct attn_gradient_heads *heads)
 {
     const struct attn_heads_job *job = &heads->job;
@@ -246,7 +246,7 @@ struct range {
     size_t from, to;
 };
 
-/* Place at of a dimension that is broadcast, or not, stands for these of all. */
+/* The indices that place at of a dimension stands for: all of them where it is broadcast (step 0), else at alone. */
 static struct range range_of(size_t step, size_t at, size_t all)
 {
     return step == 0 ? (struct range){0, all} : (struct range){at, at + 1};
@@ -335,8 +335,8 @@ static void finish_task(void *argument, size_t index, size_t worker)
     run->heads->scale_parts[index] = product;
 }
 
-/* The sink has no value, so the gradient of its weight is 0: dS = p (0 - delta). Rows without keys have nothing to
- * lose. */
+/* The sink has no value, so the gradient of its weight is 0: dS = p (0 - delta). Rows without keys add
+ * nothing. */
 static void finish_sink(const struct attn_gradient_heads *heads, size_t h)
 {
     const struct attn_heads_job *job = &heads->job;
@@ -440,7 +440,7 @@ static bool take_memory(struct head_gradients *run, attn_arena *arena)
            heads->scale_parts != NULL && heads->distance_parts != NULL && (heads->parts != NULL || !needs_parts(heads));
 }
 
-/* Tiles that nobody attends to are passed over, so what they would fill is 0 from the start. */
+/* Tiles without allowed pairs are skipped, so the maps are cleared first. */
 static void clear_maps(const struct attn_gradient_heads *heads)
 {
     const struct attn_heads_job *job = &heads->job;

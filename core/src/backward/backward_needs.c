@@ -1,4 +1,4 @@
-/* backward_needs.c: what a backward pass will do and take, as far as plan and run must agree on it. */
+/* backward_needs.c: the parts of a backward pass that run, and their bytes: plan and run must agree on them. */
 #include "backward/backward_needs.h"
 
 #include <assert.h>
@@ -157,7 +157,7 @@ static size_t numbers_of_input(const attn_dims *d, int input)
     return d->batch * attn_new_len(d) * (input == PROJECT_K ? d->d_key : d->d_value);
 }
 
-/* Gradients of the inputs are their own buffers, where there is one and it is to hold no more than one role. */
+/* A role needs no buffer of its own where the gradient of its input holds this role alone. */
 static void size_roles(const attn_gradient_plan *plan, const attn_request *request, struct attn_gradient_needs *needs)
 {
     for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
@@ -207,7 +207,7 @@ struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_pla
                                        .gain = weights->weight == NULL ? NULL : weights->weight->data};
 }
 
-/* One norm after the other uses them. */
+/* The norms use the partial sums one after the other, so the largest count is enough. */
 static size_t count_partials(const attn_gradient_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->forward.dims;
@@ -267,7 +267,7 @@ static void describe_bias(const attn_request *request, struct attn_gradient_head
 
 struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan, const attn_request *request)
 {
-    void *mark = (void *)(uintptr_t)plan; /* anything but NULL */
+    void *mark = (void *)(uintptr_t)plan; /* any address but NULL */
     const struct attn_gradient_needs needs = attn_gradient_needs_of(plan, request);
     struct attn_gradient_heads heads = {.job = attn_describe_job(&plan->forward, request),
                                         .past_len = plan->forward.dims.past_len};

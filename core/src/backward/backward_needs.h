@@ -1,5 +1,5 @@
 /*
- * backward_needs.h: what backward_plan.c weighs and backward.c does, said once for both.
+ * backward_needs.h: the decisions and sizes that backward_plan.c and backward.c must agree on.
  */
 #ifndef ATTN_BACKWARD_BACKWARD_NEEDS_H
 #define ATTN_BACKWARD_BACKWARD_NEEDS_H
@@ -45,7 +45,8 @@ struct attn_gradient_needs {
 };
 
 struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan, const attn_request *request);
-/* The heads as the backward pass will see them: marks in place of memory where it only has to know that there is some.
+/*
+ * The heads as the backward pass will see them. Pointers are not NULL where a gradient is wanted, but point to nothing.
  */
 struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan *plan, const attn_request *request);
 /* Fills in result_bytes, working_bytes, scratch_bytes. */

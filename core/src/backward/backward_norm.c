@@ -10,7 +10,7 @@
 
 enum { LEAST_ROWS = 64, PARTIALS_MAX = 64 };
 
-/* Rows of a task: by their number alone, because sums are taken per task. */
+/* Rows per task: their number alone decides, because sums are taken per task. */
 static size_t rows_of_a_task(size_t rows)
 {
     const size_t share = attn_ceil_div(rows, PARTIALS_MAX);

@@ -82,7 +82,7 @@ static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor 
     return ATTN_OK;
 }
 
-/* What linear and performer have not, or not always. */
+/* Gradients that linear and performer do not have, or not always. */
 static attn_status check_mechanism(const attn_request *request, uint32_t of, attn_error *err)
 {
     const attn_mechanism *mechanism = &request->options.mechanism;
@@ -150,7 +150,7 @@ static double pairs_of_tiles(const attn_plan *forward)
     return pairs < all ? pairs : all;
 }
 
-/* Five products for the forward pass's two; each product of a layer becomes three. */
+/* The heads compute five products instead of two, and each projection becomes three products. */
 static void weigh_work(attn_gradient_plan *plan, const attn_request *request)
 {
     const attn_plan *forward = &plan->forward;

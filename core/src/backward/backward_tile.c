@@ -110,7 +110,7 @@ static bool has_non_finite_rows(const struct gradient_tile *tile)
            tile->o.is_non_finite != NULL;
 }
 
-/* Looks every pair up, unless the spans leave them all and nothing else decides. */
+/* Looks every pair up, unless the spans allow all of them and no row is non-finite. */
 static bool set_allowed(struct gradient_tile *tile)
 {
     const struct attn_heads_job *job = &tile->heads->job;

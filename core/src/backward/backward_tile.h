@@ -1,7 +1,7 @@
 /*
  * backward_tile.h: one tile of the backward pass: some queries of a head by some keys.
  *
- * Products come from the BLAS, what lies between them from the kernel. A row of q, k, v or dO that holds a number that
+ * The BLAS computes the products, the kernel the rows between them. A row of q, k, v or dO that holds a number that
  * is not finite stands as zeros in the products, where 0 times it would be NaN for others too, and what it
  * gives to the pairs that the mask allows is added one by one.
  */
@@ -46,7 +46,7 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
                              struct gradient_tile *tile, char *memory);
 /* The tile's keys: key0 … of a key head. */
 void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head, size_t key0);
-/* And its queries. false: no pair is allowed, there is nothing to compute. */
+/* The tile's queries. false: no pair is allowed, so there is nothing to compute. */
 bool gradient_tile_set_rows(struct gradient_tile *tile, size_t h, size_t row0);
 /* x: the weights after dropout; g: the gradient of scale q·k; masked: that of the masked score. */
 void gradient_tile_score(struct gradient_tile *tile);

@@ -193,7 +193,10 @@ static struct chunk *take_block(size_t bytes, void **block)
     return *block != NULL ? (void *)((char *)*block + (aligned - at)) : NULL;
 }
 
-/* Too large for the heaps of the C library, and too small for huge pages, which are to be given back. */
+/*
+ * Whether a block is too large for the heaps of the C library, and too small for huge pages, which go back to the
+ * system.
+ */
 static bool may_be_spare(size_t bytes)
 {
     return bytes > CHUNK_BYTES_MAX && bytes < HUGE_PAGE_BYTES;
@@ -210,13 +213,13 @@ static struct chunk *chunk_of_spare(attn_arena *arena, size_t bytes, bool is_sma
         *chunk = (struct chunk){.block = block, .block_bytes = block_bytes, .taken_bytes = block_bytes};
         return chunk;
     }
-    free(block); /* it is of no use where there is no room */
+    free(block); /* the budget has no room for it */
     return NULL;
 }
 
 static struct chunk *chunk_of_system(attn_arena *arena, size_t bytes, bool is_small)
 {
-    /* The first small chunk is there to say that there is no more. */
+    /* Only a first small chunk can report that memory is used up. */
     const size_t taken_bytes = arena->bytes > 0 || bytes > CHUNK_BYTES_FIRST ? bytes : 0;
     if (!attn_budget_take(arena->budget, taken_bytes, is_small))
         return NULL;
@@ -249,7 +252,7 @@ static struct chunk *new_chunk(attn_arena *arena, size_t need)
 {
     size_t bytes = choose_chunk_bytes(arena, need);
     if (bytes == 0) {
-        /* Spare chunks that are too small for this block stand in its way; let go of them, but only if that helps. */
+        /* Spare chunks that are too small for this block count against the limit. Free them, but only if that helps. */
         size_t in_use = arena->bytes - list_bytes(arena->spare);
         attn_arena alone = {.limit_bytes = arena->limit_bytes, .bytes = in_use, .chunk_bytes = arena->chunk_bytes};
         bytes = choose_chunk_bytes(&alone, need);
@@ -260,7 +263,7 @@ static struct chunk *new_chunk(attn_arena *arena, size_t need)
     }
     struct chunk *chunk = chunk_create(arena, bytes);
     if (chunk == NULL && arena->spare != NULL) {
-        list_free(arena, &arena->spare); /* they may be what the budget wants for */
+        list_free(arena, &arena->spare); /* their bytes may be what the budget lacks */
         chunk = chunk_create(arena, bytes);
     }
     if (chunk == NULL)
@@ -274,7 +277,7 @@ static struct chunk *new_chunk(attn_arena *arena, size_t need)
     return chunk;
 }
 
-/* The first need bytes of a chunk that was not in use; the roomier of it and the present one serves what comes next. */
+/* Takes need bytes from a chunk that was not in use. The chunk with more room, old or new, serves the next block. */
 static struct chunk *join_chunk(attn_arena *arena, size_t need)
 {
     struct chunk *chunk = take_spare(arena, need);

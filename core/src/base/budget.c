@@ -1,9 +1,9 @@
 /*
  * budget.c: the bytes that several arenas share, and the blocks that they leave to each other.
  *
- * A block of some hundred kilobytes costs more to take anew from the system, which clears it page by page, than most of
- * what is done with it; and within the heaps of the C library such blocks leave holes that add up to several times of
- * what is in use. So the budget keeps a few of them: a bounded number of bytes beside those that it counts.
+ * A new block of some hundred kilobytes often costs more than the work done in it, because the system clears it page by
+ * page. In the heaps of the C library, such blocks leave holes of several times the memory in use. So the budget keeps
+ * a few of them. Their bytes are bounded, and stand beside the bytes that the budget counts.
  */
 #include "base/budget.h"
 
@@ -81,7 +81,7 @@ void attn_budget_give(attn_budget *budget, size_t bytes)
         atomic_fetch_sub_explicit(&budget->bytes, bytes, memory_order_relaxed);
 }
 
-/* Of those that fit the one that fits best, with the lock held; spares when there is none. */
+/* Best fit: the index of the smallest spare that fits; spares when there is none. The lock is held. */
 static size_t best_spare(const attn_budget *budget, size_t bytes)
 {
     size_t best = budget->spares;

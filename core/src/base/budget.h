@@ -6,10 +6,10 @@
 
 #include "attn/arena.h"
 
-/* An arena of at most so many bytes is small: the share of the budget that large ones leave alone is for it. */
+/* An arena of at most so many bytes is small. A share of the budget is reserved for small arenas. */
 enum { BUDGET_SMALL_BYTES = 256 << 10 };
 
-/* False when the budget has no room for them; budget may be NULL, which has room for all. */
+/* Takes bytes from the budget; false when it has too few. A budget that is NULL has no limit. */
 bool attn_budget_take(attn_budget *budget, size_t bytes, bool is_small);
 void attn_budget_give(attn_budget *budget, size_t bytes);
 
@@ -18,7 +18,7 @@ void attn_budget_give(attn_budget *budget, size_t bytes);
  * none. Its bytes are not taken from the budget yet.
  */
 void *attn_budget_take_spare(attn_budget *budget, size_t *bytes);
-/* Keeps a block of posix_memalign, which is on the budget no more, for the next arena; false: it is to be freed. */
+/* Keeps a block of posix_memalign for the next arena, after its bytes went back. false: the caller frees it. */
 bool attn_budget_keep_spare(attn_budget *budget, void *block, size_t bytes);
 
 #endif

@@ -64,20 +64,20 @@ static uint16_t narrow(double value, const struct half_format *format)
         return (uint16_t)(sign | format->infinity | UINT64_C(1) << (format->mantissa_bits - 1));
     if (exponent > format->exponent_max)
         return (uint16_t)(sign | format->infinity);
-    /* Below the normal numbers the exponent stands still and the mantissa loses bits instead. */
+    /* Below the normal numbers the exponent stays the same and the mantissa loses bits. */
     int above = exponent - (1 - format->exponent_max);
     int shift = 52 - format->mantissa_bits + (above < 0 ? -above : 0);
     if (shift > 54)
         return (uint16_t)sign;
     uint64_t mantissa = shift_round_even(fraction | UINT64_C(1) << 52, shift);
-    /* The leading bit of a normal mantissa, or one carried up by rounding, counts the exponent up: even to infinity. */
+    /* The leading bit of a normal mantissa, or a carry from rounding, raises the exponent by 1, up to infinity. */
     uint64_t base = above < 0 ? 0 : (uint64_t)above << format->mantissa_bits;
     return (uint16_t)(sign | (base + mantissa));
 }
 
 /*
- * Conversion goes by blocks through the widest type of the kind, double or int64, which holds every narrower one
- * exactly; so n types need 2n loops and not n * n. Elements are copied out of memory, which may be unaligned.
+ * Blocks are converted to the widest type of the kind, double or int64, and from there. It holds every narrower type
+ * exactly, so n types need 2n loops instead of n * n. Elements are copied, because memory may be unaligned.
  */
 enum { BLOCK = 256 };
 
@@ -136,7 +136,7 @@ static void load_integers(int64_t *to, attn_dtype dtype, const void *from, size_
     }                                                                                                                  \
     break
 
-/* The integer types cannot come: attn_convert has refused them. */
+/* dtype is no integer type: attn_convert has refused those. */
 static void store_floats(void *to, attn_dtype dtype, const double *from, size_t count)
 {
     switch (dtype) {
@@ -158,7 +158,7 @@ static void store_floats(void *to, attn_dtype dtype, const double *from, size_t 
     }
 }
 
-/* The values fit: find_misfit has looked. */
+/* The values fit: find_misfit has checked them. */
 static void store_integers(void *to, attn_dtype dtype, const int64_t *from, size_t count)
 {
     double wide[BLOCK];
@@ -294,8 +294,8 @@ static attn_status convert_integers(char *to, attn_dtype to_dtype, const char *f
 }
 
 /*
- * Half precision as single, which holds it exactly: the exponent is moved by a product that is exact too, for numbers
- * below the normal ones as well; infinity and NaN keep the highest exponent. Without a branch, for vectors.
+ * Half precision as single, which holds it exactly. An exact product moves the exponent, of subnormal numbers too;
+ * infinity and NaN keep the highest exponent. There is no branch, so that the compiler vectorises the loop.
  */
 static float single_of_f16(uint16_t half)
 {

@@ -1,9 +1,9 @@
 /*
  * float_mode.h: how this thread's processor rounds, and whether it keeps numbers below the normal ones.
  *
- * A caller may have set flush-to-zero (FTZ), denormals-are-zero (DAZ), another rounding or trapping: for all of its
- * threads, as PyTorch's set_flush_denormal does, or by loading a library built with -ffast-math. Results would then
- * depend on it. A run enters the mode that the C standard begins with and leaves with the caller's own.
+ * A caller may have set flush-to-zero (FTZ), denormals-are-zero (DAZ), another rounding or trapping. PyTorch's
+ * set_flush_denormal does so for all threads, and so does a library that was built with -ffast-math. Results would
+ * depend on that mode. A run therefore enters the default mode of the C standard, and restores the caller's at its end.
  */
 #ifndef ATTN_BASE_FLOAT_MODE_H
 #define ATTN_BASE_FLOAT_MODE_H

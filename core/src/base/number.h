@@ -1,5 +1,5 @@
 /*
- * number.h: one number of the compute type, where a loop is too rare or too short to be written twice.
+ * number.h: one number of the compute type, for loops that are too rare or too short to be written for each type.
  */
 #ifndef ATTN_BASE_NUMBER_H
 #define ATTN_BASE_NUMBER_H

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest dimension, head count or row stride: what the int of the BLAS can count. */
+/* The largest dimension, head count or row stride, because the BLAS counts by int. */
 #define DIMENSION_MAX ((size_t)INT_MAX)
 
 static inline size_t attn_min(size_t a, size_t b)

@@ -18,7 +18,7 @@ const char *attn_status_name(attn_status status)
     return "unknown";
 }
 
-/* How many bytes a UTF-8 character has that starts with first. */
+/* The number of bytes of a UTF-8 character that starts with first. */
 static size_t character_length(unsigned char first)
 {
     if (first >= 0xF0)
@@ -28,7 +28,7 @@ static size_t character_length(unsigned char first)
     return first >= 0xC0 ? 2 : 1;
 }
 
-/* Drops what is left of a character that the end of the buffer cut in two, so that the text stays UTF-8. */
+/* Removes a last character that the end of the buffer has cut, so that the text stays UTF-8. */
 static void drop_cut_character(char *text)
 {
     size_t length = strlen(text);

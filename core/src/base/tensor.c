@@ -36,7 +36,7 @@ attn_dtype attn_dtype_from_name(const char *name)
 attn_tensor attn_tensor_view(void *data, attn_dtype dtype, int rank, const size_t *shape)
 {
     attn_tensor tensor = {.data = data, .dtype = dtype, .rank = rank};
-    /* When a dimension is 0 this may wrap round; a tensor without elements has no use for strides. */
+    /* The product may overflow when a dimension is 0, but then no stride is ever used. */
     size_t stride = 1;
     for (int i = rank; i-- > 0;) {
         tensor.shape[i] = shape[i];

@@ -38,10 +38,10 @@ static double dot(const double *a, const double *b, size_t count)
     return sum;
 }
 
-/* row minus its shares along the rows before it, which have length 1; then of length 1 itself. */
+/* Gram and Schmidt: subtracts from row its projections on the rows before it, of length 1 each, and normalises it. */
 static void make_orthogonal(const double *before, size_t rows, size_t d, double *row)
 {
-    for (int pass = 0; pass < 2; pass++) /* the second removes what rounding left */
+    for (int pass = 0; pass < 2; pass++) /* the second pass removes the rounding errors of the first */
         for (size_t r = 0; r < rows; r++) {
             const double share = dot(before + r * d, row, d);
             for (size_t f = 0; f < d; f++)
@@ -77,8 +77,8 @@ void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, doubl
 }
 
 /*
- * Row r of a block is multiplied with the r rows before it, twice. One after the other: a product and its subtraction
- * take the time of some 100 operations of a kernel's tile.
+ * Row r of a block is multiplied by the r rows before it, twice. Each product waits for the subtraction before it, so
+ * an element takes as long as some 100 operations of a kernel's tile.
  */
 double attn_performer_flops(size_t features, size_t d_k)
 {

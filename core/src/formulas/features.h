@@ -13,8 +13,8 @@ static inline bool attn_has_feature_maps(const attn_options *options)
 }
 
 /*
- * attn_performer_projection in pieces, between which a run looks whether it is cancelled: the directions of row r, for
- * which those of the rows before it are there, and the lengths of all. And what all that costs in time.
+ * attn_performer_projection in pieces, so that a run can be cancelled between them. First the direction of each row r,
+ * in order, because it depends on the rows before it. Then the lengths of all rows. The third function is their cost.
  */
 void attn_performer_direction(uint64_t seed, size_t r, size_t d_k, double *projection);
 void attn_performer_lengths(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);

@@ -21,7 +21,7 @@ void attn_philox(uint64_t seed, uint64_t stream, uint64_t counter, uint32_t bloc
 
 void attn_dropout_keep(uint64_t seed, uint64_t stream, double p, uint64_t first, size_t count, uint8_t *keep)
 {
-    const uint64_t threshold = (uint64_t)(p * 4294967296.0); /* up to 2^32: one more than any word */
+    const uint64_t threshold = (uint64_t)(p * 4294967296.0); /* at most 2^32, above every word */
     uint32_t block[4] = {0};
     for (size_t n = 0; n < count; n++) {
         uint64_t position = first + n;

@@ -8,7 +8,7 @@
 #include "attn/plan.h"
 
 bool attn_has_alibi(const attn_options *options);
-/* Of head h of so many; 0 without ALiBi. */
+/* The slope of head h; 0 without ALiBi. */
 double attn_slope_of(const attn_options *options, size_t heads, size_t h);
 
 #endif

@@ -18,7 +18,7 @@ const char *attn_rope_type_name(attn_rope_type type)
 
 /* ---- frequencies ---- */
 
-/* What a scaling works with: its two lengths and factor, with what stands in for those that are missing. */
+/* The two lengths and the factor of a scaling, with defaults for missing ones. */
 struct resolved {
     double theta, original, most, factor;
 };
@@ -56,7 +56,7 @@ static double dynamic_theta(const struct resolved *r, size_t dim, double length)
     return r->theta * pow(r->factor * longest / r->most - (r->factor - 1), (double)dim / (double)(dim - 2));
 }
 
-/* The pair, as a fraction, that makes so many turns within the original length. */
+/* The index of the pair, a real number, that rotates so many times within the original length. */
 static double pair_of_turns(const struct resolved *r, size_t dim, double turns)
 {
     return (double)dim * log(r->original / (turns * 2 * PI)) / (2 * log(r->theta));
@@ -74,7 +74,7 @@ static void yarn(const attn_rope *rope, const struct resolved *r, size_t dim, do
     low = low > 0 ? low : 0;
     high = high < (double)dim - 1 ? high : (double)dim - 1;
     if (low == high)
-        high += 0.001; /* the ramp is a step then, and must not divide by 0 */
+        high += 0.001; /* avoids a division by 0: the ramp becomes a step */
     for (size_t i = 0; i < dim / 2; i++) {
         double ramp = ((double)i - low) / (high - low);
         ramp = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
@@ -190,7 +190,7 @@ static void turn_f64(struct places from, struct places to, size_t pairs, const d
     }
 }
 
-/* Halves on both sides, written so that the compiler sees unit strides. */
+/* Layout halves for x and y, written so that the compiler sees unit strides. */
 static void turn_halves_f32(size_t h, const float *restrict cos, const float *restrict sin, float sign,
                             const float *restrict x, float *restrict y)
 {

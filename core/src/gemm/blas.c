@@ -1,4 +1,4 @@
-/* blas.c: the one door to OpenBLAS, where counts are narrowed to its int. */
+/* blas.c: calls OpenBLAS, and narrows counts to its int. */
 #include "gemm/blas.h"
 
 #include <assert.h>

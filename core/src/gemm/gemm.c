@@ -9,10 +9,12 @@
 #include "kernel/kernel.h"
 
 enum {
-    /* The BLAS rounds a row differently beside other rows: its blocks follow from the shape of one item alone. */
+    /*
+     * The BLAS rounds a row differently beside other rows, so its blocks depend on the shape of one batch item alone.
+     */
     BLAS_ROWS = 128,
     BLAS_COLUMNS = 256,
-    BLAS_INNER = 4096, /* so that a task takes milliseconds, and cancelling is noticed */
+    BLAS_INNER = 4096, /* a call then takes milliseconds, and cancelling is noticed between calls */
     /* So that every thread gets several tasks, and they end together; few rows are read in longer runs of a weight's
        row. */
     KERNEL_COLUMNS = GEMM_COLUMNS / 2,
@@ -64,7 +66,9 @@ static void blas_block(const struct products_run *run, const struct attn_product
                                p->w_stride, run->layout, y, p->y_stride);
 }
 
-/* Part number index of the columns. Those after the first begin with a panel, so that none is multiplied with twice. */
+/*
+ * Block number index of the columns. Blocks after the first begin with a panel, so that no panel is multiplied twice.
+ */
 static void kernel_block(const struct products_run *run, const struct attn_product *p, size_t row, size_t rows,
                          size_t index, char *scratch)
 {
@@ -112,7 +116,7 @@ static void divide(const struct products_run *run, struct attn_product *p)
     }
 }
 
-/* The product that task index belongs to: the last one whose first task is not beyond it. */
+/* The product that task index belongs to: the last one whose first task is at or before it. */
 static const struct attn_product *find_product(const struct products_run *run, size_t index)
 {
     size_t low = 0, high = run->count;

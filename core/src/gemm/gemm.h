@@ -1,6 +1,6 @@
 /*
- * gemm.h: the large products of a layer, y = x W + b, cut into tasks: by the kernel where its own is the faster
- * one, by the BLAS elsewhere.
+ * gemm.h: the large products of a layer, y = x W + b, cut into tasks. The kernel multiplies where it is faster than the
+ * BLAS.
  */
 #ifndef ATTN_GEMM_GEMM_H
 #define ATTN_GEMM_GEMM_H

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 
-/* exp of a number that is not positive, so that nothing overflows. */
+/* The argument of exp is 0 or below, so exp cannot overflow. */
 static double sigmoid(double x)
 {
     const double e = exp(-fabs(x));

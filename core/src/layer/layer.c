@@ -39,7 +39,9 @@ static void add_projection(struct layer_run *run, const attn_projection *project
     run->product_count += projection->slices;
 }
 
-/* A key or value that is the query by default is the normalised query too; one that was given is left as it is. */
+/*
+ * The pre-norm applies to the query, and to keys and values that default to it. Given keys and values stay as they are.
+ */
 static attn_status prepare_inputs(struct layer_run *run)
 {
     const attn_inputs *inputs = &run->request->inputs;
@@ -86,7 +88,7 @@ static attn_status add_roles(struct layer_run *run, const attn_projection to[])
     return ATTN_OK;
 }
 
-/* All of them at once, side by side in each token, as their columns are in the fused weight. */
+/* One product for all three: they lie side by side in each token, in the order of the fused weight's columns. */
 static attn_status add_fused(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;

@@ -13,8 +13,8 @@
 #include "request/steps.h"
 
 /*
- * For self-attention, if an operand can say where the query heads are. The way back through a qk_norm wants queries
- * and keys in tokens of their own.
+ * For self-attention, when the query heads are evenly spaced, so that an operand can describe them. The backward pass
+ * of a qk_norm needs queries and keys in arrays of their own.
  */
 bool attn_projects_at_once(const attn_request *request, const attn_dims *dims)
 {
@@ -33,7 +33,7 @@ size_t attn_product_slots(const attn_request *request, const attn_dims *dims)
     return slots;
 }
 
-/* The mean is over all heads: the weights map serves it unless heads were selected. */
+/* The mean is over all heads, so the kept attention map is enough, unless it has a selection of heads. */
 bool attn_needs_mean_source(const attn_request *request)
 {
     const attn_options *options = &request->options;
@@ -77,7 +77,7 @@ struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_reques
     };
 }
 
-/* query_rank, the last of them, is compared by itself: behind it there may be padding. */
+/* query_rank, the last member, is compared by itself, because padding may follow it. */
 attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *request, attn_error *err)
 {
     attn_dims dims = {0};
@@ -90,7 +90,7 @@ attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *r
 
 enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
 
-/* Behind the heads: an array for each stage there is, at the most. The last one is the output, when that is wanted. */
+/* After the heads: at most one array per stage. The last one is the output when that is wanted. */
 static size_t token_numbers(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;

@@ -1,5 +1,5 @@
 /*
- * layer_weigh.h: what plan.c weighs and layer.c does, said once for both.
+ * layer_weigh.h: the decisions and sizes that plan.c and layer.c must agree on.
  */
 #ifndef ATTN_LAYER_LAYER_WEIGH_H
 #define ATTN_LAYER_LAYER_WEIGH_H
@@ -16,7 +16,7 @@ ATTN_MUST_CHECK attn_status attn_plan_check_request(const attn_plan *plan, const
 /* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);
-/* The same, not wrapped round: for a plan whose size is not checked yet. */
+/* The same as a double, which cannot overflow, for a plan whose size is not checked yet. */
 double attn_mean_source_numbers(const attn_plan *plan);
 /* The heads as the kernels will see them, but for operands and memory. */
 struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);

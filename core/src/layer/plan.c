@@ -75,7 +75,7 @@ static void shape_steps(attn_plan *plan)
     }
 }
 
-/* Every dimension is below 2^40 or so in practice; doubles hold the products that a size_t might not. */
+/* Sizes are products of doubles, because a size_t might overflow. */
 static attn_status weigh_results(attn_plan *plan, attn_error *err)
 {
     double bytes = 0;
@@ -102,7 +102,7 @@ static double product_flops(double rows, double inner, double columns)
     return 2 * rows * inner * columns;
 }
 
-/* Beyond the products: measured for short features, where nothing else counts, and rounded up. */
+/* The cost of a pair without its products, measured with few features per head, and rounded up. */
 static double flops_of_a_pair(const attn_request *request, const attn_mask *mask)
 {
     const attn_options *options = &request->options;
@@ -116,9 +116,9 @@ static double flops_of_a_pair(const attn_request *request, const attn_mask *mask
 }
 
 /*
- * How often a run looks the whole mask up. The tile kernel asks whether a tile is hidden, and then for its rows; once
- * more for scores and scaled, and for mask. Feature maps ask for the keys that are seen, whether a row sees any, for
- * its sum and for its map.
+ * How often a run looks the whole mask up. The tile kernel asks whether a tile is hidden, and then for its rows. The
+ * steps scores and scaled cost one look more, and so does mask. Feature maps look four times: for the keys that are
+ * seen, for rows without keys, for the sums and for the map.
  */
 static double looks(const attn_request *request, bool has_feature_maps)
 {
@@ -152,7 +152,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
-/* Also when the tensors are empty, so that no loop over heads is long without data to justify it. */
+/* The limit holds for empty tensors too, so that a request without data cannot cause a long loop over heads. */
 enum { HEADS_MAX = 1 << 20 };
 
 static attn_status check_sizes(const attn_plan *plan, attn_error *err)
@@ -228,7 +228,7 @@ static const struct {
 #undef LINEAR
 #undef SIDE
 
-/* Before anything else, because all that reads a shape trusts the rank. */
+/* Ranks are checked first, because all code that reads a shape relies on them. */
 static attn_status check_ranks(const attn_request *request, attn_error *err)
 {
     for (size_t n = 0; n < sizeof tensors / sizeof *tensors; n++) {
@@ -241,7 +241,7 @@ static attn_status check_ranks(const attn_request *request, attn_error *err)
     return ATTN_OK;
 }
 
-/* What a run works with beside inputs and results, as far as it is no multiple of these. */
+/* Working memory that no small multiple of the inputs and results bounds. */
 static attn_status check_work(const attn_request *request, const attn_plan *plan, attn_error *err)
 {
     double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan, request) : 0;

@@ -14,8 +14,8 @@
 typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
 
 /*
- * Slices of a role: slices pieces, of columns columns each; piece s gives columns s * columns … of the projected
- * tokens. Piece s starts at element first + s * step of the weight, rows (in_out) or columns (out_in) w_stride apart,
+ * The slices of a role, each of so many columns. Slice s gives columns s * columns … of the projected tokens. It starts
+ * at element first + s * step of the weight, rows (in_out) or columns (out_in) w_stride apart,
  * and at element bias_first + s * bias_step of the bias.
  */
 typedef struct {

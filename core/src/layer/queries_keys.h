@@ -14,15 +14,15 @@ double attn_qk_flops(const attn_plan *plan, const attn_request *request);
 
 /*
  * job->q, k and v are the new tokens, as projected or given; they become what the heads attend with: q and k
- * normalised and turned, k and v behind past_key and past_value. What needs no change stays the view it was; the past
- * is copied once, when there is one, so that keys lie in one run a head. ATTN_OK, ATTN_ERR_NO_MEMORY.
+ * normalised and rotated, k and v after past_key and past_value. An operand that needs no change stays the same view. A
+ * past is copied once, so that the keys of a head are contiguous. ATTN_OK, ATTN_ERR_NO_MEMORY.
  */
 ATTN_MUST_CHECK attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                                         attn_arena *arena, struct attn_heads_job *job, attn_error *err);
 
 /*
- * The way back of a gradient through the rotation: the rows of grad_q and grad_k, of the new tokens, are turned back in
- * place. data NULL: not wanted. Takes up to attn_qk_bytes in all, and its own scratch for each thread.
+ * The backward pass of the rotation: turns the rows of grad_q and grad_k, of the new tokens, back in place. data NULL:
+ * not wanted. Takes up to attn_qk_bytes in all, and its own scratch for each thread.
  */
 ATTN_MUST_CHECK attn_status attn_qk_turn_back(const attn_plan *plan, const attn_request *request,
                                               const attn_runtime *runtime, attn_arena *arena,

@@ -80,7 +80,6 @@ static void finish_task(void *argument, size_t index, size_t worker)
         norm_rows(run, row, rows, d, run->summed, run->output);
 }
 
-/* Residual and norm. Each writes over its input unless that was asked for, or belongs to the steps of the heads. */
 attn_status attn_layer_finish(struct layer_run *run)
 {
     const attn_options *options = &run->request->options;

@@ -16,11 +16,17 @@ void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *fro
 /* Whether the blocks are no run, so that they are looked up. */
 bool attn_blocks_have_lookup(const attn_mask *mask);
 
-/* allow[n] = whether the blocks let query i, at position p, attend to key from + n, for from <= key < to. Only with lookup. */
+/*
+ * allow[n] = whether the blocks let query i, at position p, attend to key from + n, for from <= key < to. Only with
+ * lookup.
+ */
 void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t from, size_t to,
                      uint8_t *allow);
 
-/* True only if the blocks hide keys from … to from all of queries i … i + rows, the first at position p. Only with lookup. */
+/*
+ * True only if the blocks hide keys from … to from all of queries i … i + rows, the first at position p. Only with
+ * lookup.
+ */
 bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t rows, size_t from,
                            size_t to);
 

@@ -11,7 +11,7 @@
 #include "mask/blocks.h"
 #include "mask/documents.h"
 
-/* Far beyond any length, and far from overflowing when lengths are added. */
+/* Above every length, and small enough that sums with lengths do not overflow. */
 static const int64_t POSITION_MAX = (int64_t)1 << 40;
 
 static attn_status fail_shape(attn_error *err, const char *field, const attn_tensor *tensor, int rank,

@@ -84,7 +84,9 @@ static ptrdiff_t at(const ptrdiff_t stride[4], size_t b, size_t h, size_t i, siz
     return (ptrdiff_t)b * stride[0] + (ptrdiff_t)h * stride[1] + (ptrdiff_t)i * stride[2] + (ptrdiff_t)j * stride[3];
 }
 
-/* allow[c] &= flags[c stride] != 0. The strides that masks mostly have are loops of their own: those become vectors. */
+/*
+ * allow[c] &= flags[c stride] != 0. The usual strides, 0 and 1, have loops of their own, which the compiler vectorises.
+ */
 static void and_flags(uint8_t *restrict allow, size_t count, const uint8_t *restrict flags, ptrdiff_t stride)
 {
     if (stride == 0 && count > 0 && flags[0] == 0)
@@ -188,7 +190,7 @@ static bool has_document(const int64_t *ids, size_t count, ptrdiff_t stride, int
     return any != 0;
 }
 
-/* Neighbours are mostly of one document, so each is looked for once. */
+/* Neighbouring queries mostly belong to one document, so each document is searched once. */
 static bool documents_hide_tile(const attn_mask *mask, size_t b, size_t i, size_t rows, size_t from, size_t to)
 {
     const int64_t *ids = attn_document_of_key(mask, b, from);
@@ -231,7 +233,7 @@ double attn_mask_pairs(const attn_mask *mask)
 
 double attn_mask_lookup_flops(const attn_mask *mask)
 {
-    /* Measured at 100 FLOPs a nanosecond: what a call takes, and a key of it. */
+    /* Measured on a core of 100 GFLOP/s: the cost of a call, and of each of its keys. */
     const double call = 4000, key = 50, tile = 512;
     const double keys = fmin((double)mask->kv_len, tile);
     double tiles = 0;

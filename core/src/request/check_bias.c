@@ -43,7 +43,7 @@ static double largest_of(attn_dtype compute)
     return compute == ATTN_F32 ? (double)FLT_MAX : DBL_MAX;
 }
 
-/* An offset may be far beyond the keys, and a slope large: their product has to stay a number. */
+/* The product of the largest slope and the largest distance must stay finite, because offsets can be large. */
 static attn_status check_slopes(const attn_options *options, size_t heads, const attn_mask *mask, attn_error *err)
 {
     attn_status status = check_per_head(options->alibi_slopes, "/options/alibi", heads, options->compute, err);
@@ -54,7 +54,7 @@ static attn_status check_slopes(const attn_options *options, size_t heads, const
     }
     for (size_t h = 0; status == ATTN_OK && h < heads; h++)
         steepest = fmax(steepest, fabs(attn_slope_of(options, heads, h)));
-    /* Half of what there is leaves room for a relative bias beside it. */
+    /* Half of the range is left for a relative bias. */
     if (status == ATTN_OK && !(steepest * farthest <= largest_of(options->compute) / 2))
         return attn_fail(err, ATTN_ERR_VALUE, "/options/alibi",
                          "a slope of %g over a distance of %g leaves the range of compute %s", steepest, farthest,

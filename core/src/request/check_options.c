@@ -7,7 +7,7 @@
 #include "request/dims.h"
 #include "request/steps.h"
 
-/* What is finite in the request must be so in the type that computes; a softcap divides, so it must not become 0. */
+/* Numbers must be finite in the compute type too. A softcap must not become 0, because scores are divided by it. */
 static attn_status check_float32(const attn_options *options, attn_error *err)
 {
     const float scale = options->has_scale ? (float)options->scale : 1, softcap = (float)options->softcap;
@@ -101,7 +101,7 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
 
 enum { UNSORTED_MAX = 4096 };
 
-/* Whether the items are all different; an unsorted list is compared pair by pair, so it may not be long. */
+/* Whether an item stands there twice. An unsorted list is compared pair by pair, so a long one counts as repeating. */
 static bool is_repeating(const attn_selection *selection)
 {
     bool ascending = true;
@@ -118,7 +118,7 @@ static bool is_repeating(const attn_selection *selection)
     return selection->count > UNSORTED_MAX;
 }
 
-/* Whether all items are below the dimension; else *outside is the first that is not. */
+/* Whether all items are below the dimension; if not, *outside is the first item that is too large. */
 static bool is_within(const attn_selection *selection, size_t dimension, size_t *outside)
 {
     if (selection->items == NULL) {

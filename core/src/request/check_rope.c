@@ -8,7 +8,7 @@
 #define FIELD   "/options/rope"
 #define SCALING "/options/rope/scaling"
 
-/* Exact in double, which the angles are computed in. */
+/* Angles are computed in double, which holds these positions exactly. */
 static const int64_t POSITION_MAX = (int64_t)1 << 53;
 
 /* ---- scaling: numbers ---- */
@@ -17,7 +17,7 @@ enum { DEF = 1 << ATTN_ROPE_DEFAULT, LIN = 1 << ATTN_ROPE_LINEAR, DYN = 1 << ATT
 enum { YAR = 1 << ATTN_ROPE_YARN, LON = 1 << ATTN_ROPE_LONGROPE, LLA = 1 << ATTN_ROPE_LLAMA3 };
 enum { PRO = 1 << ATTN_ROPE_PROPORTIONAL, ALL = 127 };
 
-/* Within these no frequency, ramp or attention factor can become infinite or no number. */
+/* In this range, no frequency, ramp or attention factor can become infinite or NaN. */
 static bool is_in_range(double number)
 {
     return number >= 1e-30 && number <= 1e30;
@@ -78,7 +78,7 @@ static attn_status fail_missing(const attn_rope_scaling *s, const char *name, at
     return attn_fail(err, ATTN_ERR_FIELD, field, "scaling %s needs %s", attn_rope_type_name(s->type), name);
 }
 
-/* yarn and longrope can take it from the two lengths. */
+/* The factor may be missing for yarn and longrope, which compute it from the two lengths. */
 static attn_status check_factor(const attn_rope_scaling *s, attn_error *err)
 {
     const bool has_both = s->original_max_position_embeddings != 0 && s->max_position_embeddings != 0;
@@ -164,14 +164,14 @@ static attn_status check_scaling(const attn_rope *rope, size_t dim, attn_error *
 
 /* ---- the sides ---- */
 
-/* A side, and how to speak of it. */
+/* The queries or the keys, and their name in messages. */
 struct side {
     const attn_rope_side *given;
     const char *name; /* "query" */
     size_t len;
 };
 
-/* also: what else would do, in words. */
+/* also: the other shape that is accepted, in words. */
 static attn_status fail_side(const struct side *side, const char *what, const attn_tensor *got, const char *expected,
                              const char *also, attn_error *err)
 {
@@ -257,7 +257,7 @@ static attn_status check_side(const struct side *side, const attn_plan *plan, at
 
 /* ---- all of it ---- */
 
-/* Features to turn, by the first of: dim, cos, partial_rotary_factor, d_k. */
+/* The number of features to rotate: the first that is given of dim, cos, partial_rotary_factor and d_k. */
 static size_t find_dim(const attn_rope *rope, size_t d_k)
 {
     const attn_tensor *cos = rope->query.cos != NULL ? rope->query.cos : rope->key.cos;

@@ -1,6 +1,6 @@
 /*
- * checks.h: what a request may say, beyond the shapes that dims.h reads. Each check has a file of its own, and names the
- * member that is wrong.
+ * checks.h: what a request may say, beyond the shapes that dims.h reads. Each check has a file of its own, and names
+ * the member that is wrong.
  */
 #ifndef ATTN_REQUEST_CHECKS_H
 #define ATTN_REQUEST_CHECKS_H

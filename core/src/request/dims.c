@@ -100,7 +100,7 @@ static attn_status read_lengths(const attn_request *request, attn_dims *dims, at
 
 /* ---- heads: attention on q, k, v as given ---- */
 
-/* Bounded first of all: sums and products of head counts and widths must not wrap. */
+/* Head counts are bounded first, so that their sums and products with widths cannot overflow. */
 static attn_status check_groups(const attn_dims *dims, attn_error *err)
 {
     if (dims->heads == 0 || dims->kv_heads == 0)
@@ -222,7 +222,7 @@ static attn_status read_weight(const attn_tensor *weight, const char *field, att
     return ATTN_OK;
 }
 
-/* What a vector is held against: a shape of rank 1, and with heads one of rank 2 too. */
+/* The shapes that a vector may have: rank 1, and with heads also rank 2. */
 struct vector_rule {
     size_t length, heads; /* heads 0: rank 1 alone */
     const char *giver, *unit;

@@ -7,8 +7,8 @@
 #include "attn/plan.h"
 
 /*
- * Numbers of one tensor, and of all that is some small multiple of one, at the most: no sum or product of a few of
- * these wraps round, and no machine has the memory.
+ * The largest element count of a tensor, and of working memory of a few tensors. Sums of such counts, and their bytes,
+ * do not overflow a size_t. No machine has so much memory.
  */
 #define ATTN_NUMBERS_MAX ((size_t)1 << 48)
 

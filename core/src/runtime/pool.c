@@ -1,5 +1,5 @@
 /*
- * pool.c: threads that run jobs, and lets a running job spread over those that are idle.
+ * pool.c: threads that run jobs. A running job can spread over idle threads.
  *
  * One lock guards a first-in first-out queue of jobs and a list of open regions (a region is one call of
  * attn_runtime.run). An idle thread takes a job when there is one, else joins a region that has tasks left. The tasks
@@ -68,7 +68,7 @@ static void run_next_job(attn_pool *pool)
     pthread_mutex_lock(&pool->lock);
 }
 
-/* The counter may pass tasks by one for every participant: tasks is at most SIZE_MAX - ATTN_POOL_THREADS_MAX. */
+/* Each participant can raise the counter once beyond tasks, so tasks is at most SIZE_MAX - ATTN_POOL_THREADS_MAX. */
 static bool region_take_task(struct pool_region *region, size_t *index)
 {
     *index = atomic_fetch_add_explicit(&region->next_task, 1, memory_order_relaxed);
@@ -126,7 +126,7 @@ static int64_t now_ns(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* For a moment, without the lock: until something is new. */
+/* Yields for AWAKE_NS at most, without the lock, until there is a new job or region. */
 static void stay_awake(attn_pool *pool)
 {
     const unsigned seen = atomic_load_explicit(&pool->news, memory_order_relaxed);
@@ -137,7 +137,7 @@ static void stay_awake(attn_pool *pool)
     pthread_mutex_lock(&pool->lock);
 }
 
-/* For a moment: until the helpers of a region without tasks have left. */
+/* Yields for AWAKE_NS at most, until the helpers of a region without tasks have left. */
 static void await_helpers(const attn_pool *pool, const struct pool_region *region)
 {
     const int64_t end = now_ns() + AWAKE_NS;
@@ -146,7 +146,7 @@ static void await_helpers(const attn_pool *pool, const struct pool_region *regio
         sched_yield();
 }
 
-/* The pool that this thread belongs to; a caller from outside is not to work beside the threads of all processors. */
+/* The pool that this thread belongs to. A caller from outside does not work, because each processor has a thread. */
 static _Thread_local const attn_pool *own_pool;
 
 static void *pool_thread(void *argument)
@@ -193,8 +193,8 @@ static void pool_end(attn_pool *pool)
 }
 
 /*
- * As many threads as processors: each keeps to one. Left free, a thread that is woken may be put behind the one that
- * woke it, and wait there for milliseconds beside an idle processor; on virtual machines that was the rule.
+ * With as many threads as processors, each thread is bound to one. Otherwise the system may put a woken thread behind
+ * the thread that woke it, where it waits for milliseconds beside an idle processor. Virtual machines usually did so.
  */
 static void spread_over_processors(attn_pool *pool)
 {
