@@ -9,10 +9,7 @@
 
 #include "kernel/matmul.inc.h"
 
-/*
- * One step of a reduction tree. Lane i of the result is x[i] + x[i ^ apart], where x is b if i has the bit apart, else
- * a.
- */
+/* One step of a reduction tree: lane i of the result is x[i] + x[i ^ apart], with x = b if i & apart, else a. */
 #define ADD_PARTNERS(a, b, apart)                                                                                      \
     (__builtin_shufflevector(a, b, ALL_LANES(OWN_LANE, apart)) +                                                       \
      __builtin_shufflevector(a, b, ALL_LANES(PARTNER_LANE, apart)))
