@@ -111,7 +111,7 @@ static attn_status run_service(struct request *request, struct call *call)
     request->clock.times = call->times;
     request->flops = call->flops;
     request->owed = call->owed;
-    request->held = call->held;
+    request->held = call->version;
     request->is_open = request->is_open && !call->is_guarded;
     return status;
 }

@@ -92,7 +92,7 @@ attn_status attend_kept(struct call *call)
     struct layer_version *version;
     size_t batch = 0;
     attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, &version);
-    call->held = version;
+    call->version = version;
     if (status == ATTN_OK)
         status = layer_check_conditions(version, call);
     if (status != ATTN_OK)

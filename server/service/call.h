@@ -83,12 +83,12 @@ struct call {
     const struct call_input in;
     struct chunks *out; /* the caller's; may_defer: the service clears it when the answer is small (work_weigh) */
     attn_error *err;    /* the caller's; filled in with a failure */
-    enum call_refusal refusal;  /* with a failure */
-    double retry_after_s;       /* with CALL_QUOTA */
-    enum call_outcome outcome;  /* with an answer */
-    char etag[CALL_ETAG_TEXT];  /* of the answer, with its quotes, before any coding; "": none */
-    size_t answer_json_bytes;   /* not 0: the answer is MEDIA_BINARY, JSON of that length with bytes behind it */
-    struct layer_version *held; /* a reference that the caller releases when the answer is sent */
+    enum call_refusal refusal;     /* with a failure */
+    double retry_after_s;          /* with CALL_QUOTA */
+    enum call_outcome outcome;     /* with an answer */
+    char etag[CALL_ETAG_TEXT];     /* of the answer, with its quotes, before any coding; "": none */
+    size_t answer_json_bytes;      /* not 0: the answer is MEDIA_BINARY, JSON of that length with bytes behind it */
+    struct layer_version *version; /* a reference that the caller releases when the answer is sent */
     struct call_times times;
     double flops;          /* of the plan */
     struct keys_cost owed; /* by the request to its key: what the caller begins with, and what the service adds */

@@ -1,9 +1,10 @@
 /*
  * executor.c: the bounded queue between the I/O threads and the compute threads: lanes by priority before a pool.
  *
- * Every job waits in its lane, and the pool gets one turn for each: whoever has the turn takes the job that is next by
- * then. Here every job is counted in and out, refused over the bound, and timed, so that a refused client can be told
- * when to come back.
+ * Every job waits in its lane, and the pool gets one turn per job. A thread that has a turn takes the job that is next
+ * at that moment, which need not be the one that the turn came with: of three low jobs and one high job submitted after
+ * them, the first turn runs the high job. The executor counts jobs in and out, refuses those beyond the limit, and
+ * times them to tell a refused client when to come back.
  */
 #include "service/executor.h"
 
@@ -33,10 +34,10 @@ struct executor {
     pthread_mutex_t *lock; /* guards what follows; a pointer, so that readers of a const executor may take it */
     struct lane lanes[EXECUTOR_PRIORITIES];
     struct lane continuations;
-    bool was_continuation; /* the last that was taken */
-    size_t turns;          /* given so far */
+    bool was_continuation; /* the last one taken */
+    size_t turns;          /* taken so far */
     size_t waiting, running;
-    double job_s; /* what a job took of late: an average in which the last job weighs an eighth */
+    double job_s; /* how long a job takes: an average in which the last job weighs an eighth */
 };
 
 enum { RETRY_AFTER_MAX_S = 120 };
@@ -114,7 +115,7 @@ static struct executor_job *take_waiting(struct executor *executor)
     return job;
 }
 
-/* A continuation and a job take turns while there are both: neither can starve the other. */
+/* While both wait, a continuation and a job are taken in turn, so neither starves the other. */
 static struct executor_job *take_next(struct executor *executor)
 {
     const bool takes_job =
@@ -125,7 +126,7 @@ static struct executor_job *take_next(struct executor *executor)
     return takes_job ? take_waiting(executor) : lane_take(&executor->continuations);
 }
 
-/* A job that an idle thread is about to take does not wait: what counts is more jobs than threads and queue hold. */
+/* A job that an idle thread is about to take does not wait, so idle threads have room beyond the queue. */
 static bool has_room(const struct executor *executor, executor_priority priority)
 {
     const size_t threads = attn_pool_threads(executor->pool);
@@ -136,7 +137,7 @@ static bool has_room(const struct executor *executor, executor_priority priority
 
 /* ---- jobs ---- */
 
-/* The short time of a continuation says nothing of what a job takes. */
+/* Continuations are not timed, because they are much shorter than jobs. */
 static void job_ends(const struct executor_job *job, double took_s)
 {
     struct executor *executor = job->executor;
@@ -147,7 +148,7 @@ static void job_ends(const struct executor_job *job, double took_s)
     pthread_mutex_unlock(executor->lock);
 }
 
-/* There are as many turns as jobs and continuations, so there is one for each. */
+/* There are as many turns as jobs and continuations together, so a turn always finds one. */
 static void take_turn(void *argument)
 {
     struct executor *executor = argument;
@@ -171,8 +172,8 @@ static struct executor_job *job_create(struct executor *executor, void (*job)(vo
 }
 
 /*
- * The turn is asked for before the job is in its lane, with the lock held: a failure leaves nothing behind, and whoever
- * has the turn waits for the lock.
+ * With the lock held, the pool is asked for the turn before the job is in its lane. A failure then leaves nothing
+ * behind, and a thread that begins the turn at once waits for the lock.
  */
 bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument), void *argument)
 {

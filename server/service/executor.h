@@ -12,8 +12,9 @@
 struct executor;
 
 /*
- * Jobs of a higher priority are taken first, of one in the order they came. Nobody starves: while all wait, of eight
- * jobs five are high, two normal and one low. Low ones may fill half of the queue only.
+ * Jobs of a higher priority are taken first, and jobs of one priority in the order in which they came. No priority
+ * starves: while all three wait, five of eight jobs taken are high, two normal and one low. Low jobs may fill half of
+ * the queue only.
  */
 typedef enum { EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_LOW, EXECUTOR_PRIORITIES } executor_priority;
 
@@ -25,19 +26,19 @@ void executor_destroy(struct executor *executor);
 ATTN_MUST_CHECK bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument),
                                      void *argument);
 /*
- * A short job that goes on with what an accepted one began: never refused for a full queue, and not counted there (but
- * as running). Those that wait come in order, and before jobs that wait, with one job between two of them. False
- * without memory: job will not run.
+ * Submits a continuation: a short job that goes on with the work of an accepted one. It is never refused because the
+ * queue is full, and counts as running but not as waiting. Continuations are taken in order, before jobs, with one job
+ * between two of them. False without memory: job will not run.
  */
 ATTN_MUST_CHECK bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument);
-/* Seconds after which a refused client may try again: what waits, times what a job took of late, over the threads. */
+/* Seconds after which a refused client may try again: the jobs here, times the time of one, over the threads. */
 unsigned executor_retry_after_s(const struct executor *executor);
 /* Whether one more job of that priority would be refused now. */
 bool executor_is_full(const struct executor *executor, executor_priority priority);
 size_t executor_queue_limit(const struct executor *executor);
 size_t executor_waiting(const struct executor *executor);
 size_t executor_running(const struct executor *executor);
-/* What a job computes with. */
+/* The runtime that a job computes with. */
 attn_runtime executor_runtime(const struct executor *executor);
 
 #endif

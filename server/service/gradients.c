@@ -14,7 +14,7 @@ struct differentiation {
     attn_gradient_result result;
 };
 
-/* What makes maps smaller knows the maps of a forward pass only; a cache has no gradients to go back to. */
+/* pool, top_k, dtype and view work on the maps of a forward pass only; the keys of a cache are not in the request. */
 static attn_status check_reduction(struct call *call, const struct envelope *envelope)
 {
     const char *field = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);
@@ -36,7 +36,7 @@ static attn_status decode(struct call *call, envelope_kind kind, struct differen
     return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;
 }
 
-/* What takes the most of the answer: a gradient or a step of the forward pass. */
+/* The largest part of the answer: a gradient, or a step of the forward pass. */
 static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
 {
     size_t most = 0;
@@ -70,7 +70,7 @@ static attn_status differentiate(struct call *call, envelope_kind kind)
 {
     struct differentiation work;
     double since = clock_now_ms();
-    call->out->may_defer = false; /* what the answer reads of the request is gone when this returns */
+    call->out->may_defer = false; /* the request, which a deferred answer reads, is gone when this returns */
     attn_status status = decode(call, kind, &work);
     if (status == ATTN_OK)
         status = check_limits(call, &work);

@@ -1,5 +1,5 @@
 /*
- * health.c: what probes and people ask about the server itself.
+ * health.c: the server's answers about itself.
  */
 #include "service/health.h"
 

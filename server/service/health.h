@@ -1,12 +1,12 @@
 /*
- * health.h: what probes and people ask about the server itself: /livez, /readyz, /version and /.
+ * health.h: the server's answers about itself, for probes and people: /livez, /readyz, /version and /.
  */
 #ifndef SERVICE_HEALTH_H
 #define SERVICE_HEALTH_H
 
 #include "codec/bytes/chunks.h"
 
-/* What this process is made of. Texts are borrowed and outlive the server. */
+/* The libraries and threads of this process. The texts are borrowed, and outlive the server. */
 struct health_facts {
     const char *http_library; /* "libmicrohttpd 0.9.75" */
     const char *kernel;
@@ -15,7 +15,7 @@ struct health_facts {
 
 /* Each appends one JSON object to out; without memory out->is_ok becomes false. */
 void health_write_live(struct chunks *out);
-/* Why new work belongs elsewhere, as a set; 0: it is welcome. */
+/* Why the server wants no new requests, as a set of bits; 0: it wants them. */
 enum {
     HEALTH_STARTING = 1,   /* the self-test has not passed yet */
     HEALTH_DRAINING = 2,   /* the process was asked to end */
@@ -24,7 +24,7 @@ enum {
 };
 void health_write_ready(unsigned reasons, struct chunks *out);
 void health_write_version(const struct health_facts *facts, struct chunks *out);
-/* Name, version and where to go from here. */
+/* Name, version, and links to the endpoints. */
 void health_write_index(struct chunks *out);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * keys.h: who may ask for what, and how much of it: API keys from a file.
+ * keys.h: API keys from a file: the rights and the quota of each client.
  *
- * A line is a key; empty lines and those that start with # are passed over:
+ * Each line is a key. Empty lines and lines that start with # are ignored:
  *
  *     name:sha256[:rights[:quota]]
  *
@@ -11,10 +11,10 @@
  *   quota   of requests=N, bytes=N (with K, M, G) and flops=N, separated by commas, each per second
  *
  * Quotas are token buckets that hold one second's worth, and at least one request. A request is let in while no bucket
- * is empty, and may overdraw it: so a request of any size gets through, and over time the rate holds. What it will cost
- * is taken as soon as it is known: the body with its header, the operations and the most that the answer may have with
- * its plan, and the answer to a GET before its first byte is sent. So of requests that begin at once, one overdraws,
- * and the others find the bucket empty. What a request did not need comes back at its end.
+ * is empty, and may overdraw one. So a request of any size gets through, and over time the rate holds. A cost is taken
+ * as soon as it is known: the body with the header, the operations and the largest possible answer with the plan, and
+ * the answer to a GET before its first byte is sent. So when requests begin at the same time, one of them overdraws,
+ * and the others find the bucket empty. At the end of a request, the part that it did not need is given back.
  */
 #ifndef SERVICE_KEYS_H
 #define SERVICE_KEYS_H
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a route asks for, as a set of bits. */
+/* The rights that a route requires, as a set of bits. */
 enum { RIGHT_NONE = 0, RIGHT_COMPUTE = 1, RIGHT_LAYERS = 2, RIGHT_METRICS = 4 };
 
 enum { KEYS_NAME_MAX = 64, KEYS_MAX = 4096, KEYS_TOKEN_MAX = 512 };
@@ -44,26 +44,26 @@ struct keys_answer {
     keys_verdict verdict;
     char name[KEYS_NAME_MAX + 1]; /* "" when unknown */
     const char *exhausted;        /* which quota: "requests", "bytes" or "flops" */
-    double retry_after_s;         /* until it allows another request */
+    double retry_after_s;         /* until the quota allows another request */
 };
 
-/* Bytes of body and answer, and operations. */
+/* Of a request: the bytes of its body and its answer, and its operations. */
 struct keys_cost {
     double bytes, flops;
 };
 
 /*
- * Whether the client that shows this token may do what needs those rights. Then it is one more request of its quota,
- * and owes so many bytes of its body. The time does not depend on how much of a wrong token is right.
+ * Whether the client that shows this token has those rights. If it has, its quota is charged one request and the bytes
+ * of its body. The time of the comparison does not depend on how many characters of a wrong token are right.
  */
 struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights, uint64_t body_bytes);
 /*
- * Whether a request of the key of that name, which owes own already, may go on and owe more besides: KEYS_ALLOWED, and
- * it is taken, or KEYS_EXHAUSTED, since others have emptied the quota. A name that is no longer known may.
+ * Whether a request of the key of that name, which was charged own already, may be charged more. KEYS_ALLOWED: it was
+ * charged. KEYS_EXHAUSTED: other requests have emptied the quota. A name that is no longer in the file is allowed.
  */
 struct keys_answer keys_spend(struct keys *keys, const char *name, const struct keys_cost *own,
                               const struct keys_cost *more);
-/* What a request of that name has cost beyond what it owes already; below zero, it comes back. */
+/* Charges the key of that name what a request cost beyond its earlier charges; a negative cost is given back. */
 void keys_charge(struct keys *keys, const char *name, const struct keys_cost *cost);
 
 /*

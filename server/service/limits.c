@@ -54,8 +54,9 @@ attn_status limits_spend(struct call *call, const struct keys_cost *more)
 }
 
 /*
- * A small body may ask for much only when that is computed: numbers and labels that it holds once, and compressed, are
- * not repeated beyond this for each of its bytes. A number takes at least one operation, and at most 32 bytes of text.
+ * A small body gets a large answer only when the answer is computed. Otherwise a few compressed bytes could have their
+ * numbers and labels repeated in gigabytes. A computed number takes at least one operation, and at most 32 bytes of
+ * text.
  */
 enum { FREE_ANSWER_BYTES = 16 << 20, ANSWER_BYTES_PER_BYTE = 256, ANSWER_BYTES_PER_FLOP = 32 };
 
@@ -75,7 +76,7 @@ static attn_status fail_repeated(const struct call *call, const struct weight *w
                      weight->answer_bytes, call->in.received_bytes, weight->time_flops, weight->largest);
 }
 
-/* Sums of sizes that may be huge: a double cannot wrap. */
+/* The sum is a double, because sizes may be huge and a double does not wrap. */
 attn_status limits_check(struct call *call, const struct weight *weight)
 {
     const struct call_limits *limits = &call->in.limits;

@@ -1,5 +1,5 @@
 /*
- * metrics.c: what the server counts about itself, as Prometheus text.
+ * metrics.c: the server's counters, and their text for Prometheus.
  */
 #include "service/metrics.h"
 
@@ -11,7 +11,7 @@
 #include "attn/runtime.h"
 #include "base/array.h"
 
-/* Seconds: from a decode step to the longest deadline that is usual. */
+/* Seconds, from the time of one decoding step to the longest usual deadline. */
 static const double bounds_s[METRICS_BUCKETS] = {0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                  0.25,    0.5,    1,     2.5,    5,     10,   30,    60,   300};
 static const char *const stage_names[METRICS_STAGES] = {"receive", "queue", "parse", "compute", "write", "total"};
@@ -72,7 +72,7 @@ static void write_requests(const struct metrics *metrics, const struct metrics_l
         }
 }
 
-/* Every reason is there from the start, so that the first refusal is an increase. */
+/* Every reason is written from the start, so Prometheus sees the first refusal as an increase. */
 static void write_rejected(const struct metrics *metrics, const struct metrics_labels *labels, struct chunks *out)
 {
     begin(out, "attnd_rejected_total", "counter", "Requests refused, by reason.");
@@ -144,7 +144,7 @@ static void write_counters(const struct metrics *metrics, struct chunks *out)
               value_of(&metrics->connections_evicted));
 }
 
-/* Label values hold what compilers and libraries call themselves: quotes and backslashes are escaped. */
+/* Names of compilers and libraries may have quotes and backslashes, which are escaped. */
 static void write_label(struct chunks *out, const char *name, const char *value)
 {
     chunks_format(out, "%s=\"", name);
@@ -193,7 +193,6 @@ static void write_process(struct chunks *out)
 
 /* ---- the names that Triton's dashboards know ---- */
 
-/* What a model is told with: counts, and sums of milliseconds. */
 static unsigned long long successes_of(const struct layer_statistics *of)
 {
     return of->successes;

@@ -1,8 +1,8 @@
 /*
- * metrics.h: what the server counts about itself, and the Prometheus text that tells it (GET /metrics).
+ * metrics.h: the server's counters, and their text for Prometheus (GET /metrics).
  *
- * Counters are added to by any thread without a lock, and never go back. Labels come from tables: routes and reasons
- * are numbers here, and their names are given when the text is written; so no client can make a new series.
+ * Any thread adds to a counter without a lock, and counters never decrease. Routes and reasons are numbers here, and
+ * tables give their names when the text is written, so no client can make a new series.
  *
  * https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4)
  */
@@ -27,7 +27,7 @@ typedef enum {
     METRICS_STAGES
 } metrics_stage;
 
-/* Why work was stopped that had been accepted. */
+/* Why accepted work was stopped. */
 typedef enum { METRICS_CLIENT_GONE, METRICS_DEADLINE, METRICS_SHUTDOWN, METRICS_CANCELS } metrics_cancel;
 
 struct metrics_histogram {
@@ -45,7 +45,7 @@ struct metrics {
     struct metrics_histogram stages[METRICS_STAGES];
 };
 
-/* One more request of that route; a status outside of what HTTP has is not counted. */
+/* Counts a request of that route; a status outside of HTTP's range is not counted. */
 void metrics_count_request(struct metrics *metrics, size_t route, unsigned status);
 void metrics_observe(struct metrics_histogram *histogram, double ms);
 void metrics_add(atomic_uint_fast64_t *counter, uint64_t more);
@@ -54,14 +54,14 @@ struct metrics_route {
     const char *method, *path;
 };
 
-/* What is not counted but looked at when the text is written. */
+/* Values that are read when the text is written. */
 struct metrics_now {
     size_t queue_jobs, running_jobs, queue_limit;
     uint64_t memory_bytes, memory_limit_bytes;
     bool is_ready, has_layers;
     size_t layers, layers_prepared_bytes; /* when has_layers */
     const char *kernel, *http_library;
-    const struct layer_use *models; /* of the Open Inference Protocol: the built-in one, and layers that were asked */
+    const struct layer_use *models; /* the built-in model and the layers that had requests */
     size_t model_count;
 };
 

@@ -1,6 +1,6 @@
 /*
- * rendering.h: a result in the media type that the client chose, step by step beside the computation: text, tensors in
- * a file, or a picture.
+ * rendering.h: a result in the media type that the client chose: text, tensors in a file, or a picture. A service calls
+ * these functions in their order here, each at its own step of the computation.
  */
 #ifndef SERVICE_RENDERING_H
 #define SERVICE_RENDERING_H

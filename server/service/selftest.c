@@ -1,5 +1,5 @@
 /*
- * selftest.c: whether this build computes rightly on this machine.
+ * selftest.c: checks that this build computes correctly on this machine.
  */
 #include "service/selftest.h"
 
@@ -42,10 +42,10 @@ static bool answers_as_known(attn_arena *arena, const attn_runtime *runtime, cha
     return false;
 }
 
-/* Odd sizes, so that every kind of block and of edge takes part. */
+/* Odd sizes, so that every kind of block and of edge is used. */
 enum { LENGTH = 67, WIDTH = 33, CELLS = LENGTH * WIDTH };
 
-/* Numbers between -2 and 2 that have nothing in common: fractions of multiples of the golden ratio. */
+/* Numbers between -2 and 2 without a pattern: fractional parts of multiples of the golden ratio. */
 static void fill(float *cells, size_t offset)
 {
     for (size_t i = 0; i < CELLS; i++)

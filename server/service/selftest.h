@@ -1,5 +1,5 @@
 /*
- * selftest.h: whether this build computes rightly on this machine, before anybody relies on it.
+ * selftest.h: checks that this build computes correctly on this machine, before the server is ready.
  */
 #ifndef SERVICE_SELFTEST_H
 #define SERVICE_SELFTEST_H
@@ -7,9 +7,9 @@
 #include "service/executor.h"
 
 /*
- * A known request goes the whole way from JSON to JSON and must give the known answer; and the kernel that was chosen
- * must agree with the portable one on numbers that are neither small nor even. Takes some milliseconds. False: message
- * says what is wrong.
+ * Sends a known request through the service, from JSON to JSON, and compares the answer with the known one. Then it
+ * compares the chosen kernel with the portable one on sizes that are not multiples of a block. Takes some milliseconds.
+ * False: message says what is wrong.
  */
 bool selftest_run(const struct executor *executor, size_t memory_bytes, char *message, size_t message_size);
 

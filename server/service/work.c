@@ -52,7 +52,7 @@ attn_status work_plan(struct call *call, struct work *work)
 
 /* ---- weigh ---- */
 
-/* The shown step that takes the most, for a message that helps. */
+/* The largest shown step, for an error that names what to leave out. */
 static attn_step largest_step(const attn_plan *shown)
 {
     int largest = 0;

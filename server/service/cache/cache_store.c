@@ -25,7 +25,7 @@ struct list {
     size_t count;
 };
 
-/* The API key that caches belong to, as long as there is one of them. */
+/* An API key that has caches, or names of evicted ones. */
 struct cache_owner {
     char key[CACHE_KEY_MAX + 1];
     struct list held, gone; /* by OF_OWNER: its caches, the names of those that were evicted */
@@ -41,7 +41,7 @@ struct cache_entry {
         struct cache_entry *before, *behind;
     } in[LIST_KINDS];
     uint64_t layer;
-    bool is_lent, is_removed; /* removed: when it is given back */
+    bool is_lent, is_removed; /* is_removed: it goes when it is given back */
     bool is_gone;             /* evicted: the name alone is left */
     char *data;               /* keys, then values; NULL: new */
     size_t key_bytes, bytes;
@@ -57,8 +57,8 @@ struct cache_store {
     pthread_mutex_t lock; /* guards what follows */
     struct cache_entry *buckets[BUCKETS];
     struct cache_owner *owners;
-    struct list idle, gone; /* by BY_AGE, the oldest first: what nobody borrows; names of what was evicted */
-    size_t count, charged;  /* of caches: those that are lent too, without those that are gone */
+    struct list idle, gone; /* by BY_AGE, the oldest first: caches that are not lent; names of evicted caches */
+    size_t count, charged;  /* of all caches, lent or not; evicted ones do not count */
 };
 
 struct cache_store *cache_store_create(size_t max_bytes, size_t max_count, uint64_t idle_s)
@@ -213,7 +213,7 @@ static void forget(struct cache_store *store, struct cache_entry *entry)
     free(entry);
 }
 
-/* Leaves nothing but the name. */
+/* Frees the data and keeps the name. */
 static void evict(struct cache_store *store, struct cache_entry *entry)
 {
     struct cache_owner *owner = entry->owner;
@@ -251,7 +251,7 @@ static void lend(struct cache_store *store, struct cache_entry *entry, struct ca
     loan->value = attn_tensor_view(entry->data + entry->key_bytes, entry->dtype, RANK, values);
 }
 
-/* A cache that never held anything goes again, and so does one that was removed meanwhile. */
+/* A cache that never held anything is forgotten, and so is one that was removed while it was lent. */
 static void take_back(struct cache_store *store, struct cache_loan *loan)
 {
     struct cache_entry *entry = loan->entry;
@@ -303,7 +303,7 @@ enum cache_outcome cache_store_begin(struct cache_store *store, const struct cac
     return outcome;
 }
 
-/* Whether held + more is at most what is allowed; nothing here can wrap. */
+/* Whether held + more <= allowed, without overflow. */
 static bool fits(size_t held, size_t more, size_t allowed)
 {
     return held <= allowed && more <= allowed - held;
@@ -332,8 +332,8 @@ static size_t bytes_of(const attn_tensor *tensor)
 }
 
 /*
- * The data is this step's alone until it is given back. It grows where it lies: beside its old bytes, the new ones
- * would take room that nobody has counted.
+ * Only this step uses the data until it is given back. realloc replaces it, because a second block beside the old one
+ * would take bytes that are not reserved.
  */
 static bool replace(struct cache_entry *entry, const attn_tensor *key, const attn_tensor *value)
 {

@@ -27,14 +27,14 @@ enum { CACHE_GONE_MAX = 1024, CACHE_GONE_OF_KEY = CACHE_GONE_MAX / 2 };
 struct cache_store;
 struct cache_entry;
 
-/* What a cache is called. key: the name of an API key of at most CACHE_KEY_MAX bytes; "" when there are no keys. */
+/* The full name of a cache. key: the name of an API key of at most CACHE_KEY_MAX bytes; "" when there are no keys. */
 struct cache_name {
     const char *key;
     struct text_span name;
 };
 
 /*
- * Every call takes one lock. The time under it does not grow with the number of caches, but for those that a call
+ * Every call takes one lock. The time under it does not grow with the number of caches, except for caches that the call
  * evicts. An API key holds at most half of both limits, and at least one cache; the key "" holds all. idle_s: seconds.
  * NULL without memory.
  */
@@ -59,10 +59,10 @@ struct cache_share {
 };
 struct cache_share cache_store_share(const struct cache_store *store, const char *key);
 
-/* What a step goes on from. */
+/* What a step continues. */
 struct cache_loan {
     struct cache_entry *entry;
-    uint64_t layer;         /* what the cache was begun with; that of begin when it is new */
+    uint64_t layer;         /* the layer that the cache was begun with */
     attn_tensor key, value; /* (batch, kv_heads, length, d); length 0: the cache is new */
     size_t length;
 };
@@ -71,19 +71,19 @@ struct cache_loan {
 enum cache_outcome cache_store_begin(struct cache_store *store, const struct cache_name *name, uint64_t layer,
                                      struct cache_loan *loan);
 /*
- * Takes the room for so many bytes in the place of what was borrowed, before they are computed; what keep or give back
- * does not need of it becomes free again. On a failure nothing is taken, and the loan goes on.
+ * Takes room for that many bytes, in place of the bytes of the loan, before they are computed. Room that the cache does
+ * not need in the end is free again. On a failure no room is taken, and the loan continues.
  */
 enum cache_outcome cache_store_reserve(struct cache_store *store, const struct cache_loan *loan, size_t bytes);
 /*
- * Copies both, (batch, kv_heads, length, d), into the place of what was borrowed, which they must not refer to; they
- * take at most what was reserved. CACHE_OK or CACHE_NO_MEMORY, and then it is given back as it was.
+ * Copies both, (batch, kv_heads, length, d), over the data of the loan, to which they must not point. They take at most
+ * the reserved bytes. CACHE_OK; or CACHE_NO_MEMORY, and the cache is given back as it was.
  */
 enum cache_outcome cache_store_keep(struct cache_store *store, struct cache_loan *loan, const attn_tensor *key,
                                     const attn_tensor *value);
 void cache_store_give_back(struct cache_store *store, struct cache_loan *loan);
 
-/* What is told about a cache. */
+/* The facts that a client gets about a cache. */
 struct cache_facts {
     char name[CACHE_NAME_MAX + 1];
     size_t batch, kv_heads, length, bytes;
@@ -91,12 +91,12 @@ struct cache_facts {
     double idle_s;
 };
 
-/* CACHE_OK, CACHE_ABSENT or CACHE_GONE; *facts are those of a moment. */
+/* CACHE_OK, CACHE_ABSENT or CACHE_GONE. *facts may be out of date at once. */
 enum cache_outcome cache_store_look(struct cache_store *store, const struct cache_name *name,
                                     struct cache_facts *facts);
-/* Removes it, or forgets that one of that name is gone: CACHE_OK or CACHE_ABSENT. A step that uses it ends with it. */
+/* Removes the cache, or the name of an evicted one: CACHE_OK or CACHE_ABSENT. A lent cache goes at its step's end. */
 enum cache_outcome cache_store_remove(struct cache_store *store, const struct cache_name *name);
-/* Up to limit caches of the key, in the order of their begin; how many. */
+/* Fills in up to limit caches of the key, in the order in which they were begun; returns how many. */
 size_t cache_store_list(struct cache_store *store, const char *key, size_t limit, struct cache_facts *facts);
 /* Bytes that all caches hold or have reserved. */
 size_t cache_store_bytes(struct cache_store *store);

@@ -1,5 +1,5 @@
 /*
- * caches.h: options.cache of a request, and /v1/caches: decoding state that the server keeps.
+ * caches.h: options.cache of a request, and /v1/caches: keys and values of a sequence that the server keeps.
  *
  * Every function sees the caches of call->in.key alone: another key's cache is not found, as if it did not exist.
  */
@@ -13,7 +13,7 @@
 
 service_function caches_list, caches_get, caches_remove;
 
-/* A request's use of a cache. */
+/* The use that one request makes of a cache. */
 struct cache_step {
     struct cache_loan loan; /* entry NULL: the request has none */
     attn_tensor key, value; /* that inputs.past_key and past_value point to */
@@ -28,10 +28,10 @@ struct cache_step {
  */
 ATTN_MUST_CHECK attn_status caches_begin(struct call *call, struct envelope *envelope, uint64_t layer,
                                          struct cache_step *step);
-/* After the plan: takes the room, and tells a failure of the shapes in words of the cache. Returns the status. */
+/* After the plan, which returned status: takes the room. A failure of shapes is told in words of the cache. */
 ATTN_MUST_CHECK attn_status caches_reserve(struct call *call, const struct cache_step *step, const attn_plan *plan,
                                            attn_status status);
-/* After the run: appends when status is ATTN_OK, else leaves the cache as it was. Returns the status. */
+/* After the run: appends when status is ATTN_OK, else leaves the cache as it was. Returns status or its own failure. */
 ATTN_MUST_CHECK attn_status caches_end(struct call *call, struct cache_step *step, const attn_result *result,
                                        attn_status status);
 

@@ -52,7 +52,7 @@ static attn_status name_shards(struct files *files, const char *const **names, s
     return ATTN_OK;
 }
 
-/* Says in which file of several it was. */
+/* Puts the name of the file before the message. */
 static attn_status name_file(attn_status status, const char *name, attn_error *err)
 {
     char message[sizeof err->message];

@@ -1,8 +1,8 @@
 /*
- * checkpoint_import.h: the layers of a checkpoint's directory (checkpoint.h), one after the other.
+ * checkpoint_import.h: reads the layers of a checkpoint's directory (checkpoint.h), one after the other.
  *
  * The directory has config.json and model.safetensors, or model.safetensors.index.json and the files that it names, as
- * transformers writes them. Files are mapped; a layer is one piece of memory only while it is taken.
+ * transformers writes them. Files are mapped. The file of a layer is in memory only while the receiver takes it.
  */
 #ifndef SERVICE_IMPORT_CHECKPOINT_IMPORT_H
 #define SERVICE_IMPORT_CHECKPOINT_IMPORT_H
@@ -23,7 +23,10 @@ struct checkpoint_receiver {
     void *context;
 };
 
-/* *count layers were taken. Failures as of checkpoint_find_layers and take; the message names the file or the layer. */
+/*
+ * *count: how many layers were taken. Failures as of checkpoint_find_layers and take; the message names the file or the
+ * layer.
+ */
 ATTN_MUST_CHECK attn_status checkpoint_import(const struct checkpoint_source *source,
                                               const struct checkpoint_receiver *receiver, size_t *count,
                                               attn_error *err);

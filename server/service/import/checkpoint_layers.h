@@ -1,5 +1,5 @@
 /*
- * checkpoint_layers.h: a checkpoint's layers kept: on the disk, by `attnd import`, or in memory, while starting.
+ * checkpoint_layers.h: keeps the layers of a checkpoint: `attnd import` on the disk, `--checkpoint` in memory.
  */
 #ifndef SERVICE_IMPORT_CHECKPOINT_LAYERS_H
 #define SERVICE_IMPORT_CHECKPOINT_LAYERS_H
@@ -9,9 +9,9 @@
 
 /*
  * Writes every layer of the checkpoint into the directory into, replacing those of the same names, and says so on
- * standard output. The directory is created when there is none. Of an unknown architecture the tensors are listed on
- * standard error, and a mapping to be filled in is written into the directory. False: message says why; layers that
- * were said to be written are.
+ * standard output. The directory is created when there is none. For an unknown architecture, the tensors are listed on
+ * standard error, and a mapping to fill in is written into the directory. False: message says why. Every layer that
+ * standard output names is written.
  */
 bool checkpoint_layers_write(const struct checkpoint_source *source, const char *into, const struct log *log,
                              char *message, size_t size);

@@ -1,5 +1,5 @@
 /*
- * infer.c: the Open Inference Protocol (version 2): inference, and what there is to ask about it.
+ * infer.c: the endpoints of the Open Inference Protocol (version 2).
  */
 #include "service/infer/infer.h"
 
@@ -19,7 +19,7 @@ void infer_write_live(struct chunks *out)
     chunks_text(out, "{\"live\":true}");
 }
 
-/* Clients that know one of the two words only find it. */
+/* Some clients read "ready", others "live": both are there. */
 void infer_write_ready(bool is_ready, struct chunks *out)
 {
     chunks_format(out, "{\"ready\":%s,\"live\":true}", is_ready ? "true" : "false");
@@ -64,7 +64,7 @@ attn_status infer_models(struct call *call)
     return write_all(call, "{\"models\":[", "]}", write_name);
 }
 
-/* Of a layer, the digest if it was computed already: a list is not worth reading every file. "": not known. */
+/* The digest of a layer if it was computed already, because a list should not read every file. "": unknown. */
 static const char *version_of(const struct layer_row *row, char digest[DIGEST_TEXT])
 {
     if (row->version != NULL)
@@ -72,7 +72,7 @@ static const char *version_of(const struct layer_row *row, char digest[DIGEST_TE
     return row->state == LAYER_READY ? MODEL_BUILT_IN_VERSION : "";
 }
 
-/* A layer that was not read yet is as good as ready: its first request reads it. */
+/* A layer that was not read yet counts as ready, because its first request reads it. */
 static void write_index_entry(const struct layer_row *row, struct chunks *out)
 {
     const bool is_ready = row->state == LAYER_READY || row->state == LAYER_UNREAD;
@@ -204,7 +204,7 @@ static attn_status write_answer(struct call *call, const struct oip_request *req
     return call_finish(call);
 }
 
-/* The protocol says what an output is: whole maps, in its own form. */
+/* Outputs of the protocol are whole maps, in its own form. */
 static attn_status check_shown(const struct envelope *envelope, attn_error *err)
 {
     const char *option = envelope->cache.name != NULL ? "/options/cache" : envelope_form_option(envelope);

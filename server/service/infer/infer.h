@@ -1,9 +1,9 @@
 /*
- * infer.h: the Open Inference Protocol (version 2): models, their metadata, and inference.
+ * infer.h: the endpoints of the Open Inference Protocol (version 2): models, their metadata, and inference.
  *
- * The model "attention" is always there: POST /v1/attention under this protocol's names (see oip.h). Every kept layer
- * is another, by its name; its version is the digest of its file, and replaced versions that are still kept can be
- * asked for by theirs.
+ * The model "attention" is always there: it is POST /v1/attention under this protocol's names (see oip.h). Every kept
+ * layer is another model, under its own name. The version of a layer is the digest of its file. Replaced versions that
+ * are still kept have theirs.
  */
 #ifndef SERVICE_INFER_INFER_H
 #define SERVICE_INFER_INFER_H

@@ -1,5 +1,5 @@
 /*
- * model.c: what the Open Inference Protocol calls a model.
+ * model.c: a model of the Open Inference Protocol.
  */
 #include "service/infer/model.h"
 
@@ -19,7 +19,7 @@ static attn_status refuse_version(struct call *call, const char *name)
                      version.length < 64 ? (int)version.length : 64, version.at);
 }
 
-/* *version is the present one: it is exchanged for the one that the path names. */
+/* Replaces *version, which is the present one, by the one that the path names. */
 static attn_status choose_version(struct call *call, struct layer_version **version)
 {
     const struct text_span wanted = call->in.names[1];
@@ -57,7 +57,7 @@ attn_status model_find(struct call *call, struct model *model)
     }
     if (status == ATTN_OK)
         status = choose_version(call, &model->layer);
-    call->held = model->layer;
+    call->version = model->layer;
     if (status != ATTN_OK)
         return status;
     model->name = model->layer->name;
@@ -74,7 +74,7 @@ attn_status model_know_version(struct call *call, struct model *model)
     return model->version != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
 }
 
-/* The version as the path has it, or "1" for the present one; empty means any. */
+/* Whether version is that of the path, or "1" for the present one, or empty, which means any. */
 static bool repeats_path(const struct call *call, const char *version)
 {
     const struct text_span asked = call->in.names[1];
@@ -165,7 +165,7 @@ static void write_ports(const struct port *ports, size_t count, struct chunks *o
     }
 }
 
-/* The present one first, whatever the path named, then those that it replaced. */
+/* The present version first, even if the path names another, then the replaced ones. */
 static void write_versions(const struct model *model, struct layer_store *store, struct chunks *out)
 {
     char digests[LAYER_OLDER_MAX + 1][DIGEST_TEXT];
@@ -194,7 +194,7 @@ void model_write_metadata(const struct model *model, struct layer_store *store, 
     chunks_text(out, "]}");
 }
 
-/* Datatypes have a prefix here, and BOOL is one of them. */
+/* In a configuration, every datatype has the prefix TYPE_. */
 static void write_config_ports(const struct port *ports, size_t count, struct chunks *out)
 {
     for (size_t i = 0; i < count; i++) {

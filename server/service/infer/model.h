@@ -1,5 +1,5 @@
 /*
- * model.h: what the Open Inference Protocol calls a model: the built-in "attention", or a version of a kept layer.
+ * model.h: a model of the Open Inference Protocol: the built-in "attention", or a version of a kept layer.
  */
 #ifndef SERVICE_INFER_MODEL_H
 #define SERVICE_INFER_MODEL_H
@@ -9,24 +9,24 @@
 
 #define MODEL_BUILT_IN         "attention"
 #define MODEL_BUILT_IN_VERSION "1"
-/* Clients with a fixed version number mean the present one; a layer's own versions are digests. */
+/* Clients that always send version 1 mean the present version; the versions of a layer are digests. */
 #define MODEL_PRESENT_VERSION "1"
 
 struct model {
     const char *name, *version;  /* version: "" when it is a digest that was not computed yet */
-    char digest[DIGEST_TEXT];    /* that version may point to */
+    char digest[DIGEST_TEXT];    /* version may point here */
     struct layer_version *layer; /* held by the call; NULL: the built-in one */
     struct envelope_source base; /* of the layer */
 };
 
 /* The model that the path names, with its version or the present one. Fails as layer_keeper_find does. */
 ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
-/* Afterwards version is known: for a layer, all of its file may have to be read. */
+/* Makes model->version known; for a layer, the whole file may have to be read. */
 ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *model);
 
 /*
- * Whether model_name and model_version, as the body of a request has them (NULL: not at all), agree with the path. A
- * model_version that the path does not have makes the version of the model known.
+ * Whether model_name and model_version of the body (NULL: absent) agree with the path. A model_version that differs from
+ * the version in the path is compared with the digest, which is then computed.
  */
 ATTN_MUST_CHECK attn_status model_check_names(struct call *call, struct model *model, const char *name,
                                               const char *version);

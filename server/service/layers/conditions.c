@@ -15,7 +15,7 @@ const char *layer_digest(struct layer_version *version, struct call *call)
 
 /* ---- conditions (RFC 9110, sections 8.8.3 and 13.1) ---- */
 
-/* Whether the tag is that of the version: its digest, or that and, behind a hyphen, which representation it is of. */
+/* Whether the tag is of the version: "DIGEST", or "DIGEST-…" with the representation behind the hyphen. */
 static bool is_tag_of(struct text_span tag, const char *digest)
 {
     enum { END = DIGEST_TEXT }; /* of quote and digest */
@@ -24,7 +24,7 @@ static bool is_tag_of(struct text_span tag, const char *digest)
     return tag.at[END] == '-' ? tag.at[tag.length - 1] == '"' : tag.at[END] == '"' && tag.length == END + 1;
 }
 
-/* Whether a list of entity tags names the version of that digest; a weak tag does only where weakness is fine. */
+/* Whether a list of entity tags names the version of that digest. A weak tag names it only if weak_is_fine. */
 static bool list_names(const char *list, const char *digest, bool weak_is_fine)
 {
     struct text_span rest = text_span_of(list), tag;
@@ -35,7 +35,7 @@ static bool list_names(const char *list, const char *digest, bool weak_is_fine)
     return false;
 }
 
-/* Whether the list names every version by "*"; then no digest is computed for it. */
+/* Whether the list has "*", which names every version, so that no digest is needed. */
 static bool names_any(const char *list)
 {
     struct text_span rest = text_span_of(list), tag;
@@ -46,7 +46,7 @@ static bool names_any(const char *list)
     return false;
 }
 
-/* What a list is compared with; "" stands for a digest that is not known and not needed. NULL: cancelled. */
+/* The digest to compare a list with; "" if it is unknown and not needed. NULL: cancelled. */
 static const char *digest_for(const char *list, struct layer_version *version, struct call *call,
                               char known[DIGEST_TEXT])
 {

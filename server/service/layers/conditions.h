@@ -12,13 +12,13 @@
 const char *layer_digest(struct layer_version *version, struct call *call);
 
 /*
- * Whether call's conditions hold for that version; NULL: none is there. A tag of any of its representations is one of
- * the version, since it is the version that a change is about.
+ * Whether call's conditions hold for that version; NULL: there is none. A tag of any representation counts as a tag of
+ * the version, because a change is about the version.
  */
 ATTN_MUST_CHECK attn_status layer_check_match(struct layer_version *version, struct call *call); /* If-Match alone */
-/* And If-None-Match, as requests that do something mean it: not if it is there. */
+/* And If-None-Match, which forbids a change if the version is there. */
 ATTN_MUST_CHECK attn_status layer_check_conditions(struct layer_version *version, struct call *call);
-/* Whether these two compute the digest of that version first: it is not known, and a condition names a tag. */
+/* Whether the two would compute the digest: it is unknown, and a condition names a tag. */
 bool layer_conditions_lack_digest(struct layer_version *version, const struct call *call);
 
 #endif

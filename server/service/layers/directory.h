@@ -35,13 +35,13 @@ struct layer_directory {
 int layer_directory_open(struct layer_directory *directory, const char *path, bool is_read_only);
 void layer_directory_close(struct layer_directory *directory);
 
-/* What there is under the name, read if it was not yet; *row is filled in as by layer_store_look. */
+/* Fills in *row with the layer of that name, as layer_store_look does; its file is read if it changed. */
 void layer_directory_look(struct layer_directory *directory, const char *name, struct layer_row *row);
 /* The same with the lock held. */
 void layer_directory_refresh(struct layer_directory *directory, const char *name, struct layer_row *row);
-/* Fills in what is known of the name without reading its file; false: the file may have changed since. */
+/* Fills in *row without reading the file; false: the file may have changed since. */
 bool layer_directory_is_current(struct layer_directory *directory, const char *name, struct layer_row *row);
-/* Takes in what was added to the directory, replaced in it and removed from it. A file is not read for the first time. */
+/* Looks at all files: what others added, replaced and removed. It does not read files that nobody asked for yet. */
 void layer_directory_rescan(struct layer_directory *directory);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * keeper.c: kept layers, in memory and on the disk.
+ * keeper.c: what requests do with kept layers.
  */
 #include "service/layers/keeper.h"
 
@@ -76,7 +76,7 @@ static attn_status read_name(struct text_span span, char name[LAYER_NAME_MAX + 1
                      span.length < 64 ? (int)span.length : 64, span.at, LAYER_NAME_MAX);
 }
 
-/* Names that the inference protocol has taken for something else. */
+/* Two names have another meaning in paths of the inference protocol. */
 static attn_status read_new_name(struct text_span span, char name[LAYER_NAME_MAX + 1], struct call *call)
 {
     attn_status status = read_name(span, name, call);
@@ -201,7 +201,7 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span
     return fails;
 }
 
-/* A draft that has its bytes and facts gets its name; the version takes the bytes over. */
+/* Gives a written draft its name, and installs the version, which takes its bytes over. */
 static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft, struct layer_version *version,
                           struct call *call, bool *exists)
 {

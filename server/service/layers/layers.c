@@ -25,8 +25,8 @@ static attn_status set_etag(struct call *call, struct layer_version *version)
 }
 
 /*
- * The tag of the file is its digest. That of the facts, which are other bytes, adds a sum of them: some, as the time,
- * may change while the file does not.
+ * The tag of the file is its digest. The facts are another representation, and some of them, as the time, may change
+ * while the file does not. So their tag is the digest and a sum of the facts.
  */
 static attn_status set_etag_of_facts(struct call *call, struct layer_version *version)
 {
@@ -61,7 +61,7 @@ static attn_status write_version(struct call *call, struct layer_version *versio
     return ATTN_OK;
 }
 
-/* The whole answer about one layer: facts, tensors, and what it is besides them. */
+/* The whole answer about one layer: facts, tensors, and the rest of its request. */
 static attn_status write_layer(struct call *call, struct layer_version *version)
 {
     assert(version != NULL);
@@ -80,11 +80,11 @@ static attn_status write_layer(struct call *call, struct layer_version *version)
 
 /* ---- one layer ---- */
 
-/* With the conditions of the request checked; *call holds the version. */
+/* The layer of the path; call->version holds it. */
 static attn_status find(struct call *call, struct layer_version **version)
 {
     attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, version);
-    call->held = *version;
+    call->version = *version;
     return status;
 }
 
@@ -108,7 +108,7 @@ attn_status layers_get(struct call *call)
     return status;
 }
 
-/* The body as the file that is kept: as it came when it is one already. */
+/* The body as the file to keep: as it came, if it is safetensors already. */
 static attn_status make_file(struct call *call, struct chunks *file)
 {
     if (call->in.body_media == MEDIA_SAFETENSORS) {
@@ -135,7 +135,7 @@ attn_status layers_put(struct call *call)
     if (status == ATTN_OK)
         status = layer_keeper_put(call->in.layers, call->in.names[0], &file, call, &version, &created);
     call->times.write_ms = clock_now_ms() - since - call->times.parse_ms;
-    call->held = version;
+    call->version = version;
     if (status != ATTN_OK)
         return limits_explain(call, status);
     call->outcome = created ? CALL_CREATED : CALL_DONE;
@@ -174,7 +174,7 @@ static attn_status read_page(struct call *call, struct page *page)
     return ATTN_OK;
 }
 
-/* A layer whose file was not looked into yet is read now; one that is broken stands with the reason. */
+/* A file that was not read yet is read now. A broken one is listed with the reason. */
 static attn_status write_row(struct call *call, struct layer_row *row)
 {
     static const char *const states[] = {"absent", "ready", "unread", "broken", "unloaded"};

@@ -1,5 +1,5 @@
 /*
- * layers.h: /v1/layers: attention layers that the server keeps, so that requests need not bring weights.
+ * layers.h: the endpoints under /v1/layers: attention layers that the server keeps, so requests need not bring weights.
  */
 #ifndef SERVICE_LAYERS_LAYERS_H
 #define SERVICE_LAYERS_LAYERS_H

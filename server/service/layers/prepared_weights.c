@@ -1,5 +1,5 @@
 /*
- * prepared_weights.c: the weights of kept layers as computing wants them.
+ * prepared_weights.c: the weights of kept layers in the form that kernels need.
  */
 #include "service/layers/prepared_weights.h"
 
@@ -26,7 +26,7 @@ struct prepared_store {
     size_t max_bytes;
     pthread_mutex_t lock; /* guards what follows, and weights and is_preparing of slots */
     struct prepared_weights *oldest, *newest;
-    size_t bytes; /* those that are being made, too */
+    size_t bytes; /* including weights that are being prepared */
 };
 
 struct prepared_store *prepared_store_create(size_t max_bytes)
@@ -58,7 +58,7 @@ size_t prepared_store_bytes(struct prepared_store *store)
 
 /* ---- tensors ---- */
 
-/* What a layer's weights are prepared for. */
+/* What the weights of one layer are prepared for. */
 struct preparing {
     const struct envelope_source *base;
     const attn_runtime *runtime;
@@ -218,8 +218,8 @@ static void forget(struct prepared_store *store, struct prepared_weights *weight
 }
 
 /*
- * What nobody uses gives way, the oldest first, if that makes room; it goes to *gone, by its newer. Panels alone are
- * not worth that: layers used in turn would each be packed for one request.
+ * Evicts weights that no request uses, the least recently used first, if that makes enough room. They are moved to the
+ * list *gone, linked by newer. Panels alone evict nothing: layers used in turn would each be packed for one request.
  */
 static bool make_room(struct prepared_store *store, size_t bytes, bool others_give_way, struct prepared_weights **gone)
 {
@@ -268,7 +268,7 @@ static struct prepared_weights *create(struct prepared_store *store, struct prep
     return NULL;
 }
 
-/* The room for them is taken already, and given back when there is no memory. */
+/* The room is taken already, and is given back when there is no memory. */
 static struct prepared_weights *make(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
                                      struct preparing *preparing)
 {

@@ -1,10 +1,10 @@
 /*
- * prepared_weights.h: the weights of kept layers as computing wants them: those of 16 bits as float32, and matrices
+ * prepared_weights.h: the weights of kept layers in the form that kernels need: 16-bit weights as float32, and matrices
  * packed for the kernel (attn/panels.h).
  *
- * Widening the weights of a layer takes longer than computing with a few tokens, and packing them a good part of it;
- * every request would do both anew. So those of the layers that were used last stay, within a bound. float32 holds
- * every float16 and bfloat16 exactly, and panels change no bit: no number of an answer depends on what is prepared.
+ * Without this, every request would widen and pack the weights again, and for a few tokens that takes longer than the
+ * computation. So the prepared weights of the layers that were used last stay, within a limit. float32 holds every
+ * float16 and bfloat16 exactly, and panels change no bit, so the answers are the same with and without.
  *
  * All functions are safe from several threads.
  */
@@ -17,7 +17,7 @@
 struct prepared_store;
 struct prepared_weights;
 
-/* What a version of a layer owns of it; all zero at first. Its members are prepared_weights.c's own. */
+/* Each version of a layer has one, all zero at first. Only prepared_weights.c reads its members. */
 struct prepared_slot {
     struct prepared_store *store; /* NULL: nothing was ever prepared */
     struct prepared_weights *weights;
@@ -26,7 +26,7 @@ struct prepared_slot {
 
 /* NULL without memory. */
 struct prepared_store *prepared_store_create(size_t max_bytes);
-/* After all versions. NULL is fine. */
+/* After all versions are gone. NULL is fine. */
 void prepared_store_destroy(struct prepared_store *store);
 size_t prepared_store_bytes(struct prepared_store *store);
 
@@ -38,9 +38,9 @@ size_t prepared_store_bytes(struct prepared_store *store);
 struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,
                                                const struct kept_layer_facts *facts, const attn_runtime *runtime,
                                                attn_arena *arena, struct envelope_source *base);
-/* When base is not used any more. NULL is fine. */
+/* Call it when base is no longer used. NULL is fine. */
 void prepared_weights_release(struct prepared_weights *weights);
-/* At the end of the version: nobody uses what the slot has. */
+/* At the end of the version, when no request uses it. */
 void prepared_slot_clear(struct prepared_slot *slot);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * store.c: which layers there are, by name.
+ * store.c: the table of layers in memory, by name.
  */
 #include "service/layers/store.h"
 
@@ -24,7 +24,7 @@ struct layer_store {
     struct layer_entry **entries; /* in the order of their names */
     size_t count, capacity;
     size_t bytes, older_bytes; /* of present versions, of replaced ones, as layer_version_bytes counts */
-    size_t file_bytes;         /* of present versions, without what their headers take besides */
+    size_t file_bytes;         /* of present versions, without the copies of their headers */
     struct layer_statistics built_in;
 };
 
@@ -42,7 +42,7 @@ struct layer_store *layer_store_create(size_t max_count, size_t max_bytes, size_
     return store;
 }
 
-/* Where the name stands, or would. */
+/* The index of the name, or the index at which it would be inserted. */
 static size_t place_of(const struct layer_store *store, const char *name, bool *is_there)
 {
     size_t low = 0, high = store->count;
@@ -104,7 +104,7 @@ static void drop_oldest(struct layer_store *store, struct layer_entry *entry)
     layer_version_release(oldest);
 }
 
-/* Replaced versions give way to present ones. */
+/* Drops replaced versions until the present ones fit. */
 static void drop_until_fits(struct layer_store *store)
 {
     for (size_t i = 0; i < store->count && store->bytes + store->older_bytes > store->max_bytes; i++)

@@ -1,8 +1,8 @@
 /*
- * version.h: one version of a kept layer: its bytes, its header as it was read once, and its digest.
+ * version.h: one version of a kept layer: its bytes, its header, which is read once, and its digest.
  *
- * Requests compute with the header that the version owns. The bytes may be a file that somebody writes to in place;
- * then numbers change, but no offset, shape or text does.
+ * Requests compute with the header that the version owns. The bytes may be a file that another program writes to in
+ * place. Then numbers change, but no offset, shape or text does.
  */
 #ifndef SERVICE_LAYERS_VERSION_H
 #define SERVICE_LAYERS_VERSION_H
@@ -51,7 +51,7 @@ ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_by
                                                attn_error *err);
 struct layer_version *layer_version_keep(struct layer_version *version);
 void layer_version_release(struct layer_version *version); /* NULL is fine */
-/* What it takes of --layers-bytes: its bytes, and its header as it was read. */
+/* The bytes that count against --layers-bytes: those of the file, and the copy of its header. */
 size_t layer_version_bytes(const struct layer_version *version);
 
 /*
