@@ -110,7 +110,10 @@ def gradients():
 
 def refused_for_gradients():
     """Pointers of members that are decoded and then refused."""
-    return set(re.findall(r'\? "(/[\w/]+)"', read("server/service/gradients.c")))
+    text = read("server/service/gradients.c")
+    if "envelope_form_option(" in text:
+        text += read("server/codec/request/envelope.c")
+    return set(re.findall(r'\? "(/[\w/]+)"', text))
 
 
 def dtypes():
