@@ -66,7 +66,7 @@ void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count)
     chunks_text(out, "]");
 }
 
-/* A masked score is null, whatever the number was. */
+/* A masked score is written as null. */
 static struct tensor_style style_of(const struct envelope *envelope, int step)
 {
     return (struct tensor_style){.form = envelope->form,
@@ -102,7 +102,7 @@ static void write_shapes(const attn_plan *plan, const attn_result *result, bool 
     }
 }
 
-/* A number, or a list with one for each batch item when they differ by right. */
+/* A number, or a list with one number per batch item when the request gave one for each. */
 static void write_causal_offset(const attn_mask *mask, struct chunks *out)
 {
     if (!mask->offset || mask->offset_stride == 0) {
@@ -146,7 +146,7 @@ static bool has_distance_bias(const attn_options *options)
     return options->alibi || options->alibi_slopes || options->relative_bias.table;
 }
 
-/* Slopes that were given are known to who gave them. */
+/* Slopes that the request gave are not repeated in the answer. */
 static void write_distance_bias(const attn_options *options, size_t heads, bool *is_first, struct chunks *out)
 {
     const attn_relative_bias *relative = &options->relative_bias;
@@ -228,7 +228,7 @@ static void write_mechanism(const attn_mechanism *mechanism, const attn_plan *pl
     chunks_text(out, "}");
 }
 
-/* What is done to queries and keys before they meet. */
+/* What happens to queries and keys before their product. */
 static void write_queries_and_keys(const attn_options *options, const attn_plan *plan, bool *is_first,
                                    struct chunks *out)
 {
@@ -299,7 +299,7 @@ static void write_layer(const attn_request *request, bool *is_first, struct chun
     write_norm(&request->options, out);
 }
 
-/* The name, and all that the profile would have set; what the request said itself stands beside it. */
+/* The name, and all that the profile sets. Options of the request itself stand elsewhere in effective. */
 static void write_profile(const struct envelope *envelope, bool *is_first, struct chunks *out)
 {
     static const char *const aligns[] = {
@@ -319,7 +319,7 @@ static void write_profile(const struct envelope *envelope, bool *is_first, struc
     chunks_text(out, "}}");
 }
 
-/* What the computation really used, defaults included. */
+/* What the computation used, defaults included. */
 void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
                             struct chunks *out)
 {

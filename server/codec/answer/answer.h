@@ -25,7 +25,7 @@ struct answer {
 void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
                        const attn_runtime *runtime, struct chunks *out);
 
-/* At most so many bytes of text come out: what the limit on results is compared with, before anything runs. */
+/* The longest answer, in bytes. The limit on answers is compared with it before anything runs. */
 size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan);
 
 /* ---- parts ---- */
@@ -37,7 +37,7 @@ void answer_write_diagnostics(const struct envelope *envelope, const attn_plan *
                               struct chunks *out);
 bool answer_has_tokens(const struct envelope *envelope);
 void answer_write_tokens(const struct envelope *envelope, struct chunks *out);
-/* The three together take at most so many bytes. */
+/* The longest text of effective, diagnostics and tokens together, in bytes. */
 size_t answer_facts_bound(const struct envelope *envelope, const attn_plan *plan);
 
 /* A JSON number, or one of "NaN", "Infinity", "-Infinity". */

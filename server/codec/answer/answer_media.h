@@ -20,12 +20,12 @@
 #include "codec/bytes/media.h"
 
 /*
- * Whether the request can be answered so, before anything runs.
+ * Checks, before anything runs, that the request can be answered in this media type.
  *   ATTN_ERR_FIELD a view in another type than JSON
  *   ATTN_ERR_SHAPE a view that cannot show these dimensions
  */
 ATTN_MUST_CHECK attn_status answer_check(const struct answer *answer, enum media media, attn_error *err);
-/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. */
+/* The longest answer, in bytes; SIZE_MAX when that exceeds size_t. */
 size_t answer_bound(const struct answer *answer, enum media media);
 /* Appends the answer. Without memory out->is_ok becomes false. out may refer to data of the result. */
 void answer_write(const struct answer *answer, enum media media, const attn_runtime *runtime, struct chunks *out);

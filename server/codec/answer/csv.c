@@ -137,7 +137,7 @@ static void write_value(const struct csv *csv, attn_step step, const attn_tensor
 
 /* ---- where a number of an output stands ---- */
 
-/* The whole's number of the i-th that the output has. */
+/* Which head, query or key of the whole the i-th one of the output is. */
 static size_t number_of(const struct csv *csv, attn_step step, enum column column, size_t i)
 {
     const attn_options *options = &csv->answer->envelope->request.options;
@@ -316,7 +316,7 @@ size_t answer_csv_bound(const struct answer *answer)
     const attn_dims *dims = &answer->plan->dims;
     size_t query = labels_longest(&answer->envelope->query_tokens);
     size_t key = labels_longest(&answer->envelope->key_tokens);
-    size_t labels = 2 * (query + key) + 6; /* every character of a label may be a quote */
+    size_t labels = 2 * (query + key) + 6; /* every character of a label may be a quote, which is doubled */
     size_t longest = larger(larger(dims->batch, dims->heads), larger(dims->q_len, dims->kv_len));
     size_t bound = 256;
     bool is_matrix = matrix_step(answer) != ATTN_STEP_COUNT;

@@ -8,7 +8,7 @@
 
 /* Appends the text. Without memory out->is_ok becomes false. */
 void answer_write_csv(const struct answer *answer, struct chunks *out);
-/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. */
+/* The longest text, in bytes; SIZE_MAX when that exceeds size_t. */
 size_t answer_csv_bound(const struct answer *answer);
 
 #endif

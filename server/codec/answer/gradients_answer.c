@@ -42,7 +42,7 @@ static void write_shape(const struct gradients *gradients, int gradient, struct 
 
 /* ---- paths with dots as nested objects ---- */
 
-/* Up to where, behind a dot, both paths go through the same objects. */
+/* The length, up to and with a dot, of the path of objects that both paths share. */
 static size_t shared_length(const char *a, const char *b)
 {
     size_t shared = 0;
@@ -118,7 +118,7 @@ static void write_more_shapes(const void *context, bool *is_first, struct chunks
     write_nested(gradients, write_shape, out);
 }
 
-/* The forward pass as the request asked for it: the backward pass had it keep more. */
+/* Only the steps that the request asked for: the backward pass needs more steps than that. */
 static attn_plan plan_as_asked(const attn_gradient_plan *plan)
 {
     attn_plan forward = plan->forward;

@@ -1,5 +1,5 @@
 /*
- * reduce.c: which maps become what, in shape and type; and their conversion.
+ * reduce.c: the shape and type of each reduced map, and the conversion of its numbers.
  */
 #include "codec/answer/reduce.h"
 

@@ -7,7 +7,7 @@
 #include "attn/arena.h"
 #include "attn/multihead.h"
 
-/* A map on its way: which rows and columns of the whole its own are. */
+/* A map to reduce, and which heads, rows and columns of the whole it has. */
 struct reduce_map {
     const attn_plan *plan;
     attn_selection heads, queries, keys; /* what is left; count 0: all */

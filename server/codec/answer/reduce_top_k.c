@@ -1,7 +1,7 @@
 /*
  * reduce_top_k.c: the k largest weights of every row of the attention map.
  *
- * A row is read once; a heap holds the best k so far, the worst of them on top. Sorted in the end, it is the answer.
+ * A row is read once; a heap holds the best k so far, the worst of them on top. At the end the heap is sorted.
  */
 #include <math.h>
 
@@ -19,7 +19,7 @@ struct selecting {
     const attn_runtime *runtime;
 };
 
-/* NaN comes first, to be seen. */
+/* NaN comes first, so that clients notice it. */
 static double order_of(struct candidate candidate)
 {
     return isnan(candidate.weight) ? (double)INFINITY : candidate.weight;
@@ -106,7 +106,7 @@ static void top_k_row(void *argument, size_t index, size_t worker)
         indices[n] = -1;
         reduce_store(&map->to, (ptrdiff_t)(index * k + n), 0);
     }
-    while (count-- > 0) { /* the worst is on top: it comes last */
+    while (count-- > 0) { /* the worst is on top, so it goes to the last place */
         indices[count] = (int64_t)attn_selected(&map->keys, heap[0].column);
         reduce_store(&map->to, (ptrdiff_t)(index * k + count), heap[0].weight);
         heap[0] = heap[count];

@@ -31,7 +31,7 @@ static size_t list_entries(const struct answer *answer, const attn_tensor *tenso
     return count;
 }
 
-/* The text, or "" when there was no memory for it, which out then knows. */
+/* The text, or "" without memory; out->is_ok is then false. */
 static struct safetensors_text make_text(const char *name, const struct chunks *text, struct chunks *out)
 {
     const char *value = chunks_join(text);

@@ -8,7 +8,7 @@
 
 /* Appends the file. Without memory out->is_ok becomes false. out may refer to data of the result. */
 void answer_write_safetensors(const struct answer *answer, const attn_runtime *runtime, struct chunks *out);
-/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. */
+/* The longest file, in bytes; SIZE_MAX when that exceeds size_t. */
 size_t answer_safetensors_bound(const struct answer *answer);
 
 #endif

@@ -17,7 +17,7 @@ struct labels {
 ATTN_MUST_CHECK attn_status labels_read(const struct envelope_tokens *tokens, attn_arena *arena, struct labels *labels,
                                         attn_error *err);
 
-/* No label is longer than so many bytes as JSON text, or as UTF-8; before anything is read. */
+/* The longest label in bytes, as JSON text or as UTF-8. Nothing is read for it. */
 size_t labels_longest(const struct envelope_tokens *tokens);
 
 /* Of position i in batch item b; NULL when there are none. */

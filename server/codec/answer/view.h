@@ -10,7 +10,7 @@
 ATTN_MUST_CHECK attn_status answer_check_view(const struct answer *answer, attn_error *err);
 /* Appends the text. Without memory out->is_ok becomes false. */
 void answer_write_view(const struct answer *answer, const attn_runtime *runtime, struct chunks *out);
-/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. */
+/* The longest text, in bytes; SIZE_MAX when that exceeds size_t. */
 size_t answer_view_bound(const struct answer *answer);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * architecture.c: the table of architectures, and what its expressions mean.
+ * architecture.c: the table of architectures, and the values of its expressions.
  */
 #include "codec/checkpoint/architecture.h"
 
@@ -63,7 +63,7 @@ static bool is_there(const json_t *value)
     return value != NULL && !json_is_null(value);
 }
 
-/* The first of the names that the configuration has; a number, or otherwise when it has none. */
+/* The first of the names that the configuration has, as a number; otherwise, when it has none of them. */
 static double number_or(const json_t *config, const char *first, const char *second, double otherwise)
 {
     const json_t *value = json_object_get(config, first);
@@ -100,7 +100,7 @@ static json_t *window_value(const json_t *config, size_t n, bool in_even_layers)
     return slides ? json_integer(json_integer_value(window)) : NULL;
 }
 
-/* What differs from 1 / sqrt(head width); NULL: nothing does. */
+/* The scale, when it is not 1 / sqrt(head width); NULL: it is. */
 static json_t *scale_value(const json_t *config, size_t n)
 {
     const double pre = number_or(config, "query_pre_attn_scalar", "query_pre_attn_scalar", 0);

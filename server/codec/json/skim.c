@@ -134,10 +134,12 @@ static bool starts_with(const char *at, const char *end, const char *word)
     return (size_t)(end - at) >= length && memcmp(at, word, length) == 0;
 }
 
+/*
+ * Infinity and NaN without quotes are not JSON. They are lifted all the same: the reader of the array words the error.
+ */
 static bool is_tensor_leaf(const char *at, const char *end)
 {
     return *at == '-' || (*at >= '0' && *at <= '9') || *at == 't' || *at == 'f' || *at == 'n' || *at == ']' ||
-           /* not JSON; the reader of the array words the error */
            starts_with(at, end, "NaN") || starts_with(at, end, "Infinity") || starts_with(at, end, "\"NaN\"") ||
            starts_with(at, end, "\"Infinity\"") || starts_with(at, end, "\"-Infinity\"");
 }

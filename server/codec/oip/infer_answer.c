@@ -44,7 +44,7 @@ static size_t bytes_of(const attn_tensor *tensor)
     return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
 }
 
-/* Row-major in one list, as most clients expect; what is not contiguous goes nested, which they must take too. */
+/* A contiguous tensor is one flat list, as most clients expect. Any other is nested, which the protocol allows too. */
 static void write_json_data(const attn_tensor *tensor, const attn_runtime *runtime, struct chunks *out)
 {
     const size_t count = attn_tensor_count(tensor);

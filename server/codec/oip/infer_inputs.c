@@ -157,7 +157,7 @@ static attn_status check_range(struct oip_decoder *d, const struct node *node, c
     return ATTN_OK;
 }
 
-/* Numbers of JSON stay what they are, without half precision's rounding; its range holds. */
+/* Numbers in JSON are not rounded to half precision, but they must lie within its range. */
 static attn_status check_half_range(struct oip_decoder *d, const struct node *node, const float *numbers, size_t count)
 {
     const float rounds_to_infinity = 65520;
@@ -173,7 +173,7 @@ static bool has_same_shape(const attn_tensor *a, const attn_tensor *b)
     return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
 }
 
-/* "data": flat, or nested in the shape that is told. */
+/* "data": flat, or nested in the shape that "shape" gives. */
 static attn_status read_data(struct oip_decoder *d, const struct node *input, const struct datatype *type,
                              attn_tensor *tensor, size_t count)
 {
@@ -234,7 +234,7 @@ static attn_status read_binary(struct oip_decoder *d, const struct node *input, 
     d->binary_bytes -= (size_t)bytes;
     if (type->is_widened)
         return widen_all(d, input, type, from, tensor, count);
-    /* The view is for reading alone. */
+    /* Nobody writes through the view. */
     void *data;
     memcpy(&data, &from, sizeof data);
     *tensor = attn_tensor_view(data, type->dtype, tensor->rank, tensor->shape);

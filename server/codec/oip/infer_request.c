@@ -81,7 +81,9 @@ static attn_status read_outputs(struct oip_decoder *d, const struct node *root, 
 
 /* ---- parameters ---- */
 
-/* Some clients can send plain values only: a string that holds an object or a list stands for it. NULL: no memory. */
+/*
+ * A string that holds an object or a list stands for it, because some clients send plain values only. NULL: no memory.
+ */
 static json_t *plain_or_nested(const struct oip_decoder *d, const struct node *node)
 {
     const char *text;
@@ -95,7 +97,7 @@ static json_t *plain_or_nested(const struct oip_decoder *d, const struct node *n
     return nested || json_tree_is_starved() ? nested : json_stringn(text, length);
 }
 
-/* Whether a list of numbers was lifted out of a value, and left its marker: its place means nothing elsewhere. */
+/* Whether the value holds a marker of a lifted list. A marker has no meaning in another document. */
 static bool holds_marker(const json_t *value)
 {
     const char *name;
@@ -116,7 +118,7 @@ static bool holds_marker(const json_t *value)
     return false;
 }
 
-/* A member of our own requests that is no parameter: where the protocol has it. */
+/* Tells where the protocol has a member of our own requests that is not a parameter. */
 static attn_status check_home(struct oip_decoder *d, const struct node *node)
 {
     static const struct {
@@ -140,7 +142,7 @@ static attn_status check_home(struct oip_decoder *d, const struct node *node)
     return ATTN_OK;
 }
 
-/* What the protocol decides itself, and would be passed over. */
+/* Refuses options whose effect the protocol itself decides. */
 static attn_status check_parameter(struct oip_decoder *d, const struct node *node)
 {
     static const char *const foreign[] = {"format", "digits", "dtype", "pool", "top_k", "view"};
@@ -312,7 +314,7 @@ void oip_translate(attn_error *err)
         translate_mask(err, mask_row_at(i));
 }
 
-/* The attachments with options and masks, in our own words. */
+/* Decodes the attachments with options and masks as a request of our own. */
 static attn_status decode_envelope(struct oip_decoder *d, const struct node *root, json_t *options, json_t *masks,
                                    struct oip_request *request)
 {
@@ -363,7 +365,7 @@ static attn_status read_string(struct oip_decoder *d, const struct node *root, c
     return *to ? ATTN_OK : node_fail_memory(&d->decoder.reading, &node);
 }
 
-/* By read, which gets the trees of options and masks to fill. */
+/* Makes the trees of options and masks, lets read fill them, and releases them. */
 static attn_status with_trees(struct oip_decoder *d, const struct node *root, struct oip_request *request,
                               attn_status (*read)(struct oip_decoder *d, const struct node *root, json_t *options,
                                                   json_t *masks, struct oip_request *request))

@@ -29,7 +29,7 @@ struct oip_output {
     bool is_binary;
 };
 
-/* Of a request among others: the protocol counts from 1, the most urgent, and 0 is as usual. */
+/* Which requests go first: the protocol counts from 1, the most urgent; 0 is the usual priority. */
 typedef enum { OIP_PRIORITY_USUAL, OIP_PRIORITY_HIGH, OIP_PRIORITY_LOW } oip_priority;
 
 struct oip_request {
@@ -58,17 +58,17 @@ ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t js
                                        attn_arena *arena, struct oip_request *request, attn_error *err);
 
 /*
- * The parameter priority as it seems from the beginning of the body, unparsed: for the queue, which comes before
- * parsing. A wrong guess costs a place in it; what the parameter really holds oip_decode checks.
+ * Guesses the parameter priority from the beginning of the body, because the request is queued before it is parsed. A
+ * wrong guess costs a place in the queue; oip_decode checks the parameter itself.
  */
 oip_priority oip_priority_hint(const char *body, size_t bytes);
 
-/* Checks the body, which may be empty, of a request to list, load or unload models: all that it may say is harmless. */
+/* Checks the body, which may be empty, of a request to list, load or unload models. No member of it has an effect. */
 typedef enum { OIP_INDEX, OIP_LOAD, OIP_UNLOAD } oip_repository_kind;
 ATTN_MUST_CHECK attn_status oip_check_repository(const char *body, size_t bytes, oip_repository_kind kind,
                                                  attn_arena *arena, attn_error *err);
 
-/* Puts an error that a plan or limit found into the words of this protocol: "/options/x" is "/parameters/x". */
+/* Rewords an error of a plan or a limit for this protocol: "/options/x" becomes "/parameters/x". */
 void oip_translate(attn_error *err);
 
 /* Whether bytes follow the JSON of the answer; then out must not defer, since the length of the JSON is sent first. */
@@ -79,7 +79,7 @@ bool oip_has_binary_output(const struct oip_request *request);
  */
 size_t oip_write(const struct oip_request *request, const char *model, const char *version, const attn_result *result,
                  const attn_runtime *runtime, struct chunks *out);
-/* At most so many bytes come out. */
+/* The longest answer, in bytes. */
 size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan);
 
 #endif

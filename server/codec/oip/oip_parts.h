@@ -11,8 +11,8 @@ enum { OIP_INPUTS_MAX = 16, OIP_NAME_MAX = 32 };
 
 struct oip_decoder {
     struct decoder decoder;
-    const struct envelope_source *layer; /* NULL: attention on what comes */
-    const char *binary;                  /* what is behind the JSON, and has not been given to an input yet */
+    const struct envelope_source *layer; /* NULL: attention without weights */
+    const char *binary;                  /* the bytes behind the JSON that no input has taken yet */
     size_t binary_bytes;
     struct envelope_attachment attachments[OIP_INPUTS_MAX];
     size_t count;
@@ -21,11 +21,13 @@ struct oip_decoder {
     json_int_t timeout_us; /* parameter timeout; 0: none */
 };
 
-/* Whether a parameter is one that clients send to servers which decode tensors by it: it has no meaning here. */
+/* Whether a parameter only tells other servers how to decode tensors. It has no meaning here. */
 bool oip_is_hint(const char *name);
 /* The parameters of a request, an input or an output are an object of known members; hints are known everywhere. */
 attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known);
-/* How many objects the list has; false when it is none. An empty one was lifted, as lists of numbers are. */
+/*
+ * How many objects the list has; false when it is no list of objects. An empty list was lifted, like lists of numbers.
+ */
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length);
 /* The name of an input or output as the protocol spells it, in capitals. Returns to. */
 const char *oip_capitals(const char *name, char to[OIP_NAME_MAX]);

@@ -1,5 +1,5 @@
 /*
- * repository.c: what requests about the repository of models may say.
+ * repository.c: checks requests about the repository of models.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static attn_status check_index(struct reading *reading, const struct node *root)
     return status == ATTN_OK ? check_flag(reading, root, "ready") : status;
 }
 
-/* Triton's clients can send a configuration and files along, which would replace what a layer is. */
+/* Triton's clients can send a configuration and files, which would replace the layer: both are refused. */
 static attn_status check_load(struct reading *reading, const struct node *parameters)
 {
     const char *name;
@@ -39,7 +39,7 @@ static attn_status check_load(struct reading *reading, const struct node *parame
     return ATTN_OK;
 }
 
-/* Layers depend on no others, so that unloading those as well means nothing and harms nothing. */
+/* No layer depends on another, so unload_dependents is accepted and has no effect. */
 static attn_status check_change(struct reading *reading, const struct node *root, oip_repository_kind kind)
 {
     static const struct member members[] = {{.name = "parameters"}}, known[] = {{.name = "unload_dependents"}};

@@ -20,7 +20,7 @@ ATTN_MUST_CHECK attn_status answer_picture_prepare(struct envelope *envelope, at
  */
 ATTN_MUST_CHECK attn_status answer_picture_make(const struct answer *answer, attn_arena *arena, struct picture *picture,
                                                 attn_error *err);
-/* Once the result is there, which must outlive the picture. */
+/* Adds the numbers of the result, which must outlive the picture. */
 void answer_picture_fill(const attn_result *result, struct picture *picture);
 
 #endif

@@ -56,7 +56,7 @@ void canvas_hatch(struct canvas *canvas, struct canvas_box box, int period, int 
                 set_pixel(pixel_at(canvas, x, y), rgb);
 }
 
-/* The ink over what is there; both are close enough to linear for dark text on light ground. */
+/* Blends ink over the pixel. sRGB values are near enough to linear for dark text on light ground. */
 static void blend(uint8_t *pixel, uint32_t rgb, unsigned ink)
 {
     for (int i = 0; i < CHANNELS; i++) {

@@ -59,7 +59,7 @@ ATTN_MUST_CHECK attn_status picture_svg_cost(const struct picture *picture, stru
  */
 ATTN_MUST_CHECK attn_status picture_write_png(const struct picture *picture, const struct font_set *fonts,
                                               const attn_runtime *runtime, struct chunks *out, attn_error *err);
-/* Texts stay texts, of at most 16384 cells each has a tooltip; more are an embedded image for each head. No scripts. */
+/* Text stays text. Up to 16384 cells have a tooltip each; with more, each head is an embedded image. No scripts. */
 ATTN_MUST_CHECK attn_status picture_write_svg(const struct picture *picture, const struct font_set *fonts,
                                               const attn_runtime *runtime, struct chunks *out, attn_error *err);
 

@@ -20,7 +20,7 @@ static inline bool picture_is_cancelled(const attn_runtime *runtime)
     return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
 }
 
-/* What colours run from and to, and what else is in the picture. */
+/* The range of the colours, and which special cells the picture has. */
 struct picture_range {
     double low, high;
     bool has_masked, has_nan;
@@ -31,10 +31,10 @@ bool picture_cells_take(struct picture_cells *cells, const struct picture_layout
 /* False when runtime says stop. It is asked every few milliseconds: a head may have any number of weights. */
 bool picture_cells_read(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
                         const attn_runtime *runtime, struct picture_cells *cells);
-/* From 0 on: what has been seen so far, and with these cells too. */
+/* Widens the range, which begins at 0, by these cells. */
 void picture_range_add(struct picture_range *range, const struct picture_layout *layout,
                        const struct picture_cells *cells);
-/* Makes low < high of whatever has been added. */
+/* Makes sure that low < high. */
 void picture_range_finish(struct picture_range *range);
 
 #endif

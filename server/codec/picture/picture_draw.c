@@ -53,7 +53,7 @@ static bool is_masked(const struct picture_layout *layout, const struct picture_
     return row < layout->rows && column < layout->columns && cells->kind[row * layout->columns + column] == CELL_MASKED;
 }
 
-/* Masked neighbours run into each other, so that the eye rests on the numbers. */
+/* Masked neighbours have no gap between them, so that the eye rests on the numbers. */
 struct canvas_box picture_cell_box(const struct pen *pen, const struct picture_panel *panel,
                                    const struct picture_cells *cells, size_t row, size_t column)
 {
@@ -236,7 +236,7 @@ static double tick_step(double range)
     return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
 }
 
-/* Round numbers, and the highest itself, which drives out a round one that is too near. */
+/* Ticks at round numbers and at the highest value. A round number too near to the highest has no tick. */
 static void draw_ticks(struct pen *pen)
 {
     double low = pen->range->low, high = pen->range->high, step = tick_step(high - low);

@@ -97,7 +97,7 @@ static int clamp_cell(size_t side, size_t count, int most)
     return cell < 1 ? 1 : cell > (size_t)most ? most : (int)cell;
 }
 
-/* Square, unless that made a line of the panel: then the short side is stretched. */
+/* Cells are square, unless the panel would become a line: then its short side is stretched. */
 static void choose_cells(const struct picture *picture, const struct panel_size *size, struct picture_layout *layout)
 {
     size_t side = (size_t)size->side * (size_t)layout->scale, least = EXTENT_LEAST * (size_t)layout->scale;
@@ -192,7 +192,7 @@ static void choose_query_ticks(const struct picture *picture, struct picture_lay
     ticks->room = widest_label(layout, &picture->queries, layout->rows, layout->pool_rows, ticks->step, glyphs);
 }
 
-/* Level where they fit: numbers by leaving some out, words only if all do. Else upwards. */
+/* Labels stand level where they fit: numbers with some left out, words only if all fit. Otherwise they are turned. */
 static void choose_key_ticks(const struct picture *picture, struct picture_layout *layout, struct glyphs *glyphs)
 {
     struct picture_ticks *ticks = &layout->key_ticks;

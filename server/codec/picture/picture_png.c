@@ -82,7 +82,7 @@ static bool append(void *context, const void *bytes, size_t length)
     return out->is_ok;
 }
 
-/* Canvas first, then libpng; what is short of memory on the way shows in blocks or as a false. */
+/* Draws on the canvas, then packs it by libpng. Without memory, blocks->is_short is set or a function returns false. */
 static attn_status draw_and_pack(struct png_pen *self, const attn_runtime *runtime, struct chunks *out, attn_error *err)
 {
     const struct picture_layout *layout = self->pen.layout;

@@ -24,7 +24,7 @@ struct png_image {
  */
 bool png_write_rgb(const struct png_image *image, const attn_runtime *runtime, struct blocks *blocks, png_sink *sink,
                    void *context);
-/* At most so many bytes come out; and so many are taken from the arena meanwhile. */
+/* The longest file in bytes, and the bytes that are taken from the arena meanwhile. */
 size_t png_bytes_bound(size_t width, size_t height);
 enum { PNG_WRITE_MEMORY_BYTES = 1 << 20 };
 

@@ -1,5 +1,5 @@
 /*
- * decoder.c: a document and the tensors beside it: markers of them are put into the tree, by their paths.
+ * decoder.c: opens a document and puts a marker for each tensor beside it into the tree, at the tensor's path.
  */
 #include "codec/request/decoder.h"
 
@@ -21,9 +21,9 @@ struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn
                             .compute = compute};
 }
 
-enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest that means anything has 4 */
+enum { PATH_DEPTH_MAX = 8 }; /* levels of a path; the deepest known path has 4 */
 
-/* The object called node->name, made when there is none. */
+/* The object named node->name. It is made when the tree has none. */
 static attn_status enter_object(struct decoder *decoder, const json_t *parent, struct node *node, const char *path)
 {
     node->json = node_find(parent, node->name);
@@ -44,7 +44,7 @@ static attn_status put_marker(struct decoder *decoder, json_t *parent, const str
     return json_object_set_new(parent, node->name, marker) == 0 ? ATTN_OK : node_fail_memory(&decoder->reading, node);
 }
 
-/* Goes down from root along names, a copy of the path that is cut at its dots. */
+/* Goes down from the root along names: a copy of the path, which is cut at its dots. */
 static attn_status attach(struct decoder *decoder, json_t *tree, char *names, size_t number)
 {
     const char *path = decoder->attachments[number].path;
@@ -75,7 +75,7 @@ static attn_status attach_all(struct decoder *decoder, json_t *tree, size_t coun
     if (count > ENVELOPE_ATTACHMENTS_MAX)
         return node_fail(&decoder->reading, &root, ATTN_ERR_TOO_LARGE,
                          "has %zu binary tensors; at most %d are possible", count, ENVELOPE_ATTACHMENTS_MAX);
-    if (!json_is_object(tree)) /* which decode_root refuses */
+    if (!json_is_object(tree)) /* decode_root refuses it */
         return ATTN_OK;
     for (size_t i = 0; i < count && status == ATTN_OK; i++) {
         const char *path = decoder->attachments[i].path;

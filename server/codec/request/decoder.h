@@ -17,7 +17,7 @@ struct decoder {
     const struct envelope_attachment *attachments;
     envelope_kind kind;
     const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
-    bool shapes_only;          /* attached weights are looked at, not read */
+    bool shapes_only;          /* of attached weights only the shapes are read */
     size_t label_bytes;        /* of the labels that were read */
 };
 
@@ -25,7 +25,7 @@ struct decoder {
 struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn_arena *arena, attn_error *err);
 
 /*
- * Reads the text of source, and puts a marker for each of its attachments into the tree. *document is to be closed
+ * Reads the text of source, and puts a marker for each of its attachments into the tree. Close *document
  * whatever the outcome; decoder refers to it and to the attachments.
  */
 attn_status decoder_open(struct decoder *decoder, const struct envelope_source *source, struct document *document);
@@ -46,15 +46,15 @@ decode_function decode_counts_or_one;
 decode_function decode_reals; /* float64 */
 decode_function decode_ids;   /* int64, one for each token */
 
-/* from_safetensors.c: a failure of syntax in the text of a file's metadata says where it is. Returns status. */
+/* from_safetensors.c: names the metadata in the message of a syntax error in its text. Returns status. */
 attn_status envelope_name_text(attn_status status, attn_error *err);
 /*
- * kept_base.c: a kept layer as a tree with the markers of its tensors, for *envelope with its defaults. *document
- * is to be closed whatever the outcome; *decoder refers to it.
+ * kept_base.c: opens a kept layer as a tree with markers of its tensors. *envelope has its defaults already. Close
+ * *document whatever the outcome; *decoder refers to it.
  */
 attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena, struct envelope *envelope,
                            struct document *document, struct decoder *decoder, attn_error *err);
-/* Its options; then its weights and masks, in the type that the options of layer and request ask for. */
+/* Decode the layer's options; then its weights and masks, in the compute type that the options chose. */
 attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 
@@ -68,14 +68,14 @@ decode_function decode_mechanism; /* attn_mechanism */
 decode_function decode_cache;     /* struct envelope_cache */
 decode_function decode_profile;   /* struct envelope */
 decode_function decode_compute;   /* attn_dtype */
-decode_function decode_tokens;    /* struct envelope: its inputs are decoded, the labels are counted against them */
+decode_function decode_tokens;    /* struct envelope, with its inputs: the labels are counted against them */
 
-/* shown.c: struct envelope_reduction, except where another type is told. */
+/* shown.c: *to is a struct envelope_reduction, unless the line names another type. */
 decode_function decode_pool;
 decode_function decode_top_k;
 decode_function decode_map_dtype;
 decode_function decode_view; /* struct envelope */
-/* Whether what is shown can be, of what is computed; node is the options. */
+/* Checks that the answer can show what is asked for; node is the options. */
 attn_status check_shown(struct reading *reading, const struct node *node, struct envelope *envelope);
 
 extern const struct member_table inputs_table, weights_table, masks_table, options_table;

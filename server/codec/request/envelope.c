@@ -1,5 +1,5 @@
 /*
- * envelope.c: what an envelope is before anything is decoded into it, and what was asked of it.
+ * envelope.c: the defaults of every request, and questions about a decoded one.
  */
 #include "codec/request/envelope.h"
 

@@ -1,6 +1,5 @@
 /*
- * envelope.h: what the body of a request becomes (envelope_decode.h): the core's own request, and back out what frames
- * an answer.
+ * envelope.h: a decoded request: the core's own request, and the options of its answer. envelope_decode.h makes it.
  */
 #ifndef CODEC_REQUEST_ENVELOPE_H
 #define CODEC_REQUEST_ENVELOPE_H
@@ -9,7 +8,7 @@
 #include "attn/plan.h"
 #include "codec/tensor/form.h"
 
-/* What a request is for: attention or a layer, and its gradients or itself. */
+/* What a request asks for: attention or a layer, the result or its gradients. */
 typedef enum {
     ENVELOPE_ATTENTION,
     ENVELOPE_LAYER,
@@ -42,7 +41,7 @@ typedef enum {
     ENVELOPE_VIEW_ROWS
 } envelope_view;
 
-/* What is shown instead of whole maps; reduce.h does it. */
+/* How maps are reduced before they are sent; see reduce.h. */
 struct envelope_reduction {
     bool has_pool, pool_mean;    /* pool_mean: the mean rather than the maximum */
     size_t pool_rows, pool_cols; /* 0: as many as there are */
@@ -59,7 +58,7 @@ struct envelope_profile {
     double layer_eps, rms_eps; /* rms_eps 0: the machine epsilon of the compute type */
 };
 
-/* Keys and values that the server keeps, and from how many positions the request goes on. */
+/* The cache of keys and values that a request continues, and how many of its positions count. */
 struct envelope_cache {
     const char *name; /* NULL: none */
     bool has_length;
@@ -76,7 +75,7 @@ struct envelope {
     struct envelope_cache cache;
     struct envelope_tokens query_tokens, key_tokens;
     bool training;                  /* options.training */
-    bool has_dropout;               /* options.dropout was given, be it active or not */
+    bool has_dropout;               /* options.dropout was given, active or not */
     double dropout_p;               /* as given; request.options.dropout is 0 unless training */
     const attn_tensor *grad_output; /* of gradients; NULL: not given */
     uint32_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
@@ -88,10 +87,10 @@ struct envelope {
  */
 const char *envelope_form_option(const struct envelope *envelope);
 
-/* The eps of a norm that does not say its own; profile may be NULL. */
+/* The eps of a norm whose options give none; profile may be NULL. */
 double envelope_default_eps(const struct envelope_profile *profile, attn_norm_type type, attn_dtype compute);
 
-/* What an envelope is before anything is decoded into it. */
+/* Fills an envelope with the defaults of every request. */
 void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
 
 /* A tensor that stands beside JSON text, as bytes. */

@@ -18,7 +18,10 @@ void envelope_prepare(void)
 
 static attn_status decode_root(struct decoder *decoder, json_t *tree, struct envelope *envelope)
 {
-    /* Options first: they say of which type the tensors are. Tokens last: they are counted against the inputs. */
+    /*
+     * Options come first, because they say the type of the tensors. Tokens come last: they are counted against the
+     * inputs.
+     */
     static const struct member members[] = {
         {"options", decode_options, 0, MEMBER_ALWAYS},
         {"inputs", decode_inputs, 0, MEMBER_ALWAYS},

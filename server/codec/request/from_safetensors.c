@@ -46,7 +46,7 @@ static attn_status attach_tensors(const struct safetensors *file, struct envelop
     return ATTN_OK;
 }
 
-/* A line and a column alone would be looked for in the file. */
+/* The message names the metadata, because line and column count in its text and not in the file. */
 static void name_text(attn_error *err)
 {
     char message[sizeof err->message];

@@ -18,7 +18,7 @@ static bool has_positions_in_scores(const struct envelope *envelope, const attn_
            options->relative_bias.table != NULL;
 }
 
-/* Rope counts on from the cache when nothing tells the positions; masks and distance biases from the causal offset. */
+/* Without given positions, rope counts from the length of the cache, but masks and biases from the causal offset. */
 static bool hint_rope(const struct envelope *envelope, const attn_plan *plan, char message[MESSAGE_MAX])
 {
     const attn_rope *rope = &envelope->request.options.rope;

@@ -1,5 +1,5 @@
 /*
- * hints.h: what is ambiguous in a request that was computed all the same, as diagnostics.hints of the answer: each a
+ * hints.h: diagnostics.hints of an answer: what was ambiguous in a request that was computed all the same. A hint has a
  * pointer into the request and a sentence.
  */
 #ifndef CODEC_REQUEST_HINTS_H

@@ -9,13 +9,13 @@
 #include "codec/request/envelope_decode.h"
 #include "codec/request/masks.h"
 
-/* Of a layer, and of a request to it: the sections that each may have. */
+/* The sections that a layer may have, and those that a request to a layer may have. */
 static const struct member_table *const layer_sections[] = {&weights_table, &masks_table, &options_table, NULL};
 static const struct member_table *const request_sections[] = {&inputs_table, &masks_table, &options_table, NULL};
 
 /* ---- the layer ---- */
 
-/* Only those that fit sequences of any length. */
+/* A kept layer may have only masks that fit sequences of any length. */
 static attn_status check_masks(struct decoder *decoder, const struct node *masks)
 {
     attn_status status = node_check_members(&decoder->reading, masks, masks_table.members, masks_table.count);
@@ -91,7 +91,7 @@ attn_status envelope_decode_base(const struct envelope_source *layer, bool shape
 
 /* ---- a request over it ---- */
 
-/* What the request says itself, the layer does not say any more. */
+/* Removes from the layer every member of the section that the request has itself. */
 static void drop_overridden(json_t *base, const json_t *request, const char *section)
 {
     json_t *own = json_object_get(base, section), *value;
@@ -99,7 +99,7 @@ static void drop_overridden(json_t *base, const json_t *request, const char *sec
     json_object_foreach(json_object_get(request, section), name, value)
     {
         if (!json_is_null(value))
-            (void)json_object_del(own, name); /* which it may not have */
+            (void)json_object_del(own, name); /* fails when the layer has no such member */
     }
 }
 
@@ -119,7 +119,7 @@ static attn_status check_request(struct decoder *decoder, json_t *tree)
     return status;
 }
 
-/* The layer's profile says how its weights lie, whatever profile the request has. */
+/* The layout of the weights follows the layer's profile, even when the request has another profile. */
 static attn_status decode_layout_of(struct decoder *base, json_t *layer, struct envelope *envelope)
 {
     const struct node root = {.json = layer}, options = node_member(&root, "options");
@@ -129,7 +129,7 @@ static attn_status decode_layout_of(struct decoder *base, json_t *layer, struct 
     return profile.json ? decode_profile(&base->reading, &profile, envelope) : ATTN_OK;
 }
 
-/* Of which type the tensors are, the layer's options among them: the request's word, which stands for the layer's. */
+/* The compute type, if the request gives one: it replaces the layer's, also for tensors in the layer's options. */
 static attn_status decode_compute_of(struct decoder *decoder, json_t *request, struct envelope *envelope)
 {
     const struct node root = {.json = request}, options = node_member(&root, "options");
@@ -137,7 +137,7 @@ static attn_status decode_compute_of(struct decoder *decoder, json_t *request, s
     return compute.json ? decode_compute(&decoder->reading, &compute, &envelope->request.options.compute) : ATTN_OK;
 }
 
-/* The options before all else: others go by them. */
+/* Options come first, because decoding the other sections depends on them. */
 static attn_status decode_both(struct decoder *base, json_t *layer, struct decoder *decoder, json_t *request,
                                struct envelope *envelope)
 {

@@ -35,7 +35,7 @@ static const attn_affine *linear_at(const attn_weights *weights, size_t i)
 
 /* ---- looking at a layer ---- */
 
-/* Features of one token that a weight takes; 1 when the shape makes no sense, which the plan then says. */
+/* Features of one token that a weight takes; 1 when the shape makes no sense: the plan then refuses it. */
 static size_t input_width(const attn_affine *linear, attn_layout layout)
 {
     const attn_tensor *weight = linear->weight;
@@ -44,7 +44,7 @@ static size_t input_width(const attn_affine *linear, attn_layout layout)
     return weight->shape[weight->rank - (layout == ATTN_LAYOUT_IN_OUT ? 2 : 1)];
 }
 
-/* The plan is for one token, which nobody sent. */
+/* Rewords an error about a table's length: the plan is for one token, which no client sent. */
 static attn_status explain_tables(attn_error *err)
 {
     static const char *const tables[] = {"/options/rope/positions", "/options/rope/cos", "/options/rope/sin"};
@@ -57,7 +57,7 @@ static attn_status explain_tables(attn_error *err)
     return ATTN_ERR_SHAPE;
 }
 
-/* A plan for one token: whatever a layer can do wrong by itself shows. */
+/* Makes a plan for one token. It fails for every mistake that does not depend on a request. */
 static attn_status plan_one(struct envelope *envelope, attn_plan *plan, struct kept_layer_facts *facts, attn_error *err)
 {
     if (envelope->cache.name != NULL)
@@ -119,7 +119,7 @@ static attn_status check_width(const char *field, const char *name, const attn_t
                                attn_error *err)
 {
     char expected[24], received[24];
-    if (input == NULL || input->rank < 2) /* the plan says what is wrong */
+    if (input == NULL || input->rank < 2) /* the plan refuses it */
         return ATTN_OK;
     const size_t own = input->shape[input->rank - 1];
     if (own == width)
@@ -182,14 +182,14 @@ static void write_plain(const json_t *value, struct chunks *out)
 {
     const size_t length = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY);
     char *text = length > 0 ? chunks_reserve(out, length) : NULL;
-    /* Each of the two may run out of memory, and says so with no bytes. */
+    /* json_dumpb returns 0 when memory is short, in either call. */
     if (text != NULL && json_dumpb(value, text, length, JSON_ENCODE_ANY) == length)
         chunks_commit(out, length);
     else
         out->is_ok = false;
 }
 
-/* JSON as it came, with what was lifted out of it back in its place. */
+/* Writes a value as JSON, with every lifted piece back in its place. */
 static void write_value(const struct decoder *decoder, const struct node *node, struct chunks *out)
 {
     const struct lifted_text *lifted = node_lifted(&decoder->reading, node);
@@ -203,7 +203,7 @@ static void write_value(const struct decoder *decoder, const struct node *node, 
         write_plain(node->json, out);
 }
 
-/* Takes the tensors of the weights out of the tree, into entries; members that are empty then go as well. */
+/* Moves the tensors of the weights out of the tree into entries, and removes members that are empty afterwards. */
 static size_t move_tensors(json_t *tree, const attn_weights *weights, struct safetensors_entry *entries)
 {
     json_t *object = json_object_get(tree, "weights");

@@ -14,14 +14,14 @@
 #include "codec/bytes/chunks.h"
 #include "codec/request/envelope.h"
 
-/* What a layer computes, whatever the lengths. */
+/* Facts about a layer that hold for requests of every length. */
 struct kept_layer_facts {
-    attn_dims dims;        /* of one token; batch, q_len and kv_len mean nothing */
+    attn_dims dims;        /* of one token; batch, q_len and kv_len have no meaning */
     attn_dtype dtype;      /* of most weights, as they are kept */
-    attn_dtype compute;    /* what it computes with by itself */
+    attn_dtype compute;    /* unless a request asks for another */
     attn_layout layout;    /* of its weights */
     size_t parameters;     /* numbers in its tensors */
-    bool takes_key_inputs; /* keys or values have another width than queries: requests have to bring them */
+    bool takes_key_inputs; /* keys or values have another width than queries, so requests must bring them */
 };
 
 /* A kept layer as requests need it. */
@@ -32,8 +32,8 @@ struct kept_layer {
 };
 
 /*
- * Reads a file, which must outlive *base, and checks that it is a layer that could run: a plan is made for one token.
- * Weights are looked at, not read, so that a mapped file stays on the disk.
+ * Reads a file, which must outlive *base, and checks that it is a layer that can run, by a plan for one token. The data
+ * of weights is not read, so that a mapped file stays on the disk.
  *   ATTN_ERR_SYNTAX not safetensors, or metadata that is not JSON; ATTN_ERR_FIELD, _SHAPE, _VALUE with the pointer
  *   ("/weights/key/weight"); ATTN_ERR_TOO_LARGE, ATTN_ERR_NO_MEMORY
  */

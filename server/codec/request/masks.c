@@ -41,7 +41,7 @@ static attn_status decode_causal(struct reading *reading, const struct node *nod
     return node_decode_members(reading, node, members, ARRAY_LENGTH(members), masks);
 }
 
-/* The smaller reach wins: masks hold together. */
+/* The smaller reach wins, because every mask applies. */
 static void narrow_window(attn_masks *masks, int64_t left, int64_t right)
 {
     bool is_first = !masks->has_window;
@@ -65,7 +65,7 @@ static attn_status decode_reach(struct reading *reading, const struct node *node
     return ATTN_OK;
 }
 
-/* attn_masks: [left, right], null where it is open */
+/* attn_masks: [left, right]; null: that side is open */
 static attn_status decode_window(struct reading *reading, const struct node *node, void *to)
 {
     const char *wanted = "a list [left, right] of integers or null";

@@ -308,7 +308,7 @@ static attn_status count_selected(struct reading *reading, const struct node *li
     return *count > 0 ? ATTN_OK : node_fail(reading, list, ATTN_ERR_VALUE, "selects nothing");
 }
 
-/* A range stays one: how long the dimension is becomes known later, and only then can it be said to be too much. */
+/* A range is not expanded: the length of the dimension is not known yet, so the range may be far too long. */
 static attn_status read_selection(struct reading *reading, const struct node *list, attn_selection *selection)
 {
     size_t pieces = is_range(list) ? 1 : json_array_size(list->json), count, filled = 0;
@@ -327,7 +327,8 @@ static attn_status read_selection(struct reading *reading, const struct node *li
     for (size_t i = 0; i < pieces && status == ATTN_OK; i++) {
         int64_t from = 0, to = -1;
         status = decode_piece(reading, list, i, &from, &to);
-        for (int64_t n = 0; status == ATTN_OK && n <= to - from; n++) /* never past to, which may be INT64_MAX */
+        /* n counts from 0, because a counter that begins at from would pass to, which may be INT64_MAX. */
+        for (int64_t n = 0; status == ATTN_OK && n <= to - from; n++)
             items[filled++] = (size_t)(from + n);
     }
     *selection = (attn_selection){.items = items, .count = count};
@@ -368,7 +369,7 @@ static attn_status decode_digits(struct reading *reading, const struct node *nod
     return status;
 }
 
-/* Others go by the first two: defaults are the profile's, and tensors are read in the compute type. */
+/* profile and compute come first: the others take defaults from the profile and read tensors in the compute type. */
 static const struct member options_members[] = {
     {"profile", decode_profile, 0, MEMBER_ALWAYS},
     {"compute", decode_compute, OPTION(compute), MEMBER_ALWAYS},

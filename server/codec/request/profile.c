@@ -1,8 +1,8 @@
 /*
- * profile.c: "options.profile" of a request: the defaults of another system. What the request says itself
- * wins.
+ * profile.c: "options.profile" of a request: the defaults of another system. Options of the request itself
+ * win.
  *
- * Sources, and what each of them does otherwise: docs/semantics.md.
+ * docs/semantics.md gives the sources, and says how the systems differ.
  */
 #include <float.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ attn_status decode_profile(struct reading *reading, const struct node *node, voi
         return status;
     envelope->profile = &PROFILES[index];
     envelope->request.masks.align = PROFILES[index].align;
-    /* Weights that the request does not bring itself keep the layout that they were kept with. */
+    /* Without weights in the request, the kept layer's weights keep their layout. */
     const struct node *root = node->parent != NULL ? node->parent->parent : NULL;
     if (root != NULL && node_find(root->json, "weights"))
         envelope->request.weights.layout = PROFILES[index].layout;

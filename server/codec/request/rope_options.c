@@ -151,7 +151,7 @@ static attn_status decode_sin(struct reading *reading, const struct node *node, 
 
 /* ---- all of it ---- */
 
-/* Both may be given when they agree: a configuration was pasted. */
+/* Both may be given when they agree, because clients paste whole configurations. */
 static attn_status check_theta(struct reading *reading, const struct node *node)
 {
     const json_t *theta = node_find(node->json, "theta");

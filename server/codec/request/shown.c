@@ -79,7 +79,7 @@ attn_status decode_view(struct reading *reading, const struct node *node, void *
     return status;
 }
 
-/* A view has one content and one form: what would ask for another is refused rather than passed over. */
+/* A view has one content and one form. Options that ask for another are refused, not ignored. */
 static attn_status check_view(struct reading *reading, const struct node *options, struct envelope *envelope)
 {
     static const char *const foreign[] = {"format", "pool", "top_k", "dtype"};
@@ -97,7 +97,7 @@ static attn_status check_view(struct reading *reading, const struct node *option
     return ATTN_OK;
 }
 
-/* 8 bits hold weights: what lies from 0 to 1. */
+/* uint8 holds only numbers from 0 to 1, such as weights. */
 static attn_status check_weights(struct reading *reading, const struct node *node, uint32_t want)
 {
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {

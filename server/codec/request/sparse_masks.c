@@ -62,7 +62,7 @@ static attn_status decode_random_blocks(struct reading *reading, const struct no
     return status;
 }
 
-/* The name chose the table that it stands in. */
+/* The name is decoded already: it chose this table. */
 static attn_status decode_nothing(struct reading *reading, const struct node *node, void *to)
 {
     (void)reading;
@@ -106,7 +106,7 @@ static const struct member prefix_members[] = {
     {"length", decode_counts_or_one, AT(prefix), MEMBER_ALWAYS},
 };
 
-/* In the order of words[]; what is not given stays as it is here. */
+/* In the order of words[]. A member that is not given keeps the value here. */
 static const struct pattern {
     attn_blocks defaults;
     const struct member *members;

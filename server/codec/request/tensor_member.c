@@ -140,7 +140,7 @@ static attn_status check_kind(struct reading *reading, const struct node *node, 
     return node_fail(reading, node, ATTN_ERR_VALUE, "must be of %s, received %s", wanted, attn_dtype_name(from));
 }
 
-/* Before any memory is taken: a shape may claim more than the text holds. */
+/* Checked before memory is taken, because a shape may claim more elements than the text holds. */
 static attn_status check_length(struct reading *reading, const struct node *node, size_t bytes)
 {
     const char *text;
@@ -175,8 +175,9 @@ static attn_status check_flags(struct reading *reading, const struct node *node,
 }
 
 /*
- * Elements of another type than to's into to->data. Floats become floats in stretches, with a look at the watch
- * between; of the others, whose mistakes are numbered, there are few.
+ * Converts elements of another type into to->data. Floats are converted in stretches, with a look at the deadline
+ * between two of them. Other types are converted at once, because errors count elements from the first; such tensors
+ * are small.
  */
 static attn_status convert_elements(struct reading *reading, const struct node *node, const attn_tensor *to,
                                     const void *from, attn_dtype from_dtype, size_t count)
@@ -196,7 +197,7 @@ static attn_status convert_elements(struct reading *reading, const struct node *
                : node_fail(reading, node, status, "cannot become %s: %s", attn_dtype_name(to->dtype), why.message);
 }
 
-/* Elements of another type than the wanted one: decoded beside, converted, and forgotten. */
+/* Decodes elements of another type into scratch memory, converts them, and releases the scratch. */
 static attn_status decode_converted(struct reading *reading, const struct node *node, attn_dtype from,
                                     attn_tensor *tensor, size_t count)
 {
@@ -262,7 +263,7 @@ static attn_status copy_attached(struct reading *reading, const struct node *nod
     return convert_elements(reading, node, tensor, from->data, from->dtype, count);
 }
 
-/* An attachment as a tensor of dtype, in place when that can be. */
+/* An attachment as a tensor of dtype; in place when its type and alignment allow. */
 static attn_status decode_attached(struct reading *reading, const struct node *node,
                                    const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor)
 {
@@ -286,12 +287,12 @@ static attn_status decode_attached(struct reading *reading, const struct node *n
     return ATTN_OK;
 }
 
-/* A number or a truth value alone: read as the text of an array of one, so that the same rules hold. */
+/* A single number or truth value is read as an array of one element, so that the same rules hold. */
 static attn_status decode_one(struct reading *reading, const struct node *node, attn_dtype dtype, attn_tensor *tensor)
 {
     char text[64] = "[", pointer[JSON_POINTER_MAX];
     size_t length = json_dumpb(node->json, text + 1, sizeof text - 2, JSON_ENCODE_ANY);
-    if (length == 0 || length > sizeof text - 2) /* no number is that long */
+    if (length == 0 || length > sizeof text - 2) /* no number has so many characters */
         return node_fail_memory(reading, node);
     text[length + 1] = ']';
     const struct lifted_text array = {text, length + 2, 0};
@@ -309,7 +310,7 @@ static attn_status decode_one(struct reading *reading, const struct node *node, 
     return ATTN_OK;
 }
 
-/* What a member may be, as the end of "must be …". */
+/* The end of the message "must be …". */
 static const char *wanted_form(attn_dtype dtype, bool may_be_one)
 {
     if (dtype == ATTN_I64)
@@ -322,7 +323,7 @@ static const char *wanted_form(attn_dtype dtype, bool may_be_one)
                       : "a tensor (arrays of numbers, or an object with shape)";
 }
 
-/* Whether the first thing within the arrays is a string. */
+/* Whether the first element within the arrays is a string. */
 static bool holds_strings(const struct node *node)
 {
     const json_t *inner = node->json;

@@ -7,10 +7,10 @@
 #include "codec/bytes/chunks.h"
 #include "codec/request/decoder.h"
 
-/* Of one label, and of all labels of a request; openapi.json tells clients. */
+/* The limits of one label, and of all labels of a request. openapi.json states them. */
 enum { LABEL_BYTES_MAX = 1024, LABELS_BYTES_MAX = 1 << 20 };
 
-/* The labels of one member on their way to the echo: the lists as they came, as JSON. */
+/* Collects the labels of one member as JSON text, for the answer. */
 struct echo {
     struct reading *reading;
     struct envelope_tokens *tokens;
@@ -36,7 +36,7 @@ static attn_status fail_sum(struct reading *reading, const struct node *label)
                      "is one label too many: all labels of a request have at most %d bytes together", LABELS_BYTES_MAX);
 }
 
-/* The string of a label as it came, whether it was lifted or not. */
+/* Appends one label, lifted or not. */
 static attn_status take_label(struct echo *echo, const struct node *label)
 {
     const char *text;
@@ -121,7 +121,7 @@ static attn_status decode_labels(struct reading *reading, const struct node *nod
     return status == ATTN_OK && !echo.tokens->json ? node_fail_memory(reading, node) : status;
 }
 
-/* Positions and batch items of an input stand in its last dimension but one and, from rank 3 on, in its first. */
+/* The last dimension but one of an input counts its positions. From rank 3 on, the first counts batch items. */
 static attn_status check_labels(struct reading *reading, const struct node *parent, const char *name,
                                 const struct envelope_tokens *tokens, const attn_tensor *input, const attn_tensor *past)
 {

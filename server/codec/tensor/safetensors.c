@@ -13,7 +13,7 @@ enum { LENGTH_BYTES = 8 };
 
 static const char METADATA[] = "__metadata__";
 
-/* What the functions that read the header share. */
+/* The state of reading a header. */
 struct reader {
     attn_arena *arena;
     const char *data; /* behind the header */
@@ -66,7 +66,7 @@ static attn_status read_shape(const struct reader *reader, const json_t *json, s
     return ATTN_OK;
 }
 
-/* How many bytes the shape takes; false when that is no whole number, or more than can be counted. */
+/* How many bytes a tensor of the shape takes. False when that is no whole number of bytes, or exceeds size_t. */
 static bool count_bytes(const struct safetensors_tensor *tensor, size_t element_bits, size_t *bytes)
 {
     size_t bits = 1;
@@ -203,7 +203,7 @@ static attn_status read_header(const struct reader *reader, json_t *tree)
     return check_cover(reader);
 }
 
-/* The length of the header, checked against what there is. */
+/* The length of the header, checked against the length of the body. */
 static attn_status read_length(const unsigned char *body, size_t bytes, size_t *length, attn_error *err)
 {
     if (bytes < LENGTH_BYTES)
@@ -240,11 +240,12 @@ attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, 
     if (status != ATTN_OK)
         return status;
     const char *data = (const char *)body + LENGTH_BYTES + length;
-    char *header = attn_arena_take(arena, 1, length); /* a mapped file may be written to while it is read */
+    /* copied, because another program may write to a mapped file meanwhile */
+    char *header = attn_arena_take(arena, 1, length);
     if (header == NULL)
         return fail_memory(err);
     memcpy(header, (const char *)body + LENGTH_BYTES, length);
-    if (length > 0 && memchr(header, '\0', length) != NULL) /* behind a number, jansson would not see it */
+    if (length > 0 && memchr(header, '\0', length) != NULL) /* jansson does not see a NUL behind a number */
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header holds a NUL byte");
     json_t *tree = json_tree_load(header, length, arena, &error);
     if (tree == NULL)
@@ -275,7 +276,7 @@ attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tenso
     if (tensor->rank > ATTN_MAX_RANK)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL, "tensor \"%.100s\" has %zu dimensions; at most %d are possible",
                          tensor->name, tensor->rank, ATTN_MAX_RANK);
-    /* Views have one type of pointer for what is read and what is written; this one is read. */
+    /* data of a view is not const, because results use views too. Nobody writes to this one. */
     void *data = (void *)(uintptr_t)tensor->data;
     *view = attn_tensor_view(data, tensor->dtype, (int)tensor->rank, tensor->shape);
     return ATTN_OK;

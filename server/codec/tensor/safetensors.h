@@ -24,7 +24,7 @@ struct safetensors_tensor {
     const char *name; /* UTF-8, different from all others */
     const char *type; /* as the file has it: "F32", "F8_E4M3"; static storage */
     attn_dtype dtype; /* ATTN_DTYPE_COUNT: a type that only the format knows */
-    size_t rank;      /* any */
+    size_t rank;      /* may exceed ATTN_MAX_RANK */
     const size_t *shape;
     const char *data; /* in the body */
     size_t bytes;

@@ -21,7 +21,7 @@ enum {
 static const char *type_name(attn_dtype dtype)
 {
     size_t i = 0;
-    assert(dtype < ATTN_DTYPE_COUNT); /* each of which is in the table */
+    assert(dtype < ATTN_DTYPE_COUNT); /* the table has a row for each type */
     while (SAFETENSORS_TYPES[i].dtype != dtype)
         i++;
     return SAFETENSORS_TYPES[i].name;
@@ -32,7 +32,7 @@ static size_t tensor_bytes(const attn_tensor *tensor)
     return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
 }
 
-/* Where in the data the entry begins: behind all of larger elements, and those of the same size before it. */
+/* The offset of the entry's data. Entries with larger elements come before it, and earlier ones of the same size. */
 static size_t data_offset(const struct safetensors_entry *entries, size_t count, size_t entry)
 {
     size_t own = attn_dtype_bytes(entries[entry].tensor.dtype), offset = 0;

@@ -1,5 +1,5 @@
 /*
- * tensor_gather.c: elements of a tensor of any strides, copied together.
+ * tensor_gather.c: copies elements of a tensor of any strides into one run.
  */
 #include "codec/tensor/tensor_gather.h"
 

@@ -1,5 +1,5 @@
 /*
- * tensor_gather.h: elements of a tensor of any strides, copied together.
+ * tensor_gather.h: copies elements of a tensor of any strides into one run.
  */
 #ifndef CODEC_TENSOR_TENSOR_GATHER_H
 #define CODEC_TENSOR_TENSOR_GATHER_H
@@ -7,7 +7,7 @@
 #include "attn/tensor.h"
 #include "codec/bytes/chunks.h"
 
-/* Elements [from, from + count) of the row-major order to to, one behind the other. No dimension may be 0. */
+/* Copies elements [from, from + count), in row-major order, to to. No dimension may be 0. */
 void tensor_gather(void *to, const attn_tensor *tensor, size_t from, size_t count);
 
 /*

@@ -18,7 +18,7 @@ enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 
 struct scan {
     const char *at, *begin, *end;
-    const char *next_look; /* the watch of arena is looked at when at has come here */
+    const char *next_look; /* look at the deadline when at has come here */
     const attn_arena *arena;
     attn_dtype dtype;
     void *data;
@@ -98,7 +98,7 @@ static bool take_number_word(struct scan *s, double *value)
     return false;
 }
 
-/* A JSON value that is no number; kind is what it is called, hint what to do about it. */
+/* A JSON value that is not a number: kind names it, hint says what the client should send. */
 static attn_status fail_kind(struct scan *s, const char *kind, const char *received, const char *hint)
 {
     char message[200];
@@ -175,7 +175,7 @@ static bool is_in_number(char c)
     return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
 }
 
-/* At a number that is no int64. */
+/* Words the error: the number here does not fit int64. */
 static attn_status fail_integer(struct scan *s)
 {
     enum { SHOWN_MAX = 40 };
@@ -319,7 +319,7 @@ static bool begins_number(const struct scan *s)
     return s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || strchr("-tf\"", *s->at));
 }
 
-/* Without a branch on the sign, which no machine can foretell. */
+/* Without a branch on the sign, which branch prediction cannot learn. */
 static inline bool begins_float(char c)
 {
     return (c == '-') | ((unsigned char)(c - '0') < 10);
@@ -330,7 +330,7 @@ static inline bool is_look_due(const struct scan *s)
     return s->at >= s->next_look;
 }
 
-/* ATTN_ERR_CANCELLED when the work is to stop. */
+/* ATTN_ERR_CANCELLED when the request was cancelled. */
 static attn_status look(struct scan *s)
 {
     s->next_look = s->end - s->at > PACE_BYTES ? s->at + PACE_BYTES : s->end;
@@ -340,9 +340,9 @@ static attn_status look(struct scan *s)
 }
 
 /*
- * Floats with a comma right behind each, and a number behind that, as far as they go: what nearly all of a large body
- * is. Stops before an element, which is then read with all care; but behind the last of the row when its bracket
- * follows at once, and then returns true. Stops also where a look is due.
+ * Reads floats as long as each is followed at once by a comma and the next number: nearly all of a large body is like
+ * this. Returns true behind the last number of a row when the bracket follows at once. Otherwise it stops before an
+ * element, which the caller reads, or where the next look at the deadline is due.
  */
 static bool read_plain_floats(struct scan *s)
 {
@@ -368,8 +368,8 @@ static bool read_plain_floats(struct scan *s)
 }
 
 /*
- * From the bracket of a row as long as the first of its level to the next row's numbers, when there is nothing but a
- * comma and a bracket between: what the loops below would do in six steps.
+ * Goes from the end of a row to the first number of the next, when the row is as long as the first of its level and
+ * only "],[" stands between. The loops below would take six steps for the same.
  */
 static bool pass_to_next_row(struct scan *s)
 {
@@ -385,7 +385,7 @@ static bool pass_to_next_row(struct scan *s)
     return true;
 }
 
-/* Elements of one innermost row, up to what is not a comma: the loop where the time goes. */
+/* Elements of one innermost row, up to the first character that is not a comma. Most of the time is spent here. */
 static attn_status read_run(struct scan *s)
 {
     if (s->rank == RANK_UNKNOWN)
@@ -419,7 +419,7 @@ static attn_status read_run(struct scan *s)
     }
 }
 
-/* One value: an array is opened and, if empty, closed; numbers are read as far as they go. */
+/* One value. Of an array the bracket is opened, and closed if the array is empty; of numbers the whole run is read. */
 static attn_status read_value(struct scan *s)
 {
     if (s->at == s->end || *s->at != '[')
@@ -431,7 +431,7 @@ static attn_status read_value(struct scan *s)
     return s->at < s->end && *s->at == ']' ? close_empty_row(s) : ATTN_OK;
 }
 
-/* Whether the next thing is a value: the row at hand was just opened, or a comma was passed. */
+/* Whether a value must follow: the current row was just opened, or a comma was passed. */
 static bool is_row_fresh(const struct scan *s)
 {
     return s->depth > 0 && s->filled[s->depth - 1] == 0;

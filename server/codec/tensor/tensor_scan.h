@@ -1,9 +1,8 @@
 /*
  * tensor_scan.h: a tensor out of JSON text, straight into its buffer.
  *
- * A JSON tree for tensors is out of the question: it takes tens of bytes a number and rounds to double. So arrays
- * that begin with a number are lifted out of the text before the tree is made (envelope.h), and each is read here
- * once, into the type and place where the core wants it.
+ * A JSON tree would take tens of bytes per number and round each to double. So arrays that begin with a number are
+ * lifted out of the text before the tree is made (skim.h). Each is read here once, in the type that the core needs.
  */
 #ifndef CODEC_TENSOR_TENSOR_SCAN_H
 #define CODEC_TENSOR_TENSOR_SCAN_H

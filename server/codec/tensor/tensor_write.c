@@ -35,7 +35,7 @@ struct writer {
     struct tensor_style style;
 };
 
-/* Longest text of one element, without the comma. */
+/* The longest text of one element, in bytes, without the comma. */
 static size_t element_bytes_max(attn_dtype dtype, const struct tensor_style *style)
 {
     assert(dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_I64 || dtype == ATTN_BOOL);
@@ -168,7 +168,7 @@ static size_t count_boundaries(const struct writer *writer, size_t index)
     return boundaries;
 }
 
-/* The text of elements [from, from + count), count <= BLOCK, with all that stands between and at most before them. */
+/* The text of elements [from, from + count), count <= BLOCK, with the commas and brackets before and between them. */
 static char *put_block(char *to, const struct writer *writer, size_t from, size_t count)
 {
     union block block;
@@ -193,7 +193,7 @@ static char *put_block(char *to, const struct writer *writer, size_t from, size_
     return to + closing;
 }
 
-/* At most so long is the text of count elements, wherever they stand; SIZE_MAX when that does not fit. */
+/* The longest text of count elements, wherever they stand; SIZE_MAX when that exceeds size_t. */
 static size_t text_bytes_max(const struct writer *writer, size_t count)
 {
     const attn_tensor *elements = &writer->elements;
@@ -218,7 +218,7 @@ static void write_serial(const struct writer *writer, struct chunks *out)
     }
 }
 
-/* Pieces that are formatted together: each into its own part of scratch, then copied to where it belongs. */
+/* Pieces that are formatted together, each into its own part of scratch, and then copied into the answer. */
 struct wave {
     const struct writer *writer;
     size_t first; /* element of the wave */
@@ -272,8 +272,9 @@ static void run_wave(struct wave *wave, const attn_runtime *runtime, struct chun
 }
 
 /*
- * The longest possible text may be twice the real one, so pieces are not formatted in place: that would cost memory in
- * proportion to the tensor. Waves of a few pieces need a scratch of fixed size, and the result none too much.
+ * The longest possible text may be twice as long as the real one. Pieces formatted in place would therefore waste
+ * memory in proportion to the tensor. So a wave of a few pieces is formatted into scratch memory of fixed size, then
+ * copied.
  */
 static void write_parallel(const struct writer *writer, const attn_runtime *runtime, struct chunks *out)
 {
@@ -296,7 +297,7 @@ static size_t write_deferred_piece(const void *context, size_t index, char *to)
     return put_piece(to, context, index * PIECE);
 }
 
-/* A copy of context in the arena of out, with what is to be written of it later. */
+/* Appends a deferred part with a copy of context, both in the arena of out. */
 static void defer(const struct deferred *part, const void *context, size_t context_bytes, struct chunks *out)
 {
     struct deferred *copy = attn_arena_take(out->arena, 1, sizeof *copy);

@@ -21,13 +21,13 @@ struct tensor_style {
  *   base64  {"shape":[2,2],"dtype":"float32","base64":"…"} little-endian
  * NaN and infinities are the strings "NaN", "Infinity", "-Infinity"; bool is true and false. Large tensors are
  * formatted by the threads of runtime, in pieces that are appended in order; the text does not depend on how many. When
- * out may defer, that is left to whoever sends it, and the tensor's data must live as long as the arena.
+ * out may defer, the sender formats them, and the tensor's data must live as long as the arena.
  * Without memory out->is_ok becomes false.
  */
 void tensor_write_json(const attn_tensor *tensor, const struct tensor_style *style, const attn_runtime *runtime,
                        struct chunks *out);
 
-/* At most so many bytes of text come out. */
+/* The longest text, in bytes. */
 size_t tensor_write_bound(const attn_tensor *tensor, const struct tensor_style *style);
 
 #endif

@@ -14,7 +14,7 @@ enum { BLOCKS_CLASSES = 40 };
 struct blocks {
     attn_arena *arena;
     void *free_list[BLOCKS_CLASSES]; /* of blocks of 64 << class bytes */
-    bool is_short;                   /* a block was refused: what failed then failed for want of memory */
+    bool is_short;                   /* a block was refused, so a later failure means that memory was short */
 };
 
 struct blocks blocks_begin(attn_arena *arena);
@@ -22,7 +22,7 @@ struct blocks blocks_begin(attn_arena *arena);
 void *blocks_take(struct blocks *blocks, size_t bytes);
 /* The same content in a block of another size; on NULL the old one stays. block may be NULL. */
 void *blocks_resize(struct blocks *blocks, void *block, size_t bytes);
-/* NULL is fine. */
+/* NULL is allowed. */
 void blocks_give(struct blocks *blocks, void *block);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * dot_font.h: a font of 5 by 7 dots for ASCII: what is drawn with when no font file has a character.
+ * dot_font.h: a font of 5 by 7 dots for ASCII, for characters that no font file has.
  */
 #ifndef CODEC_PICTURE_FONTS_DOT_FONT_H
 #define CODEC_PICTURE_FONTS_DOT_FONT_H

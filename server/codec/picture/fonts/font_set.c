@@ -18,7 +18,7 @@
 
 #include "base/array.h"
 
-/* Where Debian, Fedora, Arch and Alpine keep what "auto" stands for: of each line the first that is there. */
+/* Where Debian, Fedora, Arch and Alpine keep the fonts of "auto". Of each line the first existing file is taken. */
 static const char *const known_places[][4] = {
     {"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
      "/usr/share/fonts/TTF/DejaVuSans.ttf", "/usr/share/fonts/dejavu/DejaVuSans.ttf"},

@@ -1,5 +1,5 @@
 /*
- * glyphs.c: labels as pixels, by FreeType and, where no font helps, by dots.
+ * glyphs.c: labels as pixels, by FreeType, or by dots for characters that no font has.
  */
 #include "codec/picture/fonts/glyphs.h"
 
@@ -197,7 +197,7 @@ void glyphs_fit(struct glyphs *glyphs, struct label *label, int size, int width)
     lay_out(glyphs, label, size, &line);
     if (whole_pixels(line.width) <= width)
         return;
-    assert(line.count > 0); /* something is wider than nothing */
+    assert(line.count > 0); /* an empty line has no width, so it cannot be too wide */
     const struct label ellipsis = {.character = {LABEL_ELLIPSIS}, .count = 1};
     FT_Pos room = (FT_Pos)width * 64 - (FT_Pos)glyphs_width(glyphs, &ellipsis, size) * 64;
     size_t keep = line.count - 1;

@@ -17,7 +17,7 @@ struct glyphs;
 
 /* NULL without memory. fonts and blocks outlive it. */
 struct glyphs *glyphs_open(const struct font_set *fonts, struct blocks *blocks);
-/* Everything is in the arena of blocks; closing gives it to later takers there. */
+/* Gives all memory back to blocks. */
 void glyphs_close(struct glyphs *glyphs);
 
 /* How far the line reaches, in pixels, at size pixels an em. */
