@@ -1,8 +1,8 @@
 /*
- * arena.h: memory that lives and dies with one request.
+ * arena.h: the memory of one request.
  *
- * Blocks come from a growing chain of chunks and are never freed one by one: all go when the arena is reset or
- * destroyed. The ceiling given at birth counts every byte taken from the system, so one request cannot take more.
+ * Blocks come from a growing chain of chunks. They are freed together, when the arena is reset or destroyed. The limit
+ * of an arena counts every byte taken from the system, so one request cannot take more.
  * An arena serves one thread at a time.
  */
 #ifndef ATTN_ARENA_H
@@ -22,12 +22,12 @@ typedef struct {
 } attn_arena_mark;
 
 /*
- * A number of bytes that several arenas share, so that together they cannot take more. Safe from several threads. The
- * first small chunk of an arena is not counted: it is there to say that there is no more. An eighth is left for
- * arenas of at most 256 KiB, so that large ones cannot shut out all others.
+ * A limit in bytes that several arenas share. Safe from several threads. The first small chunk of an arena is not
+ * counted, so that a request can always report that memory is used up. An eighth is reserved for arenas of at most
+ * 256 KiB, so that large arenas leave room for small ones.
  *
- * Beside what it counts, a budget keeps blocks that arenas gave up for those that come, until it is trimmed: at most
- * attn_budget_spare_limit_bytes.
+ * A budget also keeps blocks of finished arenas for new ones, until it is trimmed. These are not counted, and have at
+ * most attn_budget_spare_limit_bytes.
  */
 typedef struct attn_budget attn_budget;
 attn_budget *attn_budget_create(size_t limit_bytes);
@@ -35,9 +35,9 @@ attn_budget *attn_budget_create(size_t limit_bytes);
 void attn_budget_destroy(attn_budget *budget);
 size_t attn_budget_bytes(const attn_budget *budget);
 size_t attn_budget_limit_bytes(const attn_budget *budget);
-/* What a budget of that limit may keep beside it. */
+/* The most bytes that a budget of that limit keeps in spare blocks. */
 size_t attn_budget_spare_limit_bytes(size_t limit_bytes);
-/* Gives the blocks that are kept back to the system. */
+/* Returns the spare blocks to the system. */
 void attn_budget_trim(attn_budget *budget);
 
 /* An empty arena that may take up to limit_bytes from the system; NULL without memory. */
@@ -50,8 +50,8 @@ void attn_arena_destroy(attn_arena *arena);
 void attn_arena_reset(attn_arena *arena);
 
 /*
- * count * size bytes, aligned to ATTN_ALIGNMENT, with undefined content. NULL when the product overflows, the ceiling
- * would be passed or the system has none; the arena is then as before. Zero bytes give a valid pointer.
+ * count * size bytes, aligned to ATTN_ALIGNMENT, with undefined content. NULL when the product overflows, the limit
+ * would be passed or the system has no memory; the arena is then unchanged. Zero bytes give a valid pointer.
  */
 ATTN_MUST_CHECK void *attn_arena_take(attn_arena *arena, size_t count, size_t size);
 /* The same, filled with zero bytes. */
@@ -67,15 +67,14 @@ void attn_arena_release(attn_arena *arena, attn_arena_mark mark);
 size_t attn_arena_bytes(const attn_arena *arena);
 size_t attn_arena_peak_bytes(const attn_arena *arena);
 size_t attn_arena_limit_bytes(const attn_arena *arena);
-/* Whether a block was refused because of the arena's own ceiling, rather than for want of memory, since the ceiling
- * was set. */
+/* Whether the arena's own limit has refused a block since it was set, rather than a lack of memory. */
 bool attn_arena_hit_limit(const attn_arena *arena);
-/* Sets another ceiling. Bytes that are taken already stay, also when they are more than that. */
+/* Sets another limit. Bytes that are taken already stay, even when they are more. */
 void attn_arena_set_limit(attn_arena *arena, size_t limit_bytes);
 
 /*
- * Work that fills an arena, such as reading and writing texts, looks here at whether it is still wanted, as a
- * computation looks at its runtime (runtime.h): set both to the same function. NULL: the work is wanted for ever.
+ * Work that fills an arena, such as reading and writing text, asks here whether it is cancelled, as a computation asks
+ * its runtime (runtime.h). Set both to the same function. NULL: the work is never cancelled.
  */
 void attn_arena_watch(attn_arena *arena, bool (*is_cancelled)(void *cancel_context), void *cancel_context);
 bool attn_arena_is_cancelled(const attn_arena *arena);

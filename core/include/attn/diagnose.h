@@ -1,8 +1,8 @@
 /*
- * diagnose.h: what somebody who debugs a model asks of a result: where attention went, and what went wrong with it.
+ * diagnose.h: findings about a result, for people who debug a model: where attention went, and what went wrong.
  *
- * Read from what a run has computed anyway: maps and lines that were asked for, and the output. Nothing is computed
- * anew, and no number of the result changes.
+ * Findings are read from the maps, the entropy and the output that a run has computed. Nothing is computed again, and no
+ * number of the result changes.
  */
 #ifndef ATTN_DIAGNOSE_H
 #define ATTN_DIAGNOSE_H

@@ -1,8 +1,8 @@
 /*
- * gradient.h: how the output of attention, or of a whole layer, changes with everything it was computed from.
+ * gradient.h: the gradients of attention, or of a whole layer.
  *
- * Given dO, the gradient of some number L with respect to the output, a run gives the gradients of L with respect to
- * the inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases and sinks. For one head, with P the
+ * Given dO, the gradient of a number L with respect to the output, a run computes the gradients of L with respect to the
+ * inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases and sinks. For one head, with P the
  * weights and S the masked scores:
  *
  *     dV = P^T dO        dP = dO V^T        dS = P * (dP - delta)        delta_i = sum_d dO_id O_id
@@ -99,7 +99,7 @@ typedef struct {
  *                    something that was not given, or that the mechanism does not have: under linear and performer
  *                    grad_scores, under a linear that is normalised the scale ("/options/return")
  *   ATTN_ERR_VALUE   the gradient of the scale is wanted of performer with scale 0 ("/options/scale")
- *   ATTN_ERR_SHAPE   grad_output has not the shape of the output
+ *   ATTN_ERR_SHAPE   grad_output does not have the shape of the output
  */
 ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,
                                                     attn_error *err);

@@ -1,5 +1,5 @@
 /*
- * mask.h: what may attend to what, and which tiles nobody attends to.
+ * mask.h: which query may attend to which key.
  *
  * Query i of head h in batch item b may attend to key j when every mask that is given says so:
  *
@@ -13,8 +13,8 @@
  *     documents       documents_query[b][i] == documents_key[b][j]
  *     blocks          see attn_blocks
  *
- * Causal, window, lengths, chunks, prefixes, and documents whose keys stand in ascending order leave one run of keys to
- * every query, which costs nothing to know; the others are looked up.
+ * Causal, window, lengths, chunks, prefixes, and documents in ascending order leave each query one contiguous range of
+ * keys, which is computed. All other masks are looked up.
  */
 #ifndef ATTN_MASK_H
 #define ATTN_MASK_H
@@ -37,7 +37,7 @@ typedef enum {
 } attn_blocks_kind;
 
 /*
- * Block-sparse attention. Nothing of size q_len * kv_len is made of it, and what it hides is skipped.
+ * Block-sparse attention. It takes no memory of size q_len * kv_len, and hidden tiles are skipped.
  *
  * A matrix counts both sides from 0: query i and key j belong to attend[i / q_size][j / kv_size]. The patterns count in
  * positions, like causal: key j stands at j, query i at p = i + offset[b]; with P = floor(p / size), J = floor(j /
@@ -65,12 +65,12 @@ typedef struct {
     uint64_t seed;
 } attn_blocks;
 
-/* A bias so low is meant to hide its key, which only -infinity does in every row. */
+/* So low a bias is probably meant to hide its key, but only -infinity hides it in every row. */
 enum { ATTN_BIAS_AS_MASK = -10000 };
 
 enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 64 };
 
-/* The masks as a caller gives them. A NULL tensor is a mask that is not there; zero-initialised there is none. */
+/* The masks as a caller gives them. NULL: the mask is absent. Zero-initialised, there is no mask. */
 typedef struct {
     bool causal;
     attn_align align;                 /* base of the offset */
@@ -127,13 +127,13 @@ typedef struct {
 ATTN_MUST_CHECK attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t heads, size_t q_len,
                                               size_t kv_len, attn_dtype compute, attn_mask *mask, attn_error *err);
 
-/* How far below the diagonal item b starts: key j stands at position j, query i at i + offset. */
+/* The offset of item b: key j stands at position j, query i at i + offset. */
 int64_t attn_mask_offset(const attn_mask *mask, size_t b);
-/* Whether query positions mean anything to the mask: causal, window or a pattern of blocks. */
+/* Whether the mask depends on positions: causal, window or a pattern of blocks. */
 bool attn_mask_has_positions(const attn_mask *mask);
-/* The one run of keys that may be left to query i of item b: others are never allowed, these may be. */
+/* The range of keys that query i of item b may attend to. Keys in it may still be hidden by a mask that is looked up. */
 attn_span attn_mask_span(const attn_mask *mask, size_t b, size_t i);
-/* Whether anything beyond the span decides (attend, padding, bias, unsorted documents, blocks that are no run). */
+/* Whether masks besides the span decide: attend, padding, bias, unsorted documents, or blocks that are looked up. */
 bool attn_mask_has_lookup(const attn_mask *mask);
 /*
  * allow[n] = whether query i may attend to key from + n, for from <= key < to; returns whether it may to any. span is
@@ -143,15 +143,15 @@ bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h
                    size_t to, uint8_t *allow);
 /* True only if none of queries i … i + rows may attend to any of keys from … to; cheaper than asking for each row. */
 bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
-/* Pairs of a query and a key, over batch and heads, that spans and blocks leave; at most so many are allowed. */
+/* An upper bound of the allowed pairs of a query and a key, over batch and heads, from spans and blocks. */
 double attn_mask_pairs(const attn_mask *mask);
 /*
- * What it takes to look the mask up once for every query, a tile of 512 keys of its span at a time, in floating-point
- * operations of a large product that take as long; 0 where nothing is looked up. Drawn blocks and small blocks are
- * dear: a row of a bigbird of 64 random blocks takes microseconds.
+ * The cost of looking the mask up once for every query, a tile of 512 keys of its span at a time: the floating-point
+ * operations of a large product that take as long. 0 where nothing is looked up. Drawn blocks and small blocks are
+ * expensive: a row of a bigbird with 64 random blocks takes microseconds.
  */
 double attn_mask_lookup_flops(const attn_mask *mask);
-/* The whole rule for one position; slow and simple. */
+/* Whether query i may attend to key j: slow and simple. */
 bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t j);
 
 #endif

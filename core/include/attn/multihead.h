@@ -12,7 +12,7 @@
 #include "attn/plan.h"
 #include "attn/runtime.h"
 
-/* One query that no key was left to: its weights and context are 0, its lse is -infinity. */
+/* A query whose keys are all hidden: its weights and context are 0, its lse is -infinity. */
 typedef struct {
     size_t b, h, i;
 } attn_row;

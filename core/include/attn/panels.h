@@ -1,9 +1,9 @@
 /*
  * panels.h: weights packed once, in the order in which a kernel multiplies with them.
  *
- * A layer that is used again and again need not have its weights put in order in every call: attn_tensor.panels refers
- * to a copy of them in panels. Results are the same bits with and without. Whoever makes them keeps them as long as the
- * tensor refers to them, and makes them anew when its numbers change. Several threads may use them at once.
+ * For a layer that is used many times, attn_tensor.panels refers to a packed copy of a weight, so that a call does not
+ * pack it. Results are the same bits with and without panels. The caller keeps the panels as long as a tensor refers to
+ * them, and writes them again when the weight changes. Several threads may use them at once.
  */
 #ifndef ATTN_PANELS_H
 #define ATTN_PANELS_H
@@ -14,7 +14,7 @@
 /*
  * data: [matrix][panel][feature][columns of a panel], one matrix if the weight has rank 2, aligned to ATTN_ALIGNMENT;
  * kernel and layout: whose panels they are, and how the tensor was read. Other kernels, requests with another layout,
- * and computations in another type than float32 leave them alone and use the tensor's own data.
+ * and computations in another type than float32 use the tensor's own data.
  */
 struct attn_panels {
     const attn_kernel *kernel;
@@ -23,8 +23,8 @@ struct attn_panels {
 };
 
 /*
- * Bytes of the panels of a weight in the layout; 0: the kernel does not use any, or weight is not float32, contiguous,
- * of rank 2, or 3 with a matrix a head.
+ * Bytes of the panels of a weight in the layout; 0: the kernel uses none, or the weight is not float32, not contiguous,
+ * or of a rank other than 2 and 3 (a matrix per head).
  */
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight);
 

@@ -179,7 +179,7 @@ typedef struct {
     attn_selection heads, queries, keys;
 } attn_options;
 
-/* Zero-initialise, fill in what there is. The core reads it and never writes; everything stays the caller's. */
+/* Zero-initialise it and fill in what is given. The core only reads it; everything stays the caller's. */
 typedef struct {
     attn_inputs inputs;
     attn_weights weights;
@@ -235,13 +235,13 @@ typedef struct {
  */
 ATTN_MUST_CHECK attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err);
 
-/* How many keys came with the request, behind those of the cache. */
+/* The number of keys that came with the request; the keys of the cache come before them. */
 static inline size_t attn_new_len(const attn_dims *dims)
 {
     return dims->kv_len - dims->past_len;
 }
 
-/* Arena bytes for a run with that many threads, the result included: an arena with this ceiling is enough. */
+/* Arena bytes for a run with that many threads, the result included: an arena with this limit is enough. */
 size_t attn_plan_bytes(const attn_plan *plan, size_t threads);
 
 #endif

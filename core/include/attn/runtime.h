@@ -1,9 +1,9 @@
 /*
- * runtime.h: what a computation borrows from its surroundings: threads, a kernel for this CPU, and the wish to stop.
+ * runtime.h: what a computation takes from its caller: threads, a kernel for this CPU, and cancelling.
  *
- * The library shares no state and starts no threads but a pool's. Every call takes an attn_runtime; a pool makes one
- * that spreads the work, attn_runtime_serial() one that runs everything in the calling thread. On one kind of processor
- * results are the same bytes either way.
+ * The library shares no state, and starts no threads besides those of a pool. Every call takes an attn_runtime. A pool
+ * makes one that spreads the work; attn_runtime_serial() makes one that runs everything in the calling thread. On one
+ * kind of processor, results are the same bytes either way.
  */
 #ifndef ATTN_RUNTIME_H
 #define ATTN_RUNTIME_H
@@ -27,7 +27,7 @@ typedef struct {
     /* Calls task(argument, 0 … tasks - 1, worker), each once, in any order, and returns when all are done. */
     void (*run)(void *context, size_t tasks, attn_task *task, void *argument);
     void *context;
-    /* Looked at between tiles; true makes the computation return ATTN_ERR_CANCELLED soon. NULL: never. */
+    /* Asked between tiles; true makes the computation return ATTN_ERR_CANCELLED soon. It must stay true. NULL: never. */
     bool (*is_cancelled)(void *cancel_context);
     void *cancel_context;
 } attn_runtime;

@@ -10,7 +10,7 @@
 
 #define ATTN_MUST_CHECK __attribute__((warn_unused_result))
 
-/* Every outcome with its name in answers and in logs: the one list that switches and tables are made from. */
+/* Every outcome with its name in answers and in logs. Switches and tables are made from this list. */
 #define ATTN_STATUS_LIST(X)                                                                                            \
     X(ATTN_OK, "ok")                                                                                                   \
     X(ATTN_ERR_SYNTAX, "syntax")       /* text that is not the format it claims to be */                               \
@@ -18,7 +18,7 @@
     X(ATTN_ERR_SHAPE, "shape")         /* dimensions that disagree */                                                  \
     X(ATTN_ERR_VALUE, "value")         /* a number or word outside what the member allows */                           \
     X(ATTN_ERR_TOO_LARGE, "too-large") /* the request or its result is over a limit */                                 \
-    X(ATTN_ERR_NO_MEMORY, "no-memory") /* the arena or the machine has no more */                                      \
+    X(ATTN_ERR_NO_MEMORY, "no-memory") /* the arena or the machine has no memory left */                               \
     X(ATTN_ERR_CANCELLED, "cancelled") /* the runtime asked to stop */
 
 typedef enum {

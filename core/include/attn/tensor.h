@@ -49,7 +49,7 @@ attn_dtype attn_dtype_from_name(const char *name);
 
 /* A row-major view of data; shape has rank entries, rank <= ATTN_MAX_RANK. */
 attn_tensor attn_tensor_view(void *data, attn_dtype dtype, int rank, const size_t *shape);
-/* Elements in all; the tensor's own maker has made sure that the product fits. */
+/* The number of elements. The product must fit a size_t. */
 size_t attn_tensor_count(const attn_tensor *tensor);
 /* Whether elements lie row-major without gaps, so that data can be read as one flat run. */
 bool attn_tensor_is_contiguous(const attn_tensor *tensor);
