@@ -115,7 +115,7 @@ static const char *shown_token(const struct guard_fields *fields)
 static void refuse_unknown(struct request *request, const char *token)
 {
     reply_refuse(request, PROBLEM_UNAUTHORIZED,
-                 token == NULL ? "this path wants an API key, as Authorization: Bearer KEY or X-API-Key: KEY"
+                 token == NULL ? "this path needs an API key, as Authorization: Bearer KEY or X-API-Key: KEY"
                                : "the API key is not known here");
     request->reply.challenge =
         token == NULL ? "Bearer realm=\"attnd\"" : "Bearer realm=\"attnd\", error=\"invalid_token\"";
@@ -123,7 +123,7 @@ static void refuse_unknown(struct request *request, const char *token)
 
 static void refuse_exhausted(struct request *request, const struct keys_answer *answer)
 {
-    reply_refuse(request, PROBLEM_QUOTA, "the quota of %s a second of key %s is used up", answer->exhausted,
+    reply_refuse(request, PROBLEM_QUOTA, "the quota of %s per second of key %s is used up", answer->exhausted,
                  answer->name);
     reply_retry_after(request, answer->retry_after_s);
 }
@@ -175,7 +175,7 @@ static bool is_acceptable(struct request *request)
         request->answer_media = MEDIA_JSON;
     if (request->answer_media < MEDIA_COUNT)
         return true;
-    reply_refuse(request, PROBLEM_NOT_ACCEPTABLE, "Accept excludes all that this path answers: %s",
+    reply_refuse(request, PROBLEM_NOT_ACCEPTABLE, "Accept allows no media type of this path: %s",
                  negotiate_names(offers, names, sizeof names));
     return false;
 }
@@ -185,7 +185,7 @@ static bool is_expectation_known(struct request *request)
     const char *expect = request->fields.expect;
     if (expect == NULL || text_equal_fold(text_span_of(expect), "100-continue"))
         return true;
-    reply_refuse(request, PROBLEM_EXPECTATION, "the only Expect understood is 100-continue");
+    reply_refuse(request, PROBLEM_EXPECTATION, "Expect may only be 100-continue");
     return false;
 }
 
@@ -211,7 +211,7 @@ static bool are_parameters_welcome(struct request *request)
     while (request->reply.status == 0 && target_next_parameter(&query, &name, &value)) {
         if (!request->route->takes_parameters)
             reply_refuse(request, PROBLEM_PARAMETER,
-                         "query parameter \"%.*s\" is not known; options belong into the body",
+                         "query parameter \"%.*s\" is not known; options belong in the body",
                          name.length < 64 ? (int)name.length : 64, name.at);
         else if (request->parameters == NULL)
             reply_no_memory(request, "no memory for the query of this request");

@@ -13,18 +13,18 @@
     X(PROBLEM_BAD_REQUEST, 400, "bad-request", "not valid HTTP/1.1")                                                   \
     X(PROBLEM_PARAMETER, 400, "parameter", "query parameter not known")                                                \
     X(PROBLEM_UNAUTHORIZED, 401, "unauthorized", "an API key is needed")                                               \
-    X(PROBLEM_FORBIDDEN, 403, "forbidden", "the API key is not good for this")                                         \
+    X(PROBLEM_FORBIDDEN, 403, "forbidden", "the API key lacks the right")                                              \
     X(PROBLEM_ORIGIN, 403, "foreign-origin", "not for pages of other origins")                                         \
     X(PROBLEM_NOT_FOUND, 404, "not-found", "not found")                                                                \
     X(PROBLEM_READ_ONLY, 403, "read-only", "layers cannot be changed here")                                            \
     X(PROBLEM_METHOD, 405, "method-not-allowed", "method not allowed here")                                            \
     X(PROBLEM_NOT_ACCEPTABLE, 406, "not-acceptable", "no representation that Accept allows")                           \
-    X(PROBLEM_CONFLICT, 409, "conflict", "not possible in the state that things are in")                               \
+    X(PROBLEM_CONFLICT, 409, "conflict", "not possible in the current state")                                          \
     X(PROBLEM_GONE, 410, "gone", "no longer here")                                                                     \
     X(PROBLEM_LENGTH, 411, "length-required", "length of the body is missing")                                         \
     X(PROBLEM_PRECONDITION, 412, "precondition-failed", "a condition of the request does not hold")                    \
     X(PROBLEM_BODY, 413, "body-too-large", "body is over the limit")                                                   \
-    X(PROBLEM_MEDIA_TYPE, 415, "unsupported-media-type", "body is not of a type that is read here")                    \
+    X(PROBLEM_MEDIA_TYPE, 415, "unsupported-media-type", "the type of the body is not supported")                      \
     X(PROBLEM_ENCODING, 415, "unsupported-encoding", "body is encoded")                                                \
     X(PROBLEM_EXPECTATION, 417, "expectation-failed", "expectation not understood")                                    \
     X(PROBLEM_HOST, 421, "foreign-host", "Host does not name this server")                                             \
@@ -33,8 +33,8 @@
     X(PROBLEM_DEADLINE, 504, "deadline", "the deadline passed")                                                        \
     X(PROBLEM_BUSY, 503, "busy", "all compute threads are busy and the queue is full")                                 \
     X(PROBLEM_DRAINING, 503, "draining", "server is about to end")                                                     \
-    X(PROBLEM_STORE_FAILED, 503, "store-failed", "what keeps layers failed")                                           \
-    X(PROBLEM_STORE_FULL, 507, "store-full", "no room to keep it")                                                     \
+    X(PROBLEM_STORE_FAILED, 503, "store-failed", "the store of layers failed")                                         \
+    X(PROBLEM_STORE_FULL, 507, "store-full", "no room to keep the layer or cache")                                     \
     X(PROBLEM_SYNTAX, 400, "syntax", "body is not valid JSON")                                                         \
     X(PROBLEM_FIELD, 400, "field", "member unknown, missing, of the wrong type or not supported")                      \
     X(PROBLEM_SHAPE, 400, "shape", "shapes disagree")                                                                  \

@@ -113,7 +113,7 @@ void reply_refuse_page(struct request *request)
              has_name ? origin : "with the origin of the page; null cannot be named");
     request->is_open = false;
     reply_refuse(request, PROBLEM_ORIGIN,
-                 "a page of another origin, %.100s, asks for what only this server's own pages may have (--cors-origin "
+                 "a page of another origin, %.100s, may not ask for this (--cors-origin "
                  "can name its origin)",
                  origin != NULL ? origin : "which sent no Origin");
     log_refusal(request, "refused a page of another origin", "origin", origin != NULL ? origin : "", setting);

@@ -23,7 +23,7 @@ attn_status rendering_begin(struct call *call, struct rendering *rendering)
     return attn_fail(call->err, ATTN_ERR_FIELD, NULL,
                      picture_options_has(name)
                          ? "query parameter \"%.64s\" is for pictures: accept image/png or image/svg+xml"
-                         : "query parameter \"%.64s\" is not known; options belong into the body",
+                         : "query parameter \"%.64s\" is not known; options belong in the body",
                      name);
 }
 
