@@ -25,8 +25,8 @@ ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
 ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *model);
 
 /*
- * Whether model_name and model_version of the body (NULL: absent) agree with the path. A model_version that differs from
- * the version in the path is compared with the digest, which is then computed.
+ * Whether model_name and model_version of the body (NULL: absent) agree with the path. A model_version that differs
+ * from the version in the path is compared with the digest, which is then computed.
  */
 ATTN_MUST_CHECK attn_status model_check_names(struct call *call, struct model *model, const char *name,
                                               const char *version);
