@@ -162,19 +162,27 @@ static struct text_span whole_flag(const struct config *config, struct text_span
     return flag;
 }
 
-/* A switch may stand without a value, and means "on" then. The word behind it is its value when it can be one. */
-static bool stands_alone(const struct setting *setting, const char *next)
+/* A switch may stand without a value, and means "on" then. The next word is its value when it can be one. */
+static bool stands_alone(const struct setting *setting, const struct words *rest)
 {
     int ignored;
-    return setting->rule.kind == &value_toggle && (next == NULL || !value_read(&setting->rule, next, &ignored));
+    return setting->rule.kind == &value_toggle &&
+           (rest->count == 0 || !value_read(&setting->rule, rest->at[0], &ignored));
+}
+
+static void drop_word(struct words *words)
+{
+    words->at++;
+    words->count--;
 }
 
 /* Takes one flag off the front of *words: --flag=value, --flag value, or a switch alone. */
 static bool set_by_flag(struct config *config, struct words *words, struct refusal refusal)
 {
-    const char *argument = *words->at++, *next = --words->count > 0 ? words->at[0] : NULL;
+    const char *argument = words->at[0];
     const size_t length = strcspn(argument, "=");
     const struct setting *setting = NULL;
+    drop_word(words);
     if (strncmp(argument, "--", 2) == 0)
         setting = setting_by_flag(whole_flag(config, (struct text_span){argument + 2, length - 2}));
     if (setting == NULL)
@@ -183,15 +191,15 @@ static bool set_by_flag(struct config *config, struct words *words, struct refus
     snprintf(source, sizeof source, "--%s", setting->flag);
     if (argument[length] == '=')
         return set(config, setting, source, argument + length + 1, refusal);
-    if (stands_alone(setting, next))
+    if (stands_alone(setting, words))
         return set(config, setting, source, "on", refusal);
-    if (next == NULL) {
+    if (words->count == 0) {
         snprintf(refusal.message, refusal.size, "%s needs a value", source);
         return false;
     }
-    words->at++;
-    words->count--;
-    return set(config, setting, source, next, refusal);
+    const char *value = words->at[0];
+    drop_word(words);
+    return set(config, setting, source, value, refusal);
 }
 
 static bool set_by_flags(struct config *config, struct words words, struct refusal refusal)
