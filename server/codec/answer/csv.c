@@ -30,10 +30,10 @@ struct csv {
 static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RANK])
 {
     static const enum column maps[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY},
-                             means[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY},
+                             means[ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY},
                              keys[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_KEY, COLUMN_FEATURE},
                              queries[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_FEATURE},
-                             tokens[] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE};
+                             tokens[1 + ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE};
     const enum column *found = queries;
     int skip = 0;
     switch (attn_step_axes(step)) {
