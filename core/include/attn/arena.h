@@ -26,25 +26,25 @@ typedef struct {
  * counted, so that a request can always report that memory is used up. An eighth is reserved for arenas of at most
  * 256 KiB, so that large arenas leave room for small ones.
  *
- * A budget also keeps blocks of finished arenas for new ones, until it is trimmed. These are not counted, and have at
- * most attn_budget_spare_limit_bytes.
+ * A budget also caches blocks of finished arenas for new ones, until it is trimmed. These spare blocks do not count
+ * against the limit. Together they have at most attn_budget_spare_limit_bytes.
  */
 typedef struct attn_budget attn_budget;
 attn_budget *attn_budget_create(size_t limit_bytes);
-/* After the last of its arenas. NULL is fine. */
+/* Call it after all arenas of the budget are destroyed. NULL is fine. */
 void attn_budget_destroy(attn_budget *budget);
 size_t attn_budget_bytes(const attn_budget *budget);
 size_t attn_budget_limit_bytes(const attn_budget *budget);
-/* The most bytes that a budget of that limit keeps in spare blocks. */
+/* The most bytes that a budget with that limit keeps in spare blocks. */
 size_t attn_budget_spare_limit_bytes(size_t limit_bytes);
 /* Returns the spare blocks to the system. */
 void attn_budget_trim(attn_budget *budget);
 
 /* An empty arena that may take up to limit_bytes from the system; NULL without memory. */
 attn_arena *attn_arena_create(size_t limit_bytes);
-/* The same, within a budget that it shares with others; NULL: none. */
+/* The same, within a budget that several arenas share; NULL: no budget. */
 attn_arena *attn_arena_create_within(attn_budget *budget, size_t limit_bytes);
-/* Gives everything back. NULL is fine. */
+/* Returns all memory to the budget or the system. NULL is fine. */
 void attn_arena_destroy(attn_arena *arena);
 /* Forgets all blocks but keeps the memory for the next use. */
 void attn_arena_reset(attn_arena *arena);
@@ -63,18 +63,18 @@ ATTN_MUST_CHECK char *attn_arena_copy_text(attn_arena *arena, const char *text, 
 attn_arena_mark attn_arena_mark_here(const attn_arena *arena);
 void attn_arena_release(attn_arena *arena, attn_arena_mark mark);
 
-/* Bytes taken from the system now, and at most since creation. */
+/* Bytes taken from the system: now, and the peak since creation. */
 size_t attn_arena_bytes(const attn_arena *arena);
 size_t attn_arena_peak_bytes(const attn_arena *arena);
 size_t attn_arena_limit_bytes(const attn_arena *arena);
-/* Whether the arena's own limit has refused a block since it was set, rather than a lack of memory. */
+/* Whether the arena's own limit, rather than a lack of memory, has refused a block since the limit was set. */
 bool attn_arena_hit_limit(const attn_arena *arena);
 /* Sets another limit. Bytes that are taken already stay, even when they are more. */
 void attn_arena_set_limit(attn_arena *arena, size_t limit_bytes);
 
 /*
- * Work that fills an arena, such as reading and writing text, asks here whether it is cancelled, as a computation asks
- * its runtime (runtime.h). Set both to the same function. NULL: the work is never cancelled.
+ * Sets the function that tells work without a runtime, such as reading and writing text, whether it is cancelled. A
+ * computation asks its runtime instead (runtime.h); set both to the same function. NULL: the work is never cancelled.
  */
 void attn_arena_watch(attn_arena *arena, bool (*is_cancelled)(void *cancel_context), void *cancel_context);
 bool attn_arena_is_cancelled(const attn_arena *arena);

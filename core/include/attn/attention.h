@@ -23,9 +23,9 @@ typedef struct {
  *   out     (batch, heads, q_len,  d_v)    written; must not overlap an input
  *   weights (batch, heads, q_len, kv_len)  written; NULL = not wanted
  *
- * Arrays are float32, row-major, last index contiguous, and belong to the caller. scratch lends its memory and has it
- * back on return. A query with every key hidden gives zeros. Safe from several threads, each with its own outputs and
- * scratch.
+ * Arrays are float32, row-major, last index contiguous, and belong to the caller. The function takes working memory
+ * from scratch, and releases it on return. A query with every key hidden gives zeros. Safe from several threads, each
+ * with its own outputs and scratch.
  *
  * Returns ATTN_OK, or, with the outputs untouched,
  *   ATTN_ERR_SHAPE      a dimension is zero

@@ -9,15 +9,15 @@
  *     dQ = scale dX K    dK = scale dX^T Q  dX = dS * (1 - tanh^2(x / c)) under a softcap c, else dS
  *
  * Dao, "FlashAttention-2" (2023), section 3.1.2: P is computed again, tile by tile, from the log-sum-exp of the forward
- * pass, so nothing of size q_len x kv_len exists unless a map is asked for. Under dropout P keeps its place in dS, and
- * dV and dP see the same decisions as the forward pass, for the same seed. The heads of a group add up in their key
- * head. The gradients of linear and performer (mechanism.h) are those of their sums, in linear time where theirs is;
- * the projection of performer is a constant. Around the heads: dW = x^T dy, db = sum of dy, dx = dy W^T; LayerNorm and
- * RMSNorm after Ba et al. (2016) and Zhang and Sennrich (2019).
+ * pass, so nothing of size q_len x kv_len exists unless a map is asked for. Under dropout, dS uses P before dropout; dV
+ * and dP use the decisions of the forward pass, which the seed determines. The gradients of a group of query heads are
+ * summed in their key head. The gradients of linear and performer (mechanism.h) differentiate their sums, and take
+ * linear time where the forward pass does; the projection of performer is a constant. Around the heads: dW = x^T dy, db
+ * = sum of dy, dx = dy W^T; LayerNorm and RMSNorm after Ba et al. (2016) and Zhang and Sennrich (2019).
  *
- * What the mask hides contributes exactly 0: hidden keys and values have no influence, their gradients are 0, and so
- * are those of queries without keys. A token whose gradient is 0 adds nothing to the gradient of a weight or of a norm,
- * whatever numbers (NaN too) the token holds.
+ * Hidden positions contribute exactly 0: hidden keys and values have no influence, and their gradients are 0. The
+ * gradients of queries without keys are 0, too. A token whose gradient is 0 adds nothing to the gradient of a weight or
+ * of a norm, whatever numbers (NaN too) the token holds.
  */
 #ifndef ATTN_GRADIENT_H
 #define ATTN_GRADIENT_H
@@ -28,8 +28,9 @@
 #include "attn/runtime.h"
 
 /*
- * What there is to differentiate by: code, name (its path in a request, dots between members). Each gradient has the
- * shape of its tensor, which was given; those that default to another (key to query, value to key) add up in that one.
+ * The tensors and numbers that have a gradient: code, name (its path in a request, dots between members). Each gradient
+ * has the shape of its tensor, which the request must give. When key defaults to query, or value to key, the gradient
+ * is added to that of the tensor that stands in.
  */
 #define ATTN_GRADIENT_LIST(X)                                                                                          \
     X(ATTN_GRADIENT_QUERY, "inputs.query")                                                                             \
@@ -57,7 +58,7 @@
     X(ATTN_GRADIENT_GATE_BIAS, "weights.gate.bias")                                                                    \
     X(ATTN_GRADIENT_MASK_BIAS, "masks.bias") /* summed over the dimensions that are broadcast */                       \
     X(ATTN_GRADIENT_SCALE, "options.scale")  /* a single number */                                                     \
-    X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of slopes that were given */                                           \
+    X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of given slopes */                                                     \
     X(ATTN_GRADIENT_RELATIVE_BIAS, "options.relative_bias.table")                                                      \
     X(ATTN_GRADIENT_SINKS, "options.sinks")                                                                            \
     X(ATTN_GRADIENT_SCORES, "grad_scores") /* map: of the masked scores, dS */
@@ -73,28 +74,28 @@ const char *attn_gradient_name(attn_gradient gradient);
 /* ATTN_GRADIENT_COUNT when none has that name. */
 attn_gradient attn_gradient_from_name(const char *name);
 
-/* Zero-initialise, fill in. The core reads it and never writes; everything stays the caller's. */
+/* Zero-initialise it and fill it in. The core only reads it; the caller keeps ownership of everything. */
 typedef struct {
     const attn_request *request;    /* options.want: steps of the forward pass to give back as well, may be 0 */
     const attn_tensor *grad_output; /* of the compute type, with the shape of the output */
-    uint32_t of; /* bit 1 << attn_gradient for each wanted; 0: of all that was given: inputs, weights, bias, scale */
+    uint32_t of; /* bit 1 << attn_gradient for each wanted; 0: all inputs, weights, bias and scale that are given */
 } attn_gradient_request;
 
 typedef struct {
     attn_plan forward; /* dimensions and masks; want, bytes and FLOPs are those of the forward pass that will run */
-    uint32_t want;     /* of the steps, what the request asked for */
+    uint32_t want;     /* the steps that the request asked for */
     uint32_t of;       /* what is computed; never 0 */
     attn_tensor gradient[ATTN_GRADIENT_COUNT]; /* shape and dtype of each; data NULL */
     size_t gradient_bytes[ATTN_GRADIENT_COUNT];
-    size_t result_bytes;            /* all of them, and the wanted steps */
-    size_t working_bytes;           /* arena bytes beyond, per run and not per thread; the forward pass included */
+    size_t result_bytes;            /* all gradients and the wanted steps */
+    size_t working_bytes;           /* further arena bytes per run, not per thread; includes the forward pass */
     size_t scratch_bytes;           /* arena bytes per thread */
     attn_flops flops;               /* of forward and backward pass */
     double total_flops, time_flops; /* as in attn_plan */
 } attn_gradient_plan;
 
 /*
- * Checks the whole request and fills *plan, as attn_plan_make does and with its errors; allocates nothing. Also
+ * Checks the whole request and fills *plan. Allocates nothing. Returns the errors of attn_plan_make, and also
  *   ATTN_ERR_FIELD   grad_output is missing or of another type ("/inputs/grad_output"); a wanted gradient is of
  *                    something that was not given, or that the mechanism does not have: under linear and performer
  *                    grad_scores, under a linear that is normalised the scale ("/options/return")
@@ -113,8 +114,8 @@ typedef struct {
 } attn_gradient_result;
 
 /*
- * Executes plan, forward and backward, on the request it was made from. All memory comes from arena, that of the result
- * stays there. Threads, bytes and errors are those of attn_plan_run.
+ * Executes plan, forward and backward, on the request that the plan was made from. All memory comes from arena, and the
+ * result stays in the arena. For threads, determinism and errors, the contract of attn_plan_run holds.
  */
 ATTN_MUST_CHECK attn_status attn_gradient_run(const attn_gradient_plan *plan, const attn_gradient_request *request,
                                               const attn_runtime *runtime, attn_arena *arena,

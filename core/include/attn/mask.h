@@ -14,7 +14,7 @@
  *     blocks          see attn_blocks
  *
  * Causal, window, lengths, chunks, prefixes, and documents in ascending order leave each query one contiguous range of
- * keys, which is computed. All other masks are looked up.
+ * keys (a span), which a formula gives. All other masks are looked up pair by pair.
  */
 #ifndef ATTN_MASK_H
 #define ATTN_MASK_H
@@ -65,17 +65,17 @@ typedef struct {
     uint64_t seed;
 } attn_blocks;
 
-/* So low a bias is probably meant to hide its key, but only -infinity hides it in every row. */
+/* A bias this low is probably meant to hide its key. But only -infinity hides a key in every row. */
 enum { ATTN_BIAS_AS_MASK = -10000 };
 
 enum { ATTN_BLOCK_MAX = 1 << 30, ATTN_BLOCKS_RANDOM_MAX = 64 };
 
-/* The masks as a caller gives them. NULL: the mask is absent. Zero-initialised, there is no mask. */
+/* The masks as a caller gives them. NULL: the mask is absent. A zero-initialised struct has no masks. */
 typedef struct {
     bool causal;
     attn_align align;                 /* base of the offset */
     const attn_tensor *offset;        /* int64, (), (1) or (batch): added to the base; alone, the base is 0 */
-    bool align_given;                 /* whether align was said; without it an offset is counted from 0 */
+    bool align_given;                 /* whether the request names align; if not, an offset counts from 0 */
     const attn_tensor *attend;        /* bool or uint8; broadcast from the right to (batch, heads, q_len, kv_len) */
     const attn_tensor *bias;          /* the compute type, finite or -infinity; broadcast likewise */
     const attn_tensor *padding;       /* bool or uint8, (batch, kv_len); also (kv_len) when batch is 1 */
@@ -108,13 +108,13 @@ typedef struct {
     double bias_lowest;                                           /* the lowest finite one */
     const int64_t *documents_query, *documents_key;               /* NULL: none */
     ptrdiff_t documents_query_stride[2], documents_key_stride[2]; /* b, position */
-    bool documents_are_sorted;                                    /* the keys': then those of one document are a run */
+    bool documents_are_sorted;                                    /* of the keys: then a document is one range */
     attn_blocks blocks;
     size_t q_blocks, kv_blocks;
     ptrdiff_t blocks_stride[4]; /* of the matrix: b, h, block of queries, block of keys */
 } attn_mask;
 
-/* A run of keys [from, to); empty when from == to. */
+/* A range of keys [from, to); empty when from == to. */
 typedef struct {
     size_t from, to;
 } attn_span;
@@ -133,11 +133,11 @@ int64_t attn_mask_offset(const attn_mask *mask, size_t b);
 bool attn_mask_has_positions(const attn_mask *mask);
 /* The range of keys that query i of item b may attend to. Keys in it may still be hidden by a mask that is looked up. */
 attn_span attn_mask_span(const attn_mask *mask, size_t b, size_t i);
-/* Whether masks besides the span decide: attend, padding, bias, unsorted documents, or blocks that are looked up. */
+/* Whether any mask is looked up besides the span: attend, padding, bias, unsorted documents, or blocks. */
 bool attn_mask_has_lookup(const attn_mask *mask);
 /*
  * allow[n] = whether query i may attend to key from + n, for from <= key < to; returns whether it may to any. span is
- * what attn_mask_span says of the query.
+ * the result of attn_mask_span for the query.
  */
 bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, attn_span span, size_t from,
                    size_t to, uint8_t *allow);
@@ -146,8 +146,8 @@ bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, s
 /* An upper bound of the allowed pairs of a query and a key, over batch and heads, from spans and blocks. */
 double attn_mask_pairs(const attn_mask *mask);
 /*
- * The cost of looking the mask up once for every query, a tile of 512 keys of its span at a time: the floating-point
- * operations of a large product that take as long. 0 where nothing is looked up. Drawn blocks and small blocks are
+ * The cost of looking the mask up once for every query, in tiles of 512 keys of its span. The unit is floating-point
+ * operations of a large product that takes as long. 0 where nothing is looked up. Drawn blocks and small blocks are
  * expensive: a row of a bigbird with 64 random blocks takes microseconds.
  */
 double attn_mask_lookup_flops(const attn_mask *mask);

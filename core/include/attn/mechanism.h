@@ -9,10 +9,11 @@
  *                c is the largest P s, of one query or of all keys of a head that the mask leaves to any query.
  *                Choromanski et al., "Rethinking Attention with Performers", 2021, arXiv:2009.14794
  *
- * out_i = sum_j w_ij v_j over the keys that the mask allows. Where it leaves every query a run of keys from the first
- * one on (none, causal, lengths, padding), that is a running sum: O(len m d) time and no q_len x kv_len memory; any
- * other mask is looked up for every pair. The maps "attention" and "attention_mean" are the equivalent weights, which
- * cost O(q_len kv_len m) when they are asked for. Sums are taken in double for both compute types.
+ * out_i = sum_j w_ij v_j over the keys that the mask allows. Where the mask leaves every query a range of keys that
+ * starts at key 0 (no mask, causal, lengths, padding), a running sum computes this in O(len m d) time, without q_len x
+ * kv_len memory. Any other mask is looked up for every pair. The maps "attention" and "attention_mean" are the
+ * equivalent weights, which cost O(q_len kv_len m) when a request asks for them. Sums are taken in double for both
+ * compute types.
  */
 #ifndef ATTN_MECHANISM_H
 #define ATTN_MECHANISM_H
@@ -28,19 +29,19 @@ typedef struct {
     double eps;                    /* linear: added to the denominator; performer: to every feature */
     bool is_identity;              /* linear: phi(x) = x */
     bool is_unnormalised;          /* linear: out_i = scale sum_j phi(q_i) phi(k_j) v_j, without a denominator */
-    size_t features;               /* performer: m; 0: ATTN_PERFORMER_FEATURES, or what the projection has */
+    size_t features;               /* performer: m; 0: ATTN_PERFORMER_FEATURES, or the rows of the projection */
     uint64_t seed;                 /* performer: of the projection */
     const attn_tensor *projection; /* performer: P (m, d_k), the compute type; NULL: drawn from the seed */
 } attn_mechanism;
 
-/* m: how many features phi gives for d_k. */
+/* m: the number of features that phi computes from d_k numbers. */
 size_t attn_mechanism_features(const attn_mechanism *mechanism, size_t d_k);
 
 /*
- * P (features, d_k), row-major: blocks of d_k orthogonal rows, the last one cut off, each row as long as a vector of
- * d_k independent normal numbers. Philox4x32-10 keyed by the seed gives the words: stream 2 the directions, stream 3
- * the lengths; Box and Muller make two normal numbers of the two halves of a block; Gram and Schmidt, twice, make a
- * block orthogonal. work lends d_k numbers.
+ * P (features, d_k), row-major: blocks of d_k orthogonal rows, the last block truncated. Each row has the length of a
+ * vector of d_k independent normal numbers. Philox4x32-10 with the seed as key gives the random words: stream 2 for the
+ * directions, stream 3 for the lengths. The Box-Muller transform turns the two halves of a Philox block into two normal
+ * numbers. Gram-Schmidt, applied twice, makes a block orthogonal. work is scratch of d_k numbers.
  */
 void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);
 

@@ -27,48 +27,47 @@ enum { ATTN_FINDINGS_FIELDS = 24 };
 /* What attn_diagnose (diagnose.h) finds; all zero before. A row is one query of one head. */
 typedef struct {
     size_t heads;                  /* of the two lists; 0: neither the weights nor the entropy were asked for */
-    const double *entropy;         /* nats: the mean over batch and rows with keys, a head at a time; NaN when all
-                                    * rows of the head are left out because they are no numbers */
+    const double *entropy;         /* nats: per head, the mean over batch and rows with keys; NaN when all
+                                    * rows of the head are left out because they are not finite */
     const double *first_key_share; /* the weight of key 0, likewise; NULL: the weights were not asked for */
-    size_t rows_not_finite;        /* left out of both means, because they are no numbers */
-    bool has_rows;                 /* whether the next two were counted, which takes the weights too */
+    size_t rows_not_finite;        /* left out of both means */
+    bool has_rows;                 /* whether the next two were counted, which needs the weights, too */
     size_t rows_on_one_key;        /* several weights above 0, the largest over 0.99 */
     size_t rows_underflowing;      /* some key that the mask allows has weight 0 */
-    attn_field_count not_finite[ATTN_FINDINGS_FIELDS]; /* the output, then what came in; empty with a finite output */
+    attn_field_count not_finite[ATTN_FINDINGS_FIELDS]; /* the output, then the inputs; empty with a finite output */
     size_t not_finite_fields;
 } attn_findings;
 
 /*
- * What a run gives back. Tensors live in the arena of the run; several may be views of the same memory, and some are
- * not contiguous. masked is -infinity wherever the mask hides the key. scores and scaled are from before the mask: they
- * hold q k^T for every key that some query of the head may attend to, and every query that has a key; a key hidden from
- * all, and a query without keys, have no influence on anything and stand as -infinity.
+ * The result of a run. Tensors live in the arena of the run; several may be views of the same memory, and some are not
+ * contiguous. masked is -infinity wherever the mask hides the key. scores and scaled are computed before the mask, for
+ * every key that some query of the head may attend to, and every query that has a key. Keys that are hidden from all
+ * queries, and queries without keys, are -infinity there.
  */
 typedef struct {
-    attn_tensor step[ATTN_STEP_COUNT]; /* valid where plan.want has the bit */
-    size_t rows_without_keys;          /* how many */
-    const attn_row *empty_rows;        /* the first of them, in order */
-    size_t empty_rows_listed;          /* at most ATTN_EMPTY_ROWS_LISTED */
-    size_t capped_scores,
-        saturated_scores;   /* with softcap c: those that the mask let through, and of them |s| >= 3 c */
-    attn_findings findings; /* of attn_diagnose */
-    double max_abs_score;   /* largest finite |score| that the mask let through, after scale and softcap, before bias */
+    attn_tensor step[ATTN_STEP_COUNT];      /* valid where plan.want has the bit */
+    size_t rows_without_keys;               /* how many */
+    const attn_row *empty_rows;             /* the first of them, in order */
+    size_t empty_rows_listed;               /* at most ATTN_EMPTY_ROWS_LISTED */
+    size_t capped_scores, saturated_scores; /* with softcap c: scores that are not hidden, and of them |s| >= 3 c */
+    attn_findings findings;                 /* of attn_diagnose */
+    double max_abs_score; /* largest finite |score| that is not hidden, after scale and softcap, before bias */
 } attn_result;
 
 enum { ATTN_EMPTY_ROWS_LISTED = 4096 };
 
 /*
- * Executes plan on the request it was made from. All memory comes from arena, that of the result stays there. Safe from
- * several threads, each with its own arena.
+ * Executes plan on the request that the plan was made from. All memory comes from arena, and the result stays in the
+ * arena. Safe from several threads, each with its own arena.
  *
  * On one kind of processor, with one build of the library and of the libraries below it (the BLAS, libm), every runtime
- * with the same kernel gives the same bytes, whatever else is asked for. OpenBLAS and libm choose their code by the
- * processor, so another kind may give other last bits. The rounding mode, FTZ and DAZ of the calling thread and of a
- * pool's threads change nothing; those of the threads of a caller's own runtime are the caller's business.
+ * with the same kernel gives the same bytes, whichever other steps the request asks for. OpenBLAS and libm choose their
+ * code by the processor, so another kind may give other last bits. The rounding mode, FTZ and DAZ of the calling thread
+ * and of a pool's threads change nothing. A caller with its own runtime must set these modes in its own threads.
  *
  * ATTN_OK, or, with *result undefined,
  *   ATTN_ERR_NO_MEMORY  the arena is full
- *   ATTN_ERR_CANCELLED  runtime->is_cancelled said so
+ *   ATTN_ERR_CANCELLED  runtime->is_cancelled returned true
  *   ATTN_ERR_SHAPE      the request has other dimensions or another type than the one that the plan was made from
  * Other differences between the two requests are not noticed, and the behaviour is then undefined.
  */

@@ -12,9 +12,9 @@
 #include "attn/runtime.h"
 
 /*
- * data: [matrix][panel][feature][columns of a panel], one matrix if the weight has rank 2, aligned to ATTN_ALIGNMENT;
- * kernel and layout: whose panels they are, and how the tensor was read. Other kernels, requests with another layout,
- * and computations in another type than float32 use the tensor's own data.
+ * data is [matrix][panel][feature][columns of a panel], aligned to ATTN_ALIGNMENT; a weight of rank 2 is one matrix.
+ * The panels belong to one kernel, and were packed from the tensor in one layout. Other kernels, requests with another
+ * layout, and computations in another type than float32 use the tensor's own data.
  */
 struct attn_panels {
     const attn_kernel *kernel;
@@ -29,8 +29,8 @@ struct attn_panels {
 size_t attn_panels_bytes(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight);
 
 /*
- * Writes attn_panels_bytes of them, which is above 0, for runtime->kernel, by the threads of the runtime. What is
- * written depends on weight and layout alone.
+ * Writes attn_panels_bytes bytes, which must be above 0, for runtime->kernel. The threads of the runtime share the
+ * work. For one kernel, the bytes depend on weight and layout alone.
  */
 void attn_panels_write(const attn_runtime *runtime, attn_layout layout, const attn_tensor *weight, void *data);
 

@@ -1,9 +1,10 @@
 /*
  * plan.h: a computation described, checked and weighed before anything runs.
  *
- * attn_request says what is wanted: tensors, weights, masks, options. attn_plan_make turns it into an attn_plan: the
- * dimensions with their usual names, the stages that will run, what is kept, how many bytes and floating-point
- * operations it takes. Limits, admission, messages and timing read the plan; attn_plan_run (multihead.h) executes it.
+ * An attn_request describes the computation: tensors, weights, masks, options. attn_plan_make turns it into an
+ * attn_plan: the dimensions with their usual names, the stages that will run, the steps to keep, and the number of
+ * bytes and floating-point operations. Limits, admission, messages and timing read the plan; attn_plan_run
+ * (multihead.h) executes it.
  */
 #ifndef ATTN_PLAN_H
 #define ATTN_PLAN_H
@@ -14,7 +15,7 @@
 #include "attn/rope.h"
 #include "attn/tensor.h"
 
-/* What the axes of a step count. Of tokens there is no batch axis where query has none. */
+/* What the axes of a step count. Steps of tokens have no batch axis if query has none. */
 typedef enum {
     ATTN_AXES_Q,       /* (batch, heads, q_len, d_k) */
     ATTN_AXES_NEW_K,   /* (batch, kv_heads, kv_len - past_len, d_k) */
@@ -34,7 +35,7 @@ typedef enum {
 /* What the values of a step are. A score of a hidden key is -infinity; flags are ATTN_BOOL. */
 typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn_values;
 
-/* Everything that can be asked back, in the order in which it is computed: code, name, axes, values. */
+/* Every step that a request can ask for, in the order of computation: code, name, axes, values. */
 #define ATTN_STEP_LIST(X)                                                                                              \
     X(ATTN_STEP_Q, "q", ATTN_AXES_Q, ATTN_VALUES_NUMBERS) /* after projection */                                       \
     X(ATTN_STEP_K, "k", ATTN_AXES_NEW_K, ATTN_VALUES_NUMBERS)                                                          \
@@ -83,9 +84,9 @@ typedef struct {
     const attn_tensor *key;   /* NULL: query (self-attention) */
     const attn_tensor *value; /* NULL: key */
     /*
-     * Keys and values that stand before those of this request, both or neither: (batch, kv_heads, past_len, d_k) and
-     * (…, d_v), without batch for a query of rank 2. They are used as they are: normalised and turned already, as
-     * present_key of the request before was. kv_len of all masks and maps is past_len and the new keys together.
+     * Cached keys and values, which come before those of this request; both or neither: (batch, kv_heads, past_len,
+     * d_k) and (…, d_v), without batch for a query of rank 2. They are used as they are: already normalised and
+     * rotated, like present_key of the previous request. kv_len of all masks and maps counts past_len and the new keys.
      */
     const attn_tensor *past_key, *past_value;
 } attn_inputs;
@@ -113,8 +114,8 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
  *     (heads, d_k)   each head has its own
  *     (heads * d_k)  the whole projection of a token is normalised as one row, as in OLMo 2
  *   gate   (d_query, heads * d_v), (d_query, heads) or (heads, d_query, d_v or 1)
- *     concat is multiplied by sigmoid(x W + b), feature by feature or head by head, before the output projection; x is
- *     what the queries are projected from. Qiu et al., "Gated Attention for Large Language Models" (2025),
+ *     concat is multiplied by sigmoid(x W + b), feature by feature or head by head, before the output projection; x
+ *     is the input of the query projection. Qiu et al., "Gated Attention for Large Language Models" (2025),
  *     arXiv:2505.06708
  * Every input and weight is row-major without gaps.
  */
@@ -124,13 +125,13 @@ typedef struct {
     attn_layout layout;
 } attn_weights;
 
-/* L2 is x / max(|x|, eps), of qk_norm alone. */
+/* L2 is x / max(|x|, eps); only qk_norm has it. */
 typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS, ATTN_NORM_L2 } attn_norm_type;
 typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
 
 /*
- * Which heads, query rows or key columns of the maps are kept. items: all different and below the dimension; ascending
- * when there are more than 4096. NULL: count in a row, from first on; with count 0: all.
+ * Which heads, query rows or key columns of the maps are kept. items are all different and below the dimension; more
+ * than 4096 must be ascending. With items NULL, count consecutive ones from first on are kept; with count 0, all.
  */
 typedef struct {
     const size_t *items;
@@ -142,7 +143,7 @@ static inline bool attn_selects_all(const attn_selection *selection)
     return selection->items == NULL && selection->count == 0;
 }
 
-/* The i-th that a selection keeps. */
+/* The index of the i-th kept element. */
 static inline size_t attn_selected(const attn_selection *selection, size_t i)
 {
     return selection->items != NULL ? selection->items[i] : selection->first + i;
@@ -159,8 +160,9 @@ typedef struct {
     const attn_tensor *alibi_slopes;  /* (heads), finite, of the compute type */
     attn_relative_bias relative_bias; /* table NULL: none */
     /*
-     * (heads), finite, of the compute type: logits that join the denominator of every row and nothing else. The weights
-     * of a row then sum to 1 - sink; one without keys has sink 1, lse the logit and lse_keys -infinity. NULL: none.
+     * (heads), finite, of the compute type: logits that enter only the denominator of every row. The weights of a row
+     * then sum to 1 - sink. A row without keys has sink 1, its lse is the logit, and its lse_keys is -infinity. NULL:
+     * none.
      */
     const attn_tensor *sinks;
     bool residual; /* output = query + projected (the query before any pre-norm) */
@@ -179,7 +181,7 @@ typedef struct {
     attn_selection heads, queries, keys;
 } attn_options;
 
-/* Zero-initialise it and fill in what is given. The core only reads it; everything stays the caller's. */
+/* Zero-initialise it and fill in what is given. The core only reads it; the caller keeps ownership of everything. */
 typedef struct {
     attn_inputs inputs;
     attn_weights weights;
@@ -207,7 +209,7 @@ typedef struct {
     attn_dtype compute;
     attn_mask mask;
     double scale;
-    size_t rope_dim;                                        /* features of a head that are turned; 0: none */
+    size_t rope_dim;                                        /* features of a head that are rotated; 0: none */
     double rope_length;                                     /* largest position + 1 */
     size_t selected_heads, selected_queries, selected_keys; /* of the maps that are kept */
     uint32_t want;
@@ -216,16 +218,16 @@ typedef struct {
     size_t result_bytes;  /* all wanted steps */
     size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */
     size_t scratch_bytes; /* arena bytes per thread */
-    double pairs;         /* of a query and a key that the spans leave, over batch items and heads */
+    double pairs;         /* pairs of a query and a key within its span, over batch items and heads */
     attn_flops flops;
     double total_flops;
-    double time_flops; /* how many FLOPs of a large product would take as long: softmax and masks at their cost */
+    double time_flops; /* FLOPs of a large product that takes as long; includes softmax and masks */
 } attn_plan;
 
 /*
- * Checks the whole request and fills *plan. Allocates nothing, reads masks, lengths and positions, slopes, sinks and
- * the table of relative_bias, but no other numbers; O(masks). Errors name the member of the request ("/inputs/key",
- * "/weights/query/weight", "/options/num_heads"):
+ * Checks the whole request and fills *plan. Allocates nothing. Reads the numbers of masks, lengths, positions, slopes,
+ * sinks and the table of relative_bias, but no others; the time is O(masks). Errors name the member of the request
+ * ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
  *
  *   ATTN_ERR_FIELD      a member is missing, or not allowed beside another
  *   ATTN_ERR_SHAPE      dimensions disagree (expected and received hold the shapes), or a rank is not from 0 to 4
@@ -241,7 +243,7 @@ static inline size_t attn_new_len(const attn_dims *dims)
     return dims->kv_len - dims->past_len;
 }
 
-/* Arena bytes for a run with that many threads, the result included: an arena with this limit is enough. */
+/* Arena bytes for a run with that many threads, including the result: an arena with this limit is enough. */
 size_t attn_plan_bytes(const attn_plan *plan, size_t threads);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * rope.h: rotary position embeddings: queries and keys turned by angles that grow with their positions.
+ * rope.h: rotary position embeddings: queries and keys rotated by angles that grow with their positions.
  *
  * For pair i of the first dim features of a head, at position p:
  *
@@ -55,34 +55,34 @@ typedef enum {
 #undef ATTN_ROPE_TYPE_ENUM
 } attn_rope_type;
 
-/* 0 and NULL: not given. A number that its type does not use is refused, but for the two lengths. */
+/* 0 and NULL: not given. A number that the type does not use is refused, except the two lengths. */
 typedef struct {
     attn_rope_type type;
     double factor;
     double original_max_position_embeddings, max_position_embeddings;
-    double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim; /* yarn; the first longrope too */
+    double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim; /* yarn; the first: longrope, too */
     bool keeps_fraction;                                                   /* yarn: truncate = false */
     const attn_tensor *short_factor, *long_factor;                         /* longrope: float64, (dim / 2) */
     double low_freq_factor, high_freq_factor;                              /* llama3 */
     double partial_rotary_factor; /* proportional; of other types dim is floor(d_k partial_rotary_factor) */
 } attn_rope_scaling;
 
-/* Where the tokens of one side stand; every tensor may be missing. */
+/* The positions of the tokens of one side; every tensor may be missing. */
 typedef struct {
     const attn_tensor *positions; /* int64, (len), (1, len) or (batch, len) */
     /*
-     * Instead of theta and scaling, compute type: (len, dim / 2), (1, len, dim / 2) or (batch, len, dim / 2); with
-     * positions a table (rows, dim / 2) that they choose from. Both or neither.
+     * Both or neither; they replace theta and scaling. Of the compute type: (len, dim / 2), (1, len, dim / 2) or
+     * (batch, len, dim / 2). With positions: a table (rows, dim / 2), of which the positions select rows.
      */
     const attn_tensor *cos, *sin;
 } attn_rope_side;
 
 /*
- * len is the number of queries, or of keys that come with the request: those of a cache have been turned already. By
- * default query and key i stand at position past_len + i.
+ * len is the number of queries, or of keys that come with the request: cached keys are rotated already. By default the
+ * position of query i and of key i is past_len + i.
  */
 typedef struct {
-    attn_rope_layout layout; /* ATTN_ROPE_NONE: no rotation, the rest is not looked at */
+    attn_rope_layout layout; /* ATTN_ROPE_NONE: no rotation; the other members are ignored */
     double theta;            /* 0: ATTN_ROPE_THETA */
     size_t dim;              /* 0: all of d_k, or what cos has */
     attn_rope_scaling scaling;
@@ -92,15 +92,15 @@ typedef struct {
 const char *attn_rope_type_name(attn_rope_type type);
 
 /*
- * w[0 .. dim / 2), scaled, for sequences of length positions; dim is at least 2 and even. Returns what cos and sin are
- * multiplied by. The numbers of rope are those that attn_plan_make accepts.
+ * Writes w[0 .. dim / 2), scaled, for sequences of length positions; dim is at least 2 and even. Returns the factor of
+ * cos and sin. attn_plan_make must accept the numbers of rope.
  */
 double attn_rope_frequencies(const attn_rope *rope, size_t dim, double length, double *w);
 
 /*
- * y = x turned, for one head of d_k features of which the first dim take part: float or double by compute, cos and sin
- * of dim / 2 numbers. y must not overlap x. inverse turns back: the transpose of the turn, which is also how a gradient
- * goes through it (a factor within cos and sin is multiplied, not divided out).
+ * Rotates x into y, for one head of d_k features; the first dim features take part. Numbers are float or double by
+ * compute; cos and sin have dim / 2 numbers. y must not overlap x. inverse applies the transpose, which is also the
+ * backward pass (a factor within cos and sin is multiplied again, not divided out).
  */
 void attn_rope_turn(attn_rope_layout layout, attn_dtype compute, size_t d_k, size_t dim, const void *cos,
                     const void *sin, bool inverse, const void *x, void *y);

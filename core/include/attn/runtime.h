@@ -1,5 +1,5 @@
 /*
- * runtime.h: what a computation takes from its caller: threads, a kernel for this CPU, and cancelling.
+ * runtime.h: what a caller provides to a computation: threads, a kernel for this CPU, and cancellation.
  *
  * The library shares no state, and starts no threads besides those of a pool. Every call takes an attn_runtime. A pool
  * makes one that spreads the work; attn_runtime_serial() makes one that runs everything in the calling thread. On one
@@ -33,8 +33,8 @@ typedef struct {
 } attn_runtime;
 
 /*
- * Once per process, before the first computation: pins the BLAS to one thread of its own (more would oversubscribe, and
- * change the last bits), and makes it allocate its work space now.
+ * Call it once per process, before the first computation. It limits the BLAS to one thread per call, because more would
+ * oversubscribe the processors and change the last bits. It also makes the BLAS allocate its work space now.
  */
 void attn_blas_prepare(void);
 /* Name and version of the BLAS in use: "OpenBLAS 0.3.21 Zen". Static storage. */
@@ -42,7 +42,7 @@ const char *attn_blas_description(void);
 
 /* The best kernel that this CPU can run. */
 const attn_kernel *attn_kernel_best(void);
-/* By name ("portable", "avx2", …); NULL when there is none of that name or this CPU cannot run it. */
+/* By name ("portable", "avx2", …); NULL when no kernel has that name, or this CPU cannot run it. */
 const attn_kernel *attn_kernel_by_name(const char *name);
 /* The i-th kernel that this CPU can run, slowest first; NULL past the end. */
 const attn_kernel *attn_kernel_at(size_t i);
@@ -52,10 +52,10 @@ const char *attn_kernel_name(const attn_kernel *kernel);
 attn_runtime attn_runtime_serial(const attn_kernel *kernel);
 
 /*
- * A fixed set of threads that runs jobs, and lets a running job spread itself over those that are idle. A queued job is
- * preferred to helping one that runs: many small requests take a thread each, a lone big one takes them all. A pool of
- * as many threads as the process may use processors binds each to one, so that a woken thread starts at once, and
- * keeps it awake for some microseconds after its work. All calls are safe from any thread.
+ * A fixed set of threads that runs jobs; a running job can spread over idle threads. A queued job has priority over
+ * helping a running one: many small requests take a thread each, and a single large request takes them all. If the pool
+ * has as many threads as the process has processors, each thread is bound to one processor, so that a woken thread
+ * starts at once. A thread stays awake for some microseconds after its work. All calls are safe from any thread.
  *
  * NULL, and in *err (which may be NULL)
  *   ATTN_ERR_VALUE      threads is 0 or above ATTN_POOL_THREADS_MAX
@@ -65,9 +65,11 @@ attn_pool *attn_pool_create(size_t threads, attn_error *err);
 /* Runs every job that was submitted, then ends the threads. No submit may follow. NULL is fine. */
 void attn_pool_destroy(attn_pool *pool);
 size_t attn_pool_threads(const attn_pool *pool);
-/* Queues job(argument) for a thread of the pool; false without memory. The queue has no bound: the caller keeps one. */
+/*
+ * Queues job(argument) for a thread of the pool; false without memory. The queue is unbounded: the caller sets a limit.
+ */
 ATTN_MUST_CHECK bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argument);
-/* A runtime that spreads over the pool; usable from a job of the pool and from any other thread. */
+/* A runtime that spreads work over the pool; usable from a job of the pool and from any other thread. */
 attn_runtime attn_pool_runtime(attn_pool *pool, const attn_kernel *kernel);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * status.h: what a call can come to, and the one error record that travels from where a thing failed to the answer.
+ * status.h: the outcomes of a call, and the error record, which carries the first failure to the answer.
  */
 #ifndef ATTN_STATUS_H
 #define ATTN_STATUS_H
@@ -13,7 +13,7 @@
 /* Every outcome with its name in answers and in logs. Switches and tables are made from this list. */
 #define ATTN_STATUS_LIST(X)                                                                                            \
     X(ATTN_OK, "ok")                                                                                                   \
-    X(ATTN_ERR_SYNTAX, "syntax")       /* text that is not the format it claims to be */                               \
+    X(ATTN_ERR_SYNTAX, "syntax")       /* text that violates its declared format */                                    \
     X(ATTN_ERR_FIELD, "field")         /* a member unknown, missing, of the wrong type, or not supported yet */        \
     X(ATTN_ERR_SHAPE, "shape")         /* dimensions that disagree */                                                  \
     X(ATTN_ERR_VALUE, "value")         /* a number or word outside what the member allows */                           \
@@ -33,11 +33,11 @@ typedef enum {
  */
 typedef struct {
     attn_status status;
-    char message[640];  /* a sentence for a person: what was expected and what came */
+    char message[640];  /* a sentence for a person: what was expected and received */
     char field[160];    /* path of the member in attn_request, as a JSON pointer: "/inputs/key" */
     char expected[128]; /* JSON fragment: "[3,3]", "\"float32\"" */
     char received[128]; /* JSON fragment */
-    size_t line;        /* of text input, from 1; 0 when the failure is not one of text */
+    size_t line;        /* of text input, from 1; 0 when the failure is not in text */
     size_t column;      /* in bytes, from 1 */
 } attn_error;
 
@@ -52,7 +52,10 @@ const char *attn_status_name(attn_status status);
 attn_status attn_fail(attn_error *err, attn_status status, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Adds what was expected and what came, as JSON fragments; either may be NULL. Returns err->status (err not NULL). */
+/*
+ * Adds what was expected and what was received, as JSON fragments; either may be NULL. err is not NULL; returns its
+ * status.
+ */
 attn_status attn_expect(attn_error *err, const char *expected, const char *received);
 
 #endif

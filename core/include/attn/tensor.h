@@ -1,5 +1,5 @@
 /*
- * tensor.h: a view of numbers in memory: where they are, of which type, in which shape.
+ * tensor.h: a view of numbers in memory: their address, type and shape.
  *
  * A tensor owns nothing. Strides count elements, so a head of a (batch, len, heads * d) array, a transposed matrix and
  * a broadcast mask (stride 0) are views of the same bytes.
@@ -39,7 +39,7 @@ typedef struct {
     int rank;                         /* 0 is a single number */
     size_t shape[ATTN_MAX_RANK];      /* the first rank entries count */
     ptrdiff_t stride[ATTN_MAX_RANK];  /* in elements */
-    const struct attn_panels *panels; /* of a weight: the same numbers packed (panels.h); NULL: none */
+    const struct attn_panels *panels; /* of a weight: its packed copy (panels.h); NULL: none */
 } attn_tensor;
 
 const char *attn_dtype_name(attn_dtype dtype);
@@ -61,10 +61,10 @@ ATTN_MUST_CHECK bool attn_shape_count(int rank, const size_t *shape, size_t *cou
 
 /*
  * to[i] = from[i], converted, for count elements; the arrays must not overlap. Rounding is to nearest even; infinity
- * and NaN stay what they are; a float becomes bool by != 0. Float to integer is refused (ATTN_ERR_FIELD), and so are a
- * finite float that would become infinite and an integer that the target cannot hold exactly (ATTN_ERR_VALUE, naming
- * the first such element): nothing is lost silently, and the FTZ and DAZ of the
- * calling thread change nothing. After a failure the content of to is undefined.
+ * and NaN stay what they are; a float becomes bool by != 0. Three conversions are refused, so that nothing is lost
+ * silently: float to integer (ATTN_ERR_FIELD); a finite float that would become infinite, and an integer that the
+ * target cannot hold exactly (ATTN_ERR_VALUE, which names the first such element). The FTZ and DAZ modes of the calling
+ * thread change nothing. After a failure the content of to is undefined.
  */
 ATTN_MUST_CHECK attn_status attn_convert(void *to, attn_dtype to_dtype, const void *from, attn_dtype from_dtype,
                                          size_t count, attn_error *err);
