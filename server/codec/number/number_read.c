@@ -1,10 +1,10 @@
 /*
  * number_read.c: decimal text to float32, float64 and int64.
  *
- * One scan turns the text into mantissa * 10^exponent with a mantissa of at most 19 digits; the conversion then takes
- * one or two multiplications (Lemire, "Number parsing at a gigabyte per second", 2021; that it needs no way out for
- * exact mantissas: Mushtak and Lemire, "Fast number parsing without fallback", 2023). Each type is rounded to from the
- * decimal itself, so once. When digits beyond the 19th could decide, strtof and strtod do.
+ * One scan turns the text into mantissa * 10^exponent with a mantissa of at most 19 digits. The conversion then takes
+ * one or two multiplications (Lemire, "Number parsing at a gigabyte per second", 2021). An exact mantissa never needs a
+ * slow path (Mushtak and Lemire, "Fast number parsing without fallback", 2023). Each type is rounded once, from the
+ * decimal itself. strtof and strtod take over when digits beyond the 19th could decide the result.
  */
 #include "codec/number/number_read.h"
 
@@ -16,16 +16,17 @@
 #include "codec/number/powers_of_ten.h"
 
 enum {
-    MANTISSA_DIGITS = 19, /* always fit 64 bits, and so does their successor */
-    STRTOD_DIGITS = 800   /* more than the 767 that the middle of two doubles can have */
+    MANTISSA_DIGITS = 19, /* so many digits always fit 64 bits, and so does the number plus 1 */
+    STRTOD_DIGITS = 800   /* halfway points between two doubles have at most 767 digits */
 };
-static const int64_t EXPONENT_STOP = INT64_C(100000000000000); /* no text is long enough to make up for it */
+/* No text is long enough for its digits to outweigh such an exponent. */
+static const int64_t EXPONENT_STOP = INT64_C(100000000000000);
 
 struct decimal {
     const char *digits, *digits_end; /* integer, point and fraction as written */
     uint64_t mantissa;
-    int64_t exponent; /* of mantissa */
-    int64_t dropped;  /* digits that the mantissa leaves out at its end */
+    int64_t exponent; /* the power of ten of the mantissa's last digit */
+    int64_t dropped;  /* how many digits at the end are missing from the mantissa */
     bool is_negative;
 };
 
@@ -34,7 +35,7 @@ static bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/* Eight bytes with the first one lowest. */
+/* Loads eight bytes as a word. The first byte is the lowest. */
 static uint64_t load_bytes(const char *text)
 {
     uint64_t word;
@@ -45,7 +46,10 @@ static uint64_t load_bytes(const char *text)
     return word;
 }
 
-/* The number that eight digits stand for, the first in the lowest byte: pairs, then fours, then all. */
+/*
+ * The value of eight digits, the first one in the lowest byte. Digits are joined to pairs, pairs to fours, fours to
+ * eight.
+ */
 static uint64_t eight_digits(uint64_t digits)
 {
     digits = digits * 10 + (digits >> 8);
@@ -56,7 +60,10 @@ static uint64_t eight_digits(uint64_t digits)
 
 static const uint64_t SCALE[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-/* Eight bytes of text: each as a digit less '0', and the high bit of each that is none, as far as the first of them. */
+/*
+ * Eight bytes of text. digits: each byte minus '0'. others: the high bit of each byte that is not a digit. others is
+ * exact only up to the first such byte.
+ */
 struct eight_bytes {
     uint64_t digits, others;
 };
@@ -64,20 +71,24 @@ struct eight_bytes {
 static inline struct eight_bytes read_eight(const char *text)
 {
     uint64_t digits = load_bytes(text) ^ UINT64_C(0x3030303030303030);
-    /* The high bit of a byte says that it is above 9; below the first such byte nothing has been carried. */
+    /* The high bit of a byte is set when the byte is above 9. No carry reaches the bytes below the first such byte. */
     return (struct eight_bytes){digits,
                                 (digits | (digits + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080)};
 }
 
-/* Some of the eight bytes are no digits: appends those before the first of them to mantissa, and counts them. */
+/*
+ * For eight bytes that are not all digits: appends the digits before the first other byte to mantissa, and counts them.
+ */
 static inline uint64_t append_some(uint64_t mantissa, struct eight_bytes bytes, int *count)
 {
     *count = __builtin_ctzll(bytes.others) / 8;
-    /* The digits move up; zeros come in before them. Two shifts, because one by 64 is undefined. */
+    /* The digits move up, and zeros come in before them. There are two shifts, because one shift by 64 is undefined. */
     return mantissa * SCALE[*count] + eight_digits(bytes.digits << (56 - 8 * *count) << 8);
 }
 
-/* Appends the digits at text to *mantissa, modulo 2^64; returns where they end. Eight at a time, as most are fractions.
+/*
+ * Appends the digits at text to *mantissa, modulo 2^64. Returns where the digits end. The loop takes eight digits at a
+ * time, because most fractions are long.
  */
 static const char *read_digits(const char *text, const char *end, uint64_t *mantissa)
 {
@@ -95,7 +106,7 @@ static const char *read_digits(const char *text, const char *end, uint64_t *mant
     return text;
 }
 
-/* The part behind 'e'; NULL when it has no digits. */
+/* Reads the exponent behind 'e'. Returns its end, or NULL when it has no digits. */
 static const char *scan_exponent(const char *text, const char *end, int64_t *exponent)
 {
     bool is_negative = text < end && *text == '-';
@@ -113,9 +124,9 @@ static const char *scan_exponent(const char *text, const char *end, int64_t *exp
 }
 
 /*
- * What nearly all numbers of a large body are: one digit, a point, at most 18 digits, and more text behind them.
- * Returns where the number ends, or NULL for any other, which scan_number then reads. It is there because its numbers
- * stay in registers.
+ * The fast path for most numbers of a large body: one digit, a point, at most 18 digits, and more text behind them.
+ * Returns where the number ends, or NULL for any other number, which scan_number then reads. This path is faster
+ * because all its values stay in registers.
  */
 static inline const char *scan_short(const char *text, const char *end, uint64_t *mantissa, int64_t *exponent)
 {
@@ -145,7 +156,7 @@ static inline const char *scan_short(const char *text, const char *end, uint64_t
     return text;
 }
 
-/* Reads the mantissa again, without leading zeros and stopping after MANTISSA_DIGITS. */
+/* Reads the mantissa again: skips leading zeros and stops after MANTISSA_DIGITS. */
 static void shorten_mantissa(struct decimal *decimal)
 {
     const char *at = decimal->digits;
@@ -165,7 +176,7 @@ static void shorten_mantissa(struct decimal *decimal)
     decimal->exponent += decimal->dropped;
 }
 
-/* '-'? ('0' | [1-9][0-9]*): the end, or NULL. */
+/* Scans '-'? ('0' | [1-9][0-9]*). Returns its end, or NULL. */
 static const char *scan_integer(const char *text, const char *end, struct decimal *decimal)
 {
     decimal->is_negative = text < end && *text == '-';
@@ -181,7 +192,7 @@ static const char *scan_integer(const char *text, const char *end, struct decima
     return starts_with_zero && text - decimal->digits > 1 ? NULL : text;
 }
 
-/* The JSON grammar of a number: the end, or NULL. */
+/* Scans a number by the JSON grammar. Returns its end, or NULL. */
 static const char *scan_number(const char *text, const char *end, struct decimal *decimal)
 {
     text = scan_integer(text, end, decimal);
@@ -206,22 +217,25 @@ static const char *scan_number(const char *text, const char *end, struct decimal
     return text;
 }
 
-/* A binary format, and for which powers of ten its numbers and their middles can be exact decimals. */
+/* A binary format. The tie powers say which powers of ten can give a decimal exactly halfway between two numbers. */
 struct binary_format {
-    int mantissa_bits; /* stored ones */
+    int mantissa_bits; /* without the hidden bit */
     int bias;
     int exponent_all_ones;
-    int power_min, power_max;         /* below: 0 for every 64-bit mantissa; above: infinity */
-    int tie_power_min, tie_power_max; /* where a 64-bit mantissa can lie exactly in the middle */
+    int power_min, power_max;         /* any mantissa gives 0 below power_min, and infinity above power_max */
+    int tie_power_min, tie_power_max; /* the powers at which a decimal can lie exactly halfway */
 };
 static const struct binary_format FLOAT32 = {23, 127, 0xFF, -64, 38, -17, 10};
 static const struct binary_format FLOAT64 = {52, 1023, 0x7FF, -342, 308, -4, 23};
 
-/* The upper 128 bits of mantissa * 10^power, mantissa with its top bit set; as exact as mantissa_bits need. */
+/* The upper 128 bits of mantissa * 10^power, as exact as mantissa_bits need. The top bit of mantissa must be set. */
 static inline wide_product scale_mantissa(uint64_t mantissa, int power, int mantissa_bits)
 {
     const struct power_of_ten *ten = &POWERS_OF_TEN[power - POWER_OF_TEN_MIN];
-    /* The proof wants powers cut off rather than rounded up, but for small negative ones. */
+    /*
+     * The proof needs powers that are cut off, except for small negative ones. The table has powers that are rounded
+     * up.
+     */
     uint64_t is_above = power < -27 || power > 55;
     wide_product product = multiply_wide(mantissa, ten->high);
     uint64_t undecided = UINT64_MAX >> (mantissa_bits + 3);
@@ -230,7 +244,7 @@ static inline wide_product scale_mantissa(uint64_t mantissa, int power, int mant
     return product;
 }
 
-/* The bits, but for the sign, of mantissa * 10^power rounded to nearest even. */
+/* The bits of mantissa * 10^power, rounded to nearest even, without a sign. */
 static inline uint64_t round_decimal(uint64_t mantissa, int64_t power, const struct binary_format *format)
 {
     if (mantissa == 0 || power < format->power_min)
@@ -243,10 +257,10 @@ static inline uint64_t round_decimal(uint64_t mantissa, int64_t power, const str
     uint64_t high = (uint64_t)(product >> 64);
     int top = (int)(high >> 63);
     int shift = top + 64 - format->mantissa_bits - 3;
-    uint64_t result = high >> shift; /* one bit more than the format has */
+    uint64_t result = high >> shift; /* has one bit more than the format */
     int exponent = power_of_ten_log2((int)power) + 63 + top - zeros + format->bias;
     if (exponent <= 0) {
-        /* Subnormal. A carry into the place of the hidden bit makes the smallest normal number, as it should. */
+        /* Subnormal. A carry into the place of the hidden bit gives the smallest normal number, which is correct. */
         result = exponent < -62 ? 0 : result >> (1 - exponent);
         return (result + (result & 1)) >> 1;
     }
@@ -254,14 +268,15 @@ static inline uint64_t round_decimal(uint64_t mantissa, int64_t power, const str
     if (may_tie && (result & 3) == 1 && result << shift == high)
         result--;
     result = (result + (result & 1)) >> 1;
-    /* The hidden bit adds 1 to the exponent, and a mantissa that rounds up to the next power of two one more. */
+    /* The hidden bit adds 1 to the exponent. A mantissa that rounds up to the next power of two adds 1 more. */
     uint64_t bits = ((uint64_t)(exponent - 1) << format->mantissa_bits) + result;
     return bits < infinity ? bits : infinity;
 }
 
 /*
- * All digits that can matter as text for strtod: an integer with an exponent, so the locale's point plays no role. A
- * last digit 1 stands for what is left out: it only has to be more than nothing.
+ * Writes all digits that can matter as text for strtod. The text is an integer with an exponent, so that the locale's
+ * decimal point plays no role. A last digit 1 stands for all digits that are left out, because only whether they are
+ * more than zero matters.
  */
 static void print_for_strtod(char *to, size_t size, const struct decimal *decimal, int64_t exponent)
 {
@@ -288,7 +303,7 @@ static void print_for_strtod(char *to, size_t size, const struct decimal *decima
 
 enum { STRTOD_TEXT = STRTOD_DIGITS + 1 + sizeof "e-9223372036854775808" };
 
-/* Whether the digits that were dropped cannot change the result, which is then *bits. */
+/* Converts to *bits. Returns whether the dropped digits cannot change the result. */
 static inline bool convert(const struct decimal *decimal, const struct binary_format *format, uint64_t *bits)
 {
     *bits = round_decimal(decimal->mantissa, decimal->exponent, format);
@@ -371,7 +386,7 @@ bool number_is_integer(double number, int64_t *value)
     return true;
 }
 
-/* A number with a point or an exponent. */
+/* Reads a number with a point or an exponent whose value is an integer. */
 static const char *read_integral_real(const char *text, const char *end, int64_t *value)
 {
     double number;

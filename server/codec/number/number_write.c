@@ -1,9 +1,9 @@
 /*
  * number_write.c: numbers to decimal text.
  *
- * The shortest digits come from Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020): of all
- * decimals in the interval that rounds to the value it finds one with the fewest digits, and of those the closest. It
- * takes three multiplications by a power of ten; the C form follows that of Alexander Bolz (Drachennest, 2020).
+ * The shortest digits come from Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020). Many
+ * decimals round to one value. Schubfach finds those with the fewest digits, and takes the closest of them. It needs
+ * three multiplications by a power of ten. The C form follows that of Alexander Bolz (Drachennest, 2020).
  */
 #include "codec/number/number_write.h"
 
@@ -17,11 +17,11 @@
 
 enum {
     DIGITS_MAX = 17,
-    PLAIN_EXPONENT_MIN = -5, /* 0.00001 and */
-    PLAIN_EXPONENT_MAX = 15, /* 9007199254740992 are written without an exponent */
+    PLAIN_EXPONENT_MIN = -5, /* 0.00001 */
+    PLAIN_EXPONENT_MAX = 15, /* 9007199254740992 is below 1e16; the exponents from MIN to MAX are written without "e" */
 };
 
-/* digits * 10^exponent, with at most 17 digits. */
+/* The number digits * 10^exponent, with at most 17 digits. */
 struct decimal {
     uint64_t digits;
     int exponent;
@@ -46,15 +46,15 @@ static const uint64_t POWERS[] = {1,
                                   10000000000000000,
                                   100000000000000000};
 
-/* Digits of value, 0 < value < 10^17. */
+/* Counts the decimal digits of value, 0 < value < 10^17. */
 static int count_digits(uint64_t value)
 {
     int bits = 64 - __builtin_clzll(value);
-    int guess = (bits * 1233) >> 12; /* log10(2) = 0.30103; right, or one too small */
+    int guess = (bits * 1233) >> 12; /* log10(2) = 0.30103; the guess is right, or 1 too small */
     return guess + (value >= POWERS[guess]);
 }
 
-/* The eight digits of value < 10^8 as numbers in the bytes of a word, the first one lowest. */
+/* Spreads a value below 10^8 over the bytes of a word: eight digits from 0 to 9, the first one in the lowest byte. */
 static uint64_t spread_eight(uint32_t value)
 {
     uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
@@ -64,14 +64,14 @@ static uint64_t spread_eight(uint32_t value)
     return tens | (pairs - tens * 10) << 8;
 }
 
-/* Digits as they will stand in the text: the first one, and 16 more in the bytes of a word, the lowest one first. */
+/* Digits in the order of the text: the first one, and 16 more in the bytes of a word, from the lowest byte up. */
 struct digits {
     char first;
     wide_product rest;
-    int count; /* without the zeros at the end */
+    int count; /* how many digits remain without the zeros at the end */
 };
 
-/* value has 9 or 17 digits. */
+/* Spreads a value of 9 or 17 digits. */
 static inline struct digits spread_digits(uint64_t value, bool has_17)
 {
     uint64_t last = 0, middle;
@@ -118,13 +118,13 @@ static char *put_exponent(char *to, int exponent)
     return to;
 }
 
-/* The text of decimal, which is not 0. All 17 digits are always stored; the end returned says how many count. */
+/* Writes a decimal that is not 0. All 17 digits are always stored; the returned end says how many of them count. */
 static inline char *put_decimal(char *to, struct decimal decimal)
 {
     int written = count_digits(decimal.digits);
     bool has_17 = written > 9;
     struct digits digits = spread_digits(decimal.digits * POWERS[(has_17 ? 17 : 9) - written], has_17);
-    int exponent = decimal.exponent + written - 1; /* of the first digit */
+    int exponent = decimal.exponent + written - 1; /* the power of ten of the first digit */
     if (exponent < 0 && exponent >= PLAIN_EXPONENT_MIN) {
         memcpy(to, "0.0000", 6);
         to += 1 - exponent;
@@ -133,7 +133,7 @@ static inline char *put_decimal(char *to, struct decimal decimal)
         return to + digits.count;
     }
     bool is_plain = exponent >= 0 && exponent <= PLAIN_EXPONENT_MAX;
-    int point = is_plain ? exponent : 0; /* stands behind so many of the rest */
+    int point = is_plain ? exponent : 0; /* how many digits of rest stand before the point */
     wide_product before = ((wide_product)1 << 8 * point) - 1;
     to[0] = digits.first;
     store_rest(to + 1, (digits.rest & before) | (wide_product)'.' << 8 * point | (digits.rest & ~before) << 8);
@@ -146,16 +146,16 @@ static inline char *put_decimal(char *to, struct decimal decimal)
 struct binary {
     uint64_t significand;
     int exponent;
-    bool is_power_of_two; /* the next smaller number is only half as far as the next larger one */
+    bool is_power_of_two; /* then the next smaller number is half as far away as the next larger one */
 };
 
-/* floor(log10(2^e)), or floor(log10(3/4 2^e)); right for |e| <= 1500. */
+/* floor(log10(2^e)), or floor(log10(3/4 2^e)). Correct for |e| <= 1500. */
 static int floor_log10(int e, bool three_quarters)
 {
     return (e * 1262611 - (three_quarters ? 524031 : 0)) >> 22;
 }
 
-/* The result of a scaling: its integer part, made odd when anything was cut off, so that comparisons stay right. */
+/* The integer part of a scaled number. It is made odd when a fraction was cut off, so that comparisons stay correct. */
 static inline uint64_t odd_when_cut(wide_product product)
 {
     return (uint64_t)(product >> 64) | ((uint64_t)product > UINT64_C(0x1FFFFFFFF));
@@ -176,18 +176,22 @@ static uint64_t scale_f64(const struct power_of_ten *ten, uint64_t value)
 
 typedef uint64_t scale_function(const struct power_of_ten *ten, uint64_t value);
 
-/* Sections 9.2 to 9.8 of the paper. All of the interval is scaled by 4 * 10^-k, so that its ends are integers. */
+/* Sections 9.2 to 9.8 of the paper. The interval is scaled by 4 * 10^-k, so that its ends are integers. */
 static inline struct decimal find_shortest(struct binary value, scale_function *scale)
 {
     int k = floor_log10(value.exponent, value.is_power_of_two);
     const struct power_of_ten *ten = &POWERS_OF_TEN[-k - POWER_OF_TEN_MIN];
     int shift = value.exponent + power_of_ten_log2(-k) + 1;
     uint64_t four = 4 * value.significand;
-    uint64_t is_open = value.significand & 1; /* the ends round to even, so away from an odd significand */
+    /* The interval includes its ends only for an even significand, because ties round to even. */
+    uint64_t is_open = value.significand & 1;
     uint64_t lower = scale(ten, (four - 2 + value.is_power_of_two) << shift) + is_open;
     uint64_t middle = scale(ten, four << shift);
     uint64_t upper = scale(ten, (four + 2) << shift) - is_open;
-    /* Which way each choice goes is as good as random, so all are computed, without branches. */
+    /*
+     * Branch prediction cannot learn these choices, because they are as good as random. So all candidates are computed,
+     * without branches.
+     */
     uint64_t candidate = middle / 4, shorter = middle / 40;
     bool lower_inside = lower <= 4 * candidate, upper_inside = 4 * candidate + 4 <= upper;
     bool is_nearer = (middle > 4 * candidate + 2) | ((middle == 4 * candidate + 2) & (candidate & 1));
@@ -199,7 +203,10 @@ static inline struct decimal find_shortest(struct binary value, scale_function *
     return (struct decimal){candidate + (change & (0 - (uint64_t)is_shorter)), k + is_shorter};
 }
 
-/* Zero, the powers of two, where the interval is lopsided, and what is below all normal numbers. */
+/*
+ * Writes the float32 that the fast path leaves out: zero, subnormal numbers, and powers of two, whose interval is
+ * lopsided.
+ */
 static __attribute__((noinline)) char *put_uncommon_f32(char *to, uint32_t bits)
 {
     uint32_t exponent = bits >> 23 & 0xFF, fraction = bits & 0x7FFFFF;
@@ -210,9 +217,10 @@ static __attribute__((noinline)) char *put_uncommon_f32(char *to, uint32_t bits)
 }
 
 /*
- * The same as find_shortest for the common float32, in one product. Four times the number and half of its interval are
- * fractions over 2^32; their ends count as exact up to SLACK. The nearest integer always lies inside, and the result is
- * always at the scale of 10^k, where it has 7 to 9 digits: a shorter one ends in a zero.
+ * The same as find_shortest for a common float32, with one product. middle is four times the number and half is half of
+ * its interval, both as fractions over 2^32. The ends of the interval count as exact up to SLACK. The nearest integer
+ * always lies inside. The result is always at the scale of 10^k, where it has 7 to 9 digits; a shorter result ends in a
+ * zero.
  */
 static inline struct decimal find_shortest_f32(uint32_t exponent, uint32_t fraction)
 {
@@ -223,7 +231,8 @@ static inline struct decimal find_shortest_f32(uint32_t exponent, uint32_t fract
     uint64_t rounded_up = ten->high + (ten->low != 0);
     uint64_t middle = (uint64_t)(multiply_wide(rounded_up, (uint64_t)(fraction | 1u << 23) << (shift + 34)) >> 64);
     uint64_t half = rounded_up >> (31 - shift);
-    uint64_t slack = (fraction & 1) * SLACK; /* the ends round to even, so away from an odd significand */
+    /* The interval includes its ends only for an even significand, because ties round to even. */
+    uint64_t slack = (fraction & 1) * SLACK;
     uint64_t lower = middle - half + slack, upper = middle + half - slack;
     uint64_t is_odd = middle >> POINT & 1;
     uint64_t nearest = (middle + (UINT64_C(1) << (POINT - 1)) - SLACK + SLACK * is_odd) >> POINT;
@@ -233,13 +242,13 @@ static inline struct decimal find_shortest_f32(uint32_t exponent, uint32_t fract
     return (struct decimal){nearest + (change & (0 - (tens_inside ^ next_inside))), k};
 }
 
-/* What stands around the digits of a number whose first digit counts 10^exponent. */
+/* How to lay out a number whose first digit counts 10^exponent. */
 struct layout {
     char suffix[4];
     uint8_t suffix_length;
-    uint8_t lead;  /* "0.000" before the first digit */
-    uint8_t point; /* stands behind so many digits after the first */
-    uint8_t gap;   /* 1: there is a point among the digits */
+    uint8_t lead;  /* characters of "0.000" before the first digit */
+    uint8_t point; /* how many digits stand between the first digit and the point */
+    uint8_t gap;   /* 1: a point stands among the digits */
 };
 
 #define SMALL_1(e) [45 - (e)] = {"e-" #e, 3, 0, 0, 1}
@@ -266,16 +275,17 @@ static const struct layout LAYOUTS[LAYOUT_EXPONENT_MAX - LAYOUT_EXPONENT_MIN + 1
 #undef PLAIN
 
 /*
- * Numbers on their way to text, step by step for all of a block: each step is short enough for the processor to work on
- * several numbers at once, and the compiler makes vectors of the plain ones.
+ * A block of numbers on their way to text. Each step runs over the whole block. A step is so short that the processor
+ * works on several numbers at once, and the compiler vectorises the simple steps.
  */
 enum { F32_BLOCK = 128 };
 
 struct f32_block {
-    uint32_t nine[F32_BLOCK];   /* the digits, with zeros behind them to make nine */
-    int8_t exponent[F32_BLOCK]; /* of the first one; LAYOUT_NONE: put_uncommon_f32 writes this number */
-    char first[F32_BLOCK];      /* the first digit, */
-    uint16_t fours[F32_BLOCK][2], pairs[F32_BLOCK][4], rest[F32_BLOCK][4]; /* and the other eight ever finer */
+    uint32_t nine[F32_BLOCK];   /* the digits, padded with zeros to nine */
+    int8_t exponent[F32_BLOCK]; /* of the first digit; LAYOUT_NONE: put_uncommon_f32 writes this number */
+    char first[F32_BLOCK];      /* the first digit */
+    /* The other eight digits, split into fours, pairs and single digits. */
+    uint16_t fours[F32_BLOCK][2], pairs[F32_BLOCK][4], rest[F32_BLOCK][4];
 };
 
 enum { LAYOUT_NONE = LAYOUT_EXPONENT_MAX + 1 };
@@ -318,17 +328,19 @@ static void split_digits(struct f32_block *block, size_t count)
     }
 }
 
-/* The four pairs as one word, the first digit lowest. */
+/* Joins the four pairs to one word, the first digit in the lowest byte. */
 static inline uint64_t join_pairs(const uint16_t pairs[4])
 {
     return pairs[0] | (uint64_t)pairs[1] << 16 | (uint64_t)pairs[2] << 32 | (uint64_t)pairs[3] << 48;
 }
 
-/* Nothing branches on the number: what varies is written in full, and overwritten. */
+/*
+ * Writes without branches on the number: every part is stored at full length, and the next part overwrites its excess.
+ */
 static inline char *put_laid_out(char *to, int exponent, char first, uint64_t rest)
 {
     const struct layout *layout = &LAYOUTS[exponent - LAYOUT_EXPONENT_MIN];
-    /* Digits behind the first, without the zeros at the end. */
+    /* The number of digits after the first, without the zeros at the end. */
     size_t count = rest == 0 ? 0 : 8 - (size_t)__builtin_ctzll(__builtin_bswap64(rest)) / 8;
     rest |= UINT64_C(0x3030303030303030);
     memcpy(to, "0.000000", 8);
@@ -401,34 +413,39 @@ char *number_write_f64(char *to, double value)
     return put_decimal(to, find_shortest(binary, scale_f64));
 }
 
-/* floor(log10(value)); normal is the significand with its top bit set, exponent that of the bit. */
+/* floor(log10(value)). normal is the significand with its top bit set; exponent is the power of two of that bit. */
 static int decimal_exponent(uint64_t normal, int exponent)
 {
-    int guess = floor_log10(exponent, false); /* of 2^exponent <= value; that of value is the same or one more */
+    int guess = floor_log10(exponent, false); /* exact for 2^exponent; value may need 1 more */
     const struct power_of_ten *next = &POWERS_OF_TEN[guess + 1 - POWER_OF_TEN_MIN];
     bool is_less = normal < next->high || (normal == next->high && next->low > 0);
     return guess + (power_of_ten_log2(guess + 1) == exponent && !is_less);
 }
 
-/* normal * 2^(exponent - 63) * 10^power rounded; false when 128 bits do not tell, as when it is just in the middle. */
+/* Rounds normal * 2^(exponent - 63) * 10^power. False when 128 bits cannot decide, for example exactly halfway. */
 static bool round_scaled(uint64_t normal, int exponent, int power, uint64_t *rounded)
 {
     if (power > POWER_OF_TEN_MAX)
         return false;
     const struct power_of_ten *ten = &POWERS_OF_TEN[power - POWER_OF_TEN_MIN];
     wide_product product = multiply_wide(normal, ten->high) + (multiply_wide(normal, ten->low) >> 64);
-    /* The result is between 1 and 10^17, so the point stands within the high half, above at least 4 bits of it. */
+    /*
+     * The result is between 1 and 10^17. So the binary point lies within the high half, and at least 4 bits lie above
+     * it.
+     */
     int shift = 62 - exponent - power_of_ten_log2(power);
     uint64_t high = (uint64_t)(product >> 64);
     wide_product half = (wide_product)(UINT64_C(1) << (shift - 1)) << 64;
     wide_product fraction = (wide_product)(high & ((UINT64_C(1) << shift) - 1)) << 64 | (uint64_t)product;
     wide_product distance = fraction > half ? fraction - half : half - fraction;
     *rounded = (high >> shift) + (fraction > half);
-    /* The true product lies less than 2 from ours: ten is at most 1 too large, and the low half has been cut off. */
+    /*
+     * The true product differs from ours by less than 2: ten is at most 1 too large, and the low half has been cut off.
+     */
     return distance > 2;
 }
 
-/* The C library rounds correctly however long that takes; its decimal point, whichever it is, is skipped. */
+/* The C library always rounds correctly, but slowly. Its decimal point is skipped, because the locale chooses it. */
 static struct decimal round_slowly(double magnitude, int digits)
 {
     char text[64];
@@ -456,7 +473,7 @@ static struct decimal round_to_digits(double magnitude, struct binary value, int
     uint64_t rounded;
     if (!round_scaled(normal, exponent, power, &rounded))
         return round_slowly(magnitude, digits);
-    if (rounded == POWERS[digits]) /* 9.96 to two digits: one digit more than asked for */
+    if (rounded == POWERS[digits]) /* 9.96 rounded to two digits is 10.0: one digit too many */
         return (struct decimal){1, digits - power};
     return (struct decimal){rounded, -power};
 }
