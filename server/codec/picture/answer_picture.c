@@ -1,5 +1,5 @@
 /*
- * answer_picture.c: a result as a picture of its attention maps.
+ * answer_picture.c: turns a result into a picture of its attention maps.
  */
 #include "codec/picture/answer_picture.h"
 
@@ -16,7 +16,7 @@ attn_status answer_picture_prepare(struct envelope *envelope, attn_error *err)
     return ATTN_OK;
 }
 
-/* The numbers that a selection keeps, as a list; NULL: all. */
+/* Lists the numbers that a selection keeps. NULL when it keeps all. */
 static attn_status list_numbers(const attn_selection *selection, attn_arena *arena, const size_t **numbers,
                                 attn_error *err)
 {

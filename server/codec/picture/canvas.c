@@ -1,5 +1,5 @@
 /*
- * canvas.c: pixels.
+ * canvas.c: draws boxes, diagonals and glyphs into pixels.
  */
 #include "codec/picture/canvas.h"
 
@@ -56,7 +56,7 @@ void canvas_hatch(struct canvas *canvas, struct canvas_box box, int period, int 
                 set_pixel(pixel_at(canvas, x, y), rgb);
 }
 
-/* Blends ink over the pixel. sRGB values are near enough to linear for dark text on light ground. */
+/* Blends ink over the pixel. sRGB values are close enough to linear for dark text on a light ground. */
 static void blend(uint8_t *pixel, uint32_t rgb, unsigned ink)
 {
     for (int i = 0; i < CHANNELS; i++) {

@@ -1,6 +1,6 @@
 /*
- * colormap.h: which colour stands for a number: tables of 256 colours whose lightness changes evenly, so that equal
- * steps of a weight look like equal steps.
+ * colormap.h: the colour of a number. Each table has 256 colours whose lightness changes evenly, so that equal steps of
+ * a weight look like equal steps.
  */
 #ifndef CODEC_PICTURE_COLORMAP_H
 #define CODEC_PICTURE_COLORMAP_H
@@ -12,8 +12,8 @@
 /* Every colour map with its name in requests. */
 #define COLORMAP_LIST(X)                                                                                               \
     X(COLORMAP_VIRIDIS, "viridis")                                                                                     \
-    X(COLORMAP_CIVIDIS, "cividis") /* the same to people who do not tell red from green */                             \
-    X(COLORMAP_GREY, "grey")       /* white is low: for print */
+    X(COLORMAP_CIVIDIS, "cividis") /* looks the same with red-green colour blindness */                                \
+    X(COLORMAP_GREY, "grey")       /* low values are white, for print */
 
 typedef enum {
 #define COLORMAP_ENUM(code, name) code,
@@ -24,11 +24,14 @@ typedef enum {
 
 enum { COLORMAP_LEVELS = 256 };
 
-/* 0xRRGGBB of a level; 0 is the lowest value, 255 the highest. */
+/* 0xRRGGBB of a level. 0 is the lowest value, 255 the highest. */
 uint32_t colormap_rgb(colormap map, uint8_t level);
-/* The level of value in [low, high]; beyond an end it is that end. Not for NaN. low < high. */
+/*
+ * The level of value in [low, high]. A value beyond an end gets the level of that end. low < high; value must not be
+ * NaN.
+ */
 uint8_t colormap_level(double value, double low, double high);
-/* COLORMAP_COUNT when no map has that name. */
+/* Returns COLORMAP_COUNT when no map has that name. */
 colormap colormap_from_name(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * picture_cells.c: weights to cells, pooled by their maximum.
+ * picture_cells.c: pools weights into cells by their maximum.
  */
 #include "codec/picture/picture_cells.h"
 
@@ -36,7 +36,7 @@ static void merge(struct picture_cells *cells, size_t at, double value)
     }
 }
 
-/* Tells how much was read since runtime was asked. */
+/* Counts the weights read since runtime was last asked. */
 struct reading {
     const attn_runtime *runtime;
     size_t weights;
@@ -98,7 +98,7 @@ void picture_range_add(struct picture_range *range, const struct picture_layout 
     }
 }
 
-/* Halved ends keep the difference of the largest numbers finite. */
+/* Both ends are halved, so that the difference of the largest numbers stays finite. */
 void picture_range_finish(struct picture_range *range)
 {
     range->low = fmax(range->low, -DBL_MAX / 4);

@@ -1,5 +1,5 @@
 /*
- * picture_cells.h: one head of a map as the cells of a panel.
+ * picture_cells.h: the cells of a panel, which show one head of a map.
  */
 #ifndef CODEC_PICTURE_PICTURE_CELLS_H
 #define CODEC_PICTURE_PICTURE_CELLS_H
@@ -9,10 +9,13 @@
 
 typedef enum { CELL_MASKED, CELL_NUMBER, CELL_NAN } cell_kind;
 
-/* rows * columns of a layout. A pooled cell is its largest number; NaN if any is, and masked if all are. */
+/*
+ * A layout has rows * columns cells. A pooled cell is the maximum of its weights: NaN if any is NaN, masked if all are
+ * masked.
+ */
 struct picture_cells {
     double *value;
-    uint8_t *kind; /* a cell_kind each */
+    uint8_t *kind; /* a cell_kind per cell */
 };
 
 static inline bool picture_is_cancelled(const attn_runtime *runtime)
@@ -20,21 +23,24 @@ static inline bool picture_is_cancelled(const attn_runtime *runtime)
     return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
 }
 
-/* The range of the colours, and which special cells the picture has. */
+/* The range of the colours, and which special cells occur in the picture. */
 struct picture_range {
     double low, high;
     bool has_masked, has_nan;
 };
 
-/* False without memory. */
+/* Returns false without memory. */
 bool picture_cells_take(struct picture_cells *cells, const struct picture_layout *layout, attn_arena *arena);
-/* False when runtime says stop. It is asked every few milliseconds: a head may have any number of weights. */
+/*
+ * Reads the cells of a head. Returns false when runtime says stop. runtime is asked every few milliseconds, because a
+ * head may have any number of weights.
+ */
 bool picture_cells_read(const struct picture *picture, const struct picture_layout *layout, size_t item, size_t head,
                         const attn_runtime *runtime, struct picture_cells *cells);
-/* Widens the range, which begins at 0, by these cells. */
+/* Widens the range by these cells. A range starts at 0. */
 void picture_range_add(struct picture_range *range, const struct picture_layout *layout,
                        const struct picture_cells *cells);
-/* Makes sure that low < high. */
+/* Ensures that low < high. */
 void picture_range_finish(struct picture_range *range);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * picture_draw.c: panels, titles, labels, axes, colour bar, legend, caption.
+ * picture_draw.c: draws panels, titles, labels, axes, colour bar, legend and caption.
  */
 #include "codec/picture/picture_draw.h"
 
@@ -53,7 +53,7 @@ static bool is_masked(const struct picture_layout *layout, const struct picture_
     return row < layout->rows && column < layout->columns && cells->kind[row * layout->columns + column] == CELL_MASKED;
 }
 
-/* Masked neighbours have no gap between them, so that the eye rests on the numbers. */
+/* Masked neighbours have no gap between them, so that the numbers stand out. */
 struct canvas_box picture_cell_box(const struct pen *pen, const struct picture_panel *panel,
                                    const struct picture_cells *cells, size_t row, size_t column)
 {
@@ -77,13 +77,16 @@ static void write(struct pen *pen, struct pen_text text, const char *words)
     pen->text(pen, &text);
 }
 
-/* How far below the middle of small letters their baseline is. */
+/* The distance from the middle of small letters down to their baseline. */
 static int half_height(int size)
 {
     return size * 36 / 100;
 }
 
-/* Whether dark writing has more contrast on it than white: from a relative luminance of 0.18 on, a luma of 118. */
+/*
+ * Whether dark text has more contrast on this colour than white text. That holds above a relative luminance of 0.18,
+ * which is a luma of 118.
+ */
 static bool is_light(uint32_t rgb)
 {
     return 299 * (rgb >> 16) + 587 * (rgb >> 8 & 0xFF) + 114 * (rgb & 0xFF) > 118 * 1000;
@@ -133,7 +136,7 @@ static void draw_title(struct pen *pen, const struct picture_panel *panel)
           title);
 }
 
-/* Hairlines around a panel or the bar, outside of it. */
+/* Draws hairlines around a panel or the bar, outside of it. */
 static void draw_frame(struct pen *pen, struct canvas_box box)
 {
     int line = pen->layout->scale;
@@ -144,7 +147,7 @@ static void draw_frame(struct pen *pen, struct canvas_box box)
     pen->fill(pen, (struct canvas_box){right, box.y, line, box.height}, RGB_FRAME);
 }
 
-/* A tick where only some rows have a label, to tell which. */
+/* When only some rows have a label, a tick shows which rows these are. */
 static void draw_query_labels(struct pen *pen, const struct picture_panel *panel)
 {
     const struct picture_layout *layout = pen->layout;
@@ -186,7 +189,7 @@ static void draw_key_labels(struct pen *pen, const struct picture_panel *panel)
     }
 }
 
-/* What belongs to a band as a whole: its heading and the names of its axes. first is its upper left panel. */
+/* Draws the heading of a band and the names of its axes. first is the upper left panel of the band. */
 static void draw_band(struct pen *pen, const struct picture_panel *first)
 {
     const struct picture_layout *layout = pen->layout;
@@ -228,7 +231,7 @@ static void draw_tick(struct pen *pen, double value)
           number);
 }
 
-/* 1, 2 or 5 times a power of ten, about a quarter of the range. */
+/* Returns 1, 2 or 5 times a power of ten: about a quarter of the range. */
 static double tick_step(double range)
 {
     double power = pow(10, floor(log10(range / 4)));
@@ -236,7 +239,7 @@ static double tick_step(double range)
     return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
 }
 
-/* Ticks at round numbers and at the highest value. A round number too near to the highest has no tick. */
+/* Draws ticks at round numbers and at the highest value. A round number too close to the highest value has no tick. */
 static void draw_ticks(struct pen *pen)
 {
     double low = pen->range->low, high = pen->range->high, step = tick_step(high - low);
@@ -245,7 +248,7 @@ static void draw_ticks(struct pen *pen)
         double value = (ceil(low / step - 1e-9) + i) * step;
         if (value > high - 0.45 * step)
             return;
-        draw_tick(pen, value == 0 ? 0 : value); /* not "-0" */
+        draw_tick(pen, value == 0 ? 0 : value); /* avoids "-0" */
     }
 }
 
@@ -268,7 +271,7 @@ static void draw_bar(struct pen *pen)
           "weight");
 }
 
-/* One line of the legend: a sample and its meaning. */
+/* Draws one line of the legend: a sample and its meaning. */
 static void draw_sample(struct pen *pen, int line, uint32_t rgb, bool is_hatched, const char *meaning)
 {
     const struct picture_layout *layout = pen->layout;

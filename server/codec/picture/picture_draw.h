@@ -1,5 +1,5 @@
 /*
- * picture_draw.h: what a picture consists of, drawn by a pen that knows a format.
+ * picture_draw.h: draws the parts of a picture with a pen. A pen knows one format, PNG or SVG.
  */
 #ifndef CODEC_PICTURE_PICTURE_DRAW_H
 #define CODEC_PICTURE_PICTURE_DRAW_H
@@ -7,18 +7,18 @@
 #include "codec/picture/canvas.h"
 #include "codec/picture/picture_cells.h"
 
-/* Colours beside those of the map. The table of no colour map has them. */
+/* The colours beside those of the colour map. No colour map contains them. */
 #define RGB_INK    0x1F2328U /* titles, labels */
 #define RGB_QUIET  0x656D76U /* names of axes, ticks, captions */
 #define RGB_FRAME  0xAFB8C1U
 #define RGB_MASKED 0xEEF1F6U
 #define RGB_HATCH  0xC2CAD6U
 #define RGB_NAN    0xD1242FU
-enum { UNIT_HATCH = 6 }; /* from one diagonal to the next */
+enum { UNIT_HATCH = 6 }; /* the distance from one diagonal to the next */
 
 typedef enum { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END } pen_anchor;
 
-/* A line of writing: x, y is where its baseline starts, has its middle or ends. */
+/* One line of text. anchor says whether x, y is the start, the middle or the end of the baseline. */
 struct pen_text {
     const struct label *label;
     int x, y, size;
@@ -31,7 +31,7 @@ struct pen {
     void (*fill)(struct pen *pen, struct canvas_box box, uint32_t rgb);
     void (*hatch)(struct pen *pen, struct canvas_box box);
     void (*text)(struct pen *pen, const struct pen_text *text);
-    /* All cells of a panel, and what each shows; false without memory, and when runtime says stop. */
+    /* Draws all cells of a panel. Returns false without memory, and when runtime says stop. */
     bool (*panel)(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells);
     const struct picture *picture;
     const struct picture_layout *layout;
@@ -40,22 +40,22 @@ struct pen {
     const attn_runtime *runtime;
 };
 
-/* The colour that a cell is filled with. */
+/* The fill colour of a cell. */
 uint32_t picture_cell_rgb(const struct pen *pen, const struct picture_cells *cells, size_t at);
 struct canvas_box picture_cell_box(const struct pen *pen, const struct picture_panel *panel,
                                    const struct picture_cells *cells, size_t row, size_t column);
-/* The numbers in cells, where they are large enough; for pens to call once the cells are filled. */
+/* Writes numbers into cells that are large enough. A pen calls this after it filled the cells. */
 void picture_draw_numbers(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells);
 
-/* Finds the range of what is shown. False when runtime says stop. */
+/* Finds the range of the weights that are shown. Returns false when runtime says stop. */
 bool picture_find_range(const struct picture *picture, const struct picture_layout *layout, const attn_runtime *runtime,
                         struct picture_cells *cells, struct picture_range *range);
 
-/* Draws all of it with pen. */
+/* Draws the whole picture with pen. */
 ATTN_MUST_CHECK attn_status picture_draw(struct pen *pen, struct picture_cells *cells, attn_error *err);
 
 attn_status picture_fail_memory(attn_error *err);
-/* Records why something ended early: runtime says stop, or else memory was short. */
+/* Records why the drawing ended early: runtime said stop, or else memory was short. */
 attn_status picture_fail_stopped(const attn_runtime *runtime, attn_error *err);
 
 #endif

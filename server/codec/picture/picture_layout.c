@@ -1,5 +1,5 @@
 /*
- * picture_layout.c: sizes and places. Cells are whole pixels, and all panels are alike.
+ * picture_layout.c: computes sizes and places. Cells are whole pixels, and all panels have the same size.
  */
 #include "codec/picture/picture_layout.h"
 
@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A panel's side, its cells at most so large; the fewer panels, the larger. */
+/* The largest side of a panel and of its cells. A picture with fewer panels has larger ones. */
 struct panel_size {
-    size_t panels; /* up to so many */
+    size_t panels; /* the row holds for up to so many panels */
     int side, cell;
 };
 
@@ -81,7 +81,7 @@ static attn_status choose_panels(const struct picture *picture, struct picture_l
     return status;
 }
 
-/* Batch items whose only head is shown share a band, when they share their labels too. */
+/* When each batch item shows one head, the items share a band, unless they have labels of their own. */
 static void choose_bands(const struct picture *picture, struct picture_layout *layout)
 {
     bool is_per_item = (picture->queries.labels != NULL && picture->queries.is_per_item) ||
@@ -97,7 +97,7 @@ static int clamp_cell(size_t side, size_t count, int most)
     return cell < 1 ? 1 : cell > (size_t)most ? most : (int)cell;
 }
 
-/* Cells are square, unless the panel would become a line: then its short side is stretched. */
+/* Cells are square. When a square would turn the panel into a line, its short side is stretched. */
 static void choose_cells(const struct picture *picture, const struct panel_size *size, struct picture_layout *layout)
 {
     size_t side = (size_t)size->side * (size_t)layout->scale, least = EXTENT_LEAST * (size_t)layout->scale;
@@ -119,7 +119,7 @@ static void choose_cells(const struct picture *picture, const struct panel_size 
     layout->panel_height = layout->cell_height * (int)layout->rows - layout->cell_gap;
 }
 
-/* About as wide as high, and full rows where a near number of columns divides. */
+/* The grid is about as wide as high. Its rows are full when a number of columns close to that divides the panels. */
 static void choose_grid(struct picture_layout *layout)
 {
     size_t panels = layout->band_panels;
@@ -133,7 +133,7 @@ static void choose_grid(struct picture_layout *layout)
     layout->grid_rows = divide_up(panels, layout->grid_columns);
 }
 
-/* 1, 2, 5, 10, 20, 50 …: the first that is at least so much. */
+/* The smallest of 1, 2, 5, 10, 20, 50 … that is at least least. */
 static size_t round_step(size_t least)
 {
     size_t step = 1;
@@ -161,7 +161,7 @@ void picture_layout_label(const struct picture_layout *layout, const struct pict
     glyphs_fit(glyphs, label, UNIT_LABEL * layout->scale, UNIT_LABEL_WIDTH_MAX * layout->scale);
 }
 
-/* Of all labels that are written, in all bands. */
+/* The width of the widest label that is written in any band. */
 static int widest_label(const struct picture_layout *layout, const struct picture_axis *axis, size_t cells, size_t pool,
                         size_t step, struct glyphs *glyphs)
 {
@@ -192,7 +192,7 @@ static void choose_query_ticks(const struct picture *picture, struct picture_lay
     ticks->room = widest_label(layout, &picture->queries, layout->rows, layout->pool_rows, ticks->step, glyphs);
 }
 
-/* Labels stand level where they fit: numbers with some left out, words only if all fit. Otherwise they are turned. */
+/* Labels are level where they fit: numbers may leave some out, words must all fit. Otherwise the labels are turned. */
 static void choose_key_ticks(const struct picture *picture, struct picture_layout *layout, struct glyphs *glyphs)
 {
     struct picture_ticks *ticks = &layout->key_ticks;
@@ -240,7 +240,7 @@ static void plan(const struct picture *picture, const struct panel_size *size, s
                  struct picture_layout *layout)
 {
     choose_cells(picture, size, layout);
-    /* Room for a title of its own: "head 31", "batch 3, head 31". */
+    /* A panel needs room for its own title: "head 31", "batch 3, head 31". */
     int title = layout->bands < layout->items ? 108 : 56;
     layout->pitch_x = largest(layout->panel_width, title * layout->scale) + UNIT_PANEL_GAP * layout->scale;
     layout->pitch_y = layout->panel_height + (UNIT_TITLE_ROOM + UNIT_PANEL_GAP) * layout->scale;
@@ -255,7 +255,10 @@ static bool fits(const struct picture_layout *layout)
     return (double)layout->width * layout->height <= PICTURE_PIXELS_MAX;
 }
 
-/* The size is chosen with the longest labels, so that it does not depend on them and the cost can be told before. */
+/*
+ * The size is chosen as if every label had its greatest length. So it does not depend on the labels, and the cost is
+ * known in advance.
+ */
 attn_status picture_layout_make(const struct picture *picture, int scale, struct glyphs *glyphs,
                                 struct picture_layout *layout, attn_error *err)
 {

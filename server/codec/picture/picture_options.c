@@ -1,5 +1,5 @@
 /*
- * picture_options.c: parameters of a query string to the options of a picture.
+ * picture_options.c: reads the options of a picture from the parameters of a query string.
  */
 #include "codec/picture/picture_options.h"
 
@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "codec/picture/fonts/picture_text.h"
 
-/* Reads value into *options; false when it is not what expected says. */
+/* Reads value into *options. Returns false when value is not what expected says. */
 typedef bool parameter_reader(const char *value, struct picture_options *options);
 
 struct parameter {
@@ -22,7 +22,7 @@ struct picture_options picture_options_default(void)
     return (struct picture_options){.head = PICTURE_ALL, .batch = PICTURE_ALL, .colormap = COLORMAP_VIRIDIS};
 }
 
-/* Up to nine digits. */
+/* Reads up to nine digits. */
 static bool read_number(const char *value, size_t *number)
 {
     size_t length = strspn(value, "0123456789");
@@ -89,7 +89,7 @@ bool picture_options_has(const char *name)
     return find(name) < KNOWN;
 }
 
-/* text as a short JSON string, whatever bytes it has. */
+/* Quotes text as a short JSON string. text may hold any bytes. */
 static const char *quote(char *quoted, size_t size, const char *text)
 {
     struct label label;

@@ -18,19 +18,19 @@
 enum { PICTURE_SCALE_MAX = 4 };
 
 struct picture_options {
-    size_t head, batch; /* as the request counts them; PICTURE_ALL */
+    size_t head, batch; /* a number as the request counts, or PICTURE_ALL */
     colormap colormap;
     int scale; /* 0: the default of the format */
 };
 
 struct picture_options picture_options_default(void);
-/* Whether some picture parameter has that name. */
+/* Whether a picture parameter has that name. */
 bool picture_options_has(const char *name);
 /*
  * Reads count parameters into *options.
- *   ATTN_ERR_FIELD  a name that is unknown or comes twice
- *   ATTN_ERR_VALUE  a value that is not one of the above
- * field is the name behind a question mark ("?head"); the message says what was expected and what came.
+ *   ATTN_ERR_FIELD  an unknown name, or a name that comes twice
+ *   ATTN_ERR_VALUE  a value that is not listed above
+ * The field of an error is the name behind a question mark ("?head"). The message says what was expected and what came.
  */
 ATTN_MUST_CHECK attn_status picture_options_read(const struct text_pair *parameters, size_t count,
                                                  struct picture_options *options, attn_error *err);

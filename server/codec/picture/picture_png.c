@@ -1,5 +1,5 @@
 /*
- * picture_png.c: a picture as PNG: drawn on a canvas, which libpng packs.
+ * picture_png.c: a picture as PNG. It is drawn on a canvas, and libpng compresses the canvas.
  */
 #include "codec/picture/canvas.h"
 #include "codec/picture/picture_draw.h"
@@ -9,7 +9,7 @@ enum { SCALE = 2, GLYPHS_MEMORY_BYTES = 4 << 20 };
 
 struct png_pen {
     struct pen pen;
-    struct picture_range range; /* what pen.range points to */
+    struct picture_range range; /* pen.range points to this */
     struct canvas canvas;
     struct blocks *blocks;
 };
@@ -82,7 +82,10 @@ static bool append(void *context, const void *bytes, size_t length)
     return out->is_ok;
 }
 
-/* Draws on the canvas, then packs it by libpng. Without memory, blocks->is_short is set or a function returns false. */
+/*
+ * Draws on the canvas, then compresses the canvas by libpng. When memory is short, blocks->is_short is set or a
+ * function returns false.
+ */
 static attn_status draw_and_pack(struct png_pen *self, const attn_runtime *runtime, struct chunks *out, attn_error *err)
 {
     const struct picture_layout *layout = self->pen.layout;

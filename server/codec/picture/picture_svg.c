@@ -1,7 +1,8 @@
 /*
- * picture_svg.c: a picture as SVG 1.1: texts stay texts; few cells are rectangles with tooltips, many an image.
+ * picture_svg.c: a picture as SVG 1.1. Texts stay texts. A few cells are rectangles with tooltips; many cells are an
+ * image.
  *
- * There are no identifiers, so several pictures fit in one page; and no scripts, styles or links.
+ * The file has no identifiers, so that several pictures fit into one page. It has no scripts, styles or links.
  */
 #include <string.h>
 
@@ -10,22 +11,22 @@
 #include "codec/picture/png_write.h"
 
 enum {
-    TOOLTIP_CELLS_MAX = 16384, /* in a picture */
-    TOOLTIP_SIDE_MAX = 64,     /* of a map */
+    TOOLTIP_CELLS_MAX = 16384, /* cells of a picture */
+    TOOLTIP_SIDE_MAX = 64,     /* rows or columns of a map */
     HEAD_BYTES = 1024,
-    TEXT_BYTES = 160, /* an element of text without its label, or a rectangle */
+    TEXT_BYTES = 160, /* a text element without its label, or a rectangle */
     LABEL_BYTES = 6 * LABEL_CHARACTERS_MAX,
-    HATCH_BYTES = 32, /* a diagonal */
+    HATCH_BYTES = 32, /* one diagonal */
     BAR_BYTES = COLORMAP_LEVELS * TEXT_BYTES,
     GLYPHS_MEMORY_BYTES = 4 << 20
 };
 
 struct svg_pen {
     struct pen pen;
-    struct picture_range range; /* what pen.range points to */
+    struct picture_range range; /* pen.range points to this */
     struct chunks *out;
     struct blocks *blocks;
-    uint8_t *pixels; /* of a panel as an image; NULL: as rectangles */
+    uint8_t *pixels; /* the cells of a panel as an image; NULL: as rectangles */
     attn_arena *arena;
 };
 
@@ -34,7 +35,7 @@ static struct svg_pen *svg_pen(struct pen *pen)
     return (struct svg_pen *)pen;
 }
 
-/* text as character data of XML; it is a label's, so every character is one that XML allows. */
+/* Writes text as character data of XML. text comes from a label, so XML allows every character of it. */
 static void escape(struct chunks *out, const char *text)
 {
     for (const char *run = text;; text++) {
@@ -59,7 +60,7 @@ static void fill(struct pen *pen, struct canvas_box box, uint32_t rgb)
                   box.y, box.width, box.height, (unsigned)rgb);
 }
 
-/* The parts of the diagonals x + y = s that are inside box. */
+/* Draws the parts of the diagonals x + y = s that lie inside box. */
 static void hatch_lines(struct chunks *out, struct canvas_box box)
 {
     int right = box.x + box.width, bottom = box.y + box.height;
@@ -110,7 +111,7 @@ static void write_label(struct pen *pen, const struct picture_axis *axis, size_t
     escape(svg_pen(pen)->out, label.text);
 }
 
-/* "Ben → okula: 0.25" */
+/* Writes a tooltip such as "Ben → okula: 0.25". */
 static void write_tooltip(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells,
                           size_t at)
 {
@@ -138,7 +139,7 @@ static void draw_rectangles(struct pen *pen, const struct picture_panel *panel, 
     }
 }
 
-/* Bytes on their way into base64, which takes them by threes. */
+/* Bytes on their way to base64, which encodes three bytes at a time. */
 struct encoder {
     struct chunks *out;
     unsigned char rest[3];
@@ -175,7 +176,7 @@ static bool finish_encoding(struct encoder *encoder)
     return encoder->out->is_ok;
 }
 
-/* A pixel for each cell; the viewer enlarges them without smoothing. */
+/* Draws one pixel per cell. The viewer enlarges the pixels without smoothing. */
 static bool draw_image(struct pen *pen, const struct picture_panel *panel, const struct picture_cells *cells)
 {
     struct svg_pen *self = svg_pen(pen);
@@ -196,7 +197,7 @@ static bool draw_image(struct pen *pen, const struct picture_panel *panel, const
     return is_written;
 }
 
-/* The masked cells from column on that reach equally low, as one box; *end is the first that does not belong to it. */
+/* Finds the box of masked cells from column on that reach equally far down. *end is the first column after the box. */
 static struct canvas_box masked_run(struct pen *pen, const struct picture_panel *panel,
                                     const struct picture_cells *cells, size_t row, size_t column, size_t *end)
 {
@@ -254,7 +255,7 @@ static int scale_of(const struct picture *picture)
     return picture->options.scale > 0 ? picture->options.scale : 1;
 }
 
-/* Diagonals of every cell, if each were a run of its own. */
+/* The most diagonals possible: every masked cell is a box of its own. */
 static size_t hatch_bound(const struct picture_layout *layout)
 {
     size_t cell = (size_t)(layout->cell_width + layout->cell_height) / UNIT_HATCH + 2;
@@ -263,7 +264,7 @@ static size_t hatch_bound(const struct picture_layout *layout)
     return layout->rows * whole * HATCH_BYTES;
 }
 
-/* Of the lengths in layout, which is drawn at one pixel a unit. */
+/* The most bytes of a panel. layout is drawn at one pixel per unit. */
 static size_t panel_bound(const struct picture_layout *layout)
 {
     size_t cells = layout->rows * layout->columns;

@@ -1,6 +1,6 @@
 /*
- * png_write.c: PNG by libpng. It reports errors by longjmp, so nothing here owns anything that a jump could lose: all
- * memory is the arena's.
+ * png_write.c: PNG by libpng. libpng reports errors by longjmp. All memory comes from the arena, so a jump leaks
+ * nothing.
  */
 #include "codec/picture/png_write.h"
 
@@ -34,7 +34,7 @@ static void flush_nothing(png_structp png)
     (void)png;
 }
 
-/* Not libpng's own, which print. */
+/* Replaces libpng's handlers, which print. */
 _Noreturn static void fail(png_structp png, png_const_charp message)
 {
     (void)message;
@@ -47,7 +47,7 @@ static void warn_nobody(png_structp png, png_const_charp message)
     (void)message;
 }
 
-/* False when libpng jumped out. No variable of it changes between setjmp and the jump. */
+/* Returns false when libpng jumped out. No local variable changes between setjmp and the jump. */
 static bool write_image(png_structp png, png_infop info, const struct png_image *image, const attn_runtime *runtime)
 {
     enum { DOTS_PER_METRE = 3780, LEVEL = 6 };
@@ -59,7 +59,7 @@ static bool write_image(png_structp png, png_infop info, const struct png_image 
     if (image->scale > 0)
         png_set_pHYs(png, info, (png_uint_32)(DOTS_PER_METRE * image->scale),
                      (png_uint_32)(DOTS_PER_METRE * image->scale), PNG_RESOLUTION_METER);
-    /* Flat areas repeat best as they are. */
+    /* Flat areas compress best without a filter. */
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
     png_set_compression_level(png, LEVEL);
     png_write_info(png, info);
@@ -90,8 +90,10 @@ bool png_write_rgb(const struct png_image *image, const attn_runtime *runtime, s
 
 size_t png_bytes_bound(size_t width, size_t height)
 {
-    /* Stored blocks of deflate add 5 bytes to 16 KiB at worst; libpng cuts the stream into chunks of 8 KiB, 12 bytes
-     * more each. */
+    /*
+     * Stored blocks of deflate add at most 5 bytes per 16 KiB. libpng cuts the stream into chunks of 8 KiB and adds 12
+     * bytes to each.
+     */
     size_t raw = (width * 3 + 1) * height;
     return raw + raw / 256 + 1024;
 }

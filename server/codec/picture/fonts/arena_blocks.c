@@ -1,6 +1,6 @@
 /*
- * arena_blocks.c: free lists over an arena. Each block has a header that tells its class; the header keeps the
- * alignment of malloc.
+ * arena_blocks.c: free lists over an arena. Each block has a header that holds its size class. The header keeps the
+ * alignment that malloc guarantees.
  */
 #include "codec/picture/fonts/arena_blocks.h"
 

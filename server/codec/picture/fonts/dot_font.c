@@ -1,5 +1,5 @@
 /*
- * dot_font.c: the dots of printable ASCII: a byte for each column, its lowest bit the top row.
+ * dot_font.c: the dots of printable ASCII. A character has one byte per column; the lowest bit is the top row.
  */
 #include "codec/picture/fonts/dot_font.h"
 
@@ -7,7 +7,7 @@
 
 enum { FIRST = 0x20, LAST = 0x7E };
 
-/* clang-format off: a line for each eight characters, 20 … 7E */
+/* clang-format off: eight characters per line, from 20 to 7E */
 static const uint8_t columns[LAST - FIRST + 1][DOT_FONT_WIDTH] = {
     {0, 0, 0, 0, 0},
     {0, 0, 0x5F, 0, 0},

@@ -1,5 +1,5 @@
 /*
- * font_set.c: font files mapped into memory.
+ * font_set.c: maps font files into memory.
  */
 #include "codec/picture/fonts/font_set.h"
 
@@ -18,7 +18,10 @@
 
 #include "base/array.h"
 
-/* Where Debian, Fedora, Arch and Alpine keep the fonts of "auto". Of each line the first existing file is taken. */
+/*
+ * The places where Debian, Fedora, Arch and Alpine keep the fonts of "auto". The first existing file of each line is
+ * used.
+ */
 static const char *const known_places[][4] = {
     {"/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
      "/usr/share/fonts/TTF/DejaVuSans.ttf", "/usr/share/fonts/dejavu/DejaVuSans.ttf"},
@@ -27,7 +30,7 @@ static const char *const known_places[][4] = {
      "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf"},
 };
 
-/* NULL when data is a font that FreeType reads, else why it is not. */
+/* Returns NULL when FreeType reads data as a font, else the reason why not. */
 static const char *what_is_wrong(const unsigned char *data, size_t bytes)
 {
     FT_Library library;
@@ -43,7 +46,7 @@ static const char *what_is_wrong(const unsigned char *data, size_t bytes)
     return wrong;
 }
 
-/* NULL when *file is open now, else why it is not. */
+/* Opens and maps the file. Returns NULL, or the reason why it failed. */
 static const char *map_font(struct font_file *file, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,6 @@
 /*
- * glyphs.c: labels as pixels, by FreeType, or by dots for characters that no font has.
+ * glyphs.c: turns labels into pixels. FreeType draws the characters that a font has; the rest is drawn as dots or
+ * boxes.
  */
 #include "codec/picture/fonts/glyphs.h"
 
@@ -14,22 +15,22 @@
 #include FT_OUTLINE_H
 
 struct face {
-    FT_Face face; /* NULL: not opened yet, or it cannot be */
+    FT_Face face; /* NULL: not opened yet, or failed to open */
     bool is_tried;
-    int size; /* pixels an em that are set; 0: none yet */
+    int size; /* pixels per em that are set; 0: none yet */
 };
 
 struct glyphs {
     struct blocks *blocks;
     const struct font_set *fonts;
     struct FT_MemoryRec_ memory;
-    FT_Library library; /* NULL: did not start */
+    FT_Library library; /* NULL: FreeType did not start */
     struct face face[FONT_SET_MAX];
 };
 
-/* Where one character of a line goes; lengths in 1/64 pixel, as FreeType counts. */
+/* The place of one character of a line. Lengths are in 1/64 pixel, as in FreeType. */
 struct placed {
-    FT_Face face; /* NULL: by dots */
+    FT_Face face; /* NULL: drawn as dots or as a box */
     FT_UInt glyph;
     uint32_t character;
     FT_Pos x, y;
@@ -78,7 +79,7 @@ void glyphs_close(struct glyphs *glyphs)
     blocks_give(glyphs->blocks, glyphs);
 }
 
-/* Font i at size; NULL when it cannot be used. */
+/* Opens font i and sets its size. NULL when the font cannot be used. */
 static FT_Face open_face(struct glyphs *glyphs, size_t i, int size)
 {
     struct face *face = &glyphs->face[i];
@@ -95,7 +96,7 @@ static FT_Face open_face(struct glyphs *glyphs, size_t i, int size)
     return face->face;
 }
 
-/* The first font with the character. */
+/* Finds the first font that has the character. NULL when none has it. */
 static FT_Face find_face(struct glyphs *glyphs, uint32_t character, int size, FT_UInt *glyph)
 {
     for (size_t i = 0; i < glyphs->fonts->count; i++) {
@@ -119,7 +120,7 @@ static int dot_pixels(int size)
     return size < 16 ? 1 : size / 8;
 }
 
-/* The box of a code point is two rows of two or three digits. */
+/* The box of a code point has two rows of two or three digits each. */
 static int box_digits(uint32_t character)
 {
     return character > 0xFFFF ? 3 : 2;
@@ -133,7 +134,7 @@ static FT_Pos dots_advance(uint32_t character, int size)
     return (FT_Pos)dots * 64;
 }
 
-/* Centres the mark over [start, end) of its base, and lifts one that would sit inside a tall letter. */
+/* Centres the mark over [start, end) of its base. A mark that would overlap a tall letter is lifted. */
 static void place_mark(struct placed *mark, const FT_GlyphSlot slot, FT_Pos start, FT_Pos end, FT_Pos base_top)
 {
     const FT_Glyph_Metrics *metrics = &slot->metrics;
@@ -197,14 +198,14 @@ void glyphs_fit(struct glyphs *glyphs, struct label *label, int size, int width)
     lay_out(glyphs, label, size, &line);
     if (whole_pixels(line.width) <= width)
         return;
-    assert(line.count > 0); /* an empty line has no width, so it cannot be too wide */
+    assert(line.count > 0); /* an empty line has no width, so it always fits */
     const struct label ellipsis = {.character = {LABEL_ELLIPSIS}, .count = 1};
     FT_Pos room = (FT_Pos)width * 64 - (FT_Pos)glyphs_width(glyphs, &ellipsis, size) * 64;
     size_t keep = line.count - 1;
     while (keep > 0 && (line.at[keep].x > room || is_combining(line.at[keep].character)))
         keep--;
     picture_text_cut(label, keep);
-    /* Kerning and rounding may still take a pixel. */
+    /* Kerning and rounding may add a pixel. */
     while (label->count > 1 && glyphs_width(glyphs, label, size) > width)
         picture_text_cut(label, label->count - 2);
 }
@@ -242,7 +243,7 @@ static void draw_dots(uint32_t character, struct glyph_line *line, int left, int
                 add_ink(line, left + x, top + y, 255);
 }
 
-/* A box that stands for a character without a picture, its code point in it where there is room for digits. */
+/* Draws the box for a character that no font has. The box holds the code point when there is room for digits. */
 static void draw_box(uint32_t character, struct glyph_line *line, int left, int size)
 {
     static const char digits[] = "0123456789ABCDEF";

@@ -1,5 +1,5 @@
 /*
- * picture_text.c: labels made fit to be drawn.
+ * picture_text.c: makes text from a client fit to be drawn.
  */
 #include "codec/picture/fonts/picture_text.h"
 
@@ -10,7 +10,10 @@
 
 enum { OPEN_BOX = 0x2423 };
 
-/* Zero-width spaces and joiners, directional marks, embeddings and isolates, variation selectors, tags, BOM. */
+/*
+ * Whether c is invisible: a zero-width space or joiner, a directional mark, embedding or isolate, a variation selector,
+ * a tag, or a byte order mark.
+ */
 static bool has_no_picture(uint32_t c)
 {
     return c == 0xAD || c == 0x61C || (c >= 0x200B && c <= 0x200F) || (c >= 0x202A && c <= 0x202E) ||
