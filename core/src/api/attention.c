@@ -1,4 +1,4 @@
-/* attention.c: scaled dot-product attention on plain arrays, by way of a plan. */
+/* attention.c: scaled dot-product attention on plain arrays: makes and runs a plan. */
 #include "attn/attention.h"
 
 #include <string.h>

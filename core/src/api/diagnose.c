@@ -8,9 +8,9 @@
 
 enum { BLOCK = 256 }; /* numbers looked at together */
 
-static const double ONE_KEY = 0.99; /* a row whose largest weight is over it looks at one key */
+static const double ONE_KEY = 0.99; /* a row with a larger weight than this attends to one key */
 
-/* What the rows of one head of one batch item add up to. */
+/* Sums over the rows of one head of one batch item. */
 struct sums {
     double entropy, first;
     size_t rows, not_finite, on_one_key, underflowing;
@@ -81,7 +81,7 @@ static size_t allowed_keys(const attn_plan *plan, size_t b, size_t h, size_t i)
     return count;
 }
 
-/* The sink has the rest of the weight, and its term in the entropy. */
+/* The sink has the remaining weight, and contributes its term to the entropy. */
 static double entropy_of(const struct attn_weight_row *row, bool has_sink)
 {
     const double sink = has_sink ? 1 - (double)row->sum : 0;
@@ -120,7 +120,7 @@ static void map_task(void *argument, size_t index, size_t worker)
                 &run->sums[index]);
 }
 
-/* Rows without keys have entropy 0 and are not among the rows; the caller has made sure that all of them are listed. */
+/* Rows without keys have entropy 0 and are not counted. The caller makes sure that all of them are listed. */
 static void add_entropies(const struct diagnosis *run)
 {
     const attn_tensor *entropy = &run->result->step[ATTN_STEP_ENTROPY];
@@ -137,7 +137,7 @@ static void add_entropies(const struct diagnosis *run)
         run->sums[run->result->empty_rows[n].b * d->heads + run->result->empty_rows[n].h].rows--;
 }
 
-/* The mean of no rows is 0, or NaN where all rows were not finite. */
+/* Without rows the mean is 0, or NaN if rows exist but none is finite. */
 static double mean_of(double sum, const struct sums *sums)
 {
     if (sums->rows > 0)
@@ -180,7 +180,7 @@ static bool wants(const attn_plan *plan, attn_step step)
     return (plan->want >> step & 1) != 0;
 }
 
-/* Feature maps are skipped, because their weights are no distribution. */
+/* Feature maps are skipped, because their weights are not a distribution. */
 static attn_status find_rows(struct diagnosis *run, const attn_runtime *runtime, attn_arena *arena,
                              attn_findings *findings)
 {

@@ -1,9 +1,9 @@
 /*
- * arena.c: memory of one request: chunks from the system, handed out front to back.
+ * arena.c: the memory of one request: chunks from the system, which serve blocks front to back.
  *
  * Three lists hold the chunks. Blocks come from the head of `open`; a chunk with less room left than that head goes to
- * `full`; after a reset all wait in `spare`. Each chunk bears the number of chunks in use when it joined, so going
- * back to a mark means giving back those with a higher number.
+ * `full`; after a reset all chunks wait in `spare`. Each chunk stores how many chunks were in use when it joined. To go
+ * back to a mark, the arena returns the chunks with a higher number.
  */
 #include "attn/arena.h"
 
@@ -39,7 +39,7 @@ struct chunk {
     struct chunk *next;
     size_t capacity, used; /* bytes behind the header */
     size_t number;
-    void *block;        /* of the system, which the chunk begins in */
+    void *block;        /* the block of the system that contains the chunk */
     size_t block_bytes; /* of a block that may become a spare one; 0: it may not */
     size_t taken_bytes; /* from the budget */
 };
@@ -156,21 +156,26 @@ static size_t list_bytes(const struct chunk *list)
     return bytes;
 }
 
-/* How large a new chunk for a block of need bytes should be; 0 when not even the block alone fits under the ceiling. */
+/* The size of a new chunk for a block of need bytes; 0 when not even the block alone fits within the limit. */
 static size_t choose_chunk_bytes(const attn_arena *arena, size_t need)
 {
     const size_t free_bytes = arena->limit_bytes > arena->bytes ? arena->limit_bytes - arena->bytes : 0;
     const size_t left = free_bytes / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
     if (left < HEADER_BYTES || left - HEADER_BYTES < need)
         return 0;
-    /* A large block stands alone: in a shared chunk it would leave too much of the one before unused. */
+    /*
+     * A large block has a chunk of its own. In a new shared chunk, it would leave too much of the previous chunk
+     * unused.
+     */
     if (need > arena->chunk_bytes / 4)
         return need + HEADER_BYTES;
     return arena->chunk_bytes < left ? arena->chunk_bytes : left;
 }
 
-/* How much of a block is worth huge pages: a last one of which less than half is used costs more to clear than to
- * split. */
+/*
+ * The bytes of a block that are worth huge pages. If less than half of the last huge page is used, clearing it costs
+ * more than using small pages.
+ */
 static size_t huge_bytes(size_t bytes)
 {
     const size_t whole = bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -178,15 +183,15 @@ static size_t huge_bytes(size_t bytes)
 }
 
 /*
- * Aligned memory from the system, *block being what is to be freed. A small block is aligned here: posix_memalign cuts
- * it out of a larger one and gives both ends back, at the cost of ten mallocs. For large ones that is nothing, and
- * keeps the pages that it takes together.
+ * Aligned memory from the system; *block is the pointer to free. A small block is aligned here, because posix_memalign
+ * costs as much as ten mallocs: it splits a larger block and frees both ends. For a large block that cost is
+ * negligible, and posix_memalign keeps its pages together.
  */
 static struct chunk *take_block(size_t bytes, void **block)
 {
     enum { MALLOC_ALIGNMENT = _Alignof(max_align_t) };
     const size_t alignment = bytes < HUGE_PAGE_BYTES ? ATTN_ALIGNMENT : HUGE_PAGE_BYTES;
-    if (bytes > CHUNK_BYTES_MAX) /* and not aligned_alloc, which may insist on a multiple of the alignment */
+    if (bytes > CHUNK_BYTES_MAX) /* not aligned_alloc, which may require a multiple of the alignment */
         return posix_memalign(block, alignment, bytes) == 0 ? *block : NULL;
     *block = malloc(bytes + ATTN_ALIGNMENT - MALLOC_ALIGNMENT);
     const uintptr_t at = (uintptr_t)*block, aligned = (at + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
@@ -194,7 +199,7 @@ static struct chunk *take_block(size_t bytes, void **block)
 }
 
 /*
- * Whether a block is too large for the heaps of the C library, and too small for huge pages, which go back to the
+ * Whether a block is too large for the heaps of the C library, and too small for huge pages. Huge pages return to the
  * system.
  */
 static bool may_be_spare(size_t bytes)
@@ -277,7 +282,10 @@ static struct chunk *new_chunk(attn_arena *arena, size_t need)
     return chunk;
 }
 
-/* Takes need bytes from a chunk that was not in use. The chunk with more room, old or new, serves the next block. */
+/*
+ * Takes need bytes from a chunk that was not in use. The next block comes from the chunk with more free bytes, old or
+ * new.
+ */
 static struct chunk *join_chunk(attn_arena *arena, size_t need)
 {
     struct chunk *chunk = take_spare(arena, need);

@@ -1,9 +1,9 @@
 /*
- * budget.c: the bytes that several arenas share, and the blocks that they leave to each other.
+ * budget.c: a limit in bytes that several arenas share, and a cache of blocks that finished arenas leave to new ones.
  *
  * A new block of some hundred kilobytes often costs more than the work done in it, because the system clears it page by
- * page. In the heaps of the C library, such blocks leave holes of several times the memory in use. So the budget keeps
- * a few of them. Their bytes are bounded, and stand beside the bytes that the budget counts.
+ * page. In the heaps of the C library, such blocks cause fragmentation of several times the memory in use. So the
+ * budget caches a few of them. Their total size is bounded, and does not count against the limit.
  */
 #include "base/budget.h"
 

@@ -52,7 +52,10 @@ static uint64_t shift_round_even(uint64_t value, int shift)
     return quotient + (rest > half || (rest == half && (quotient & 1) != 0));
 }
 
-/* Rounds once, straight from double: by way of float32 some values would be rounded twice, and wrongly. */
+/*
+ * Converts directly from double, which rounds once. A conversion through float32 would round twice, and some results
+ * would be wrong.
+ */
 static uint16_t narrow(double value, const struct half_format *format)
 {
     uint64_t bits;
@@ -76,8 +79,9 @@ static uint16_t narrow(double value, const struct half_format *format)
 }
 
 /*
- * Blocks are converted to the widest type of the kind, double or int64, and from there. It holds every narrower type
- * exactly, so n types need 2n loops instead of n * n. Elements are copied, because memory may be unaligned.
+ * Blocks are converted to the widest type of their kind (double or int64), and then to the target type. The widest type
+ * holds every narrower one exactly, so n types need 2n loops instead of n * n. Elements are copied, because memory may
+ * be unaligned.
  */
 enum { BLOCK = 256 };
 
@@ -229,7 +233,10 @@ static size_t find_misfit(const int64_t *values, attn_dtype dtype, size_t count)
     return i;
 }
 
-/* The least magnitude that rounds to infinity: the middle between the largest number and the next, which is even. */
+/*
+ * The smallest magnitude that rounds to infinity: halfway between the largest number and the next, because the tie
+ * rounds to even.
+ */
 static double infinite_from(attn_dtype dtype)
 {
     switch (dtype) {
@@ -294,8 +301,9 @@ static attn_status convert_integers(char *to, attn_dtype to_dtype, const char *f
 }
 
 /*
- * Half precision as single, which holds it exactly. An exact product moves the exponent, of subnormal numbers too;
- * infinity and NaN keep the highest exponent. There is no branch, so that the compiler vectorises the loop.
+ * Half precision to single, which is exact. A product by a power of two shifts the exponent, and is exact for subnormal
+ * numbers, too; infinity and NaN keep the highest exponent. There is no branch, so that the compiler vectorises the
+ * loop.
  */
 static float single_of_f16(uint16_t half)
 {
@@ -318,7 +326,7 @@ static float single_of_bf16(uint16_t half)
     return value;
 }
 
-/* Weights that are kept in 16 bits go this way in every request. */
+/* Every request with 16-bit weights takes this path. */
 static void widen_to_single(float *to, const char *from, attn_dtype from_dtype, size_t count)
 {
     uint16_t half;

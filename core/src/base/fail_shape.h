@@ -7,7 +7,9 @@
 #include "attn/status.h"
 #include "attn/tensor.h"
 
-/* ATTN_ERR_SHAPE with the shape of received; expected is that shape as JSON, or NULL. err may be NULL. */
+/*
+ * Records ATTN_ERR_SHAPE with the shape of received; expected is the expected shape as JSON, or NULL. err may be NULL.
+ */
 __attribute__((format(printf, 5, 6))) attn_status attn_fail_shape(attn_error *err, const char *field,
                                                                   const attn_tensor *received, const char *expected,
                                                                   const char *format, ...);

@@ -1,5 +1,5 @@
 /*
- * float_mode.h: how this thread's processor rounds, and whether it keeps numbers below the normal ones.
+ * float_mode.h: the floating-point mode of a thread: rounding, and whether subnormal numbers are kept.
  *
  * A caller may have set flush-to-zero (FTZ), denormals-are-zero (DAZ), another rounding or trapping. PyTorch's
  * set_flush_denormal does so for all threads, and so does a library that was built with -ffast-math. Results would
@@ -13,7 +13,7 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 
-/* Rounds to nearest, keeps subnormal numbers, traps nothing; returns the mode before. */
+/* Sets the default mode: rounds to nearest, keeps subnormal numbers, traps nothing. Returns the previous mode. */
 static inline uint64_t attn_float_mode_enter(void)
 {
     const unsigned before = _mm_getcsr();

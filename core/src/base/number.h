@@ -11,7 +11,7 @@ static inline double attn_number_get(const void *data, attn_dtype compute, size_
     return compute == ATTN_F32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
 }
 
-/* The same at a place that strides give, which may be negative. */
+/* The same at an index computed from strides, which may be negative. */
 static inline double attn_number_at(const void *data, attn_dtype dtype, ptrdiff_t at)
 {
     return dtype == ATTN_F32 ? (double)((const float *)data)[at] : ((const double *)data)[at];

@@ -1,5 +1,5 @@
 /*
- * parallel.h: a loop over tasks on the threads of a runtime, which ends early when the run is cancelled.
+ * parallel.h: a loop over tasks on the threads of a runtime. The loop ends early when the run is cancelled.
  */
 #ifndef ATTN_BASE_PARALLEL_H
 #define ATTN_BASE_PARALLEL_H

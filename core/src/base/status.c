@@ -28,7 +28,7 @@ static size_t character_length(unsigned char first)
     return first >= 0xC0 ? 2 : 1;
 }
 
-/* Removes a last character that the end of the buffer has cut, so that the text stays UTF-8. */
+/* Removes a last character that the end of the buffer has truncated, so that the text stays valid UTF-8. */
 static void drop_cut_character(char *text)
 {
     size_t length = strlen(text);
@@ -43,8 +43,7 @@ attn_status attn_fail(attn_error *err, attn_status status, const char *field, co
 {
     if (err == NULL)
         return status;
-    /* The texts may be made from those of an earlier error, so the new record is complete before it replaces the old.
-     */
+    /* The arguments may point into the old record, so the new record is completed before it replaces the old one. */
     attn_error fresh = {.status = status};
     va_list arguments;
     va_start(arguments, format);
@@ -57,7 +56,7 @@ attn_status attn_fail(attn_error *err, attn_status status, const char *field, co
     return status;
 }
 
-/* A fragment that does not fit is left out: half of it would not be JSON. */
+/* A fragment that does not fit is omitted, because a truncated one would not be JSON. */
 static void copy_fragment(char *to, size_t size, const char *fragment)
 {
     size_t length = fragment == NULL ? 0 : strlen(fragment);

@@ -77,8 +77,8 @@ void attn_performer_projection(uint64_t seed, size_t features, size_t d_k, doubl
 }
 
 /*
- * Row r of a block is multiplied by the r rows before it, twice. Each product waits for the subtraction before it, so
- * an element takes as long as some 100 operations of a kernel's tile.
+ * Row r of a block is multiplied by the r rows before it, twice. Each product waits for the latency of the previous
+ * subtraction, so an element takes as long as some 100 operations of a kernel's tile.
  */
 double attn_performer_flops(size_t features, size_t d_k)
 {

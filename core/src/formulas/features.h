@@ -1,6 +1,5 @@
 /*
- * features.h: what the feature maps of attn/mechanism.h need: their number, and the random projection of performer in
- * pieces.
+ * features.h: the number of features of attn/mechanism.h, and the random projection of performer in pieces.
  */
 #ifndef ATTN_FORMULAS_FEATURES_H
 #define ATTN_FORMULAS_FEATURES_H
@@ -14,7 +13,8 @@ static inline bool attn_has_feature_maps(const attn_options *options)
 
 /*
  * attn_performer_projection in pieces, so that a run can be cancelled between them. First the direction of each row r,
- * in order, because it depends on the rows before it. Then the lengths of all rows. The third function is their cost.
+ * in order, because it depends on the rows before it. Then the lengths of all rows. The third function returns the cost
+ * of both.
  */
 void attn_performer_direction(uint64_t seed, size_t r, size_t d_k, double *projection);
 void attn_performer_lengths(uint64_t seed, size_t features, size_t d_k, double *work, double *projection);

@@ -2,8 +2,8 @@
  * philox.h: which elements dropout keeps, as a function of (seed, stream, position) alone.
  *
  * Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
- * SC 2011. The key is the seed; the counter is (position / 4, stream); word position % 4 of the block decides. No
- * state, so any thread can ask for any element and all get the same answer.
+ * SC 2011. The key is the seed; the counter is (position / 4, stream); word position % 4 of the block decides. There is
+ * no state, so every thread gets the same answer for an element.
  */
 #ifndef ATTN_FORMULAS_PHILOX_H
 #define ATTN_FORMULAS_PHILOX_H

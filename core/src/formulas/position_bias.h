@@ -1,6 +1,5 @@
 /*
- * position_bias.h: the slopes of ALiBi as the options have them: given for each head, or by the formula of
- * attn/position_bias.h.
+ * position_bias.h: the slopes of ALiBi: from the options, or by the formula of attn/position_bias.h.
  */
 #ifndef ATTN_FORMULAS_POSITION_BIAS_H
 #define ATTN_FORMULAS_POSITION_BIAS_H

@@ -1,4 +1,4 @@
-/* rope.c: rotary position embeddings: frequencies under every scaling, and the turn of one head. */
+/* rope.c: rotary position embeddings: frequencies under every scaling, and the rotation of one head. */
 #include "attn/rope.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static double dynamic_theta(const struct resolved *r, size_t dim, double length)
     return r->theta * pow(r->factor * longest / r->most - (r->factor - 1), (double)dim / (double)(dim - 2));
 }
 
-/* The index of the pair, a real number, that rotates so many times within the original length. */
+/* The real-valued index of the pair that makes this many rotations within the original length. */
 static double pair_of_turns(const struct resolved *r, size_t dim, double turns)
 {
     return (double)dim * log(r->original / (turns * 2 * PI)) / (2 * log(r->theta));
@@ -158,9 +158,9 @@ double attn_rope_frequencies(const attn_rope *rope, size_t dim, double length, d
     return 1;
 }
 
-/* ---- the turn ---- */
+/* ---- the rotation ---- */
 
-/* Where the two numbers of pair i stand: at i * step and i * step + apart. */
+/* The indices of the two numbers of pair i: i * step and i * step + apart. */
 struct places {
     size_t step, apart;
 };

@@ -1,4 +1,4 @@
-/* blas.c: calls OpenBLAS, and narrows counts to its int. */
+/* blas.c: calls OpenBLAS, and narrows counts to its integer type. */
 #include "gemm/blas.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /*
- * blas.h: the matrix products we need, from the BLAS. blas.c is the only file that includes cblas.h.
+ * blas.h: matrix products by the BLAS. blas.c is the only file that includes cblas.h.
  */
 #ifndef ATTN_GEMM_BLAS_H
 #define ATTN_GEMM_BLAS_H

@@ -10,13 +10,16 @@
 
 enum {
     /*
-     * The BLAS rounds a row differently beside other rows, so its blocks depend on the shape of one batch item alone.
+     * The BLAS rounds a row differently when the other rows differ in number, so its blocks depend only on the shape of
+     * one batch item.
      */
     BLAS_ROWS = 128,
     BLAS_COLUMNS = 256,
-    BLAS_INNER = 4096, /* a call then takes milliseconds, and cancelling is noticed between calls */
-    /* So that every thread gets several tasks, and they end together; few rows are read in longer runs of a weight's
-       row. */
+    BLAS_INNER = 4096, /* a call takes milliseconds at most; cancellation is checked between calls */
+    /*
+     * Small, so that every thread gets several tasks and all threads end together. With few rows, blocks are wider, so
+     * that longer ranges of a weight's row are read.
+     */
     KERNEL_COLUMNS = GEMM_COLUMNS / 2,
     KERNEL_FEW_ROWS = 48,
 };
@@ -49,7 +52,7 @@ static const char *weight_at(const struct products_run *run, const struct attn_p
     return at(run, p->w, is_in_out ? feature * p->w_stride + column : column * p->w_stride + feature);
 }
 
-/* The bias, or 0, goes in first, and the product is added to it. */
+/* y starts as the bias, or 0. The product is added to it. */
 static void blas_block(const struct products_run *run, const struct attn_product *p, size_t row, size_t rows,
                        size_t column)
 {
@@ -67,7 +70,7 @@ static void blas_block(const struct products_run *run, const struct attn_product
 }
 
 /*
- * Block number index of the columns. Blocks after the first begin with a panel, so that no panel is multiplied twice.
+ * The block of columns number index. Blocks after the first begin at a panel, so that no panel is multiplied twice.
  */
 static void kernel_block(const struct products_run *run, const struct attn_product *p, size_t row, size_t rows,
                          size_t index, char *scratch)
@@ -95,7 +98,10 @@ static void kernel_block(const struct products_run *run, const struct attn_produ
 
 /* ---- tasks ---- */
 
-/* Rows of a block: of all items together for the kernel, in equal parts; of one item for the BLAS. */
+/*
+ * Rows of a block. The kernel divides the rows of all items together into equal parts; a block for the BLAS has rows of
+ * one item.
+ */
 static void divide(const struct products_run *run, struct attn_product *p)
 {
     const bool is_transposed = run->layout == ATTN_LAYOUT_OUT_IN;

@@ -9,10 +9,10 @@
 #include "attn/runtime.h"
 
 /*
- * x (batch, rows, inner) and y (batch, rows, y_stride), both without gaps between the items of the batch; the first
- * columns numbers of each row of y are written. W as attn_layout says, its rows (in_out) or columns (out_in) w_stride
- * apart; bias of columns numbers, or NULL; panels of the runtime's kernel from the one with the first column on, in
- * which it comes after skip others, or NULL with skip 0.
+ * x is (batch, rows, inner) and y is (batch, rows, y_stride), both without gaps between the items of the batch. The
+ * first columns numbers of each row of y are written. W has the given attn_layout; its rows (in_out) or columns
+ * (out_in) are w_stride apart. bias has columns numbers, or is NULL. panels points to the panel of the runtime's kernel
+ * that contains the first column; skip columns come before it in that panel. Without panels: NULL with skip 0.
  */
 struct attn_product {
     const char *x, *w, *bias, *panels;
@@ -24,8 +24,9 @@ struct attn_product {
 };
 
 /*
- * The panels of a weight from the one with a column on, counted over all matrices of rank 3, and how many others *skip
- * come before it there; NULL, and 0: it has none for this kernel and layout.
+ * The panels of a weight, from the panel that contains column on. A weight of rank 3 counts the columns of all its
+ * matrices. *skip is the number of columns before it in that panel. NULL with *skip 0: the weight has no panels for
+ * this kernel and layout.
  */
 const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, const attn_tensor *weight, size_t column,
                              size_t *skip);
@@ -34,9 +35,9 @@ const void *attn_panels_from(const attn_kernel *kernel, attn_layout layout, cons
 size_t attn_products_scratch_bytes(attn_dtype compute);
 
 /*
- * All products, of the type compute and with weights of one layout, spread over the runtime. A row's numbers depend on
- * rows and on the row itself, not on its neighbours, batch, or threads. scratch lends every thread its bytes. When it
- * is cancelled, y is left in any state.
+ * Computes all products, of the type compute and with weights of one layout, on the threads of the runtime. The numbers
+ * of a row depend on rows and on the row itself, not on its neighbours, the batch, or the threads. scratch has the
+ * scratch bytes of every thread. After a cancelled run, y is undefined.
  */
 void attn_products_run(struct attn_product *products, size_t count, attn_dtype compute, attn_layout layout,
                        const attn_runtime *runtime, char *scratch);

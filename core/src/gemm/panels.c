@@ -5,7 +5,7 @@
 #include "gemm/gemm.h"
 #include "kernel/kernel.h"
 
-/* W as y = x W wants it: the whole of rank 2, the first matrix of rank 3. */
+/* W in the orientation of y = x W: the whole weight of rank 2, or the first matrix of rank 3. */
 static struct attn_gemm_block block_of(attn_layout layout, const attn_tensor *weight)
 {
     const bool is_in_out = layout == ATTN_LAYOUT_IN_OUT;

@@ -1,4 +1,4 @@
-/* blocks.c: block-sparse masks: which runs of keys a block of queries sees. */
+/* blocks.c: block-sparse masks: which ranges of keys a block of queries may attend to. */
 #include "mask/blocks.h"
 
 #include <assert.h>
@@ -122,7 +122,7 @@ static size_t global_tokens_before(const attn_blocks *blocks, int64_t position)
     return low;
 }
 
-/* What a query attends to: everything, or some runs of blocks and single keys beside them. */
+/* The keys that a query attends to: all keys, or some ranges of blocks and single keys besides. */
 struct view {
     int64_t block;        /* of the query */
     int64_t from, to;     /* blocks around it */
@@ -143,14 +143,17 @@ static struct view view_of(const attn_mask *mask, int64_t p)
 
 static bool sees_all(const attn_blocks *blocks, const struct view *view, int64_t p)
 {
-    /* A query may stand before the first key or behind the last: in no block of keys, and so in none at an edge. */
+    /*
+     * The position of a query may be before the first key or after the last. Such a query is in no block of keys, and
+     * so not in an edge block.
+     */
     const bool is_among_keys = view->block >= 0 && view->block < view->blocks;
     if (is_among_keys && (view->block < view->edge || view->block >= view->blocks - view->edge))
         return true;
     return global_tokens_before(blocks, p + 1) > global_tokens_before(blocks, p);
 }
 
-/* Blocks that neither window nor edges hold stand in up to two gaps between them; gap n is [from[n], to[n]). */
+/* Blocks outside window and edges form up to two gaps; gap n is [from[n], to[n]). */
 struct gaps {
     int64_t from[2], to[2];
 };
@@ -163,7 +166,7 @@ static struct gaps gaps_of(const struct view *view)
     return (struct gaps){.from = {low, to}, .to = {from, high}};
 }
 
-/* Robert Floyd's sample: t runs up, and a number that was drawn before is replaced by t itself. */
+/* Robert Floyd's sampling algorithm: t counts up; if the drawn number was drawn before, t takes its place. */
 static size_t draw_blocks(const attn_mask *mask, size_t h, const struct view *view, int64_t *drawn)
 {
     const struct gaps gaps = gaps_of(view);
@@ -183,7 +186,7 @@ static size_t draw_blocks(const attn_mask *mask, size_t h, const struct view *vi
     return (size_t)count;
 }
 
-/* Blocks first … end, as far as they lie in keys from … to. */
+/* The part of blocks first … end that lies in keys from … to. */
 static void allow_blocks(int64_t first, int64_t end, size_t size, size_t from, size_t to, uint8_t *allow)
 {
     const int64_t low = attn_max_i64(first * (int64_t)size, (int64_t)from),
@@ -199,7 +202,7 @@ static void allow_global_tokens(const attn_blocks *blocks, size_t from, size_t t
         allow[((const int64_t *)blocks->global_tokens->data)[n] - (int64_t)from] = 1;
 }
 
-/* The first block at or behind block number from whose distance to the query's is a multiple of the stride. */
+/* The first block, from block number from on, whose distance to the query's block is a multiple of the stride. */
 static int64_t next_strided(const attn_mask *mask, const struct view *view, int64_t from)
 {
     const int64_t stride = (int64_t)mask->blocks.stride, offset = (from - view->block) % stride;
@@ -244,13 +247,13 @@ void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, int64_
 
 /* ---- tiles and sums ---- */
 
-/* One query of each block stands for it, and the queries that see all are looked for by themselves. */
+/* One query represents each block. Queries that see all keys are searched for separately. */
 bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t rows, size_t from,
                            size_t to)
 {
     const attn_blocks *blocks = &mask->blocks;
     const bool is_matrix = blocks->kind == ATTN_BLOCKS_MATRIX;
-    const int64_t place = is_matrix ? (int64_t)i : p; /* of the first query, counted as its blocks are */
+    const int64_t place = is_matrix ? (int64_t)i : p; /* of the first query, in the positions of its blocks */
     enum { KEYS_MAX = 1024 };
     uint8_t allow[KEYS_MAX];
     if (to - from > KEYS_MAX)

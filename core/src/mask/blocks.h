@@ -1,19 +1,19 @@
 /*
- * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). What mask_resolve.c checks
- * and mask_rows.c asks. A query's position p is its place among the keys.
+ * blocks.h: block-sparse masks: the matrix and the patterns of attn_blocks (mask.h). mask_resolve.c calls the checks,
+ * and mask_rows.c calls the rest. A query's position p is its position among the keys.
  */
 #ifndef ATTN_MASK_BLOCKS_H
 #define ATTN_MASK_BLOCKS_H
 
 #include "attn/mask.h"
 
-/* Checks masks->blocks but for shapes of tensors, which mask_resolve.c resolves, and the list of global tokens. */
+/* Checks masks->blocks and the list of global tokens. mask_resolve.c checks the shapes of tensors. */
 ATTN_MUST_CHECK attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, attn_error *err);
 
-/* Chunks and prefixes: narrows the run from … to of a query at position p of item b. */
+/* Chunks and prefixes: narrows the range from … to of a query at position p of item b. */
 void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *from, int64_t *to);
 
-/* Whether the blocks are no run, so that they are looked up. */
+/* Whether the blocks are looked up, because the keys of a query are not one range. */
 bool attn_blocks_have_lookup(const attn_mask *mask);
 
 /*
@@ -30,10 +30,10 @@ void attn_blocks_row(const attn_mask *mask, size_t b, size_t h, size_t i, int64_
 bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, int64_t p, size_t rows, size_t from,
                            size_t to);
 
-/* What attn_blocks_row takes for so many keys, in floating-point operations that take as long; 0 without lookup. */
+/* The cost of attn_blocks_row for this many keys, in floating-point operations that take as long; 0 without lookup. */
 double attn_blocks_row_flops(const attn_mask *mask, double keys);
 
-/* Keys that a pattern leaves to the query at position p, at most. */
+/* An upper bound of the keys that a pattern leaves to the query at position p. */
 double attn_blocks_keys(const attn_mask *mask, int64_t p);
 /* Pairs that a matrix allows, over batch and heads. */
 double attn_blocks_matrix_pairs(const attn_mask *mask);

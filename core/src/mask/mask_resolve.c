@@ -1,4 +1,4 @@
-/* mask_resolve.c: masks checked, and resolved against the dimensions of a computation. */
+/* mask_resolve.c: checks masks, and resolves them against the dimensions of a computation. */
 #include "attn/mask.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ static attn_status fail_shape(attn_error *err, const char *field, const attn_ten
                            strrchr(field, '/') + 1, received, expected);
 }
 
-/* Strides that read tensor as if it had the shape wanted[4], broadcasting from the right. */
+/* The strides that broadcast tensor to the shape wanted[4], aligned at the right. */
 static attn_status broadcast(const attn_tensor *tensor, const char *field, const size_t wanted[4], ptrdiff_t stride[4],
                              attn_error *err)
 {

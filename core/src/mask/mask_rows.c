@@ -11,7 +11,7 @@ int64_t attn_mask_offset(const attn_mask *mask, size_t b)
     return mask->base_offset + (mask->offset == NULL ? 0 : mask->offset[b * mask->offset_stride]);
 }
 
-/* Where query i of item b stands among the keys. */
+/* The position of query i of item b among the keys. */
 static int64_t position_of(const attn_mask *mask, size_t b, size_t i)
 {
     return (int64_t)i + attn_mask_offset(mask, b);
@@ -22,7 +22,7 @@ bool attn_mask_has_positions(const attn_mask *mask)
     return mask->causal || mask->has_window || mask->blocks.kind > ATTN_BLOCKS_MATRIX;
 }
 
-/* The first key of item b whose document is not below id; only where they are sorted. */
+/* The first key of item b whose document is not below id; only for sorted documents. */
 static size_t first_of_document(const attn_mask *mask, size_t b, int64_t id)
 {
     size_t low = 0, high = mask->kv_len;

@@ -1,4 +1,4 @@
-/* check_mechanism.c: options.mechanism beside the dimensions and the rest of the request. */
+/* check_mechanism.c: checks options.mechanism against the dimensions and the rest of the request. */
 #include <math.h>
 
 #include "formulas/features.h"

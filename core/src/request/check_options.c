@@ -1,4 +1,4 @@
-/* check_options.c: what options may say, alone and beside the rest of a request. */
+/* check_options.c: checks options, on their own and against the rest of a request. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -101,7 +101,7 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
 
 enum { UNSORTED_MAX = 4096 };
 
-/* Whether an item stands there twice. An unsorted list is compared pair by pair, so a long one counts as repeating. */
+/* Whether an item repeats. An unsorted list is compared pair by pair, so a long one is treated as repeating. */
 static bool is_repeating(const attn_selection *selection)
 {
     bool ascending = true;

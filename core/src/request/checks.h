@@ -1,6 +1,6 @@
 /*
- * checks.h: what a request may say, beyond the shapes that dims.h reads. Each check has a file of its own, and names
- * the member that is wrong.
+ * checks.h: the checks of a request, besides the shapes that dims.h reads. Each check has a file of its own. Its error
+ * names the member that is wrong.
  */
 #ifndef ATTN_REQUEST_CHECKS_H
 #define ATTN_REQUEST_CHECKS_H
@@ -10,8 +10,8 @@
 /* check_options.c: numbers on their own. */
 ATTN_MUST_CHECK attn_status attn_options_check_numbers(const attn_options *options, attn_error *err);
 /*
- * All options against plan->dims and the rest of the request, by way of the three checks below; counts into *plan what
- * the selections of maps keep.
+ * All options against plan->dims and the rest of the request; calls the three checks below. Writes into *plan how many
+ * heads, queries and keys the selections of maps keep.
  */
 ATTN_MUST_CHECK attn_status attn_options_check(const attn_request *request, attn_plan *plan, attn_error *err);
 
@@ -19,7 +19,7 @@ ATTN_MUST_CHECK attn_status attn_options_check(const attn_request *request, attn
 ATTN_MUST_CHECK attn_status attn_qk_check(const attn_request *request, const attn_dims *dims, attn_error *err);
 /* check_rope.c: rope; fills in plan->rope_dim and plan->rope_length. */
 ATTN_MUST_CHECK attn_status attn_rope_check(const attn_request *request, attn_plan *plan, attn_error *err);
-/* check_mechanism.c: linear and performer, and what does not go with them. */
+/* check_mechanism.c: linear and performer, and the options that they exclude. */
 ATTN_MUST_CHECK attn_status attn_mechanism_check(const attn_request *request, const attn_dims *dims, attn_error *err);
 
 /* check_bias.c: alibi, relative_bias and sinks against the heads and the mask. */

@@ -182,7 +182,9 @@ static attn_status read_attention_dims(const attn_request *request, attn_dims *d
 
 /* ---- weights: a layer ---- */
 
-/* A weight that takes another number of features than in. Its features out are free, so any number of them is expected.
+/*
+ * A weight that takes another number of features than in. Its number of output features is free, so the error expects
+ * any.
  */
 static attn_status fail_weight(attn_error *err, const char *field, const attn_tensor *weight, attn_layout layout,
                                size_t in, const char *why)
@@ -266,14 +268,14 @@ attn_status attn_check_row(const attn_tensor *vector, const char *field, attn_dt
     return check_vector(vector, field, compute, &(struct vector_rule){length, 0, "a row has", " features"}, err);
 }
 
-/* heads 0: of rank 1 alone. */
+/* heads 0: only rank 1 is accepted. */
 static attn_status check_bias(const attn_tensor *bias, const char *field, attn_dtype compute, size_t heads,
                               size_t length, attn_error *err)
 {
     return check_vector(bias, field, compute, &(struct vector_rule){length, heads, "the weight gives", ""}, err);
 }
 
-/* Features per head that a projection gives, from its weight. heads is known; 0: taken from a rank-3 weight. */
+/* Features per head of a projection, from its weight. heads is the known count; 0: the count of a rank-3 weight. */
 static attn_status read_projection(const attn_affine *affine, const char *name, const attn_request *request,
                                    size_t d_in, size_t heads, size_t *d_head, attn_error *err)
 {
@@ -358,7 +360,10 @@ static size_t heads_of(const attn_affine *affine)
     return affine->weight != NULL && affine->weight->rank == 3 ? affine->weight->shape[0] : 0;
 }
 
-/* An output weight of rank 3 for other heads; as many rows in all are not enough, or rows would change their head. */
+/*
+ * An output weight of rank 3 must have the same heads. The same total of rows is not enough, because rows would move to
+ * another head.
+ */
 static attn_status fail_output_heads(const attn_tensor *weight, const char *field, const attn_dims *dims,
                                      attn_error *err)
 {

@@ -7,8 +7,8 @@
 #include "attn/plan.h"
 
 /*
- * The largest element count of a tensor, and of working memory of a few tensors. Sums of such counts, and their bytes,
- * do not overflow a size_t. No machine has so much memory.
+ * The largest element count of a tensor, and of the working memory of a run. Sums of such counts, and their bytes, do
+ * not overflow a size_t. No machine has that much memory.
  */
 #define ATTN_NUMBERS_MAX ((size_t)1 << 48)
 

@@ -1,5 +1,5 @@
 /*
- * steps.h: which steps a request asks for, and which it goes through.
+ * steps.h: which steps a request asks for, and which stages it runs.
  */
 #ifndef ATTN_REQUEST_STEPS_H
 #define ATTN_REQUEST_STEPS_H
@@ -27,7 +27,7 @@ static inline bool attn_drops_residual(const attn_options *options)
     return options->dropout > 0 && options->dropout_residual;
 }
 
-/* Whether queries and keys are normalised or turned. */
+/* Whether queries and keys are normalised or rotated. */
 static inline bool attn_qk_is_changed(const attn_options *options)
 {
     return options->rope.layout != ATTN_ROPE_NONE || options->qk_norm != ATTN_NORM_NONE;

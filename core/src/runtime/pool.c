@@ -2,13 +2,14 @@
  * pool.c: threads that run jobs. A running job can spread over idle threads.
  *
  * One lock guards a first-in first-out queue of jobs and a list of open regions (a region is one call of
- * attn_runtime.run). An idle thread takes a job when there is one, else joins a region that has tasks left. The tasks
- * of a region are handed out by an atomic counter, so the lock is taken per helper and not per task. The caller of a
- * region leaves when the last helper has. When it is a thread of the pool it works too, as worker 0, and takes no other
- * work meanwhile, so regions can be nested freely; a caller from outside waits.
+ * attn_runtime.run). An idle thread takes a job when there is one, else joins a region that has tasks left. An atomic
+ * counter hands out the tasks of a region, so the lock is taken once per helper, not once per task. The caller of a
+ * region returns after the last helper has left. If the caller is a thread of the pool, it computes as worker 0, and
+ * takes no other work meanwhile, so regions can be nested. A caller from outside the pool only waits.
  *
- * A thread that had work stays awake for a moment before it sleeps: the parts of a computation follow each other within
- * microseconds, and waking a thread takes tens of them. It yields all the while, and a pool without work sleeps.
+ * After its work, a thread stays awake for a moment before it sleeps, because the stages of a computation follow each
+ * other within microseconds, and waking a thread takes tens of microseconds. The thread yields in this time. An idle
+ * pool sleeps.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -68,7 +69,9 @@ static void run_next_job(attn_pool *pool)
     pthread_mutex_lock(&pool->lock);
 }
 
-/* Each participant can raise the counter once beyond tasks, so tasks is at most SIZE_MAX - ATTN_POOL_THREADS_MAX. */
+/*
+ * Each participant can increment the counter once beyond tasks, so tasks is at most SIZE_MAX - ATTN_POOL_THREADS_MAX.
+ */
 static bool region_take_task(struct pool_region *region, size_t *index)
 {
     *index = atomic_fetch_add_explicit(&region->next_task, 1, memory_order_relaxed);
@@ -80,7 +83,10 @@ static bool region_has_tasks(const struct pool_region *region)
     return atomic_load_explicit(&region->next_task, memory_order_relaxed) < region->tasks;
 }
 
-/* No region has more participants than the pool has threads, the caller counted, so a free number is below threads. */
+/*
+ * A region has at most as many participants as the pool has threads, including the caller, so a free number is below
+ * threads.
+ */
 static size_t region_take_worker(struct pool_region *region)
 {
     size_t word = 0;
@@ -193,8 +199,9 @@ static void pool_end(attn_pool *pool)
 }
 
 /*
- * With as many threads as processors, each thread is bound to one. Otherwise the system may put a woken thread behind
- * the thread that woke it, where it waits for milliseconds beside an idle processor. Virtual machines usually did so.
+ * With as many threads as processors, each thread is bound to one processor. Otherwise the scheduler may place a woken
+ * thread on the processor of the thread that woke it, where it waits for milliseconds although another processor is
+ * idle. Virtual machines usually did so.
  */
 static void spread_over_processors(attn_pool *pool)
 {
@@ -276,7 +283,7 @@ bool attn_pool_submit(attn_pool *pool, void (*job)(void *argument), void *argume
     return true;
 }
 
-/* Opens the region to helpers and wakes as many idle threads as there are tasks for. */
+/* Opens the region to helpers, and wakes at most one idle thread per task. */
 static void region_open(attn_pool *pool, struct pool_region *region)
 {
     pthread_mutex_lock(&pool->lock);
@@ -296,7 +303,7 @@ static void region_open(attn_pool *pool, struct pool_region *region)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Waits until no task is left and no helper at work. */
+/* Waits until no task is left and no helper is working. */
 static void region_close(attn_pool *pool, struct pool_region *region)
 {
     pthread_mutex_lock(&pool->lock);
