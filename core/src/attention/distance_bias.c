@@ -1,4 +1,4 @@
-/* distance_bias.c: biases by distance, a vector a head, and the sum of all biases of a row. */
+/* distance_bias.c: biases by distance, one vector per head, and the sum of all biases of a row. */
 #include "attention/distance_bias.h"
 
 #include <math.h>

@@ -80,7 +80,7 @@ double attn_feature_query_factor(const struct attn_feature_keys *keys)
     return keys->plan->scale < 0 ? -attn_feature_key_factor(keys) : attn_feature_key_factor(keys);
 }
 
-/* P s into phi; *half_square = |s|^2 / 2. s = sqrt(scale) x. */
+/* Writes P s into phi, and |s|^2 / 2 into *half_square; s = sqrt(scale) x. */
 static void project(const struct attn_feature_keys *keys, const void *data, size_t at, double factor,
                     double *half_square, double *phi)
 {
@@ -95,7 +95,7 @@ static void project(const struct attn_feature_keys *keys, const void *data, size
     *half_square = square / 2;
 }
 
-/* The place of the largest number above *largest, which it becomes; before where there is none. */
+/* If x exceeds *largest: sets *largest to the maximum of x and returns its index. Otherwise returns before. */
 static size_t find_largest(const double *x, size_t first, size_t count, size_t before, double *largest)
 {
     for (size_t n = 0; n < count; n++)
@@ -139,7 +139,7 @@ void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size
 
 /* ---- keys ---- */
 
-/* Marks the keys that any query of the group sees. No other key is read. */
+/* Marks the keys that any query of the group may attend to. No other key is read. */
 static void find_seen(const struct attn_feature_keys *keys, size_t b, size_t kv_head, uint8_t *seen)
 {
     const struct attn_heads_job *job = keys->job;
@@ -229,7 +229,7 @@ static void add_key(const struct attn_feature_keys *keys, size_t head, size_t j,
     }
 }
 
-/* Task: what one block of keys of one head adds. */
+/* Task: the sums of one block of keys of one head. */
 static void sums_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
@@ -249,7 +249,7 @@ static void sums_task(void *argument, size_t index, size_t worker)
     }
 }
 
-/* Task: adds to each block of one head the blocks before it. */
+/* Task: prefix sums over the blocks of one head. */
 static void prefix_sums_task(void *argument, size_t head, size_t worker)
 {
     (void)worker;
@@ -274,7 +274,7 @@ void attn_feature_advance(const struct attn_feature_keys *keys, struct attn_feat
             add_key(keys, to->head, to->at, to->sums);
 }
 
-/* ---- the way there ---- */
+/* ---- the run ---- */
 
 struct attn_feature_keys attn_feature_keys_describe(const attn_plan *plan, const attn_request *request,
                                                     const struct attn_heads_job *job, const attn_runtime *runtime)
@@ -298,7 +298,7 @@ size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *reques
            kv_heads * d->kv_len + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
-/* False when it was cancelled. */
+/* Returns false when the run was cancelled. */
 static bool draw_projection(const struct attn_feature_keys *keys, double *drawn)
 {
     const size_t d_k = keys->job->d_k;

@@ -1,5 +1,5 @@
 /*
- * feature_keys.h: what linear and performer make of keys and queries: features, and the running sums of keys
+ * feature_keys.h: the features of keys and queries for linear and performer, and the running sums over keys
  * (attn/mechanism.h has the equations).
  */
 #ifndef ATTN_ATTENTION_FEATURE_KEYS_H
@@ -9,7 +9,7 @@
 #include "attn/runtime.h"
 #include "kernel/job.h"
 
-enum { FEATURE_KEYS = 256 /* of a block whose sums are taken together: part of the result's bits */ };
+enum { FEATURE_KEYS = 256 /* keys per block of sums: the bits of a result depend on it */ };
 
 struct attn_feature_keys {
     const attn_plan *plan;
@@ -18,16 +18,16 @@ struct attn_feature_keys {
     const attn_runtime *runtime;
     size_t m, width;    /* features of phi; numbers of a row of sums: d_v, and 1 for the denominator */
     size_t key_blocks;  /* of FEATURE_KEYS */
-    bool is_running;    /* the mask leaves every query a run from key 0, and padding */
+    bool is_running;    /* the mask is a range from key 0 for every query, and padding */
     double *projection; /* performer: (d_k, m) */
-    double *phi;        /* (batch, kv_heads, kv_len, m), of keys that are seen */
-    double *largest;    /* performer: (batch, kv_heads): the largest P s of keys that are seen, */
-    size_t *largest_at; /* and its place in phi of the head */
-    uint8_t *is_seen;   /* (batch, kv_heads, kv_len): by any query */
+    double *phi;        /* (batch, kv_heads, kv_len, m), for keys that some query may attend to */
+    double *largest;    /* performer: (batch, kv_heads): the largest P s of these keys, */
+    size_t *largest_at; /* and its index in phi of the head */
+    uint8_t *is_seen;   /* (batch, kv_heads, kv_len): whether any query may attend to the key */
     double *sums;       /* is_running: (batch, kv_heads, key_blocks + 1, m, width): of all keys before the block */
 };
 
-/* The sizes of a request's keys, before there is memory. */
+/* The sizes for a request's keys, before any memory is allocated. */
 struct attn_feature_keys attn_feature_keys_describe(const attn_plan *plan, const attn_request *request,
                                                     const struct attn_heads_job *job, const attn_runtime *runtime);
 /* Arena bytes that attn_feature_keys_prepare takes. */
@@ -35,7 +35,7 @@ size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *reques
 /* ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED, without a message. */
 ATTN_MUST_CHECK attn_status attn_feature_keys_prepare(struct attn_feature_keys *keys, attn_arena *arena);
 
-/* Whether the mask is a run of keys from the first one on for every query, and padding: then there are sums. */
+/* Whether the mask is a range from key 0 for every query, and padding. Only then are there running sums. */
 bool attn_has_running_sums(const attn_mask *mask);
 
 /* The features of a query: m numbers. */
@@ -45,32 +45,32 @@ void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size
 double attn_feature_key_factor(const struct attn_feature_keys *keys);
 double attn_feature_query_factor(const struct attn_feature_keys *keys);
 
-/* What the mask says of a range of keys of one query, looked up together; zero-initialised it is empty. */
+/* A cached lookup of the mask for one query and a range of keys; zero-initialised it is empty. */
 struct attn_feature_look {
     size_t b, h, i, from, to; /* keys */
     uint8_t allow[FEATURE_KEYS];
 };
 
-/* For a key of the query's span. look belongs to the calling thread. */
+/* Whether the query may attend to a key of its span. look belongs to the calling thread. */
 bool attn_feature_allows(const struct attn_feature_keys *keys, struct attn_feature_look *look, size_t b, size_t h,
                          size_t i, size_t j);
-/* Whether the query may see any key of its span. */
+/* Whether the query may attend to any key of its span. */
 bool attn_feature_sees(const struct attn_feature_keys *keys, struct attn_feature_look *look, size_t b, size_t h,
                        size_t i, attn_span span);
 
-/* What sums of values are divided by, from the sum of the weights. */
+/* The divisor of the sums of values, from the sum of the weights. */
 static inline double attn_feature_divisor(const attn_mechanism *mechanism, double sum)
 {
     return mechanism->is_unnormalised ? 1 : mechanism->type == ATTN_LINEAR ? sum + mechanism->eps : sum;
 }
 
-/* The sums of all keys before at. head counts key heads over all items; at SIZE_MAX: of none yet. */
+/* The sums of all keys before at. head counts key heads over all items; at SIZE_MAX: no sums yet. */
 struct attn_feature_sums {
     size_t head, at;
     double *sums; /* (m, width) */
 };
 
-/* Makes to->sums the sums of all keys before end: those of the blocks before it, and then key by key. */
+/* Advances to->sums to all keys before end: starts from the sums of whole blocks, and adds the rest key by key. */
 void attn_feature_advance(const struct attn_feature_keys *keys, struct attn_feature_sums *to, size_t end);
 
 static inline double attn_feature_dot(const double *a, const double *b, size_t count)

@@ -29,7 +29,7 @@ struct feature_run {
 /* What a task needs for its rows. */
 struct row {
     size_t b, h, i;
-    struct attn_feature_sums sums; /* of the keys before some place */
+    struct attn_feature_sums sums; /* of the keys before sums.at */
     double *phi;                   /* of the query */
     double *out;                   /* d_v, and the denominator */
     struct attn_feature_look look;
@@ -201,7 +201,7 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
     const double heads = (double)d->batch * (double)d->heads, kv_heads = (double)d->batch * (double)d->kv_heads;
     const double q_len = (double)d->q_len, kv_len = (double)d->kv_len;
     const double map = mechanism->type == ATTN_PERFORMER ? 2 * m * (double)d->d_k + 20 * m : 20 * m;
-    /* Keys are summed once per head, and those of one block once more per task of queries. */
+    /* All keys are summed once per head. Each task of queries sums the keys of one more block. */
     double flops = heads * q_len * (map + 4 * m * width) + kv_heads * kv_len * (map + 2 * m * width) +
                    heads * (double)row_blocks(d->q_len) * FEATURE_KEYS * 2 * m * width;
     if (mechanism->type == ATTN_PERFORMER && mechanism->projection == NULL)

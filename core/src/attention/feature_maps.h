@@ -8,18 +8,19 @@
 #include "attention/heads.h"
 
 /*
- * Arena bytes that attn_feature_maps_run takes, for all threads together and for each; its floating-point operations.
+ * The arena bytes of attn_feature_maps_run, for all threads together and for each thread; its floating-point
+ * operations.
  */
 size_t attn_feature_maps_shared_bytes(const attn_plan *plan, const attn_request *request);
 size_t attn_feature_maps_scratch_bytes(const attn_plan *plan, const attn_request *request);
 double attn_feature_maps_flops(const attn_plan *plan, const attn_request *request);
-/* An upper bound of the numbers in any array of a run or a backward pass, as a double, so that it cannot overflow. */
+/* An upper bound of the elements of any array of a run or a backward pass, as a double, so that it cannot overflow. */
 double attn_feature_maps_numbers(const attn_plan *plan, const attn_request *request);
 
 /*
- * What attn_heads_run does, for these mechanisms: fills job->context and the maps attention, and notes empty rows.
- * Numbers depend on the request alone: keys are summed in blocks that start at multiples of FEATURE_KEYS.
- * ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ * The counterpart of attn_heads_run for these mechanisms: fills job->context and the attention map, and records empty
+ * rows. Results depend only on the request, because keys are summed in blocks that start at multiples of FEATURE_KEYS.
+ * Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
  */
 ATTN_MUST_CHECK attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request,
                                                   struct attn_heads_job *job, const attn_runtime *runtime,

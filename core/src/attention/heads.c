@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "kernel/kernel.h"
 
-enum { MERGE_ALONE_MAX = 1 << 15 }; /* numbers that the calling thread merges alone */
+enum { MERGE_ALONE_MAX = 1 << 15 }; /* up to this many numbers, the calling thread merges alone */
 
 struct heads_run {
     struct attn_heads_job *job;
@@ -100,7 +100,7 @@ size_t attn_heads_shared_bytes(const struct attn_heads_job *job)
     struct attn_heads_job divided = *job;
     size_t heads = job->batch * job->heads, rows = heads * job->q_len, partials = 0;
     choose_way(&divided, 1);
-    divided.heads_together = 1; /* which needs the most */
+    divided.heads_together = 1; /* this division needs the most scratch */
     const attn_kernel *kernel;
     for (size_t k = 0; (kernel = attn_kernel_at(k)) != NULL; k++) {
         size_t own = kernel_partials_bytes(&divided, kernel);
@@ -132,7 +132,7 @@ static void find_seen_by_query(const struct attn_heads_job *job, size_t b, size_
     }
 }
 
-/* Which keys of one head some query sees, and which queries see some key. */
+/* The keys of one head that some query may attend to, and the queries that may attend to some key. */
 static void find_seen(void *argument, size_t index, size_t worker)
 {
     (void)worker;

@@ -1,5 +1,5 @@
 /*
- * heads.h: attention over all batch items and heads: cuts the work into tasks, lends them scratch, and gathers their
+ * heads.h: attention over all batch items and heads: divides the work into tasks, gives them scratch, and merges their
  * diagnostics.
  */
 #ifndef ATTN_ATTENTION_HEADS_H
@@ -9,13 +9,15 @@
 #include "attn/multihead.h"
 #include "kernel/job.h"
 
-/* Arena bytes that attn_heads_run takes: scratch for each thread, whatever the kernel, and what all tasks share. */
+/*
+ * The arena bytes of attn_heads_run: scratch per thread, enough for every kernel, and the memory that all tasks share.
+ */
 size_t attn_heads_scratch_bytes(const struct attn_heads_job *job);
 size_t attn_heads_shared_bytes(const struct attn_heads_job *job);
 
 /*
- * Runs the job, whose operands, maps and mask the caller has filled in, and notes empty rows and the largest score in
- * *result. ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
+ * Runs the job. The caller has filled in its operands, maps and mask. Records empty rows and the largest score in
+ * *result. Returns ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
  */
 ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
                                            attn_result *result, attn_error *err);

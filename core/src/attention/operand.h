@@ -6,7 +6,7 @@
 
 #include "kernel/job.h"
 
-/* (batch, len, heads, d): the heads of a token side by side. */
+/* (batch, len, heads, d): the heads of a token are contiguous. */
 static inline struct attn_operand attn_operand_by_tokens(const void *data, size_t heads, size_t len, size_t d)
 {
     return (struct attn_operand){.data = data,

@@ -25,7 +25,7 @@ enum { TOKEN_ROWS = 64 }; /* rows of tokens that one task normalises or adds */
 
 struct backward_run {
     const attn_gradient_plan *plan;
-    attn_request request; /* the caller's, wanting what the backward pass needs */
+    attn_request request; /* the caller's, with the steps that the backward pass needs */
     const attn_runtime *runtime;
     attn_arena *arena;
     attn_gradient_result *result;
@@ -35,8 +35,8 @@ struct backward_run {
     uint8_t *is_live;
     double *partials;
     char *weight_scratch;
-    const char *x[ROLES];       /* what enters the projection of each role */
-    const char *grad_output;    /* (batch, q_len, d_out), or by heads for a query of rank 4 */
+    const char *x[ROLES];       /* the input of the projection of each role */
+    const char *grad_output;    /* (batch, q_len, d_out); heads first for a query of rank 4 */
     const char *grad_summed;    /* before the post-norm */
     const char *grad_projected; /* before dropout and residual */
     const char *grad_gated;     /* before the output projection */
@@ -44,12 +44,12 @@ struct backward_run {
     char *context_memory;       /* memory of grad_gated and grad_context; NULL: neither is needed */
     const char *gate;           /* of the forward pass, before its sigmoid */
     char *grad_gate;            /* NULL: not wanted */
-    char *grad_role[ROLES];     /* of q, k, v; NULL: not wanted */
+    char *grad_role[ROLES];     /* of q, k and v; NULL: not wanted */
     char *grad_input[ROLES];    /* of x; NULL: not wanted */
-    char *add_to;               /* by add_task: the sum, */
-    const char *add_from;       /* and what is added */
+    char *add_to;               /* of add_task: the sum, */
+    const char *add_from;       /* and the addend */
     size_t add_count;
-    const char *drop_from; /* by drop_task */
+    const char *drop_from; /* of drop_task */
     char *drop_to;
 };
 
@@ -83,7 +83,7 @@ static const attn_tensor *step(const struct backward_run *run, attn_step which)
     return &run->result->forward.step[which];
 }
 
-/* ---- memory for what is given back, and between ---- */
+/* ---- memory for results and intermediate gradients ---- */
 
 static attn_status take_gradients(struct backward_run *run)
 {
@@ -126,7 +126,7 @@ static attn_status take_scratch(struct backward_run *run)
     return has_all ? ATTN_OK : no_memory(run, "the gradients of the weights");
 }
 
-/* ---- number by number ---- */
+/* ---- elementwise ---- */
 
 static void add_task(void *argument, size_t index, size_t worker)
 {
@@ -162,7 +162,7 @@ static void drop_task(void *argument, size_t index, size_t worker)
                         keep[n] ? attn_number_get(run->drop_from, compute, first + n) * gain : 0);
 }
 
-/* to = dropout(from), the one on the residual. It is its own backward pass. */
+/* to = dropout(from), with the decisions of the residual. The backward pass of dropout is the same operation. */
 static void drop(struct backward_run *run, const char *from, char *to)
 {
     run->drop_from = from;
@@ -220,7 +220,10 @@ static const char *projected_of(const struct backward_run *run)
     return step(run, has_weight ? ATTN_STEP_PROJECTED : ATTN_STEP_GATED)->data;
 }
 
-/* From the output to what the output projection gave: post-norm, residual (which the query takes later), dropout. */
+/*
+ * From the output back to the result of the output projection: post-norm, residual (the query gets its part later),
+ * dropout.
+ */
 static attn_status go_through_sum(struct backward_run *run)
 {
     char *summed = NULL, *grad_summed = NULL, *grad_projected = NULL;
@@ -330,7 +333,7 @@ static size_t width_of_input(const attn_dims *d, int input)
     return input == PROJECT_Q ? d->d_query : input == PROJECT_K ? d->d_key : d->d_value;
 }
 
-/* An input collects from every role that reads it. */
+/* The gradient of an input is the sum over the roles that read it. */
 static void collect_input(struct backward_run *run, const struct attn_gradient_projection *projections, int input)
 {
     const attn_dims *d = &run->plan->forward.dims;
@@ -386,7 +389,7 @@ static struct attn_operand operand_of(const attn_tensor *view)
                                  .row_stride = view->stride[2]};
 }
 
-/* data laid out as the tokens of an input, or by heads where those of the input are. */
+/* data in the layout of an input: token by token, or heads first. */
 static struct attn_operand lay_out(const struct backward_run *run, const void *data, size_t heads, size_t len, size_t d)
 {
     const bool by_heads = run->plan->forward.dims.query_rank == 4;
@@ -423,7 +426,7 @@ static attn_status describe_heads(struct backward_run *run, struct attn_gradient
     return ATTN_OK;
 }
 
-/* The biases by distance once more, and room for their gradient. */
+/* Computes the biases by distance again, and takes memory for their gradient. */
 static attn_status take_distance(struct backward_run *run, struct attn_gradient_heads *heads)
 {
     char *data;
@@ -448,7 +451,7 @@ static void finish_heads(struct backward_run *run, const struct attn_gradient_he
                                    gradient[ATTN_GRADIENT_ALIBI].data, gradient[ATTN_GRADIENT_RELATIVE_BIAS].data);
 }
 
-/* Replaces the gradient of the normalised queries or keys by that of the queries or keys before their norm. */
+/* Replaces the gradient of the normalised queries or keys by the gradient before their norm. */
 static void go_through_qk_norm(struct backward_run *run, attn_role role)
 {
     const bool is_query = role == PROJECT_Q;

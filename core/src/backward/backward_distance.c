@@ -7,7 +7,7 @@
 #include "attention/distance_bias.h"
 #include "base/number.h"
 
-/* One head of one item: its distances into the buckets; returns what they come to for the slope. */
+/* One head of one item: adds the gradient of its distances to the buckets; returns the gradient of the slope. */
 static double collect(const attn_options *options, const attn_mask *mask, const double *grad, size_t b, size_t h,
                       void *table)
 {

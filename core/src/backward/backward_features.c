@@ -14,7 +14,7 @@
 
 enum {
     QUERIES = 64,   /* of a task */
-    SEEN_KEYS = 64, /* keys that are looked up together: the bits of a number */
+    SEEN_KEYS = 64, /* keys per lookup: one bit each of a 64-bit number */
     TAKES_MAX = 10,
 };
 
@@ -23,9 +23,9 @@ struct feature_gradients {
     struct attn_feature_keys keys;
     double *phi_q;     /* (batch, heads, q_len, m) */
     double *grad_sums; /* (batch, heads, q_len, width): dS */
-    uint8_t *is_live;  /* (batch, heads, q_len): has a key, and a dO that is not all 0; only then phi_q and grad_sums */
-    size_t *order;     /* (batch, q_len): queries by where their spans end, */
-    size_t *starts;    /* (batch, kv_len + 2): and how many end before a key */
+    uint8_t *is_live;  /* (batch, heads, q_len): has a key and a nonzero dO; only then phi_q and grad_sums are set */
+    size_t *order;     /* (batch, q_len): queries sorted by the end of their spans, */
+    size_t *starts;    /* (batch, kv_len + 2): and how many spans end before a key */
     /* (batch, kv_heads, key_blocks + 1, m, width): R of the queries that end in the block or later */
     double *suffix_sums;
     double *largest_parts; /* (batch, kv_heads, key_blocks): of the largest P s of a head */
@@ -34,15 +34,17 @@ struct feature_gradients {
     size_t scratch_bytes;
 };
 
-/* What a task works with. */
+/* The scratch memory of a task. */
 struct scratch {
     double *product;     /* m: dphi, then du */
     double *row, *value; /* width: (v_j, 1), or a sum of them */
     double *x;           /* d_k + d_v: the gradient of a token */
     double *sums;        /* (m, width) */
-    /* pair by pair: which keys of a run of SEEN_KEYS each query of a key head sees, (group, q_len), a bit each */
+    /*
+     * pair by pair: for each query of a key head, (group, q_len): a bit per key of a range of SEEN_KEYS, set if visible
+     */
     uint64_t *seen;
-    size_t seen_first; /* of that run; SIZE_MAX: none yet */
+    size_t seen_first; /* the first key of that range; SIZE_MAX: no range yet */
 };
 
 static struct scratch scratch_of(const struct feature_gradients *run, size_t worker)
@@ -121,7 +123,7 @@ static void put_query(const struct feature_gradients *run, const struct query *q
         attn_number_put((void *)(uintptr_t)to->data, run->keys.job->compute, at + f, x == NULL ? 0 : x[f]);
 }
 
-/* S into row: over running sums, or pair by pair. */
+/* Writes S into row: from running sums, or pair by pair. */
 static void sum_keys(const struct feature_gradients *run, struct query *query, attn_span span, const double *phi,
                      struct scratch *scratch)
 {
@@ -158,7 +160,7 @@ static void differentiate_quotient(const struct feature_gradients *run, const st
     grad_sums[job->d_v] = run->keys.mechanism->is_unnormalised ? 0 : -product / divisor / divisor;
 }
 
-/* dphi(q) into product. */
+/* Writes dphi(q) into product. */
 static void differentiate_sums(const struct feature_gradients *run, struct query *query, attn_span span,
                                const double *grad_sums, struct scratch *scratch)
 {
@@ -214,9 +216,9 @@ static void query_task(void *argument, size_t index, size_t worker)
     run->scale_parts[index] = of_scale;
 }
 
-/* ---- R, from the last queries on ---- */
+/* ---- R, from the last query back ---- */
 
-/* Task: the queries of one item, by where their spans end. */
+/* Task: sorts the queries of one item by the end of their spans. */
 static void order_task(void *argument, size_t b, size_t worker)
 {
     (void)worker;
@@ -239,7 +241,7 @@ static void order_task(void *argument, size_t b, size_t worker)
     starts[job->kv_len + 1] = job->q_len;
 }
 
-/* sums += R of the queries of a group that end at keys from … up to, but without, to. */
+/* sums += R of the queries of a group whose spans end in [from, to). */
 static void add_queries(const struct feature_gradients *run, size_t kv_head, size_t from, size_t to, double *sums)
 {
     const struct attn_feature_keys *keys = &run->keys;
@@ -259,7 +261,7 @@ static double *suffix_sums_of(const struct feature_gradients *run, size_t kv_hea
     return run->suffix_sums + (kv_head * (run->keys.key_blocks + 1) + block) * run->keys.m * run->keys.width;
 }
 
-/* Task: of the queries that end in one block of keys. */
+/* Task: R of the queries whose spans end in one block of keys. */
 static void block_sums_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
@@ -271,7 +273,7 @@ static void block_sums_task(void *argument, size_t index, size_t worker)
     add_queries(run, kv_head, attn_min(block * FEATURE_KEYS, end), attn_min((block + 1) * FEATURE_KEYS, end), sums);
 }
 
-/* Task: adds to each block of one head the blocks behind it. */
+/* Task: suffix sums over the blocks of one head. */
 static void suffix_sums_task(void *argument, size_t kv_head, size_t worker)
 {
     (void)worker;
@@ -297,7 +299,7 @@ static void put_key(const struct feature_gradients *run, const struct attn_opera
         attn_number_put((void *)(uintptr_t)to->data, job->compute, at + f, from[f]);
 }
 
-/* dphi(k_j) into product and dv_j into x, from R. */
+/* Writes dphi(k_j) into product and dv_j into x, from R. */
 static void take_from_sums(const struct feature_gradients *run, const double *phi, struct scratch *scratch)
 {
     const struct attn_feature_keys *keys = &run->keys;
@@ -308,7 +310,7 @@ static void take_from_sums(const struct feature_gradients *run, const double *ph
     }
 }
 
-/* What the queries of a key head see of the run of keys that j is in: looked up once for all of these. */
+/* Looks up which queries of a key head may attend to the keys of the range around j: once for the whole range. */
 static void see_run(const struct feature_gradients *run, size_t kv_head, size_t j, struct scratch *scratch)
 {
     const struct attn_heads_job *job = run->keys.job;
@@ -329,7 +331,7 @@ static void see_run(const struct feature_gradients *run, size_t kv_head, size_t 
     }
 }
 
-/* The same pair by pair: every query that may see the key. */
+/* The same pair by pair, over every query that may attend to the key. */
 static void take_from_queries(const struct feature_gradients *run, size_t kv_head, size_t j, const double *phi,
                               struct scratch *scratch)
 {
@@ -375,7 +377,7 @@ static double differentiate_key(const struct feature_gradients *run, size_t kv_h
     return of_scale;
 }
 
-/* Task: one block of keys, the last one first, so that R grows by the queries that end behind each. */
+/* Task: one block of keys, from the last key to the first. R grows by the queries whose spans end after each key. */
 static void key_task(void *argument, size_t index, size_t worker)
 {
     const struct feature_gradients *run = argument;
@@ -395,7 +397,7 @@ static void key_task(void *argument, size_t index, size_t worker)
     run->scale_parts[query_tasks(keys->job) + index] = of_scale;
 }
 
-/* Task: what the largest P s of a head gets from all of its keys goes to the key and the feature that had it. */
+/* Task: adds the gradient of the largest P s of a head to the key and the feature that attained it. */
 static void largest_task(void *argument, size_t kv_head, size_t worker)
 {
     (void)worker;
@@ -459,7 +461,7 @@ size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_req
            d->batch * (d->q_len + d->kv_len + 2) * sizeof(size_t) + (size_t)TAKES_MAX * ATTN_ALIGNMENT;
 }
 
-/* The forward pass once more, and every product of it two or three times. */
+/* The cost of the forward pass, and two or three times each of its products. */
 double attn_gradient_features_flops(const attn_plan *plan, const attn_request *request)
 {
     return 4 * attn_feature_maps_flops(plan, request);

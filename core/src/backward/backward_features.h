@@ -6,9 +6,9 @@
  *     dphi(q_i) = sum_j phi(k_j) (v_j, 1) dS_i            dphi(k_j) = R_j (v_j, 1)         dv_j = R_j^T phi(k_j)
  *     R_j = sum over the queries that see key j of phi(q_i) dS_i^T
  *
- * As in the forward pass, sums over keys are running ones where the mask allows it, and R is summed from the last query
- * on. The largest P s that performer takes from its exponents is differentiated too: with its eps it counts. The
- * projection of performer is a constant.
+ * As in the forward pass, sums over keys are running sums where the mask allows it; R is summed from the last query
+ * back. Performer subtracts the largest P s from its exponents. With eps above 0 that changes the result, so the
+ * largest P s is differentiated, too. The projection of performer is a constant.
  */
 #ifndef ATTN_BACKWARD_BACKWARD_FEATURES_H
 #define ATTN_BACKWARD_BACKWARD_FEATURES_H
@@ -16,15 +16,15 @@
 #include "attn/plan.h"
 #include "backward/backward_heads.h"
 
-/* Arena bytes that attn_gradient_features_run takes: for each thread, and in all; its floating-point operations. */
+/* The arena bytes of attn_gradient_features_run, per thread and in total; its floating-point operations. */
 size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_request *request);
 size_t attn_gradient_features_shared_bytes(const attn_plan *plan, const attn_request *request);
 double attn_gradient_features_flops(const attn_plan *plan, const attn_request *request);
 
 /*
- * What attn_gradient_heads_run does, for these mechanisms: reads job, grad_context and past_len of heads, and writes
- * its gradients of q, k, v, the cache and the scale; there are no others. ATTN_OK, ATTN_ERR_NO_MEMORY or
- * ATTN_ERR_CANCELLED.
+ * The counterpart of attn_gradient_heads_run for these mechanisms. Reads job, grad_context and past_len of heads, and
+ * writes the gradients of q, k, v, the cache and the scale; these mechanisms have no others. Returns ATTN_OK,
+ * ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED.
  */
 ATTN_MUST_CHECK attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request *request,
                                                        const struct attn_gradient_heads *heads,

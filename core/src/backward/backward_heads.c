@@ -10,8 +10,8 @@
 #include "base/size.h"
 
 enum {
-    WANTED_TASKS = 32, /* of a batch item: key heads are split until there are so many */
-    SPLITS_MAX = 8,    /* each split has a part of dq of its own in memory */
+    WANTED_TASKS = 32, /* per batch item: key heads are split until there are this many */
+    SPLITS_MAX = 8,    /* each split has its own partial sum of dq in memory */
     ROWS_OF_A_TASK = 256,
 };
 
@@ -22,7 +22,7 @@ struct head_gradients {
     size_t scratch_bytes;
 };
 
-/* Splits depend on the shape of one batch item alone, because they decide the order of sums. */
+/* Splits depend only on the shape of one batch item, because they determine the order of sums. */
 static void choose_splits(struct attn_gradient_heads *heads)
 {
     const struct attn_heads_job *job = &heads->job;
@@ -34,7 +34,7 @@ static void choose_splits(struct attn_gradient_heads *heads)
     heads->splits = tiles == 0 ? 1 : attn_ceil_div(job->kv_len, heads->split_keys);
 }
 
-/* ---- before: delta, and rows that hold a number that is not finite ---- */
+/* ---- before: delta, and rows with a number that is not finite ---- */
 
 static uint8_t is_row_non_finite(const struct attn_operand *operand, attn_dtype compute, size_t at, size_t d)
 {
@@ -90,7 +90,7 @@ static void prepare_keys_task(void *argument, size_t index, size_t worker)
     }
 }
 
-/* ---- what is kept of a tile ---- */
+/* ---- results of a tile ---- */
 
 static const char *masked_of(const struct gradient_tile *tile)
 {
@@ -133,7 +133,7 @@ static void add_bias(const struct gradient_tile *tile)
     }
 }
 
-/* Along the diagonals: key j's number of query i is at q_len - 1 - i + j, as attn_distance_bias_row has it. */
+/* Sums along the diagonals: query i and key j have index q_len - 1 - i + j, as in attn_distance_bias_row. */
 static void add_distance(const struct gradient_tile *tile, double *to)
 {
     const struct attn_heads_job *job = &tile->heads->job;
@@ -144,7 +144,7 @@ static void add_distance(const struct gradient_tile *tile, double *to)
     }
 }
 
-/* Whether no two splits of key heads add to the same number of the bias; else it has a pass of its own. */
+/* Whether no two splits of key heads add to the same number of the bias. Otherwise the bias has a pass of its own. */
 static bool bias_is_owned(const struct attn_gradient_heads *heads)
 {
     const struct attn_heads_job *job = &heads->job;
@@ -154,7 +154,7 @@ static bool bias_is_owned(const struct attn_gradient_heads *heads)
 
 /* ---- the pass over keys ---- */
 
-/* Keys of the cache and new ones have their gradients in different tensors. */
+/* Cached keys and new keys have their gradients in different tensors. */
 static void store_keys(const struct gradient_tile *tile, const struct attn_operand *to_past,
                        const struct attn_operand *to_new, const char *from, size_t d, double factor)
 {
@@ -190,7 +190,7 @@ static char *part_of(const struct attn_gradient_heads *heads, size_t split, size
     return heads->parts == NULL ? NULL : heads->parts + row * job->d_k * attn_dtype_bytes(job->compute);
 }
 
-/* All queries of the group by the tile's keys. */
+/* All queries of the group against the keys of the tile. */
 static bool attend_keys(const struct head_gradients *run, struct gradient_tile *tile, size_t split, bool keeps_bias)
 {
     const struct attn_heads_job *job = &run->heads->job;
@@ -240,13 +240,13 @@ static void keys_task(void *argument, size_t index, size_t worker)
     }
 }
 
-/* ---- the pass for a bias that several tasks would add to ---- */
+/* ---- the pass for a bias whose sums would cross tasks ---- */
 
 struct range {
     size_t from, to;
 };
 
-/* The indices that place at of a dimension stands for: all of them where it is broadcast (step 0), else at alone. */
+/* The indices of a dimension that share the bias at index at: all where it is broadcast (step 0), otherwise only at. */
 static struct range range_of(size_t step, size_t at, size_t all)
 {
     return step == 0 ? (struct range){0, all} : (struct range){at, at + 1};
@@ -293,7 +293,7 @@ static void bias_task(void *argument, size_t index, size_t worker)
             }
 }
 
-/* ---- after: dq, the scale, and what is one vector or number a head ---- */
+/* ---- after: dq, the scale, and gradients of one vector or number per head ---- */
 
 static bool row_has_keys(const struct attn_gradient_heads *heads, size_t row)
 {
@@ -301,7 +301,9 @@ static bool row_has_keys(const struct attn_gradient_heads *heads, size_t row)
     return attn_number_get(lse, heads->job.compute, row) != -(double)INFINITY;
 }
 
-/* x = scale * the sum of its parts; returns the dot product of the sum and q, the row's gradient of the scale. */
+/*
+ * x = scale * the sum of its parts. Returns the dot product of that sum and q: the gradient of the scale from this row.
+ */
 static double finish_row(const struct attn_gradient_heads *heads, size_t b, size_t h, size_t i)
 {
     const struct attn_heads_job *job = &heads->job;

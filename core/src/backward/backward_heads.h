@@ -1,9 +1,9 @@
 /*
  * backward_heads.h: the backward pass of attention over all batch items and heads.
  *
- * A task owns the keys of one split of one key head: it adds up their dk and dv over all queries of the group, and the
- * part of dq that comes from its keys. The parts of dq are added in the order of the splits, which the shape alone
- * decides: threads change no bit.
+ * A task owns the keys of one split of one key head. It sums their dk and dv over all queries of the group, and the
+ * part of dq that comes from its keys. The parts of dq are added in the order of the splits. Only the shape determines
+ * the splits, so the number of threads changes no bit.
  */
 #ifndef ATTN_BACKWARD_BACKWARD_HEADS_H
 #define ATTN_BACKWARD_BACKWARD_HEADS_H
@@ -12,7 +12,10 @@
 #include "attn/runtime.h"
 #include "backward/backward_job.h"
 
-/* Arena bytes that attn_gradient_heads_run takes: for each thread, and in all. Operands may be NULL or not. */
+/*
+ * The arena bytes of attn_gradient_heads_run, per thread and in total. They only compare pointers of operands with
+ * NULL.
+ */
 size_t attn_gradient_heads_scratch_bytes(const struct attn_gradient_heads *heads);
 size_t attn_gradient_heads_shared_bytes(const struct attn_gradient_heads *heads);
 

@@ -1,4 +1,7 @@
-/* backward_needs.c: the parts of a backward pass that run, and their bytes: plan and run must agree on them. */
+/*
+ * backward_needs.c: decides which parts of a backward pass run, and their bytes. The plan and the run must agree on
+ * them.
+ */
 #include "backward/backward_needs.h"
 
 #include <assert.h>
@@ -157,7 +160,7 @@ static size_t numbers_of_input(const attn_dims *d, int input)
     return d->batch * attn_new_len(d) * (input == PROJECT_K ? d->d_key : d->d_value);
 }
 
-/* A role needs no buffer of its own where the gradient of its input holds this role alone. */
+/* A role needs no buffer of its own if it is the only role that reads its input. */
 static void size_roles(const attn_gradient_plan *plan, const attn_request *request, struct attn_gradient_needs *needs)
 {
     for (int role = PROJECT_Q; role <= PROJECT_V; role++) {
@@ -188,7 +191,9 @@ static void need_roles(const attn_gradient_plan *plan, const attn_request *reque
                    attn_gradient_is_wanted(plan, ATTN_GRADIENT_PAST_VALUE);
 }
 
-/* A gain of rank 1 that is longer than a head is of a whole token, one of rank 2 of each head its own (plan.h). */
+/*
+ * A gain of rank 1 that is longer than a head belongs to a whole token. A gain of rank 2 has one row per head (plan.h).
+ */
 struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_plan *plan, const attn_request *request,
                                                          attn_role role)
 {
@@ -207,7 +212,7 @@ struct attn_gradient_norm attn_gradient_describe_qk_norm(const attn_gradient_pla
                                        .gain = weights->weight == NULL ? NULL : weights->weight->data};
 }
 
-/* The norms use the partial sums one after the other, so the largest count is enough. */
+/* The norms use the memory of partial sums in turn, so the largest count is enough. */
 static size_t count_partials(const attn_gradient_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->forward.dims;
@@ -250,7 +255,7 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
 
 /* ---- the heads ---- */
 
-/* The shape of the bias with 1 in front, and the steps of its gradient: 0 where one number stands for many. */
+/* The shape of the bias, with leading 1s, and the steps of its gradient: 0 where it is broadcast. */
 static void describe_bias(const attn_request *request, struct attn_gradient_heads *heads)
 {
     const attn_tensor *bias = request->masks.bias;
@@ -289,9 +294,9 @@ struct attn_gradient_heads attn_gradient_describe_heads(const attn_gradient_plan
 
 /* ---- bytes ---- */
 
-enum { TAKES_MAX = 64 }; /* blocks that the backward pass takes from the arena, at the most */
+enum { TAKES_MAX = 64 }; /* an upper bound of the blocks that the backward pass takes from the arena */
 
-/* What the forward pass takes beyond the steps that the caller wants. */
+/* The memory of the forward pass beyond the steps that the caller wants. */
 static size_t forward_working_bytes(const attn_gradient_plan *plan)
 {
     const attn_plan *forward = &plan->forward;

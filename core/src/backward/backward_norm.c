@@ -10,7 +10,7 @@
 
 enum { LEAST_ROWS = 64, PARTIALS_MAX = 64 };
 
-/* Rows per task: their number alone decides, because sums are taken per task. */
+/* Rows per task. They depend only on the number of rows, because sums are taken per task. */
 static size_t rows_of_a_task(size_t rows)
 {
     const size_t share = attn_ceil_div(rows, PARTIALS_MAX);
@@ -22,9 +22,9 @@ size_t attn_gradient_norm_partials(size_t rows)
     return attn_ceil_div(rows, rows_of_a_task(rows));
 }
 
-/* What a row's gradient needs to know of the whole row. */
+/* Statistics of a row that the gradient of each of its numbers needs. */
 struct row {
-    double centre, factor, mean_dz, along_z; /* along_z: how much of dz changes the length alone */
+    double centre, factor, mean_dz, along_z; /* along_z: the part of dz along z, which changes only the length */
 };
 
 static double x_of(const struct attn_gradient_norm *norm, size_t at)
@@ -32,7 +32,7 @@ static double x_of(const struct attn_gradient_norm *norm, size_t at)
     return attn_number_get(norm->x, norm->compute, at);
 }
 
-/* Where the gain of a row begins. */
+/* The index at which the gain of a row begins. */
 static size_t gain_of(const struct attn_gradient_norm *norm, size_t at)
 {
     return at / norm->d % norm->gains * norm->d;
@@ -44,7 +44,7 @@ static double dz_of(const struct attn_gradient_norm *norm, size_t at, size_t f)
     return attn_number_get(norm->grad_y, norm->compute, at + f) * gain;
 }
 
-/* Where eps is the divisor, the length does not matter. */
+/* Where the divisor is eps, the length has no influence. */
 static void measure_length(double length, double eps, double dz_x, struct row *row)
 {
     const double divisor = length > eps ? length : eps;

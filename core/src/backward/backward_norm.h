@@ -17,7 +17,7 @@ struct attn_gradient_norm {
     attn_dtype compute;
     double eps;
     size_t rows, d;
-    size_t gains; /* rows take turns with that many gains and shifts, side by side: 1, or the heads of a token */
+    size_t gains;         /* rows use that many gains and shifts in turn: 1, or the heads of a token */
     const void *x, *gain; /* gain NULL: 1 */
     const void *grad_y;
     void *grad_x;                 /* may be grad_y; NULL: not wanted */
@@ -26,7 +26,7 @@ struct attn_gradient_norm {
 };
 
 size_t attn_gradient_norm_partials(size_t rows);
-/* A row of grad_y that is all 0 gives 0 and adds nothing, whatever its x. */
+/* A row of grad_y that is all 0 gives 0 and adds nothing, even if its x is NaN. */
 void attn_gradient_norm_run(const struct attn_gradient_norm *norm, const attn_runtime *runtime);
 
 #endif

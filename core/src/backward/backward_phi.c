@@ -21,7 +21,10 @@ static double differentiate_map(const struct attn_feature_keys *keys, const void
     return of_scale;
 }
 
-/* du = dphi (phi - eps / sqrt(m)), in place; returns the sum, which is what |s|^2 / 2 and the largest P s lose. */
+/*
+ * du = dphi (phi - eps / sqrt(m)), in place; returns the sum: the negative gradient of |s|^2 / 2 and of the largest P
+ * s.
+ */
 static double differentiate_exp(const struct attn_feature_keys *keys, const double *phi, double *product)
 {
     const double floor = keys->mechanism->eps / sqrt((double)keys->m);

@@ -10,9 +10,9 @@
 #include "attention/feature_keys.h"
 
 /*
- * product (m) holds dphi and is overwritten; grad_x (d_k) is written. at is the place of the token in the job's q or k,
- * phi its features. Returns what the token adds to the gradient of the scale. *of_largest collects what the largest P s
- * of all keys of a head loses; the largest of a query goes into grad_x itself.
+ * product (m) holds dphi and is overwritten; grad_x (d_k) is written. at is the index of the token in the job's q or k;
+ * phi has its features. Returns the token's part of the gradient of the scale. *of_largest accumulates the negative
+ * gradient of the largest P s over all keys of a head. For a query, the gradient of its largest P s is part of grad_x.
  */
 double attn_gradient_phi_of_query(const struct attn_feature_keys *keys, size_t at, const double *phi, double *product,
                                   double *grad_x);

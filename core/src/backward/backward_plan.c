@@ -1,4 +1,4 @@
-/* backward_plan.c: a request for gradients checked and weighed. */
+/* backward_plan.c: checks a request for gradients, and computes its cost. */
 #include <string.h>
 
 #include "backward/backward_features.h"
@@ -37,7 +37,7 @@ static uint32_t all_given(const attn_request *request)
     return of;
 }
 
-/* What stands in for an input that was not given. */
+/* The input that replaces an input that was not given. */
 static const char *stand_in(const attn_request *request, attn_gradient gradient)
 {
     if (gradient != ATTN_GRADIENT_KEY && gradient != ATTN_GRADIENT_VALUE)
@@ -82,7 +82,7 @@ static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor 
     return ATTN_OK;
 }
 
-/* Gradients that linear and performer do not have, or not always. */
+/* Gradients that linear and performer lack, always or in some cases. */
 static attn_status check_mechanism(const attn_request *request, uint32_t of, attn_error *err)
 {
     const attn_mechanism *mechanism = &request->options.mechanism;
@@ -103,7 +103,7 @@ static attn_status check_mechanism(const attn_request *request, uint32_t of, att
 
 /* ---- shapes and weights ---- */
 
-/* What the backward pass reads of the forward pass, beside what the caller wants of it. */
+/* The steps of the forward pass that the backward pass reads, in addition to those that the caller wants. */
 static uint32_t steps_to_keep(const attn_request *request)
 {
     uint32_t want = (uint32_t)1 << ATTN_STEP_CONTEXT;
@@ -141,7 +141,7 @@ static attn_status shape_gradients(attn_gradient_plan *plan, const attn_request 
     return ATTN_OK;
 }
 
-/* The spans are followed tile by tile: a row computes up to two tiles of keys that it may not see. */
+/* Work follows the spans in whole tiles: a row computes up to two tiles of hidden keys. */
 static double pairs_of_tiles(const attn_plan *forward)
 {
     const attn_dims *d = &forward->dims;

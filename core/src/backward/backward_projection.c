@@ -9,11 +9,11 @@
 #include "gemm/blas.h"
 
 enum {
-    /* Blocks of a product: by shape alone, and those of dx never across batch items. */
+    /* Blocks of a product. They depend only on the shape; blocks of dx do not cross batch items. */
     BLOCK = 128,
     WIDE = 256,
-    TOKENS = 512, /* of x and dy that are multiplied at a time for a weight */
-    INNER = 4096, /* so that cancelling is noticed */
+    TOKENS = 512, /* rows of x and dy per product for a weight */
+    INNER = 4096, /* small enough to notice cancellation soon */
 };
 
 struct projection_gradient {
@@ -48,7 +48,7 @@ void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, cons
 
 /* ---- dx ---- */
 
-/* What slice s gives to rows row … of batch item b and features feature … of dx. */
+/* Adds the part of slice s to rows row … of batch item b and features feature … of dx. */
 static void add_slice(const struct projection_gradient *run, const struct attn_gradient_projection *p, size_t s,
                       size_t row, size_t rows, size_t feature, size_t features)
 {
@@ -97,7 +97,7 @@ void attn_gradient_of_input(const struct attn_gradient_projection *projections, 
 
 /* ---- dW ---- */
 
-/* Tokens first … of features feature …: as they lie, or copied with zeros for those that add nothing. */
+/* Tokens first …, features feature …: in place, or copied with zeros for tokens that add nothing. */
 static const char *live_tokens(const struct projection_gradient *run, size_t first, size_t count, size_t feature,
                                size_t features, char *copy, size_t *stride)
 {

@@ -9,20 +9,20 @@
 #include "attn/runtime.h"
 #include "layer/projection.h"
 
-/* One projection, with what went in and the gradient of what came out. */
+/* One projection, with its input and the gradient of its output. */
 struct attn_gradient_projection {
     attn_projection slices;
     attn_layout layout;
     size_t batch, len;
     const char *x;          /* (batch, len, slices.inner) */
     const char *grad_y;     /* (batch, len, slices.slices * slices.columns) */
-    const uint8_t *is_live; /* (batch, len): 0 where all of grad_y is 0, so that x adds nothing, whatever it is */
+    const uint8_t *is_live; /* (batch, len): 0 where all of grad_y is 0: then x adds nothing, even if it is NaN */
 };
 
-/* Bytes of the memory that attn_gradient_of_weight wants for each thread. */
+/* The bytes per thread of the memory that attn_gradient_of_weight needs. */
 size_t attn_gradient_projection_scratch_bytes(attn_dtype compute);
 
-/* Which rows of width numbers have any that is not 0. */
+/* Marks the rows of width numbers that have any nonzero number. */
 void attn_gradient_find_live(attn_dtype compute, size_t rows, size_t width, const char *grad_y, uint8_t *is_live);
 /* grad_x (batch, len, inner) = the sum over count projections of the same tokens. May be called with count 0. */
 void attn_gradient_of_input(const struct attn_gradient_projection *projections, size_t count, attn_dtype compute,

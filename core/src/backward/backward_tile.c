@@ -51,7 +51,7 @@ size_t gradient_tile_lay_out(const struct attn_gradient_heads *heads, const attn
 
 /* ---- operands ---- */
 
-/* count rows of one head from row first on; copied, with zeros for non-finite ones, when there are any. */
+/* count rows of one head from row first on. If any row is non-finite, the rows are copied, with zeros for that row. */
 static struct gradient_rows take_rows(const struct gradient_tile *tile, const struct attn_operand *operand, size_t head,
                                       size_t first, size_t count, size_t d, const uint8_t *is_non_finite, char *copy)
 {
@@ -89,7 +89,9 @@ void gradient_tile_set_keys(struct gradient_tile *tile, size_t b, size_t kv_head
                         tile->v_copy);
 }
 
-/* What the mask says of the tile without looking at pairs: whether any may be allowed, and whether all are. */
+/*
+ * What the spans tell about the tile without a lookup of pairs: whether any pair may be allowed, and whether all are.
+ */
 static bool look_at_spans(const struct gradient_tile *tile, bool *leave_all)
 {
     const attn_mask *mask = tile->heads->job.mask;
@@ -110,7 +112,7 @@ static bool has_non_finite_rows(const struct gradient_tile *tile)
            tile->o.is_non_finite != NULL;
 }
 
-/* Looks every pair up, unless the spans allow all of them and no row is non-finite. */
+/* Looks up every pair, unless the spans allow all pairs and no row is non-finite. */
 static bool set_allowed(struct gradient_tile *tile)
 {
     const struct attn_heads_job *job = &tile->heads->job;
@@ -186,7 +188,7 @@ static void add_scaled(attn_dtype compute, double factor, const struct gradient_
         attn_number_add(to, compute, f, factor * attn_number_get(x, compute, f));
 }
 
-/* Non-finite rows of queries (or of dO) into what is summed over queries: to has a row of d numbers for each key. */
+/* Adds non-finite rows of queries (or of dO) to the sums over queries; to has a row of d numbers for each key. */
 static void add_non_finite_rows(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
                                 const char *factors, char *to)
 {
@@ -198,7 +200,7 @@ static void add_non_finite_rows(const struct gradient_tile *tile, const struct g
                            to + c * d * element_of(tile));
 }
 
-/* Non-finite keys into what is summed over keys: to has a row of d numbers for each query. */
+/* Adds non-finite keys to the sums over keys; to has a row of d numbers for each query. */
 static void add_non_finite_keys(const struct gradient_tile *tile, const struct gradient_rows *rows, size_t d,
                                 const char *factors, char *to)
 {
@@ -224,7 +226,7 @@ static void multiply(const struct gradient_tile *tile, const struct gradient_row
     multiply_non_finite(tile, a, b, d, y);
 }
 
-/* The biases by distance of one row: side by side as they are; NULL: there are none. */
+/* The biases by distance of one row, contiguous; NULL: there are none. */
 static const char *find_distance_bias(const struct gradient_tile *tile, size_t r)
 {
     const struct attn_distance_bias *distance = &tile->heads->job.distance_bias;
@@ -234,7 +236,7 @@ static const char *find_distance_bias(const struct gradient_tile *tile, size_t r
     return (const char *)distance->data + (row + tile->key0) * element_of(tile);
 }
 
-/* All that is added to the scores of one row; NULL: nothing. */
+/* The sum of all biases of one row; NULL: no biases. */
 static const char *find_biases(const struct gradient_tile *tile, size_t r)
 {
     const struct attn_heads_job *job = &tile->heads->job;

@@ -14,9 +14,9 @@ void attn_gate_rows(attn_dtype compute, size_t rows, size_t heads, size_t d_v, s
                     const void *gate, void *gated);
 
 /*
- * The way back, with s = sigmoid(gate): grad_concat = grad_gated s, grad_gate = grad_gated concat s (1 - s), added up
- * over the features that share a gate. A number of grad_gated that is 0 gives 0, whatever it was computed from.
- * grad_concat may be grad_gated. NULL: not wanted, either of them.
+ * The backward pass, with s = sigmoid(gate): grad_concat = grad_gated s, and grad_gate = grad_gated concat s (1 - s),
+ * summed over the features that share a gate. Where grad_gated is 0, both are 0, even if gate or concat is NaN.
+ * grad_concat may be grad_gated. Either may be NULL: not wanted.
  */
 void attn_gate_rows_back(attn_dtype compute, size_t rows, size_t heads, size_t d_v, size_t d_gate, const void *concat,
                          const void *gate, const void *grad_gated, void *grad_concat, void *grad_gate);

@@ -29,7 +29,7 @@ static void run_products(struct layer_run *run)
                       run->product_scratch);
 }
 
-/* The slices of one projection: tokens (batch, len, inner) to y (batch, len, width). */
+/* The slices of one projection, from tokens (batch, len, inner) to y (batch, len, width). */
 static void add_projection(struct layer_run *run, const attn_projection *projection, const char *x, size_t len, char *y)
 {
     const struct attn_product tokens = {.x = x, .y = y, .batch = run->plan->dims.batch, .rows = len};
@@ -69,7 +69,7 @@ static attn_status take_products(struct layer_run *run)
     return ATTN_OK;
 }
 
-/* Queries, keys and values, each in tokens of its own. */
+/* Queries, keys and values, each in an array of its own. */
 static attn_status add_roles(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
@@ -88,7 +88,7 @@ static attn_status add_roles(struct layer_run *run, const attn_projection to[])
     return ATTN_OK;
 }
 
-/* One product for all three: they lie side by side in each token, in the order of the fused weight's columns. */
+/* One product for all three. Each token has its queries, keys and values in the order of the fused weight's columns. */
 static attn_status add_fused(struct layer_run *run, const attn_projection to[])
 {
     const attn_dims *d = &run->plan->dims;
@@ -149,8 +149,10 @@ static attn_status set_operands(struct layer_run *run)
                              : status;
 }
 
-/* Token-wise (batch, q_len, heads * d_v), as the output projection wants it; only a query of rank 4 asks for heads
- * first. */
+/*
+ * Token by token (batch, q_len, heads * d_v), as the output projection reads it. Only a query of rank 4 has heads
+ * first.
+ */
 static bool context_is_by_heads(const attn_plan *plan)
 {
     return plan->dims.query_rank == 4 && !(plan->want >> ATTN_STEP_CONCAT & 1);

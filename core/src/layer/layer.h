@@ -1,18 +1,18 @@
 /*
- * layer.h: the run of a plan, for the backward pass too.
+ * layer.h: the run of a plan, which the backward pass calls, too.
  */
 #ifndef ATTN_LAYER_LAYER_H
 #define ATTN_LAYER_LAYER_H
 
 #include "attn/multihead.h"
 
-/* What the backward pass reads besides the steps: it stays in the arena. */
+/* Intermediate results that the backward pass reads besides the steps. They stay in the arena. */
 struct attn_multihead_kept {
     const char *query; /* the queries, after a pre-norm: (batch, q_len, d_query) */
     const char *gate;  /* before its sigmoid: (batch, q_len, heads * d_gate) */
 };
 
-/* attn_plan_run, which also says where kept lies. */
+/* attn_plan_run, which also fills in *kept. */
 ATTN_MUST_CHECK attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request,
                                                const attn_runtime *runtime, attn_arena *arena, attn_result *result,
                                                struct attn_multihead_kept *kept, attn_error *err);

@@ -1,5 +1,5 @@
 /*
- * layer_run.h: what the parts of a layer's run share: layer.c, maps.c, residual.c.
+ * layer_run.h: the state that layer.c, maps.c and residual.c share during a run.
  */
 #ifndef ATTN_LAYER_LAYER_RUN_H
 #define ATTN_LAYER_LAYER_RUN_H
@@ -10,7 +10,7 @@
 #include "kernel/job.h"
 #include "request/steps.h"
 
-enum { TOKEN_ROWS = 64 /* of tokens that one task normalises, gates or adds */ };
+enum { TOKEN_ROWS = 64 /* token rows per task of a norm, a gate or a sum */ };
 
 struct layer_run {
     const attn_plan *plan;
@@ -20,7 +20,7 @@ struct layer_run {
     attn_result *result;
     attn_error *err;
     size_t element; /* bytes of one number */
-    /* token-wise buffers: (batch, len, features) */
+    /* buffers of tokens: (batch, len, features) */
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
     struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
     char *context;               /* of the heads, in the layout of context_operand */

@@ -1,4 +1,4 @@
-/* layer_weigh.c: what a run will do and take, as far as plan and run must agree on it. */
+/* layer_weigh.c: decisions and sizes of a run that the plan and the run must agree on. */
 #include "layer/layer_weigh.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "request/steps.h"
 
 /*
- * For self-attention, when the query heads are evenly spaced, so that an operand can describe them. The backward pass
- * of a qk_norm needs queries and keys in arrays of their own.
+ * Only for self-attention with evenly spaced query heads, because an operand has one stride. The backward pass of a
+ * qk_norm needs queries and keys in arrays of their own.
  */
 bool attn_projects_at_once(const attn_request *request, const attn_dims *dims)
 {
@@ -88,9 +88,9 @@ attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *r
     return status;
 }
 
-enum { TAKES_MAX = 64 }; /* blocks that one run takes from the arena, at the most */
+enum { TAKES_MAX = 64 }; /* an upper bound of the blocks that one run takes from the arena */
 
-/* After the heads: at most one array per stage. The last one is the output when that is wanted. */
+/* After the heads: at most one array per stage. The last one is the output, if the output is wanted. */
 static size_t token_numbers(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;

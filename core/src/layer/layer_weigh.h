@@ -6,24 +6,26 @@
 
 #include "attention/heads.h"
 
-/* Whether queries, keys and values are one product, by a fused weight. */
+/* Whether one product by a fused weight gives queries, keys and values. */
 bool attn_projects_at_once(const attn_request *request, const attn_dims *dims);
-/* Products of a layer at a time: the slices of three projections, or the output projection. */
+/* The most products that run together: the slices of three projections, or the output projection. */
 size_t attn_product_slots(const attn_request *request, const attn_dims *dims);
-/* ATTN_OK, or ATTN_ERR_SHAPE where the request has other dimensions or another type than what plan was made from. */
+/* ATTN_OK, or ATTN_ERR_SHAPE if the request has other dimensions or another type than the plan's. */
 ATTN_MUST_CHECK attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *request,
                                                     attn_error *err);
 /* Whether attention_mean needs a map of its own, and its elements. */
 bool attn_needs_mean_source(const attn_request *request);
 size_t attn_mean_source_count(const attn_plan *plan);
-/* The same as a double, which cannot overflow, for a plan whose size is not checked yet. */
+/* The same as a double, which cannot overflow. For a plan whose size is not checked yet. */
 double attn_mean_source_numbers(const attn_plan *plan);
-/* The heads as the kernels will see them, but for operands and memory. */
+/* The job of the heads for the kernels, without operands and memory. */
 struct attn_heads_job attn_describe_job(const attn_plan *plan, const attn_request *request);
-/* Fills in working_bytes and scratch_bytes: what attn_plan_run will take beyond the result. */
+/* Fills in working_bytes and scratch_bytes: the memory of attn_plan_run beyond the result. */
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request);
 
-/* (*slots)[item] = its place in the selection, SIZE_MAX where it is not selected; NULL when all are. false: no memory.
+/*
+ * (*slots)[item] = its index in the selection, or SIZE_MAX if it is not selected. *slots is NULL when all items are
+ * selected. false: no memory.
  */
 bool attn_invert_selection(const attn_selection *selection, size_t dimension, attn_arena *arena, const size_t **slots);
 

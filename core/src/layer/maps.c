@@ -1,4 +1,4 @@
-/* maps.c: the maps and rows that the heads fill: memory for them, then the mean over heads and the mask. */
+/* maps.c: memory for the maps and rows that the heads fill; then the mean over heads, and the mask as a map. */
 #include "layer/maps.h"
 
 #include "base/number.h"

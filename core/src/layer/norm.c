@@ -1,9 +1,9 @@
-/* norm.c: LayerNorm, RMSNorm and the division by the length, row by row. */
+/* norm.c: LayerNorm, RMSNorm and L2Norm, row by row. */
 #include "layer/norm.h"
 
 #include <math.h>
 
-/* The subtracted centre and the factor that bring a row to unit size. */
+/* The centre to subtract, and the factor that normalises a row. */
 struct row_scale {
     double centre, factor;
 };
@@ -18,7 +18,7 @@ static double factor_of(attn_norm_type type, double squares, double d, double ep
     if (type != ATTN_NORM_L2)
         return 1 / sqrt(squares / d + eps);
     const double length = sqrt(squares) > eps ? sqrt(squares) : eps;
-    return length > 0 ? 1 / length : 0; /* a row of zeros stays one */
+    return length > 0 ? 1 / length : 0; /* a row of zeros stays zero */
 }
 
 static struct row_scale measure_f32(attn_norm_type type, const float *x, size_t d, double eps)

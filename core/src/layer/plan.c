@@ -1,4 +1,4 @@
-/* plan.c: a request checked and weighed: dimensions, masks, what is kept, bytes and FLOPs. */
+/* plan.c: checks a request, and computes its dimensions, masks, kept steps, bytes and FLOPs. */
 #include "attn/plan.h"
 
 #include <assert.h>
@@ -15,9 +15,9 @@
 #include "request/dims.h"
 #include "request/steps.h"
 
-/* ---- what is kept, and its weight ---- */
+/* ---- the steps to keep, and their size ---- */
 
-/* Without its first axis where tokens have no batch. */
+/* Removes the first axis if tokens have no batch. */
 static attn_tensor shape_tokens(const attn_plan *plan, size_t features)
 {
     const attn_dims *d = &plan->dims;
@@ -62,7 +62,7 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
     return (attn_tensor){0};
 }
 
-/* Steps with the same axes are copied from one view, because making a view is most of what this costs. */
+/* Steps with the same axes are copied from one view, because making a view is most of the cost. */
 static void shape_steps(attn_plan *plan)
 {
     attn_tensor views[ATTN_AXES_COUNT];
@@ -75,7 +75,7 @@ static void shape_steps(attn_plan *plan)
     }
 }
 
-/* Sizes are products of doubles, because a size_t might overflow. */
+/* Sizes are products in double, because a size_t could overflow. */
 static attn_status weigh_results(attn_plan *plan, attn_error *err)
 {
     double bytes = 0;
@@ -102,7 +102,10 @@ static double product_flops(double rows, double inner, double columns)
     return 2 * rows * inner * columns;
 }
 
-/* The cost of a pair without its products, measured with few features per head, and rounded up. */
+/*
+ * The cost of a pair of a query and a key without its products. It was measured with few features per head, and rounded
+ * up.
+ */
 static double flops_of_a_pair(const attn_request *request, const attn_mask *mask)
 {
     const attn_options *options = &request->options;
@@ -117,8 +120,8 @@ static double flops_of_a_pair(const attn_request *request, const attn_mask *mask
 
 /*
  * How often a run looks the whole mask up. The tile kernel asks whether a tile is hidden, and then for its rows. The
- * steps scores and scaled cost one look more, and so does mask. Feature maps look four times: for the keys that are
- * seen, for rows without keys, for the sums and for the map.
+ * steps scores and scaled cost one more lookup, and so does mask. Feature maps look the mask up four times: for the
+ * keys that are read, for rows without keys, for the sums and for the map.
  */
 static double looks(const attn_request *request, bool has_feature_maps)
 {
@@ -176,7 +179,7 @@ static attn_status check_sizes(const attn_plan *plan, attn_error *err)
     return ATTN_OK;
 }
 
-/* Every tensor that a request may hold: where, and its name. */
+/* Every tensor that a request may have: its offset and its name. */
 #define TENSOR(member, name)                                                                                           \
     {                                                                                                                  \
         offsetof(attn_request, member), name                                                                           \
@@ -241,7 +244,7 @@ static attn_status check_ranks(const attn_request *request, attn_error *err)
     return ATTN_OK;
 }
 
-/* Working memory that no small multiple of the inputs and results bounds. */
+/* Working memory that is not bounded by a small multiple of the inputs and results. */
 static attn_status check_work(const attn_request *request, const attn_plan *plan, attn_error *err)
 {
     double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan, request) : 0;

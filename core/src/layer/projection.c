@@ -1,7 +1,7 @@
 /* projection.c: separate, per-head and fused weights as slices of columns. */
 #include "layer/projection.h"
 
-/* Rank 2: all heads side by side in one matrix. Rank 3: a matrix a head. */
+/* Rank 2: one matrix with the columns of all heads. Rank 3: one matrix per head. */
 static attn_projection separate(const attn_affine *affine, attn_layout layout, size_t heads, size_t inner, size_t d)
 {
     attn_projection p = {.affine = affine, .slices = 1, .columns = heads * d, .inner = inner};
@@ -38,7 +38,7 @@ static attn_projection fused_stacked(const attn_weights *weights, const attn_dim
     return fused(weights, dims, 1, kv, role == PROJECT_K ? q : q + kv, 0);
 }
 
-/* A group is its query heads, its key head, its value head; per head, every group has one query head. */
+/* A group is its query heads, its key head, its value head. In the order per_head, every group has one query head. */
 static attn_projection fused_grouped(const attn_weights *weights, const attn_dims *dims, attn_role role)
 {
     size_t queries = dims->heads / dims->kv_heads * dims->d_k, group = queries + 2 * dims->d_k;

@@ -1,6 +1,5 @@
 /*
- * projection.h: how the weights of a layer turn tokens into queries, keys, values and gates: which columns of which
- * matrix.
+ * projection.h: the weights of a layer as slices of columns, which turn tokens into queries, keys, values and gates.
  *
  * Separate, per-head and fused weights all become a few slices: columns of a weight matrix that give neighbouring
  * columns of the projected tokens. plan.c checks the shapes, layer.c multiplies.
@@ -14,9 +13,9 @@
 typedef enum { PROJECT_Q, PROJECT_K, PROJECT_V, PROJECT_GATE } attn_role;
 
 /*
- * The slices of a role, each of so many columns. Slice s gives columns s * columns … of the projected tokens. It starts
- * at element first + s * step of the weight, rows (in_out) or columns (out_in) w_stride apart,
- * and at element bias_first + s * bias_step of the bias.
+ * The slices of a role. Each has the same number of columns; slice s gives columns s * columns … of the projected
+ * tokens. It starts at element first + s * step of the weight, and at element bias_first + s * bias_step of the bias.
+ * Rows (in_out) or columns (out_in) of the weight are w_stride apart.
  */
 typedef struct {
     const attn_affine *affine;
@@ -29,18 +28,18 @@ typedef struct {
 /* The slices of a role, from weights that the plan has checked against dims. */
 attn_projection attn_projection_of(const attn_weights *weights, const attn_dims *dims, attn_role role);
 
-/* All columns of the fused weight, in the order in which they lie there, as one slice. */
+/* All columns of the fused weight, in their order, as one slice. */
 attn_projection attn_projection_of_fused(const attn_weights *weights, const attn_dims *dims);
 
-/* Columns from each of its heads, of d columns, to the next; 0: they are not evenly spaced. */
+/* The distance in columns from one head, which has d columns, to the next; 0: heads are not evenly spaced. */
 size_t attn_projection_head_step(const attn_projection *projection, size_t d);
 
-/* The output projection, of rank 2 or 3: one slice either way. */
+/* The output projection: one slice for rank 2 and for rank 3. */
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims);
 
 /*
- * The slices as products, of numbers of element bytes: tokens has x, y, batch and rows, and y the slices of a row side
- * by side. With the panels of kernel where the weight has some; NULL: without.
+ * Turns the slices into products; a number has element bytes. tokens has x, y, batch and rows; a row of y has the
+ * slices one after the other. The products use the panels of kernel if the weight has them. kernel NULL: no panels.
  */
 void attn_projection_products(const attn_projection *projection, attn_layout layout, size_t element,
                               const attn_kernel *kernel, const struct attn_product *tokens,

@@ -1,5 +1,4 @@
-/* queries_keys.c: queries and keys between their projection and the heads: normalised, turned, put behind their cache.
- */
+/* queries_keys.c: normalises and rotates queries and keys, and appends keys and values to their cache. */
 #include "layer/queries_keys.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@
 #include "layer/norm.h"
 #include "request/steps.h"
 
-enum { TOKENS = 64 /* that a task handles, of all heads */, TAKES_MAX = 10 };
+enum { TOKENS = 64 /* tokens per task, with all their heads */, TAKES_MAX = 10 };
 
 static bool has_past(const attn_request *request)
 {
@@ -23,18 +22,18 @@ static bool has_past(const attn_request *request)
 /* Cosines and sines of the tokens of one side. */
 struct table {
     const char *cos, *sin;
-    size_t batch_step;        /* rows from one batch item to the next; 0: the same for all */
-    const int64_t *positions; /* rows to choose; NULL: row i is that of token i */
+    size_t batch_step;        /* rows from one batch item to the next; 0: all share one table */
+    const int64_t *positions; /* the row of each token; NULL: token i has row i */
     size_t positions_step;
 };
 
-/* One of q, k and v on its way. */
+/* One of q, k and v between projection and heads. */
 struct part {
     struct attn_operand from; /* new tokens */
     const char *past;         /* (batch, heads, past_len, d); NULL: none */
     size_t heads, past_len, len, d;
     const attn_affine *norm;   /* NULL: not normalised */
-    const struct table *table; /* NULL: not turned */
+    const struct table *table; /* NULL: not rotated */
     char *to;                  /* (batch, heads, past_len + len, d) */
     size_t first_task;
 };
@@ -99,7 +98,7 @@ static void table_task(void *argument, size_t index, size_t worker)
     }
 }
 
-/* Rows of the table that a side needs; the default one serves both sides. */
+/* Rows of the table of one side. The default table serves both sides. */
 static size_t table_rows(const attn_rope_side *side, const attn_dims *dims)
 {
     if (side->cos != NULL)
@@ -163,7 +162,7 @@ static const void *vector_at(const attn_tensor *vector, size_t at, size_t elemen
     return vector == NULL ? NULL : (const char *)vector->data + at * element;
 }
 
-/* All heads of a token, normalised into row: (heads, d). */
+/* Normalises all heads of a token into row: (heads, d). */
 static void norm_token(const struct qk_run *run, const struct part *part, size_t b, size_t token, char *row)
 {
     const attn_options *options = &run->request->options;
@@ -195,7 +194,7 @@ static void turn(const struct qk_run *run, const struct part *part, size_t b, si
                    t->sin + at, false, x, y);
 }
 
-/* Normalised and turned tokens from … to of one item. */
+/* Normalises and rotates tokens from … to of one item. */
 static void change_tokens(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to,
                           char *row)
 {
@@ -214,7 +213,7 @@ static void change_tokens(const struct qk_run *run, const struct part *part, siz
     }
 }
 
-/* Rows from … to of the cache, a run for each head. */
+/* Copies rows from … to of the cache, one contiguous range per head. */
 static void copy_past(const struct qk_run *run, const struct part *part, size_t b, size_t from, size_t to)
 {
     const size_t bytes = part->d * run->element;
@@ -256,7 +255,7 @@ static attn_status run_parts(struct qk_run *run, attn_error *err)
     return ATTN_OK;
 }
 
-/* The parts that change, and where the heads will find them. */
+/* Describes the operands that change, and their new arrays, which the heads read. */
 static void describe_parts(struct qk_run *run, struct attn_heads_job *job, struct attn_operand *operands[3])
 {
     const attn_dims *d = &run->plan->dims;
@@ -312,7 +311,7 @@ attn_status attn_qk_run(const attn_plan *plan, const attn_request *request, cons
     return status;
 }
 
-/* ---- the way back ---- */
+/* ---- the backward pass ---- */
 
 static void turn_back_task(void *argument, size_t index, size_t worker)
 {

@@ -1,4 +1,4 @@
-/* residual.c: what is done to tokens at both ends of a layer: pre-norm, and dropout, residual and post-norm. */
+/* residual.c: the two ends of a layer: pre-norm at the start; dropout, residual and post-norm at the end. */
 #include "layer/residual.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "formulas/philox.h"
 #include "layer/norm.h"
 
-/* The norm of all inputs or of the output: rows of d numbers from row first on. */
+/* The norm of the inputs or of the output, for rows of d numbers from row first on. */
 static void norm_rows(const struct layer_run *run, size_t first, size_t rows, size_t d, const char *x, char *y)
 {
     const attn_options *options = &run->request->options;
@@ -42,7 +42,7 @@ static bool changes_sum(const attn_options *options)
     return options->residual || attn_drops_residual(options);
 }
 
-/* summed = query + dropout(projected), each part where it is asked for; number by number. */
+/* summed = query + dropout(projected), elementwise; each part only if the request asks for it. */
 static void add_rows(const struct layer_run *run, size_t first, size_t count)
 {
     const attn_options *options = &run->request->options;
