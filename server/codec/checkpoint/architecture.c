@@ -56,14 +56,17 @@ void architecture_write_types(struct chunks *out)
     json_decref(table);
 }
 
-/* ---- what is worked out from a configuration ---- */
+/* ---- values computed from a configuration ---- */
 
 static bool is_there(const json_t *value)
 {
     return value != NULL && !json_is_null(value);
 }
 
-/* The first of the names that the configuration has, as a number; otherwise, when it has none of them. */
+/*
+ * The number that the configuration has under the first name, or else under the second. Returns otherwise when it has
+ * neither.
+ */
 static double number_or(const json_t *config, const char *first, const char *second, double otherwise)
 {
     const json_t *value = json_object_get(config, first);
@@ -84,7 +87,7 @@ static const char *layer_type(const json_t *config, size_t n)
     return json_string_value(json_array_get(json_object_get(config, "layer_types"), n));
 }
 
-/* How many keys a query sees at most, itself included. */
+/* The number of keys that a query sees at most, itself included. NULL when the layer has no window. */
 static json_t *window_value(const json_t *config, size_t n, bool in_even_layers)
 {
     const json_t *window = json_object_get(config, "sliding_window"),
@@ -100,7 +103,7 @@ static json_t *window_value(const json_t *config, size_t n, bool in_even_layers)
     return slides ? json_integer(json_integer_value(window)) : NULL;
 }
 
-/* The scale, when it is not 1 / sqrt(head width); NULL: it is. */
+/* The scale. NULL when it is 1 / sqrt(head width). */
 static json_t *scale_value(const json_t *config, size_t n)
 {
     const double pre = number_or(config, "query_pre_attn_scalar", "query_pre_attn_scalar", 0);
@@ -114,7 +117,10 @@ static json_t *scale_value(const json_t *config, size_t n)
     return json_real(by_layer ? scale / (double)(n + 1) : scale);
 }
 
-/* The scaling as the configuration has it, by one name, with what it lets follow from elsewhere; a new reference. */
+/*
+ * The rope scaling in one spelling, as a new reference. Lengths that the scaling lacks are taken from the
+ * configuration. NULL when there is no scaling.
+ */
 static json_t *rope_scaling(const json_t *config, const json_t *given)
 {
     json_t *scaling = json_copy((json_t *)(uintptr_t)given);
@@ -135,7 +141,9 @@ static json_t *rope_scaling(const json_t *config, const json_t *given)
     return scaling;
 }
 
-/* Old configurations keep theta beside the scaling, new ones all together, some of them for each type of layer. */
+/*
+ * Old configurations keep theta beside the scaling. New ones keep all of rope together, some of them per type of layer.
+ */
 static json_t *rope_value(const json_t *config, size_t n)
 {
     const json_t *given = json_object_get(config, "rope_parameters");
@@ -188,7 +196,7 @@ json_t *architecture_value(const json_t *config, size_t n, const char *expressio
 
 /* ---- patterns ---- */
 
-/* Whether all of name fits all of pattern. */
+/* Whether the whole of name fits the whole of pattern. */
 static bool fits_whole(const char *name, const char *pattern, size_t *number)
 {
     bool has_number = false;

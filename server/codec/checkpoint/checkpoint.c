@@ -1,6 +1,6 @@
 /*
- * checkpoint.c: the attention modules of a checkpoint: found by the names of their tensors, with the options that the
- * architecture and the configuration give them.
+ * checkpoint.c: finds the attention modules of a checkpoint by the names of their tensors. The architecture and the
+ * configuration give their options.
  */
 #include "codec/checkpoint/checkpoint.h"
 
@@ -13,7 +13,7 @@
 
 enum { NAME_MAX_BYTES = 512, ENTRIES_MAX = 32 };
 
-/* What the functions that make layers share. */
+/* The state that the functions which make layers share. */
 struct finder {
     struct checkpoint *checkpoint;
     const json_t *config;
@@ -22,7 +22,7 @@ struct finder {
     attn_error *err;
 };
 
-/* One module of one layer, while it is put together. */
+/* One module of one layer, while its parts are collected. */
 struct module {
     struct finder *finder;
     char path[NAME_MAX_BYTES];   /* "bert.encoder.layer.0.attention" */
@@ -98,7 +98,7 @@ static const struct safetensors_tensor *find_tensor(const struct module *module,
     return bsearch(&wanted, checkpoint->tensors, checkpoint->tensor_count, sizeof wanted, compare_names);
 }
 
-/* The tensor as a member of the layer. */
+/* Adds the tensor as a member of the layer. */
 static attn_status add_tensor(struct module *module, const char *member, const struct safetensors_tensor *tensor)
 {
     attn_error *err = module->finder->err;
@@ -109,7 +109,7 @@ static attn_status add_tensor(struct module *module, const char *member, const s
     return entry->name != NULL ? safetensors_view(tensor, &entry->tensor, err) : fail_memory(err);
 }
 
-/* Adds path + suffix, or path + other when there is none of that; *found tells. */
+/* Adds the tensor path + suffix, or else path + other. *found says whether one of them exists. */
 static attn_status try_tensor(struct module *module, const char *member, const char *path, const char *suffix,
                               const char *other, bool *found)
 {
@@ -132,7 +132,10 @@ static attn_status fail_absent(const struct module *module, const char *part, co
                      "there is no tensor %.120s.weight, the \"%s\" of %.100s", path, part, module->path);
 }
 
-/* weights.<part>.weight and .bias, below the module's path + name; norms of old files say gamma and beta. */
+/*
+ * Adds weights.<part>.weight and .bias, whose names begin with the module's path + name. Norms of old files call the
+ * two gamma and beta.
+ */
 static attn_status add_pair(struct module *module, const char *part, const char *name)
 {
     char path[NAME_MAX_BYTES], weight[64], bias[64];
@@ -146,7 +149,7 @@ static attn_status add_pair(struct module *module, const char *part, const char 
     return status == ATTN_OK ? try_tensor(module, bias, path, ".bias", ".beta", &has_bias) : status;
 }
 
-/* The same for {"weight": "in_proj_weight", "bias": "in_proj_bias"}. */
+/* The same when the mapping names the tensors: {"weight": "in_proj_weight", "bias": "in_proj_bias"}. */
 static attn_status add_named(struct module *module, const char *part, json_t *names)
 {
     char path[NAME_MAX_BYTES], member[64];
@@ -167,7 +170,7 @@ static attn_status add_named(struct module *module, const char *part, json_t *na
     return status;
 }
 
-/* Members of "weights" that are no tensors; "order" belongs to qkv. */
+/* Adds the tensors of "weights". Members that are not tensors go to request; "order" goes to qkv. */
 static attn_status add_weights(struct module *module, json_t *weights, json_t *request)
 {
     json_t *plain = json_object(), *value;
@@ -191,7 +194,10 @@ static attn_status add_weights(struct module *module, json_t *weights, json_t *r
 
 /* ---- options and masks ---- */
 
-/* The prefix, then the name, in which each "{n}" becomes the number of the layer. Cut at the end of path. */
+/*
+ * Writes the prefix and the name to path. Each "{n}" in the name becomes the number of the layer. A path that is too
+ * long is cut.
+ */
 static void write_reference(const struct module *module, const char *name, char *path, size_t size)
 {
     size_t length = (size_t)snprintf(path, size, "%.300s", module->prefix);
@@ -217,7 +223,9 @@ static attn_status add_reference(struct module *module, const char *member, cons
     return status;
 }
 
-/* The template with its expressions replaced by what they stand for; tensors go to the entries. Plain data, not deep.
+/*
+ * Copies the template and replaces each "$" expression by its value. The tensors of "@" references become entries.
+ * Recursion is safe, because templates are plain data of little depth.
  */
 static attn_status fill(struct module *module, const char *path, json_t *template, json_t **filled)
 {
@@ -296,7 +304,10 @@ static attn_status make_layer(struct module *module, json_t *template)
     return status;
 }
 
-/* The pattern of the tensor that every module of this kind has, behind the module's path; NULL: none is named. */
+/*
+ * Writes to text the ending of a tensor name that every module of this kind has: query or qkv. NULL when neither has a
+ * name.
+ */
 static const char *anchor_of(const json_t *weights, char *text, size_t size)
 {
     static const char *const parts[] = {"query", "qkv"};
@@ -361,7 +372,7 @@ static attn_status fail_type(const char *type, attn_arena *arena, attn_error *er
                      text != NULL ? text : "others");
 }
 
-/* A new reference. */
+/* *modules is a new reference. */
 static attn_status choose_modules(const json_t *config, json_t *mapping, attn_arena *arena, json_t **modules,
                                   bool *is_unknown, attn_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * checkpoint_unknown.c: a checkpoint that no architecture fits, described for somebody who writes a mapping.
+ * checkpoint_unknown.c: describes a checkpoint that no architecture fits, to help a user write a mapping.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { NAME_MAX_BYTES = 512 };
 
-/* The name with each of its numbers between dots as "{n}", so that the tensors of all layers have one. */
+/* Copies the name and replaces each number between dots by "{n}", so that the tensors of all layers share a name. */
 static void fold_numbers(const char *name, char *folded, size_t size)
 {
     size_t length = 0;
@@ -28,7 +28,7 @@ static void fold_numbers(const char *name, char *folded, size_t size)
     folded[length] = '\0';
 }
 
-/* Tensors with the same folded name, together. */
+/* The tensors that share a folded name. */
 struct group {
     char *name;
     size_t count;
@@ -41,7 +41,7 @@ static int compare_groups(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* NULL without memory. */
+/* Groups the tensors by folded name. NULL without memory. */
 static struct group *make_groups(const struct checkpoint *checkpoint, attn_arena *arena, size_t *count)
 {
     struct group *groups = attn_arena_take(arena, checkpoint->tensor_count, sizeof *groups);
@@ -76,7 +76,10 @@ static void write_group(const struct group *group, struct chunks *out)
 
 /* ---- the beginning of a mapping ---- */
 
-/* How much of the name is the path of a module of attention, as far as names tell: up to the part with "att" in it. */
+/*
+ * The length of the path of an attention module at the beginning of name: up to the end of the first part with "att" in
+ * it. 0 when no part has it.
+ */
 static size_t module_length(const char *name)
 {
     size_t length = 0;
