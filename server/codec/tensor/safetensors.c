@@ -13,10 +13,10 @@ enum { LENGTH_BYTES = 8 };
 
 static const char METADATA[] = "__metadata__";
 
-/* The state of reading a header. */
+/* The state of the header's reader. */
 struct reader {
     attn_arena *arena;
-    const char *data; /* behind the header */
+    const char *data; /* the data begins here, after the header */
     size_t data_bytes;
     struct safetensors *file;
     attn_error *err;
@@ -41,7 +41,7 @@ static const struct safetensors_type *find_type(const char *name)
     return NULL;
 }
 
-/* An integer of at least 0. */
+/* Reads an integer of at least 0. */
 static bool read_size(const json_t *json, size_t *size)
 {
     if (!json_is_integer(json) || json_integer_value(json) < 0)
@@ -66,7 +66,10 @@ static attn_status read_shape(const struct reader *reader, const json_t *json, s
     return ATTN_OK;
 }
 
-/* How many bytes a tensor of the shape takes. False when that is no whole number of bytes, or exceeds size_t. */
+/*
+ * Counts the bytes of a tensor of that shape. False when the bits make no whole number of bytes, or when size_t is too
+ * small.
+ */
 static bool count_bytes(const struct safetensors_tensor *tensor, size_t element_bits, size_t *bytes)
 {
     size_t bits = 1;
@@ -158,7 +161,7 @@ static int compare_places(const void *left, const void *right)
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* Whether the tensors cover the data without hole or overlap; sorts them. */
+/* Sorts the tensors, and checks that they cover the data without holes and overlaps. */
 static attn_status check_cover(const struct reader *reader)
 {
     struct safetensors *file = reader->file;
@@ -203,7 +206,7 @@ static attn_status read_header(const struct reader *reader, json_t *tree)
     return check_cover(reader);
 }
 
-/* The length of the header, checked against the length of the body. */
+/* Reads the length of the header, and checks it against the length of the body. */
 static attn_status read_length(const unsigned char *body, size_t bytes, size_t *length, attn_error *err)
 {
     if (bytes < LENGTH_BYTES)
@@ -240,12 +243,12 @@ attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena, 
     if (status != ATTN_OK)
         return status;
     const char *data = (const char *)body + LENGTH_BYTES + length;
-    /* copied, because another program may write to a mapped file meanwhile */
+    /* The header is copied, because another program may change a mapped file meanwhile. */
     char *header = attn_arena_take(arena, 1, length);
     if (header == NULL)
         return fail_memory(err);
     memcpy(header, (const char *)body + LENGTH_BYTES, length);
-    if (length > 0 && memchr(header, '\0', length) != NULL) /* jansson does not see a NUL behind a number */
+    if (length > 0 && memchr(header, '\0', length) != NULL) /* jansson would not notice a NUL after a number */
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "not safetensors: the header holds a NUL byte");
     json_t *tree = json_tree_load(header, length, arena, &error);
     if (tree == NULL)
@@ -276,7 +279,7 @@ attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tenso
     if (tensor->rank > ATTN_MAX_RANK)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL, "tensor \"%.100s\" has %zu dimensions; at most %d are possible",
                          tensor->name, tensor->rank, ATTN_MAX_RANK);
-    /* data of a view is not const, because results use views too. Nobody writes to this one. */
+    /* Nobody writes through this view. Its data is not const, because the same type serves results. */
     void *data = (void *)(uintptr_t)tensor->data;
     *view = attn_tensor_view(data, tensor->dtype, (int)tensor->rank, tensor->shape);
     return ATTN_OK;

@@ -1,13 +1,13 @@
 /*
- * safetensors.h: files of named tensors, in and out.
+ * safetensors.h: reads and writes files of named tensors.
  *
- *     8 bytes    N, the length of the header, little-endian
- *     N bytes    JSON: {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, …, "__metadata__": {…}}
- *     the rest   the data: little-endian, row-major, every byte belonging to exactly one tensor
+ *       8 bytes    N, the length of the header, little-endian
+ *       N bytes    JSON: {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, …, "__metadata__": {…}}
+ *       the rest   the data: little-endian, row-major, every byte belonging to exactly one tensor
  *
- * https://github.com/huggingface/safetensors, section "Format". The reader accepts what the format's own reader does,
- * with the limits below, and trusts nothing: lengths, offsets and shapes are checked against each other before any view
- * is made. Data may lie at any address, so a view may be unaligned.
+ * https://github.com/huggingface/safetensors, section "Format". The reader accepts the same files as the format's own
+ * reader, within the limits below. It trusts nothing: lengths, offsets and shapes are checked against each other before
+ * any view is made. Data may lie at any address, so a view may be unaligned.
  */
 #ifndef CODEC_TENSOR_SAFETENSORS_H
 #define CODEC_TENSOR_SAFETENSORS_H
@@ -17,26 +17,26 @@
 
 enum {
     SAFETENSORS_HEADER_MAX = 1 << 20, /* bytes */
-    SAFETENSORS_ALIGNMENT = 64        /* of the data in files that we write */
+    SAFETENSORS_ALIGNMENT = 64        /* bytes; data in the files that we write starts at a multiple */
 };
 
 struct safetensors_tensor {
-    const char *name; /* UTF-8, different from all others */
-    const char *type; /* as the file has it: "F32", "F8_E4M3"; static storage */
-    attn_dtype dtype; /* ATTN_DTYPE_COUNT: a type that only the format knows */
+    const char *name; /* UTF-8, unique in the file */
+    const char *type; /* the type's name in the file: "F32", "F8_E4M3"; static storage */
+    attn_dtype dtype; /* ATTN_DTYPE_COUNT: the core does not have this type */
     size_t rank;      /* may exceed ATTN_MAX_RANK */
     const size_t *shape;
-    const char *data; /* in the body */
+    const char *data; /* points into the body */
     size_t bytes;
 };
 
 /* One string of __metadata__. */
 struct safetensors_text {
-    const char *name, *value; /* terminated; a value may hold NUL besides */
-    size_t length;            /* of the value */
+    const char *name, *value; /* terminated; a value may contain other NULs, too */
+    size_t length;            /* length of the value */
 };
 
-/* Plain data: the tables and names live in the arena, the data in the body. */
+/* Plain data. The tables and names live in the arena; the data stays in the body. */
 struct safetensors {
     struct safetensors_tensor *tensors; /* in the order of their data */
     size_t tensor_count;
@@ -45,20 +45,21 @@ struct safetensors {
 };
 
 /*
- * Reads the header of body[0 .. bytes), which must outlive *file.
- *   ATTN_ERR_SYNTAX    it is not safetensors; the message says what is wrong, with which tensor
+ * Reads the header of body[0 .. bytes). body must outlive *file.
+ *   ATTN_ERR_SYNTAX    the body is not safetensors; the message says what is wrong, and with which tensor
  *   ATTN_ERR_TOO_LARGE the header is longer than SAFETENSORS_HEADER_MAX
  *   ATTN_ERR_NO_MEMORY
  */
 ATTN_MUST_CHECK attn_status safetensors_read(const void *body, size_t bytes, attn_arena *arena,
                                              struct safetensors *file, attn_error *err);
 
-/* NULL when the file has none of that name. */
+/* Finds a text of the metadata by its name. NULL when the file has none of that name. */
 const struct safetensors_text *safetensors_find_text(const struct safetensors *file, const char *name);
 
 /*
- * The tensor as a view of the body, possibly unaligned: to be read, never written.
- *   ATTN_ERR_VALUE a type that attnd does not compute with; ATTN_ERR_SHAPE more than ATTN_MAX_RANK dimensions.
+ * Makes a view of the tensor in the body. The view may be unaligned, and must not be written to.
+ *   ATTN_ERR_VALUE  attnd does not compute with the type
+ *   ATTN_ERR_SHAPE  more than ATTN_MAX_RANK dimensions
  * The message begins with the tensor's name; field stays empty.
  */
 ATTN_MUST_CHECK attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tensor *view,
@@ -71,15 +72,15 @@ struct safetensors_entry {
 };
 
 /*
- * Appends a whole file to out. The header is padded with spaces so that data starts at a multiple of
- * SAFETENSORS_ALIGNMENT; data goes by falling size of element, otherwise in the order given, so that every tensor is
- * aligned to its elements. Contiguous tensors are not copied: out refers to them, and they must live as long as it.
+ * Appends a whole file to out. Spaces pad the header, so that the data starts at a multiple of SAFETENSORS_ALIGNMENT.
+ * Tensors with larger elements come first, so that every tensor is aligned to its elements; tensors with elements of
+ * the same size keep the given order. Contiguous tensors are not copied: out refers to them, and they must outlive it.
  * Names must differ. Without memory out->is_ok becomes false.
  */
 void safetensors_write(const struct safetensors_entry *entries, size_t count, const struct safetensors_text *metadata,
                        size_t metadata_count, struct chunks *out);
 
-/* At most so many bytes come out; SIZE_MAX when that is more than can be counted. Data of entries is not read. */
+/* The longest file in bytes; SIZE_MAX when that exceeds size_t. The data of entries is not read. */
 size_t safetensors_write_bound(const struct safetensors_entry *entries, size_t count,
                                const struct safetensors_text *metadata, size_t metadata_count);
 

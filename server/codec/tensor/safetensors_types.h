@@ -10,7 +10,7 @@
 struct safetensors_type {
     const char *name;
     size_t bits;
-    attn_dtype dtype; /* ATTN_DTYPE_COUNT: none of ours */
+    attn_dtype dtype; /* ATTN_DTYPE_COUNT: the core does not have this type */
 };
 
 static const struct safetensors_type SAFETENSORS_TYPES[] = {

@@ -1,5 +1,5 @@
 /*
- * safetensors_write.c: tensors as a safetensors file.
+ * safetensors_write.c: writes tensors as a safetensors file.
  */
 #include <assert.h>
 #include <string.h>
@@ -32,7 +32,10 @@ static size_t tensor_bytes(const attn_tensor *tensor)
     return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
 }
 
-/* The offset of the entry's data. Entries with larger elements come before it, and earlier ones of the same size. */
+/*
+ * The offset of the entry's data. Before it come entries with larger elements, and earlier entries with elements of the
+ * same size.
+ */
 static size_t data_offset(const struct safetensors_entry *entries, size_t count, size_t entry)
 {
     size_t own = attn_dtype_bytes(entries[entry].tensor.dtype), offset = 0;
@@ -100,7 +103,7 @@ void safetensors_write(const struct safetensors_entry *entries, size_t count, co
     }
 }
 
-/* A character takes up to 6 bytes as an escape. */
+/* An escaped character takes up to 6 bytes. */
 static size_t add_string(size_t bound, const char *text)
 {
     return bound_add(bound, 6, strlen(text));

@@ -1,11 +1,11 @@
 /*
- * tensor_gather.c: copies elements of a tensor of any strides into one run.
+ * tensor_gather.c: copies elements of a tensor of any strides into contiguous memory.
  */
 #include "codec/tensor/tensor_gather.h"
 
 #include <string.h>
 
-enum { COPY_ELEMENTS = 1 << 16 /* of a tensor that is not contiguous, at a time */ };
+enum { COPY_ELEMENTS = 1 << 16 /* copied at a time from a tensor that is not contiguous */ };
 
 void tensor_gather(void *to, const attn_tensor *tensor, size_t from, size_t count)
 {

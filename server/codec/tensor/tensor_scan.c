@@ -1,8 +1,8 @@
 /*
- * tensor_scan.c: a tensor out of JSON text, in one pass and without recursion.
+ * tensor_scan.c: reads a tensor from JSON text, in one pass and without recursion.
  *
- * The first innermost row tells the rank and, as rows close, the shape; every later row is compared with it. Elements
- * go straight to their place, which is simply the next one: row-major order is the order of the text.
+ * The first innermost row sets the rank. The first row of each level sets the length of that level, and every later row
+ * is compared with it. Elements are stored one after the other, because row-major order is the order of the text.
  */
 #include "codec/tensor/tensor_scan.h"
 
@@ -18,21 +18,21 @@ enum { POINTER_MAX = 160, RANK_UNKNOWN = -1 };
 
 struct scan {
     const char *at, *begin, *end;
-    const char *next_look; /* look at the deadline when at has come here */
+    const char *next_look; /* check the deadline when at reaches this byte */
     const attn_arena *arena;
     attn_dtype dtype;
     void *data;
-    size_t taken;                 /* elements read */
-    int depth;                    /* brackets open */
+    size_t taken;                 /* elements read so far */
+    int depth;                    /* open brackets */
     int rank;                     /* RANK_UNKNOWN before the first element or the first empty row */
-    size_t filled[ATTN_MAX_RANK]; /* elements so far in the open row of each level */
+    size_t filled[ATTN_MAX_RANK]; /* elements read so far in the open row of each level */
     size_t shape[ATTN_MAX_RANK];
-    bool is_known[ATTN_MAX_RANK]; /* which entries of shape have been met */
+    bool is_known[ATTN_MAX_RANK]; /* whether the length of each level is known */
     const char *pointer;
     attn_error *err;
 };
 
-/* Writes pointer/i/j…: the path to what comes next at the given depth. */
+/* Writes the pointer of the next element at the given depth: pointer/i/j… */
 static void element_pointer(const struct scan *s, int depth, char *to)
 {
     int used = snprintf(to, POINTER_MAX, "%s", s->pointer);
@@ -73,7 +73,7 @@ static bool starts_with(const struct scan *s, const char *word)
     return (size_t)(s->end - s->at) >= length && memcmp(s->at, word, length) == 0;
 }
 
-/* Moves past word if it stands here. */
+/* Moves past word if the text continues with it. */
 static bool take_word(struct scan *s, const char *word)
 {
     if (!starts_with(s, word))
@@ -82,7 +82,7 @@ static bool take_word(struct scan *s, const char *word)
     return true;
 }
 
-/* The words that stand for numbers; false when none of them is here. */
+/* Reads a word that stands for a number. False when the text does not continue with such a word. */
 static bool take_number_word(struct scan *s, double *value)
 {
     static const struct {
@@ -98,7 +98,7 @@ static bool take_number_word(struct scan *s, double *value)
     return false;
 }
 
-/* A JSON value that is not a number: kind names it, hint says what the client should send. */
+/* Fails for a JSON value that is not a number. kind names the value; hint says what the client should send. */
 static attn_status fail_kind(struct scan *s, const char *kind, const char *received, const char *hint)
 {
     char message[200];
@@ -139,7 +139,7 @@ static attn_status fail_range(struct scan *s)
     return fail_at(s, ATTN_ERR_VALUE, s->depth, message);
 }
 
-/* Each reads one element and stores it at s->taken. */
+/* Each function reads one element and stores it at index s->taken. */
 static attn_status read_f32(struct scan *s)
 {
     float *to = (float *)s->data + s->taken;
@@ -175,7 +175,7 @@ static bool is_in_number(char c)
     return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
 }
 
-/* Words the error: the number here does not fit int64. */
+/* Fails because the number does not fit int64. */
 static attn_status fail_integer(struct scan *s)
 {
     enum { SHOWN_MAX = 40 };
@@ -224,7 +224,7 @@ static attn_status read_bool(struct scan *s)
     const char *after = is_truth ? NULL : number_read_f64(s->at, s->end, &value);
     if (!is_truth && !after && !take_number_word(s, &value))
         return fail_element(s);
-    if (value != 0 && value != 1) /* NaN and infinities come here too */
+    if (value != 0 && value != 1) /* also refuses NaN and infinities */
         return fail_at(s, ATTN_ERR_VALUE, s->depth, "expected true, false, 0 or 1");
     if (after)
         s->at = after;
@@ -263,7 +263,7 @@ static attn_status fail_depth(struct scan *s, bool is_array)
                           is_array ? number : array, is_array ? array : number);
 }
 
-/* At '[': one level deeper. */
+/* Reads '[': goes one level deeper. */
 static attn_status open_row(struct scan *s)
 {
     if (s->depth == s->rank)
@@ -278,7 +278,7 @@ static attn_status open_row(struct scan *s)
     return ATTN_OK;
 }
 
-/* At ']': the row is complete and must be as long as the first of its level. */
+/* Reads ']': the row is complete. It must be as long as the first row of its level. */
 static attn_status close_row(struct scan *s)
 {
     int level = --s->depth;
@@ -299,7 +299,7 @@ static attn_status close_row(struct scan *s)
     return ATTN_OK;
 }
 
-/* A row that was just opened and holds nothing. */
+/* Closes a row that was just opened and has no elements. */
 static attn_status close_empty_row(struct scan *s)
 {
     if (s->rank == RANK_UNKNOWN)
@@ -319,7 +319,7 @@ static bool begins_number(const struct scan *s)
     return s->at < s->end && ((*s->at >= '0' && *s->at <= '9') || strchr("-tf\"", *s->at));
 }
 
-/* Without a branch on the sign, which branch prediction cannot learn. */
+/* There is no branch on the sign, because branch prediction cannot learn it. */
 static inline bool begins_float(char c)
 {
     return (c == '-') | ((unsigned char)(c - '0') < 10);
@@ -330,7 +330,7 @@ static inline bool is_look_due(const struct scan *s)
     return s->at >= s->next_look;
 }
 
-/* ATTN_ERR_CANCELLED when the request was cancelled. */
+/* Checks the deadline. ATTN_ERR_CANCELLED when the request was cancelled. */
 static attn_status look(struct scan *s)
 {
     s->next_look = s->end - s->at > PACE_BYTES ? s->at + PACE_BYTES : s->end;
@@ -340,9 +340,9 @@ static attn_status look(struct scan *s)
 }
 
 /*
- * Reads floats as long as each is followed at once by a comma and the next number: nearly all of a large body is like
- * this. Returns true behind the last number of a row when the bracket follows at once. Otherwise it stops before an
- * element, which the caller reads, or where the next look at the deadline is due.
+ * Reads floats as long as a comma and the next number follow each of them without a space. Nearly all of a large body
+ * is like this. Returns true when it has read the last number of a row and the bracket follows at once. Otherwise it
+ * stops before an element, which the caller reads, or where the next check of the deadline is due.
  */
 static bool read_plain_floats(struct scan *s)
 {
@@ -368,8 +368,8 @@ static bool read_plain_floats(struct scan *s)
 }
 
 /*
- * Goes from the end of a row to the first number of the next, when the row is as long as the first of its level and
- * only "],[" stands between. The loops below would take six steps for the same.
+ * Goes from the end of a row to the first number of the next row. This needs a row as long as the first of its level,
+ * and only "],[" between the two. The loops below would take six steps for the same.
  */
 static bool pass_to_next_row(struct scan *s)
 {
@@ -385,7 +385,10 @@ static bool pass_to_next_row(struct scan *s)
     return true;
 }
 
-/* Elements of one innermost row, up to the first character that is not a comma. Most of the time is spent here. */
+/*
+ * Reads the elements of one innermost row, up to the first character that is not a comma. This function takes most of
+ * the time.
+ */
 static attn_status read_run(struct scan *s)
 {
     if (s->rank == RANK_UNKNOWN)
@@ -419,7 +422,10 @@ static attn_status read_run(struct scan *s)
     }
 }
 
-/* One value. Of an array the bracket is opened, and closed if the array is empty; of numbers the whole run is read. */
+/*
+ * Reads one value. For an array, it reads the opening bracket, and the closing one if the array is empty. For a number,
+ * it reads the whole row of numbers.
+ */
 static attn_status read_value(struct scan *s)
 {
     if (s->at == s->end || *s->at != '[')
@@ -431,7 +437,7 @@ static attn_status read_value(struct scan *s)
     return s->at < s->end && *s->at == ']' ? close_empty_row(s) : ATTN_OK;
 }
 
-/* Whether a value must follow: the current row was just opened, or a comma was passed. */
+/* Whether a value must follow: the row was just opened, or a comma was just read. */
 static bool is_row_fresh(const struct scan *s)
 {
     return s->depth > 0 && s->filled[s->depth - 1] == 0;
@@ -475,7 +481,7 @@ attn_status tensor_scan(const struct lifted_text *text, attn_dtype dtype, const 
                      .pointer = pointer,
                      .err = err};
     *at = 0;
-    /* n elements in one row have n - 1 commas between them, and rows have commas between them too. */
+    /* A row of n elements has n - 1 commas between them. Commas between rows only add to the count. */
     s.data = attn_arena_take(arena, text->commas + 1, attn_dtype_bytes(dtype));
     if (!s.data)
         return attn_fail(err, ATTN_ERR_NO_MEMORY, pointer, "no memory left for %s", pointer);

@@ -1,9 +1,9 @@
 /*
- * tensor_write.c: tensors to JSON text.
+ * tensor_write.c: writes tensors as JSON text.
  *
- * Which brackets and commas stand before and behind an element follows from its row-major index alone. So the text of
- * elements [from, to) can be made without knowing what stands before it: large tensors are cut into pieces of a fixed
- * number of elements, formatted by all threads, and the text is the same however many there are.
+ * The row-major index of an element alone decides the brackets and commas around it. So the text of elements [from, to)
+ * does not depend on the text before it. Large tensors are cut into pieces of a fixed number of elements, and all
+ * threads format pieces. The text is the same for any number of threads.
  */
 #include "codec/tensor/tensor_write.h"
 
@@ -17,20 +17,21 @@
 #include "codec/tensor/tensor_gather.h"
 
 enum {
-    BLOCK = 252,               /* elements gathered at a time; a multiple of 3, for base64 */
-    PIECE = 8 * BLOCK,         /* elements of one task */
-    PARALLEL_FROM = 8 * PIECE, /* elements worth the hand-over to other threads */
+    BLOCK = 252,               /* elements copied at a time; a multiple of 3, for base64 */
+    PIECE = 8 * BLOCK,         /* elements per task */
+    PARALLEL_FROM = 8 * PIECE, /* elements from which several threads are faster than one */
     WAVE_PIECES_MAX = 64,
-    STRETCH = 32 * PIECE, /* elements of one chunk of base64 */
+    STRETCH = 32 * PIECE, /* elements per chunk of base64 */
     SHAPE_TEXT_MAX = 21 * ATTN_MAX_RANK + 3,
-    FRAME_BYTES_MAX = SHAPE_TEXT_MAX + 64 /* member names, quotes, outermost brackets */
+    FRAME_BYTES_MAX = SHAPE_TEXT_MAX + 64 /* bytes for member names, quotes and outermost brackets */
 };
 
-/* What the text of an element depends on; the same for all pieces. */
+/* What the text of an element depends on. It is the same for all pieces. */
 struct writer {
-    attn_tensor elements; /* when a dimension is 0, only the dimensions before it: each element is then "[]" */
+    /* When a dimension is 0, elements has only the dimensions before it, and each element is "[]". */
+    attn_tensor elements;
     bool is_hollow;
-    size_t inner_levels; /* of brackets within the outermost */
+    size_t inner_levels; /* levels of brackets within the outermost */
     size_t count;
     struct tensor_style style;
 };
@@ -43,7 +44,7 @@ static size_t element_bytes_max(attn_dtype dtype, const struct tensor_style *sty
         return sizeof "false" - 1;
     if (dtype == ATTN_I64)
         return sizeof "-9223372036854775808" - 1;
-    /* "-0.0000" or "-." with "e-308" go around the digits; an integer without exponent has up to 16. */
+    /* "-0.0000", or "-." and "e-308", stand around the digits. An integer without an exponent has up to 16 digits. */
     size_t digits = style->digits > 0 ? (size_t)style->digits : dtype == ATTN_F32 ? 9 : 17;
     return digits < 10 ? 17 : digits + 7;
 }
@@ -64,7 +65,7 @@ static char *put_special(char *to, double value, const struct tensor_style *styl
     return put(to, style->null_for_minus_infinity ? "null" : "\"-Infinity\"");
 }
 
-/* How many of count numbers from the first on are finite. */
+/* Counts the finite numbers at the beginning of values. */
 static size_t count_finite(const float *values, size_t count)
 {
     size_t i = 0;
@@ -73,7 +74,7 @@ static size_t count_finite(const float *values, size_t count)
     return i;
 }
 
-/* The shortest texts with commas between them: runs of finite numbers together. */
+/* Writes the shortest texts with commas between them. Finite numbers are written in runs. */
 static char *put_shortest_f32(char *to, const float *values, size_t count, const struct tensor_style *style)
 {
     for (size_t i = 0; i < count;) {
@@ -115,7 +116,7 @@ static char *put_i64(char *to, int64_t value)
     return to + length;
 }
 
-/* A block of elements in the type they have. */
+/* A block of elements in their own type. */
 union block {
     float f32[BLOCK];
     double f64[BLOCK];
@@ -129,7 +130,9 @@ static char *put_comma(char *to, bool is_between)
     return to + is_between;
 }
 
-/* Elements [from, end) of a block with commas between them: the type is looked at once, not for each. */
+/*
+ * Writes elements [from, end) of a block with commas between them. The type is examined once per run, not per element.
+ */
 static char *put_run(char *to, const struct writer *writer, const union block *block, size_t from, size_t end)
 {
     const struct tensor_style *style = &writer->style;
@@ -154,7 +157,7 @@ static char *put_run(char *to, const struct writer *writer, const union block *b
     return to;
 }
 
-/* How many of the inner brackets open before element index; as many close behind the one before it. */
+/* How many of the inner brackets open before element index. The same number closes after the element before it. */
 static size_t count_boundaries(const struct writer *writer, size_t index)
 {
     size_t boundaries = 0;
@@ -168,7 +171,7 @@ static size_t count_boundaries(const struct writer *writer, size_t index)
     return boundaries;
 }
 
-/* The text of elements [from, from + count), count <= BLOCK, with the commas and brackets before and between them. */
+/* Writes elements [from, from + count), count <= BLOCK, with the commas and brackets before and between them. */
 static char *put_block(char *to, const struct writer *writer, size_t from, size_t count)
 {
     union block block;
@@ -193,7 +196,7 @@ static char *put_block(char *to, const struct writer *writer, size_t from, size_
     return to + closing;
 }
 
-/* The longest text of count elements, wherever they stand; SIZE_MAX when that exceeds size_t. */
+/* The longest text of any count elements; SIZE_MAX when that exceeds size_t. */
 static size_t text_bytes_max(const struct writer *writer, size_t count)
 {
     const attn_tensor *elements = &writer->elements;
@@ -218,10 +221,13 @@ static void write_serial(const struct writer *writer, struct chunks *out)
     }
 }
 
-/* Pieces that are formatted together, each into its own part of scratch, and then copied into the answer. */
+/*
+ * A wave of pieces. They are formatted together, each into its own part of scratch, and are then copied into the
+ * answer.
+ */
 struct wave {
     const struct writer *writer;
-    size_t first; /* element of the wave */
+    size_t first; /* the index of the wave's first element */
     size_t pieces;
     char *scratch;
     size_t piece_bytes;
@@ -229,7 +235,7 @@ struct wave {
     char *to[WAVE_PIECES_MAX];
 };
 
-/* The text of at most PIECE elements, with the same room behind it as for one number. Returns its length. */
+/* Writes at most PIECE elements and returns the length of the text. start needs room for one more number after them. */
 static size_t put_piece(char *start, const struct writer *writer, size_t from)
 {
     size_t end = writer->count - from < PIECE ? writer->count : from + PIECE;
@@ -272,8 +278,8 @@ static void run_wave(struct wave *wave, const attn_runtime *runtime, struct chun
 }
 
 /*
- * The longest possible text may be twice as long as the real one. Pieces formatted in place would therefore waste
- * memory in proportion to the tensor. So a wave of a few pieces is formatted into scratch memory of fixed size, then
+ * The longest possible text may be twice as long as the real text. Pieces formatted in place would therefore waste
+ * memory in proportion to the tensor. So the pieces of a wave are formatted into scratch memory of fixed size, and then
  * copied.
  */
 static void write_parallel(const struct writer *writer, const attn_runtime *runtime, struct chunks *out)
@@ -297,7 +303,7 @@ static size_t write_deferred_piece(const void *context, size_t index, char *to)
     return put_piece(to, context, index * PIECE);
 }
 
-/* Appends a deferred part with a copy of context, both in the arena of out. */
+/* Appends a deferred part. The part and a copy of context live in the arena of out. */
 static void defer(const struct deferred *part, const void *context, size_t context_bytes, struct chunks *out)
 {
     struct deferred *copy = attn_arena_take(out->arena, 1, sizeof *copy);
@@ -320,7 +326,7 @@ static void defer_arrays(const struct writer *writer, struct chunks *out)
           writer, sizeof *writer, out);
 }
 
-/* The tensor as nested, or else flat, arrays; false when it is hollow with more cells than can be counted. */
+/* Plans the tensor as nested or flat arrays. False when an empty tensor has more "[]" than size_t can count. */
 static bool plan_writer(const attn_tensor *tensor, const struct tensor_style *style, struct writer *writer)
 {
     *writer = (struct writer){.elements = *tensor, .style = *style};
@@ -357,14 +363,14 @@ static void write_arrays(const attn_tensor *tensor, const struct tensor_style *s
         chunks_text(out, "]");
 }
 
-/* Elements [first, first + count) on their way to base64 text at to. */
+/* Elements [first, first + count) to be encoded as base64 text at to. */
 struct stretch {
     const attn_tensor *tensor;
     size_t first, count;
     char *to;
 };
 
-/* Bytes as they are transferred: little-endian, bool 0 or 1. */
+/* Converts elements to the form of the answer: little-endian, and bool as 0 or 1. */
 static void make_portable(union block *block, attn_dtype dtype, size_t count)
 {
     for (size_t i = 0; dtype == ATTN_BOOL && i < count; i++)
@@ -381,7 +387,7 @@ static void make_portable(union block *block, attn_dtype dtype, size_t count)
 #endif
 }
 
-/* Elements [from, end), both within one piece. Every block but the last is whole groups of 3 bytes. */
+/* Encodes elements [from, end) of one piece. Every block but the last consists of whole groups of 3 bytes. */
 static void encode(char *to, const attn_tensor *tensor, size_t from, size_t end)
 {
     size_t size = attn_dtype_bytes(tensor->dtype);
@@ -395,7 +401,7 @@ static void encode(char *to, const attn_tensor *tensor, size_t from, size_t end)
     }
 }
 
-/* Every piece but the last is whole groups of 3 bytes, so its text starts where the one before it ends. */
+/* Every piece but the last consists of whole groups of 3 bytes, so its text starts where the text before it ends. */
 static void encode_piece(void *argument, size_t index, size_t worker)
 {
     (void)worker;
