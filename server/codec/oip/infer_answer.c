@@ -1,5 +1,5 @@
 /*
- * infer_answer.c: a result as the answer of the Open Inference Protocol.
+ * infer_answer.c: writes a result as an answer of the Open Inference Protocol.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -11,13 +11,13 @@
 #include "codec/tensor/tensor_write.h"
 
 enum {
-    JSON_ALIGNMENT = 64, /* of the first byte behind the JSON part */
-    FRAME_BYTES = 1024,  /* of the answer without its tensors and id, names of the model included */
-    ESCAPE_BYTES = 6,    /* of a character of the id, at most */
-    OUTPUT_BYTES = 256,  /* name, shape, datatype and parameters of one output */
+    JSON_ALIGNMENT = 64, /* of the first byte after the JSON part */
+    FRAME_BYTES = 1024,  /* bytes of the answer without tensors and id, but with the model's names */
+    ESCAPE_BYTES = 6,    /* bytes of one character of the id, at most */
+    OUTPUT_BYTES = 256,  /* bytes of one output's name, shape, datatype and parameters */
 };
 
-/* Of a step: the compute type, or that of the mask. */
+/* The datatype of a step: the compute type, or the type of the mask. */
 static const char *datatype_of(attn_dtype dtype)
 {
     assert(dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_BOOL);
@@ -97,7 +97,7 @@ size_t oip_write(const struct oip_request *request, const char *model, const cha
     chunks_text(out, "]}");
     if (!oip_has_binary_output(request))
         return OIP_ALL_JSON;
-    assert(!out->has_deferred); /* the length of the JSON is sent before it */
+    assert(!out->has_deferred); /* the length of the JSON is sent before the JSON */
     const size_t rest = out->total_bytes % JSON_ALIGNMENT;
     if (rest > 0)
         chunks_format(out, "%*s", (int)(JSON_ALIGNMENT - rest), "");

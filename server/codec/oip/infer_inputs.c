@@ -1,6 +1,6 @@
 /*
- * infer_inputs.c: the tensors of a request in the Open Inference Protocol, as JSON and in binary form, as attachments
- * of our own.
+ * infer_inputs.c: turns the tensors of a request in the Open Inference Protocol, in JSON or in binary form, into
+ * attachments of our own.
  */
 #include <ctype.h>
 #include <math.h>
@@ -15,10 +15,10 @@
 
 struct datatype {
     const char *name;
-    size_t bytes;     /* of an element in binary form */
-    attn_dtype dtype; /* in which it is handed on; integers that the core does not know are widened to int64 */
+    size_t bytes;     /* of one element in binary form */
+    attn_dtype dtype; /* the type in which it is passed on; integer types that the core lacks become int64 */
     bool is_widened;
-    int64_t low; /* of the integers that JSON text may give */
+    int64_t low; /* the least integer that JSON text may give */
     uint64_t high;
 };
 
@@ -45,11 +45,11 @@ static bool is_integer(const struct datatype *type)
     return type->high > 0;
 }
 
-/* One element of an integer type that the core does not know; false when int64 cannot hold it. */
+/* Widens one element of an integer type that the core lacks. False when int64 cannot hold it. */
 static bool widen(const struct datatype *type, const char *from, int64_t *to)
 {
     uint64_t bits = 0;
-    memcpy(&bits, from, type->bytes); /* little-endian, as this machine is */
+    memcpy(&bits, from, type->bytes); /* the wire and this machine are both little-endian */
     const unsigned unused = 64 - 8 * (unsigned)type->bytes;
     *to = type->low < 0 ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
     return type->low < 0 || bits <= INT64_MAX;
@@ -66,7 +66,7 @@ const char *oip_capitals(const char *name, char to[OIP_NAME_MAX])
     return to;
 }
 
-/* The inputs that there are, by name, and where each stands in a request of our own; returns how many. */
+/* Lists the inputs by name, and the place of each in a request of our own. Returns how many there are. */
 static size_t list_inputs(char names[OIP_INPUTS_MAX][OIP_NAME_MAX], const char *paths[OIP_INPUTS_MAX])
 {
     static const char *const own[] = {"inputs.query", "inputs.key", "inputs.value"};
@@ -173,7 +173,7 @@ static bool has_same_shape(const attn_tensor *a, const attn_tensor *b)
     return a->rank == b->rank && memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
 }
 
-/* "data": flat, or nested in the shape that "shape" gives. */
+/* Reads "data": flat, or nested in the shape that "shape" gives. */
 static attn_status read_data(struct oip_decoder *d, const struct node *input, const struct datatype *type,
                              attn_tensor *tensor, size_t count)
 {
@@ -215,7 +215,7 @@ static attn_status widen_all(struct oip_decoder *d, const struct node *input, co
     return ATTN_OK;
 }
 
-/* The next bytes behind the JSON. */
+/* Takes the next bytes after the JSON. */
 static attn_status read_binary(struct oip_decoder *d, const struct node *input, const struct datatype *type,
                                int64_t bytes, attn_tensor *tensor, size_t count)
 {
@@ -241,7 +241,7 @@ static attn_status read_binary(struct oip_decoder *d, const struct node *input, 
     return ATTN_OK;
 }
 
-/* -1 when the input has none. */
+/* Reads the size of the binary data. -1 when the input has none. */
 static attn_status read_binary_size(struct oip_decoder *d, const struct node *input, int64_t *bytes)
 {
     struct node parameters = node_member(input, "parameters");

@@ -1,5 +1,5 @@
 /*
- * infer_request.c: a request for inference in the Open Inference Protocol to our own.
+ * infer_request.c: turns an inference request of the Open Inference Protocol into a request of our own.
  */
 #include <ctype.h>
 #include <stdint.h>
@@ -82,7 +82,8 @@ static attn_status read_outputs(struct oip_decoder *d, const struct node *root, 
 /* ---- parameters ---- */
 
 /*
- * A string that holds an object or a list stands for it, because some clients send plain values only. NULL: no memory.
+ * Some clients send plain values only. So a string that holds a JSON object or list stands for that object or list.
+ * NULL without memory.
  */
 static json_t *plain_or_nested(const struct oip_decoder *d, const struct node *node)
 {
@@ -180,7 +181,7 @@ oip_priority oip_priority_hint(const char *body, size_t bytes)
     return is_one_digit ? priority_of(*at - '0') : OIP_PRIORITY_USUAL;
 }
 
-/* Whole numbers from 0; above most, refused. */
+/* Reads a whole number from 0. A number above most is refused. */
 static attn_status decode_level(struct oip_decoder *d, const struct node *node, json_int_t most, json_int_t *level)
 {
     int64_t given;
@@ -219,7 +220,7 @@ static attn_status read_parameter(struct oip_decoder *d, const struct node *node
     return oip_is_hint(node->name) ? ATTN_OK : node_decode_bool(&d->decoder.reading, node, &d->is_binary_output);
 }
 
-/* Parameters as {"options": {…}, "masks": {…}}, without those that are about the protocol. */
+/* Sorts parameters into {"options": {…}, "masks": {…}}. Parameters about the protocol itself are left out. */
 static attn_status sort_parameters(struct oip_decoder *d, const struct node *root, json_t *options, json_t *masks)
 {
     struct node parameters = node_member(root, "parameters");
@@ -253,7 +254,7 @@ static attn_status list_outputs(const struct oip_request *request, json_t *optio
     return json_object_set_new(options, "return", names) == 0 && is_whole ? ATTN_OK : ATTN_ERR_NO_MEMORY;
 }
 
-/* The JSON part of the request as ours, in the arena; NULL without memory. */
+/* Writes the JSON part as a request of our own, in the arena. NULL without memory. */
 static char *write_text(struct oip_decoder *d, json_t *options, json_t *masks, size_t *length)
 {
     json_t *whole = json_pack("{s:O, s:O}", "options", options, "masks", masks);
@@ -266,7 +267,7 @@ static char *write_text(struct oip_decoder *d, json_t *options, json_t *masks, s
     return is_written ? text : NULL;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole request ---- */
 
 /* Errors of the envelope in the words of this protocol: "/options/x" is "/parameters/x", "/inputs/query" is QUERY. */
 static void replace(char *text, size_t size, const char *from, const char *to)
@@ -349,7 +350,7 @@ static attn_status read_sections(struct oip_decoder *d, const struct node *root,
     return status == ATTN_OK ? decode_envelope(d, root, options, masks, request) : status;
 }
 
-/* A member of root that is a string; *to stays NULL when there is none. */
+/* Reads a member of root that is a string. *to stays NULL when root has no such member. */
 static attn_status read_string(struct oip_decoder *d, const struct node *root, const char *name, const char **to)
 {
     struct node node = node_member(root, name);
@@ -395,7 +396,7 @@ static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_r
     return status == ATTN_OK ? with_trees(d, &root, request, read_sections) : status;
 }
 
-/* A body without JSON: the numbers of QUERY, one token after the other. */
+/* Decodes a body without JSON: the numbers of QUERY, token by token. */
 static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, struct oip_request *request)
 {
     const struct node root = {.json = NULL};
@@ -408,7 +409,7 @@ static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, 
         return attn_fail(d->decoder.reading.err, ATTN_ERR_SHAPE, NULL,
                          "the body has %zu bytes; QUERY takes %zu features of %s, which are %zu bytes, for each token",
                          d->binary_bytes, raw->features, attn_dtype_name(raw->dtype), token_bytes);
-    void *data; /* for reading alone */
+    void *data; /* only read from */
     memcpy(&data, &d->binary, sizeof data);
     d->attachments[d->count++] = (struct envelope_attachment){
         "inputs.query", attn_tensor_view(data, raw->dtype, 2, (const size_t[]){tokens, raw->features})};

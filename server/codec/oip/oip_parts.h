@@ -1,5 +1,5 @@
 /*
- * oip_parts.h: what infer_request.c and infer_inputs.c share.
+ * oip_parts.h: declarations that infer_request.c and infer_inputs.c share.
  */
 #ifndef CODEC_OIP_OIP_PARTS_H
 #define CODEC_OIP_OIP_PARTS_H
@@ -26,12 +26,13 @@ bool oip_is_hint(const char *name);
 /* The parameters of a request, an input or an output are an object of known members; hints are known everywhere. */
 attn_status oip_check_parameters(struct oip_decoder *d, const struct node *parameters, const char *known);
 /*
- * How many objects the list has; false when it is no list of objects. An empty list was lifted, like lists of numbers.
+ * Counts the objects of the list. False when a value is not a list of objects. An empty list was lifted, like lists of
+ * numbers.
  */
 bool oip_list_length(const struct oip_decoder *d, const struct node *list, size_t *length);
-/* The name of an input or output as the protocol spells it, in capitals. Returns to. */
+/* Writes the name of an input or output in capitals, as the protocol spells it. Returns to. */
 const char *oip_capitals(const char *name, char to[OIP_NAME_MAX]);
-/* The member "inputs" of root, into attachments; no byte of binary may be left. */
+/* Reads the member "inputs" of root into attachments. It fails when bytes of binary are left over. */
 attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root);
 
 #endif

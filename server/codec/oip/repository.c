@@ -1,5 +1,5 @@
 /*
- * repository.c: checks requests about the repository of models.
+ * repository.c: checks requests about the model repository.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static attn_status check_index(struct reading *reading, const struct node *root)
     return status == ATTN_OK ? check_flag(reading, root, "ready") : status;
 }
 
-/* Triton's clients can send a configuration and files, which would replace the layer: both are refused. */
+/* Triton's clients can send a configuration and files that would replace the layer. Both are refused. */
 static attn_status check_load(struct reading *reading, const struct node *parameters)
 {
     const char *name;
