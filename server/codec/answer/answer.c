@@ -1,5 +1,5 @@
 /*
- * answer.c: a result as the JSON text of an answer.
+ * answer.c: writes a result as the JSON text of an answer.
  */
 #include "codec/answer/answer.h"
 
@@ -13,7 +13,7 @@
 #include "codec/tensor/tensor_write.h"
 
 enum {
-    FRAME_BYTES = 4096,               /* all names, braces and single values of an answer, generously */
+    FRAME_BYTES = 4096,               /* room for all names, braces and single values of an answer */
     INTEGER_BYTES = 21,               /* a 64-bit integer and its comma */
     SHAPE_BYTES = 160,                /* "name":[…] in outputs and in shapes */
     ROW_BYTES = 3 * INTEGER_BYTES + 3 /* [b,h,i], */
@@ -41,7 +41,7 @@ void answer_write_number(struct chunks *out, double value)
         chunks_text(out, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
 }
 
-/* A number of the compute type, which has its own shortest text. */
+/* Writes a number of the compute type. The shortest text depends on that type. */
 static void write_computed(struct chunks *out, attn_dtype compute, double value)
 {
     char text[NUMBER_TEXT_MAX];
@@ -102,7 +102,7 @@ static void write_shapes(const attn_plan *plan, const attn_result *result, bool 
     }
 }
 
-/* A number, or a list with one number per batch item when the request gave one for each. */
+/* Writes the offset as a number, or as a list with one number per batch item when the request gave one per item. */
 static void write_causal_offset(const attn_mask *mask, struct chunks *out)
 {
     if (!mask->offset || mask->offset_stride == 0) {
@@ -123,7 +123,7 @@ static void write_reach(int64_t reach, struct chunks *out)
         chunks_format(out, "%lld", (long long)reach);
 }
 
-/* The window as the request has it: resolved, an open side is a number far beyond any length. */
+/* Writes the window as the request has it, because the resolved window has a very large number for an open side. */
 static void write_mask(const attn_masks *masks, const attn_mask *mask, bool has_distance, bool *is_first,
                        struct chunks *out)
 {
@@ -228,7 +228,7 @@ static void write_mechanism(const attn_mechanism *mechanism, const attn_plan *pl
     chunks_text(out, "}");
 }
 
-/* What happens to queries and keys before their product. */
+/* Writes the options that change queries and keys before their product. */
 static void write_queries_and_keys(const attn_options *options, const attn_plan *plan, bool *is_first,
                                    struct chunks *out)
 {
@@ -260,7 +260,7 @@ static void write_selection(const attn_selection *selection, const char *name, b
     chunks_text(out, "]");
 }
 
-/* As many as were asked for, if there are so many. */
+/* The requested number of rows or columns, and at most those that exist. 0 requests all. */
 static size_t pooled_length(size_t wanted, size_t length)
 {
     return wanted > 0 && wanted < length ? wanted : length;
@@ -299,7 +299,7 @@ static void write_layer(const attn_request *request, bool *is_first, struct chun
     write_norm(&request->options, out);
 }
 
-/* The name, and all that the profile sets. Options of the request itself stand elsewhere in effective. */
+/* Writes the name and all settings of the profile. The request's own options stand elsewhere in effective. */
 static void write_profile(const struct envelope *envelope, bool *is_first, struct chunks *out)
 {
     static const char *const aligns[] = {
@@ -319,7 +319,7 @@ static void write_profile(const struct envelope *envelope, bool *is_first, struc
     chunks_text(out, "}}");
 }
 
-/* What the computation used, defaults included. */
+/* Writes what the computation used, defaults included. */
 void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
                             struct chunks *out)
 {
@@ -487,7 +487,7 @@ size_t answer_facts_bound(const struct envelope *envelope, const attn_plan *plan
     size_t bound = bound_add(FRAME_BYTES, plan->dims.batch, INTEGER_BYTES);
     const size_t rows = bound_add(0, bound_add(0, plan->dims.batch, plan->dims.heads), plan->dims.q_len);
     bound = bound_add(bound, rows < ATTN_EMPTY_ROWS_LISTED ? rows : ATTN_EMPTY_ROWS_LISTED, ROW_BYTES);
-    bound = bound_add(bound, 2 * plan->dims.heads, NUMBER_TEXT_MAX); /* the means of diagnostics */
+    bound = bound_add(bound, 2 * plan->dims.heads, NUMBER_TEXT_MAX); /* the means in diagnostics */
     bound = bound_add(bound, options->alibi ? plan->dims.heads : 0, NUMBER_TEXT_MAX);
     bound = bound_add(bound, options->heads.count, INTEGER_BYTES);
     bound = bound_add(bound, options->queries.count, INTEGER_BYTES);

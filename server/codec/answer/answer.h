@@ -1,6 +1,6 @@
 /*
- * answer.h: a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens; and the parts of
- * it that answers of other forms have too.
+ * answer.h: writes a result as the JSON text of an answer: outputs, shapes, effective, diagnostics, tokens. Answers of
+ * other forms share some parts.
  */
 #ifndef CODEC_ANSWER_ANSWER_H
 #define CODEC_ANSWER_ANSWER_H
@@ -9,11 +9,11 @@
 #include "codec/bytes/chunks.h"
 #include "codec/request/envelope.h"
 
-/* What an answer is made from. */
+/* The data that an answer is made from. */
 struct answer {
     const struct envelope *envelope;
-    const attn_plan *plan;     /* of what the answer shows, as reduce_plan makes it */
-    const attn_result *result; /* NULL before anything ran: for checks and bounds */
+    const attn_plan *plan;     /* the steps that the answer shows, as reduce_plan makes it */
+    const attn_result *result; /* NULL before the computation; checks and bounds need no result */
 };
 
 /*
@@ -25,12 +25,12 @@ struct answer {
 void answer_write_json(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
                        const attn_runtime *runtime, struct chunks *out);
 
-/* The longest answer, in bytes. The limit on answers is compared with it before anything runs. */
+/* The longest answer, in bytes. It is compared with the limit on answers before the computation. */
 size_t answer_bytes_bound(const struct envelope *envelope, const attn_plan *plan);
 
-/* ---- parts ---- */
+/* ---- parts of an answer ---- */
 
-/* JSON objects. */
+/* Each function writes a JSON object. */
 void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
                             struct chunks *out);
 void answer_write_diagnostics(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
@@ -47,17 +47,19 @@ void answer_write_number(struct chunks *out, double value);
 void answer_begin_member(struct chunks *out, bool *is_first, const char *name);
 void answer_write_sizes(struct chunks *out, const size_t *sizes, size_t count);
 
-/* What an answer has beside the steps: members within "outputs" and within "shapes". */
+/* Results beside the steps: further members within "outputs" and within "shapes". */
 struct answer_more {
     void (*write_outputs)(const void *context, bool *is_first, struct chunks *out);
     void (*write_shapes)(const void *context, bool *is_first, struct chunks *out);
     const void *context;
 };
 
-/* {"outputs": {…}, "shapes": {…} — the steps that plan wants, and more (NULL: nothing). */
+/*
+ * Writes {"outputs": {…}, "shapes": {…} with the steps that plan wants, and with the members of more (NULL: no more).
+ */
 void answer_write_outputs(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
                           const struct answer_more *more, const attn_runtime *runtime, struct chunks *out);
-/* , "effective": {…}, "diagnostics": {…}, "tokens": {…}} — the end of the answer. */
+/* Writes , "effective": {…}, "diagnostics": {…}, "tokens": {…}} — the end of the answer. */
 void answer_write_facts(const struct envelope *envelope, const attn_plan *plan, const attn_result *result,
                         const attn_runtime *runtime, struct chunks *out);
 

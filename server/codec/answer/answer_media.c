@@ -1,5 +1,5 @@
 /*
- * answer_media.c: which form an answer has.
+ * answer_media.c: chooses the functions that write an answer of a given media type.
  */
 #include "codec/answer/answer_media.h"
 

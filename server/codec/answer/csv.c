@@ -1,5 +1,5 @@
 /*
- * csv.c: a result as CSV: a matrix, or one line for each number.
+ * csv.c: writes a result as CSV: a matrix, or one line per number.
  */
 #include "codec/answer/csv.h"
 
@@ -13,7 +13,7 @@
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
 
-/* What a dimension counts; the columns of the long form, in their order. */
+/* The meaning of a dimension. These are the columns of the long form, in their order. */
 enum column { COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY, COLUMN_FEATURE, COLUMN_COUNT };
 
 enum { VALUE_BYTES = NUMBER_TEXT_MAX, LINE_BYTES = 64 /* name of a step, commas, end of line */ };
@@ -26,7 +26,7 @@ struct csv {
     struct chunks *out;
 };
 
-/* What the dimensions of a step count, for rank of them: without the batch where tokens have none. */
+/* Fills in the meaning of each dimension of a step that has rank dimensions. Tokens may lack the batch dimension. */
 static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RANK])
 {
     static const enum column maps[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY},
@@ -73,7 +73,7 @@ static bool is_wanted(const struct answer *answer, int step)
 
 /* ---- fields ---- */
 
-/* The length of the first of words that text begins with; 0: none. */
+/* The length of the first word that text begins with. 0 when text begins with none of the words. */
 static size_t length_of_first(const char *text, const char *const words[], size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -84,9 +84,9 @@ static size_t length_of_first(const char *text, const char *const words[], size_
 }
 
 /*
- * Whether a spreadsheet may run the label: it begins with a sign of a formula, of the usual or of the full width
- * (U+FF1D, FF0B, FF0D, FF20), with a control character that some importers drop, or with space that some trim (VT, FF,
- * U+00A0, 200B, 3000, FEFF) in front of a sign.
+ * Whether a spreadsheet may run the label as a formula. Such a label begins with a sign of a formula, in ASCII or in
+ * full width (U+FF1D, FF0B, FF0D, FF20). Some importers drop control characters, and some trim space (VT, FF, U+00A0,
+ * 200B, 3000, FEFF), so these may come before the sign.
  */
 static bool is_formula(const char *label)
 {
@@ -99,7 +99,7 @@ static bool is_formula(const char *label)
     return length_of_first(label, signs, ARRAY_LENGTH(signs)) > 0;
 }
 
-/* RFC 4180, section 2: quoted when it has a comma, a quote or a line break. */
+/* Quotes a label that has a comma, a quote or a line break (RFC 4180, section 2). */
 static void write_label(struct chunks *out, const char *label)
 {
     bool is_quoted = strpbrk(label, ",\"\r\n") != NULL || label[0] == ' ';
@@ -135,9 +135,9 @@ static void write_value(const struct csv *csv, attn_step step, const attn_tensor
     chunks_bytes(csv->out, text, (size_t)(end - text));
 }
 
-/* ---- where a number of an output stands ---- */
+/* ---- the place of a number in an output ---- */
 
-/* Which head, query or key of the whole the i-th one of the output is. */
+/* The number in the whole map of the i-th head, query or key of the output. */
 static size_t number_of(const struct csv *csv, attn_step step, enum column column, size_t i)
 {
     const attn_options *options = &csv->answer->envelope->request.options;
@@ -151,7 +151,7 @@ static size_t number_of(const struct csv *csv, attn_step step, enum column colum
     return column == COLUMN_KEY && !is_pooled ? attn_selected(&options->keys, i) : i;
 }
 
-/* The label of a query or key; NULL: it has none. */
+/* The label of a query or key. NULL when it has none. */
 static const char *label_of(const struct csv *csv, attn_step step, enum column column, size_t b, size_t number)
 {
     if (attn_step_has_keys(step) && csv->answer->envelope->reduction.has_pool)
@@ -163,7 +163,7 @@ static const char *label_of(const struct csv *csv, attn_step step, enum column c
 
 /* ---- the matrix ---- */
 
-/* The one output when it is a matrix; ATTN_STEP_COUNT when there are several, or more dimensions. */
+/* The only output, when it is a matrix. ATTN_STEP_COUNT when there are several outputs or more dimensions. */
 static attn_step matrix_step(const struct answer *answer)
 {
     attn_step only = ATTN_STEP_COUNT;
@@ -182,7 +182,7 @@ static attn_step matrix_step(const struct answer *answer)
     return only;
 }
 
-/* The label, or the number, of a row or column of the matrix. */
+/* Writes the label of a row or column of the matrix, or its number. */
 static void write_head(const struct csv *csv, attn_step step, enum column column, size_t i)
 {
     size_t number = number_of(csv, step, column, i);
@@ -239,7 +239,7 @@ static void write_token(const struct csv *csv, attn_step step, const struct labe
     write_label(csv->out, label != NULL ? label : "");
 }
 
-/* numbers: SIZE_MAX where the output has no such dimension. */
+/* Writes one line. A number is SIZE_MAX when the output does not have that dimension. */
 static void write_line(const struct csv *csv, attn_step step, const size_t numbers[COLUMN_COUNT],
                        const attn_tensor *tensor, ptrdiff_t at)
 {
@@ -277,7 +277,7 @@ static void write_long(const struct csv *csv, attn_step step)
                 continue;
             numbers[COLUMN_KEY] = (size_t)key;
         }
-        if (numbers[COLUMN_BATCH] == SIZE_MAX) /* of one item, which has no number of its own */
+        if (numbers[COLUMN_BATCH] == SIZE_MAX) /* a single item has no number of its own */
             numbers[COLUMN_BATCH] = 0;
         write_line(csv, step, numbers, tensor, at);
     }
@@ -304,7 +304,7 @@ void answer_write_csv(const struct answer *answer, struct chunks *out)
     }
 }
 
-/* ---- how long it becomes ---- */
+/* ---- the length of the text ---- */
 
 static size_t larger(size_t a, size_t b)
 {

@@ -1,5 +1,5 @@
 /*
- * csv.h: a result as CSV; answer_media.h says how it is laid out.
+ * csv.h: writes a result as CSV. answer_media.h describes the layout.
  */
 #ifndef CODEC_ANSWER_CSV_H
 #define CODEC_ANSWER_CSV_H

@@ -1,5 +1,5 @@
 /*
- * error_answer.c: an error as the JSON text of an answer.
+ * error_answer.c: writes an error as the JSON text of an answer.
  */
 #include "codec/answer/error_answer.h"
 

@@ -1,5 +1,5 @@
 /*
- * error_answer.h: an error as the JSON text of an answer.
+ * error_answer.h: writes an error as the JSON text of an answer.
  */
 #ifndef CODEC_ANSWER_ERROR_ANSWER_H
 #define CODEC_ANSWER_ERROR_ANSWER_H

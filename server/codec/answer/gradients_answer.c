@@ -1,5 +1,5 @@
 /*
- * gradients_answer.c: gradients as the JSON text of an answer.
+ * gradients_answer.c: writes gradients as the JSON text of an answer.
  */
 #include "codec/answer/gradients_answer.h"
 
@@ -40,9 +40,9 @@ static void write_shape(const struct gradients *gradients, int gradient, struct 
     answer_write_sizes(out, tensor->shape, (size_t)tensor->rank);
 }
 
-/* ---- paths with dots as nested objects ---- */
+/* ---- nested objects from paths with dots ---- */
 
-/* The length, up to and with a dot, of the path of objects that both paths share. */
+/* The length of the path of objects that both paths share, with its last dot. */
 static size_t shared_length(const char *a, const char *b)
 {
     size_t shared = 0;
@@ -60,7 +60,7 @@ static size_t count_dots(const char *path)
     return dots;
 }
 
-/* Opens every object on the rest of a path, and names the member that it ends with. */
+/* Opens every object on the rest of a path, and writes the name of the last member. */
 static void open_path(const char *rest, bool is_first, struct chunks *out)
 {
     chunks_text(out, is_first ? "" : ",");
@@ -75,7 +75,7 @@ static void close_objects(size_t count, struct chunks *out)
         chunks_text(out, "}");
 }
 
-/* {"inputs": {"query": …}, …}: the paths of the list have those of one object side by side. */
+/* Writes {"inputs": {"query": …}, …}. The list must keep the paths of an object together. */
 static void write_nested(const struct gradients *gradients,
                          void (*write)(const struct gradients *gradients, int gradient, struct chunks *out),
                          struct chunks *out)
@@ -118,7 +118,7 @@ static void write_more_shapes(const void *context, bool *is_first, struct chunks
     write_nested(gradients, write_shape, out);
 }
 
-/* Only the steps that the request asked for: the backward pass needs more steps than that. */
+/* The plan with only the steps that the request asked for. The backward pass needs more steps. */
 static attn_plan plan_as_asked(const attn_gradient_plan *plan)
 {
     attn_plan forward = plan->forward;

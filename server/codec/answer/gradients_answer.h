@@ -1,5 +1,5 @@
 /*
- * gradients_answer.h: gradients as the JSON text of an answer.
+ * gradients_answer.h: writes gradients as the JSON text of an answer.
  */
 #ifndef CODEC_ANSWER_GRADIENTS_ANSWER_H
 #define CODEC_ANSWER_GRADIENTS_ANSWER_H
@@ -9,10 +9,11 @@
 #include "codec/request/envelope.h"
 
 /*
- * Appends the whole answer, as answer_write_json does. The gradients come between shapes and effective, nested as the
- * request is:
+ * Appends the whole answer, as answer_write_json does. The gradients stand between shapes and effective, nested like
+ * the request:
  *   "gradients": {"inputs": {"query": …}, "weights": {"query": {"weight": …}}, "masks": {"bias": …}, "options": {…}}
- * The map grad_scores stands among the outputs; shapes has the steps' and, in "gradients", those of the gradients.
+ * The map grad_scores is one of the outputs. "shapes" has the shapes of the steps and, in "gradients", those of the
+ * gradients.
  */
 void answer_write_gradients(const struct envelope *envelope, const attn_gradient_plan *plan,
                             const attn_gradient_result *result, const attn_runtime *runtime, struct chunks *out);

@@ -1,5 +1,5 @@
 /*
- * reduce.c: the shape and type of each reduced map, and the conversion of its numbers.
+ * reduce.c: decides shape and type of each reduced map, and converts its numbers.
  */
 #include "codec/answer/reduce.h"
 
@@ -73,7 +73,7 @@ double reduce_bytes(const struct envelope *envelope, const attn_plan *shown, siz
         double count = (double)attn_tensor_count(&shown->step[step]);
         bool is_smaller = reduction->has_pool || reduce_keeps_top(reduction, step);
         bytes += count * 8 * (is_smaller + has_dtype) + 4 * ATTN_ALIGNMENT;
-        if (reduce_keeps_top(reduction, step)) /* positions, and each thread's heap */
+        if (reduce_keeps_top(reduction, step)) /* bytes of the positions, and of a heap per thread */
             bytes += count * 8 + (double)(threads * shown->step[step].shape[3]) * 16;
     }
     return bytes;
@@ -88,7 +88,7 @@ struct conversion {
     atomic_bool has_failed;
 };
 
-/* count numbers of dtype, float32 or float64; false when one is not within 0 and 1. */
+/* Converts count numbers of dtype, float32 or float64. False when a number is not between 0 and 1. */
 static bool to_bytes(uint8_t *to, const void *from, attn_dtype dtype, size_t count)
 {
     const attn_tensor view = attn_tensor_view((void *)(uintptr_t)from, dtype, 1, &count);
@@ -123,7 +123,7 @@ static void convert_task(void *argument, size_t index, size_t worker)
     }
 }
 
-/* False when to cannot hold a number of from. */
+/* Returns false when to cannot hold a number of from. */
 static bool convert(const attn_tensor *from, const attn_tensor *to, const attn_runtime *runtime)
 {
     struct conversion conversion = {.from = from, .to = to, .count = attn_tensor_count(from), .runtime = runtime};
@@ -133,14 +133,14 @@ static bool convert(const attn_tensor *from, const attn_tensor *to, const attn_r
     return !atomic_load(&conversion.has_failed);
 }
 
-/* ---- one map after the other ---- */
+/* ---- maps, one by one ---- */
 
 static attn_status fail_memory(attn_error *err)
 {
     return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory to reduce the maps");
 }
 
-/* A tensor of dtype with the shape of shown, in the arena. */
+/* Takes a tensor of dtype with the shape of shown from the arena. */
 static bool take_tensor(attn_arena *arena, attn_dtype dtype, const attn_tensor *shown, attn_tensor *tensor)
 {
     void *data = attn_arena_take(arena, attn_tensor_count(shown), attn_dtype_bytes(dtype));

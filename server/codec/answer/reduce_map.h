@@ -1,5 +1,5 @@
 /*
- * reduce_map.h: one map that is reduced, and the reductions, a file each. Private to reduce*.c.
+ * reduce_map.h: one map to reduce, and the reductions, each in a file of its own. Private to reduce*.c.
  */
 #ifndef CODEC_ANSWER_REDUCE_MAP_H
 #define CODEC_ANSWER_REDUCE_MAP_H
@@ -7,12 +7,12 @@
 #include "attn/arena.h"
 #include "attn/multihead.h"
 
-/* A map to reduce, and which heads, rows and columns of the whole it has. */
+/* A map to reduce, and the selection of heads, rows and columns that it has. */
 struct reduce_map {
     const attn_plan *plan;
-    attn_selection heads, queries, keys; /* what is left; count 0: all */
+    attn_selection heads, queries, keys; /* the selections; count 0: all */
     attn_step step;
-    attn_tensor from, to; /* to has memory */
+    attn_tensor from, to; /* the memory of to is taken already */
 };
 
 static inline bool reduce_is_cancelled(const attn_runtime *runtime)
@@ -20,7 +20,7 @@ static inline bool reduce_is_cancelled(const attn_runtime *runtime)
     return runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
 }
 
-/* An element of a map, which is float32, float64 or bool. */
+/* Loads an element of a map of float32, float64 or bool. */
 static inline double reduce_load(const attn_tensor *tensor, ptrdiff_t at)
 {
     if (tensor->dtype == ATTN_F32)
@@ -38,9 +38,9 @@ static inline void reduce_store(const attn_tensor *tensor, ptrdiff_t at, double 
         ((uint8_t *)tensor->data)[at] = value != 0;
 }
 
-/* Each fills map->to; work stops early when the runtime asks for it. */
+/* Each function fills map->to. It stops early when the runtime asks for it. */
 void reduce_pool(const struct reduce_map *map, bool is_mean, const attn_runtime *runtime);
-/* indices: int64 of the shape of map->to. */
+/* indices is an int64 tensor of the shape of map->to. */
 attn_status reduce_top_k(const struct reduce_map *map, const attn_tensor *indices, const attn_runtime *runtime,
                          attn_arena *arena, attn_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * reduce_pool.c: maps with fewer rows and columns, each cell the maximum or the mean of those it stands for.
+ * reduce_pool.c: maps with fewer rows and columns. Each cell is the maximum or the mean of its source cells.
  */
 #include <math.h>
 
@@ -8,11 +8,11 @@
 struct pooling {
     const struct reduce_map *map;
     bool is_mean, has_lookup;
-    double hidden; /* the value of a cell that stands for hidden ones only */
+    double hidden; /* the value of a cell whose source cells are all hidden */
     const attn_runtime *runtime;
 };
 
-/* The map as (batch, heads, rows, columns): attention_mean has no heads. */
+/* Views the map as (batch, heads, rows, columns), because attention_mean has no heads. */
 static attn_tensor with_heads(const attn_tensor *map)
 {
     if (map->rank == 4)
@@ -28,7 +28,7 @@ static attn_tensor with_heads(const attn_tensor *map)
     return tensor;
 }
 
-/* What attn_mask_span does not decide; the key is within it. */
+/* Whether the mask allows a key within the span. attn_mask_span has decided all other keys. */
 static bool is_allowed(const struct pooling *pooling, size_t b, size_t h, size_t i, size_t j)
 {
     const attn_plan *plan = pooling->map->plan;
@@ -43,7 +43,7 @@ static bool is_allowed(const struct pooling *pooling, size_t b, size_t h, size_t
     return false;
 }
 
-/* The sum or the maximum of what was met so far. */
+/* The sum or the maximum of the cells read so far. */
 struct gathered {
     double value;
     size_t count;
@@ -58,7 +58,7 @@ static void gather_value(struct gathered *gathered, double value, bool is_mean)
     gathered->count++;
 }
 
-/* Cells [from, to) of one row of the whole map, at row. */
+/* Gathers cells [from, to) of one row of the whole map. The row begins at row. */
 static void gather_run(const struct pooling *pooling, const attn_tensor *from, const size_t place[3], ptrdiff_t row,
                        size_t first, size_t end, struct gathered *gathered)
 {
@@ -73,7 +73,10 @@ static void gather_run(const struct pooling *pooling, const attn_tensor *from, c
     }
 }
 
-/* Where the index-th of parts begins in length. The product fits: both are dimensions of maps in memory. */
+/*
+ * The first source index of part index, when length is divided into parts. The product fits size_t, because both
+ * factors are dimensions of maps in memory.
+ */
 static size_t part_start(size_t index, size_t parts, size_t length)
 {
     return index * length / parts;

@@ -1,7 +1,8 @@
 /*
- * reduce_top_k.c: the k largest weights of every row of the attention map.
+ * reduce_top_k.c: finds the k largest weights of every row of the attention map.
  *
- * A row is read once; a heap holds the best k so far, the worst of them on top. At the end the heap is sorted.
+ * A row is read once. A heap holds the best k weights so far, with the worst of them on top. At the end the heap is
+ * sorted.
  */
 #include <math.h>
 
@@ -15,11 +16,11 @@ struct candidate {
 struct selecting {
     const struct reduce_map *map;
     const attn_tensor *indices;
-    struct candidate *heaps; /* k for each worker */
+    struct candidate *heaps; /* k candidates per worker */
     const attn_runtime *runtime;
 };
 
-/* NaN comes first, so that clients notice it. */
+/* NaN sorts first, so that clients notice it. */
 static double order_of(struct candidate candidate)
 {
     return isnan(candidate.weight) ? (double)INFINITY : candidate.weight;
@@ -32,7 +33,7 @@ static bool is_worse(struct candidate a, struct candidate b)
     return of_a != of_b ? of_a < of_b : a.column > b.column;
 }
 
-/* Lets heap[0] sink to its place among count. */
+/* Moves heap[0] down to its place among the first count. */
 static void sift_down(struct candidate *heap, size_t count)
 {
     struct candidate moved = heap[0];
@@ -70,7 +71,7 @@ static size_t offer(struct candidate *heap, size_t count, size_t k, struct candi
     return count;
 }
 
-/* Fills the heap with the best of the row; returns how many there are. at: batch item, head, query. */
+/* Fills the heap with the best weights of the row and returns their number. at: batch item, head, query. */
 static size_t select_row(const struct selecting *selecting, const size_t at[3], ptrdiff_t row, struct candidate *heap,
                          size_t k)
 {
@@ -79,7 +80,7 @@ static size_t select_row(const struct selecting *selecting, const size_t at[3], 
     size_t count = 0;
     for (size_t n = 0; n < map->from.shape[3]; n++) {
         double weight = reduce_load(&map->from, row + (ptrdiff_t)n * map->from.stride[3]);
-        /* Only a key that is allowed has a weight above 0; one of 0 may be hidden or just very small. */
+        /* A weight above 0 belongs to an allowed key. A weight of 0 may be hidden or just very small. */
         bool is_allowed = weight > 0 || attn_mask_allows(&plan->mask, plan->compute, at[0], at[1], at[2],
                                                          attn_selected(&map->keys, n));
         if (is_allowed)

@@ -1,5 +1,5 @@
 /*
- * safetensors_answer.c: a result as a safetensors file.
+ * safetensors_answer.c: writes a result as a safetensors file.
  */
 #include "codec/answer/safetensors_answer.h"
 
@@ -10,7 +10,7 @@
 
 enum { ENTRIES_MAX = ATTN_STEP_COUNT + 1 };
 
-/* Every output with its name; tensors are those of a result, or else those of the plan. */
+/* Lists every output with its name. The tensors are those of the result, or without one those of the plan. */
 static size_t list_entries(const struct answer *answer, const attn_tensor *tensors,
                            struct safetensors_entry entries[ENTRIES_MAX])
 {
@@ -31,7 +31,7 @@ static size_t list_entries(const struct answer *answer, const attn_tensor *tenso
     return count;
 }
 
-/* The text, or "" without memory; out->is_ok is then false. */
+/* Joins the text. Without memory the text is "" and out->is_ok is false. */
 static struct safetensors_text make_text(const char *name, const struct chunks *text, struct chunks *out)
 {
     const char *value = chunks_join(text);
@@ -62,7 +62,7 @@ size_t answer_safetensors_bound(const struct answer *answer)
     struct safetensors_entry entries[ENTRIES_MAX];
     size_t count = list_entries(answer, answer->plan->step, entries);
     size_t bound = safetensors_write_bound(entries, count, NULL, 0);
-    /* JSON within JSON: quotes and backslashes are escaped, and there are no controls left. */
+    /* The facts are JSON within JSON: quotes and backslashes are escaped again. No control characters are left. */
     size_t facts = answer_facts_bound(answer->envelope, answer->plan), sum;
     return facts > SIZE_MAX / 2 || __builtin_add_overflow(bound, 2 * facts, &sum) ? SIZE_MAX : sum;
 }

@@ -1,5 +1,5 @@
 /*
- * safetensors_answer.h: a result as a safetensors file; answer_media.h says what is in it.
+ * safetensors_answer.h: writes a result as a safetensors file. answer_media.h says what it contains.
  */
 #ifndef CODEC_ANSWER_SAFETENSORS_ANSWER_H
 #define CODEC_ANSWER_SAFETENSORS_ANSWER_H

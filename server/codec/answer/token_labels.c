@@ -1,5 +1,5 @@
 /*
- * token_labels.c: the labels of tokens as texts.
+ * token_labels.c: reads the labels of tokens back as texts.
  */
 #include "codec/answer/token_labels.h"
 
@@ -9,7 +9,7 @@
 
 static const char REPLACEMENT[] = "\xEF\xBF\xBD";
 
-/* A copy without NUL within. */
+/* Copies a label. Each NUL within it is replaced. */
 static char *copy_label(attn_arena *arena, const json_t *label)
 {
     const char *text = json_string_value(label);

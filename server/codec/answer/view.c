@@ -1,9 +1,9 @@
 /*
- * view.c: the attention map in the form that a front-end reads.
+ * view.c: writes the attention map as the input of a front-end.
  *
- *   bertviz      https://github.com/jessevig/bertviz: the parameters of its head and model views
- *   circuitsvis  https://github.com/TransformerLensOrg/CircuitsVis: those of AttentionPatterns
- *   inspectus    https://github.com/labmlai/inspectus: those of its attention chart
+ *   bertviz      https://github.com/jessevig/bertviz: the parameters of its head view and model view
+ *   circuitsvis  https://github.com/TransformerLensOrg/CircuitsVis: the parameters of AttentionPatterns
+ *   inspectus    https://github.com/labmlai/inspectus: the parameters of its attention chart
  */
 #include "codec/answer/view.h"
 
@@ -30,7 +30,7 @@ struct view {
     struct chunks *out;
 };
 
-/* ---- which maps a view can show ---- */
+/* ---- checks of the dimensions ---- */
 
 static bool is_same(const attn_selection *a, const attn_selection *b)
 {
@@ -71,9 +71,9 @@ attn_status answer_check_view(const struct answer *answer, attn_error *err)
     return view == ENVELOPE_VIEW_CIRCUITSVIS ? check_square(answer, err) : ATTN_OK;
 }
 
-/* ---- parts that several views have ---- */
+/* ---- parts that several views share ---- */
 
-/* Labels of the first batch item; positions as text where there are none. */
+/* Writes the labels of the first batch item. Without labels, positions are written as text. */
 static void write_labels(struct chunks *out, const struct labels *labels, const attn_selection *selection, size_t count)
 {
     chunks_text(out, "[");
@@ -104,7 +104,7 @@ static void write_tensor(const struct view *view, const attn_tensor *tensor)
     tensor_write_json(tensor, &style, view->runtime, view->out);
 }
 
-/* The map of one batch item without its leading dimensions. */
+/* Views the map of one batch item without the leading dimensions. */
 static attn_tensor inner_map(const attn_tensor *attention, int rank, ptrdiff_t offset)
 {
     attn_tensor inner = *attention;
@@ -128,7 +128,7 @@ static void write_head_numbers(const struct view *view, const char *name, const 
     chunks_text(view->out, "]");
 }
 
-/* heads are places in attn, include_heads the heads' own numbers. */
+/* heads are indices into attn; include_heads are the numbers of the heads in the layer. */
 static void write_bertviz(const struct view *view)
 {
     struct chunks *out = view->out;
@@ -155,7 +155,7 @@ static void write_circuitsvis(const struct view *view)
     chunks_text(view->out, "}");
 }
 
-/* The map of one head as float32, little-endian. */
+/* Writes the map of one head as little-endian float32. */
 static void write_float32(struct chunks *out, const attn_tensor *map)
 {
     size_t total = attn_tensor_count(map);
@@ -168,7 +168,7 @@ static void write_float32(struct chunks *out, const attn_tensor *map)
             return;
         tensor_gather(gathered, map, from, count);
         const attn_status status = attn_convert(numbers, ATTN_F32, gathered, map->dtype, count, NULL);
-        out->is_ok = out->is_ok && status == ATTN_OK; /* weights fit */
+        out->is_ok = out->is_ok && status == ATTN_OK; /* weights always fit float32 */
         base64_encode(to, numbers, count * sizeof *numbers);
         chunks_commit(out, base64_encoded_length(count * sizeof *numbers));
     }
@@ -219,7 +219,7 @@ static void write_token(const struct view *view, const char *name, const struct 
     chunks_json_string(view->out, labels_at(labels, b, i));
 }
 
-/* at: batch item, and places of head, query and key in the map. */
+/* Writes one cell. at: the batch item, and the indices of head, query and key in the map. */
 static void write_cell(const struct view *view, const size_t at[4])
 {
     const attn_plan *plan = view->answer->plan;
@@ -278,14 +278,14 @@ void answer_write_view(const struct answer *answer, const attn_runtime *runtime,
         write_rows(&view);
 }
 
-/* ---- how long it becomes ---- */
+/* ---- the length of the text ---- */
 
 static size_t text_length(const char *text)
 {
     return text != NULL ? strlen(text) : 0;
 }
 
-/* A character that JSON had as \b is \u0008 here: three times as long. */
+/* A character that the request wrote as \b becomes \u0008 here, which is three times as long. */
 static size_t rows_bound(const struct answer *answer, const attn_tensor *attention)
 {
     const attn_dims *dims = &answer->plan->dims;
@@ -310,6 +310,6 @@ size_t answer_view_bound(const struct answer *answer)
     bound = bound_add(bound, 3, text_length(envelope->query_tokens.json));
     bound = bound_add(bound, 3, text_length(envelope->key_tokens.json));
     if (envelope->view == ENVELOPE_VIEW_INSPECTUS)
-        return bound_add(bound, attn_tensor_count(attention), 6); /* 4 bytes as base64 */
+        return bound_add(bound, attn_tensor_count(attention), 6); /* 4 bytes take at most 6 characters of base64 text */
     return bound_add(bound, 1, tensor_write_bound(attention, &style));
 }

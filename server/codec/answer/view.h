@@ -1,5 +1,5 @@
 /*
- * view.h: the attention map in the form that another program reads: options.view.
+ * view.h: writes the attention map in the form that another program reads (options.view).
  */
 #ifndef CODEC_ANSWER_VIEW_H
 #define CODEC_ANSWER_VIEW_H
