@@ -1,5 +1,5 @@
 /*
- * base64.c: base64 text: each three bytes become four characters of six bits.
+ * base64.c: encodes and decodes base64. Every three bytes become four characters of six bits each.
  */
 #include "codec/bytes/base64.h"
 
@@ -47,7 +47,7 @@ void base64_encode(char *to, const void *from, size_t bytes)
         to[2] = '=';
 }
 
-/* How many '=' stand at the end of a text whose length is a multiple of 4. */
+/* Counts the '=' at the end of a text whose length is a multiple of 4. */
 static size_t count_padding(const char *text, size_t length)
 {
     if (length == 0 || text[length - 1] != '=')
@@ -66,7 +66,7 @@ bool base64_decoded_length(const char *text, size_t length, size_t *bytes)
     return true;
 }
 
-/* The offset of the first of count characters that is not in the alphabet; count when all are in it. */
+/* The offset of the first of count characters that is not in the alphabet. count when all are in it. */
 static size_t find_stranger(const char *text, size_t count)
 {
     size_t i = 0;
@@ -75,7 +75,7 @@ static size_t find_stranger(const char *text, size_t count)
     return i;
 }
 
-/* The 24 bits of four characters; false when one of them is not of the alphabet. */
+/* Reads the 24 bits of four characters. False when a character is not in the alphabet. */
 static bool decode_group(const char *text, uint32_t *bits)
 {
     uint32_t a = VALUE_PLUS_1[(uint8_t)text[0]] - 1u, b = VALUE_PLUS_1[(uint8_t)text[1]] - 1u;
@@ -84,7 +84,7 @@ static bool decode_group(const char *text, uint32_t *bits)
     return (a | b | c | d) < 64; /* a byte outside of the alphabet gives 0 - 1: all bits set */
 }
 
-/* The last group, whose last padding characters are '='. *wrong is the offset of the first wrong character. */
+/* Decodes the last group, which ends in padding '='. *wrong is the offset of the first wrong character. */
 static bool decode_last(uint8_t *to, const char *text, size_t padding, size_t *wrong)
 {
     size_t count = 4 - padding;

@@ -1,5 +1,5 @@
 /*
- * bound.h: sums and products of sizes that say how long something becomes at most: SIZE_MAX when that does not fit.
+ * bound.h: sums and products of sizes, for upper bounds of lengths. A result that does not fit becomes SIZE_MAX.
  */
 #ifndef CODEC_BYTES_BOUND_H
 #define CODEC_BYTES_BOUND_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* bound + count * size */
+/* Computes bound + count * size. */
 static inline size_t bound_add(size_t bound, size_t count, size_t size)
 {
     size_t product, sum;
@@ -16,7 +16,7 @@ static inline size_t bound_add(size_t bound, size_t count, size_t size)
     return sum;
 }
 
-/* Decimal digits of number. */
+/* Counts the decimal digits of number. */
 static inline size_t bound_digits(size_t number)
 {
     size_t digits = 1;

@@ -1,6 +1,6 @@
 /*
- * chunks.c: text that grows in an arena. Each chunk is twice as large as the one before, up to CHUNK_BYTES_MAX, so that
- * a small answer takes little memory and a large one has few chunks.
+ * chunks.c: text that grows in an arena. Each chunk is twice as large as the one before, up to CHUNK_BYTES_MAX. So a
+ * small answer takes little memory, and a large one has few chunks.
  */
 #include "codec/bytes/chunks.h"
 

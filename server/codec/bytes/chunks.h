@@ -1,6 +1,6 @@
 /*
- * chunks.h: text or bytes that grow in an arena as a list of chunks, ready to be sent in order; large parts may be left
- * to be written while the answer is sent (stream.h).
+ * chunks.h: text or bytes that grow in an arena as a list of chunks, ready to be sent in order. Large parts may be
+ * written later, while the answer is sent (stream.h).
  */
 #ifndef CODEC_BYTES_CHUNKS_H
 #define CODEC_BYTES_CHUNKS_H
@@ -11,8 +11,8 @@
 #include "attn/arena.h"
 
 /*
- * A part that is not written yet: pieces that any thread may write, in any order, as long as the arena lives. write
- * stores piece index at to, at most piece_bytes_max bytes, and returns how many.
+ * A part that is written later. Any thread may write any of its pieces, in any order, as long as the arena lives. write
+ * stores the piece of that index at to, at most piece_bytes_max bytes, and returns its length.
  */
 struct deferred {
     size_t (*write)(const void *context, size_t index, char *to);
@@ -55,9 +55,12 @@ static inline void chunks_text(struct chunks *chunks, const char *text)
 {
     chunks_bytes(chunks, text, strlen(text));
 }
-void chunks_count(struct chunks *chunks, uint64_t count); /* in decimal */
+void chunks_count(struct chunks *chunks, uint64_t count); /* Appends count in decimal digits. */
 void chunks_format(struct chunks *chunks, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* text as a JSON string with quotes: escapes controls, quote, backslash; the bytes must be UTF-8 (else U+FFFD). */
+/*
+ * Appends text as a JSON string in quotes. Controls, quotes and backslashes are escaped. Bytes that are not UTF-8
+ * become U+FFFD.
+ */
 void chunks_json_string(struct chunks *chunks, const char *text);
 /* Appends a part that is written later. deferred and its context live in the arena. Only when may_defer is set. */
 void chunks_defer(struct chunks *chunks, const struct deferred *deferred);

@@ -1,5 +1,5 @@
 /*
- * coding.c: the content codings of bodies and answers: gzip, deflate and zstd.
+ * coding.c: encodes answers and decodes bodies: gzip, deflate and zstd.
  */
 #define ZLIB_CONST               /* zlib then takes its input as const */
 #define ZSTD_STATIC_LINKING_ONLY /* for contexts in memory that we allocate */
@@ -15,8 +15,8 @@
 #include "codec/bytes/pace.h"
 
 enum {
-    ZLIB_WINDOW = 15,         /* the largest, in the frame of zlib */
-    GZIP_WINDOW = 15 + 16,    /* the same in gzip's frame */
+    ZLIB_WINDOW = 15,         /* the largest window, in the frame of zlib */
+    GZIP_WINDOW = 15 + 16,    /* the same window in the frame of gzip */
     GZIP_LEVEL = 1,           /* on JSON of floats level 4 takes twice the time to save 8 % */
     ZSTD_LEVEL = 1,           /* on JSON of floats levels 2 and 3 save nothing */
     ZSTD_WINDOW_LOG_MAX = 23, /* what RFC 8878 asks every decoder to take; a client cannot ask for more memory */
@@ -39,7 +39,7 @@ const char *coding_name(enum coding coding)
     return names[coding];
 }
 
-/* ---- memory: all from the arena, given back with it ---- */
+/* ---- memory: all blocks come from the arena and end with it ---- */
 
 static void *take_zlib(void *arena, unsigned count, unsigned size)
 {

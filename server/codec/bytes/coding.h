@@ -1,9 +1,9 @@
 /*
- * coding.h: the content codings of bodies and answers: gzip (RFC 1952), zstd (RFC 8878), and deflate, which HTTP calls
- * the zlib format (RFC 1950).
+ * coding.h: the content codings of bodies and answers: gzip (RFC 1952), zstd (RFC 8878), and deflate, which is HTTP's
+ * name for the zlib format (RFC 1950).
  *
- * The only file beside coding.c that knows zlib and zstd: a body is expanded under a ceiling, an answer is compressed
- * piece by piece as it is written.
+ * Only this file and coding.c know zlib and zstd. A body is expanded up to a limit. An answer is compressed piece by
+ * piece as it is written.
  */
 #ifndef CODEC_BYTES_CODING_H
 #define CODEC_BYTES_CODING_H
@@ -12,7 +12,7 @@
 #include "codec/bytes/chunks.h"
 #include "codec/bytes/media.h"
 
-/* In the order in which we choose when a client likes several as much. */
+/* The order decides when a client likes several codings equally. */
 #define CODING_LIST(X)                                                                                                 \
     X(CODING_ZSTD, "zstd")                                                                                             \
     X(CODING_GZIP, "gzip")                                                                                             \
@@ -29,24 +29,26 @@ enum coding {
 /* A set of codings. */
 #define CODING_BIT(coding) (1u << (coding))
 #define CODING_ALL         (CODING_BIT(CODING_COUNT) - 1)
-/* What answers may have: a client that takes deflate takes gzip, of the same size. */
+/*
+ * The codings of answers. deflate is missing, because every client with deflate also takes gzip, and gzip is no larger.
+ */
 #define CODING_ANSWERS (CODING_BIT(CODING_ZSTD) | CODING_BIT(CODING_GZIP))
 
 /* "gzip"; "identity" for CODING_IDENTITY. */
 const char *coding_name(enum coding coding);
 
 /*
- * Expands body[0 .. body_bytes) to *text[0 .. *text_bytes) in arena; several members of gzip or frames of zstd follow
- * one another.
- *   ATTN_ERR_SYNTAX     not of that coding, damaged, or cut off
- *   ATTN_ERR_TOO_LARGE  more than limit_bytes come out; no more than that is ever written
+ * Expands body[0 .. body_bytes) to *text[0 .. *text_bytes) in arena. A body may consist of several gzip members or zstd
+ * frames.
+ *   ATTN_ERR_SYNTAX     the body has another coding, or is damaged or cut off
+ *   ATTN_ERR_TOO_LARGE  the text has more than limit_bytes; no more than that is ever written
  *   ATTN_ERR_NO_MEMORY
- *   ATTN_ERR_CANCELLED  the arena's watch said so
+ *   ATTN_ERR_CANCELLED  the arena's watch asked to stop
  */
 ATTN_MUST_CHECK attn_status coding_expand(enum coding coding, const char *body, size_t body_bytes, size_t limit_bytes,
                                           attn_arena *arena, const char **text, size_t *text_bytes, attn_error *err);
 
-/* Compresses one answer; its memory is in an arena, so that nothing needs to be freed. */
+/* Compresses one answer. Its memory is in an arena, so nothing needs to be freed. */
 struct compressor;
 
 /*
@@ -57,13 +59,13 @@ struct compressor *compressor_begin(enum coding coding, size_t likely_bytes, att
 /* Compresses data and appends the output that is ready. is_last ends the stream. Without memory out->is_ok is false. */
 void compressor_take(struct compressor *compressor, const char *data, size_t length, bool is_last, struct chunks *out);
 
-enum { CODING_WORTH_BYTES = 1024 }; /* answers below are sent as they are */
+enum { CODING_WORTH_BYTES = 1024 }; /* smaller answers are not compressed */
 
-/* Whether a sample of the answer shrinks by at least a tenth: random weights in binary form do not. */
+/* Whether a sample of the answer shrinks by at least a tenth. Random weights in binary form do not. */
 bool coding_is_worth(const char *sample, size_t length, attn_arena *arena);
 /*
- * Whether an answer of that type and of at least so many bytes shrinks. sample is a part of it; NULL: it has none. Text
- * always shrinks, PNG never; numbers in binary form may or may not.
+ * Whether to compress an answer of that type and of at least so many bytes. sample is a part of the answer, or NULL.
+ * Text always shrinks, PNG never. Numbers in binary form may or may not shrink.
  */
 bool coding_is_worth_for(enum media media, const struct chunk *sample, size_t bytes, attn_arena *arena);
 

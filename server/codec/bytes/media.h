@@ -4,7 +4,7 @@
 #ifndef CODEC_BYTES_MEDIA_H
 #define CODEC_BYTES_MEDIA_H
 
-/* In the order in which we choose when a client leaves it to us. */
+/* The order decides when a client accepts several types equally. */
 #define MEDIA_LIST(X)                                                                                                  \
     X(MEDIA_JSON, "application/json")                                                                                  \
     X(MEDIA_SAFETENSORS, "application/vnd.attnd.safetensors")                                                          \

@@ -35,7 +35,7 @@ bool stream_is_over(const struct stream *stream)
     return stream->next == NULL;
 }
 
-/* A deferred piece and where it goes. */
+/* A deferred piece and the place it is written to. */
 struct stream_task {
     const struct deferred *deferred;
     size_t index;
@@ -60,7 +60,7 @@ static void step(struct stream *stream)
     stream->next_piece = 0;
 }
 
-/* Chunks that are text are not copied, only listed. Returns how many pieces must be written. */
+/* Lists the chunks of a batch. Text chunks are not copied. Returns the number of pieces that must be written. */
 static size_t lay_out(struct stream *stream, struct stream_batch *batch, struct stream_task *tasks)
 {
     size_t pieces = 0, count = 0;

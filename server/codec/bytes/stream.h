@@ -14,24 +14,24 @@
 #include "codec/bytes/coding.h"
 
 enum {
-    STREAM_FROM_BYTES = 1 << 20,  /* answers that are surely smaller are written as a whole */
-    STREAM_BATCH_BYTES = 2 << 20, /* deferred text of a batch, unless one piece alone is larger */
+    STREAM_FROM_BYTES = 1 << 20,  /* smaller answers are written as a whole */
+    STREAM_BATCH_BYTES = 2 << 20, /* the deferred text of a batch, unless a single piece is larger */
     STREAM_BATCH_CHUNKS = 64,
-    STREAM_BYTES_MAX = 4 * STREAM_BATCH_BYTES /* what two batches take, compressed text included */
+    STREAM_BYTES_MAX = 4 * STREAM_BATCH_BYTES /* the memory of two batches, with their compressed text */
 };
 
-/* To be sent: the list from first on. */
+/* The chunks to send: the list from first on. */
 struct stream_batch {
     const struct chunk *first;
     struct chunk written[STREAM_BATCH_CHUNKS];
-    char *room;             /* of the deferred pieces */
-    attn_arena *compressed; /* NULL: none */
+    char *room;             /* the memory of the deferred pieces */
+    attn_arena *compressed; /* the compressed text; NULL: none */
 };
 
 struct stream {
     struct stream_batch batch[2];
-    const struct chunk *next; /* NULL: all is in batches */
-    size_t next_piece;        /* of next, when that is deferred */
+    const struct chunk *next; /* the next chunk to put into a batch; NULL: all chunks are in batches */
+    size_t next_piece;        /* the next piece of next, when next is deferred */
     size_t piece_bytes, batch_pieces;
     struct compressor *compressor; /* NULL: none */
     attn_budget *budget;
@@ -45,7 +45,7 @@ ATTN_MUST_CHECK bool stream_compress(struct stream *stream, enum coding coding, 
 bool stream_is_over(const struct stream *stream);
 /* Fills batch index with the next chunks; its old content is lost. One call at a time. False without memory. */
 ATTN_MUST_CHECK bool stream_fill(struct stream *stream, size_t index, const attn_runtime *runtime);
-/* The largest chunk of a batch, to see whether it is worth compressing; NULL when there is none. */
+/* The largest chunk of a batch, as a sample for coding_is_worth. NULL when the batch is empty. */
 const struct chunk *stream_sample(const struct stream *stream, size_t index);
 /* Releases the memory that is not in the arena. */
 void stream_end(struct stream *stream);

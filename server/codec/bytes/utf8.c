@@ -1,5 +1,5 @@
 /*
- * utf8.c: characters of UTF-8.
+ * utf8.c: reads and writes characters of UTF-8.
  */
 #include "codec/bytes/utf8.h"
 
