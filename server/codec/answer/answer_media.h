@@ -4,11 +4,11 @@
  *   safetensors  Every output is a tensor with the name of its step. top_k gives attention.indices and
  *                attention.weights. __metadata__ has "effective", "diagnostics" and "tokens", as JSON text.
  *   CSV          RFC 4180 with a header line. A single output that is a matrix (its leading dimensions are 1) is
- *                written as a matrix: column labels in the first line, row labels in the first column. Any other answer has one
- *                line per number: step,batch,head,query,key,feature,value. A field is empty when the step does not have
- *                that dimension. With tokens in the request, maps also have the columns query_token and key_token.
- *                Pooled rows and columns are numbered. A masked score is empty. A label that a spreadsheet might take
- *                for a formula gets an apostrophe before it.
+ *                written as a matrix: column labels in the first line, row labels in the first column. Any other answer
+ *                has one line per number: step,batch,head,query,key,feature,value. A field is empty when the step does
+ *                not have that dimension. With tokens in the request, maps also have the columns query_token and
+ *                key_token. Pooled rows and columns are numbered. A masked score is empty. A label that a spreadsheet
+ *                might take for a formula gets an apostrophe before it.
  *   bertviz, circuitsvis, inspectus   the input of these programs, for one batch item
  *   rows         a list of objects, one per cell of the attention map, as Vega-Lite loads it
  */
