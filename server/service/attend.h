@@ -6,9 +6,11 @@
 
 #include "service/call.h"
 
-/* See envelope.h, plan.h and multihead.h for failures; ATTN_ERR_TOO_LARGE names the limit and what to ask instead. */
+/* envelope.h, plan.h and multihead.h list the failures. ATTN_ERR_TOO_LARGE names the limit and a smaller request. */
 service_function attend_attention, attend_layer;
-/* POST /v1/layers/{name}/attention: with the weights of a kept layer, if the request's conditions hold for it. */
+/*
+ * POST /v1/layers/{name}/attention: computes with the weights of a kept layer, if the request's conditions hold for it.
+ */
 service_function attend_kept;
 
 #endif

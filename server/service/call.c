@@ -1,5 +1,5 @@
 /*
- * call.c: how a service ends: with an answer, or with a refusal.
+ * call.c: ends a service with an answer or with a refusal.
  */
 #include "service/call.h"
 

@@ -34,10 +34,10 @@ struct executor {
     pthread_mutex_t *lock; /* guards what follows; a pointer, so that readers of a const executor may take it */
     struct lane lanes[EXECUTOR_PRIORITIES];
     struct lane continuations;
-    bool was_continuation; /* the last one taken */
-    size_t turns;          /* taken so far */
+    bool was_continuation; /* the last one taken was a continuation */
+    size_t turns;          /* the number of jobs taken so far */
     size_t waiting, running;
-    double job_s; /* how long a job takes: an average in which the last job weighs an eighth */
+    double job_s; /* seconds per job: an average in which the last job weighs an eighth */
 };
 
 enum { RETRY_AFTER_MAX_S = 120 };
@@ -83,7 +83,7 @@ void executor_destroy(struct executor *executor)
     free(executor);
 }
 
-/* ---- the lanes, with the lock held ---- */
+/* ---- the lanes; the lock is held ---- */
 
 static void lane_append(struct lane *lane, struct executor_job *job)
 {
@@ -103,7 +103,7 @@ static struct executor_job *lane_take(struct lane *lane)
     return job;
 }
 
-/* Every eighth turn begins with the lowest lane, two more with the middle one. */
+/* Of eight turns, one begins with the lowest lane, two with the middle one, and five with the highest. */
 static struct executor_job *take_waiting(struct executor *executor)
 {
     static const executor_priority begins[] = {EXECUTOR_HIGH, EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_HIGH,

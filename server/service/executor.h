@@ -18,11 +18,11 @@ struct executor;
  */
 typedef enum { EXECUTOR_HIGH, EXECUTOR_NORMAL, EXECUTOR_LOW, EXECUTOR_PRIORITIES } executor_priority;
 
-/* NULL without memory or threads. kernel NULL: the best. */
+/* Returns NULL without memory or threads. kernel NULL: the best kernel. */
 struct executor *executor_create(size_t threads, size_t queue_limit, const attn_kernel *kernel);
-/* Finishes every accepted job, then ends the threads. NULL is fine. */
+/* Finishes every accepted job, then ends the threads. executor may be NULL. */
 void executor_destroy(struct executor *executor);
-/* False when the queue is full, or without memory: job will not run. */
+/* Returns false when the queue is full, and without memory; job will not run then. */
 ATTN_MUST_CHECK bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument),
                                      void *argument);
 /*
@@ -31,7 +31,7 @@ ATTN_MUST_CHECK bool executor_submit(struct executor *executor, executor_priorit
  * between two of them. False without memory: job will not run.
  */
 ATTN_MUST_CHECK bool executor_continue(struct executor *executor, void (*job)(void *argument), void *argument);
-/* Seconds after which a refused client may try again: the jobs here, times the time of one, over the threads. */
+/* Seconds after which a refused client may try again: accepted jobs, times the time per job, divided by the threads. */
 unsigned executor_retry_after_s(const struct executor *executor);
 /* Whether one more job of that priority would be refused now. */
 bool executor_is_full(const struct executor *executor, executor_priority priority);

@@ -36,7 +36,7 @@ static attn_status decode(struct call *call, envelope_kind kind, struct differen
     return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;
 }
 
-/* The largest part of the answer: a gradient, or a step of the forward pass. */
+/* Names the largest part of the answer: a gradient, or a step of the forward pass. */
 static void name_largest(const attn_gradient_plan *plan, struct weight *weight)
 {
     size_t most = 0;

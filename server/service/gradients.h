@@ -6,7 +6,7 @@
 
 #include "service/call.h"
 
-/* See envelope.h, gradient.h for failures; ATTN_ERR_TOO_LARGE names the limit and what to ask instead. */
+/* envelope.h and gradient.h list the failures. ATTN_ERR_TOO_LARGE names the limit and a smaller request. */
 service_function gradients_attention, gradients_layer;
 
 #endif

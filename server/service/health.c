@@ -1,5 +1,5 @@
 /*
- * health.c: the server's answers about itself.
+ * health.c: writes the server's answers about itself.
  */
 #include "service/health.h"
 

@@ -6,16 +6,16 @@
 
 #include "codec/bytes/chunks.h"
 
-/* The libraries and threads of this process. The texts are borrowed, and outlive the server. */
+/* The libraries and threads of this process. The texts are borrowed and must outlive the server. */
 struct health_facts {
     const char *http_library; /* "libmicrohttpd 0.9.75" */
     const char *kernel;
     size_t io_threads, compute_threads;
 };
 
-/* Each appends one JSON object to out; without memory out->is_ok becomes false. */
+/* Each function appends one JSON object to out. Without memory out->is_ok becomes false. */
 void health_write_live(struct chunks *out);
-/* Why the server wants no new requests, as a set of bits; 0: it wants them. */
+/* Reasons why the server is not ready for new requests, as a set of bits. 0: it is ready. */
 enum {
     HEALTH_STARTING = 1,   /* the self-test has not passed yet */
     HEALTH_DRAINING = 2,   /* the process was asked to end */
@@ -24,7 +24,7 @@ enum {
 };
 void health_write_ready(unsigned reasons, struct chunks *out);
 void health_write_version(const struct health_facts *facts, struct chunks *out);
-/* Name, version, and links to the endpoints. */
+/* Writes name, version, and links to the endpoints. */
 void health_write_index(struct chunks *out);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * keys.c: who may ask for what, and how much of it: API keys from a file.
+ * keys.c: API keys from a file, with their rights and quotas.
  */
 #include "service/keys.h"
 
@@ -22,7 +22,7 @@ typedef enum { QUOTA_REQUESTS, QUOTA_BYTES, QUOTA_FLOPS, QUOTAS } quota_kind;
 
 static const char *const quota_names[QUOTAS] = {"requests", "bytes", "flops"};
 
-/* rate 0: no limit. level is what may still be used, as of since_s; below zero it is owed. */
+/* A token bucket. rate 0: no limit. level is what may still be used, as of since_s; a negative level is owed. */
 struct bucket {
     double rate, level, since_s;
 };
@@ -59,7 +59,10 @@ static void bucket_fill(struct bucket *bucket, quota_kind which, double at_s)
     bucket->since_s = at_s;
 }
 
-/* What must flow in before the next request: a whole one; of bytes and operations, more than what is owed. */
+/*
+ * What must flow in before the next request. A request needs one whole unit of requests. Bytes and operations need only
+ * a level above 0.
+ */
 static double missing_of(const struct bucket *bucket, quota_kind which)
 {
     if (which == QUOTA_REQUESTS)
@@ -67,7 +70,7 @@ static double missing_of(const struct bucket *bucket, quota_kind which)
     return bucket->level > 0 ? 0 : 1 - bucket->level;
 }
 
-/* False: answer says what is used up, not counting what the request owes itself. */
+/* Whether the quota is not used up, apart from what the request owes itself. False: answer says what is used up. */
 static bool is_within_quota(struct key *key, const double own[QUOTAS], struct keys_answer *answer)
 {
     const double at_s = 1e-3 * clock_now_ms();
@@ -89,7 +92,7 @@ static bool is_within_quota(struct key *key, const double own[QUOTAS], struct ke
 
 /* ---- one line ---- */
 
-/* 0: not known. */
+/* Returns 0 for an unknown right. */
 static unsigned right_of(struct text_span word)
 {
     static const struct {
@@ -155,7 +158,7 @@ static const char *read_quota(struct text_span text, struct bucket buckets[QUOTA
     return NULL;
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or a sentence that says what is wrong. */
 static const char *read_key(struct text_span line, struct key *key)
 {
     struct text_span name = {"", 0}, digest = {"", 0}, rights = {"", 0}, limits = {"", 0};
@@ -271,7 +274,7 @@ void keys_destroy(struct keys *keys)
     free(keys);
 }
 
-/* What is owed stays owed, within what the new quota can hold. */
+/* Keeps the levels of keys that stay. Debts stay too; no level exceeds what the new quota holds. */
 static void keep_levels(struct keyring *ring, const struct keyring *old)
 {
     for (size_t i = 0; i < ring->count; i++) {
@@ -309,9 +312,9 @@ size_t keys_count(struct keys *keys)
     return count;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* Every key is compared, whether one was found already or not. */
+/* Compares every key, also after it has found one, so that the time does not depend on the key. */
 static struct key *key_by_digest(struct keyring *ring, const uint8_t digest[DIGEST_BYTES])
 {
     struct key *found = NULL;
@@ -352,7 +355,7 @@ static void take(struct key *key, const struct keys_cost *cost)
 struct keys_answer keys_spend(struct keys *keys, const char *name, const struct keys_cost *own,
                               const struct keys_cost *more)
 {
-    /* It is among the requests that were let in, so their number is not asked again. */
+    /* The request itself was admitted already, so its own share does not count against it. */
     const double owed[QUOTAS] = {[QUOTA_REQUESTS] = 1, [QUOTA_BYTES] = own->bytes, [QUOTA_FLOPS] = own->flops};
     struct keys_answer answer = {.verdict = KEYS_ALLOWED};
     pthread_mutex_lock(&keys->lock);
@@ -375,9 +378,9 @@ void keys_charge(struct keys *keys, const char *name, const struct keys_cost *co
     pthread_mutex_unlock(&keys->lock);
 }
 
-/* ---- making one ---- */
+/* ---- new keys ---- */
 
-/* 256 random bits: there is nothing to guess, so a plain digest is as good as a slow one. */
+/* Makes 256 random bits. Nobody can guess them, so a plain digest is as safe as a slow one. */
 static bool make_token(char token[KEYS_TOKEN_MAX])
 {
     uint8_t bytes[TOKEN_BYTES];

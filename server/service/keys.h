@@ -30,11 +30,14 @@ enum { KEYS_NAME_MAX = 64, KEYS_MAX = 4096, KEYS_TOKEN_MAX = 512 };
 
 struct keys;
 
-/* The keys of the file at path. NULL: message says which line is wrong. */
+/* Reads the keys of the file at path. NULL: message says which line is wrong. */
 struct keys *keys_create(const char *path, char *message, size_t message_size);
-/* NULL is fine. */
+/* keys may be NULL. */
 void keys_destroy(struct keys *keys);
-/* Reads the file again; keys that keep their name keep what they have used. False: message; all is as before. */
+/*
+ * Reads the file again. Keys that keep their name keep their use of the quota. False: message says why, and nothing
+ * changes.
+ */
 bool keys_reload(struct keys *keys, char *message, size_t message_size);
 size_t keys_count(struct keys *keys);
 
@@ -42,33 +45,34 @@ typedef enum { KEYS_ALLOWED, KEYS_UNKNOWN, KEYS_FORBIDDEN, KEYS_EXHAUSTED } keys
 
 struct keys_answer {
     keys_verdict verdict;
-    char name[KEYS_NAME_MAX + 1]; /* "" when unknown */
-    const char *exhausted;        /* which quota: "requests", "bytes" or "flops" */
-    double retry_after_s;         /* until the quota allows another request */
+    char name[KEYS_NAME_MAX + 1]; /* "" for an unknown key */
+    const char *exhausted;        /* the quota that is used up: "requests", "bytes" or "flops" */
+    double retry_after_s;         /* seconds until the quota allows another request */
 };
 
-/* Of a request: the bytes of its body and its answer, and its operations. */
+/* The cost of a request: the bytes of its body and its answer, and its operations. */
 struct keys_cost {
     double bytes, flops;
 };
 
 /*
- * Whether the client that shows this token has those rights. If it has, its quota is charged one request and the bytes
- * of its body. The time of the comparison does not depend on how many characters of a wrong token are right.
+ * Whether the client with this token has those rights. If so, its quota is charged one request and the bytes of its
+ * body. The time of the comparison does not depend on how many characters of a wrong token are right.
  */
 struct keys_answer keys_ask(struct keys *keys, const char *token, unsigned rights, uint64_t body_bytes);
 /*
- * Whether a request of the key of that name, which was charged own already, may be charged more. KEYS_ALLOWED: it was
- * charged. KEYS_EXHAUSTED: other requests have emptied the quota. A name that is no longer in the file is allowed.
+ * Charges more to the key of that name, if its quota allows. own is what the request was charged already. KEYS_ALLOWED:
+ * it was charged. KEYS_EXHAUSTED: other requests have used up the quota. A name that is no longer in the file is
+ * allowed.
  */
 struct keys_answer keys_spend(struct keys *keys, const char *name, const struct keys_cost *own,
                               const struct keys_cost *more);
-/* Charges the key of that name what a request cost beyond its earlier charges; a negative cost is given back. */
+/* Charges the key of that name for the cost of a request beyond its earlier charges. A negative cost is given back. */
 void keys_charge(struct keys *keys, const char *name, const struct keys_cost *cost);
 
 /*
- * Makes a new random key: the token for its owner, and the line for the file. rights and quota NULL: left out. False:
- * message says what is wrong with the words given.
+ * Makes a new random key: the token for its owner, and the line for the file. rights and quota may be NULL; the line
+ * then leaves them out. False: message says what is wrong with rights or quota.
  */
 bool keys_make(const char *name, const char *rights, const char *quota, char token[KEYS_TOKEN_MAX], char *line,
                size_t line_size, char *message, size_t message_size);

@@ -1,8 +1,9 @@
 /*
- * cache_store.c: keys and values by name, between requests.
+ * cache_store.c: keeps keys and values by name, between requests.
  *
- * A hash table finds an entry by its name. Three lists hold the same entries: all in the order of their last use, which
- * eviction reads from its front; those of one API key, which listing reads; and those that are gone, by their age.
+ * A hash table finds an entry by its name. Three kinds of lists hold the entries: all caches in the order of their last
+ * use, which eviction reads from the front; the caches of one API key, for listing; and the names of evicted caches, by
+ * age.
  */
 #include "service/cache/cache_store.h"
 
@@ -17,7 +18,7 @@
 
 enum { RANK = 4, BUCKETS = 1 << 14 };
 
-/* An entry is in one list of each kind, or, while it is lent, in none by its age. */
+/* An entry is in one list of each kind. While it is lent, it is in no list by age. */
 enum list_kind { BY_AGE, OF_OWNER, LIST_KINDS };
 
 struct list {
@@ -25,10 +26,10 @@ struct list {
     size_t count;
 };
 
-/* An API key that has caches, or names of evicted ones. */
+/* An API key that has caches, or names of evicted caches. */
 struct cache_owner {
     char key[CACHE_KEY_MAX + 1];
-    struct list held, gone; /* by OF_OWNER: its caches, the names of those that were evicted */
+    struct list held, gone; /* by OF_OWNER: the key's caches, and the names of its evicted caches */
     size_t charged;
     struct cache_owner *next;
 };
@@ -36,17 +37,17 @@ struct cache_owner {
 struct cache_entry {
     char name[CACHE_NAME_MAX + 1];
     struct cache_owner *owner;
-    struct cache_entry *next; /* in its bucket */
+    struct cache_entry *next; /* the next entry of the same bucket */
     struct {
         struct cache_entry *before, *behind;
     } in[LIST_KINDS];
     uint64_t layer;
-    bool is_lent, is_removed; /* is_removed: it goes when it is given back */
-    bool is_gone;             /* evicted: the name alone is left */
-    char *data;               /* keys, then values; NULL: new */
+    bool is_lent, is_removed; /* is_removed: a request removed it while it was lent */
+    bool is_gone;             /* it was evicted: only the name is left */
+    char *data;               /* keys, then values; NULL: a new cache */
     size_t key_bytes, bytes;
-    size_t charged;                  /* against the limits: bytes, or while it is lent what was reserved */
-    size_t shape[RANK], value_width; /* of the keys; of a value row */
+    size_t charged;                  /* bytes that count against the limits; while it is lent, the reserved bytes */
+    size_t shape[RANK], value_width; /* the shape of the keys; the width of a value */
     attn_dtype dtype;
     double used_ms;
 };
@@ -57,8 +58,8 @@ struct cache_store {
     pthread_mutex_t lock; /* guards what follows */
     struct cache_entry *buckets[BUCKETS];
     struct cache_owner *owners;
-    struct list idle, gone; /* by BY_AGE, the oldest first: caches that are not lent; names of evicted caches */
-    size_t count, charged;  /* of all caches, lent or not; evicted ones do not count */
+    struct list idle, gone; /* by BY_AGE, oldest first: caches that are not lent; names of evicted caches */
+    size_t count, charged;  /* of all caches, lent ones included; evicted ones do not count */
 };
 
 struct cache_store *cache_store_create(size_t max_bytes, size_t max_count, uint64_t idle_s)
@@ -109,7 +110,7 @@ static struct cache_owner *owner_of(const struct cache_store *store, const char 
     return owner;
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static struct cache_owner *owner_of_new(struct cache_store *store, const char *key)
 {
     struct cache_owner *owner = owner_of(store, key);
@@ -172,7 +173,7 @@ static struct cache_entry *find(struct cache_store *store, const struct cache_na
     return entry;
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static struct cache_entry *add(struct cache_store *store, const struct cache_name *name, uint64_t layer)
 {
     struct cache_entry *entry = calloc(1, sizeof *entry);
@@ -194,7 +195,7 @@ static struct cache_entry *add(struct cache_store *store, const struct cache_nam
     return entry;
 }
 
-/* Takes the entry, which is not lent, out of the table and every list. */
+/* Removes the entry from the table and from every list, and frees it. The entry must not be lent. */
 static void forget(struct cache_store *store, struct cache_entry *entry)
 {
     assert(entry != NULL && !entry->is_lent);
@@ -213,7 +214,7 @@ static void forget(struct cache_store *store, struct cache_entry *entry)
     free(entry);
 }
 
-/* Frees the data and keeps the name. */
+/* Evicts the cache: frees the data and keeps the name. */
 static void evict(struct cache_store *store, struct cache_entry *entry)
 {
     struct cache_owner *owner = entry->owner;
@@ -251,7 +252,7 @@ static void lend(struct cache_store *store, struct cache_entry *entry, struct ca
     loan->value = attn_tensor_view(entry->data + entry->key_bytes, entry->dtype, RANK, values);
 }
 
-/* A cache that never held anything is forgotten, and so is one that was removed while it was lent. */
+/* Ends a loan. An entry without data is forgotten, and so is one that was removed while it was lent. */
 static void take_back(struct cache_store *store, struct cache_loan *loan)
 {
     struct cache_entry *entry = loan->entry;
@@ -332,7 +333,7 @@ static size_t bytes_of(const attn_tensor *tensor)
 }
 
 /*
- * Only this step uses the data until it is given back. realloc replaces it, because a second block beside the old one
+ * No other request uses the data until it is given back. realloc replaces it, because a second block beside the old one
  * would take bytes that are not reserved.
  */
 static bool replace(struct cache_entry *entry, const attn_tensor *key, const attn_tensor *value)
@@ -373,7 +374,7 @@ void cache_store_give_back(struct cache_store *store, struct cache_loan *loan)
     pthread_mutex_unlock(&store->lock);
 }
 
-/* ---- looking and removing ---- */
+/* ---- requests that look and remove ---- */
 
 static void tell(const struct cache_entry *entry, struct cache_facts *facts)
 {

@@ -1,13 +1,13 @@
 /*
- * cache_store.h: keys and values that stay on the server between the steps of a sequence, by name (options.cache).
+ * cache_store.h: keeps keys and values on the server between the steps of a sequence, by name (options.cache).
  *
- * A cache belongs to the API key that began it: its name is the pair of both, so that two keys never see each other's
- * caches. Without API keys the key is "", and all caches belong to it.
+ * A cache belongs to the API key that began it. Its full name is the pair of API key and name, so one key never sees
+ * the caches of another. Without API keys the key is "", and all caches belong to it.
  *
- * A step begins by borrowing the cache, which no other request can then use. It reserves the room that the cache will
- * take, and ends by keeping it with the new keys and values appended, or by giving it back as it was. A cache that is
- * idle for too long is evicted. Its name is remembered for a while, so that a client that goes on with it gets an error
- * rather than an empty cache.
+ * A step begins by borrowing the cache; no other request can use a borrowed cache. It reserves the room that the cache
+ * will take. It ends in one of two ways: it appends the new keys and values, or it gives the cache back unchanged. A
+ * cache that is idle for too long is evicted. Its name is remembered for a while, so that a client that continues it
+ * gets an error and not an empty cache.
  */
 #ifndef SERVICE_CACHE_CACHE_STORE_H
 #define SERVICE_CACHE_CACHE_STORE_H
@@ -21,32 +21,32 @@
 
 enum { CACHE_NAME_MAX = 128, CACHE_KEY_MAX = 64 };
 
-/* Names of evicted caches that are remembered: of all API keys, and of one when there are several. */
+/* The number of names of evicted caches that are remembered: in all, and per API key when there are several. */
 enum { CACHE_GONE_MAX = 1024, CACHE_GONE_OF_KEY = CACHE_GONE_MAX / 2 };
 
 struct cache_store;
 struct cache_entry;
 
-/* The full name of a cache. key: the name of an API key of at most CACHE_KEY_MAX bytes; "" when there are no keys. */
+/* The full name of a cache. key is the name of an API key of at most CACHE_KEY_MAX bytes, or "" without API keys. */
 struct cache_name {
     const char *key;
     struct text_span name;
 };
 
 /*
- * Every call takes one lock. The time under it does not grow with the number of caches, except for caches that the call
- * evicts. An API key holds at most half of both limits, and at least one cache; the key "" holds all. idle_s: seconds.
- * NULL without memory.
+ * Returns NULL without memory. An API key holds at most half of both limits, and at least one cache; the key "" may
+ * hold all. idle_s is in seconds. Every call takes one lock. The time under the lock does not grow with the number of
+ * caches, except for caches that the call evicts.
  */
 struct cache_store *cache_store_create(size_t max_bytes, size_t max_count, uint64_t idle_s);
-void cache_store_destroy(struct cache_store *store); /* NULL is fine */
+void cache_store_destroy(struct cache_store *store); /* store may be NULL. */
 
 enum cache_outcome {
     CACHE_OK,
     CACHE_ABSENT,
     CACHE_GONE,
     CACHE_BUSY,
-    CACHE_TOO_MANY,      /* all keys together hold max_count; so does the key "", which has no share */
+    CACHE_TOO_MANY,      /* all keys together, or the key "", hold max_count caches */
     CACHE_TOO_MANY_OWN,  /* this key holds its share of max_count */
     CACHE_TOO_LARGE,     /* all keys together would hold more than max_bytes */
     CACHE_TOO_LARGE_OWN, /* this key would hold more than its share of max_bytes */
@@ -59,25 +59,26 @@ struct cache_share {
 };
 struct cache_share cache_store_share(const struct cache_store *store, const char *key);
 
-/* What a step continues. */
+/* The cache that a step continues. */
 struct cache_loan {
     struct cache_entry *entry;
-    uint64_t layer;         /* the layer that the cache was begun with */
-    attn_tensor key, value; /* (batch, kv_heads, length, d); length 0: the cache is new */
+    uint64_t layer;         /* the version of the layer with which the cache was begun */
+    attn_tensor key, value; /* (batch, kv_heads, length, d); length 0: a new cache */
     size_t length;
 };
 
-/* The cache of that name, begun when there is none. After CACHE_OK, keep or give back must follow. */
+/* Borrows the cache of that name, or begins a new one. After CACHE_OK, the caller must keep it or give it back. */
 enum cache_outcome cache_store_begin(struct cache_store *store, const struct cache_name *name, uint64_t layer,
                                      struct cache_loan *loan);
 /*
- * Takes room for that many bytes, in place of the bytes of the loan, before they are computed. Room that the cache does
- * not need in the end is free again. On a failure no room is taken, and the loan continues.
+ * Reserves that many bytes instead of the present bytes of the loan, before they are computed. Room that the cache does
+ * not need in the end becomes free again. On a failure no room is reserved, and the loan continues.
  */
 enum cache_outcome cache_store_reserve(struct cache_store *store, const struct cache_loan *loan, size_t bytes);
 /*
- * Copies both, (batch, kv_heads, length, d), over the data of the loan, to which they must not point. They take at most
- * the reserved bytes. CACHE_OK; or CACHE_NO_MEMORY, and the cache is given back as it was.
+ * Ends the loan: copies key and value, (batch, kv_heads, length, d), into the cache. They must not point into the data
+ * of the loan, and take at most the reserved bytes. Returns CACHE_OK; or CACHE_NO_MEMORY, and the cache is given back
+ * unchanged.
  */
 enum cache_outcome cache_store_keep(struct cache_store *store, struct cache_loan *loan, const attn_tensor *key,
                                     const attn_tensor *value);
@@ -91,14 +92,20 @@ struct cache_facts {
     double idle_s;
 };
 
-/* CACHE_OK, CACHE_ABSENT or CACHE_GONE. *facts may be out of date at once. */
+/*
+ * Returns CACHE_OK, CACHE_ABSENT or CACHE_GONE. Another request may change the cache at once, so *facts may be out of
+ * date.
+ */
 enum cache_outcome cache_store_look(struct cache_store *store, const struct cache_name *name,
                                     struct cache_facts *facts);
-/* Removes the cache, or the name of an evicted one: CACHE_OK or CACHE_ABSENT. A lent cache goes at its step's end. */
+/*
+ * Removes the cache, or the name of an evicted cache. Returns CACHE_OK or CACHE_ABSENT. A cache that is lent is removed
+ * at the end of its step.
+ */
 enum cache_outcome cache_store_remove(struct cache_store *store, const struct cache_name *name);
-/* Fills in up to limit caches of the key, in the order in which they were begun; returns how many. */
+/* Fills in up to limit caches of the key, in the order in which they were begun. Returns how many. */
 size_t cache_store_list(struct cache_store *store, const char *key, size_t limit, struct cache_facts *facts);
-/* Bytes that all caches hold or have reserved. */
+/* The bytes that all caches hold or have reserved. */
 size_t cache_store_bytes(struct cache_store *store);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * caches.c: options.cache and /v1/caches.
+ * caches.c: options.cache of a request, and the endpoints under /v1/caches.
  */
 #include "service/cache/caches.h"
 
@@ -12,7 +12,7 @@ enum { LISTED_MAX = 1000 };
 
 static const uint32_t PRESENT = (uint32_t)1 << ATTN_STEP_PRESENT_KEY | (uint32_t)1 << ATTN_STEP_PRESENT_VALUE;
 
-/* Refuses because there is no room: names the limit, and what the client can do. */
+/* Refuses because there is no room. The message names the limit and what the client can do. */
 static attn_status refuse_room(struct call *call, enum cache_outcome outcome, int length, const char *name)
 {
     static const char remedy[] = "DELETE /v1/caches/{name} removes one that is no longer needed";

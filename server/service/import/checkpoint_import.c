@@ -1,5 +1,5 @@
 /*
- * checkpoint_import.c: the layers of a checkpoint's directory.
+ * checkpoint_import.c: reads the layers of a checkpoint's directory.
  */
 #include "service/import/checkpoint_import.h"
 
@@ -16,7 +16,7 @@ enum { SHARDS_MAX = 4096, ARENA_BYTES_MAX = 1 << 30 };
 
 static const char ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json";
 
-/* The files of a checkpoint, mapped. */
+/* The mapped files of a checkpoint. */
 struct files {
     int directory;
     struct layer_bytes config, mapping, index;
@@ -40,7 +40,7 @@ static attn_status map(int directory, const char *name, struct layer_bytes *byte
     return outcome == 0 ? ATTN_OK : fail_file(err, name, outcome);
 }
 
-/* The names of the files that hold tensors. */
+/* Lists the files that hold tensors. */
 static attn_status name_shards(struct files *files, const char *const **names, size_t *count, attn_error *err)
 {
     static const char *const one[] = {ONE_FILE};

@@ -11,21 +11,23 @@
 
 struct checkpoint_source {
     const char *directory;
-    const char *mapping; /* a file; NULL: the architecture is a known one */
-    const char *prefix;  /* of the names of layers, with a dot behind it; NULL: none */
+    const char *mapping; /* path of a mapping; NULL: use the table of architectures */
+    const char *prefix;  /* the prefix of layer names, with a dot after it; NULL: no prefix */
 };
 
 struct checkpoint_receiver {
-    /* Takes a layer: a safetensors file. */
+    /* Takes a layer as a safetensors file. */
     attn_status (*take)(void *context, const char *name, const struct chunks *file, attn_error *err);
-    /* Before a failure for an unknown architecture: its tensors, line by line, and a mapping to be filled in. */
+    /*
+     * Called before a failure for an unknown architecture, with its tensors, one per line, and a mapping to complete.
+     */
     void (*explain)(void *context, const char *tensors, const char *mapping);
     void *context;
 };
 
 /*
- * *count: how many layers were taken. Failures as of checkpoint_find_layers and take; the message names the file or the
- * layer.
+ * *count is the number of layers taken. Failures are those of checkpoint_find_layers and of take. The message names the
+ * file or the layer.
  */
 ATTN_MUST_CHECK attn_status checkpoint_import(const struct checkpoint_source *source,
                                               const struct checkpoint_receiver *receiver, size_t *count,

@@ -1,5 +1,5 @@
 /*
- * checkpoint_layers.c: a checkpoint's layers kept.
+ * checkpoint_layers.c: keeps the layers of a checkpoint.
  */
 #include "service/import/checkpoint_layers.h"
 
@@ -33,7 +33,7 @@ static attn_status write_layer(void *context, const char *name, const struct chu
     return ATTN_OK;
 }
 
-/* Never over a mapping that somebody has begun to fill in. */
+/* Writes the mapping, unless the file exists: a user may have begun to complete it. */
 static int write_mapping(const char *directory, const char *text)
 {
     char path[4096];
@@ -59,7 +59,7 @@ static void explain_mapping(void *context, const char *tensors, const char *mapp
                 strerror_r(outcome, text, sizeof text), mapping);
 }
 
-/* False: message says why there is no such directory. One that is there stays as it is. */
+/* Makes the directory. An existing one stays as it is. False: message says why there is no such directory. */
 static bool make_directory(const char *path, char *message, size_t size)
 {
     if (mkdir(path, 0755) == 0 || errno == EEXIST)

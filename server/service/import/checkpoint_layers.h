@@ -8,10 +8,10 @@
 #include "service/layers/keeper.h"
 
 /*
- * Writes every layer of the checkpoint into the directory into, replacing those of the same names, and says so on
- * standard output. The directory is created when there is none. For an unknown architecture, the tensors are listed on
- * standard error, and a mapping to fill in is written into the directory. False: message says why. Every layer that
- * standard output names is written.
+ * Writes every layer of the checkpoint into the directory into. It replaces layers of the same names, and reports each
+ * on standard output once the layer is written. The directory is created when it does not exist. For an unknown
+ * architecture, it lists the tensors on standard error and writes a mapping to complete into the directory. False:
+ * message says why.
  */
 bool checkpoint_layers_write(const struct checkpoint_source *source, const char *into, const struct log *log,
                              char *message, size_t size);

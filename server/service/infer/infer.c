@@ -19,7 +19,7 @@ void infer_write_live(struct chunks *out)
     chunks_text(out, "{\"live\":true}");
 }
 
-/* Some clients read "ready", others "live": both are there. */
+/* Some clients read "ready", others "live", so the answer has both. */
 void infer_write_ready(bool is_ready, struct chunks *out)
 {
     chunks_format(out, "{\"ready\":%s,\"live\":true}", is_ready ? "true" : "false");
@@ -34,7 +34,7 @@ void infer_write_server(struct chunks *out)
 
 /* ---- all models ---- */
 
-/* Writes the built-in model, then every layer that is there. */
+/* Writes the built-in model, then every layer that exists. */
 static attn_status write_all(struct call *call, const char *before, const char *after,
                              void (*write)(const struct layer_row *row, struct chunks *out))
 {
@@ -64,7 +64,7 @@ attn_status infer_models(struct call *call)
     return write_all(call, "{\"models\":[", "]}", write_name);
 }
 
-/* The digest of a layer if it was computed already, because a list should not read every file. "": unknown. */
+/* The digest of a layer if it is known already, because a list should not read every file. "" when it is unknown. */
 static const char *version_of(const struct layer_row *row, char digest[DIGEST_TEXT])
 {
     if (row->version != NULL)
@@ -72,7 +72,7 @@ static const char *version_of(const struct layer_row *row, char digest[DIGEST_TE
     return row->state == LAYER_READY ? MODEL_BUILT_IN_VERSION : "";
 }
 
-/* A layer that was not read yet counts as ready, because its first request reads it. */
+/* A layer that is not read yet counts as ready, because its first request reads it. */
 static void write_index_entry(const struct layer_row *row, struct chunks *out)
 {
     const bool is_ready = row->state == LAYER_READY || row->state == LAYER_UNREAD;
@@ -245,7 +245,7 @@ static attn_status run(struct call *call, struct model *model, struct work *work
         oip_translate(call->err);
         return status;
     }
-    status = model_know_version(call, model); /* the answer alone names it, so failures wait for no digest */
+    status = model_know_version(call, model); /* only the answer has the version, so failures wait for no digest */
     return status == ATTN_OK ? write_answer(call, &request, model, work) : status;
 }
 

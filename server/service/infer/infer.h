@@ -1,16 +1,16 @@
 /*
  * infer.h: the endpoints of the Open Inference Protocol (version 2): models, their metadata, and inference.
  *
- * The model "attention" is always there: it is POST /v1/attention under this protocol's names (see oip.h). Every kept
- * layer is another model, under its own name. The version of a layer is the digest of its file. Replaced versions that
- * are still kept have theirs.
+ * The model "attention" always exists: it is POST /v1/attention under this protocol's names (see oip.h). Every kept
+ * layer is a model under its own name. The version of a layer is the digest of its file. Replaced versions that are
+ * still kept have their own digests.
  */
 #ifndef SERVICE_INFER_INFER_H
 #define SERVICE_INFER_INFER_H
 
 #include "service/call.h"
 
-/* Each appends one JSON object to out; without memory out->is_ok becomes false. */
+/* Each function appends one JSON object to out. Without memory out->is_ok becomes false. */
 void infer_write_live(struct chunks *out);
 void infer_write_ready(bool is_ready, struct chunks *out);
 void infer_write_server(struct chunks *out);

@@ -9,7 +9,7 @@
 #include "service/layers/conditions.h"
 #include "service/layers/keeper.h"
 
-/* ---- which one ---- */
+/* ---- model and version ---- */
 
 static attn_status refuse_version(struct call *call, const char *name)
 {
@@ -19,7 +19,7 @@ static attn_status refuse_version(struct call *call, const char *name)
                      version.length < 64 ? (int)version.length : 64, version.at);
 }
 
-/* Replaces *version, which is the present one, by the one that the path names. */
+/* Replaces *version, the present version, by the version that the path names. */
 static attn_status choose_version(struct call *call, struct layer_version **version)
 {
     const struct text_span wanted = call->in.names[1];
@@ -27,7 +27,7 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
     struct layer_version *older;
     if (wanted.length == 0 || text_equal(wanted, MODEL_PRESENT_VERSION))
         return ATTN_OK;
-    if (wanted.length != sizeof digest - 1) /* no digest: it names no version */
+    if (wanted.length != sizeof digest - 1) /* too short or too long for a digest, so it names no version */
         return refuse_version(call, (*version)->name);
     const char *present = layer_digest(*version, call);
     if (present == NULL || text_equal(wanted, present))
@@ -74,7 +74,7 @@ attn_status model_know_version(struct call *call, struct model *model)
     return model->version != NULL ? ATTN_OK : ATTN_ERR_CANCELLED;
 }
 
-/* Whether version is that of the path, or "1" for the present one, or empty, which means any. */
+/* Whether version repeats that of the path. "1" means the present version, and "" means any. */
 static bool repeats_path(const struct call *call, const char *version)
 {
     const struct text_span asked = call->in.names[1];
@@ -97,14 +97,14 @@ attn_status model_check_names(struct call *call, struct model *model, const char
                      "/model_version is \"%.64s\", the path names version %s", version, model->version);
 }
 
-/* ---- its ports ---- */
+/* ---- ports ---- */
 
 enum { PORT_RANK_MAX = 4, INPUTS = 5, OUTPUTS = 2, FREE = 0 };
 
 struct port {
     const char *name, *datatype;
     bool is_optional;
-    size_t rank, shape[PORT_RANK_MAX]; /* FREE: any length */
+    size_t rank, shape[PORT_RANK_MAX]; /* FREE: a dimension of any length */
 };
 
 struct ports {
@@ -165,7 +165,7 @@ static void write_ports(const struct port *ports, size_t count, struct chunks *o
     }
 }
 
-/* The present version first, even if the path names another, then the replaced ones. */
+/* Writes the present version first, even if the path names another one, then the replaced versions. */
 static void write_versions(const struct model *model, struct layer_store *store, struct chunks *out)
 {
     char digests[LAYER_OLDER_MAX + 1][DIGEST_TEXT];
@@ -194,7 +194,7 @@ void model_write_metadata(const struct model *model, struct layer_store *store, 
     chunks_text(out, "]}");
 }
 
-/* In a configuration, every datatype has the prefix TYPE_. */
+/* Datatypes in a configuration have the prefix TYPE_. */
 static void write_config_ports(const struct port *ports, size_t count, struct chunks *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -216,7 +216,7 @@ void model_write_config(const struct model *model, struct chunks *out)
     chunks_text(out, "]}");
 }
 
-/* ---- what became of it ---- */
+/* ---- statistics ---- */
 
 static void write_duration(const char *name, uint64_t count, double ms, struct chunks *out)
 {

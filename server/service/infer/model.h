@@ -13,15 +13,18 @@
 #define MODEL_PRESENT_VERSION "1"
 
 struct model {
-    const char *name, *version;  /* version: "" when it is a digest that was not computed yet */
-    char digest[DIGEST_TEXT];    /* version may point here */
-    struct layer_version *layer; /* held by the call; NULL: the built-in one */
+    const char *name, *version;  /* version: "" when it is a digest that is not computed yet */
+    char digest[DIGEST_TEXT];    /* version may point to this */
+    struct layer_version *layer; /* the call holds the reference; NULL: the built-in model */
     struct envelope_source base; /* of the layer */
 };
 
-/* The model that the path names, with its version or the present one. Fails as layer_keeper_find does. */
+/*
+ * Finds the model that the path names, in the version of the path or in the present one. Fails as layer_keeper_find
+ * does.
+ */
 ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
-/* Makes model->version known; for a layer, the whole file may have to be read. */
+/* Sets model->version. For a layer, this may read the whole file. */
 ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *model);
 
 /*
@@ -31,11 +34,11 @@ ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *
 ATTN_MUST_CHECK attn_status model_check_names(struct call *call, struct model *model, const char *name,
                                               const char *version);
 
-/* Each appends one JSON object. */
+/* Each function appends one JSON object. */
 void model_write_metadata(const struct model *model, struct layer_store *store, struct chunks *out);
-/* As in Triton's model configuration. */
+/* The object has the form of Triton's model configuration. */
 void model_write_config(const struct model *model, struct chunks *out);
-/* As in Triton's statistics extension: counts, and nanoseconds in all. */
+/* The object has the form of Triton's statistics extension: counts, and sums of nanoseconds. */
 void model_write_statistics(const char *name, const char *version, const struct layer_statistics *statistics,
                             struct chunks *out);
 
