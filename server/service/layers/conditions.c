@@ -1,5 +1,5 @@
 /*
- * conditions.c: If-Match and If-None-Match of a request, and the digest that they are about.
+ * conditions.c: checks If-Match and If-None-Match of a request, and computes the digest that they need.
  */
 #include "service/layers/conditions.h"
 
@@ -15,16 +15,16 @@ const char *layer_digest(struct layer_version *version, struct call *call)
 
 /* ---- conditions (RFC 9110, sections 8.8.3 and 13.1) ---- */
 
-/* Whether the tag is of the version: "DIGEST", or "DIGEST-…" with the representation behind the hyphen. */
+/* Whether the tag belongs to the version: "DIGEST", or "DIGEST-…" with a representation after the hyphen. */
 static bool is_tag_of(struct text_span tag, const char *digest)
 {
-    enum { END = DIGEST_TEXT }; /* of quote and digest */
+    enum { END = DIGEST_TEXT }; /* offset of the character after quote and digest */
     if (tag.length <= END || tag.at[0] != '"' || memcmp(tag.at + 1, digest, END - 1) != 0)
         return false;
     return tag.at[END] == '-' ? tag.at[tag.length - 1] == '"' : tag.at[END] == '"' && tag.length == END + 1;
 }
 
-/* Whether a list of entity tags names the version of that digest. A weak tag names it only if weak_is_fine. */
+/* Whether a list of entity tags contains the version of that digest. A weak tag counts only if weak_is_fine. */
 static bool list_names(const char *list, const char *digest, bool weak_is_fine)
 {
     struct text_span rest = text_span_of(list), tag;
@@ -35,7 +35,7 @@ static bool list_names(const char *list, const char *digest, bool weak_is_fine)
     return false;
 }
 
-/* Whether the list has "*", which names every version, so that no digest is needed. */
+/* Whether the list has "*". It matches every version, so no digest is needed. */
 static bool names_any(const char *list)
 {
     struct text_span rest = text_span_of(list), tag;
@@ -46,7 +46,7 @@ static bool names_any(const char *list)
     return false;
 }
 
-/* The digest to compare a list with; "" if it is unknown and not needed. NULL: cancelled. */
+/* The digest to compare with a list. "" when it is unknown and not needed. NULL: cancelled. */
 static const char *digest_for(const char *list, struct layer_version *version, struct call *call,
                               char known[DIGEST_TEXT])
 {

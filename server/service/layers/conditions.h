@@ -1,6 +1,6 @@
 /*
  * conditions.h: If-Match and If-None-Match of a request for a layer (RFC 9110, section 13.1), and the digest of a
- * version, which entity tags are made of. Failures fill in call->refusal and *call->err.
+ * version, which entity tags contain. Failures fill in call->refusal and *call->err.
  */
 #ifndef SERVICE_LAYERS_CONDITIONS_H
 #define SERVICE_LAYERS_CONDITIONS_H
@@ -8,17 +8,19 @@
 #include "service/call.h"
 #include "service/layers/version.h"
 
-/* The digest of the version, which may have to be computed. NULL: the request was cancelled (ATTN_ERR_CANCELLED). */
+/*
+ * Returns the digest of the version; this may have to compute it. NULL: the request was cancelled (ATTN_ERR_CANCELLED).
+ */
 const char *layer_digest(struct layer_version *version, struct call *call);
 
 /*
- * Whether call's conditions hold for that version; NULL: there is none. A tag of any representation counts as a tag of
- * the version, because a change is about the version.
+ * Whether call's conditions hold for that version. version NULL: there is no layer. The tag of any representation
+ * counts as a tag of the version, because a change concerns the version.
  */
 ATTN_MUST_CHECK attn_status layer_check_match(struct layer_version *version, struct call *call); /* If-Match alone */
-/* And If-None-Match, which forbids a change if the version is there. */
+/* Also checks If-None-Match, which forbids a change if the version exists. */
 ATTN_MUST_CHECK attn_status layer_check_conditions(struct layer_version *version, struct call *call);
-/* Whether the two would compute the digest: it is unknown, and a condition names a tag. */
+/* Whether the two functions above would compute the digest: it is unknown, and a condition has a tag. */
 bool layer_conditions_lack_digest(struct layer_version *version, const struct call *call);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* ---- one file; the lock is held ---- */
 
-/* What others did; attnd's own changes are in the store before anybody looks. */
+/* Logs a change by another program. attnd's own changes are in the store before the directory is scanned. */
 static void say_changed(const struct layer_directory *directory, const char *name, const char *what)
 {
     struct log_line line;
@@ -33,7 +33,9 @@ static void note_broken(struct layer_directory *directory, const char *name, con
         log_say(directory->log, LOG_ERROR, "no memory to note the layer %s", name);
 }
 
-/* Takes in the file as it is now. A broken one leaves the version that is there, unless it is that very file. */
+/*
+ * Reads the file as it is now. When the file is broken, the present version stays, unless it was mapped from that file.
+ */
 static void read_file(struct layer_directory *directory, const char *name)
 {
     struct layer_bytes bytes;
@@ -115,7 +117,7 @@ static int note_name(void *context, const char *name)
     return 0;
 }
 
-/* A file that was read is looked at; one that nobody asked for yet is read when somebody asks. */
+/* Checks a file that was read before. A file that no request asked for yet is read at the first request. */
 static void look_again(struct layer_directory *directory, const struct layer_row *row)
 {
     struct layer_identity now;
@@ -156,7 +158,7 @@ void layer_directory_rescan(struct layer_directory *directory)
                 strerror_r(outcome, text, sizeof text));
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
 static void say_open(struct layer_directory *directory, const char *path, size_t swept)
 {
@@ -170,7 +172,7 @@ static void say_open(struct layer_directory *directory, const char *path, size_t
     log_end(&line);
 }
 
-/* What a scan fails for, the next request that lists layers logs. */
+/* Scans once per look_ms. When a scan fails, the next request that lists layers logs the reason. */
 static void *look_at_times(void *context)
 {
     struct layer_directory *directory = context;

@@ -1,5 +1,5 @@
 /*
- * files.c: the directory that keeps layers.
+ * files.c: the directory with the files of layers.
  */
 #include "service/layers/files.h"
 
@@ -21,7 +21,9 @@ static const char SUFFIX[] = ".safetensors", TEMPORARY[] = ".attnd-";
 
 enum { FILE_NAME_MAX = LAYER_NAME_MAX + sizeof SUFFIX, DRAFT_TRIES = 100 };
 
-/* Handed to the disk at a time: it writes one while the next is copied and summed. */
+/*
+ * The bytes handed to the disk at a time. The disk writes one piece while the next is copied and added to the digest.
+ */
 enum { PIECE_BYTES = 4 << 20 };
 
 struct layer_files {
@@ -82,7 +84,7 @@ void layer_files_close(struct layer_files *files)
     free(files);
 }
 
-/* Calls found for every entry of the directory, "." and ".." too. */
+/* Calls found for every entry of the directory, including "." and "..". */
 static int each_entry(const struct layer_files *files, int (*found)(void *context, const char *entry), void *context)
 {
     const int own = openat(files->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -171,7 +173,7 @@ int layer_files_map(const struct layer_files *files, const char *name, struct la
 
 int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity)
 {
-    /* Not blocking: a FIFO of that name would wait for a writer. */
+    /* O_NONBLOCK, because opening a FIFO of that name would wait for a writer. */
     const int fd = openat(directory, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno;
@@ -219,7 +221,7 @@ static int write_all(int fd, const char *data, size_t length)
     return 0;
 }
 
-/* A new file, locked before any sweep could take it for left over. */
+/* Creates a new file and locks it before a sweep could take it for an orphan. */
 static int create_draft(struct layer_files *files, struct layer_draft *draft)
 {
     for (int i = 0; i < DRAFT_TRIES; i++) {
@@ -234,7 +236,7 @@ static int create_draft(struct layer_files *files, struct layer_draft *draft)
         const bool is_known = flock(draft->fd, LOCK_EX | LOCK_NB) == 0 && fstat(draft->fd, &stat) == 0;
         if (is_known && stat.st_nlink > 0)
             return 0;
-        if (!is_known) /* otherwise a sweep has removed it */
+        if (!is_known) /* otherwise a sweep has removed the file */
             (void)unlinkat(files->directory, draft->name, 0);
         close(draft->fd);
     }
@@ -269,12 +271,12 @@ int layer_files_append(struct layer_draft *draft, const char *data, size_t lengt
     return outcome;
 }
 
-/* What a draft lacks of its content: one task writes it, the other sums it up, which takes about as long. */
+/* The rest of a draft. One task writes it, another adds it to the digest; both take about the same time. */
 struct rest {
     struct layer_draft *draft;
     const struct chunks *content;
     size_t there;
-    int outcome; /* the first task's */
+    int outcome; /* the result of the first task */
 };
 
 enum { REST_WRITE, REST_SUM, REST_TASKS };
@@ -323,13 +325,13 @@ int layer_files_sync(const struct layer_draft *draft)
 
 static void close_draft(struct layer_draft *draft)
 {
-    close(draft->fd); /* and with it the lock */
+    close(draft->fd); /* also releases the lock */
     draft->fd = -1;
 }
 
 void layer_files_discard(const struct layer_files *files, struct layer_draft *draft)
 {
-    (void)unlinkat(files->directory, draft->name, 0); /* a sweep does it otherwise */
+    (void)unlinkat(files->directory, draft->name, 0); /* on a failure, a sweep removes the name */
     close_draft(draft);
 }
 

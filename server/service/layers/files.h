@@ -2,13 +2,12 @@
  * files.h: the files of layers on the disk, one safetensors file per layer: NAME.safetensors.
  *
  * A file is written under a temporary name, synchronised, and renamed over the file that it replaces. Then the
- * directory is synchronised. So after a crash at any moment, the name leads to a whole file, and an acknowledged file
- * is there.
- * A temporary file is locked while it is written. So a sweep removes only files whose writer is gone, even when several
- * servers share the directory.
+ * directory is synchronised. So after a crash at any moment the name leads to a whole file, and an acknowledged file
+ * exists. A temporary file is locked while it is written. So a sweep removes only files whose writer is gone, even when
+ * several servers share the directory.
  *
- * Files are mapped, so they take address space only, until a computation reads them. Replace a file by renaming another
- * over it, as attnd does: a file that is truncated in place takes its pages away from a computation.
+ * Files are mapped, so they only take address space until a computation reads them. Replace a file by renaming another
+ * over it, as attnd does. A file that is truncated in place takes its pages away from a running computation.
  *
  * Functions return 0 or an errno. All are safe from several threads.
  */
@@ -26,13 +25,13 @@ enum { LAYER_NAME_MAX = 128 };
 
 struct layer_files;
 
-/* Which file it is, and its state; all zero: no file. */
+/* The identity of a file, and its state. All zero: no file. */
 struct layer_identity {
     dev_t device;
     ino_t inode;
     off_t bytes;
-    int64_t modified_ns; /* since 1970 */
-    int64_t changed_ns;  /* the ctime: unlike modified_ns, a program cannot set it */
+    int64_t modified_ns; /* nanoseconds since 1970 */
+    int64_t changed_ns;  /* the ctime; unlike modified_ns, a program cannot set it */
 };
 
 /* Read-only memory: a mapped file, or a copy. */
@@ -41,27 +40,27 @@ struct layer_bytes {
     size_t size;
 };
 
-/* A file that is being written, under a temporary name. */
+/* A file that is being written under a temporary name. */
 struct layer_draft {
     int fd;
     char name[48];
     off_t written;
-    struct digest_sum sum; /* of the bytes written */
+    struct digest_sum sum; /* the digest of the bytes written so far */
     struct layer_bytes bytes;
 };
 
-/* Whether both are the same file, unchanged. */
+/* Whether both are the same file in the same state. */
 bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b);
 
-/* Opens a directory that exists; attnd writes to it only when may_write. */
+/* Opens an existing directory. attnd writes to it only when may_write is true. */
 int layer_files_open(const char *path, bool may_write, struct layer_files **files);
 void layer_files_close(struct layer_files *files);
 
-/* The file that has the name now; ENOENT: none. */
+/* Finds the file that has the name now. ENOENT: there is none. */
 int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity);
 int layer_files_map(const struct layer_files *files, const char *name, struct layer_bytes *bytes,
                     struct layer_identity *identity);
-/* Calls found for every name, until it returns an errno; returns that, or 0. */
+/* Calls found for every name until it returns an errno. Returns that errno, or 0. */
 int layer_files_each(const struct layer_files *files, int (*found)(void *context, const char *name), void *context);
 
 /*
@@ -72,27 +71,28 @@ int layer_files_each(const struct layer_files *files, int (*found)(void *context
 int layer_files_begin(struct layer_files *files, struct layer_draft *draft);
 int layer_files_append(struct layer_draft *draft, const char *data, size_t length);
 /*
- * Writes the rest of content: all of it, or when the draft was begun (fd is not -1), the bytes behind those appended.
- * draft->bytes is then the mapped file, which is the caller's, and digest its sum. runtime NULL: no other thread helps.
+ * Writes the rest of content: when the draft was begun (fd is not -1), the bytes after those appended; otherwise all of
+ * it. draft->bytes is then the mapped file, which the caller owns, and digest is its SHA-256. runtime NULL: no other
+ * thread helps.
  */
 int layer_files_write(struct layer_files *files, const struct chunks *content, const attn_runtime *runtime,
                       struct layer_draft *draft, char digest[DIGEST_TEXT]);
 int layer_files_sync(const struct layer_draft *draft);
 void layer_files_discard(const struct layer_files *files, struct layer_draft *draft);
-/* After a failure, *is_renamed tells whether the file has its name nevertheless and only its durability is unknown. */
+/* After a failure, *is_renamed says whether the file has its name already, and only its durability is unknown. */
 int layer_files_commit(const struct layer_files *files, struct layer_draft *draft, const char *name,
                        struct layer_identity *identity, bool *is_renamed);
 int layer_files_remove(const struct layer_files *files, const char *name);
-/* Removes the temporary files of writers that are gone; returns how many. */
+/* Removes the temporary files of writers that are gone. Returns how many. */
 size_t layer_files_sweep(const struct layer_files *files);
 
-/* Maps a file. path starts at the directory, which may be AT_FDCWD. */
+/* Maps a file. path is relative to the directory, which may be AT_FDCWD. */
 int layer_bytes_map(int directory, const char *path, struct layer_bytes *bytes, struct layer_identity *identity);
-/* Copies content into memory of its own, for layers without a directory. */
+/* Copies content into memory of its own. Layers without a directory need this. */
 int layer_bytes_copy(const struct chunks *content, struct layer_bytes *bytes);
 void layer_bytes_release(struct layer_bytes *bytes);
 
-/* Whether it may name a layer: letters, digits, dot, underscore, hyphen; 1 to LAYER_NAME_MAX, no dot first. */
+/* Whether text can name a layer: 1 to LAYER_NAME_MAX letters, digits, dots, underscores and hyphens, no dot first. */
 bool layer_name_is_valid(const char *name, size_t length);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * keeper.c: what requests do with kept layers.
+ * keeper.c: finds and changes kept layers for requests.
  */
 #include "service/layers/keeper.h"
 
@@ -63,7 +63,7 @@ attn_status layer_refuse_errno(struct call *call, int error)
     }
 }
 
-/* The raw segment of the path as a name. */
+/* Decodes the raw segment of the path into a name. */
 static attn_status read_name(struct text_span span, char name[LAYER_NAME_MAX + 1], struct call *call)
 {
     if (layer_name_is_valid(span.at, span.length)) {
@@ -141,8 +141,9 @@ static attn_status check_writable(const struct layer_keeper *keeper, struct call
 }
 
 /*
- * With the directory's lock held: refreshes, checks, and leaves *exists. A digest that the conditions need may take
- * long, so the lock is released while it is computed; then the layer may be another, and all is looked at again.
+ * Refreshes, checks the conditions, and sets *exists. The caller holds the directory's lock. Computing a digest for the
+ * conditions may take long, so the lock is released meanwhile. The layer may be another one afterwards, so everything
+ * is checked again.
  */
 static attn_status check_change(struct layer_keeper *keeper, const char *name, struct call *call, bool *exists)
 {
@@ -201,7 +202,7 @@ bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span span
     return fails;
 }
 
-/* Gives a written draft its name, and installs the version, which takes its bytes over. */
+/* Gives a written draft its name and installs the version, which takes over the draft's bytes. */
 static attn_status commit(struct layer_keeper *keeper, struct layer_draft *draft, struct layer_version *version,
                           struct call *call, bool *exists)
 {
@@ -282,7 +283,7 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     if (synced != 0) {
         layer_files_discard(keeper->directory.files, draft);
         status = layer_refuse_errno(call, synced);
-    } else if (layer_digest(*version, call) == NULL) { /* without a directory, and so without a draft */
+    } else if (layer_digest(*version, call) == NULL) { /* there is no directory, and so no draft */
         status = ATTN_ERR_CANCELLED;
     } else {
         pthread_mutex_lock(&keeper->directory.lock);
@@ -381,7 +382,7 @@ attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, co
     return layer_refuse_errno(call, ENOMEM);
 }
 
-/* ---- counting ---- */
+/* ---- statistics ---- */
 
 void layer_keeper_count(const struct call *call, const char *layer, attn_status status, size_t batch)
 {
@@ -407,7 +408,7 @@ void layer_keeper_count(const struct call *call, const char *layer, attn_status 
     layer_store_count(layer_keeper_store(call->in.layers), layer, &more);
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
 struct layer_keeper *layer_keeper_open(const struct layer_settings *settings, const struct log *log, char *message,
                                        size_t size)

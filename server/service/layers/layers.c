@@ -1,5 +1,5 @@
 /*
- * layers.c: /v1/layers: attention layers that the server keeps.
+ * layers.c: the endpoints under /v1/layers: attention layers that the server keeps.
  */
 #include "service/layers/layers.h"
 
@@ -25,8 +25,8 @@ static attn_status set_etag(struct call *call, struct layer_version *version)
 }
 
 /*
- * The tag of the file is its digest. The facts are another representation, and some of them, as the time, may change
- * while the file does not. So their tag is the digest and a sum of the facts.
+ * The tag of the file is its digest. The facts are another representation. Some facts, such as the time, may change
+ * while the file does not. So the tag of the facts is the digest and a sum of the facts.
  */
 static attn_status set_etag_of_facts(struct call *call, struct layer_version *version)
 {
@@ -44,7 +44,7 @@ static attn_status set_etag_of_facts(struct call *call, struct layer_version *ve
     return ATTN_OK;
 }
 
-/* ---- telling about layers ---- */
+/* ---- descriptions of layers ---- */
 
 static attn_status write_version(struct call *call, struct layer_version *version)
 {
@@ -61,7 +61,7 @@ static attn_status write_version(struct call *call, struct layer_version *versio
     return ATTN_OK;
 }
 
-/* The whole answer about one layer: facts, tensors, and the rest of its request. */
+/* Writes the whole answer about one layer: facts, tensors, and the rest of its request. */
 static attn_status write_layer(struct call *call, struct layer_version *version)
 {
     assert(version != NULL);
@@ -80,7 +80,7 @@ static attn_status write_layer(struct call *call, struct layer_version *version)
 
 /* ---- one layer ---- */
 
-/* The layer of the path; call->version holds it. */
+/* Finds the layer of the path. call->version holds the reference. */
 static attn_status find(struct call *call, struct layer_version **version)
 {
     attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, version);
@@ -108,7 +108,7 @@ attn_status layers_get(struct call *call)
     return status;
 }
 
-/* The body as the file to keep: as it came, if it is safetensors already. */
+/* Makes the file to keep. A body that is safetensors already is kept unchanged. */
 static attn_status make_file(struct call *call, struct chunks *file)
 {
     if (call->in.body_media == MEDIA_SAFETENSORS) {
@@ -150,7 +150,7 @@ attn_status layers_remove(struct call *call)
     return status;
 }
 
-/* ---- all of them ---- */
+/* ---- the list of layers ---- */
 
 struct page {
     const char *after;
@@ -174,7 +174,7 @@ static attn_status read_page(struct call *call, struct page *page)
     return ATTN_OK;
 }
 
-/* A file that was not read yet is read now. A broken one is listed with the reason. */
+/* Writes a row of the list. A file that was not read yet is read now. A broken file is listed with the reason. */
 static attn_status write_row(struct call *call, struct layer_row *row)
 {
     static const char *const states[] = {"absent", "ready", "unread", "broken", "unloaded"};

@@ -1,5 +1,5 @@
 /*
- * prepared_weights.c: the weights of kept layers in the form that kernels need.
+ * prepared_weights.c: prepares the weights of kept layers for the kernels.
  */
 #include "service/layers/prepared_weights.h"
 
@@ -10,23 +10,23 @@
 
 #include "attn/panels.h"
 
-enum { BLOCK = 1 << 16 }; /* elements that a task widens */
+enum { BLOCK = 1 << 16 }; /* elements that one task widens */
 
 struct prepared_weights {
     struct prepared_store *store;
     struct prepared_slot *slot;
     attn_arena *memory;
-    char *data; /* of one tensor after another, in the order of the file: wide numbers, panels; each aligned */
+    char *data; /* the prepared tensors in the order of the file: wide numbers, panels; each is aligned */
     size_t bytes;
-    size_t users;                           /* this and what follows is guarded by the lock of the store */
-    struct prepared_weights *older, *newer; /* by their last use */
+    size_t users;                           /* the lock of the store guards this and what follows */
+    struct prepared_weights *older, *newer; /* neighbours in the order of last use */
 };
 
 struct prepared_store {
     size_t max_bytes;
     pthread_mutex_t lock; /* guards what follows, and weights and is_preparing of slots */
     struct prepared_weights *oldest, *newest;
-    size_t bytes; /* including weights that are being prepared */
+    size_t bytes; /* includes weights that are being prepared */
 };
 
 struct prepared_store *prepared_store_create(size_t max_bytes)
@@ -58,12 +58,12 @@ size_t prepared_store_bytes(struct prepared_store *store)
 
 /* ---- tensors ---- */
 
-/* What the weights of one layer are prepared for. */
+/* The conditions for which the weights of one layer are prepared. */
 struct preparing {
     const struct envelope_source *base;
     const attn_runtime *runtime;
     attn_layout layout;
-    bool packs; /* matrices for the kernel of runtime: the layer computes in float32 */
+    bool packs; /* the layer computes in float32, so matrices are packed for the kernel of runtime */
     char *data;
 };
 
@@ -93,20 +93,22 @@ static size_t aligned(size_t bytes)
     return (bytes + ATTN_ALIGNMENT - 1) / ATTN_ALIGNMENT * ATTN_ALIGNMENT;
 }
 
-/* Of a tensor as float32, 0 if it is not narrow: sizes of a file that was read do not overflow. */
+/*
+ * The bytes of a tensor as float32; 0 if the tensor is not narrow. The sizes of a file that was read cannot overflow.
+ */
 static size_t wide_bytes(const struct envelope_attachment *attachment)
 {
     return is_narrow(attachment) ? aligned(attn_tensor_count(&attachment->tensor) * sizeof(float)) : 0;
 }
 
-/* The tensor as float32: as it lies in the file, or widened at data. */
+/* The tensor as float32: in place in the file, or widened at data. */
 static attn_tensor as_float(const struct envelope_attachment *attachment, char *data)
 {
     const attn_tensor *tensor = &attachment->tensor;
     return is_narrow(attachment) ? attn_tensor_view(data, ATTN_F32, tensor->rank, tensor->shape) : *tensor;
 }
 
-/* 0: it is not packed. */
+/* The bytes of the tensor's panels. 0: it is not packed. */
 static size_t panels_bytes(const struct preparing *preparing, const struct envelope_attachment *attachment)
 {
     const attn_tensor wide = as_float(attachment, NULL);
@@ -133,7 +135,7 @@ static size_t blocks_of(const struct envelope_attachment *attachment)
     return is_narrow(attachment) ? (attn_tensor_count(&attachment->tensor) + BLOCK - 1) / BLOCK : 0;
 }
 
-/* The block of that index, counted through all tensors. */
+/* Widens the block of that index. Blocks are counted through all tensors. */
 static void widen_block(void *argument, size_t index, size_t worker)
 {
     const struct preparing *preparing = argument;
@@ -149,7 +151,7 @@ static void widen_block(void *argument, size_t index, size_t worker)
     const attn_status status = attn_convert(to + first * sizeof(float), ATTN_F32,
                                             (const char *)from->data + first * attn_dtype_bytes(from->dtype),
                                             from->dtype, left < BLOCK ? left : BLOCK, NULL);
-    assert(status == ATTN_OK); /* nothing is too large for float32 */
+    assert(status == ATTN_OK); /* float32 holds every narrower number */
 }
 
 static void widen(struct preparing *preparing)
@@ -174,7 +176,7 @@ static void pack(const struct preparing *preparing)
     }
 }
 
-/* False without memory, and base is as it was. */
+/* Returns false without memory; base is then unchanged. */
 static bool exchange(const struct preparing *preparing, char *data, attn_arena *arena, struct envelope_source *base)
 {
     struct envelope_attachment *prepared = attn_arena_take(arena, base->count, sizeof *prepared);
@@ -219,7 +221,8 @@ static void forget(struct prepared_store *store, struct prepared_weights *weight
 
 /*
  * Evicts weights that no request uses, the least recently used first, if that makes enough room. They are moved to the
- * list *gone, linked by newer. Panels alone evict nothing: layers used in turn would each be packed for one request.
+ * list *gone, linked by newer. A layer that only needs panels evicts nothing: layers used in turn would each be packed
+ * for one request.
  */
 static bool make_room(struct prepared_store *store, size_t bytes, bool others_give_way, struct prepared_weights **gone)
 {
@@ -268,7 +271,7 @@ static struct prepared_weights *create(struct prepared_store *store, struct prep
     return NULL;
 }
 
-/* The room is taken already, and is given back when there is no memory. */
+/* Prepares the weights. The caller has reserved the room; without memory it is given back. */
 static struct prepared_weights *make(struct prepared_store *store, struct prepared_slot *slot, size_t bytes,
                                      struct preparing *preparing)
 {

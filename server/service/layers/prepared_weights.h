@@ -1,10 +1,10 @@
 /*
- * prepared_weights.h: the weights of kept layers in the form that kernels need: 16-bit weights as float32, and matrices
- * packed for the kernel (attn/panels.h).
+ * prepared_weights.h: prepares the weights of kept layers for the kernels: widens 16-bit weights to float32, and packs
+ * matrices into panels (attn/panels.h).
  *
- * Without this, every request would widen and pack the weights again, and for a few tokens that takes longer than the
- * computation. So the prepared weights of the layers that were used last stay, within a limit. float32 holds every
- * float16 and bfloat16 exactly, and panels change no bit, so the answers are the same with and without.
+ * Without this, every request would widen and pack the weights again. For a few tokens, that takes longer than the
+ * computation. So the prepared weights of the most recently used layers stay in memory, within a limit. float32 holds
+ * every float16 and bfloat16 exactly, and panels change no bit, so prepared weights do not change the answers.
  *
  * All functions are safe from several threads.
  */
@@ -17,30 +17,31 @@
 struct prepared_store;
 struct prepared_weights;
 
-/* Each version of a layer has one, all zero at first. Only prepared_weights.c reads its members. */
+/* Each version of a layer has a slot, all zero at first. Only prepared_weights.c reads its members. */
 struct prepared_slot {
-    struct prepared_store *store; /* NULL: nothing was ever prepared */
+    struct prepared_store *store; /* NULL: nothing was prepared yet */
     struct prepared_weights *weights;
     bool is_preparing;
 };
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 struct prepared_store *prepared_store_create(size_t max_bytes);
-/* After all versions are gone. NULL is fine. */
+/* Call this after all versions are gone. store may be NULL. */
 void prepared_store_destroy(struct prepared_store *store);
 size_t prepared_store_bytes(struct prepared_store *store);
 
 /*
- * Exchanges the weights of base, which are those of the file, for prepared ones, which are made if slot has none; the
- * list of base is then in arena. NULL: base is as it was, because nothing in it can be prepared, or there is no room,
- * or another request is preparing it. slot and facts are of one version, which outlives what is taken.
+ * Replaces the weights of base, which are those of the file, by prepared ones. They are made if slot has none; the list
+ * of base is then in arena. Returns NULL and leaves base unchanged when nothing in it can be prepared, when there is no
+ * room, and while another request prepares it. slot and facts belong to one version, which must outlive the prepared
+ * weights.
  */
 struct prepared_weights *prepared_weights_take(struct prepared_store *store, struct prepared_slot *slot,
                                                const struct kept_layer_facts *facts, const attn_runtime *runtime,
                                                attn_arena *arena, struct envelope_source *base);
-/* Call it when base is no longer used. NULL is fine. */
+/* Call this when base is no longer used. weights may be NULL. */
 void prepared_weights_release(struct prepared_weights *weights);
-/* At the end of the version, when no request uses it. */
+/* Call this at the end of the version, when no request uses it. */
 void prepared_slot_clear(struct prepared_slot *slot);
 
 #endif

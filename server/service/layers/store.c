@@ -9,7 +9,7 @@
 
 struct layer_entry {
     char name[LAYER_NAME_MAX + 1];
-    struct layer_version *current;                /* NULL: none could be read yet */
+    struct layer_version *current;                /* NULL: no file could be read yet */
     struct layer_version *older[LAYER_OLDER_MAX]; /* newest first */
     size_t older_count;
     struct layer_identity seen;
@@ -23,7 +23,7 @@ struct layer_store {
     pthread_mutex_t lock;         /* guards what follows */
     struct layer_entry **entries; /* in the order of their names */
     size_t count, capacity;
-    size_t bytes, older_bytes; /* of present versions, of replaced ones, as layer_version_bytes counts */
+    size_t bytes, older_bytes; /* of present versions; of replaced versions; by layer_version_bytes */
     size_t file_bytes;         /* of present versions, without the copies of their headers */
     struct layer_statistics built_in;
 };
@@ -80,7 +80,7 @@ static bool has_space(struct layer_store *store)
     return true;
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static struct layer_entry *find_or_add(struct layer_store *store, const char *name)
 {
     bool is_there;
@@ -282,7 +282,7 @@ bool layer_store_note(struct layer_store *store, const char *name, const struct 
     return entry != NULL;
 }
 
-/* Whether the version is mapped from the file, which has changed since. */
+/* Whether the version is mapped from the file, and the file has changed since. */
 static bool is_spoiled(const struct layer_version *version, const struct layer_identity *file)
 {
     return version->identity.inode == file->inode && version->identity.device == file->device && file->inode != 0 &&

@@ -1,9 +1,9 @@
 /*
- * store.h: the table of layers in memory, by name. It has one lock, and nothing slow happens under it.
+ * store.h: the table of layers in memory, by name. One lock guards it, and is held for moments only.
  *
- * A version does not change once it is made. A request that computes with a version holds a reference, so it keeps the
- * version that it began with. The last reference to go frees the bytes. A name keeps some replaced versions, which
- * requests find by their digest.
+ * A version does not change after it was made. A request that computes with a version holds a reference, so it keeps
+ * the version with which it began. Releasing the last reference frees the bytes. A name keeps some replaced versions,
+ * which requests find by their digest.
  */
 #ifndef SERVICE_LAYERS_STORE_H
 #define SERVICE_LAYERS_STORE_H
@@ -14,9 +14,9 @@ enum { LAYER_OLDER_MAX = 16, LAYER_REASON_MAX = 240 };
 
 /* Counts and times of the requests to a layer. */
 struct layer_statistics {
-    uint64_t successes, failures, items; /* items: of the batches */
+    uint64_t successes, failures, items; /* items: sequences in all batches */
     double success_ms, failure_ms, queue_ms, parse_ms, compute_ms, write_ms;
-    int64_t last_ms; /* since 1970 */
+    int64_t last_ms; /* milliseconds since 1970 */
 };
 
 /* A layer that had requests. */
@@ -29,56 +29,59 @@ enum layer_state {
     LAYER_ABSENT,
     LAYER_READY,
     LAYER_UNREAD,   /* its file has not been read */
-    LAYER_BROKEN,   /* its file is no layer that could run, and there is no earlier version */
-    LAYER_UNLOADED, /* a request asked that it is not served */
+    LAYER_BROKEN,   /* its file cannot run as a layer, and there is no earlier version */
+    LAYER_UNLOADED, /* a request has unloaded it */
 };
 
 /* A layer as it is now. */
 struct layer_row {
     char name[LAYER_NAME_MAX + 1];
     enum layer_state state;
-    bool is_fixed;                 /* that of the version, even while the layer is unloaded */
-    char reason[LAYER_REASON_MAX]; /* why it is broken, or why the newest file is not the one that is served */
-    struct layer_identity seen;    /* the file that the state was read from */
-    struct layer_version *version; /* a reference that is the caller's; NULL unless ready */
+    bool is_fixed;                 /* from the version, also while the layer is unloaded */
+    char reason[LAYER_REASON_MAX]; /* why the layer is broken, or why the newest file is not served */
+    struct layer_identity seen;    /* the file from which the state was read */
+    struct layer_version *version; /* a reference that the caller owns; NULL unless the state is ready */
     struct layer_statistics statistics;
 };
 
 struct layer_store;
 
-/* older: how many replaced versions a name keeps, at most LAYER_OLDER_MAX. */
+/* older is the number of replaced versions that a name keeps, at most LAYER_OLDER_MAX. */
 struct layer_store *layer_store_create(size_t max_count, size_t max_bytes, size_t older);
 void layer_store_destroy(struct layer_store *store);
 
-/* Fills in *row with the layer of that name, even when there is none (LAYER_ABSENT). */
+/* Fills in *row with the layer of that name. A name without a layer gives LAYER_ABSENT. */
 void layer_store_look(struct layer_store *store, const char *name, struct layer_row *row);
-/* The replaced version of that digest, with a reference; NULL: there is none. */
+/* Returns a reference to the replaced version of that digest. NULL: there is none. */
 struct layer_version *layer_store_older(struct layer_store *store, const char *name, const char *digest);
-/* Digests of the versions of a name, newest first, as far as they are known. */
+/* Fills in the known digests of the versions of a name, newest first. Returns how many. */
 size_t layer_store_digests(struct layer_store *store, const char *name, char digests[][DIGEST_TEXT], size_t max);
-/* Fills in up to limit layers in the order of their names, behind the name after ("": from the first); how many. */
+/*
+ * Fills in up to limit layers in the order of their names, starting after the name after; "": from the first. Returns
+ * how many.
+ */
 size_t layer_store_page(struct layer_store *store, const char *after, size_t limit, struct layer_row *rows);
 /* The number of layers, and the bytes of the files of their present versions. */
 void layer_store_totals(struct layer_store *store, size_t *count, size_t *bytes);
 
 /* Whether there is room for a version of that size under the name. */
 bool layer_store_has_room(struct layer_store *store, const char *name, size_t bytes);
-/* Takes the reference over; the version that it replaces is kept as an older one. False without memory. */
+/* Takes over the reference. The version that it replaces is kept as an older one. False without memory. */
 ATTN_MUST_CHECK bool layer_store_install(struct layer_store *store, struct layer_version *version);
-/* Notes a file that was not read yet (reason NULL), or cannot be read. The present version goes on being served. */
+/* Notes a file that was not read yet (reason NULL), or that cannot be read. The present version is still served. */
 ATTN_MUST_CHECK bool layer_store_note(struct layer_store *store, const char *name, const struct layer_identity *seen,
                                       const char *reason);
 /*
- * Drops the versions that are mapped from that file, if it changed since they were made. A file that was written to in
- * place shows other numbers than it had, and one that was truncated lacks pages.
+ * Drops the versions that are mapped from that file, if the file changed since they were made. The numbers of a file
+ * change when it is written to in place, and a truncated file lacks pages.
  */
 void layer_store_forget(struct layer_store *store, const char *name, const struct layer_identity *file);
 void layer_store_remove(struct layer_store *store, const char *name);
-/* False: there is no such layer. */
+/* Returns false when there is no such layer. */
 bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is_loaded);
-/* Adds to the statistics of the layer; name NULL: to those of the built-in model. */
+/* Adds to the statistics of the layer. name NULL: the built-in model. */
 void layer_store_count(struct layer_store *store, const char *name, const struct layer_statistics *more);
-/* Fills in up to limit layers that had requests, in the order of their names; returns how many. */
+/* Fills in up to limit layers that had requests, in the order of their names. Returns how many. */
 size_t layer_store_used(struct layer_store *store, size_t limit, struct layer_use *uses);
 void layer_store_built_in(struct layer_store *store, struct layer_statistics *statistics);
 

@@ -1,5 +1,5 @@
 /*
- * version.c: one version of a kept layer.
+ * version.c: makes, reads and releases one version of a kept layer, and computes its digest.
  */
 #include "service/layers/version.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-enum { READ_BYTES_MAX = 8 << 20 }; /* what reading one header and the small things in it may take */
+enum { READ_BYTES_MAX = 8 << 20 }; /* the most memory for reading a header and the text in it */
 
 static atomic_uint_fast64_t versions_made;
 
@@ -24,7 +24,7 @@ static char *copy_text(char **room, const char *text, size_t length)
     return copy;
 }
 
-/* Attachments first, then their paths and the text, in one block. */
+/* Copies the attachments, then their paths and the text, into one block. */
 static bool copy_header(struct layer_version *version, const struct envelope_source *base)
 {
     size_t bytes = base->count * sizeof *base->attachments + base->length + 1;
@@ -131,7 +131,9 @@ static bool is_cancelled(const attn_runtime *runtime)
     return runtime != NULL && runtime->is_cancelled != NULL && runtime->is_cancelled(runtime->cancel_context);
 }
 
-/* With the lock held: until another caller's piece is summed, or until it is time to look for a cancellation. */
+/*
+ * Waits until another caller has summed its piece, or until the next check for cancellation. The caller holds the lock.
+ */
 static void wait_for_piece(struct layer_version *version)
 {
     enum { LOOK_MS = 10 };
@@ -139,7 +141,7 @@ static void wait_for_piece(struct layer_version *version)
     (void)pthread_cond_timedwait(&version->summed_more, &version->lock, &until);
 }
 
-/* Whose the next piece is. The caller looked for a cancellation before, without the lock. */
+/* Decides who sums the next piece. was_cancelled: the caller found itself cancelled before it took the lock. */
 static enum turn take_turn(struct layer_version *version, bool was_cancelled)
 {
     enum turn turn = TURN_OURS;
@@ -158,7 +160,7 @@ static enum turn take_turn(struct layer_version *version, bool was_cancelled)
     return turn;
 }
 
-/* A piece takes some milliseconds. Summing one needs no lock, since is_summing keeps the other callers out. */
+/* Summing a piece takes some milliseconds. It needs no lock, because is_summing keeps other callers out. */
 static void sum_piece(struct layer_version *version)
 {
     enum { PIECE_BYTES = 1 << 20 };

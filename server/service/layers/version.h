@@ -1,8 +1,8 @@
 /*
  * version.h: one version of a kept layer: its bytes, its header, which is read once, and its digest.
  *
- * Requests compute with the header that the version owns. The bytes may be a file that another program writes to in
- * place. Then numbers change, but no offset, shape or text does.
+ * Requests compute with the copy of the header that the version owns. The bytes may be a file that another program
+ * writes to in place. Then numbers change, but no offset, shape or text does.
  */
 #ifndef SERVICE_LAYERS_VERSION_H
 #define SERVICE_LAYERS_VERSION_H
@@ -18,49 +18,49 @@ struct layer_version {
     atomic_size_t references;
     char name[LAYER_NAME_MAX + 1];
     struct layer_bytes bytes;
-    struct layer_identity identity; /* of its file; all zero without one */
+    struct layer_identity identity; /* the identity of its file; all zero without a file */
     struct kept_layer_facts facts;
-    struct envelope_source base; /* its tensors lie in bytes, all else in header */
+    struct envelope_source base; /* its tensors lie in bytes, all its text in header */
     void *header;
     size_t header_bytes;
-    int64_t modified_ns; /* since 1970 */
-    uint64_t number;     /* above 0; no other version has it */
-    bool is_fixed;       /* it comes from a checkpoint: requests cannot change it */
+    int64_t modified_ns; /* milliseconds since 1970 */
+    uint64_t number;     /* above 0 and unique */
+    bool is_fixed;       /* it comes from a checkpoint, so requests cannot change it */
     struct prepared_slot prepared;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */
     pthread_cond_t summed_more;
-    bool is_summing;          /* one caller has sum and summed to itself, for one piece */
-    struct digest_sum sum;    /* of the first bytes */
-    size_t summed;            /* how many those are */
+    bool is_summing;          /* one caller owns sum and summed for the time of one piece */
+    struct digest_sum sum;    /* the digest of the first bytes */
+    size_t summed;            /* how many bytes are in sum */
     char digest[DIGEST_TEXT]; /* SHA-256 of the bytes in hexadecimal; "" until it was computed */
 };
 
 /*
- * Takes the bytes over, and copies base, whose tensors lie in them; NULL stands for an empty one. One reference, the
- * caller's. NULL without memory, and the bytes are still the caller's.
+ * Takes over the bytes, and copies base, whose tensors lie in them; base NULL stands for an empty one. The caller owns
+ * the only reference. NULL without memory; the caller then still owns the bytes.
  */
 struct layer_version *layer_version_create(const char *name, struct layer_bytes bytes,
                                            const struct layer_identity *identity, const struct kept_layer_facts *facts,
                                            const struct envelope_source *base);
 /*
- * The same of bytes that are to be a layer's file: reads the header. The bytes are taken over, and released when they
- * are no layer; *version is then NULL. Failures as of kept_layer_read.
+ * Makes a version of bytes that should be a layer's file: reads the header. The bytes are taken over. If they are not a
+ * layer, they are released and *version is NULL. Failures are those of kept_layer_read.
  */
 ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_bytes bytes,
                                                const struct layer_identity *identity, struct layer_version **version,
                                                attn_error *err);
 struct layer_version *layer_version_keep(struct layer_version *version);
-void layer_version_release(struct layer_version *version); /* NULL is fine */
+void layer_version_release(struct layer_version *version); /* version may be NULL */
 /* The bytes that count against --layers-bytes: those of the file, and the copy of its header. */
 size_t layer_version_bytes(const struct layer_version *version);
 
 /*
- * Its digest. Callers read the bytes together: each takes the next piece when no other caller has one. So a caller
- * waits for at most one piece of another, and finishes the digest alone when the others stop. Between two pieces a
- * caller looks whether it is cancelled; NULL: runtime was cancelled. runtime NULL: cannot be cancelled.
+ * Computes the digest. Callers read the bytes together: each takes the next piece when no other caller has one. So a
+ * caller waits for at most one piece of another, and finishes the digest alone when the others stop. Between two pieces
+ * a caller checks whether it is cancelled. NULL: runtime was cancelled. runtime NULL: cannot be cancelled.
  */
 const char *layer_version_digest(struct layer_version *version, const attn_runtime *runtime);
-/* The digest if it was computed already, else "": neither reads nor waits. Returns text. */
+/* Writes the digest if it is known already, else "". This neither reads nor waits. Returns text. */
 const char *layer_version_known_digest(struct layer_version *version, char text[DIGEST_TEXT]);
 
 #endif
