@@ -1,5 +1,5 @@
 /*
- * limits.c: what a request may take.
+ * limits.c: compares the cost of a request with its limits.
  */
 #include "service/limits.h"
 
@@ -54,8 +54,8 @@ attn_status limits_spend(struct call *call, const struct keys_cost *more)
 }
 
 /*
- * A small body gets a large answer only when the answer is computed. Otherwise a few compressed bytes could have their
- * numbers and labels repeated in gigabytes. A computed number takes at least one operation, and at most 32 bytes of
+ * A large answer needs either a large body or much computation. Otherwise a compressed body of a few bytes could have
+ * its numbers and labels repeated in gigabytes. A computed number takes at least one operation, and at most 32 bytes of
  * text.
  */
 enum { FREE_ANSWER_BYTES = 16 << 20, ANSWER_BYTES_PER_BYTE = 256, ANSWER_BYTES_PER_FLOP = 32 };
@@ -83,7 +83,7 @@ attn_status limits_check(struct call *call, const struct weight *weight)
     if (weight->answer_bytes > limits->result_bytes)
         return fail_result(weight, limits->result_bytes, call->err);
     const bool is_picture = call->in.answer_media == MEDIA_PNG || call->in.answer_media == MEDIA_SVG;
-    if (!is_picture && is_repeated(call, weight)) /* the weight of a picture is its memory, too */
+    if (!is_picture && is_repeated(call, weight)) /* a picture's cost already counts in its memory */
         return fail_repeated(call, weight);
     const bool is_streamed = call->out->may_defer && weight->answer_bytes > STREAM_BYTES_MAX;
     double memory = (double)attn_arena_bytes(call->out->arena) + weight->run_bytes +
@@ -95,8 +95,10 @@ attn_status limits_check(struct call *call, const struct weight *weight)
     return limits_spend(call, &(struct keys_cost){(double)weight->answer_bytes, weight->time_flops});
 }
 
-/* Memory that the arena's own ceiling refused is asked for in vain again: the request is too large, not the server
- * full. */
+/*
+ * When the arena's own limit refused the memory, a retry would fail again. So the request is too large, and the server
+ * is not full.
+ */
 attn_status limits_explain(struct call *call, attn_status status)
 {
     const attn_arena *arena = call->out->arena;

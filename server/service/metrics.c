@@ -1,5 +1,5 @@
 /*
- * metrics.c: the server's counters, and their text for Prometheus.
+ * metrics.c: counts events, and writes the counters as text for Prometheus.
  */
 #include "service/metrics.h"
 
@@ -11,7 +11,7 @@
 #include "attn/runtime.h"
 #include "base/array.h"
 
-/* Seconds, from the time of one decoding step to the longest usual deadline. */
+/* Upper bounds in seconds, from the time of one decoding step to the longest usual deadline. */
 static const double bounds_s[METRICS_BUCKETS] = {0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                  0.25,    0.5,    1,     2.5,    5,     10,   30,    60,   300};
 static const char *const stage_names[METRICS_STAGES] = {"receive", "queue", "parse", "compute", "write", "total"};
@@ -144,7 +144,7 @@ static void write_counters(const struct metrics *metrics, struct chunks *out)
               value_of(&metrics->connections_evicted));
 }
 
-/* Names of compilers and libraries may have quotes and backslashes, which are escaped. */
+/* Escapes quotes and backslashes, which names of compilers and libraries may have. */
 static void write_label(struct chunks *out, const char *name, const char *value)
 {
     chunks_format(out, "%s=\"", name);
@@ -191,7 +191,7 @@ static void write_process(struct chunks *out)
     write_one(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
 }
 
-/* ---- the names that Triton's dashboards know ---- */
+/* ---- metrics under the names of Triton's dashboards ---- */
 
 static unsigned long long successes_of(const struct layer_statistics *of)
 {

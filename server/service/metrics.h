@@ -27,11 +27,11 @@ typedef enum {
     METRICS_STAGES
 } metrics_stage;
 
-/* Why accepted work was stopped. */
+/* Reasons for stopping accepted work. */
 typedef enum { METRICS_CLIENT_GONE, METRICS_DEADLINE, METRICS_SHUTDOWN, METRICS_CANCELS } metrics_cancel;
 
 struct metrics_histogram {
-    atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* the last: longer than every bound */
+    atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* the last bucket has the times beyond every bound */
     atomic_uint_fast64_t sum_ns;
 };
 
@@ -54,14 +54,14 @@ struct metrics_route {
     const char *method, *path;
 };
 
-/* Values that are read when the text is written. */
+/* Values that are read at the moment when the text is written. */
 struct metrics_now {
     size_t queue_jobs, running_jobs, queue_limit;
     uint64_t memory_bytes, memory_limit_bytes;
     bool is_ready, has_layers;
-    size_t layers, layers_prepared_bytes; /* when has_layers */
+    size_t layers, layers_prepared_bytes; /* if has_layers */
     const char *kernel, *http_library;
-    const struct layer_use *models; /* the built-in model and the layers that had requests */
+    const struct layer_use *models; /* the built-in model, and the layers that had requests */
     size_t model_count;
 };
 
@@ -72,7 +72,7 @@ struct metrics_labels {
     size_t reason_count;
 };
 
-/* Appends the text; without memory out->is_ok becomes false. */
+/* Appends the text. Without memory out->is_ok becomes false. */
 void metrics_write(const struct metrics *metrics, const struct metrics_now *now, const struct metrics_labels *labels,
                    struct chunks *out);
 

@@ -1,5 +1,5 @@
 /*
- * rendering.c: a result in the media type that the client chose.
+ * rendering.c: writes a result in the media type that the client chose.
  */
 #include "service/rendering.h"
 

@@ -10,7 +10,7 @@
 #include "attn/attention.h"
 #include "service/attend.h"
 
-/* Queries of zeros attend to all keys alike, and the first one under a causal mask to the first key only. */
+/* Queries of zeros attend to all keys equally. Under a causal mask, the first query attends to the first key alone. */
 static const char known_request[] =
     "{\"inputs\":{\"query\":[[0,0],[0,0]],\"key\":[[1,2],[3,4]],\"value\":[[1,10],[3,30]]},"
     "\"masks\":{\"causal\":true},\"options\":{\"return\":[\"output\",\"attention\"]}}";
@@ -45,7 +45,7 @@ static bool answers_as_known(attn_arena *arena, const attn_runtime *runtime, cha
 /* Odd sizes, so that every kind of block and of edge is used. */
 enum { LENGTH = 67, WIDTH = 33, CELLS = LENGTH * WIDTH };
 
-/* Numbers between -2 and 2 without a pattern: fractional parts of multiples of the golden ratio. */
+/* Fills in numbers between -2 and 2 without a pattern: fractional parts of multiples of the golden ratio. */
 static void fill(float *cells, size_t offset)
 {
     for (size_t i = 0; i < CELLS; i++)
@@ -61,7 +61,10 @@ static attn_status attend_with(const attn_kernel *kernel, attn_arena *arena, con
                                    &runtime, arena, err);
 }
 
-/* Kernels may differ by rounding: some units in the last place of numbers below 2, after sums of LENGTH terms. */
+/*
+ * Whether two kernels agree. They may differ by rounding: some units in the last place of numbers below 2, after sums
+ * of LENGTH terms.
+ */
 static bool kernels_agree(attn_arena *arena, const attn_kernel *kernel, char *message, size_t message_size)
 {
     static const float tolerance = 1e-5f;
@@ -80,7 +83,7 @@ static bool kernels_agree(attn_arena *arena, const attn_kernel *kernel, char *me
         return false;
     }
     size_t i = 0;
-    while (i < CELLS && fabsf(out[i] - out[CELLS + i]) <= tolerance) /* never so with NaN */
+    while (i < CELLS && fabsf(out[i] - out[CELLS + i]) <= tolerance) /* false for NaN */
         i++;
     if (i == CELLS)
         return true;

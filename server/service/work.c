@@ -1,5 +1,5 @@
 /*
- * work.c: a decoded request and what becomes of it.
+ * work.c: plans, weighs and runs a decoded request.
  */
 #include "service/work.h"
 
@@ -52,7 +52,7 @@ attn_status work_plan(struct call *call, struct work *work)
 
 /* ---- weigh ---- */
 
-/* The largest shown step, for an error that names what to leave out. */
+/* The largest shown step. An error names it as the step to leave out. */
 static attn_step largest_step(const attn_plan *shown)
 {
     int largest = 0;

@@ -1,5 +1,5 @@
 /*
- * work.h: a decoded request and what becomes of it: the middle of every service that computes attention.
+ * work.h: plans, weighs and runs a decoded request. Every service that computes attention shares these steps.
  */
 #ifndef SERVICE_WORK_H
 #define SERVICE_WORK_H
@@ -8,18 +8,18 @@
 #include "codec/request/envelope.h"
 #include "service/call.h"
 
-/* envelope.request.options.want has the steps that are computed; a cache needs some that the answer does not show. */
+/* envelope.request.options.want has the steps to compute. A cache needs steps that the answer may not show. */
 struct work {
     struct envelope envelope;
-    uint32_t shown_steps; /* of the computed steps, those that the answer shows: a bit 1 << attn_step for each */
-    attn_plan plan;       /* of what is computed */
-    attn_plan shown;      /* of what the answer shows (reduce.h) */
-    attn_result result;   /* as the answer shows it */
+    uint32_t shown_steps; /* the computed steps that the answer shows: a bit 1 << attn_step for each */
+    attn_plan plan;       /* of the computation */
+    attn_plan shown;      /* of the answer (reduce.h) */
+    attn_result result;   /* in the form of the answer */
 };
 
 /*
- * In this order, after the envelope is decoded and shown_steps is set. Plans both; checks the limits, once it is known
- * how large the answer may become; runs. See plan.h, limits.h and multihead.h for failures.
+ * Call these in this order, after the envelope is decoded and shown_steps is set. They make both plans; check the
+ * limits once the largest size of the answer is known; and run. plan.h, limits.h and multihead.h list the failures.
  */
 ATTN_MUST_CHECK attn_status work_plan(struct call *call, struct work *work);
 ATTN_MUST_CHECK attn_status work_weigh(struct call *call, const struct work *work, size_t answer_bytes);
