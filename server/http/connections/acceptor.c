@@ -13,12 +13,12 @@
 #include "base/machine/memory.h"
 #include "http/connections/connection.h"
 
-/* So many connections are accepted in a row. When there is no room or no descriptor, the others wait for PAUSE_MS. */
+/* At most IN_A_ROW connections are accepted in a row. Without room or a descriptor, the others wait for PAUSE_MS. */
 enum { IN_A_ROW = 64, PAUSE_MS = 20 };
 
 typedef enum { TAKEN, NOBODY_THERE, TRY_LATER } acceptance;
 
-/* accept(2) also returns errors of one new connection and of its network. The next connection may be fine then. */
+/* accept(2) also returns errors of one new connection and of its network. The next connection may succeed. */
 static acceptance acceptance_of_failure(void)
 {
     static const int lasting[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EINVAL, EBADF, ENOTSOCK, EPERM};
@@ -42,8 +42,7 @@ static void hand_over(struct http_server *server, int fd, const struct sockaddr_
 }
 
 /*
- * Connections beyond the limit stay in the kernel's backlog. Connections that were accepted get room by eviction
- * (connection.c).
+ * Connections beyond the limit stay in the kernel's backlog. Accepted connections get room by eviction (connection.c).
  */
 static bool has_room(const struct http_server *server)
 {
@@ -105,7 +104,7 @@ bool acceptor_start(struct http_server *server)
     return false;
 }
 
-/* From now on the system drops each SYN, so that no new connection follows the last one that is accepted. */
+/* Makes the system drop every SYN from now on, so that no new connection follows the last one in the backlog. */
 static void let_nobody_in(int fd)
 {
     enum { FLAGS_AT = 13, SYN = 2 };
@@ -125,7 +124,7 @@ void acceptor_stop(struct http_server *server)
 {
     const uint64_t one = 1;
     if (write(server->acceptor_wake, &one, sizeof one) != (ssize_t)sizeof one)
-        return; /* cannot happen: no other thread writes to it */
+        return; /* cannot happen, because no other thread writes to it */
     pthread_join(server->acceptor, NULL);
     close(server->acceptor_wake);
     let_nobody_in(server->listen_fd);

@@ -12,11 +12,13 @@
 
 struct http_server;
 
-/* Accepts at server->listen_fd for server->mhd. Both are ready. False when the system has no thread; see errno. */
+/*
+ * Accepts connections at server->listen_fd and hands them to server->mhd. Both must be ready. False when the system has
+ * no thread; errno says why.
+ */
 bool acceptor_start(struct http_server *server);
 /*
- * Takes in the connections that the system has accepted until now and closes the socket. New connections are refused
- * from here on.
+ * Accepts the connections that are in the backlog now and closes the socket. New connections are refused from here on.
  */
 void acceptor_stop(struct http_server *server);
 

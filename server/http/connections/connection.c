@@ -1,5 +1,5 @@
 /*
- * connection.c: one open connection.
+ * connection.c: follows one open connection through its phases, and evicts connections to make room.
  */
 #include "http/connections/connection.h"
 
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "http/wire/peer.h"
 
-/* ---- its line ---------------------------------------------------------------------------------------------------- */
+/* ---- lines of the crowd ------------------------------------------------------------------------------------------ */
 
 static enum crowd_line line_of(enum connection_phase phase)
 {
@@ -55,7 +55,10 @@ static struct connection *first_of(const struct http_server *server, enum crowd_
     return connection_of_member(server->crowd.lines[line].first);
 }
 
-/* The answer of which the client has taken nothing for longest, if that client has no room for more; else NULL. */
+/*
+ * The answer of which the client has taken nothing for the longest time, if that client has no room for more. NULL:
+ * none.
+ */
 static struct connection *longest_untaken(const struct http_server *server, double now_ms)
 {
     enum { LOOKS = 32 };
@@ -68,7 +71,10 @@ static struct connection *longest_untaken(const struct http_server *server, doub
     return NULL;
 }
 
-/* The connection that has been idle for longest, else in its header, else in its body; NULL when there is none. */
+/*
+ * The connection that has been idle for the longest time, else the one longest in its header, else in its body. NULL:
+ * none.
+ */
 static struct connection *longest_without_answer(const struct http_server *server, const struct connection *newest,
                                                  double now_ms)
 {
@@ -82,7 +88,7 @@ static struct connection *longest_without_answer(const struct http_server *serve
     return NULL;
 }
 
-/* Whether less than an eighth of the places is left to connections without an answer. */
+/* Whether answers hold so many places that less than an eighth is left to connections without an answer. */
 static bool do_answers_crowd_out(const struct http_server *server)
 {
     size_t without = 0;
@@ -92,8 +98,9 @@ static bool do_answers_crowd_out(const struct http_server *server)
 }
 
 /*
- * Connections without an answer cost least to close. While answers crowd them out, an answer that nobody takes goes
- * first, because otherwise newcomers would close each other in the few places that are left. NULL: all are served.
+ * Chooses the connection to evict. A connection without an answer costs least to close. But while answers crowd those
+ * out, an answer that its client does not take is evicted first, because otherwise newcomers would evict each other in
+ * the few places that are left. NULL: every connection is being served.
  */
 static struct connection *one_to_evict(const struct http_server *server, const struct connection *newest, double now_ms)
 {
@@ -111,9 +118,9 @@ static void make_room(struct connection *newest)
     connection_evict(chosen != NULL ? chosen : newest);
 }
 
-/* ---- connections that come and go -------------------------------------------------------------------------------- */
+/* ---- begin and end of connections -------------------------------------------------------------------------------- */
 
-/* False without memory. */
+/* Returns false without memory. */
 static bool join_crowd(struct connection *connection)
 {
     struct http_server *server = connection->server;
@@ -127,7 +134,7 @@ static bool join_crowd(struct connection *connection)
     return is_added;
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static struct connection *connection_create(struct http_server *server, struct MHD_Connection *mhd, int fd)
 {
     struct connection *connection = malloc(sizeof *connection);

@@ -1,6 +1,5 @@
 /*
- * connection.h: one open connection: its phase, how long it has been in it, and which connection is closed to make
- * room.
+ * connection.h: one open connection: its phase, how long it has been in that phase, and whether it is evicted.
  *
  * A connection knows nothing of requests, but each phase of a request is a phase of its connection. The thread that
  * serves the request sets the phase without a lock. The connection moves to its line of the crowd a moment later.
@@ -12,25 +11,25 @@
 
 enum connection_phase { PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_DISCARD, PHASE_COMPUTING, PHASE_REPLY };
 
-/* When a client takes nothing of its answer for so long, the answer stands still and may have to make room. */
+/* An answer of which the client takes nothing for that long stands still, and may be cut to make room. */
 enum { CONNECTION_STILL_MS = 1000 };
 
 struct connection {
-    struct crowd_member member; /* first: connection_of_member */
+    struct crowd_member member; /* the first member, because connection_of_member converts between the two */
     struct http_server *server;
     struct MHD_Connection *mhd;
     int fd;
     _Atomic(enum connection_phase) phase;
-    atomic_bool is_abandoned; /* the client left while its request was computed: the job may stop */
+    atomic_bool is_abandoned; /* the client left during the computation, so the job may stop */
     double since_ms;          /* accepted, or end of the last request; the lock guards this and what follows */
-    double begun_ms;          /* of the request */
+    double begun_ms;          /* when the request began */
     bool is_new;              /* the connection has had no request yet */
-    bool is_newcomer;         /* server.newcomers counts it */
-    double moved_ms;          /* when it came to its line; for an answer, when the client last took something */
-    uint64_t taken_bytes;     /* what the client had taken at moved_ms */
+    bool is_newcomer;         /* counted in server.newcomers */
+    double moved_ms;          /* when it joined its line; for an answer, when the client last took bytes */
+    uint64_t taken_bytes;     /* how many bytes the client had taken at moved_ms */
 };
 
-/* The connection of that place; NULL of NULL. */
+/* The connection that contains the member. NULL gives NULL. */
 static inline struct connection *connection_of_member(struct crowd_member *member)
 {
     return (struct connection *)(void *)member;
@@ -38,10 +37,11 @@ static inline struct connection *connection_of_member(struct crowd_member *membe
 
 /* The library calls this when a connection begins and when it ends. cls is the http_server. */
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode code);
-/* NULL when there was no memory for it. */
+/* Returns NULL when there was no memory for the connection. */
 struct connection *connection_of(struct MHD_Connection *mhd);
 /*
- * A connection was accepted: connection_notify will be called for it. connection_expect_no_more: it will not after all.
+ * Counts a connection that was accepted, until connection_notify is called for it. connection_expect_no_more: it will
+ * not be called after all.
  */
 void connection_expect(struct http_server *server);
 void connection_expect_no_more(struct http_server *server);
@@ -58,10 +58,11 @@ void connection_replies(struct connection *connection, double now_ms);
 void connection_ends(struct connection *connection, double now_ms);
 
 /*
- * Moves the connection to the line of its phase. True: it was in another line. The caller holds the lock of the server.
+ * Moves the connection to the line of its phase. Returns whether it was in another line. The caller holds the lock of
+ * the server.
  */
 bool connection_find_line(struct connection *connection, double now_ms);
-/* Ends the connection, so that its place is free. The caller holds the lock of the server. */
+/* Evicts the connection: ends it, so that its place is free. The caller holds the lock of the server. */
 void connection_evict(struct connection *connection);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * crowd.c: every open connection, in lines by what it is at.
+ * crowd.c: keeps every open connection in a line by its phase.
  *
  * Each connection is in one line and in an array. A walk goes through the array. When a connection leaves, the last one
- * takes its place in the array; a walk may miss the moved one, but finds it in its next round.
+ * of the array takes its place. A walk may miss the moved connection, but finds it in the next round.
  */
 #include "http/connections/crowd.h"
 

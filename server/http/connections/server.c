@@ -1,5 +1,5 @@
 /*
- * server.c: what all requests of one server share: its counters.
+ * server.c: the counters that all requests of one server share.
  */
 #include "http/connections/server.h"
 

@@ -1,5 +1,5 @@
 /*
- * server.h: what all requests of one server share. Only http/ looks inside.
+ * server.h: the state that all requests of one server share. Only http/ accesses its members.
  */
 #ifndef HTTP_CONNECTIONS_SERVER_H
 #define HTTP_CONNECTIONS_SERVER_H
@@ -15,47 +15,47 @@ struct route;
 struct tls;
 
 struct http_server {
-    struct http_setup setup; /* read only while serving */
+    struct http_setup setup; /* does not change while the server serves */
     struct MHD_Daemon *mhd;
-    int listen_fd; /* -1 once it is closed */
+    int listen_fd; /* -1 after it was closed */
     int acceptor_wake;
     pthread_t acceptor;
-    struct tls *tls;   /* NULL: plain http */
-    bool is_listening; /* only the thread that starts and stops looks at it */
+    struct tls *tls;   /* NULL: plain HTTP */
+    bool is_listening; /* only the thread that starts and stops the server uses it */
     char url[160], http_library[64];
-    bool is_loopback;           /* nobody reaches it from another machine */
-    bool checks_host;           /* Host must name this server */
-    const struct route *routes; /* the table; requests are counted by its rows */
+    bool is_loopback;           /* only this machine can connect */
+    bool checks_host;           /* Host must be a name of this server */
+    const struct route *routes; /* the table of routes; counters have its order */
     size_t route_count;
     uint64_t id_seed;
     atomic_uint_fast64_t ids_made;
-    atomic_size_t places_taken; /* by connections, from when they are handed to the library until it has closed them */
+    atomic_size_t places_taken; /* connections that were handed to the library and that it has not closed yet */
     atomic_bool is_ready;       /* the self-test has passed */
     atomic_bool is_draining;
     atomic_bool is_cancelled; /* running jobs should stop */
-    /* When a request was last told to come again later; the same for want of memory. */
+    /* When a request was last refused with Retry-After; the same for lack of memory. */
     _Atomic double refused_ms, memory_refused_ms;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    size_t connections;    /* open, without those that are being closed to make room */
-    size_t newcomers;      /* accepted, and no header read yet */
-    size_t requests;       /* begun (header read) and not yet completed */
-    size_t jobs;           /* handed to the executor and not yet back */
-    bool is_closed;        /* no further job is handed over */
-    bool is_writing_ahead; /* a body (write_ahead.c) */
+    size_t connections;    /* open connections, without those that are being evicted */
+    size_t newcomers;      /* accepted connections without a header yet */
+    size_t requests;       /* requests whose header was read and that are not complete */
+    size_t jobs;           /* jobs that the executor has not finished yet */
+    bool is_closed;        /* no job is accepted any more */
+    bool is_writing_ahead; /* a job writes a body to a file (write_ahead.c) */
     struct crowd crowd;    /* every connection */
     bool watch_ends;
     pthread_cond_t watch_wakes;
-    pthread_t watch; /* itself not guarded */
+    pthread_t watch; /* the thread; not guarded by the lock */
 };
 
-/* 64 bits that differ from all others of this process, and most likely from those of other processes. */
+/* Returns 64 bits that no other call in this process returns, and most likely no other process. */
 uint64_t server_random(struct http_server *server);
-/* One more job, with the lock held; false when the server takes no more jobs. */
+/* Counts one more job. The caller holds the lock. False when the server accepts no more jobs. */
 bool server_job_in(struct http_server *server);
-/* A job is back. The server may end from here on. */
+/* Counts a finished job. The server may end from here on. */
 void server_job_out(struct http_server *server);
-/* A request that was counted is complete. The server may end from here on. */
+/* Counts a complete request. The server may end from here on. */
 void server_request_out(struct http_server *server);
 
 #endif

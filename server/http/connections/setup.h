@@ -1,5 +1,5 @@
 /*
- * setup.h: what the HTTP server is started with.
+ * setup.h: the settings with which the HTTP server starts.
  */
 #ifndef HTTP_CONNECTIONS_SETUP_H
 #define HTTP_CONNECTIONS_SETUP_H
@@ -11,27 +11,28 @@
 #include "service/keys.h"
 #include "service/metrics.h"
 
-/* The caller keeps what the pointers name until http_daemon_stop. */
+/* The pointers must stay valid until http_daemon_stop. */
 struct http_setup {
-    const char *host, *port; /* host "": every address; port "0": a free one */
-    const char *cors_origin; /* a list separated by commas, with "*" possibly among it; "": empty */
-    const char *host_names;  /* a list of names that Host may have beside addresses and localhost; "": empty */
-    const char *tls_certificate, *tls_key;                     /* paths; NULL: plain http */
+    const char *host, *port;               /* host "": every address; port "0": a free one */
+    const char *cors_origin;               /* a list separated by commas, which may contain "*"; "": empty */
+    const char *host_names;                /* names that Host may have, beside addresses and localhost; "": empty */
+    const char *tls_certificate, *tls_key; /* paths; NULL: plain http */
     unsigned io_threads, connections, connections_per_address; /* connections_per_address 0: no limit per address */
     /*
-     * Limits from beginning to end: between requests; for a header; for header and body; for a request and its answer.
+     * Each limit is in seconds. They apply between requests; to a header; to header and body; to a request and its
+     * answer.
      */
     unsigned idle_timeout_s, header_timeout_s, receive_timeout_s, request_timeout_s;
     unsigned deadline_s; /* from the end of a body to its answer */
     attn_budget *budget; /* shared by all requests */
-    size_t budget_bytes; /* its limit */
-    struct keys *keys;   /* NULL: anybody may ask */
-    bool is_open;        /* listen beyond the loopback even without keys */
+    size_t budget_bytes; /* the limit of budget */
+    struct keys *keys;   /* NULL: no client needs a key */
+    bool is_open;        /* listens beyond the loopback even without keys */
     struct metrics *metrics;
     bool cancels_on_half_close; /* a client that closed its sending half counts as gone */
-    size_t max_body_bytes;      /* below limits.memory_bytes */
-    struct call_limits limits;  /* memory_bytes is the ceiling of a request's arena */
-    service_function *instead;  /* a test replaces every service by this one; else NULL */
+    size_t max_body_bytes;      /* less than limits.memory_bytes */
+    struct call_limits limits;  /* memory_bytes is the limit of a request's arena */
+    service_function *instead;  /* tests replace every service by this one; else NULL */
     struct executor *executor;
     const struct font_set *fonts;
     struct layer_keeper *layers;

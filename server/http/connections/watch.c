@@ -1,5 +1,5 @@
 /*
- * watch.c: looks after every open connection.
+ * watch.c: checks every open connection at intervals.
  */
 #include "http/connections/watch.h"
 
@@ -26,7 +26,7 @@ enum { TAKES_BYTES = 4 << 10, STILL_MOST_MS = 20000 };
 
 /* ---- deadlines --------------------------------------------------------------------------------------------------- */
 
-/* When the connection is to be cut, even if it sends bytes. A job has a deadline of its own (job.c). */
+/* The time at which the connection is cut, even if it sends bytes. A job has a deadline of its own (job.c). */
 static double cut_at_ms(const struct connection *connection, enum connection_phase phase)
 {
     const struct http_setup *setup = &connection->server->setup;
@@ -46,7 +46,7 @@ static double cut_at_ms(const struct connection *connection, enum connection_pha
     return (double)INFINITY;
 }
 
-/* ---- answers that nobody takes ----------------------------------------------------------------------------------- */
+/* ---- answers that stand still ------------------------------------------------------------------------------------ */
 
 /* The line of answers is ordered by the time at which the client last took something. */
 static void note_progress(struct connection *connection, const struct peer *peer, double now_ms)
@@ -58,7 +58,7 @@ static void note_progress(struct connection *connection, const struct peer *peer
     crowd_move(&connection->server->crowd, &connection->member, LINE_REPLY);
 }
 
-/* The answer that has stood still for longest, if that is at least least_ms; else NULL. */
+/* The answer that has stood still for the longest time, if that is at least least_ms. NULL: none. */
 static struct connection *standing_still(struct http_server *server, double now_ms, double least_ms)
 {
     struct connection *connection = connection_of_member(server->crowd.lines[LINE_REPLY].first);
@@ -82,7 +82,7 @@ static bool do_others_wait(const struct http_server *server, double now_ms)
            now_ms - atomic_load(&server->refused_ms) < STILL_MOST_MS;
 }
 
-/* A few answers per round: the memory of a closed one comes back a moment later. */
+/* Cuts only a few answers per round, because the memory of a cut answer returns a moment later. */
 static void cut_answers(struct http_server *server, double now_ms)
 {
     enum { IN_A_ROUND = 8 };
@@ -111,7 +111,7 @@ static void look_after(struct connection *connection, double now_ms)
         return;
     }
     const struct peer peer = peer_of(connection->fd);
-    if (phase == PHASE_IDLE && peer.presence != PEER_PRESENT) /* no further request can come */
+    if (phase == PHASE_IDLE && peer.presence != PEER_PRESENT) /* no further request can arrive */
         shutdown(connection->fd, SHUT_RDWR);
     else if (phase == PHASE_COMPUTING &&
              (peer.presence == PEER_GONE || (peer.presence == PEER_HALF_CLOSED && setup->cancels_on_half_close)))
@@ -131,7 +131,7 @@ static void wait_a_round(struct http_server *server)
         continue;
 }
 
-/* Gives the lock to others for a moment. Without the pause, this thread would mostly get the lock again at once. */
+/* Releases the lock for a moment. Without the pause, this thread would mostly get the lock again at once. */
 static void let_others_in(struct http_server *server)
 {
     pthread_mutex_unlock(&server->lock);
