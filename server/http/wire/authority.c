@@ -1,5 +1,5 @@
 /*
- * authority.c: the "name:port" of Host and Origin.
+ * authority.c: reads the "name:port" of Host and Origin and compares it.
  */
 #include "http/wire/authority.h"
 
@@ -11,8 +11,8 @@
 enum { NAME_MAX_BYTES = 256 };
 
 struct authority {
-    struct text_span name; /* an IPv6 address stands without its brackets */
-    struct text_span port; /* "": missing */
+    struct text_span name; /* an IPv6 address has no brackets here */
+    struct text_span port; /* "": no port */
     bool is_bracketed;
 };
 
@@ -44,7 +44,7 @@ static bool authority_read(struct text_span text, struct authority *authority)
     return authority->name.length > 0 && is_port(authority->port);
 }
 
-/* ---- is it ours? ---- */
+/* ---- names of this server ---- */
 
 static bool is_below_localhost(const char *name)
 {
@@ -87,7 +87,7 @@ bool authority_is_ours(const char *host, const char *names)
            (!authority.is_bracketed && (is_below_localhost(name) || is_listed(name, names)));
 }
 
-/* ---- is it the page's own? ---- */
+/* ---- names of the page's own server ---- */
 
 static bool is_same_name(struct text_span a, struct text_span b)
 {

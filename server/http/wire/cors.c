@@ -1,5 +1,5 @@
 /*
- * cors.c: what pages of other origins may ask, and which answers they may read.
+ * cors.c: decides what pages of other origins may ask, and which answers they may read.
  */
 #include "http/wire/cors.h"
 

@@ -1,9 +1,9 @@
 /*
- * cors.h: what pages of other origins may ask, and which answers they may read (Fetch standard, "CORS protocol").
- * Credentials are never allowed.
+ * cors.h: decides what pages of other origins may ask, and which answers they may read (Fetch standard, "CORS
+ * protocol"). Credentials are never allowed.
  *
  * The setting is --cors-origin: a list of origins separated by commas, in which "*" may stand; "" names none. "*" opens
- * the open paths of the table of routes to every page. Only origins that the list names reach the other paths.
+ * the open paths of the table of routes to every page. Only origins in the list reach the other paths.
  */
 #ifndef HTTP_WIRE_CORS_H
 #define HTTP_WIRE_CORS_H
@@ -11,7 +11,7 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-/* What a browser says of the page that asks. NULL: the field is missing. */
+/* What a browser says about the page that asks. NULL: the field is missing. */
 struct cors_page {
     const char *origin, *fetch_site, *host; /* Origin, Sec-Fetch-Site, Host */
 };
@@ -22,14 +22,14 @@ struct cors_page {
 bool cors_is_foreign(const char *setting, const struct cors_page *page);
 /* The value of Access-Control-Allow-Origin, or NULL; origin is what the client sent, or NULL. */
 const char *cors_allowed_origin(const char *setting, const char *origin, bool is_open);
-/* Whether answers differ by Origin, so that a cache must not hand one page the permission of another. */
+/* Whether answers differ by Origin, so that a cache must not serve one page the permission of another. */
 bool cors_varies(const char *setting);
 
-/* What the CORS fields of an answer depend on. */
+/* The facts that decide the CORS fields of an answer. */
 struct cors_answer {
     const char *setting, *origin;
-    const char *methods; /* of the path, in the answer to a preflight; else NULL */
-    bool is_open;        /* the path is open, and the answer says nothing about what is kept */
+    const char *methods; /* the methods of the path, in the answer to a preflight; else NULL */
+    bool is_open;        /* the path is open, and the answer tells nothing about kept data */
 };
 
 /* Adds the CORS fields of an answer. False without memory. */

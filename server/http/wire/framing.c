@@ -1,27 +1,28 @@
 /*
- * framing.c: how the header of a request lay on the wire.
+ * framing.c: checks how the header of a request was framed on the wire.
  *
- * libmicrohttpd 0.9.75 ends a line at a bare line feed, cuts a value at a NUL, and takes a line without a name for the
- * end of the header, so that what follows is read as another request. None of it can be seen in the fields. But the
- * library takes a header apart in place: from method on, REQUEST_HEADER_SIZE bytes hold the whole header, with NUL
- * where its separators were. So what lies between two fields can be looked at, and must be one end of line and nothing
- * else.
+ * libmicrohttpd 0.9.75 ends a line at a bare line feed, and cuts a value at a NUL. It takes a line without a name for
+ * the end of the header, and reads the lines after it as another request. The fields show none of this. But the library
+ * parses a header in place: from method on, REQUEST_HEADER_SIZE bytes hold the whole header, with NUL in place of its
+ * separators. So this file checks the bytes between two fields. They must be exactly one end of line.
  *
- * What cannot be told from it are forms of the same length that hold NUL already, or that the library writes NUL over
- * (get_next_header_line over CR LF and over LF, process_header_line over the colon) before it shows anybody a field:
+ * Some forms cannot be told apart. They have the same length, and either hold NUL already, or the library overwrites
+ * them with NUL before any field is visible (get_next_header_line over CR LF and over LF, process_header_line over the
+ * colon):
  *
- *     NUL LF                          is NUL NUL then, as CR LF is
- *     CR LF or NUL LF, and then       is four NULs then, as CR LF CR LF is: a line without a name ends the header, and
+ *     NUL LF                          becomes NUL NUL, like CR LF
+ *     CR LF or NUL LF, and then       becomes four NULs, like CR LF CR LF: a line without a name ends the header, and
  *       NUL LF or ":" LF              names are strings, which end at a NUL
  *     LF, and then                    the same
  *       ":" or NUL, CR or NUL, LF
  *     NUL, CR or NUL, LF, and LF      the same
- *     NUL … LF before a request       lies in front of method; is passed over as an empty line is
+ *     NUL … LF before a request       stands before method and is skipped like an empty line
  *
- * All hold a NUL, or a line of ":" alone beside a bare LF. A proxy in front reads them as we do, unless it takes an LF
- * into a value, or a line without a name for a field, and hands that on as it came; RFC 9110, section 5.5, and RFC
- * 9112, section 2.2, have it refuse such a request or write it anew. Version 1.0 refuses them all.
- * tests/fuzz/fuzz_guard.c knows this list too, and holds whatever else passes against a strict reader.
+ * All of these hold a NUL, or a line of ":" alone beside a bare LF. A proxy in front normally reads them as we do. The
+ * exception is a proxy that accepts an LF in a value, or a line without a name as a field, and passes it on unchanged.
+ * RFC 9110, section 5.5, and RFC 9112, section 2.2, require a proxy to refuse or rewrite such a request. Version 1.0 of
+ * the library refuses all of them. tests/fuzz/fuzz_guard.c has the same list, and compares every other accepted request
+ * with a strict reader.
  */
 #include "http/wire/framing.h"
 
@@ -33,8 +34,8 @@
 static const char not_crlf[] = "a line of the header does not end in CR LF, or holds a NUL or no name";
 
 /*
- * Bytes that ended a line on the wire. The library has overwritten some of them with NUL. Blanks before them belong to
- * the value.
+ * Whether these bytes ended a line on the wire. The library has overwritten some of them with NUL. Blanks before them
+ * belong to the value.
  */
 static bool is_line_end(const char *from, const char *to, size_t line_ends)
 {

@@ -1,7 +1,8 @@
 /*
- * framing.h: how the lines of a header were framed on the wire, for versions of the library that accept too much.
+ * framing.h: checks how the lines of a header were framed on the wire, for versions of the library that accept too
+ * much.
  *
- * Debian 12 has such a version (0.9.75). When no supported system has a version below 1.0 any more, this file goes.
+ * Debian 12 has such a version (0.9.75). Remove this file when no supported system has a version below 1.0 any more.
  */
 #ifndef HTTP_WIRE_FRAMING_H
 #define HTTP_WIRE_FRAMING_H
@@ -15,10 +16,10 @@
 enum { FRAMING_IS_THE_LIBRARYS = 0x01000000 };
 
 /*
- * NULL, or a sentence that says what is wrong with the lines of the header: an end of line without a carriage return, a
- * NUL, a line without a name, a folded line, or two spaces in the first line. library is MHD_VERSION; the answer is
- * always NULL from FRAMING_IS_THE_LIBRARYS on. method and version are the arguments of the handler. target is the one
- * that the library showed before it parsed it.
+ * Returns NULL, or a sentence that says what is wrong with the lines of the header: an end of line without a carriage
+ * return, a NUL, a line without a name, a folded line, or two spaces in the first line. library is MHD_VERSION; from
+ * FRAMING_IS_THE_LIBRARYS on, the result is always NULL. method and version are the arguments of the handler. target is
+ * the one that the library showed before it parsed the target.
  */
 const char *framing_refuses(uint32_t library, struct MHD_Connection *connection, const char *method, const char *target,
                             const char *version);

@@ -1,5 +1,5 @@
 /*
- * guard.c: what a strict HTTP/1.1 server refuses.
+ * guard.c: refuses requests that a strict HTTP/1.1 server refuses.
  */
 #include "http/wire/guard.h"
 
@@ -29,7 +29,10 @@ static bool has_control(const char *value, size_t length)
     return false;
 }
 
-/* Letters, digits and the punctuation of addresses. So a list, a path or a user fails. */
+/*
+ * Whether value has only letters, digits and the punctuation of addresses. A list, a path and a user have other
+ * characters.
+ */
 static bool is_host(const char *value)
 {
     for (const char *c = value; *c != '\0'; c++)
@@ -62,7 +65,7 @@ static void read_host(struct guard_fields *fields, const char *value)
 struct kept_field {
     const char *name;
     size_t length;
-    size_t at; /* offset in struct guard_fields of the pointer that keeps the value */
+    size_t at; /* the offset in struct guard_fields of the pointer to the value */
 };
 
 #define KEPT(name, field)                                                                                              \

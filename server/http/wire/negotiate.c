@@ -1,5 +1,5 @@
 /*
- * negotiate.c: Accept and Content-Type.
+ * negotiate.c: reads Accept, Accept-Encoding, Content-Type and Content-Encoding.
  */
 #include "http/wire/negotiate.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-/* "0", "0.5", "1.000" in thousandths; -1 for anything else. */
+/* Reads a quality such as "0", "0.5" or "1.000" in thousandths. -1 for any other text. */
 static int read_quality(struct text_span text)
 {
     if (text.length == 0 || text.length > 5 || (text.at[0] != '0' && text.at[0] != '1'))
@@ -42,7 +42,7 @@ static void improve(struct media_wish *wish, int precision, int quality)
         *wish = (struct media_wish){precision, quality};
 }
 
-/* How precisely a range such as "image/" + "*" names the media type; 0: not at all. */
+/* How precisely a range such as "image/" + "*" matches the media type. 0: it does not match. */
 static int precision_of(struct text_span range, const char *name)
 {
     const size_t type = strcspn(name, "/") + 1;

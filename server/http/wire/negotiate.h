@@ -1,5 +1,6 @@
 /*
- * negotiate.h: Accept and Content-Type (RFC 9110, sections 8.3 and 12.5.1).
+ * negotiate.h: chooses media types and codings by Accept, Accept-Encoding, Content-Type and Content-Encoding (RFC 9110,
+ * sections 8.3, 8.4 and 12.5).
  */
 #ifndef HTTP_WIRE_NEGOTIATE_H
 #define HTTP_WIRE_NEGOTIATE_H
@@ -49,8 +50,7 @@ bool negotiate_body_coding(const char *content_encoding, enum coding *coding);
  */
 enum media negotiate_body(const char *content_type, unsigned read);
 /*
- * Whether it names the type of an HTML form. curl and other programs send this type with a body for which their user
- * named none.
+ * Whether content_type is the type of an HTML form. curl and other programs send this type when their user named none.
  */
 bool negotiate_is_form(const char *content_type);
 /* Writes the names of a set as a list: "application/json, text/csv". Returns text. */

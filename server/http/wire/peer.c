@@ -1,6 +1,6 @@
 /*
- * peer.c: what the system knows of the other end of a TCP connection. The kernel's own header has fields that the
- * header of the C library lacks.
+ * peer.c: asks the system about the other end of a TCP connection. The kernel's own header has fields that the header
+ * of the C library lacks.
  */
 #include "http/wire/peer.h"
 

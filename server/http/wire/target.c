@@ -1,8 +1,8 @@
 /*
- * target.c: the request target as the client wrote it, nothing decoded.
+ * target.c: splits the request target as the client wrote it, without decoding.
  *
- * Routes are compared with the raw bytes: "/%6civez" is no route. Otherwise a proxy in front could apply a rule to one
- * spelling of a path, and we would serve another spelling.
+ * Routes are compared with the raw bytes: "/%6civez" is not a route. Otherwise a proxy in front could apply a rule to
+ * one spelling of a path, and we would serve another spelling.
  */
 #include "http/wire/target.h"
 
@@ -16,7 +16,7 @@ static bool has_forbidden_byte(const char *raw)
     return false;
 }
 
-/* The rest of raw after "http://" and the authority; NULL when raw does not have absolute form. */
+/* The part of raw after "http://" and the authority. NULL when raw is not in absolute form. */
 static const char *skip_authority(const char *raw)
 {
     const char *authority = NULL;

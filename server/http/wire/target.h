@@ -1,5 +1,5 @@
 /*
- * target.h: the request target as the client wrote it, nothing decoded: path and query.
+ * target.h: splits the request target into path and query, as the client wrote it, without decoding.
  */
 #ifndef HTTP_WIRE_TARGET_H
 #define HTTP_WIRE_TARGET_H
@@ -8,7 +8,7 @@
 
 struct target {
     struct text_span path;  /* "/v1/attention"; "*" for OPTIONS of the whole server */
-    struct text_span query; /* after the question mark; at is NULL when there is no question mark */
+    struct text_span query; /* the text after the question mark; at is NULL without a question mark */
 };
 
 /*

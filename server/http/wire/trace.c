@@ -1,5 +1,5 @@
 /*
- * trace.c: the place of a request in a distributed trace.
+ * trace.c: reads and writes the place of a request in a distributed trace.
  */
 #include "http/wire/trace.h"
 
