@@ -1,5 +1,5 @@
 /*
- * admission.c: whether a request is welcome, decided on its header alone, before its body is read.
+ * admission.c: decides on the header alone, before the body is read, whether a request is admitted.
  */
 #include "http/admission.h"
 
@@ -14,12 +14,12 @@
 #include "http/wire/framing.h"
 #include "service/layers/keeper.h"
 
-/* The limit of first line and fields together. Proxies allow as much, and the library has room for more. */
+/* The limit of the first line and the fields together. Proxies allow as much, and the library has room for more. */
 enum { HEADER_MAX = 32 << 10 };
 
 enum { NAMES_MAX = 256, PARAMETERS_MAX = 16 };
 
-/* The client's own id is used when it holds only harmless characters. */
+/* Uses the client's own id if it holds only harmless characters. */
 static void take_id(struct request *request)
 {
     const char *given = request->fields.request_id;
@@ -28,8 +28,8 @@ static void take_id(struct request *request)
 }
 
 /*
- * False: the reply refuses the request. The connection is closed, because the framing of what follows cannot be
- * trusted.
+ * Whether the framing of the request is valid. False: the reply refuses the request and the connection is closed,
+ * because the framing of what follows cannot be trusted.
  */
 static bool is_sound(struct request *request, const char *method, const char *version)
 {
@@ -52,7 +52,8 @@ static bool is_sound(struct request *request, const char *method, const char *ve
 }
 
 /*
- * Against DNS rebinding: when the name of a foreign page points at this server, its browser takes both for one origin.
+ * Checks Host against DNS rebinding: when the name of a foreign page points at this server, the browser of that page
+ * treats both as one origin.
  */
 static bool is_host_ours(struct request *request)
 {
@@ -63,7 +64,7 @@ static bool is_host_ours(struct request *request)
     return false;
 }
 
-/* With keys, the key decides: no browser adds a key by itself. */
+/* When the server has keys, the key alone decides, because no browser adds a key by itself. */
 static bool is_page_welcome(struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
@@ -86,7 +87,7 @@ static void refuse_path(struct request *request)
                  routes_nearest(path, nearest, sizeof nearest));
 }
 
-/* False: the reply is ready, a refusal or the answer to OPTIONS. */
+/* Finds the route. False: the reply is ready, either a refusal or the answer to OPTIONS. */
 static bool has_route(struct request *request)
 {
     char methods[REPLY_ALLOW_MAX];
@@ -102,7 +103,7 @@ static bool has_route(struct request *request)
     return false;
 }
 
-/* The key that the client sent as "Authorization: Bearer …" or "X-API-Key: …"; NULL: none; "": another scheme. */
+/* The key that the client sent as "Authorization: Bearer …" or "X-API-Key: …". NULL: none. "": another scheme. */
 static const char *shown_token(const struct guard_fields *fields)
 {
     static const char scheme[] = "Bearer ";
@@ -128,7 +129,7 @@ static void refuse_exhausted(struct request *request, const struct keys_answer *
     reply_retry_after(request, answer->retry_after_s);
 }
 
-/* The length that the header tells. A chunked body may have any length up to the limit. */
+/* The length of the body from the header. A chunked body may have any length up to the limit. */
 static uint64_t body_bytes_of(const struct request *request)
 {
     const struct guard_fields *fields = &request->fields;
@@ -136,7 +137,7 @@ static uint64_t body_bytes_of(const struct request *request)
     return guard_is_chunked(fields) || fields->content_length > limit ? limit : fields->content_length;
 }
 
-/* Without keys, every request is allowed. */
+/* Checks key, rights and quota. A server without keys allows every request. */
 static bool is_allowed(struct request *request)
 {
     struct keys *keys = request->server->setup.keys;
@@ -236,9 +237,9 @@ static bool is_length_welcome(struct request *request)
 }
 
 /*
- * Content-Type, or NULL where it means nothing. Some programs send the type of a form when their user named none (`curl
- * -d`). A page may send a form to any server without a preflight, but its browser adds Origin or Sec-Fetch-Site. Under
- * /v2, clients send any type with an empty body.
+ * Content-Type, or NULL where it must be ignored. Some programs send the type of a form when their user named none
+ * (`curl -d`). A page may send a form to any server without a preflight, but then its browser adds Origin or
+ * Sec-Fetch-Site. Under /v2, clients send any type with an empty body.
  */
 static const char *meant_type(const struct request *request)
 {
@@ -265,7 +266,7 @@ static bool is_type_welcome(struct request *request)
     return request->reply.status == 0;
 }
 
-/* Reads how much of the body is JSON, in the binary form of the Open Inference Protocol. */
+/* Reads how many bytes of the body are JSON, in the binary form of the Open Inference Protocol. */
 static bool is_split_welcome(struct request *request)
 {
     const char *given = request->fields.json_bytes;
@@ -295,7 +296,7 @@ static bool is_priority_welcome(struct request *request)
     return false;
 }
 
-/* A client can shorten the deadline, not prolong it. */
+/* Reads the client's deadline. A client can shorten the deadline of the server, but not prolong it. */
 static bool is_timeout_welcome(struct request *request)
 {
     const char *given = request->fields.request_timeout;
@@ -329,9 +330,9 @@ static bool is_worth_its_body(struct request *request)
 }
 
 /*
- * Refuses an upload whose If-Match or If-None-Match fails already, before gigabytes are received. Only for a client
- * that waits for "100 Continue": any other client is sending already, and would find its connection broken instead of
- * an answer.
+ * Refuses an upload whose If-Match or If-None-Match already fails, before gigabytes are received. This is only for a
+ * client that waits for "100 Continue". Any other client is already sending; it would see a broken connection and no
+ * answer.
  */
 static bool are_conditions_welcome(struct request *request)
 {

@@ -1,5 +1,5 @@
 /*
- * daemon.c: the HTTP server: start, drain, stop.
+ * daemon.c: starts, drains and stops the HTTP server.
  */
 #include "http/daemon.h"
 
@@ -280,8 +280,8 @@ void http_daemon_stop_listening(struct http_server *server)
 }
 
 /*
- * A client whose connection was accepted may be about to send its request. A client that sends nothing is not waited
- * for.
+ * A client whose connection was accepted may be about to send its request. The server waits so long for it, but not for
+ * a client that sends nothing.
  */
 enum { FIRST_WORDS_MS = 500 };
 
@@ -321,7 +321,7 @@ void http_daemon_stop(struct http_server *server)
     http_daemon_stop_listening(server);
     atomic_store(&server->is_cancelled, true);
     await_jobs(server);
-    /* The last answers need a moment. A client that does not read its answer is not waited for longer. */
+    /* The last answers need a moment. The server does not wait longer for a client that does not read its answer. */
     (void)http_daemon_await_idle(server, LAST_WORDS_S);
     MHD_stop_daemon(server->mhd);
     watch_stop(server);

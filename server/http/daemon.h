@@ -1,8 +1,8 @@
 /*
- * daemon.h: the HTTP server: start, drain, stop.
+ * daemon.h: starts, drains and stops the HTTP server.
  *
  * I/O threads receive and send. A request that computes becomes a job of the executor while its connection is
- * suspended; an I/O thread computes small ones itself.
+ * suspended; an I/O thread computes small requests itself.
  */
 #ifndef HTTP_DAEMON_H
 #define HTTP_DAEMON_H
@@ -11,11 +11,11 @@
 
 struct http_server;
 
-/* The server serves when this returns. NULL: message says what the system refused. */
+/* Starts the server; it serves when this returns. NULL: message says what the system refused. */
 struct http_server *http_daemon_start(const struct http_setup *setup, char *message, size_t message_size);
 /* "http://127.0.0.1:8080", with the port that was chosen. The text lives as long as the server. */
 const char *http_daemon_url(const struct http_server *server);
-/* Whether other machines reach the server, and it asks for no key. */
+/* Whether other machines can connect and need no key. */
 bool http_daemon_is_open_to_all(const struct http_server *server);
 
 /* From now on /readyz says 200: the self-test has passed. */

@@ -1,5 +1,6 @@
 /*
- * exchange.c: a request and its answer, step by step, as the library calls for them. All of it runs in an I/O thread.
+ * exchange.c: takes a request and its answer through their steps when the library calls. All of it runs in an I/O
+ * thread.
  */
 #include "http/exchange.h"
 
@@ -101,7 +102,7 @@ static void observe(const struct request *request, struct metrics_histogram *sta
     metrics_observe(&stages[METRICS_TOTAL], clock->ended - clock->begun);
 }
 
-/* The number of the route's row; one more than the last when no route was found. */
+/* The index of the route's row. Requests without a route have the index after the last row. */
 static size_t row_of(const struct request *request)
 {
     const struct http_server *server = request->server;
@@ -122,7 +123,7 @@ static void count_request(const struct request *request)
     observe(request, metrics->stages);
 }
 
-/* Charges the key for what the request took, instead of what it might have taken. */
+/* Charges the key for the actual cost of the request instead of the expected cost. */
 static void settle(struct request *request, const struct keys_cost *cost)
 {
     const struct keys_cost more = {cost->bytes - request->owed.bytes, cost->flops - request->owed.flops};
@@ -131,7 +132,7 @@ static void settle(struct request *request, const struct keys_cost *cost)
     request->owed = *cost;
 }
 
-/* The length of a chunked body is known at its end. */
+/* Charges for a chunked body, whose length is known only at its end. */
 static void settle_body(struct request *request)
 {
     const struct keys_cost cost = {(double)request->body_bytes, request->owed.flops};
@@ -142,8 +143,8 @@ static void settle_body(struct request *request)
 /* ---- header and body --------------------------------------------------------------------------------------------- */
 
 /*
- * A request counts from its whole header on: a client that stops in the middle of a header must not delay the end of
- * the server.
+ * Counts a request after its whole header has arrived: a client that stops in the middle of a header must not delay the
+ * end of the server.
  */
 static void count_in(struct request *request)
 {
@@ -160,7 +161,7 @@ static bool prepare_body(struct request *request)
     request->pieces = chunks_begin(request->arena);
     if (guard_is_chunked(&request->fields))
         return true;
-    /* The bytes after the JSON begin at an alignment that suits every type, so that tensors are used in place. */
+    /* The bytes after the JSON begin at an alignment for every type, so that tensors are used in place. */
     const size_t lead = (ATTN_ALIGNMENT - request->json_bytes % ATTN_ALIGNMENT) % ATTN_ALIGNMENT;
     request->body = attn_arena_take(request->arena, 1, lead + request->fields.content_length);
     if (request->body != NULL) {
@@ -276,7 +277,7 @@ static enum MHD_Result take_end(struct request *request)
     return send_reply(request);
 }
 
-/* ---- what the library calls -------------------------------------------------------------------------------------- */
+/* ---- functions that the library calls ---------------------------------------------------------------------------- */
 
 void *exchange_begin(void *cls, const char *target, struct MHD_Connection *mhd)
 {
@@ -293,7 +294,7 @@ enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const cha
 {
     struct request *request = *con_cls;
     const struct http_server *server = cls;
-    (void)url; /* decoded, while routes are compared with the raw target (target.h) */
+    (void)url; /* the library has decoded it, but routes are compared with the raw target (target.h) */
     if (request == NULL)
         return reply_without_memory(mhd, server->setup.metrics);
     const enum connection_phase phase = request->connection->phase;

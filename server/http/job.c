@@ -27,7 +27,7 @@ static bool is_cancelled(const struct request *request)
            atomic_load_explicit(&request->connection->is_abandoned, memory_order_relaxed);
 }
 
-/* A job while it computes. The body may set a deadline that is shorter than the one of the request. */
+/* A job during its computation. The body may set a deadline that is shorter than that of the request. */
 struct job {
     struct request *request;
     const struct call *call; /* NULL while the body is read */
@@ -46,7 +46,7 @@ static bool job_is_cancelled(void *cancel_context)
     return is_cancelled(job->request) || (timeout_ms > 0 && clock_now_ms() - job->request->clock.received > timeout_ms);
 }
 
-/* The pieces of a chunked body in one run. NULL without memory, or when the request is cancelled. */
+/* Joins the pieces of a chunked body. NULL without memory, and when the request is cancelled. */
 static const char *whole_body(struct request *request)
 {
     if (request->body != NULL)
@@ -82,9 +82,7 @@ static void refuse_late(struct request *request)
                  request->deadline_ms / 1e3);
 }
 
-/*
- * Compresses and lays out the answer of the service, or begins to stream it. The thread that computed does this, too.
- */
+/* Compresses and lays out the answer of the service, or begins to stream it. This runs in the thread that computed. */
 static bool finish_answer(struct request *request, const struct call *call)
 {
     const double since = clock_now_ms();
@@ -116,15 +114,15 @@ static attn_status run_service(struct request *request, struct call *call)
     return status;
 }
 
-/* Whether the deadline stopped the work. Work that stops while it writes reports a lack of memory. */
+/* Whether the deadline stopped the work. Work that stops during writing reports a lack of memory instead. */
 static bool is_stopped_late(const struct request *request, attn_status status)
 {
     return (status == ATTN_OK || status == ATTN_ERR_CANCELLED || status == ATTN_ERR_NO_MEMORY) && is_late(request);
 }
 
 /*
- * The size of the answer to a GET is known only now. The key owes it before it is sent, so that the next GET is refused
- * if the quota is used up.
+ * Charges the key for the answer to a GET before it is sent, so that the next GET is refused if the quota is used up.
+ * Its size is known only now.
  */
 static attn_status owe_answer(struct request *request, struct call *call)
 {
@@ -136,7 +134,7 @@ static attn_status owe_answer(struct request *request, struct call *call)
     return status;
 }
 
-/* The first try needed more than its limits. Gives back what it took, and the request is as before. */
+/* Releases everything that a first try took, because it needed more than its limits. The request is then as before. */
 static bool leave_first_try(struct request *request)
 {
     layer_version_release(request->held);
@@ -144,7 +142,7 @@ static bool leave_first_try(struct request *request)
     return false;
 }
 
-/* The service failed, or its answer could not be finished. */
+/* Refuses because the service failed, or because its answer could not be finished. */
 static void refuse_call(struct request *request, const struct call *call, attn_status status)
 {
     if (is_stopped_late(request, status)) {
@@ -162,7 +160,7 @@ static void refuse_call(struct request *request, const struct call *call, attn_s
     }
 }
 
-/* What the service is given. */
+/* Fills in the input of the service. */
 static struct call_input input_of(struct request *request, const struct call_limits *limits, bool is_first_try,
                                   struct text_span body, const attn_runtime *runtime)
 {
@@ -194,7 +192,7 @@ static struct call_input input_of(struct request *request, const struct call_lim
     };
 }
 
-/* Runs the service and finishes its answer. True: the answer is ready. Else *status says why there is none. */
+/* Runs the service and finishes its answer. True: the answer is ready. False: *status says why there is none. */
 static bool answer(struct request *request, struct job *job, struct call *call, attn_status *status)
 {
     bool is_finished = false;
@@ -212,8 +210,7 @@ static bool answer(struct request *request, struct job *job, struct call *call, 
 }
 
 /*
- * Computes within limits. False: the request needs more than these limits, which are those of a first try, and has no
- * reply yet.
+ * Computes within limits. False: this was a first try, the request needs more than its limits, and it has no reply yet.
  */
 static bool compute_within(struct request *request, const struct call_limits *limits, bool is_first_try,
                            attn_runtime runtime)
@@ -272,7 +269,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Nothing is expanded or drawn in an I/O thread. */
+/* An I/O thread never expands a body or draws a picture. */
 static bool may_be_at_once(const struct request *request)
 {
     const bool is_picture = request->answer_media == MEDIA_PNG || request->answer_media == MEDIA_SVG;
@@ -315,7 +312,7 @@ static void refuse_draining(struct request *request)
     reply_refuse(request, PROBLEM_DRAINING, "the server is about to end; ask again elsewhere or later");
 }
 
-/* After the resume, an I/O thread sends the reply and may free the request at once. */
+/* After the connection is resumed, an I/O thread sends the reply and may free the request at once. */
 static void compute_job(void *argument)
 {
     struct request *request = argument;
@@ -346,8 +343,7 @@ static bool count_job_in(struct request *request)
 }
 
 /*
- * The body may say how urgent the request is. The queue must know that before the body is parsed, so its bytes are
- * searched.
+ * Finds the priority that the body asks for. The queue needs it before the body is parsed, so the bytes are searched.
  */
 static executor_priority priority_of(const struct request *request)
 {

@@ -5,9 +5,9 @@
 #include "http/request.h"
 
 /*
- * Computes a small request in this thread. That takes some ten microseconds; to wake a compute thread, which then wakes
+ * Computes a small request in this thread. That takes some ten microseconds. Waking a compute thread, which then wakes
  * this one, takes several times as long. The size of the body is checked before the body is read, and the plan before
- * it is computed. False: the request is larger than its body told, was read for nothing, and must be submitted.
+ * the computation. False: the request is larger than its body suggested, and must be submitted.
  */
 bool job_compute_at_once(struct request *request);
 

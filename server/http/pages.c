@@ -1,8 +1,8 @@
 /*
- * pages.c: the files that are part of the program, as answers.
+ * pages.c: answers with files that are embedded in the program.
  *
- * PAGE_FOLDER, DOCS_FOLDER and OPENAPI_GZIP come from the Makefile: the folders that mk/bundle_page.sh has filled,
- * and the gzipped file.
+ * PAGE_FOLDER, DOCS_FOLDER and OPENAPI_GZIP come from the Makefile: the folders that mk/bundle_page.sh has filled, and
+ * the gzipped file.
  */
 #include "http/pages.h"
 
@@ -38,14 +38,14 @@ EMBEDDED_PAGE(docs, DOCS_FOLDER);
 EMBEDDED_FILE(openapi_plain, "server/openapi.json");
 EMBEDDED_FILE(openapi_gzip, OPENAPI_GZIP);
 
-/* One coding of a file. */
+/* A file in one coding. */
 struct embedded {
     struct text_span text;
-    const struct reply_field *fields; /* as of a reply; NULL: none */
+    const struct reply_field *fields; /* in the form of struct reply; NULL: none */
     const char *tag;                  /* the entity tag among the fields; NULL: none */
 };
 
-/* The coding that Accept-Encoding prefers, or 304 when If-None-Match names it. */
+/* Answers with the coding that Accept-Encoding prefers, or with 304 when If-None-Match has its tag. */
 static void answer_file(struct request *request, enum media media, const struct embedded *plain,
                         const struct embedded *gzip)
 {

@@ -1,5 +1,5 @@
 /*
- * probes.c: what is answered at once from the state of the server.
+ * probes.c: answers at once from the state of the server.
  */
 #include "http/probes.h"
 
@@ -15,7 +15,7 @@ void probes_answer_live(struct request *request)
     health_write_live(reply_begin(request, MHD_HTTP_OK, MEDIA_JSON));
 }
 
-/* Whether so little memory is left that the next request would most likely be refused. */
+/* Whether so little memory is left that the next request would probably be refused. */
 static bool is_memory_short(const struct http_setup *setup)
 {
     return setup->budget != NULL && attn_budget_bytes(setup->budget) > setup->budget_bytes / 20 * 19;
@@ -58,7 +58,7 @@ void probes_answer_v2_ready(struct request *request)
                       reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
 }
 
-/* The built-in model and the layers that were used. NULL without memory. */
+/* Lists the built-in model and the layers that had requests. NULL without memory. */
 static const struct layer_use *list_models(const struct request *request, size_t *count)
 {
     struct layer_keeper *layers = request->server->setup.layers;

@@ -1,6 +1,6 @@
 /*
- * probes.h: what is answered at once from the state of the server: health, version and metrics, under their own paths
- * and under those of the Open Inference Protocol.
+ * probes.h: answers at once from the state of the server: health, version and metrics, under their own paths and under
+ * those of the Open Inference Protocol.
  */
 #ifndef HTTP_PROBES_H
 #define HTTP_PROBES_H

@@ -1,5 +1,5 @@
 /*
- * problems.c: every reason for which a request is refused.
+ * problems.c: the reasons for which a request is refused.
  */
 #include "http/problems.h"
 

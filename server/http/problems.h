@@ -1,6 +1,6 @@
 /*
- * problems.h: every reason for which a request is refused: code, status of HTTP, type in the answer, title. Metrics
- * number the reasons in this order.
+ * problems.h: the reasons for which a request is refused: code, HTTP status, type in the answer, title. Metrics number
+ * the reasons in this order.
  */
 #ifndef HTTP_PROBLEMS_H
 #define HTTP_PROBLEMS_H
@@ -56,9 +56,9 @@ struct problem_row {
 };
 
 const struct problem_row *problems_row(enum problem problem);
-/* What the failure of a service is; with CALL_FAILED, status tells, and is none of ATTN_OK. */
+/* The problem of a failed service. With CALL_FAILED, status decides; it must not be ATTN_OK. */
 enum problem problems_of_failure(attn_status status, enum call_refusal refusal);
-/* The types of all problems, as metrics number them. */
+/* The types of all problems, in the order of metrics. */
 const char *const *problems_types(size_t *count);
 
 #endif

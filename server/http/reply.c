@@ -14,12 +14,12 @@
 #include "http/wire/cors.h"
 #include "http/wire/peer.h"
 
-/* The answer when there is no memory to write another one. */
+/* The answer when there is no memory for any other answer. */
 static const char no_memory_text[] =
     "{\"error\":\"the server has no memory left for this request\",\"type\":\"/problems/no-memory\","
     "\"title\":\"out of memory\",\"status\":503,\"detail\":\"the server has no memory left for this request\"}";
 
-/* Up to this size, copying the pieces of an answer into one is cheaper than a second call to send it. */
+/* Up to this size, copying the pieces of an answer together costs less than a second system call to send them. */
 enum { JOINED_MAX = 64 << 10 };
 
 /* Room for a setting and its value, for the log. */
@@ -50,7 +50,7 @@ void reply_options(struct request *request, const char *allow, bool is_preflight
     text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 
-/* watch.c cuts answers that nobody reads for some time after a refusal. */
+/* Counts a refusal. For some time after it, watch.c cuts answers that no client reads. */
 static void count_refusal(struct request *request, enum problem problem)
 {
     if (request->reply.status == MHD_HTTP_SERVICE_UNAVAILABLE)
@@ -92,7 +92,7 @@ void reply_refuse_method(struct request *request, const char *allow)
     text_copy(request->reply.allow, sizeof request->reply.allow, allow);
 }
 
-/* setting is the setting that would allow the request, with its value. */
+/* Logs a refusal with the setting that would allow the request, and the value of that setting. */
 static void log_refusal(const struct request *request, const char *message, const char *field, const char *value,
                         const char *setting)
 {
@@ -210,7 +210,7 @@ bool reply_compress(struct request *request)
     return compressed.is_ok;
 }
 
-/* One piece is sent together with the header, in one packet when both are small: see response_of_pieces. */
+/* Joins the pieces of a small answer. A single piece is sent together with the header (response_of_pieces). */
 static bool join_pieces(struct reply *reply)
 {
     const char *text = chunks_join(&reply->chunks);
@@ -320,7 +320,7 @@ static void add_timing(struct head *head, const struct request *request)
     add_field(head, "Server-Timing", text);
 }
 
-/* All names in one field, because some caches read only the first Vary. */
+/* Adds one Vary with all names, because some caches read only the first Vary. */
 static void add_vary(struct head *head, bool is_negotiated, bool by_origin)
 {
     if (is_negotiated)

@@ -1,4 +1,6 @@
-/* request.c: what one request owns, from its first line to its last byte sent. */
+/*
+ * request.c: creates and frees a request and the memory that it owns.
+ */
 #include "http/request.h"
 
 #include <assert.h>
@@ -48,7 +50,7 @@ void request_free(struct request *request)
     if (request->reply.response != NULL)
         MHD_destroy_response(request->reply.response);
     layer_version_release(request->held);
-    attn_arena_destroy(request->arena); /* and with it the request */
+    attn_arena_destroy(request->arena); /* frees the request, too */
     if (is_counted)
         server_request_out(server);
 }

@@ -1,9 +1,9 @@
 /*
- * request.h: what one request owns, from its first line to its last byte sent.
+ * request.h: the data that one request owns, from its first line to the last byte of its answer.
  *
  * request_create makes an arena. The request itself, its body and its reply live in the arena, and request_free
  * destroys it. While a job computes, the connection is suspended: the library calls neither the handler nor the
- * completion callback, so only the job uses the request. exchange.h says which step comes next.
+ * completion callback, so only the job uses the request. exchange.h shows the order of the steps.
  */
 #ifndef HTTP_REQUEST_H
 #define HTTP_REQUEST_H
@@ -33,28 +33,28 @@ struct reply_field {
 /* Status 0: not decided yet. */
 struct reply {
     unsigned status;
-    const char *content_type;  /* NULL: no body */
-    struct text_span constant; /* a body that lives as long as the program; at is NULL: chunks has the body */
+    const char *content_type;  /* NULL: the reply has no body */
+    struct text_span constant; /* a body that lives as long as the program; at is NULL when chunks has the body */
     struct chunks chunks;
-    struct MHD_IoVec *pieces; /* chunks in the form that the library needs */
+    struct MHD_IoVec *pieces; /* chunks in the library's form */
     unsigned piece_count;
     struct sender *sender;            /* of a streamed answer; else NULL */
     struct MHD_Response *response;    /* of a streamed answer, until it is queued; else NULL */
     char allow[REPLY_ALLOW_MAX];      /* "" : none */
-    const struct reply_field *fields; /* further header fields, up to a name of NULL; NULL: none */
+    const struct reply_field *fields; /* further header fields, ended by a name of NULL; NULL: none */
     char etag[CALL_ETAG_TEXT];        /* "" : none */
     bool is_preflight;
     unsigned retry_after_s; /* 0: none */
     const char *challenge;  /* WWW-Authenticate; NULL: none */
-    enum coding coding;     /* of the body; is_negotiated: it depends on Accept and Accept-Encoding */
+    enum coding coding;     /* the coding of the body; is_negotiated: the body depends on Accept and Accept-Encoding */
     bool is_negotiated;
-    size_t json_bytes;      /* not 0: the body is JSON of that length and bytes behind it */
-    uint64_t sent_bytes;    /* of the body: what the library was told to send */
-    uint64_t header_bytes;  /* of the answer; the fields that the library adds are estimated */
-    uint64_t written_bytes; /* to the socket before this answer */
+    size_t json_bytes;      /* not 0: so many bytes of the body are JSON, and binary data follows */
+    uint64_t sent_bytes;    /* the bytes of the body that the library was told to send */
+    uint64_t header_bytes;  /* the bytes of the header; fields that the library adds are estimated */
+    uint64_t written_bytes; /* the bytes that the socket took before this answer */
 };
 
-/* Moments, in milliseconds of the monotonic clock. */
+/* Points in time, in milliseconds of the monotonic clock. */
 struct request_clock {
     double begun, received, ended;
     double queue_ms;
@@ -67,40 +67,40 @@ struct request {
     struct connection *connection;
     attn_arena *arena;
     attn_arena_mark before_body;
-    bool is_counted;    /* in server->requests */
+    bool is_counted;    /* counted in server->requests */
     bool closes;        /* the connection is closed after the reply */
-    bool is_open;       /* to pages of every origin (route.h) */
-    bool is_foreign;    /* a page asks that must not reach guarded paths (cors.h) */
-    const char *target; /* raw; "" until it is known */
-    char method[24];    /* for the log; a longer one is cut */
+    bool is_open;       /* pages of every origin may read the answer (route.h) */
+    bool is_foreign;    /* the page that asks must not reach guarded paths (cors.h) */
+    const char *target; /* the raw target; "" until it is known */
+    char method[24];    /* for the log; a longer method is cut */
     char id[REQUEST_ID_MAX + 1];
     struct target parts;
     struct guard_fields fields; /* the library owns the values until the connection ends */
     struct trace trace;
-    char key_name[KEYS_NAME_MAX + 1]; /* of the API key; "": none */
+    char key_name[KEYS_NAME_MAX + 1]; /* the name of the API key; "": none */
     executor_priority priority;
     double deadline_ms;    /* from the end of the body to the answer */
-    double flops;          /* of the plan */
-    struct keys_cost owed; /* what the quota of the key was charged so far */
+    double flops;          /* the operations of the plan */
+    struct keys_cost owed; /* what the request was charged so far */
     const struct route *route;
-    struct text_span names[ROUTE_NAMES_MAX]; /* within target: the segments that stand for "{…}" of the route */
+    struct text_span names[ROUTE_NAMES_MAX]; /* parts of target: the segments that stand for "{…}" of the route */
     enum coding body_coding;
-    enum media answer_media, body_media; /* chosen by Accept and Content-Type from those of the route */
-    bool has_json_bytes;                 /* Inference-Header-Content-Length */
+    enum media answer_media, body_media; /* chosen by Accept and by Content-Type from the types of the route */
+    bool has_json_bytes;                 /* the request has Inference-Header-Content-Length */
     size_t json_bytes;
-    struct text_pair *parameters; /* of the query, in the arena */
+    struct text_pair *parameters; /* the parameters of the query, in the arena */
     size_t parameter_count;
-    char *body;                /* NULL: the body is chunked and stands in pieces */
-    struct write_ahead *ahead; /* NULL: the body is not written before its end */
+    char *body;                /* NULL: the body is chunked, and pieces has it */
+    struct write_ahead *ahead; /* NULL: the body is not written ahead */
     struct chunks pieces;
     uint64_t body_bytes;
-    bool may_stream; /* HTTP/1.1: an answer that is broken off can be told from a whole one */
+    bool may_stream; /* HTTP/1.1: a client can tell a broken answer from a whole one */
     struct reply reply;
-    struct layer_version *held; /* the version of a layer that the answer refers to; NULL: none */
+    struct layer_version *held; /* the version of a layer that the answer needs; NULL: none */
     struct request_clock clock;
 };
 
-/* NULL without memory. target is copied. */
+/* Returns NULL without memory. target is copied. */
 struct request *request_create(struct connection *connection, const char *target);
 /* Frees everything. Neither the library nor a job may use the request any more. */
 void request_free(struct request *request);

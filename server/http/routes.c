@@ -1,4 +1,6 @@
-/* routes.c: the table of routes, and how a path is found in it. */
+/*
+ * routes.c: the table of routes, and the search for a path in it.
+ */
 #include "http/routes.h"
 
 #include <stdio.h>
@@ -105,7 +107,7 @@ static bool is_method(const struct route *route, const char *method)
     return strcmp(route->method, method) == 0 || (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-/* The length up to the next slash or the end. */
+/* The number of characters before the next slash or the end. */
 static size_t segment_length(const char *at, const char *end)
 {
     const char *slash = memchr(at, '/', (size_t)(end - at));
@@ -174,7 +176,7 @@ const char *routes_methods(struct text_span path, char *text, size_t size)
     return text;
 }
 
-/* Words of other systems, whose spelling is far from ours. A segment that contains the word is replaced by segment. */
+/* Words of other systems whose spelling differs much from ours. A segment that contains word is replaced by segment. */
 static const struct {
     const char *word, *segment; /* a segment that starts with a slash replaces the whole path */
 } known_words[] = {
@@ -196,7 +198,7 @@ static bool has_word(const char *segment, size_t length, const char *word)
     return false;
 }
 
-/* Whether the path contains such a word. wanted receives the path with the segment replaced. */
+/* Whether the path contains one of those words. wanted receives the path with the segment replaced. */
 static bool translate(const char *path, char wanted[WANTED_MAX])
 {
     for (size_t i = 0; i < ARRAY_LENGTH(known_words); i++)

@@ -1,4 +1,6 @@
-/* routes.h: which function answers a method and a path. */
+/*
+ * routes.h: finds the function that answers a method and a path.
+ */
 #ifndef HTTP_ROUTES_H
 #define HTTP_ROUTES_H
 
@@ -8,15 +10,15 @@
 /* The whole table. */
 const struct route *routes_all(size_t *count);
 /*
- * NULL when no route has that path and method. names receives the segments that stand for "{…}", not decoded: the path
- * "/v1/layers/a%20b" gives "a%20b" and "".
+ * Finds the route of a path and method. NULL: there is none. names receives the segments that stand for "{…}", still
+ * percent-encoded: the path "/v1/layers/a%20b" gives "a%20b" and "".
  */
 const struct route *routes_find(struct text_span path, const char *method, struct text_span names[ROUTE_NAMES_MAX]);
-/* Whether the pages of every origin may ask for that path. A path without a route is guarded. */
+/* Whether pages of every origin may use that path. A path without a route is guarded. */
 bool routes_are_open(struct text_span path);
 /*
- * The right that an API key needs: the one in the table, else layers for PUT and DELETE, compute for all other work.
- * What is answered at once needs none: probes, descriptions and the page are for everybody.
+ * The right that an API key needs: the one in the table, else layers for PUT and DELETE, and compute for all other
+ * work. Routes that are answered at once need none: probes, descriptions and the page are for everybody.
  */
 unsigned routes_right(const struct route *route);
 /* Writes "GET, HEAD, OPTIONS" for the path, or "" when there is no such path. "*" is every path. Returns text. */

@@ -13,12 +13,12 @@ enum { BLOCK_BYTES = 64 << 10 };
 
 struct sender {
     struct request *request;
-    struct stream stream;        /* only the job uses it while is_filling */
-    size_t current;              /* the batch that is sent; only the I/O thread uses this and what follows */
-    const struct chunk *at;      /* in the current batch; NULL: the batch has been sent */
-    size_t offset;               /* within at */
+    struct stream stream;        /* while is_filling, only the job uses it */
+    size_t current;              /* the batch that is sent; only the I/O thread uses this and the next two */
+    const struct chunk *at;      /* the next chunk of the current batch; NULL: the batch has been sent */
+    size_t offset;               /* the offset within at */
     bool is_ready[2];            /* full and not sent; the lock of the server guards this and what follows */
-    bool is_filling, is_waiting; /* is_waiting: suspended until the job is done */
+    bool is_filling, is_waiting; /* is_waiting: the connection is suspended until the job is done */
     bool has_left, has_failed;
     double write_ms;
 };
@@ -86,8 +86,8 @@ static void fill_job(void *argument)
 enum turn { TURN_SEND, TURN_WAIT, TURN_FAILED, TURN_OVER };
 
 /*
- * The current batch has been sent. If the other one is ready, the batches change places under the lock. *starts: the
- * caller must hand over a job that fills the batch that is free now.
+ * Called when the current batch has been sent. If the other one is ready, the batches swap under the lock. *starts: the
+ * caller must start a job that fills the free batch.
  */
 static enum turn take_turn(struct sender *sender, bool *starts)
 {
@@ -143,7 +143,10 @@ static size_t copy(struct sender *sender, char *to, size_t most)
     return copied;
 }
 
-/* The library calls this for the next bytes. 0: the connection is suspended, and the library will ask again. */
+/*
+ * The library calls this for the next bytes. Returning 0 means that the connection is suspended; the library will ask
+ * again.
+ */
 static ssize_t read_next(void *cls, uint64_t position, char *to, size_t most)
 {
     struct sender *sender = cls;
@@ -199,7 +202,7 @@ bool sender_begin(struct request *request, const attn_runtime *runtime)
         !stream_fill(&sender->stream, 0, runtime))
         return false;
     sender->is_ready[0] = true;
-    sender->current = 1; /* as if batch 1 had been sent: batch 0 is next */
+    sender->current = 1; /* pretends that batch 1 was sent, so that batch 0 is next */
     if (chooses_coding(sender, &coding))
         reply->coding = coding;
     if (reply->coding == CODING_IDENTITY || stream_compress(&sender->stream, coding, request->arena))

@@ -1,5 +1,5 @@
 /*
- * write_ahead.c: the file of a layer is written while its body is received.
+ * write_ahead.c: writes the file of a layer while its body is received.
  */
 #include "http/write_ahead.h"
 
@@ -11,12 +11,12 @@ enum { PIECE_BYTES = 4 << 20 };
 
 struct write_ahead {
     struct request *request;
-    struct layer_draft draft; /* only the job uses draft and written while is_running */
+    struct layer_draft draft; /* while is_running, only the job uses draft and written */
     size_t written;
-    size_t told;     /* bytes of the body; only the I/O thread uses it */
+    size_t told;     /* bytes of the body that the job was told of; only the I/O thread uses it */
     size_t received; /* the lock of the server guards this and what follows */
     bool is_running, has_failed, has_left;
-    void (*then)(void *request); /* NULL: the body has not ended */
+    void (*then)(void *request); /* called at the end of the job; NULL: the body has not ended */
 };
 
 struct write_ahead *write_ahead_begin(struct request *request)
@@ -47,7 +47,7 @@ static void give_up_draft(struct write_ahead *ahead)
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 struct turn {
-    bool goes_on; /* the job writes another piece; else it is over */
+    bool goes_on; /* true: the job writes another piece; false: the job is over */
     bool has_left;
     void (*then)(void *request);
 };
