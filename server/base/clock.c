@@ -1,9 +1,9 @@
 /*
- * clock.c: the time of day as text.
+ * clock.c: writes the time of day as text.
  */
 #include "base/clock.h"
 
-/* Writes the last digits of value, with zeros in front, and the character behind them. */
+/* Writes the last digits of value, padded with zeros, and the character behind after them. */
 static char *write_digits(char *text, int value, int digits, char behind)
 {
     for (int i = digits - 1; i >= 0; i--, value /= 10)
@@ -12,12 +12,14 @@ static char *write_digits(char *text, int value, int digits, char behind)
     return text + digits + 1;
 }
 
-/* Writes digits itself: measured, 60 ns, where strftime takes 115 ns. Every line of the log has a moment. */
+/*
+ * The digits are written without strftime, because every line of the log has a time: 60 ns instead of 115 ns, measured.
+ */
 const char *clock_write_time(int64_t since_1970_ns, char text[CLOCK_TIME_TEXT])
 {
     enum { NS_PER_MS = 1000000, MS_PER_S = 1000, FIRST_YEAR = 1900 };
     const int64_t all_ms = since_1970_ns / NS_PER_MS - (since_1970_ns % NS_PER_MS < 0);
-    const int64_t ms = (all_ms % MS_PER_S + MS_PER_S) % MS_PER_S; /* before 1970, too */
+    const int64_t ms = (all_ms % MS_PER_S + MS_PER_S) % MS_PER_S; /* correct before 1970, too */
     const time_t second = (time_t)((all_ms - ms) / MS_PER_S);
     struct tm date = {0};
     gmtime_r(&second, &date);

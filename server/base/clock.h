@@ -1,5 +1,6 @@
 /*
- * clock.h: the monotonic clock, which setting the time of day does not move; and the time of day as text.
+ * clock.h: reads the monotonic clock, which does not move when somebody sets the time of day; and writes the time of
+ * day as text.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -7,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Milliseconds since some moment before the process began. */
+/* Milliseconds since a fixed point before the process began. */
 static inline double clock_now_ms(void)
 {
     struct timespec now;
@@ -15,7 +16,7 @@ static inline double clock_now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* The milliseconds since *since_ms, which becomes now. */
+/* Returns the milliseconds since *since_ms, and sets *since_ms to now. */
 static inline double clock_lap_ms(double *since_ms)
 {
     const double now_ms = clock_now_ms(), passed_ms = now_ms - *since_ms;
@@ -23,7 +24,7 @@ static inline double clock_lap_ms(double *since_ms)
     return passed_ms;
 }
 
-/* The moment that many milliseconds from now, for pthread_cond_timedwait on a condition of CLOCK_MONOTONIC. */
+/* The time that many milliseconds from now, for pthread_cond_timedwait on a condition of CLOCK_MONOTONIC. */
 static inline struct timespec clock_after_ms(unsigned long ms)
 {
     struct timespec at;
@@ -36,7 +37,7 @@ static inline struct timespec clock_after_ms(unsigned long ms)
 
 enum { CLOCK_TIME_TEXT = 32 };
 
-/* A moment in nanoseconds since 1970 as RFC 3339 has it: 2026-01-31T12:00:00.123Z. Returns text. */
+/* Writes a time in nanoseconds since 1970 in the format of RFC 3339: 2026-01-31T12:00:00.123Z. Returns text. */
 const char *clock_write_time(int64_t since_1970_ns, char text[CLOCK_TIME_TEXT]);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * digest.c: SHA-256 by nettle.
+ * digest.c: computes SHA-256 by nettle.
  */
 #include "base/digest.h"
 

@@ -1,7 +1,7 @@
 /*
- * embedded_file.h: a file that is part of the program.
+ * embedded_file.h: embeds a file in the program.
  *
- * The macro stands in C files, not in an assembly file, so that the compiler marks the stack as not executable.
+ * The macro is used in C files, not in an assembly file, so that the compiler marks the stack as not executable.
  */
 #ifndef BASE_EMBEDDED_FILE_H
 #define BASE_EMBEDDED_FILE_H

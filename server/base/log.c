@@ -1,5 +1,5 @@
 /*
- * log.c: lines for people (text) or for machines (one JSON object a line).
+ * log.c: writes log lines for people (text) or for machines (one JSON object per line).
  */
 #include "base/log.h"
 
@@ -39,13 +39,13 @@ static void put_text(struct log_line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* Writes into END_ROOM, which put leaves free. */
+/* Writes a character into END_ROOM, which put leaves free. */
 static void put_closing(struct log_line *line, char c)
 {
     line->text[line->length++] = c;
 }
 
-/* Writes an escape whole or not at all, so that a value that is cut stays a valid string. */
+/* Writes an escape whole or not at all, so that a cut value stays a valid string. */
 static void put_escaped_byte(struct log_line *line, unsigned char c)
 {
     char escape[8] = {(char)c, '\0'};
@@ -75,7 +75,10 @@ static bool is_plain(const char *value)
     return *value != '\0';
 }
 
-/* False when the line has no room for the key and need bytes of value: a line is cut between fields. */
+/*
+ * Writes the key. False when the line has no room for the key and need bytes of value, because a line is cut between
+ * fields.
+ */
 static bool put_key(struct log_line *line, const char *key, size_t need)
 {
     if (line->log == NULL || strlen(key) + need + 8 > room_left(line))
@@ -154,8 +157,8 @@ void log_ms(struct log_line *line, const char *key, double value)
 }
 
 /*
- * Closes the line and writes it. lines is how many lines it stands for. Returns how many lines the writer lost before
- * this one (log_writer_put).
+ * Closes the line and writes it. lines is the number of lines that this one stands for. Returns the number of lines
+ * that the writer lost before this one (log_writer_put).
  */
 static size_t write_line(struct log_line *line, size_t lines)
 {
@@ -166,7 +169,7 @@ static size_t write_line(struct log_line *line, size_t lines)
     put_closing(line, '\n');
     if (line->log->writer != NULL)
         return log_writer_put(line->log->writer, line->text, line->length, lines);
-    /* A log that cannot be written must not stop the server. */
+    /* A log that cannot be written must not stop the server, so the result is ignored. */
     (void)!write(line->log->fd, line->text, line->length);
     return 0;
 }

@@ -1,11 +1,12 @@
 /*
- * log.h: lines for people (text) or for machines (one JSON object a line).
+ * log.h: log lines for people (text) or for machines (one JSON object per line).
  *
  *     2026-01-31T12:00:00.000Z info request id=5f… method=POST path=/v1/attention status=200 total_ms=1.25
  *     {"time":"2026-01-31T12:00:00.000Z","level":"info","message":"request","id":"5f…","status":200,"total_ms":1.25}
  *
- * A line is built on the stack, and goes to the log's writer or out by one write(2), so lines of several threads never
- * mix. Controls, quotes and bytes that are not ASCII are escaped, so a value cannot end its line or begin another field.
+ * A line is built on the stack. The log's writer takes the whole line, or one write(2) does, so lines of several
+ * threads never mix. Controls, quotes and bytes that are not ASCII are escaped, so a value cannot end its line or begin
+ * another field.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -20,7 +21,7 @@ struct log_writer; /* log_writer.h */
 typedef enum { LOG_TEXT, LOG_JSON } log_format;
 typedef enum { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF } log_level;
 
-/* Where lines go, and which lines. Nobody changes it once threads run. */
+/* The destination of lines, and the least level. It must not change once threads run. */
 struct log {
     int fd;
     log_format format;
@@ -36,21 +37,22 @@ struct log_line {
     char text[LOG_LINE_MAX];
 };
 
-/* message is escaped like every value. */
+/* Begins a line. message is escaped like every value. */
 void log_begin(struct log_line *line, const struct log *log, log_level level, const char *message);
-/* Keys are words of the program and are not escaped. */
+/* Adds a field. Keys are words of the program and are not escaped. */
 void log_text(struct log_line *line, const char *key, const char *value);
 void log_count(struct log_line *line, const char *key, uint64_t value);
 void log_ms(struct log_line *line, const char *key, double value);
 void log_end(struct log_line *line);
 
 /*
- * Opens the file at path to append to it. A new file can be read by its owner and group alone. -1: errno says why.
+ * Opens the file at path for appending. Only its owner and its group can read a new file. -1: errno says why it failed.
  */
 int log_open(const char *path);
 /*
- * Makes the descriptor fd the file at path, opened as by log_open, after a log file was moved away. A line of another
- * thread goes to the old file or to the new one; none is lost. False: errno says why, and fd is as before.
+ * Makes the descriptor fd refer to the file at path, opened as by log_open. Use it after a log file was moved away. A
+ * line of another thread goes to the old file or to the new one; none is lost. False: errno says why, and fd is
+ * unchanged.
  */
 bool log_open_again(int fd, const char *path);
 

@@ -20,13 +20,13 @@ enum { ROOM = 4 << 20, GATHER_MS = 4 };
 struct log_writer {
     int fd;
     pthread_t thread;
-    sem_t wake; /* posted whenever the buffer gets its first piece, and to end */
+    sem_t wake; /* posted when the buffer gets its first piece, and at the end */
     atomic_bool is_ending, is_ended;
-    atomic_size_t written; /* bytes, of those put */
+    atomic_size_t written; /* the number of bytes written, of those that were put */
     pthread_mutex_t lock;  /* guards filled, put, used and lost_lines */
     char *filled;
     size_t put, used, lost_lines;
-    char *other; /* the thread's own */
+    char *other; /* the buffer that the thread writes; only the thread uses it */
 };
 
 static struct timespec of_ms(unsigned ms)
@@ -34,7 +34,7 @@ static struct timespec of_ms(unsigned ms)
     return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
 }
 
-/* The length of the whole pieces at the beginning of text that one write takes. */
+/* The length of the whole pieces at the beginning of text that fit into one write. */
 static size_t pieces_of_a_write(const char *text, size_t length)
 {
     if (length <= PIPE_BUF)
@@ -43,7 +43,10 @@ static size_t pieces_of_a_write(const char *text, size_t length)
     return last != NULL ? (size_t)(last - text) + 1 : PIPE_BUF;
 }
 
-/* A log that cannot be written must not stop the server: the rest is dropped when write fails for good. */
+/*
+ * Writes everything. The rest is dropped when write fails for good, because a log that cannot be written must not stop
+ * the server.
+ */
 static void write_whole(int fd, const char *text, size_t length)
 {
     while (length > 0) {
@@ -67,7 +70,7 @@ static void write_pieces(int fd, const char *text, size_t length)
     }
 }
 
-/* Writes what was put until now. */
+/* Writes all pieces that were put so far. */
 static void write_batch(struct log_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
@@ -123,7 +126,7 @@ struct log_writer *log_writer_start(int fd)
     return NULL;
 }
 
-/* Copies the piece into the buffer; false when the buffer has no room. *is_first: the buffer was empty. */
+/* Copies the piece into the buffer. False when the buffer has no room. *is_first: the buffer was empty. */
 static bool append(struct log_writer *writer, const char *bytes, size_t length, bool *is_first)
 {
     *is_first = writer->used == 0;
@@ -173,7 +176,7 @@ bool log_writer_stop(struct log_writer *writer, unsigned patience_ms)
     return true;
 }
 
-/* Calls only functions that a signal handler may call. */
+/* This calls only functions that a signal handler may call. */
 void log_writer_finish(struct log_writer *writer, unsigned patience_ms)
 {
     const struct timespec step = of_ms(1);

@@ -1,5 +1,5 @@
 /*
- * name.c: the characters of names.
+ * name.c: checks the characters of names.
  */
 #include "base/name.h"
 

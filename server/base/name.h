@@ -1,5 +1,5 @@
 /*
- * name.h: the characters of names that people give to things here: layers, caches, API keys, requests.
+ * name.h: checks the names that users give to layers, caches, API keys and requests.
  */
 #ifndef BASE_NAME_H
 #define BASE_NAME_H

@@ -7,7 +7,7 @@
 
 enum {
     WORD_MAX = 63,
-    NAME_MAX_LENGTH = 40, /* longer names are not typed by hand */
+    NAME_MAX_LENGTH = 40, /* nobody types longer names by hand */
 };
 
 static size_t least(size_t a, size_t b)

@@ -1,19 +1,22 @@
 /*
- * nearest.h: the known name that a mistyped one is most likely meant to be.
+ * nearest.h: finds the known name that a mistyped name most probably means.
  */
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H
 
 #include <stddef.h>
 
-enum { NEAREST_MAX = 2 }; /* edits that still count as a slip */
+enum { NEAREST_MAX = 2 }; /* more edits are not a typing error */
 
-/* How many edits turn one word into the other: insert, drop, replace, swap neighbours. Only 63 characters count. */
+/*
+ * The number of edits that turn one word into the other: insert, drop, replace, swap neighbours. Only the first 63
+ * characters count.
+ */
 size_t nearest_distance(const char *a, const char *b);
 
 /*
- * If candidate is fewer than *distance edits away from name, and few for its length, it becomes *nearest and *distance.
- * Start with *distance = NEAREST_MAX + 1.
+ * Compares candidate with name. If it is fewer than *distance edits away, and few for its length, it becomes *nearest
+ * and *distance. Start with *distance = NEAREST_MAX + 1.
  */
 void nearest_consider(const char *name, const char *candidate, const char **nearest, size_t *distance);
 

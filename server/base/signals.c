@@ -1,4 +1,6 @@
-/* signals.c: a handler that writes into a descriptor, and the wait for it. */
+/*
+ * signals.c: a signal handler that writes to a descriptor, and a function that waits for it.
+ */
 #include "base/signals.h"
 
 #include <errno.h>
@@ -13,10 +15,10 @@
 #include "base/array.h"
 
 /*
- * What the handlers reach. A handler has no argument, so this object is static; the process has one set of signals.
+ * The state of the handlers. A handler has no argument, so this object is static; the process has one set of signals.
  *
- * Blocking the signals in main and calling sigwait does not work: the BLAS starts a thread before main, which does not
- * block them, and in that thread they would end the process.
+ * Blocking the signals in main and calling sigwait does not work. The BLAS starts a thread before main that does not
+ * block them, and a signal in that thread would end the process.
  */
 static struct {
     int stop_event, reload_event;
@@ -67,8 +69,8 @@ signal_wish signals_wait(int timeout_ms)
 }
 
 /*
- * The first thread that fails says the last words; other threads wait until the process ends. The signal is then raised
- * again, without a handler, and ends the process as it would have done without this one.
+ * The first thread that fails calls last_words; other threads wait until the process ends. Then the signal is raised
+ * again without a handler, and ends the process as usual.
  */
 static void die(int number)
 {

@@ -14,13 +14,16 @@ typedef enum { SIGNAL_NONE, SIGNAL_RELOAD, SIGNAL_STOP } signal_wish;
  * ignored, because a client that leaves must not end the process. False: errno says why.
  */
 bool signals_take(void);
-/* Waits for the next of the three, timeout_ms at most (negative: no limit). SIGNAL_STOP comes before SIGNAL_RELOAD. */
+/*
+ * Waits for the next of the three signals, at most timeout_ms (negative: no limit). SIGNAL_STOP has priority over
+ * SIGNAL_RELOAD.
+ */
 signal_wish signals_wait(int timeout_ms);
 
 /*
- * Has last_words(context) called before the process dies of a fault (SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL), in the
- * thread with the fault. last_words may call only what a signal handler may call. A signal that has a handler already,
- * such as a sanitizer's, keeps it. Call it before any thread starts, and again with NULL at the end.
+ * Registers last_words(context), to be called before the process dies of a fault (SIGABRT, SIGSEGV, SIGBUS, SIGFPE,
+ * SIGILL), in the thread with the fault. last_words may call only what a signal handler may call. A signal that already
+ * has a handler, such as a sanitizer's, keeps it. Call this before any thread starts, and again with NULL at the end.
  */
 void signals_before_death(void (*last_words)(void *context), void *context);
 

@@ -1,5 +1,5 @@
 /*
- * supervisor.c: tells the service manager what the process is doing.
+ * supervisor.c: reports the state of the process to the service manager.
  */
 #include "base/supervisor.h"
 
@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* A name that begins with @ is abstract; the kernel wants a NUL in place of the @. */
+/* A name that begins with @ is abstract; the kernel expects a NUL in place of the @. */
 static void say(const char *message)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -41,7 +41,7 @@ void supervisor_ready(void)
     say("READY=1\nSTATUS=serving\n");
 }
 
-/* By the moment, the manager knows which of its requests to reload this answers. */
+/* The time tells the manager which reload request this message answers. */
 void supervisor_reloading(void)
 {
     char message[80];
@@ -59,7 +59,7 @@ void supervisor_alive(void)
     say("WATCHDOG=1\n");
 }
 
-/* WATCHDOG_PID names the process that must give signs of life, because children inherit the variables. */
+/* WATCHDOG_PID says which process must report, because children inherit the variables. */
 int supervisor_alive_every_ms(void)
 {
     const char *interval = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");

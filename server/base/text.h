@@ -20,42 +20,45 @@ struct text_pair {
 };
 
 struct text_span text_span_of(const char *text);
-/* Leaves out the spaces and tabs at both ends. */
+/* Removes the spaces and tabs at both ends. */
 struct text_span text_trim(struct text_span span);
 /*
- * Cuts the piece before the next separator off the front of *rest and trims the piece. A separator within "double
+ * Removes the piece before the next separator from the front of *rest and trims the piece. A separator within "double
  * quotes" does not count. False: nothing is left.
  */
 bool text_next(struct text_span *rest, char separator, struct text_span *piece);
 /*
- * Cuts the next entity tag (RFC 9110, section 8.8.3) off the front of a list. *tag keeps its quotes; it may also be a
- * star, or text that is no tag. *is_weak: "W/" stood before the tag. False: nothing is left.
+ * Removes the next entity tag (RFC 9110, section 8.8.3) from the front of a list. *tag keeps its quotes; it may also be
+ * a star, or text that is not a tag. *is_weak: "W/" stood before the tag. False: nothing is left.
  */
 bool text_next_tag(struct text_span *rest, struct text_span *tag, bool *is_weak);
-/* Whether If-None-Match has the tag or a star, by weak comparison (RFC 9110, section 13.1.2). NULL: no list, no tag. */
+/*
+ * Whether the list of If-None-Match has the tag or a star, by weak comparison (RFC 9110, section 13.1.2). False for a
+ * list or tag of NULL.
+ */
 bool text_names_tag(const char *list, const char *tag);
-/* Copies as much of text as fits into to[0 .. size), and a NUL: snprintf("%s") in a tenth of the time. */
+/* Copies as much of text as fits into to[0 .. size), and a NUL, in a tenth of the time of snprintf("%s"). */
 void text_copy(char *to, size_t size, const char *text);
 bool text_equal(struct text_span span, const char *word);
-/* Both take ASCII letters of either case as equal. */
+/* Both functions ignore the case of ASCII letters. */
 bool text_equal_fold(struct text_span span, const char *word);
 bool text_starts_fold(const char *text, const char *prefix);
 
-/* Reads decimal digits alone. False: something else stands there, or the value does not fit 64 bits. */
+/* Reads decimal digits alone. False: the text has other characters, or the value does not fit 64 bits. */
 bool text_read_count(const char *text, uint64_t *count);
 /* The hexadecimal digit of 0 to 15, and the value of a digit of either case; -1 when c is no digit. */
 char text_hex_digit(unsigned value);
 int text_hex_value(char c);
 /* Reads digits with an optional K, M, G or T for powers of 1024: "64M", "67108864". */
 bool text_read_bytes(const char *text, uint64_t *bytes);
-/* Reads a finite number as strtod does ("1e13"), with nothing behind it. */
+/* Reads a finite number as strtod does ("1e13"). The number must be the whole text. */
 bool text_read_real(const char *text, double *real);
-/* Writes "64M" where a suffix is exact, else the digits. Returns text. */
+/* Writes "64M" where a suffix is exact, else plain digits. Returns text. */
 const char *text_write_bytes(char *text, size_t size, uint64_t bytes);
 /*
- * Write decimal digits, or milliseconds with three digits behind the point up to 1e12, and a NUL. Both return where the
- * text ends. A request writes a few dozen numbers, for which printf would take much of a small request's time: the
- * library of wide floats that comes with OpenBLAS adds formats to printf, which slow down every call.
+ * Writes decimal digits, or milliseconds with three digits after the point (up to 1e12), and a NUL. Both return the end
+ * of the text. A request writes a few dozen numbers. printf would take much of a small request's time, because the
+ * quadruple-precision library that comes with OpenBLAS adds formats to printf, which slow down every call.
  */
 enum { TEXT_COUNT_MAX = 21 };
 char *text_write_count(char *text, uint64_t count);

@@ -1,5 +1,5 @@
 /*
- * cgroup.c: the control groups that this process is in, by /proc/self/cgroup.
+ * cgroup.c: walks through the control groups of this process, by /proc/self/cgroup.
  */
 #include "base/machine/cgroup.h"
 
@@ -8,7 +8,7 @@
 
 enum { PATH_SIZE = 4096 + 64, LINE_SIZE = 4096 };
 
-/* The folder of a group, and all folders around it up to where its version or controller is mounted. */
+/* Visits the folder of a group, and all folders around it up to the mount point of its version or controller. */
 static void walk_up(const char *mount, const char *group, bool is_v2, cgroup_look *look, void *context)
 {
     char folder[PATH_SIZE];
@@ -20,7 +20,7 @@ static void walk_up(const char *mount, const char *group, bool is_v2, cgroup_loo
     }
 }
 
-/* Whether the comma-separated controllers of a line of /proc/self/cgroup name this one. */
+/* Whether the comma-separated controllers of a line of /proc/self/cgroup include this one. */
 static bool names(const char *controllers, size_t length, const char *controller)
 {
     const size_t wanted = strlen(controller);

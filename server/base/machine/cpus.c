@@ -1,5 +1,6 @@
 /*
- * cpus.c: how many processors this process may use: the scheduler's set, narrowed by the quotas of control groups.
+ * cpus.c: counts the processors that this process may use: the scheduler's set, limited by the quotas of control
+ * groups.
  */
 #include "base/machine/cpus.h"
 
@@ -9,7 +10,7 @@
 
 #include "base/machine/cgroup.h"
 
-/* The kernel refuses a set that is too small for the machine, so this tries larger ones. */
+/* The kernel refuses a set that is too small for the machine, so this tries larger and larger sets. */
 static size_t cpus_of_scheduler(void)
 {
     enum { CPUS_FIRST = 1024, CPUS_MOST = 1 << 17 };
@@ -28,7 +29,7 @@ static size_t cpus_of_scheduler(void)
     return 1;
 }
 
-/* "cpu.max" holds "max 100000" or quota and period. */
+/* Reads "cpu.max", which holds "max 100000", or quota and period. */
 static bool read_v2(const char *folder, long long *quota_us, long long *period_us)
 {
     char line[64];
@@ -42,7 +43,7 @@ static bool read_v1(const char *folder, long long *quota_us, long long *period_u
            cgroup_read(folder, "cpu.cfs_period_us", period, sizeof period) && sscanf(period, "%lld", period_us) == 1;
 }
 
-/* context: a size_t, the processors so far. */
+/* Lowers the number of processors to the quota of a group. context points to that number, a size_t. */
 static void narrow(void *context, const char *folder, bool is_v2)
 {
     size_t *most = context;

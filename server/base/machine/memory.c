@@ -12,7 +12,10 @@
 #include "base/array.h"
 #include "base/machine/cgroup.h"
 
-/* context: a uint64_t, the least bytes so far. A limit that is not set is "max" (version 2) or beyond any memory. */
+/*
+ * Lowers the bytes to the limit of a group. context points to the bytes, a uint64_t. A missing limit is "max" (version
+ * 2), or is larger than any memory.
+ */
 static void narrow(void *context, const char *folder, bool is_v2)
 {
     uint64_t *most = context, limit = 0;
@@ -36,7 +39,7 @@ uint64_t memory_auto_bytes(void)
     return bytes - bytes / 16;
 }
 
-/* ---- how it is divided ------------------------------------------------------------------------------------------- */
+/* ---- the division ------------------------------------------------------------------------------------------------ */
 
 /*
  * Measured: an idle process has 10 MiB of mapped files and 5 MiB of its own. A compute thread keeps 1.1 MiB of the BLAS
@@ -44,8 +47,8 @@ uint64_t memory_auto_bytes(void)
  */
 enum { PROCESS_BYTES = 24 << 20, IO_THREAD_BYTES = 1 << 20, COMPUTE_THREAD_BYTES = 2 << 20 };
 /*
- * Each share is one part in so many of the memory beside the process itself. One half of the heap's share is for blocks
- * that the budget of requests keeps (arena.h), the other half for free blocks of the C library.
+ * Each share is 1/n of the memory beside the process itself. One half of the heap's share is for blocks that the budget
+ * of requests keeps (arena.h), the other half for free blocks of the C library.
  */
 enum { HEAP_SHARE = 16, CONNECTIONS_SHARE = 8, LAYERS_SHARE = 8, CACHES_SHARE = 8, PREPARED_SHARE = 16 };
 enum { HEAP_BYTES_MAX = 256 << 20, REQUESTS_BYTES_MIN = 8 << 20 };
@@ -61,7 +64,7 @@ uint64_t memory_places(uint64_t connections)
     return connections + connections / 8 + 16;
 }
 
-/* The smaller of the connections asked for and those that the share has places for. */
+/* The requested connections, and at most as many as fit into the share. */
 static uint64_t connections_within(uint64_t asked, uint64_t share)
 {
     const uint64_t places = share / MEMORY_CONNECTION_BYTES;
@@ -90,7 +93,7 @@ static bool refuse(const struct memory_division *d, char *message, size_t messag
     return false;
 }
 
-/* rest - part, and at least 0. */
+/* Returns rest - part, and at least 0. */
 static uint64_t less(uint64_t rest, uint64_t part)
 {
     return part < rest ? rest - part : 0;
@@ -133,7 +136,7 @@ void memory_return_free_blocks(void)
 #endif
 }
 
-/* Resident memory that is not of a file. The file has "size resident shared …" in pages. */
+/* Resident memory that does not belong to a file. The kernel's file has "size resident shared …" in pages. */
 static uint64_t anonymous_bytes(void)
 {
     unsigned long long resident = 0, shared = 0;
@@ -145,7 +148,7 @@ static uint64_t anonymous_bytes(void)
     return is_read ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* The two figures are of different moments, so the memory in use may exceed what was resident. */
+/* The two figures are read one after the other, so the memory in use may exceed the resident memory. */
 static uint64_t beyond(uint64_t in_use_bytes)
 {
     return less(anonymous_bytes(), in_use_bytes);

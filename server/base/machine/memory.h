@@ -1,5 +1,6 @@
 /*
- * memory.h: how much memory this process may use, how it is divided, and when it goes back to the system.
+ * memory.h: how much memory this process may use, how that memory is divided, and when free memory returns to the
+ * system.
  */
 #ifndef BASE_MACHINE_MEMORY_H
 #define BASE_MACHINE_MEMORY_H
@@ -8,14 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * In bytes: the smallest of the machine's memory and the limits of this process's control groups (version 1 or 2).
- */
+/* The least of the machine's memory and the limits of this process's control groups (version 1 or 2), in bytes. */
 uint64_t memory_available_bytes(void);
-/* What "auto" takes of it: 15/16. The rest is for memory that the kernel counts here, such as pages and sockets. */
+/*
+ * The total that "auto" means: 15/16 of the available memory. The rest is for memory that the kernel counts for this
+ * process, such as page tables and sockets.
+ */
 uint64_t memory_auto_bytes(void);
 
-/* A share that memory_divide decides. */
+/* memory_divide chooses this share. */
 #define MEMORY_AUTO UINT64_MAX
 
 /* Per connection: 64 KiB of the library, 16 KiB of a request before its budget begins, and the records of both. */
@@ -30,40 +32,43 @@ enum { MEMORY_CONNECTION_BYTES = 96 << 10 };
  *     layers, caches, prepared   what the settings of these names allow, or a share when they are "auto"
  */
 struct memory_division {
-    uint64_t total, io_threads, compute_threads;         /* the caller sets them */
+    uint64_t total, io_threads, compute_threads;         /* set by the caller */
     uint64_t connections;                                /* set by the caller; reduced to what their share holds */
     uint64_t layers_bytes, caches_bytes, prepared_bytes; /* set by the caller; MEMORY_AUTO is decided */
     uint64_t process_bytes, heap_bytes, connections_bytes, requests_bytes; /* results */
-    /* Of requests_bytes: what a request can have that is alone on the server. One that needs more is answered 413. */
+    /*
+     * Of requests_bytes, the part that one request can have when no other request runs. A larger request is answered
+     * 413.
+     */
     uint64_t largest_request_bytes;
 };
 
-/* How many compute threads fit into a quarter of total; at least one. */
+/* The number of compute threads that fit into a quarter of total; at least 1. */
 uint64_t memory_compute_threads(uint64_t total);
-/* False: too little is left for requests; message has all parts. */
+/* Divides the memory. False: too little is left for requests; message lists all parts. */
 bool memory_divide(struct memory_division *division, char *message, size_t message_size);
-/* How many connections the library must hold: it still counts those that are being closed. */
+/* The number of connections that the library must hold, because it still counts those that are being closed. */
 uint64_t memory_places(uint64_t connections);
 
 /*
- * Tells the C library what to do with freed blocks. Blocks of 128 KiB and more go back to the system at once. Smaller
- * blocks stay for the next request, in two heaps that all threads share. With a heap per thread and larger blocks in
- * it, free memory came to several times the memory in use.
+ * Sets how the C library treats freed blocks. Blocks of 128 KiB and more return to the system at once. Smaller blocks
+ * stay for the next request, in two heaps that all threads share. A heap per thread with larger blocks left several
+ * times more memory free than in use.
  */
 void memory_keep_small_blocks(void);
 
-/* Returns the free blocks of the heaps to the system. Takes milliseconds, in which other threads wait for memory. */
+/* Returns the free blocks of the heaps to the system. This takes milliseconds; other threads that need memory wait. */
 void memory_return_free_blocks(void);
 
-/* How far the process has grown beyond the memory in use. All members but the first begin as 0. */
+/* How far the process has grown beyond the memory in use. All members but the first start at 0. */
 struct memory_growth {
     uint64_t bound_bytes; /* the growth that is allowed */
-    uint64_t least_bytes; /* the least memory beyond that in use, since it was last returned */
+    uint64_t least_bytes; /* the least memory beyond that in use since free blocks were last returned */
     bool is_known;
 };
 /*
- * Whether anonymous memory, less what is in use, has grown by more than the bound since it was last returned. If so,
- * call memory_return_free_blocks and then memory_growth_is_dealt_with.
+ * Whether anonymous memory, minus the memory in use, has grown by more than the bound since free blocks were last
+ * returned. If so, call memory_return_free_blocks and then memory_growth_is_dealt_with.
  */
 bool memory_has_grown(struct memory_growth *growth, uint64_t in_use_bytes);
 void memory_growth_is_dealt_with(struct memory_growth *growth, uint64_t in_use_bytes);
