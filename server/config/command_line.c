@@ -22,7 +22,7 @@ struct words {
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-/* Takes `import CHECKPOINT` off the front of *words. */
+/* Removes `import CHECKPOINT` from the front of *words. */
 static bool take_import(struct config *config, struct words *words, struct refusal refusal)
 {
     if (words->count < 2 || words->at[1][0] == '-') {
@@ -36,7 +36,7 @@ static bool take_import(struct config *config, struct words *words, struct refus
     return true;
 }
 
-/* Takes `health`, `health ready` or `health live` off the front of *words. */
+/* Removes `health`, `health ready` or `health live` from the front of *words. */
 static bool take_health(struct config *config, struct words *words, struct refusal refusal)
 {
     (void)refusal;
@@ -48,7 +48,7 @@ static bool take_health(struct config *config, struct words *words, struct refus
     return true;
 }
 
-/* Takes `key NAME [RIGHTS [QUOTA]]`, which has no settings behind it. */
+/* Removes `key NAME [RIGHTS [QUOTA]]`. No settings may follow it. */
 static bool take_key(struct config *config, struct words *words, struct refusal refusal)
 {
     enum { WORDS_MIN = 2, WORDS_MAX = 4 };
@@ -73,7 +73,7 @@ static const struct command {
     {"key", CONFIG_KEY, take_key},
 };
 
-/* NULL: the words are settings alone, of a server. */
+/* Finds the command. NULL: the words are the settings of a server. */
 static const struct command *command_of(struct words words)
 {
     for (size_t i = 0; words.count > 0 && i < ARRAY_LENGTH(commands); i++)
@@ -82,7 +82,7 @@ static const struct command *command_of(struct words words)
     return NULL;
 }
 
-/* --help and --version win over everything else, so that a wrong variable does not hide the help against it. */
+/* --help and --version have priority, so that a wrong variable does not hide the help that explains it. */
 static bool asks_for_text(struct words words, config_command *command)
 {
     for (int i = 0; i < words.count; i++) {
@@ -96,7 +96,7 @@ static bool asks_for_text(struct words words, config_command *command)
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
-/* source is the flag or the variable as the user knows it. */
+/* Sets one setting. source is the flag or the variable, as the user writes it. */
 static bool set(struct config *config, const struct setting *setting, const char *source, const char *value,
                 struct refusal refusal)
 {
@@ -151,7 +151,7 @@ static bool refuse_flag(const char *argument, size_t length, struct refusal refu
     return false;
 }
 
-/* `attnd import` has shorter names for three flags, which other commands do not know. */
+/* `attnd import` has shorter names for three flags; other commands do not have them. */
 static struct text_span whole_flag(const struct config *config, struct text_span flag)
 {
     static const struct text_pair names[] = {
@@ -162,7 +162,7 @@ static struct text_span whole_flag(const struct config *config, struct text_span
     return flag;
 }
 
-/* A switch may stand without a value, and means "on" then. The next word is its value when it can be one. */
+/* A switch may have no value, which means "on". The next word is its value if it can be one. */
 static bool stands_alone(const struct setting *setting, const struct words *rest)
 {
     int ignored;
@@ -176,7 +176,7 @@ static void drop_word(struct words *words)
     words->count--;
 }
 
-/* Takes one flag off the front of *words: --flag=value, --flag value, or a switch alone. */
+/* Removes one flag from the front of *words: --flag=value, --flag value, or a switch alone. */
 static bool set_by_flag(struct config *config, struct words *words, struct refusal refusal)
 {
     const char *argument = words->at[0];

@@ -18,8 +18,8 @@
 #include "config/config.h"
 
 /*
- * argv[0] is skipped; environment ends with NULL. False: message says which word or value is wrong, and what would be
- * right.
+ * Skips argv[0]; environment must end with NULL. False: message says which word or value is wrong, and gives a correct
+ * form.
  */
 bool command_line_read(struct config *config, int argc, char *const *argv, char *const *environment, char *message,
                        size_t message_size);

@@ -1,5 +1,5 @@
 /*
- * config.h: what the command line and the environment ask for: a command, and the settings.
+ * config.h: the command and the settings, from the command line and the environment.
  *
  * A new setting is a member here and a row in settings.c.
  */
@@ -21,25 +21,25 @@ typedef enum { HALF_CLOSE_CANCEL, HALF_CLOSE_SERVE } half_close;
 
 enum { CONFIG_UNKNOWN_MAX = 8, CONFIG_COMPUTE_THREADS_MAX = 128 };
 
-/* Texts are borrowed from the command line and the environment. A text that is NULL was not given ("none"). */
+/* Texts are borrowed from the command line and the environment. A text of NULL means that none was given ("none"). */
 struct config {
     config_command command;
-    const char *health_path;                       /* of `attnd health`: what it asks for */
-    const char *key_name, *key_rights, *key_quota; /* of `attnd key` */
+    const char *health_path;                       /* for `attnd health`: the path that it requests */
+    const char *key_name, *key_rights, *key_quota; /* for `attnd key` */
 
     struct value_address listen;
     const char *cors_origin, *host_names;             /* lists; "": empty */
-    const char *kernel;                               /* "auto": the best */
+    const char *kernel;                               /* "auto": the best kernel */
     const char *fonts;                                /* files, separated by commas; "auto": the known places */
     const char *keys, *tls_cert, *tls_key, *log_file; /* paths */
     uint64_t io_threads, compute_threads, queue, connections, connections_per_address;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
-    struct memory_division memory; /* of CONFIG_SERVE: what memory_bytes is for */
+    struct memory_division memory; /* for CONFIG_SERVE: how memory_bytes is divided */
     const char *layers_directory;
     config_switch layers_readonly;
     layers_verify layers_verify;
     uint64_t layers_max, layers_versions, layers_prepared_bytes;
-    uint64_t layers_bytes; /* VALUE_AUTO: no limit but that of the disk */
+    uint64_t layers_bytes; /* VALUE_AUTO: no limit but the size of the disk */
     uint64_t cache_bytes, cache_max, cache_idle_s;
     const char *checkpoint, *checkpoint_prefix, *checkpoint_mapping;
     double max_flops;
@@ -51,7 +51,10 @@ struct config {
     log_format log_format;
     log_level log_level;
 
-    /* Variables that begin with ATTND_ and are no setting; the server warns of them, because each may be a mistake. */
+    /*
+     * Variables that begin with ATTND_ but are not settings. The server warns about them, because each may be a
+     * mistake.
+     */
     const char *unknown_variable[CONFIG_UNKNOWN_MAX];
     uint64_t unknown_variables;
 };

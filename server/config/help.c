@@ -1,5 +1,5 @@
 /*
- * help.c: the text of `attnd --help`.
+ * help.c: writes the text of `attnd --help`.
  */
 #include "config/help.h"
 

@@ -1,5 +1,5 @@
 /*
- * settings.c: the one table of settings.
+ * settings.c: the table of settings.
  */
 #include "config/settings.h"
 

@@ -17,22 +17,25 @@ typedef enum { SERVING, LIMITS, LAYERS, SECURITY, LOGGING } setting_group;
 struct setting {
     setting_group group;
     const char *flag;  /* without the dashes */
-    const char *usual; /* the default, as a user would give it */
-    size_t at;         /* where its member stands in struct config */
+    const char *usual; /* the default, in the form that a user would give */
+    size_t at;         /* the offset of its member in struct config */
     struct value_rule rule;
     const char *help;
 };
 
 enum { SETTING_NAME_MAX = 64 };
 
-/* In the order of --help: by group, and in each group the most used settings first. NULL behind the last one. */
+/*
+ * The settings in the order of --help: by group, and in each group the most used settings first. NULL after the last
+ * one.
+ */
 const struct setting *setting_at(size_t i);
 const char *setting_group_title(setting_group group);
 
-/* NULL: there is none. */
+/* Returns NULL when no setting has that flag. */
 const struct setting *setting_by_flag(struct text_span flag);
 const struct setting *setting_by_variable(struct text_span variable);
-/* The flag that a mistyped one is most likely meant to be; NULL: none is near. */
+/* The flag that a mistyped one most probably means. NULL: none is similar. */
 const char *setting_nearest_flag(const char *flag);
 
 /* Writes the name of the setting's variable and returns it. */

@@ -1,5 +1,5 @@
 /*
- * settle.c: what settings mean together.
+ * settle.c: checks settings against each other, and computes the values of "auto".
  */
 #include "config/settle.h"
 
@@ -32,7 +32,10 @@ static uint64_t fewer(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* With a directory, layers are mapped files, which the kernel may drop from memory and read again. */
+/*
+ * Layers count as memory only without a directory. With one, they are mapped files, which the kernel may drop and read
+ * again.
+ */
 static bool keeps_layers_in_memory(const struct config *config)
 {
     return config->layers_directory == NULL || config->checkpoint != NULL;

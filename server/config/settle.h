@@ -1,5 +1,5 @@
 /*
- * settle.h: what settings mean together.
+ * settle.h: checks settings against each other, and computes the values of "auto".
  */
 #ifndef CONFIG_SETTLE_H
 #define CONFIG_SETTLE_H
@@ -9,12 +9,15 @@
 
 #include "config/config.h"
 
-/* False: two settings contradict each other, or the command lacks one; message says which. */
+/*
+ * Checks the settings against each other. False: two settings contradict each other, or the command lacks one; message
+ * says which.
+ */
 bool settle_fits_together(const struct config *config, char *message, size_t message_size);
 
 /*
- * Replaces "auto" by a number and reduces what does not fit into the memory. False: the memory is too small for any
- * request; message says for what it is needed.
+ * Replaces "auto" by numbers, and reduces what does not fit into the memory. False: the memory is too small for any
+ * request; message says which parts need it.
  */
 bool settle_memory(struct config *config, char *message, size_t message_size);
 

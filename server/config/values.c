@@ -1,5 +1,5 @@
 /*
- * values.c: one reader and one description per kind of value, in a table (struct value_kind).
+ * values.c: a reader and a description for each kind of value, in a table (struct value_kind).
  */
 #include "config/values.h"
 
@@ -160,7 +160,7 @@ const struct value_kind value_path = {read_path, describe_path};
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-/* "scheme://host[:port]" and nothing behind it, as browsers write an origin; or a star, for all origins. */
+/* Whether text is "scheme://host[:port]", as browsers write an origin, or a star, for all origins. */
 static bool is_origin(struct text_span text)
 {
     static const char mark[] = "://";
@@ -176,7 +176,7 @@ static bool is_origin(struct text_span text)
     return host < end;
 }
 
-/* The name of a host, without a port. */
+/* Whether text is the name of a host, without a port. */
 static bool is_host_name(struct text_span text)
 {
     for (size_t i = 0; i < text.length; i++)
@@ -227,7 +227,7 @@ const struct value_kind value_names = {read_names, describe_names};
 
 /* ---- address ----------------------------------------------------------------------------------------------------- */
 
-/* Cuts "[::1]:8080" at its last colon; brackets tell the colons of the address from that of the port. */
+/* Splits "[::1]:8080" at its last colon. Brackets separate the colons of the address from that of the port. */
 static bool read_address(const struct value_rule *rule, const char *text, void *member)
 {
     struct value_address *address = member;
@@ -257,7 +257,7 @@ const struct value_kind value_address = {read_address, describe_address};
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
-/* Stores the place of text in words as an int, which is what an enum is here. */
+/* Stores the index of text in words as an int, which is the type of an enum here. */
 static bool store_place(const char *const *words, const char *text, void *member)
 {
     for (int i = 0; words[i] != NULL; i++)
@@ -273,7 +273,7 @@ static bool read_word(const struct value_rule *rule, const char *text, void *mem
     return store_place(rule->words, text, member);
 }
 
-/* "debug, info or off" */
+/* Writes "debug, info or off". */
 static void describe_word(const struct value_rule *rule, char *text, size_t size)
 {
     size_t length = 0;

@@ -1,5 +1,6 @@
 /*
- * values.h: the kinds of values that settings have: how the text of a value is read, and what a right value looks like.
+ * values.h: the kinds of values that settings have: how the text of a value is read, and how a valid value is
+ * described.
  *
  * Each kind writes a member of one type:
  *
@@ -11,7 +12,7 @@
  *     path                    const char *; "none" and the empty text are NULL
  *     origins, names          const char *, a list separated by commas; "none" is the empty list, ""
  *     address                 struct value_address
- *     word                    an enum: the place of the word in rule.words
+ *     word                    an enum: the index of the word in rule.words
  *     toggle                  an enum: "off" or "0" is 0, "on" or "1" is 1
  */
 #ifndef CONFIG_VALUES_H
@@ -33,16 +34,16 @@ struct value_kind;
 
 struct value_rule {
     const struct value_kind *kind;
-    double min, max;          /* of a kind with a range; elsewhere 0 */
-    const char *const *words; /* of the kind word, NULL at the end */
+    double min, max;          /* for kinds with a range; others have 0 */
+    const char *const *words; /* for the kind word; NULL at the end */
 };
 
 extern const struct value_kind value_count, value_count_or_auto, value_bytes, value_bytes_or_auto, value_real,
     value_text, value_optional, value_path, value_origins, value_names, value_address, value_word, value_toggle;
 
-/* Texts are borrowed. False: *member is as before. */
+/* Reads text into *member. Texts are borrowed. False: *member is unchanged. */
 bool value_read(const struct value_rule *rule, const char *text, void *member);
-/* What a right value looks like: "a whole number from 1 to 64". */
+/* Describes a valid value: "a whole number from 1 to 64". */
 void value_describe(const struct value_rule *rule, char *text, size_t size);
 
 #endif
