@@ -13,10 +13,10 @@
 
 #include "health/health_tls.h"
 
-/* Connecting, sending and receiving may each take so long. */
+/* The time limit of connecting, of sending and of receiving, each. */
 enum { PATIENCE_S = 2 };
 
-/* The address by which this machine reaches a server that listens on host. */
+/* The address at which this machine can connect to a server that listens on host. */
 static const char *reachable(const char *host)
 {
     if (host[0] == '\0' || strcmp(host, "0.0.0.0") == 0)
@@ -58,7 +58,7 @@ static int open_connection(const char *host, const char *port, char *message, si
     return fd;
 }
 
-/* tls: NULL for plain HTTP. */
+/* Sends all bytes. tls NULL: plain HTTP. */
 static bool send_all(int fd, struct health_tls *tls, const char *bytes, size_t size)
 {
     return tls != NULL ? health_tls_send(tls, bytes, size) : send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
@@ -69,7 +69,7 @@ static bool receive_all(int fd, struct health_tls *tls, char *bytes, size_t size
     return tls != NULL ? health_tls_receive(tls, bytes, size) : recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size;
 }
 
-/* The status of the answer; 0: there is none. */
+/* Sends the request and returns the status of the answer. 0: no answer. */
 static int exchange(int fd, struct health_tls *tls, const char *path)
 {
     static const char wanted[] = "HTTP/1.1 ";
@@ -86,7 +86,7 @@ static int exchange(int fd, struct health_tls *tls, const char *path)
     return status;
 }
 
-/* False: message says why there is no answer. */
+/* Returns false when there is no answer; message says why. */
 static bool ask_on(int fd, const struct health_question *question, int *status, char *message, size_t message_size)
 {
     struct health_tls *tls = NULL;

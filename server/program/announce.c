@@ -1,5 +1,5 @@
 /*
- * announce.c: the lines of the log that a server begins with.
+ * announce.c: writes the first lines of a server's log.
  */
 #include "program/announce.h"
 

@@ -1,5 +1,5 @@
 /*
- * announce.h: the lines of the log that a server begins with.
+ * announce.h: writes the first lines of a server's log.
  */
 #ifndef PROGRAM_ANNOUNCE_H
 #define PROGRAM_ANNOUNCE_H
@@ -8,10 +8,13 @@
 #include "config/config.h"
 #include "http/daemon.h"
 
-/* Where the server listens, what it computes with, how its memory is divided, and which variables are no settings. */
+/*
+ * Says where the server listens, what it computes with, how its memory is divided, and which variables are not
+ * settings.
+ */
 void announce_start(const struct log *log, const struct config *config, const struct http_server *server,
                     const char *kernel);
-/* The fonts of labels, or that there are none. */
+/* Says which fonts draw labels, or that there are none. */
 void announce_fonts(const struct log *log, const struct font_set *fonts);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * commands.c: the commands of attnd beside serving.
+ * commands.c: the commands of attnd other than serving.
  */
 #include "program/commands.h"
 

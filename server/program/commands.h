@@ -1,6 +1,6 @@
 /*
- * commands.h: the commands of attnd beside serving. Each returns the exit status of the process, and writes its
- * complaints to standard error.
+ * commands.h: the commands of attnd other than serving. Each returns the exit status of the process, and writes error
+ * messages to standard error.
  */
 #ifndef PROGRAM_COMMANDS_H
 #define PROGRAM_COMMANDS_H
@@ -9,7 +9,7 @@
 
 /* Makes an API key: prints the key for its owner on standard error, and its line of the file on standard output. */
 int command_key(const struct config *config);
-/* Asks the server that runs with these settings for config->health_path. */
+/* Requests config->health_path from the server that runs with these settings. */
 int command_health(const struct config *config);
 /* Writes the layers of config->checkpoint into config->layers_directory. */
 int command_import(const struct config *config);

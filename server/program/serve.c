@@ -1,5 +1,5 @@
 /*
- * serve.c: the life of a server: prepare, start, wait for a signal, drain, free.
+ * serve.c: runs a server: prepare, start, wait for a signal, drain, free.
  */
 #include "program/serve.h"
 
@@ -24,7 +24,10 @@
 #include "service/layers/keeper.h"
 #include "service/selftest.h"
 
-/* Each connection takes a descriptor; the usual soft limit of 1024 is below the most that --connections allows. */
+/*
+ * Raises the limit of descriptors. Each connection takes one, and the usual soft limit of 1024 is less than
+ * --connections allows.
+ */
 static void allow_descriptors(uint64_t connections, const struct log *log)
 {
     enum { OTHERS = 192 };
@@ -39,7 +42,7 @@ static void allow_descriptors(uint64_t connections, const struct log *log)
                 (unsigned long long)limit.rlim_cur, (unsigned long long)connections);
 }
 
-/* Everything that a server consists of; serve owns it. */
+/* The parts of a server. serve owns them. */
 struct serving {
     const struct config *config;
     struct log log;
@@ -47,7 +50,7 @@ struct serving {
     struct font_set fonts;
     struct executor *executor;
     attn_budget *budget;
-    struct keys *keys; /* NULL: requests need none */
+    struct keys *keys; /* NULL: requests need no key */
     struct metrics *metrics;
     struct layer_keeper *layers;
     struct cache_store *caches;
@@ -93,9 +96,12 @@ static struct http_setup setup_of(const struct serving *serving)
     };
 }
 
-/* ---- while it runs ----------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* Sleeps until a signal comes. Every 250 ms or sooner, tells the supervisor that the server lives, and frees memory. */
+/*
+ * Sleeps until a signal arrives. Every 250 ms or sooner, reports to the supervisor that the server is alive, and frees
+ * memory.
+ */
 static signal_wish wait_for_wish(const struct serving *serving)
 {
     enum { TIDY_EVERY_MS = 250 };
@@ -110,10 +116,12 @@ static signal_wish wait_for_wish(const struct serving *serving)
     return wish;
 }
 
-/* How long the server waits for a slow reader of the log: at its end, and before the log goes on in another file. */
+/* How long the server waits for a slow reader of the log: at its end, and before the log continues in another file. */
 enum { LOG_PATIENCE_MS = 2000 };
 
-/* What cannot be read stays as it was, because a mistake in a file must not end the service. */
+/*
+ * A file that cannot be read again leaves the old state in place, because a mistake in a file must not end the service.
+ */
 static void reload(const struct serving *serving)
 {
     char message[320];
@@ -137,7 +145,7 @@ static void reload(const struct serving *serving)
     supervisor_ready();
 }
 
-/* A second signal to end cuts the delay short. */
+/* Waits before the drain. A second signal to end cuts the wait short. */
 static void await_delay(uint64_t delay_s)
 {
     for (; delay_s > 0; delay_s--)
@@ -167,7 +175,7 @@ static void finish_log(void *writer)
     log_writer_finish(writer, LOG_PATIENCE_MS);
 }
 
-/* Without memory for a writer, each line is written by its own thread. */
+/* Starts the log's writer. Without memory for it, each thread writes its own lines. */
 static void start_log_writer(struct log *log)
 {
     log->writer = log_writer_start(log->fd);
@@ -175,7 +183,7 @@ static void start_log_writer(struct log *log)
         signals_before_death(finish_log, log->writer);
 }
 
-/* Standard error stays what it was: there the supervisor reads why the server does not start. */
+/* Opens the log. Standard error stays unchanged, because the supervisor reads there why the server does not start. */
 static bool open_log(struct log *log, const char *path, char *message, size_t message_size)
 {
     const int fd = path != NULL ? log_open(path) : log->fd;
@@ -200,7 +208,7 @@ static bool choose_kernel(struct serving *serving, char *message, size_t message
     return false;
 }
 
-/* A look takes a microsecond or two per file. */
+/* Checking a file takes one or two microseconds. */
 enum { LAYERS_LOOK_MS = 1000 };
 
 static bool open_layers(struct serving *serving, char *message, size_t message_size)
@@ -220,7 +228,7 @@ static bool open_layers(struct serving *serving, char *message, size_t message_s
     return serving->layers != NULL;
 }
 
-/* The layers of --checkpoint stay in memory for as long as the process lives. */
+/* Adopts the layers of --checkpoint. They stay in memory as long as the process lives. */
 static bool adopt_checkpoint(const struct serving *serving, char *message, size_t message_size)
 {
     const struct config *config = serving->config;
@@ -251,7 +259,7 @@ static bool create_workers(struct serving *serving, char *message, size_t messag
     return false;
 }
 
-/* signals_take and memory_keep_small_blocks come before the first thread starts. */
+/* Prepares everything that serving needs. signals_take and memory_keep_small_blocks come before the first thread. */
 static bool prepare(struct serving *serving, char *message, size_t message_size)
 {
     const struct config *config = serving->config;
@@ -287,7 +295,7 @@ static void give_back(struct serving *serving)
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-/* The server listens already: until the test has passed, probes are told that it starts. */
+/* Runs the self-test. The server listens already; until the test has passed, probes say that it is starting. */
 static bool test_itself(const struct serving *serving, char *message, size_t message_size)
 {
     if (!selftest_run(serving->executor, serving->config->max_memory_bytes, message, message_size))
@@ -312,7 +320,7 @@ static bool start(struct serving *serving, char *message, size_t message_size)
     return false;
 }
 
-/* On standard error, and as a line of the log when the log is a file. */
+/* Says why the server does not start: on standard error, and in the log when the log is a file. */
 static void say_why_not(const struct log *log, const char *message)
 {
     fprintf(stderr, "attnd: %s\n", message);

@@ -1,5 +1,5 @@
 /*
- * tidy.c: gives memory back to the system that the process keeps and does not need.
+ * tidy.c: returns memory to the system that the process keeps and does not need.
  */
 #include "program/tidy.h"
 

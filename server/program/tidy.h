@@ -1,5 +1,5 @@
 /*
- * tidy.h: gives memory back to the system that the process keeps and does not need.
+ * tidy.h: returns memory to the system that the process keeps and does not need.
  */
 #ifndef PROGRAM_TIDY_H
 #define PROGRAM_TIDY_H
@@ -8,15 +8,15 @@
 #include "base/machine/memory.h"
 #include "service/metrics.h"
 
-/* Begins as 0, but for growth.bound_bytes. */
+/* All members but growth.bound_bytes start at 0. */
 struct tidying {
     struct memory_growth growth;
-    uint64_t known_bytes; /* received and sent, when the server was idle last */
+    uint64_t known_bytes; /* bytes received and sent when the server was last idle */
 };
 
 /*
- * To be called every so often. Gives back all free memory when the server has become idle, and the free blocks of the
- * heap when they have grown beyond the bound.
+ * Call this at intervals. Returns all free memory when the server has become idle, and the free blocks of the heap when
+ * they have grown beyond the bound.
  */
 void tidy_memory(struct tidying *tidying, attn_budget *budget, const struct metrics *metrics);
 
