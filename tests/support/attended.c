@@ -1,5 +1,5 @@
 /*
- * attended.c: a request in JSON run to its result.
+ * attended.c: runs a request in JSON to its result.
  */
 #include "attended.h"
 #include "codec/request/envelope_decode.h"

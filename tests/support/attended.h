@@ -1,5 +1,5 @@
 /*
- * attended.h: a request in JSON run to its result, for tests of what answers show.
+ * attended.h: runs a request in JSON to its result, for tests of answers.
  */
 #ifndef TESTS_ATTENDED_H
 #define TESTS_ATTENDED_H
@@ -17,11 +17,11 @@ struct attended {
     attn_error err;
 };
 
-/* Decodes, plans, runs and reduces; everything lives in arena. Stops at the first failure and returns it. */
+/* Decodes, plans, runs and reduces; all memory comes from arena. Stops at the first failure and returns it. */
 attn_status attended_run(struct attended *attended, const char *text, bool is_binary, attn_arena *arena,
                          const attn_runtime *runtime);
 
-/* The answer as one terminated text, or bytes; checks that it is no longer than its bound. */
+/* The answer as one terminated text, or bytes; checks that its length is within its bound. */
 char *attended_answer(const struct attended *attended, enum media media, size_t *length);
 
 /* An element of a tensor of rank 4, float32 or float64. */

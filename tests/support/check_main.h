@@ -1,9 +1,9 @@
 /*
- * check_main.h: the main of a test program. Of one whose tests are all run once, without a fixture:
+ * check_main.h: the main of a test program. If all tests run once, without a fixture:
  *
  *     int main(void) { return check_main("mask", mask_tests, COUNT(mask_tests)); }
  *
- * and of any other:
+ * otherwise:
  *
  *     TCase *tests = check_case("guard");
  *     tcase_add_checked_fixture(tests, prepare, release);
@@ -21,7 +21,7 @@
 /* How many elements an array has. */
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
-/* The one test case of a program, empty, prepared as the library asks. */
+/* Creates the only test case of a program, empty, with the time-out and the BLAS set up. */
 static inline TCase *check_case(const char *name)
 {
     attn_blas_prepare();
@@ -30,7 +30,7 @@ static inline TCase *check_case(const char *name)
     return tests;
 }
 
-/* Runs it; EXIT_SUCCESS when none failed. */
+/* Runs the test case; EXIT_SUCCESS when no test failed. */
 static inline int check_run(const char *name, TCase *tests)
 {
     Suite *suite = suite_create(name);
@@ -42,7 +42,7 @@ static inline int check_run(const char *name, TCase *tests)
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Each test once, between set_up and tear_down, which may be NULL. */
+/* Runs each test once, between set_up and tear_down, which may be NULL. */
 static inline int check_staged(const char *name, SFun set_up, SFun tear_down, const TTest *const *tests, size_t count)
 {
     TCase *all = check_case(name);

@@ -4,8 +4,8 @@
  *
  * u is the unit roundoff, peak the size of the scores of a row (see naive_attention.h). The constant is 8 throughout. A
  * sum of n terms of mixed sign, rounded n times, is off by about sqrt(n) / 4 roundings of its partial sums, and those
- * stay well below the sum of the absolute values (terms); so 8 u terms holds for thousands of terms with room to spare,
- * and yet a tile left out or counted twice, or one product in less than the compute type, is far outside.
+ * stay well below the sum of the absolute values (terms). So 8 u terms is sufficient for thousands of terms with a
+ * margin. A tile that is left out or counted twice, or one product in less than the compute type, is far outside.
  */
 #include "closeness.h"
 
@@ -19,7 +19,7 @@ double unit_roundoff(attn_dtype compute)
     return compute == ATTN_F32 ? 0x1p-24 : 0x1p-53;
 }
 
-/* Kernels may flush what is below the normal numbers to zero. */
+/* Kernels may flush subnormal numbers to zero. */
 static double smallest(attn_dtype compute)
 {
     return compute == ATTN_F32 ? (double)FLT_MIN : DBL_MIN;
@@ -59,7 +59,7 @@ static double context_bound(const test_run *run, const naive_result *naive, size
     return softmax_bound(unit_roundoff(run->plan.compute), peak) * terms + smallest(run->plan.compute);
 }
 
-/* Where an element of (batch, q_len, heads * d_v) stands in (batch, heads, q_len, d_v). */
+/* The index in (batch, heads, q_len, d_v) of an element of (batch, q_len, heads * d_v). */
 static size_t context_index(const naive_result *n, size_t at)
 {
     size_t d = at % n->d_v, h = at / n->d_v % n->heads, row = at / n->d_v / n->heads;
@@ -128,7 +128,7 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
     abort();
 }
 
-/* Infinite values have to be met exactly, and NaN by NaN. */
+/* Infinite values must be equal, and NaN must meet NaN. */
 static void expect_near(double got, double expected, double bound, const char *what, const char *name, size_t at)
 {
     bool close =
@@ -171,7 +171,7 @@ void expect_close(const test_run *run, const naive_result *naive, const char *wh
 
 /* ---- a layer, link by link ---- */
 
-/* The attention inside a layer, as a request of its own on the q, k and v that the run gave. */
+/* The attention inside a layer, as a separate request on the q, k and v of the run. */
 static attn_request inner_attention(const test_run *run, const attn_request *request)
 {
     attn_request inner = {.masks = request->masks, .options = request->options};
@@ -190,7 +190,7 @@ static attn_request inner_attention(const test_run *run, const attn_request *req
 static const uint32_t turned_steps =
     1U << ATTN_STEP_Q_ROTATED | 1U << ATTN_STEP_K_ROTATED | 1U << ATTN_STEP_PRESENT_KEY | 1U << ATTN_STEP_PRESENT_VALUE;
 
-/* Compares what became of q, k and v, then goes on with what the run made of them. */
+/* Compares q, k and v after norm, rotation and cache, then continues with the run's own values. */
 static attn_request after_turning(const test_run *run, const attn_request *attention, const char *what)
 {
     naive_result turned = naive_attention(attention, NULL);

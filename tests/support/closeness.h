@@ -1,5 +1,5 @@
 /*
- * closeness.h: whether a run of the core is as near to equation 1 as its arithmetic allows.
+ * closeness.h: checks that a run of the core is as close to equation 1 as its arithmetic allows.
  *
  * The tolerances are stated once, in closeness.c, each with its reason.
  */
@@ -13,22 +13,22 @@
 double unit_roundoff(attn_dtype compute);
 
 /*
- * Compares all steps that run has, of a request without a layer, with naive; also the rows without keys and the largest
- * score. No selections. Fails the test, naming what, the step and the element.
+ * Compares all steps of run with naive, for a request without a layer; also the rows without keys and the largest
+ * score. No selections. On a difference it fails the test with a message that has what, the step and the element.
  */
 void expect_close(const test_run *run, const naive_result *naive, const char *what);
 
 /*
- * Compares a layer that was run for every step, one link of the chain after the other: q, k and v with the projections,
- * the maps and the context with equation 1 on the q, k and v of the run itself, projected with W^O on its concat, and
- * so on. Errors do not pile up along the chain, so each link is held to its own tolerance. Then the output is compared
- * end to end, loosely. No selections, no dropout.
+ * Compares the run of a layer that has every step, stage by stage. Each stage is computed from the run's own input of
+ * that stage: q, k and v from the inputs, the maps and the context from the run's q, k and v, projected from the run's
+ * concat, and so on. So errors do not accumulate, and each stage has its own tolerance. Then the output is compared end
+ * to end, with a wide tolerance. No selections, no dropout.
  */
 void expect_layer_close(const test_run *run, const attn_request *request, const char *what);
 
 /*
- * A request without a layer that was run for every step: queries and keys with their norm, rotation and cache, then the
- * rest with equation 1 on what the run made of them.
+ * Compares a request without a layer that has every step: queries and keys with their norm, rotation and cache, then
+ * the rest with equation 1 on the run's queries and keys.
  */
 void expect_turned_close(const test_run *run, const attn_request *request, const char *what);
 

@@ -1,6 +1,6 @@
 /*
- * decode_stage.h: an arena for each test and the error of the last call, for the test programs of what is decoded; and
- * how a refusal is compared with what it should be.
+ * decode_stage.h: for tests of decoders: an arena per test, the error of the last call, and the comparison of a refusal
+ * with the expected one.
  */
 #ifndef TESTS_UNIT_SERVER_CODEC_REQUEST_DECODE_STAGE_H
 #define TESTS_UNIT_SERVER_CODEC_REQUEST_DECODE_STAGE_H
@@ -25,7 +25,7 @@ static inline void release(void)
     attn_arena_destroy(arena);
 }
 
-/* What is refused, and how: the code, the JSON pointer of the member, a part of the message. */
+/* A refused text and its error: the code, the JSON pointer of the member, a part of the message. */
 struct refusal {
     const char *text;
     attn_status status;

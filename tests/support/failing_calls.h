@@ -1,8 +1,8 @@
 /*
- * failing_calls.h: calls of the system, and of the C library's memory, of which a chosen one fails.
+ * failing_calls.h: system calls and allocations, of which a chosen one fails.
  *
- * The calls are defined here, in the place of the C library's, and do what it does unless one is to fail. So a program
- * includes this once, before anything else.
+ * The functions here replace those of the C library, and do the same unless one is to fail. So a program includes this
+ * file once, before any other.
  */
 #ifndef TESTS_FAILING_CALLS_H
 #define TESTS_FAILING_CALLS_H
@@ -37,7 +37,7 @@ static struct {
     const char *call; /* NULL: none is to fail */
     int skip;         /* as many pass before; below 0: it has failed */
     int reason;
-    bool is_for_good; /* each that follows fails too */
+    bool is_for_good; /* every later call fails, too */
 } fault;
 
 static inline bool fails(const char *call)

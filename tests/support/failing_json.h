@@ -1,5 +1,5 @@
 /*
- * failing_json.h: allocations of the JSON library, of which a chosen one fails, alone or with all that follow.
+ * failing_json.h: allocations of the JSON library, of which a chosen one fails, alone or with all later ones.
  */
 #ifndef TESTS_FAILING_JSON_H
 #define TESTS_FAILING_JSON_H

@@ -1,6 +1,6 @@
 /*
- * failing_take.h: blocks of an arena, of which a chosen one is refused although there is room. A low ceiling refuses
- * that block and what comes after it; this, that block alone, so that what was half made must be noticed by itself.
+ * failing_take.h: refuses a chosen block of an arena although there is memory for it. A low limit refuses that block
+ * and all later ones. This refuses only that block, so that the code itself must notice the failure.
  *
  * A program includes it once, and is linked with TAKES_CAN_FAIL (Makefile), which sends its calls here.
  */
@@ -20,13 +20,13 @@ static inline bool take_fails(void)
     return takes_left-- == 0; /* and SIZE_MAX after that */
 }
 
-/* All but the n-th from now on, counted from 0, are granted. */
+/* From now on, grants all blocks except number n, counted from 0. */
 static inline void fail_take(size_t n)
 {
     takes_left = n;
 }
 
-/* Grants all again; whether there was one to refuse. */
+/* Grants all blocks again; returns whether one was refused. */
 static inline bool take_has_failed(void)
 {
     const bool has_failed = takes_left == SIZE_MAX;

@@ -1,4 +1,4 @@
-/* gradient_cases.c: scenes whose gradients are taken, runs, and central differences. */
+/* gradient_cases.c: scenes for tests of gradients, their runs, and central differences. */
 #include "gradient_cases.h"
 
 #include <assert.h>
@@ -48,7 +48,7 @@ static void layer_across(test_scene *scene, const scene_size *n)
     scene_layer(scene, n, 5);
 }
 
-/* With a value of its own width, and weights by heads, the other way round. */
+/* With another width for values, and weights of rank 3 in the layout out_in. */
 void gradient_layer_by_heads(test_scene *scene, const scene_size *n)
 {
     attn_weights *w = &scene->request.weights;
@@ -164,7 +164,7 @@ void gradient_add_to_scores(test_scene *scene, size_t heads, size_t turn)
         options->sinks = scene_normal(scene, 1, SHAPE(heads));
 }
 
-/* The sizes of a request, those too that default to others. */
+/* The sizes of a request, including those that default to others. */
 static scene_size size_of(const test_scene *scene)
 {
     attn_plan plan;
@@ -249,7 +249,7 @@ void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn)
         w->gate.bias = scene_normal(scene, 0.5, SHAPE(n->heads * d_gate));
 }
 
-/* What softmax alone has, and what it does to scores. */
+/* The options that only softmax has. */
 static void add_softmax(test_scene *scene, size_t heads, size_t turn)
 {
     attn_options *options = &scene->request.options;
@@ -284,7 +284,7 @@ void gradient_add_mechanism(test_scene *scene, size_t turn)
     scene->request.masks.bias = NULL;
 }
 
-/* Every kind with every size; masks and options take turns. */
+/* Every kind with every size, with masks and options in turn. */
 static void make_case(gradient_case *made, attn_dtype type, bool is_softmax, size_t kind, size_t size, size_t turn)
 {
     scene_size n = gradient_sizes[size];
@@ -391,13 +391,13 @@ static double loss(const attn_gradient_request *wanted)
 }
 
 /*
- * The step that balances rounding (eps / h) and truncation (h^2): the cube root of eps. What is left is about
- * eps^(2/3) = 4e-11 of the numbers in the sum and its third derivative; a few hundred outputs of size 1 and derivatives
- * of a steep softmax make it 1e-7 at the most.
+ * The step that balances rounding (eps / h) and truncation (h^2): the cube root of eps. The remaining error is about
+ * eps^(2/3) = 4e-11 times the numbers in the sum and its third derivative. With a few hundred outputs of size 1 and the
+ * derivatives of a steep softmax, it is at most 1e-7.
  */
 static const double STEP = 6.0554544523933429e-06, TOLERANCE = 1e-7;
 
-/* reach: by what x is multiplied before it is added to a score. */
+/* reach: the factor of x before it is added to a score. */
 static double difference(const attn_gradient_request *wanted, attn_tensor *subject, size_t at, double reach)
 {
     const double x = tensor_get(subject, at), h = STEP * (fabs(x) > 1 ? fabs(x) : 1) / reach;

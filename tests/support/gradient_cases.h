@@ -1,5 +1,5 @@
 /*
- * gradient_cases.h: requests for gradients of every kind and size, runs of them, and what differences say.
+ * gradient_cases.h: requests for gradients of every kind and size, their runs, and central differences.
  */
 #ifndef TESTS_GRADIENT_CASES_H
 #define TESTS_GRADIENT_CASES_H
@@ -9,7 +9,7 @@
 
 #define OF(name) (UINT32_C(1) << ATTN_GRADIENT_##name)
 
-/* What is differentiated, its name in messages, and the gradient of the output that it starts from. */
+/* A request, its name in messages, and the gradient of its output. */
 typedef struct {
     test_scene scene;
     attn_gradient_request wanted;
@@ -34,18 +34,18 @@ extern const scene_size gradient_sizes[];
 bool gradient_case_at(gradient_case *made, attn_dtype type, size_t number);
 void gradient_case_release(gradient_case *made);
 
-/* Parts that cases are made of. A layer whose weights are by heads, the other way round, with values of their own. */
+/* Parts of cases. A layer with weights of rank 3 in the layout out_in, and values of their own. */
 void gradient_layer_by_heads(test_scene *scene, const scene_size *size);
 /* Biases by distance, and sinks, in turn. */
 void gradient_add_to_scores(test_scene *scene, size_t heads, size_t turn);
 /* linear and performer of every kind in turn. */
 void gradient_add_mechanism(test_scene *scene, size_t turn);
-/* Norms of queries and keys, and an output gate, of every kind in turn; n as the request is. */
+/* Norms of queries and keys, and an output gate, of every kind in turn; n has the sizes of the request. */
 void gradient_add_qk_norm(test_scene *scene, const scene_size *n, size_t turn);
 void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn);
 /* The request for all that is given, with a gradient of the output to start from. */
 attn_gradient_request gradient_ask(test_scene *scene);
-/* Everything that can be asked of it: the scale and the scores as well. */
+/* All gradients that the request can have, including the scale and the scores. */
 uint32_t gradient_all_of(const attn_gradient_request *request);
 
 typedef struct {
@@ -54,17 +54,17 @@ typedef struct {
     attn_gradient_result result;
 } gradient_run;
 
-/* Plans and runs with the ceiling that the plan asks for; any failure fails the test with the core's message. */
+/* Plans and runs with the limit that the plan computes; any failure fails the test with the core's message. */
 gradient_run gradient_run_on(const attn_gradient_request *request, const attn_runtime *runtime);
 gradient_run gradient_run_serial(const attn_gradient_request *request, const attn_kernel *kernel);
 void gradient_run_release(gradient_run *run);
 
-/* Fails the test unless the gradients that both have are the same bytes. */
+/* Fails the test unless the common gradients of both have the same bytes. */
 void expect_same_gradients(const gradient_run *a, const gradient_run *b, const char *what);
-/* Fails the test unless the gradient, of a request in float64, is what central differences say. */
+/* Fails the test unless the gradient, of a request in float64, agrees with central differences. */
 void expect_gradient(gradient_case *made, const gradient_run *run, attn_gradient gradient);
 void expect_scale_gradient(gradient_case *made, const gradient_run *run);
-/* The same of all that the run has. */
+/* The same for all gradients of the run. */
 void expect_gradients(gradient_case *made, const gradient_run *run);
 
 #endif

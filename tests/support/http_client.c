@@ -65,7 +65,7 @@ bool http_send_slowly(struct http_client *client, const char *text, size_t piece
     return true;
 }
 
-/* More bytes behind the pending ones; false at the end of the connection or after too long a silence. */
+/* Reads more bytes after the pending ones; false at the end of the connection, or after a time-out. */
 static bool receive(struct http_client *client, int silence_ms)
 {
     struct pollfd poller = {.fd = client->fd, .events = POLLIN};
@@ -83,7 +83,7 @@ static bool receive(struct http_client *client, int silence_ms)
     return true;
 }
 
-/* The first count pending bytes as a text of their own. */
+/* A copy of the first count pending bytes as a text. */
 static char *take(struct http_client *client, size_t count)
 {
     char *text = malloc(count + 1);
@@ -113,7 +113,7 @@ static bool read_head(struct http_client *client, struct http_answer *answer)
     return true;
 }
 
-/* A line, without its end; NULL when the connection ends before. */
+/* A line without its line break; NULL when the connection ends first. */
 static char *take_line(struct http_client *client)
 {
     const char *end;
@@ -125,7 +125,7 @@ static char *take_line(struct http_client *client)
     return line;
 }
 
-/* Appends chunk after chunk to the body of answer; false when there was no last one. */
+/* Appends all chunks to the body of answer; false when the last chunk is missing. */
 static bool read_chunks(struct http_client *client, struct http_answer *answer)
 {
     for (size_t room = 0;;) {

@@ -9,7 +9,7 @@
 
 enum { HTTP_HEAD_MAX = 8192 };
 
-/* A connection to 127.0.0.1 and what came on it but was not read yet. */
+/* A connection to 127.0.0.1, with the bytes that were received but not read yet. */
 struct http_client {
     int fd;
     char *pending;
@@ -26,15 +26,15 @@ struct http_answer {
 
 struct http_client http_open(unsigned port);
 void http_close(struct http_client *client);
-/* Send all of it; false when the other side no longer listens. */
+/* Sends all bytes; false when the peer has closed the connection. */
 bool http_send(struct http_client *client, const char *text);
 bool http_send_bytes(struct http_client *client, const char *bytes, size_t count);
-/* text in pieces of so many bytes, each on its way before the next. */
+/* Sends text in pieces of that many bytes, with a short pause after each. */
 bool http_send_slowly(struct http_client *client, const char *text, size_t piece);
 /* Reads the next answer (a 100 Continue counts as one); is_head: it has no body whatever its length field says. */
 struct http_answer http_read(struct http_client *client, bool is_head);
 void http_free(struct http_answer *answer);
-/* Whether the other side closes, waiting for it a little; what comes before is dropped. */
+/* Whether the peer closes the connection within a short time; bytes received before are dropped. */
 bool http_is_closed(struct http_client *client);
 /* The value of a field in head, copied into a buffer of the thread; NULL when there is none. */
 const char *http_field(const struct http_answer *answer, const char *name);

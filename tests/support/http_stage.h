@@ -15,13 +15,13 @@ struct http_stage {
     unsigned port;
 };
 
-/* Small limits, port 0, no log: to be changed before the start. */
+/* Small limits, port 0, no log. Change them before the start. */
 struct http_stage http_stage_of(service_function *service);
 /* Aborts the test when the server does not start. */
 void http_stage_start(struct http_stage *stage);
 void http_stage_stop(struct http_stage *stage);
 
-/* Services: the body back; and the same once http_stage_release was called (a job that takes long). */
+/* Two services: one returns the body; the other does so after http_stage_release was called (a long job). */
 service_function http_stage_echo, http_stage_wait;
 void http_stage_release(void);
 /* Jobs of http_stage_wait that have begun, and others that say so. */

@@ -1,5 +1,5 @@
 /*
- * mask_cases.c: one function a mask, and the table of them.
+ * mask_cases.c: one function per mask, and their table.
  */
 #include "mask_cases.h"
 
@@ -205,7 +205,7 @@ static void documents(test_scene *scene, const scene_size *n)
     scene->request.masks.documents_key = ascending_ids(scene, n->batch, n->kv_len);
 }
 
-/* Long runs in no order, as packing leaves them, the same for every item: tiles of which nothing matches. */
+/* Long runs in arbitrary order, the same for every item, so that some tiles match nothing. */
 static void documents_in_any_order(test_scene *scene, const scene_size *n)
 {
     attn_tensor *query = scene_integers(scene, NULL, SHAPE(n->q_len)),
@@ -278,7 +278,7 @@ static void blocks_longformer(test_scene *scene, const scene_size *n)
         (attn_blocks){.kind = ATTN_BLOCKS_LONGFORMER, .size = 1, .window = 1, .global_tokens = global_tokens(scene, n)};
 }
 
-/* Few enough tokens for tiles that nobody sees. */
+/* So few global tokens that some tiles are hidden from all queries. */
 static void blocks_longformer_sparse(test_scene *scene, const scene_size *n)
 {
     attn_tensor *tokens = scene_integers(scene, NULL, SHAPE(1));
@@ -294,7 +294,7 @@ static void blocks_bigbird(test_scene *scene, const scene_size *n)
         .kind = ATTN_BLOCKS_BIGBIRD, .size = 2, .window = 1, .global_blocks = 1, .random_blocks = 2, .seed = 7};
 }
 
-/* Queries that stand before and behind all keys. */
+/* Queries before the first key and after the last. */
 static void blocks_bigbird_moved(test_scene *scene, const scene_size *n)
 {
     causal_per_item(scene, n);

@@ -1,5 +1,5 @@
 /*
- * mask_cases.h: the masks that every computation is tried with: each kind alone, each way to broadcast, all together.
+ * mask_cases.h: the masks that tests try with every computation: each kind alone, each way to broadcast, all together.
  */
 #ifndef TESTS_MASK_CASES_H
 #define TESTS_MASK_CASES_H
@@ -14,7 +14,7 @@ typedef struct {
 /* The i-th case; NULL past the end. */
 const mask_case *mask_case_at(size_t i);
 size_t mask_case_count(void);
-/* The case with everything in it. */
+/* The case with all masks. */
 const mask_case *mask_case_composed(void);
 
 #endif

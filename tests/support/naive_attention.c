@@ -1,8 +1,8 @@
 /*
- * naive_attention.c: attention as the papers write it, one loop a sum. Slow, and meant to be read in one go:
- * naive_attention at the end names the steps in their order, and naive_head.c those of a head. Sums run in long double
- * where that is more than double: adding a thousand doubles one by one is less exact than what float64 kernels do, and
- * they are measured by this.
+ * naive_attention.c: attention as the papers write it, with one loop per sum. It is slow, and meant to be read in one
+ * go: naive_attention at the end calls the steps in order, and naive_head.c has those of a head. Sums are in long
+ * double where it is wider than double, because a plain sum of a thousand doubles is less exact than the float64
+ * kernels that are compared with it.
  */
 #include "naive_attention.h"
 
@@ -68,7 +68,7 @@ static size_t count_heads(size_t given, const attn_tensor *input, const attn_ten
     return weight != NULL && weight->rank == 3 ? weight->shape[0] : otherwise;
 }
 
-/* What a linear map gives to all its heads together. */
+/* The output features of a linear map, over all its heads. */
 static size_t columns(const attn_request *request, const attn_tensor *weight)
 {
     bool in_out = request->weights.layout == ATTN_LAYOUT_IN_OUT;
@@ -155,7 +155,7 @@ void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t
 
 typedef enum { PART_Q, PART_K, PART_V } part;
 
-/* The features of one position; terms is what their rounding errors are in proportion to. */
+/* The features of one position; rounding errors are proportional to terms. */
 typedef struct {
     size_t count;
     double *features, *terms;
@@ -178,7 +178,7 @@ static size_t fused_block(const attn_request *request, const naive_result *r, pa
     abort();
 }
 
-/* What input feature f adds to feature d of head h. */
+/* The weight from input feature f to feature d of head h. */
 static double weight_at(const attn_request *request, const attn_tensor *weight, size_t h, size_t width, size_t f,
                         size_t d)
 {

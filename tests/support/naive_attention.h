@@ -1,12 +1,10 @@
 /*
- * naive_attention.h: equation 1 once more, in double or better, with plain loops and no BLAS: what the core is compared
- * with.
+ * naive_attention.h: the reference for the core: equation 1 in double or better, with plain loops and no BLAS.
  *
  *     out = softmax(q k^T / sqrt(d_k)) v        and all that plan.h lists around it
  *
- * It shares the structs of the public headers with the core and no line of code: it
- * finds dimensions, decides masks and reads strided tensors by itself. It expects a valid request and aborts without
- * memory.
+ * It shares the structs of the public headers with the core, but no code: it has its own dimensions, masks and reads of
+ * strided tensors. It expects a valid request, and aborts without memory.
  */
 #ifndef TESTS_NAIVE_ATTENTION_H
 #define TESTS_NAIVE_ATTENTION_H
@@ -27,24 +25,24 @@ typedef struct {
      */
     double *terms[ATTN_STEP_COUNT];
     /*
-     * (batch, heads, q_len): the largest scale * sum |q k| + |bias| of the keys that were let through, and the sink. It
+     * (batch, heads, q_len): the largest scale * sum |q k| + |bias| of the keys that are not hidden, and the sink. It
      * bounds the scores of the row, and their rounding errors are in proportion to it.
      */
     double *peak;
     size_t rows_without_keys;
-    double max_abs_score; /* the largest scaled score that was let through */
+    double max_abs_score; /* the largest scaled score that is not hidden */
 } naive_result;
 
 /*
- * Computes all steps of request. keep, if not NULL, is (batch, heads, q_len, kv_len): zero where dropout struck.
- * Dropout on the residual is left out.
+ * Computes all steps of request. keep, if not NULL, is (batch, heads, q_len, kv_len): zero for dropped weights. Dropout
+ * on the residual is left out.
  */
 naive_result naive_attention(const attn_request *request, const uint8_t *keep);
 void naive_release(naive_result *result);
 
 /*
  * to[0 .. features) = the normalisation of from, with the gain and shift of norm (each optional). terms, if not NULL,
- * receives what rounding errors are in proportion to.
+ * receives the numbers that rounding errors are proportional to.
  */
 void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t features, const double *from,
                 double *to, double *terms);

@@ -1,6 +1,6 @@
 /*
- * naive_head.c: the maps and the context of one head, for naive_attention.c: naive_head at the end names the steps in
- * their order.
+ * naive_head.c: the maps and the context of one head, for naive_attention.c. naive_head at the end calls the steps in
+ * order.
  */
 #include "naive_parts.h"
 
@@ -12,7 +12,7 @@
 /* Going from double to more is what this file does on purpose. */
 #pragma GCC diagnostic ignored "-Wdouble-promotion"
 
-/* The maps of head h in item b, and what belongs to it of the rest. */
+/* The maps of head h in item b, and its parts of the other steps. */
 typedef struct {
     const attn_request *request;
     naive_result *r;

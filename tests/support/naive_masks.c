@@ -1,5 +1,5 @@
 /*
- * naive_masks.c: masks and biases as their papers say them, one pair of a query and a key at a time. Positions are
+ * naive_masks.c: masks and biases as their papers define them, one pair of a query and a key at a time. Positions are
  * doubles: they do not overflow, and are exact as long as they decide anything.
  */
 #include "naive_masks.h"
@@ -138,7 +138,7 @@ static size_t t5_bucket(const attn_relative_bias *relative, double distance)
     double exact = floor(count / 2);
     if (away < exact)
         return (size_t)(first + away);
-    /* A hair upward, so that distances that are exactly a power fall into the bucket that they open. */
+    /* Slightly rounded up, so that a distance that is exactly a power falls into the bucket that begins there. */
     double grown = log(away / exact) / log((double)relative->max_distance / exact) * (count - exact) + 1e-6;
     return (size_t)(first + fmin(exact + floor(grown), count - 1));
 }

@@ -1,8 +1,8 @@
 /*
- * naive_masks.h: what may attend to what, and what is added to a score, decided once more for naive_attention.h.
+ * naive_masks.h: the reference for masks and biases, for naive_attention.h.
  *
- * It shares the structs of the public headers with the core and no line of code but the generator of philox.h, which
- * has known answers of its own.
+ * It shares the structs of the public headers with the core. The only shared code is the generator of philox.h, which
+ * has a test with known answers.
  */
 #ifndef TESTS_NAIVE_MASKS_H
 #define TESTS_NAIVE_MASKS_H
@@ -12,10 +12,10 @@
 /* Whether masks let query i of head h in item b attend to key j; a bias of -infinity does not. */
 bool naive_allows(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b, size_t h, size_t i, size_t j);
 
-/* What ALiBi and the relative bias of options add for a distance (key - query, in positions). */
+/* The bias of ALiBi and the relative bias of options for a distance (key - query, in positions). */
 double naive_position_bias(const attn_options *options, double distance, size_t heads, size_t h);
 
-/* How far a query stands from its own number: query i of item b has position i + offset. */
+/* The offset of item b: query i has position i + offset. */
 double naive_offset(const attn_masks *masks, size_t q_len, size_t kv_len, size_t b);
 
 #endif

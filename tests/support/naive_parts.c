@@ -1,5 +1,5 @@
 /*
- * naive_parts.c: norms and rotation of queries and keys, caches, and feature maps, as their papers write them.
+ * naive_parts.c: norms and rotation of queries and keys, caches, and feature maps, as their papers define them.
  */
 #include "naive_parts.h"
 

@@ -1,6 +1,6 @@
 /*
- * naive_parts.h: what naive_attention.c does to queries and keys before they meet (norms, rotation, cache), the weights
- * of mechanisms other than softmax, and one head. Written from the equations of attn/rope.h and attn/mechanism.h.
+ * naive_parts.h: parts of naive_attention.c: norms, rotation and cache of queries and keys, the weights of mechanisms
+ * other than softmax, and one head. They follow the equations of attn/rope.h and attn/mechanism.h.
  */
 #ifndef TESTS_NAIVE_PARTS_H
 #define TESTS_NAIVE_PARTS_H

@@ -1,5 +1,5 @@
 /*
- * plan_stage.h: the two requests, attention on heads as given and a layer, that the tests of plans begin with.
+ * plan_stage.h: the two requests that tests of plans start from: attention on given heads, and a layer.
  */
 #ifndef TESTS_UNIT_CORE_API_PLAN_STAGE_H
 #define TESTS_UNIT_CORE_API_PLAN_STAGE_H

@@ -174,7 +174,7 @@ void scene_attention(test_scene *scene, const scene_size *n)
     in->value = scene_normal(scene, 1, SHAPE(n->batch, n->kv_heads, n->kv_len, n->d_v));
 }
 
-/* A deviation of 1 / sqrt(d_in) keeps what a layer computes near 1. */
+/* A deviation of 1 / sqrt(d_in) keeps the results of a layer near 1. */
 static attn_affine make_linear(test_scene *scene, size_t d_in, size_t d_out)
 {
     return (attn_affine){.weight = scene_normal(scene, 1 / sqrt((double)d_in), SHAPE(d_in, d_out)),

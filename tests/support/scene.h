@@ -60,7 +60,7 @@ void scene_attention(test_scene *scene, const scene_size *size);
 /* A layer: query (b, q_len, d_model), key (b, kv_len, d_model), all four projections with biases. */
 void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 
-/* Takes the first past_len keys and values of a scene of that size from the request into a cache. */
+/* Moves the first past_len keys and values of a scene of that size from the request into a cache. */
 void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
 /* Norms, rotation, cache and gate of every kind in turn, for a scene of that size. */
 void scene_turn(test_scene *scene, const scene_size *size, size_t variant);
@@ -71,19 +71,19 @@ void scene_biases(test_scene *scene, const scene_size *size, unsigned variant);
 /* All steps that the request can give: no projected without its weight, no residual or dropped without the option. */
 uint32_t scene_every_step(const attn_request *request);
 
-/* A run and what it gave. */
+/* A run and its result. */
 typedef struct {
     attn_plan plan;
     attn_arena *arena;
     attn_result result;
 } test_run;
 
-/* Plans and runs with the ceiling that the plan asks for; any failure fails the test with the core's message. */
+/* Plans and runs with the limit that the plan computes; any failure fails the test with the core's message. */
 test_run run_request(const attn_request *request, const attn_runtime *runtime);
 /* The same for one kernel, in this thread, wanting these steps. */
 test_run run_kernel(const attn_request *request, const attn_kernel *kernel, uint32_t want);
 void run_release(test_run *run);
-/* Plans a request that has to be refused: fails the test unless code, field and a fragment of the message are so. */
+/* Plans a request that must be refused. Fails the test unless code, field and a fragment of the message match. */
 void expect_refusal(const attn_request *request, attn_status status, const char *field, const char *fragment);
 
 /* Fails the test, naming what and the first difference, unless both hold the same shape and the same bytes. */

@@ -1,6 +1,6 @@
 /*
- * test_public.c: what a program that has the public headers alone can get wrong, and what its floating-point mode may
- * not change. No header of core/src is included here.
+ * test_public.c: mistakes that a program can make with only the public headers, and floating-point modes that must
+ * change nothing. No header of core/src is included here.
  */
 #include <attn/attention.h>
 #include <attn/gradient.h>
@@ -91,7 +91,7 @@ static const struct {
     MEMBER(options.mechanism.projection),
 };
 
-/* Ranks that a tensor cannot have: no number behind shape[3] may be read, whatever the member is for. */
+/* Invalid ranks of a tensor: no member may be read beyond shape[3]. */
 START_TEST(a_rank_that_no_tensor_has_is_refused_wherever_it_stands)
 {
     static const int ranks[] = {5, 9, 1 << 20, -1};

@@ -1,6 +1,6 @@
 /*
- * test_distance_bias.c: tests core/src/attention/distance_bias.c, and what the kernels make of biases by distance and
- * of sinks.
+ * test_distance_bias.c: tests core/src/attention/distance_bias.c, and how the kernels apply biases by distance and
+ * sinks.
  */
 #include "attention/distance_bias.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_overflow.c: values so large that their unnormalised sum overflows, where the mean does not; and values that are
- * not finite, seen and hidden.
+ * test_overflow.c: values whose unnormalised sum overflows although the mean does not; and values that are not finite,
+ * visible and hidden.
  */
 #include <check.h>
 #include <float.h>
@@ -13,7 +13,7 @@
 
 enum { KEYS = 1100, QUERIES_MAX = 13, D_K = 5, D_V = 19, ROOM = 1 << 26, NUMBERS_MAX = KEYS * D_V };
 
-/* What else is in the request. */
+/* Other members of the request. */
 typedef enum { PLAIN, CAUSAL, PADDED, CAPPED, SINKS, ALIBI, BIASED, MAPS, VARIANTS } variant;
 
 typedef struct {
@@ -149,7 +149,7 @@ START_TEST(equal_keys_give_the_value_that_they_share)
 }
 END_TEST
 
-/* Columns that do not overflow are the bytes that they are beside columns that do not either. */
+/* Columns that do not overflow have the same bytes, whether other columns overflow or not. */
 START_TEST(other_columns_of_such_a_row_are_the_same_bytes)
 {
     static stage s, tame;
@@ -192,7 +192,7 @@ START_TEST(hidden_values_that_are_not_finite_change_nothing)
 }
 END_TEST
 
-/* What a row may see is what it gets, with weight and sign. */
+/* A row gets every value that it may attend to, with weight and sign. */
 START_TEST(values_that_are_seen_and_not_finite_reach_their_rows)
 {
     static stage s;

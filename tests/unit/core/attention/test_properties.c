@@ -1,5 +1,5 @@
 /*
- * test_properties.c: what holds for attention whatever the numbers, through attn_plan_run.
+ * test_properties.c: properties of attention for any numbers, through attn_plan_run.
  */
 #include <math.h>
 #include <stdio.h>
@@ -339,7 +339,7 @@ START_TEST(heads_are_independent_single_heads)
 }
 END_TEST
 
-/* What stands in column of a fused weight: which part, which head. */
+/* The content of a column of a fused weight: its part and its head. */
 static size_t fused_block(attn_qkv_order order, size_t heads, size_t kv_heads, int part, size_t h)
 {
     size_t group = heads / kv_heads;

@@ -1,5 +1,6 @@
 /*
- * test_backward.c: gradients against central differences of the forward pass, and what algebra and the contract say.
+ * test_backward.c: compares gradients with central differences of the forward pass, and checks their algebra and
+ * contract.
  */
 #include "attn/gradient.h"
 
@@ -216,7 +217,7 @@ START_TEST(a_spoilt_key_reaches_only_the_queries_that_see_it)
 }
 END_TEST
 
-/* Padded tokens of a layer hold NaN: no weight hears of it, nor of its norms and its gate. */
+/* Padded tokens of a layer are NaN: no gradient of a weight, a norm or a gate becomes NaN. */
 START_TEST(padding_of_a_layer_reaches_no_weight)
 {
     for (int variant = 0; variant < 4; variant++) {
@@ -251,7 +252,7 @@ START_TEST(padding_of_a_layer_reaches_no_weight)
 }
 END_TEST
 
-/* A query beyond its length holds NaN, which its gate makes the output; nobody asks for the gradient of that. */
+/* A query beyond its length is NaN, and through its gate so is its output. The gradient of that output is 0. */
 START_TEST(a_query_whose_gradient_is_0_reaches_no_weight)
 {
     const scene_size n = {1, 2, 1, 4, 6, 3, 2};

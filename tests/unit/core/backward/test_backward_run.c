@@ -1,6 +1,6 @@
 /*
- * test_backward_run.c: what holds of every run for gradients, whatever its numbers: the same bytes, within the memory
- * that the plan says, refusals, stopping.
+ * test_backward_run.c: properties of every run for gradients: the same bytes, memory within the plan, refusals,
+ * cancellation.
  */
 #include "attn/gradient.h"
 
@@ -35,7 +35,7 @@ START_TEST(threads_do_not_change_a_byte)
 }
 END_TEST
 
-/* Tasks in reverse order, by workers in turn: what a pool may do but seldom does. */
+/* Runs tasks in reverse order, with workers in turn: a legal order that a pool seldom takes. */
 static void run_backwards(void *context, size_t tasks, attn_task *task, void *argument)
 {
     (void)context;
@@ -308,7 +308,7 @@ static void expect_items_alone(gradient_case *made, size_t batch)
     gradient_run_release(&all);
 }
 
-/* Neighbours in a batch change nothing of an item. */
+/* Neighbours in a batch do not change an item. */
 START_TEST(a_batch_of_two_is_two_single_requests)
 {
     const scene_size n = {2, 4, 2, 140, 300, 8, 5};

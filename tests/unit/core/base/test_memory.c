@@ -1,5 +1,5 @@
 /*
- * test_memory.c: what a run takes from its arena: never more than the plan says, and with less a clean refusal.
+ * test_memory.c: the memory of a run: never more than the plan computes, and a clean refusal with less.
  */
 #include <string.h>
 

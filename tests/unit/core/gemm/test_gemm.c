@@ -92,7 +92,7 @@ static void run_block(const product_case *c, const attn_kernel *kernel, size_t r
     free(scratch);
 }
 
-/* The way a layer takes: through tasks. */
+/* The path of a layer: through tasks. */
 static void run_product(const product_case *c, const attn_runtime *runtime)
 {
     struct attn_product product = {.x = c->x,
@@ -111,7 +111,7 @@ static void run_product(const product_case *c, const attn_runtime *runtime)
     free(scratch);
 }
 
-/* However a sum of n products is taken, n + 2 roundings of its largest partial sum are the most it can be off. */
+/* In any order, the error of a sum of n products is at most n + 2 roundings of its largest partial sum. */
 static void expect_right(const product_case *c, const char *what)
 {
     for (size_t row = 0; row < c->batch * c->rows; row++)

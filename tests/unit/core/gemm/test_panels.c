@@ -14,7 +14,7 @@ enum { WEIGHTS_MAX = 5 };
 
 typedef struct {
     attn_tensor *weight;
-    void *numbers, *hidden; /* its own, and what stands in for them */
+    void *numbers, *hidden; /* the numbers of the weight, and their replacement */
     struct attn_panels panels;
     void *data;
 } packed_weight;
@@ -210,7 +210,7 @@ START_TEST(fused_weights)
 }
 END_TEST
 
-/* They are what the kernel reads that they are for, and no other; and for the layout that they are of. */
+/* Only the kernel of the panels reads them, and only in their layout. */
 START_TEST(panels_of_another_kernel_or_layout_are_left_alone)
 {
     test_scene scene = scene_create(ATTN_F32, 1);
@@ -247,7 +247,7 @@ START_TEST(panels_of_another_kernel_or_layout_are_left_alone)
 }
 END_TEST
 
-/* What does not fit: other types and ranks, and weights with gaps. */
+/* Weights without panels: other types and ranks, and weights with gaps. */
 START_TEST(nothing_to_pack)
 {
     test_scene scene = scene_create(ATTN_F32, 1);

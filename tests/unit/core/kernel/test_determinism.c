@@ -1,6 +1,6 @@
 /*
- * test_determinism.c: the same request gives the same bytes, whatever else is asked, whoever computes it, and whatever
- * stands beside it in the batch.
+ * test_determinism.c: the same request gives the same bytes, independent of the wanted steps, the threads, and the
+ * other items of the batch.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@ static const scene_size sizes[] = {
     {1, 1, 1, 1, 1030, 16, 8},
     {2, 3, 1, 49, 517, 8, 5},
     {1, 2, 2, 400, 70, 4, 17},
-    /* few queries of heads that share their keys, several of which may go together */
+    /* few queries of heads that share their keys; one task may take several heads */
     {2, 8, 2, 1, 2100, 16, 8},
     {1, 6, 1, 2, 37, 20, 7},
     {1, 16, 2, 1, 530, 65, 130},
@@ -126,7 +126,7 @@ START_TEST(threads_do_not_change_a_byte)
 }
 END_TEST
 
-/* Tasks in reverse order, by workers in turn: what a pool may do but seldom does. */
+/* Runs tasks in reverse order, with workers in turn: a legal order that a pool seldom takes. */
 static void run_backwards(void *context, size_t tasks, attn_task *task, void *argument)
 {
     (void)context;
@@ -156,7 +156,7 @@ START_TEST(the_order_of_tasks_does_not_change_a_byte)
 }
 END_TEST
 
-/* What a run left in the arena must not matter to the next one. */
+/* Data that a run leaves in the arena must not influence the next run. */
 START_TEST(a_used_arena_gives_the_same_bytes)
 {
     attn_arena *arena = attn_arena_create((size_t)1 << 30);
@@ -360,7 +360,7 @@ START_TEST(a_cancelled_run_says_so)
 }
 END_TEST
 
-/* Cancelled at any of its looks: either it says so, or it had finished and the result is whole. */
+/* Cancels at each check in turn: the run reports it, or it had finished and the result is complete. */
 START_TEST(a_run_cancelled_midway_says_so_or_has_finished)
 {
     attn_pool *pool = attn_pool_create(2, NULL);

@@ -11,7 +11,7 @@
 
 enum { GROUP = 64 };
 
-/* What core/README.md says of it, and docs/accuracy.md builds on. */
+/* The bound of core/README.md, which docs/accuracy.md uses. */
 static const double most_ulp = 1.07;
 
 /* Largest error in units of the last place; results that are 0 or infinite must be so on both sides. */

@@ -181,7 +181,7 @@ START_TEST(softmax_survives_scores_far_from_zero)
 }
 END_TEST
 
-/* The habit of hiding keys by the lowest finite number: where it hides all keys of a row they share it evenly. */
+/* Some callers hide keys with the lowest finite number. If it hides all keys of a row, they share the weight evenly. */
 START_TEST(the_lowest_finite_bias_on_every_key_gives_even_weights)
 {
     const scene_size n = {1, 1, 1, 3, 600, 4, 4};

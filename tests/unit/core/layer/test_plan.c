@@ -1,5 +1,5 @@
 /*
- * test_plan.c: tests core/src/layer/plan.c: dimensions and defaults, and what a plan says about its run.
+ * test_plan.c: tests core/src/layer/plan.c: dimensions and defaults, and the cost of a run.
  */
 #include "attn/plan.h"
 

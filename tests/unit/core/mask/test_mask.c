@@ -1,5 +1,5 @@
 /*
- * test_mask.c: tests core/src/mask against the rules of mask.h, decided once more by naive_allows.
+ * test_mask.c: compares core/src/mask with the rules of mask.h, as naive_allows has them.
  */
 #include "attn/mask.h"
 
@@ -128,8 +128,7 @@ START_TEST(offset_is_the_alignment_plus_what_is_given)
 }
 END_TEST
 
-/* Whoever adds to an offset near the ends of int64 meets undefined behaviour: it is refused or computed, not wrapped.
- */
+/* A sum with an offset near the limits of int64 would overflow: the offset is refused or handled. */
 START_TEST(extreme_offsets_and_windows_do_not_wrap)
 {
     const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, -1000000, 1000000, INT64_MAX - 1, INT64_MAX};

@@ -317,7 +317,7 @@ START_TEST(a_fused_weight_that_does_not_fit_is_refused)
 }
 END_TEST
 
-/* Never ignored: what belongs to a layer, or to another member, is refused where it has no meaning. */
+/* A member that belongs to a layer, or to another member, is refused where it has no meaning, never ignored. */
 START_TEST(members_without_a_meaning_are_refused)
 {
     test_scene scene = attention();

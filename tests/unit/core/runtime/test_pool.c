@@ -18,7 +18,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* What a region leaves behind: how often each task ran, and whether a worker was ever in two tasks at once. */
+/* The record of a region: how often each task ran, and whether a worker was ever in two tasks at once. */
 struct record {
     size_t threads;
     atomic_int runs[TASKS];

@@ -1,6 +1,6 @@
 /*
- * test_log_writer.c: lines that are written by a thread of their own: all of them, in order, whole; and a log that
- * nobody reads.
+ * test_log_writer.c: a separate thread writes every line, complete and in order; and a log without a reader delays
+ * nothing.
  */
 #include <fcntl.h>
 #include <limits.h>

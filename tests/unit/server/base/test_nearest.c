@@ -1,5 +1,5 @@
 /*
- * test_nearest.c: edit distance, and which name counts as the one that was meant.
+ * test_nearest.c: edit distance, and the choice of the nearest name.
  */
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /*
- * test_machine.c: tests of server/base/machine/cgroup.c, cpus.c, memory.c and supervisor.c: what the machine, its
- * control groups and the service manager say. Files of the system are made up here: fopen and sched_getaffinity stand
- * in the C library's place.
+ * test_machine.c: tests of server/base/machine/cgroup.c, cpus.c, memory.c and supervisor.c: the limits of the machine
+ * and its control groups, and messages to the service manager. Files of the system are simulated: fopen and
+ * sched_getaffinity replace those of the C library.
  */
 #undef _FORTIFY_SOURCE /* whose forms of these calls are inline, and could not be defined anew */
 #include <errno.h>
