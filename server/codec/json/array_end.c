@@ -1,9 +1,10 @@
 /*
- * array_end.c: the end of a JSON array, found 64 bytes at a time.
+ * array_end.c: finds the end of a JSON array, 64 bytes at a time.
  *
- * Every block becomes five bit masks, one bit a byte: quotes, backslashes, brackets, commas. Bits inside strings are
- * cleared by a prefix XOR over the quotes (Langdale and Lemire, "Parsing Gigabytes of JSON per Second", 2019); what is
- * left is counted, and only a block that may hold the last bracket is walked bit by bit.
+ * Every block becomes five bit masks with one bit per byte: quotes, backslashes, opening brackets, closing brackets,
+ * commas. A prefix XOR over the quotes clears the bits inside strings (Langdale and Lemire, "Parsing Gigabytes of JSON
+ * per Second", 2019). The remaining brackets and commas are counted. Only a block that may hold the last bracket is
+ * searched bit by bit.
  */
 #include "codec/json/array_end.h"
 
@@ -44,7 +45,7 @@ static struct marks read_marks(const char *block)
                           equal_bits(part, ',')};
 }
 #else
-/* Eight bytes in a word, byte 0 lowest. */
+/* Loads eight bytes as a word. Byte 0 is the lowest. */
 static uint64_t load_word(const char *bytes)
 {
     uint64_t word;
@@ -92,10 +93,7 @@ static uint64_t prefix_xor(uint64_t bits)
     return bits;
 }
 
-/*
- * Clears the quotes that a backslash escapes. Arrays of numbers have no backslash, so this is rare and may go bit by
- * bit.
- */
+/* Clears the quotes that a backslash escapes. This goes bit by bit, because arrays of numbers have no backslash. */
 static uint64_t unescaped_quotes(const struct marks *marks, struct state *state)
 {
     uint64_t quotes = marks->quote;
@@ -126,7 +124,7 @@ static void drop_strings(struct marks *marks, struct state *state)
     marks->comma &= ~inside;
 }
 
-/* The offset in the block of the bracket that closes the array, or BLOCK when it goes on. */
+/* The offset in the block of the bracket that closes the array. BLOCK when the array does not end in this block. */
 static int find_last_bracket(const struct marks *marks, struct state *state)
 {
     for (uint64_t rest = marks->open | marks->close; rest; rest &= rest - 1) {
@@ -139,7 +137,7 @@ static int find_last_bracket(const struct marks *marks, struct state *state)
     return BLOCK;
 }
 
-/* Counts one block. Returns the offset of the closing bracket in it, or BLOCK. */
+/* Counts one block. Returns the offset of the closing bracket in the block, or BLOCK. */
 static int take_block(const char *block, struct state *state)
 {
     struct marks marks = read_marks(block);

@@ -1,5 +1,5 @@
 /*
- * document.c: the JSON body of a request, skimmed and parsed.
+ * document.c: skims and parses the JSON body of a request.
  */
 #include "codec/json/document.h"
 
@@ -11,7 +11,7 @@
 #include "codec/json/json_tree.h"
 #include "codec/json/limits.h"
 
-/* How many bytes at the beginning are white space. */
+/* Counts the bytes of white space at the beginning. */
 static size_t leading_space(const char *text, size_t length, const attn_arena *arena)
 {
     struct pace pace = pace_begin(arena);
@@ -66,7 +66,9 @@ static attn_status check_bytes(const struct skim *body, const attn_arena *arena,
     return status;
 }
 
-/* Where the token begins that jansson stopped after. Its message ends with the token, in quotes, when that is short. */
+/*
+ * The offset of the token at which jansson stopped. jansson's message ends with that token in quotes, if it is short.
+ */
 static size_t error_offset(const struct skim *skim, const json_error_t *error)
 {
     const size_t read = error->position > 0 ? (size_t)error->position : 0;
@@ -91,7 +93,9 @@ static bool begins_like_a_number_word(const char *text, size_t length)
     return false;
 }
 
-/* jansson tells the offset; the pointer of the member is found from it. */
+/*
+ * Fails for a number that is too large. jansson reports its offset; the pointer of the member is found from the offset.
+ */
 static attn_status fail_overflow(const struct skim *skim, const json_error_t *error, attn_error *err)
 {
     char pointer[JSON_POINTER_MAX];

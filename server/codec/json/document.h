@@ -1,5 +1,5 @@
 /*
- * document.h: the JSON body of a request, skimmed and parsed. Private to what decodes requests: json_t is at home here.
+ * document.h: skims and parses the JSON body of a request. Private to the decoders of requests, because it uses json_t.
  */
 #ifndef CODEC_JSON_DOCUMENT_H
 #define CODEC_JSON_DOCUMENT_H
@@ -14,9 +14,12 @@ struct document {
 };
 
 /*
- * Reads text[0 .. length), which must outlive the document; Close *document whatever the outcome.
- * ATTN_ERR_SYNTAX with line and column, ATTN_ERR_FIELD for a member given twice, ATTN_ERR_VALUE for a number beyond
- * 64 bits, ATTN_ERR_TOO_LARGE when what is not a tensor is over JSON_TEXT_MAX, ATTN_ERR_NO_MEMORY.
+ * Reads text[0 .. length), which must outlive the document. Close *document whatever the outcome.
+ *   ATTN_ERR_SYNTAX     with line and column
+ *   ATTN_ERR_FIELD      a member is given twice
+ *   ATTN_ERR_VALUE      a number beyond 64 bits
+ *   ATTN_ERR_TOO_LARGE  the text without its tensors is longer than JSON_TEXT_MAX
+ *   ATTN_ERR_NO_MEMORY
  */
 ATTN_MUST_CHECK attn_status document_read(const char *text, size_t length, attn_arena *arena, struct document *document,
                                           attn_error *err);

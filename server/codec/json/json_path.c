@@ -1,5 +1,6 @@
 /*
- * json_path.c: the JSON pointer of a place in JSON text: the names and indices of the brackets that are open there.
+ * json_path.c: finds the JSON pointer of a place in JSON text. It keeps the names and indices of the brackets that are
+ * open at that place.
  */
 #include "codec/json/json_path.h"
 
@@ -10,8 +11,8 @@ enum { DEPTH_MAX = 64 };
 
 struct level {
     bool is_array;
-    size_t index;     /* of the element at hand */
-    const char *name; /* of the member at hand */
+    size_t index;     /* index of the current element */
+    const char *name; /* name of the current member */
     size_t name_length;
 };
 
@@ -27,7 +28,9 @@ static void open_level(struct path *path, bool is_array)
     path->depth++;
 }
 
-/* At a string: the byte after it. In an object, the last string before a value is the name of the member. */
+/*
+ * Skips a string and returns the byte after it. In an object, the last string before a value is the name of the member.
+ */
 static const char *pass_string(struct path *path, const char *at, const char *end)
 {
     const char *begin = ++at;
@@ -68,7 +71,7 @@ static const char *pass(struct path *path, const char *at, const char *end)
     return at + 1;
 }
 
-/* Each of these returns how many bytes of to are used afterwards. Text that does not fit is dropped. */
+/* Each function returns how many bytes of to are used afterwards. Text that does not fit is dropped. */
 static size_t put(char *to, size_t size, size_t used, const char *text, size_t length)
 {
     for (size_t i = 0; i < length && used + 1 < size; i++)

@@ -1,5 +1,5 @@
 /*
- * json_plain.c: plain JSON to a tree of the library, by recursive descent.
+ * json_plain.c: parses plain JSON into a jansson tree, by recursive descent.
  */
 #include "codec/json/json_plain.h"
 

@@ -1,5 +1,5 @@
 /*
- * limits.h: how much JSON one request may have beside its tensors.
+ * limits.h: limits of the JSON in one request, beside its tensors.
  */
 #ifndef CODEC_JSON_LIMITS_H
 #define CODEC_JSON_LIMITS_H

@@ -1,5 +1,5 @@
 /*
- * node.c: members of a request's JSON objects, decoded by table.
+ * node.c: decodes members of a request's JSON objects by tables.
  */
 #include "codec/json/node.h"
 

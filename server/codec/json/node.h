@@ -1,8 +1,8 @@
 /*
- * node.h: members of a request's JSON objects, decoded by table: name -> function. Private to what decodes requests:
+ * node.h: decodes members of a request's JSON objects by tables: name -> function. Private to the decoders of requests:
  * no header that others include mentions json_t.
  *
- * Decode functions return ATTN_OK or record why not, with the pointer of the value ("/masks/window").
+ * Decode functions return ATTN_OK, or record the reason of the failure with the pointer of the value ("/masks/window").
  */
 #ifndef CODEC_JSON_NODE_H
 #define CODEC_JSON_NODE_H
@@ -26,17 +26,17 @@ struct member_table {
 struct reading {
     attn_arena *arena;
     const struct skim *skim;
-    const struct member_table *const *sections; /* up to NULL: where an unknown member may belong instead */
+    const struct member_table *const *sections; /* the sections where an unknown member may belong; ends with NULL */
     unsigned scopes;                            /* bit 1 << scope for each scope whose members may be given */
     const char *const *elsewhere; /* by scope: "belongs to …", for a member whose scope is not among scopes */
     attn_error *err;
 };
 
-/* A value of the request and the way to it from the root. */
+/* A value of the request, and the path to it from the root. */
 struct node {
     const struct node *parent; /* NULL: the root */
-    const char *name;          /* of the member; NULL: an element of an array */
-    size_t index;              /* of the element */
+    const char *name;          /* the name of the member; NULL: an element of an array */
+    size_t index;              /* the index of the element */
     json_t *json;
     bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
 };
@@ -49,15 +49,15 @@ enum { MEMBER_ALWAYS = 0 };
 struct member {
     const char *name;
     decode_function *decode;
-    size_t offset;  /* where in the decoded struct the value goes */
-    unsigned scope; /* MEMBER_ALWAYS, or a number that the caller gives a meaning */
+    size_t offset;  /* offset of the value's member in the decoded struct */
+    unsigned scope; /* MEMBER_ALWAYS, or a number whose meaning the caller defines */
 };
 
 /* Whether the table has a member of that name, of any scope. */
 bool member_table_has(const struct member_table *table, const char *name);
 
 /*
- * Decodes an object: every member it has must be in the table; those present are decoded in the order of the table,
+ * Decodes an object. Every member that it has must be in the table. The members are decoded in the order of the table,
  * each to (char *)to + offset. A member that is null counts as not given.
  */
 attn_status node_decode_members(struct reading *reading, const struct node *node, const struct member *members,
@@ -82,7 +82,10 @@ const struct lifted_text *node_lifted(const struct reading *reading, const struc
  */
 bool node_attached(const struct reading *reading, const struct node *node, size_t *number);
 bool node_is_array(const struct reading *reading, const struct node *node);
-/* The value of a string, lifted or not; false when it is none. Not terminated; may hold a NUL if it was escaped. */
+/*
+ * Reads the value of a string, lifted or not. False when the node is not a string. The text is not terminated; it may
+ * hold a NUL that was escaped.
+ */
 bool node_string(const struct reading *reading, const struct node *node, const char **text, size_t *length);
 void node_pointer(const struct node *node, char to[JSON_POINTER_MAX]);
 

@@ -1,5 +1,5 @@
 /*
- * skim.c: the body of a request split in one pass into lifted pieces and the envelope.
+ * skim.c: splits the body of a request into lifted pieces and the envelope, in one pass.
  */
 #include "codec/json/skim.h"
 
@@ -14,7 +14,7 @@ enum {
     FIRST_TEXT_MAX = 8192,
     FIRST_TABLE_CAPACITY = 32,
     PLAIN_BLOCK = 64,
-    TOKEN_BYTES = 64 /* what a token costs beside its bytes */
+    TOKEN_BYTES = 64 /* the cost of a token beside its bytes */
 };
 
 struct skimmer {
@@ -22,22 +22,22 @@ struct skimmer {
     attn_arena *arena;
     attn_error *err;
     const char *at, *end;
-    const char *undecided; /* no array that begins before here is lifted */
+    const char *undecided; /* arrays that begin before this byte are not lifted */
     size_t text_max, text_first, text_capacity;
     size_t lifted_capacity, anchor_capacity;
     size_t depth, depth_max;
     struct pace pace;
-    bool is_stopped; /* cancelled: results since then are not valid */
+    bool is_stopped; /* cancelled: results after that are not valid */
 };
 
-/* After a look at the watch where one is due. */
+/* Counts bytes of work, and checks the deadline when a check is due. True: the work must stop. */
 static bool stops(struct skimmer *s, size_t bytes)
 {
     s->is_stopped = s->is_stopped || pace_stops(&s->pace, bytes);
     return s->is_stopped;
 }
 
-/* Where a loop over bytes must stop for the next look at the deadline. */
+/* Where a loop over bytes must stop for the next check of the deadline. */
 static const char *stretch_end(const struct skimmer *s, const char *at)
 {
     return s->end - at > PACE_BYTES ? at + PACE_BYTES : s->end;

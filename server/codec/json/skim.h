@@ -1,12 +1,12 @@
 /*
- * skim.h: the body of a request split in one pass into what is big and what is small.
+ * skim.h: splits the body of a request into large and small parts, in one pass.
  *
- * Arrays that begin with a number are the bulk of a body and never reach the JSON library: each is lifted out, and so
- * is every long plain string (base64 data). What remains is the envelope, a small JSON text in which each lifted piece
- * has left a marker "[n]", where n is its place in the table of lifted pieces. A client cannot write a marker: every
- * array that begins with a number is lifted, so an array of one number in the envelope is always a marker.
+ * Arrays that begin with a number are most of a body, and never reach the JSON library: each is lifted out. So is every
+ * long plain string (base64 data). The rest is the envelope, a small JSON text. Each lifted piece leaves a marker "[n]"
+ * there, where n is its index in the table of lifted pieces. A client cannot write a marker: every array that begins
+ * with a number is lifted, so an array of one number in the envelope is always a marker.
  *
- * Of lifted arrays only the brackets are checked here; tensor_scan.h checks the rest when it reads one.
+ * Only the brackets of lifted arrays are checked here. tensor_scan.h checks the rest when it reads an array.
  */
 #ifndef CODEC_JSON_SKIM_H
 #define CODEC_JSON_SKIM_H
@@ -44,7 +44,7 @@ struct skim {
 };
 
 /*
- * Skims body[0 .. length) into *skim, in linear time and without recursion; all of it lives in arena, and body must
+ * Skims body[0 .. length) into *skim, in linear time and without recursion. The result lives in arena, and body must
  * outlive it.
  *   ATTN_ERR_SYNTAX    an array or string without end, or more than depth_max levels; line and column say where
  *   ATTN_ERR_TOO_LARGE the envelope would be longer than text_max bytes
@@ -53,7 +53,7 @@ struct skim {
 ATTN_MUST_CHECK attn_status skim_body(const char *body, size_t length, size_t text_max, size_t depth_max,
                                       attn_arena *arena, struct skim *skim, attn_error *err);
 
-/* The offset in the body of the envelope's byte at that offset. */
+/* Converts an offset in the envelope to the offset of the same byte in the body. */
 size_t skim_body_offset(const struct skim *skim, size_t envelope_offset);
 
 /* Fills line and column of *err with the place of body[offset]; err may be NULL. */
