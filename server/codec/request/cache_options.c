@@ -1,5 +1,5 @@
 /*
- * cache_options.c: "options.cache" of a request: the name of keys and values that the server keeps.
+ * cache_options.c: decodes "options.cache" of a request: the name of a cache on the server, and how much of it to use.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * decoder.h: the sections of a request, a file each. Private to the envelope.
+ * decoder.h: the decoders of a request's sections, one file each. Private to the envelope.
  */
 #ifndef CODEC_REQUEST_DECODER_H
 #define CODEC_REQUEST_DECODER_H
@@ -11,26 +11,26 @@
 /* Scopes of members (node.h). */
 enum { MEMBER_OF_LAYERS = 1, MEMBER_OF_GRADIENTS };
 
-/* What the sections of a request need at hand, beside what every decode function needs. */
+/* The state that the sections of a request need, beside that of every decode function. */
 struct decoder {
     struct reading reading;
     const struct envelope_attachment *attachments;
     envelope_kind kind;
-    const attn_dtype *compute; /* of the envelope: known once the options are decoded, which come first */
-    bool shapes_only;          /* of attached weights only the shapes are read */
-    size_t label_bytes;        /* of the labels that were read */
+    const attn_dtype *compute; /* of the envelope; known after the options, which are decoded first */
+    bool shapes_only;          /* attached weights are not read, only their shapes */
+    size_t label_bytes;        /* bytes of the labels read so far */
 };
 
-/* A decoder whose document and attachments are still to come. compute must outlive it. */
+/* Makes a decoder. Its document and attachments are added later. compute must outlive it. */
 struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn_arena *arena, attn_error *err);
 
 /*
- * Reads the text of source, and puts a marker for each of its attachments into the tree. Close *document
- * whatever the outcome; decoder refers to it and to the attachments.
+ * Reads the text of source, and puts a marker for each of its attachments into the tree. Close *document whatever the
+ * outcome. decoder refers to the document and to the attachments.
  */
 attn_status decoder_open(struct decoder *decoder, const struct envelope_source *source, struct document *document);
 
-/* The decoder that reading is the beginning of: decode functions of this folder get no other reading. */
+/* The decoder that begins with reading. Decode functions of this folder always get such a reading. */
 static inline struct decoder *decoder_of(struct reading *reading)
 {
     return (struct decoder *)reading;

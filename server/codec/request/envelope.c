@@ -1,5 +1,5 @@
 /*
- * envelope.c: the defaults of every request, and questions about a decoded one.
+ * envelope.c: sets the defaults of every request, and answers questions about a decoded one.
  */
 #include "codec/request/envelope.h"
 

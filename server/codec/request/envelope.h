@@ -41,12 +41,12 @@ typedef enum {
     ENVELOPE_VIEW_ROWS
 } envelope_view;
 
-/* How maps are reduced before they are sent; see reduce.h. */
+/* How maps are reduced before they are sent (reduce.h). */
 struct envelope_reduction {
-    bool has_pool, pool_mean;    /* pool_mean: the mean rather than the maximum */
-    size_t pool_rows, pool_cols; /* 0: as many as there are */
+    bool has_pool, pool_mean;    /* pool_mean: mean instead of maximum */
+    size_t pool_rows, pool_cols; /* 0: all rows or columns */
     size_t top_k;                /* 0: whole rows of weights */
-    attn_dtype dtype;            /* of the maps as bytes; ATTN_DTYPE_COUNT: as computed */
+    attn_dtype dtype;            /* the type of maps in binary form; ATTN_DTYPE_COUNT: the compute type */
     attn_tensor top_indices;     /* written by reduce_result */
 };
 
@@ -58,7 +58,7 @@ struct envelope_profile {
     double layer_eps, rms_eps; /* rms_eps 0: the machine epsilon of the compute type */
 };
 
-/* The cache of keys and values that a request continues, and how many of its positions count. */
+/* The cache that a request continues, and how many of its positions are used. */
 struct envelope_cache {
     const char *name; /* NULL: none */
     bool has_length;
@@ -82,8 +82,8 @@ struct envelope {
 };
 
 /*
- * The pointer of an option that shows maps in another form than whole numbers ("/options/pool"), if the request has
- * one; NULL: none. Gradients, pictures and the Open Inference Protocol have a form of their own, and refuse it.
+ * The pointer of an option that shows maps in another form than whole maps ("/options/pool"). NULL: the request has
+ * none. Gradients, pictures and the Open Inference Protocol have a form of their own, and refuse such an option.
  */
 const char *envelope_form_option(const struct envelope *envelope);
 
@@ -93,13 +93,13 @@ double envelope_default_eps(const struct envelope_profile *profile, attn_norm_ty
 /* Fills an envelope with the defaults of every request. */
 void envelope_set_defaults(struct envelope *envelope, envelope_kind kind);
 
-/* A tensor that stands beside JSON text, as bytes. */
+/* A tensor in bytes beside the JSON text. */
 struct envelope_attachment {
     const char *path;   /* "inputs.query", "weights.query.weight", "masks.attend": members joined by dots; UTF-8 */
     attn_tensor tensor; /* contiguous, little-endian, of any type; data may be unaligned */
 };
 
-/* JSON text and the tensors beside it: a request, or a kept layer without the inputs that its requests bring. */
+/* JSON text and the tensors beside it. It is a request, or a kept layer without the inputs of its requests. */
 struct envelope_source {
     const char *text; /* may be empty when there are attachments */
     size_t length;

@@ -1,8 +1,8 @@
 /*
- * envelope_decode.h: the body of a request to an envelope.
+ * envelope_decode.h: decodes the body of a request into an envelope.
  *
- * The body is skimmed once: arrays whose first element is a number are lifted out (tensor_scan.h reads them), and the
- * small rest, the envelope, is parsed by jansson: strictly, with duplicates and NUL refused and depth limited.
+ * The body is skimmed once: arrays whose first element is a number are lifted out, and tensor_scan.h reads them. The
+ * small rest is the envelope text. jansson parses it strictly: duplicates and NUL are refused, and depth is limited.
  */
 #ifndef CODEC_REQUEST_ENVELOPE_DECODE_H
 #define CODEC_REQUEST_ENVELOPE_DECODE_H
@@ -13,10 +13,12 @@
 void envelope_prepare(void);
 
 /*
- * Decodes text[0 .. length) into *envelope; everything lives in arena, and text must outlive it too.
- * An unknown member is refused; the message lists the known ones.
- *   ATTN_ERR_SYNTAX with line and column; ATTN_ERR_FIELD, _SHAPE, _VALUE with the pointer; ATTN_ERR_TOO_LARGE when what
- *   is not a tensor is over JSON_TEXT_MAX; ATTN_ERR_NO_MEMORY
+ * Decodes text[0 .. length) into *envelope. Everything lives in arena, and text must outlive it, too. An unknown member
+ * is refused; the message lists the known ones.
+ *   ATTN_ERR_SYNTAX                 with line and column
+ *   ATTN_ERR_FIELD, _SHAPE, _VALUE  with the pointer
+ *   ATTN_ERR_TOO_LARGE              the text without its tensors is longer than JSON_TEXT_MAX
+ *   ATTN_ERR_NO_MEMORY
  */
 ATTN_MUST_CHECK attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,
                                             struct envelope *envelope, attn_error *err);
@@ -39,13 +41,13 @@ ATTN_MUST_CHECK attn_status envelope_decode_attached(const struct envelope_sourc
  */
 ATTN_MUST_CHECK attn_status envelope_decode_safetensors(const char *body, size_t bytes, envelope_kind kind,
                                                         attn_arena *arena, struct envelope *envelope, attn_error *err);
-/* Opens a safetensors file as a source: its tensors are views of the file, their names lie in the arena. */
+/* Opens a safetensors file as a source. Its tensors are views of the file; their names live in the arena. */
 ATTN_MUST_CHECK attn_status envelope_open_safetensors(const char *body, size_t bytes, attn_arena *arena,
                                                       struct envelope_source *source, attn_error *err);
 
 /*
- * A request to a kept layer: what envelope_decode_attached decodes, but weights, options and masks are those of layer,
- * except the members of options and masks that the request has itself. The request may have no weights.
+ * Decodes a request to a kept layer, as envelope_decode_attached does. Weights, options and masks come from layer, but
+ * members of options and masks in the request replace those of layer. The request may have no weights.
  */
 ATTN_MUST_CHECK attn_status envelope_decode_over(const struct envelope_source *layer,
                                                  const struct envelope_source *request, attn_arena *arena,

@@ -1,5 +1,5 @@
 /*
- * from_safetensors.c: a request as a safetensors file.
+ * from_safetensors.c: decodes a request that is a safetensors file.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static attn_status check_metadata(const struct safetensors *file, attn_error *er
     return ATTN_OK;
 }
 
-/* The name as a pointer: "inputs.query" is "/inputs/query". */
+/* Sets the field of the error to the name as a pointer: "inputs.query" becomes "/inputs/query". */
 static void name_field(const char *name, attn_error *err)
 {
     if (err == NULL)

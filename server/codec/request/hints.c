@@ -1,5 +1,5 @@
 /*
- * hints.c: the hints of an answer, one function each: another hint is another row of the table.
+ * hints.c: the hints of an answer, one function each. A new hint is a new row of the table.
  */
 #include "codec/request/hints.h"
 

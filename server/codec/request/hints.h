@@ -1,6 +1,6 @@
 /*
- * hints.h: diagnostics.hints of an answer: what was ambiguous in a request that was computed all the same. A hint has a
- * pointer into the request and a sentence.
+ * hints.h: diagnostics.hints of an answer: the ambiguous parts of a request that was computed. A hint has a pointer
+ * into the request and a sentence.
  */
 #ifndef CODEC_REQUEST_HINTS_H
 #define CODEC_REQUEST_HINTS_H

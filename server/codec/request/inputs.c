@@ -1,5 +1,5 @@
 /*
- * inputs.c: "inputs" and "weights" of a request.
+ * inputs.c: decodes "inputs" and "weights" of a request.
  */
 #include <stddef.h>
 
@@ -44,7 +44,7 @@ static attn_status decode_linear(struct reading *reading, const struct node *nod
     return status;
 }
 
-/* Gain and shift, each of them optional. */
+/* Decodes gain and shift; both are optional. */
 static attn_status decode_affine(struct reading *reading, const struct node *node, void *to)
 {
     static const struct member members[] = {

@@ -1,5 +1,5 @@
 /*
- * kept_base.c: a kept layer, and what a request adds to it.
+ * kept_base.c: decodes a kept layer, and a request over it.
  */
 #include <stddef.h>
 #include <string.h>

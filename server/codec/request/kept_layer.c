@@ -1,5 +1,5 @@
 /*
- * kept_layer.c: an attention layer as a file.
+ * kept_layer.c: reads and writes an attention layer as a file.
  */
 #include "codec/request/kept_layer.h"
 
@@ -35,7 +35,7 @@ static const attn_affine *linear_at(const attn_weights *weights, size_t i)
 
 /* ---- looking at a layer ---- */
 
-/* Features of one token that a weight takes; 1 when the shape makes no sense: the plan then refuses it. */
+/* The number of features per token that a weight takes. 1 when the shape is invalid; the plan then refuses it. */
 static size_t input_width(const attn_affine *linear, attn_layout layout)
 {
     const attn_tensor *weight = linear->weight;
@@ -260,7 +260,7 @@ attn_status kept_layer_write(const char *text, size_t length, attn_arena *arena,
     return status;
 }
 
-/* ---- telling about a layer ---- */
+/* ---- facts about a layer ---- */
 
 void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks *out)
 {

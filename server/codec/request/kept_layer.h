@@ -1,12 +1,13 @@
 /*
- * kept_layer.h: an attention layer as a file: its weights and, as JSON, its options and masks.
+ * kept_layer.h: an attention layer as a file: its weights, and its options and masks as JSON.
  *
- * The file is safetensors, for anybody's library to read: tensors by their place in a request ("weights.query.weight",
- * "weights.output.bias"), and "request" in __metadata__ for what is not a tensor:
+ * The file is safetensors, so that every library for the format can read it. Tensors are named by their place in a
+ * request ("weights.query.weight", "weights.output.bias"). "request" in __metadata__ has the parts that are not
+ * tensors:
  *
  *     {"weights": {"layout": "out_in"}, "options": {"num_heads": 12}, "masks": {"causal": true}}
  *
- * Masks are only those that fit sequences of any length: causal, window, sliding_window, blocks.
+ * Only masks that fit sequences of any length are allowed: causal, window, sliding_window, blocks.
  */
 #ifndef CODEC_REQUEST_KEPT_LAYER_H
 #define CODEC_REQUEST_KEPT_LAYER_H
@@ -17,8 +18,8 @@
 /* Facts about a layer that hold for requests of every length. */
 struct kept_layer_facts {
     attn_dims dims;        /* of one token; batch, q_len and kv_len have no meaning */
-    attn_dtype dtype;      /* of most weights, as they are kept */
-    attn_dtype compute;    /* unless a request asks for another */
+    attn_dtype dtype;      /* the type of most weights in the file */
+    attn_dtype compute;    /* the compute type, unless a request asks for another */
     attn_layout layout;    /* of its weights */
     size_t parameters;     /* numbers in its tensors */
     bool takes_key_inputs; /* keys or values have another width than queries, so requests must bring them */
@@ -28,7 +29,7 @@ struct kept_layer_facts {
 struct kept_layer {
     struct envelope_source base;
     const struct kept_layer_facts *facts;
-    uint64_t version; /* a number that no other version has, above 0 */
+    uint64_t version; /* unique among all versions, and above 0 */
 };
 
 /*
@@ -41,20 +42,22 @@ ATTN_MUST_CHECK attn_status kept_layer_read(const char *file, size_t bytes, attn
                                             struct envelope_source *base, struct kept_layer_facts *facts,
                                             attn_error *err);
 
-/* Whether inputs have the widths that the layer takes; ATTN_ERR_SHAPE with the pointer of the one that has not. */
+/*
+ * Whether the inputs have the widths that the layer takes. ATTN_ERR_SHAPE with the pointer of the first other one.
+ */
 ATTN_MUST_CHECK attn_status kept_layer_check_inputs(const struct kept_layer_facts *facts, const attn_inputs *inputs,
                                                     attn_error *err);
 
 /*
- * Appends the file of a layer that comes as a JSON request without inputs. Its tensors become the compute type; out
- * refers to them, and they live in arena, as text must. Failures as of kept_layer_read.
+ * Appends the file of a layer. The layer is a JSON request without inputs. Its tensors are converted to the compute
+ * type and live in arena. out refers to them; text must live as long as arena. Failures are those of kept_layer_read.
  */
 ATTN_MUST_CHECK attn_status kept_layer_write(const char *text, size_t length, attn_arena *arena, struct chunks *out,
                                              attn_error *err);
 
-/* {"d_model": 768, "num_heads": 12, …}: members without the braces. */
+/* Writes {"d_model": 768, "num_heads": 12, …} without the braces. */
 void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks *out);
-/* [{"name", "dtype", "shape"}, …] */
+/* Writes [{"name", "dtype", "shape"}, …]. */
 void kept_layer_write_tensors(const struct envelope_source *base, struct chunks *out);
 
 #endif

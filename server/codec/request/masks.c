@@ -1,5 +1,5 @@
 /*
- * masks.c: "masks" of a request, and the table of masks.
+ * masks.c: decodes "masks" of a request by the table of masks.
  */
 #include "codec/request/masks.h"
 
@@ -122,7 +122,7 @@ static attn_status decode_documents(struct reading *reading, const struct node *
     return status;
 }
 
-/* Name, what reads it, the member of attn_masks that it sets (0: several), where else it may stand. */
+/* Each row: name, decoder, the member of attn_masks that it sets (0: several), and other places where it may stand. */
 #define MASK_LIST(X)                                                                                                   \
     X("causal", decode_causal, 0, MASK_IN_LAYERS | MASK_AS_PARAMETER)                                                  \
     X("attend", decode_flags_or_one, offsetof(attn_masks, attend), MASK_AS_TENSOR)                                     \

@@ -1,8 +1,8 @@
 /*
- * masks.h: the table of masks: which there are, and where else than in "masks" of a request each may stand.
+ * masks.h: the table of masks. It says for each mask where it may stand, beside "masks" of a request.
  *
- * A new mask is one row of MASK_LIST in masks.c, beside its equation in attn/mask.h. What layers keep, and what the
- * Open Inference Protocol takes, follows from the row's places.
+ * A new mask is one row of MASK_LIST in masks.c, and its equation in attn/mask.h. The places in the row decide whether
+ * layers may keep the mask, and whether the Open Inference Protocol takes it.
  */
 #ifndef CODEC_REQUEST_MASKS_H
 #define CODEC_REQUEST_MASKS_H
@@ -22,9 +22,9 @@ struct mask_row {
     unsigned places;
 };
 
-/* The rows in the order of the table; NULL behind the last. */
+/* Returns the rows in the order of the table, and NULL after the last one. */
 const struct mask_row *mask_row_at(size_t index);
-/* Whether there is a mask of that name and it may stand there. */
+/* Whether a mask of that name exists and may stand in that place. */
 bool mask_has_place(const char *name, enum mask_place place);
 
 enum { MASK_NAMES_MAX = 256 };

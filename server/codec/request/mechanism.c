@@ -1,5 +1,5 @@
 /*
- * mechanism.c: "options.mechanism" of a request: a name, or an object with the name as its type.
+ * mechanism.c: decodes "options.mechanism" of a request: a name, or an object with the name as its type.
  */
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /*
- * options.c: "options" of a request.
+ * options.c: decodes "options" of a request.
  */
 #include <math.h>
 #include <stddef.h>
@@ -223,7 +223,7 @@ static attn_gradient gradient_named(const char *name)
     return gradient != ATTN_GRADIENT_COUNT ? gradient : attn_gradient_from_name(path);
 }
 
-/* struct envelope: a step that is wanted, or something to differentiate by */
+/* struct envelope: a step to return, or a tensor to differentiate by */
 static attn_status decode_wanted(struct reading *reading, const struct node *node, struct envelope *envelope)
 {
     const char *name = json_string_value(node->json);
@@ -261,7 +261,7 @@ static attn_status decode_return(struct reading *reading, const struct node *nod
     return status;
 }
 
-/* An index, or [from, to] with both ends included. */
+/* Reads an index, or [from, to] with both ends included. */
 static attn_status decode_range(struct reading *reading, const struct node *node, int64_t *from, int64_t *to)
 {
     if (!json_is_array(node->json)) {
@@ -284,7 +284,7 @@ static bool is_range(const struct node *list)
            node_integer_of(json_array_get(list->json, 1), &to) && from <= to;
 }
 
-/* The i-th of the pieces that a selection is made of. */
+/* Decodes piece i of a selection. */
 static attn_status decode_piece(struct reading *reading, const struct node *list, size_t i, int64_t *from, int64_t *to)
 {
     if (is_range(list))

@@ -1,6 +1,5 @@
 /*
- * profile.c: "options.profile" of a request: the defaults of another system. Options of the request itself
- * win.
+ * profile.c: decodes "options.profile" of a request: the defaults of another system. The request's own options win.
  *
  * docs/semantics.md gives the sources, and says how the systems differ.
  */
@@ -32,7 +31,7 @@ double envelope_default_eps(const struct envelope_profile *profile, attn_norm_ty
     return from->rms_eps > 0 ? from->rms_eps : compute == ATTN_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
 }
 
-/* struct envelope: the profile, and its defaults for what is decoded after the options */
+/* struct envelope: sets the profile, and its defaults for the sections that are decoded after the options */
 attn_status decode_profile(struct reading *reading, const struct node *node, void *to)
 {
     const char *words[ARRAY_LENGTH(PROFILES)];

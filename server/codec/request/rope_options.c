@@ -1,5 +1,5 @@
 /*
- * rope_options.c: "options.rope" of a request.
+ * rope_options.c: decodes "options.rope" of a request.
  */
 #include <stddef.h>
 #include <string.h>

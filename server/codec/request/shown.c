@@ -1,5 +1,5 @@
 /*
- * shown.c: the options that say in which form maps are shown: pool, top_k, dtype, view.
+ * shown.c: decodes the options for the form of maps: pool, top_k, dtype, view.
  */
 #include <stddef.h>
 #include <string.h>

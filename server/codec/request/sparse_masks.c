@@ -1,5 +1,5 @@
 /*
- * sparse_masks.c: "masks.blocks" of a request: a matrix of blocks, or a pattern by its name.
+ * sparse_masks.c: decodes "masks.blocks" of a request: a matrix of blocks, or the name of a pattern.
  */
 #include <stddef.h>
 
@@ -62,7 +62,7 @@ static attn_status decode_random_blocks(struct reading *reading, const struct no
     return status;
 }
 
-/* The name is decoded already: it chose this table. */
+/* Decodes nothing, because the name was read already: it chose this table. */
 static attn_status decode_nothing(struct reading *reading, const struct node *node, void *to)
 {
     (void)reading;

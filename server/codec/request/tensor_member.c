@@ -1,5 +1,5 @@
 /*
- * tensor_member.c: a tensor in any of the forms that a request may use: nested arrays, shape with flat data, shape with
+ * tensor_member.c: decodes a tensor in any of its forms in a request: nested arrays, shape with flat data, shape with
  * base64, and bytes beside the JSON text.
  */
 #include <stdint.h>
@@ -37,7 +37,7 @@ static attn_status fail_missing(struct reading *reading, const struct node *node
                      name);
 }
 
-/* The member "shape" as rank, shape and their product. */
+/* Decodes the member "shape": rank, dimensions and their product. */
 static attn_status decode_shape(struct reading *reading, const struct node *parent, attn_tensor *shaped, size_t *count)
 {
     struct node node = node_member(parent, "shape");
@@ -80,7 +80,7 @@ static attn_status fail_count(struct reading *reading, const struct node *node, 
     return ATTN_ERR_SHAPE;
 }
 
-/* {"shape", "data"} */
+/* Decodes {"shape", "data"}. */
 static attn_status decode_flat(struct reading *reading, const struct node *parent, attn_dtype dtype,
                                attn_tensor *tensor)
 {
@@ -152,7 +152,7 @@ static attn_status check_length(struct reading *reading, const struct node *node
     return decoded == bytes ? ATTN_OK : fail_count(reading, node, "bytes", bytes, decoded);
 }
 
-/* The bytes of base64 text, whose length is checked, into to. */
+/* Decodes base64 text of the right length to to. */
 static attn_status decode_bytes(struct reading *reading, const struct node *node, void *to)
 {
     const char *text = "";
@@ -214,7 +214,7 @@ static attn_status decode_converted(struct reading *reading, const struct node *
     return status;
 }
 
-/* {"shape", "dtype", "base64"} */
+/* Decodes {"shape", "dtype", "base64"}. */
 static attn_status decode_binary(struct reading *reading, const struct node *parent, attn_dtype dtype,
                                  attn_tensor *tensor)
 {
@@ -263,7 +263,7 @@ static attn_status copy_attached(struct reading *reading, const struct node *nod
     return convert_elements(reading, node, tensor, from->data, from->dtype, count);
 }
 
-/* An attachment as a tensor of dtype; in place when its type and alignment allow. */
+/* Makes a tensor of dtype from an attachment: in place when its type and alignment allow. */
 static attn_status decode_attached(struct reading *reading, const struct node *node,
                                    const struct envelope_attachment *attachment, attn_dtype dtype, attn_tensor *tensor)
 {

@@ -1,5 +1,6 @@
 /*
- * tokens.c: "tokens" of a request: labels of the positions, checked in number and echoed in the answer.
+ * tokens.c: decodes "tokens" of a request: labels of the positions. Their number is checked, and the answer repeats
+ * them.
  */
 #include <stddef.h>
 
@@ -56,7 +57,7 @@ static attn_status take_label(struct echo *echo, const struct node *label)
     return is_written ? ATTN_OK : node_fail_memory(echo->reading, label);
 }
 
-/* One list of labels. */
+/* Appends one list of labels. */
 static attn_status take_labels(struct echo *echo, const struct node *list, size_t *count)
 {
     attn_status status = ATTN_OK;
