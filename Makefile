@@ -1,10 +1,10 @@
-# attnd: attention as a service. `make help` lists what can be made; everything is built under build/$(MODE).
+# attnd: attention as a service. `make help` lists the targets; all files are built under build/$(MODE).
 #
 #   MODE=release|sanitize|thread|coverage   what to build      WERROR=1   warnings are errors
 #   V=1                                     show commands      CFLAGS, LDFLAGS, CC … are yours and come last
 #   STATIC=1    a server that needs no shared library (its libmicrohttpd must have no TLS)
-#   STATIC=blas a server that has OpenBLAS in it, without the half of it that is for complex numbers
-#   INSTALL=no  install no missing packages, but name them and stop
+#   STATIC=blas a server with OpenBLAS linked in, without its kernels for complex numbers (half of its size)
+#   INSTALL=no  name the missing packages and stop, instead of installing them
 
 .DEFAULT_GOAL := all
 MODE ?= release
@@ -25,9 +25,9 @@ CORE_OBJ := $(call obj,$(CORE_SRC))
 SERVER_OBJ := $(call obj,$(filter-out server/main.c,$(SERVER_SRC)))
 SHARED := $(BUILD)/libattn.so.$(VERSION)
 
-# nproc heeds what is meant for BLAS.
+# Without OMP_NUM_THREADS, which is set for the BLAS, but which nproc obeys.
 PROCESSORS = $(shell env -u OMP_NUM_THREADS nproc)
-# All processors, unless -j says how many.
+# All processors, unless make was called with -j.
 jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(PROCESSORS))
 
 ##@ Every day
@@ -53,7 +53,7 @@ clean: ## remove everything that was built
 help: ## this list
 	@awk -F':.*## ' '/^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile $(addprefix mk/,tests.mk lint.mk install.mk bench.mk release.mk)
 
-# Written anew when the command changes, so that another compiler or another flag rebuilds.
+# This file changes with the command, so that another compiler or another flag rebuilds everything.
 $(BUILD)/command: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)$(PKG_CONFIG) --exists $(PKGS_SERVER) $(PKGS_CORE) 2>/dev/null || \
@@ -70,7 +70,7 @@ $(BUILD)/%.o: %.c $(BUILD)/command
 $(BUILD)/libattn.a: $(CORE_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# The library exports what the public headers declare, and nothing else.
+# The library exports only the functions that the public headers declare.
 $(BUILD)/libattn.map: $(PUBLIC_HEADERS) mk/exported_symbols.awk
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -f mk/exported_symbols.awk $(PUBLIC_HEADERS) > $@
@@ -79,7 +79,7 @@ $(SHARED): $(CORE_OBJ) $(BUILD)/libattn.map
 	$(Q)$(LINK) -shared -Wl,-soname,libattn.so.$(SOVERSION) -Wl,--version-script=$(BUILD)/libattn.map $(LDFLAGS) \
 	    $(CORE_OBJ) $(LIBS_CORE) $(LDLIBS) -o $@
 
-# A program that links OpenBLAS's archive would take in the kernels for complex numbers too, which are half of OpenBLAS.
+# A program that links OpenBLAS's archive would include the kernels for complex numbers, which are half of OpenBLAS.
 $(BUILD)/unused_kernels.c: mk/unused_kernels.sh
 	$(Q)mkdir -p $(@D)
 	$(Q)NM='$(NM)' mk/unused_kernels.sh "$$($(CC) $(filter -L%,$(LIBS_CORE)) -print-file-name=libopenblas.a)" > $@

@@ -1,4 +1,4 @@
-# bench.mk: measurements, which want a quiet machine.
+# bench.mk: measurements. Run them on an idle machine.
 
 ##@ Measurements
 

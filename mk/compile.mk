@@ -5,7 +5,7 @@ NM ?= nm
 comma := ,
 
 PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
-# Certificates, where libmicrohttpd was built with TLS; where not, --tls-cert is refused.
+# TLS, if libmicrohttpd was built with it; otherwise --tls-cert is refused.
 PKGS_SERVER += $(shell $(PKG_CONFIG) --print-requires-private libmicrohttpd 2>/dev/null | grep -x gnutls)
 PKGS_CORE := openblas
 PKGS_TESTS := check
@@ -14,7 +14,7 @@ PKG_STATIC := $(if $(filter 1,$(STATIC)),--static)
 CFLAGS_CORE := $(call pkg,--cflags,$(PKGS_CORE))
 CFLAGS_SERVER := $(call pkg,--cflags,$(PKGS_SERVER))
 CFLAGS_TESTS := $(call pkg,--cflags,$(PKGS_TESTS))
-# The Fortran library is for LAPACK, of which we call nothing.
+# The Fortran library is only for LAPACK, which attnd does not call.
 LIBS_CORE := $(patsubst -lopenblas,$(if $(STATIC),-l:libopenblas.a,-lopenblas),$(filter-out -lgfortran,\
              $(call pkg,$(PKG_STATIC) --libs,$(PKGS_CORE)))) -lm
 LIBS_SERVER := $(call pkg,$(PKG_STATIC) --libs,$(PKGS_SERVER))
@@ -32,7 +32,7 @@ MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanit
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 
-# Against overwritten stacks and stray jumps: every flag that the compiler, its linker and the C library take without a
+# Hardening: every flag that the compiler, its linker and the C library accept without a
 # warning. Debian's crt1.o has no note about return addresses and indirect jumps (CET), and without -z a program that is
 # linked with it would have none either. Only a C library that was built for CET enforces the note.
 HARDENING := -D_FORTIFY_SOURCE=3 -fstack-clash-protection \
@@ -48,8 +48,8 @@ OUR_CPPFLAGS := -Icore/include -D_GNU_SOURCE -DATTN_VERSION=\"$(VERSION)\" \
                 $(if $(HARDENED),-U_FORTIFY_SOURCE $(filter -D%,$(HARDENED)))
 OUR_CPPFLAGS += $(if $(filter gnutls,$(PKGS_SERVER)),-DHAVE_GNUTLS)
 # No program replaces our functions at run time, so calls within a file may become inline.
-# Where a product and a sum are one rounding, the source says so (fma_vec in core/src/kernel/vector.inc.h): left to the
-# compiler, the same sum would have other bits in another loop.
+# The source marks every fused multiply-add (fma_vec in core/src/kernel/vector.inc.h). If the compiler chose, the same
+# sum could have other bits in another loop.
 OUR_CFLAGS := -std=c17 -ffp-contract=off -fPIC -fno-semantic-interposition -pthread $(WARN) \
               $(if $(filter 1,$(WERROR)),-Werror) $(MODE_FLAGS) $(filter -f%,$(HARDENED))
 OUR_LDFLAGS := -pthread $(MODE_FLAGS) -Wl,-z,relro,-z,now $(filter -Wl%,$(HARDENED))
@@ -57,20 +57,20 @@ COMPILE = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS_OF) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAG
 LINK = $(CC) $(OUR_LDFLAGS)
 
 # CFLAGS_NAME and CPPFLAGS_NAME are the flags of one source; no other source has its name.
-# Kernels are the same source for another instruction set; the table in kernels.c chooses at start.
+# Each kernel is the same source compiled for another instruction set. The table in kernels.c chooses one at run time.
 ifeq ($(ARCH),x86_64)
 CFLAGS_avx2_f32.c := -mavx2 -mfma
 CFLAGS_avx2_f64.c := $(CFLAGS_avx2_f32.c)
 CFLAGS_avx512_f32.c := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 CFLAGS_avx512_f64.c := $(CFLAGS_avx512_f32.c)
 endif
-# bench/machine.c measures what the processor can do at most, by the compiler's own multiply-adds.
+# bench/machine.c measures the peak of the processor, with multiply-adds that the compiler fuses.
 CFLAGS_bench/machine.c := -ffp-contract=fast
-# What is only run, and what computes most: the whole takes a third of the time.
+# Code that is only run, and code that computes most: with these flags the whole takes a third of the time.
 TEST_FLAGS_in_coverage := -O1 -fno-profile-arcs -fno-test-coverage
 CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
 
-# The server sees the core's public headers alone; tests of the core may look inside it.
+# The server sees only the core's public headers; tests of the core may include its private ones.
 cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/unit/core/%,$(1)),\
     -Icore/src -Itests/support $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
     -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER))))

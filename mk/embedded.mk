@@ -1,4 +1,4 @@
-# embedded.mk: files that the server has in it. Pages are bundled and compressed; the objects depend on what they embed.
+# embedded.mk: files that are embedded in the server. Pages are bundled and compressed; objects depend on them.
 
 PAGE := $(BUILD)/server/web
 DOCS := $(BUILD)/server/docs

@@ -1,4 +1,4 @@
-# install.mk: manual pages and completion, and where an installation puts everything.
+# install.mk: manual pages, completion, and installation.
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
@@ -26,7 +26,7 @@ $(BUILD)/libattn.3: packaging/libattn.3.in VERSION
 $(BUILD)/attnd.bash: packaging/attnd.bash.in $(BUILD)/settings.words $(BUILD)/settings.values
 	$(Q)sed -e "s|@SETTINGS@|$$(cat $(BUILD)/settings.words)|" -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' $< > $@
 
-# Programs find a library in one of the system's own folders after ldconfig has seen it.
+# Programs find a library in a system folder only after ldconfig has run.
 install: all ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
 	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn" \
 	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" "$(DESTDIR)$(UNITDIR)"

@@ -1,10 +1,10 @@
-# lint.mk: what is said of the sources without running them, and what of them the tests run.
+# lint.mk: static checks of the sources, and test coverage.
 
 ##@ Sources
 
 HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,\
            $(sort $(shell find core/src server tests bench -name node_modules -prune -o -name '*.h' -print 2>/dev/null)))
-# The parts of a kernel (*.inc.h) compile in its units alone.
+# The parts of a kernel (*.inc.h) compile only within a kernel's unit.
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h) $(wildcard examples/*.c)
 
 headers: ## every header compiles on its own
@@ -35,7 +35,7 @@ command_for = $(CC) $(OUR_CPPFLAGS) $(call cppflags_of,$(1)) $(CPPFLAGS) $(OUR_C
 tidy: compile_commands.json ## clang-tidy over the core and the server
 	$(Q)printf '%s\n' $(CORE_SRC) $(SERVER_SRC) | xargs -P $(PROCESSORS) -n 1 clang-tidy --quiet --warnings-as-errors='*' -p .
 
-# Built without optimisation, so that a branch is one of the source.
+# Built without optimisation, so that every branch is a branch of the source.
 COVERED_TESTS := check replay cases protocol layer-tests ops openapi vectors torture
 COVERAGE := build/coverage/gcovr.json
 coverage: ## lines and branches that the tests execute, by file and folder, and which they do not (build/coverage/uncovered.txt)

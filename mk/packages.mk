@@ -1,11 +1,11 @@
-# packages.mk: what must be installed, by Debian's names. INSTALL=no: `make run`, `make test` and `make deb` install
+# packages.mk: required packages, with Debian's names. INSTALL=no: `make run`, `make test` and `make deb` install
 # nothing, and say what is missing.
 
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei curl
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 nodejs strace procps openssl
 
-# What some targets need besides. Make looks for the packages of the targets that were asked for, before it builds anything.
+# Further packages of some targets. Before it builds, make checks the packages of the requested targets.
 NEEDS_check := check libsubunit-dev python3
 NEEDS_quick := check libsubunit-dev python3
 NEEDS_ops := python3 openssl curl

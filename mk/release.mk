@@ -1,4 +1,4 @@
-# release.mk: tarball, Debian packages, container images, and the tests that take a bare machine.
+# release.mk: tarball, Debian packages, container images, and the tests that need a bare machine.
 
 ##@ Before a release
 

@@ -9,19 +9,19 @@ LONG_SRC := tests/unit/core/accuracy.c tests/unit/server/codec/number/numbers.c
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 SOURCES += $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FUZZ_SRC) tests/fuzz/fuzz.c \
            tests/fuzz/replay.c tests/fuzz/scan_lines.c
-# What tests of the core need of it knows nothing of the server.
+# The shared code of core tests must not depend on the server.
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
 CORE_SUPPORT_OBJ := $(filter-out %/attended.o %/http_client.o %/http_stage.o,$(SUPPORT_OBJ))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 CORE_TEST_BIN := $(filter $(BUILD)/tests/unit/core/%,$(TEST_BIN))
 REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
-# CHECK='pool sender' has `make check` run these alone.
+# CHECK='pool sender': `make check` runs only these.
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
 SUITES := check replay cases layer-tests protocol ops openapi examples install-test packages-test hardening readme vectors
 .PHONY: $(SUITES) fuzz-programs
 
-# Make knows no "skipped": a suite that was skipped as a whole ends with 77, and its last line counts it.
+# Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
 OR_SKIPPED := || [ $$? -eq 77 ]
 
 ##@ Tests
@@ -32,7 +32,7 @@ test: ## install what the tests need, run everything that is quick
 	+$(Q)$(MAKE) --no-print-directory $(jobs) all $(TEST_BIN) $(REPLAY_BIN)
 	+$(Q)python3 tests/support/run_suites.py --suites '$(SUITES)' $(MAKE) --no-print-directory -k $(SUITES)
 
-# tests/support/failing_take.h takes these calls over.
+# tests/support/failing_take.h replaces these calls.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
 LDFLAGS_test_cut_short := $(TAKES_CAN_FAIL)
 LDFLAGS_test_stream := $(TAKES_CAN_FAIL)
@@ -51,7 +51,7 @@ run_units = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 CK_TIMEOUT_MULTIPLIER=20 \
 check: $(CHECK_BIN) ## build and run the unit tests (CHECK='pool sender' for some of them)
 	$(Q)$(run_units) $(CHECK_BIN)
 
-# The tests of core and codec but the longest.
+# The tests of core and codec, except the longest.
 LONG_TESTS := backward determinism feature_maps distance_bias layer properties norm_dropout gemm
 QUICK_BIN := $(filter-out $(addprefix %/test_,$(LONG_TESTS)),$(CORE_TEST_BIN) $(filter $(BUILD)/tests/unit/server/codec/%,$(TEST_BIN)))
 quick: $(QUICK_BIN) $(BUILD)/attnd ## the tests of half a minute: most unit tests of core and codec, and the cases
@@ -96,7 +96,7 @@ packages-test: ## what make says where packages are missing, and where they cann
 hardening: all ## what the program and the library have against overwritten stacks and stray jumps
 	$(Q)BUILD='$(BUILD)' MODE='$(MODE)' ARCH='$(ARCH)' HARDENED='$(HARDENED)' tests/machines/hardening.sh $(OR_SKIPPED)
 
-# The same targets twice: linked with libFuzzer in MODE=fuzz, with a driver that replays what is kept in every other.
+# Each fuzz target links with libFuzzer in MODE=fuzz, and in other modes with a driver that replays the corpus.
 $(REPLAY_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
     $(if $(filter fuzz,$(MODE)),,$(BUILD)/tests/fuzz/replay.o) $(SERVER_OBJ) $(BUILD)/libattn.a
 	$(Q)$(LINK) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) $(LDFLAGS) $^ $(LIBS_SERVER) $(LIBS_CORE) $(LDLIBS) -o $@
