@@ -1,6 +1,6 @@
 /*
- * test_config.c: settings by flag and by variable: which wins, what is refused and with which words; and the lines of
- * the log, which no client can break.
+ * test_config.c: settings by flag and by variable: which one wins, and the messages of refusals; and lines of the log,
+ * which no client can forge.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,9 @@ static bool next_default(FILE *help, char flag[64], char value[64])
     return false;
 }
 
-/* What the settings of the help have in common with those of no flag: all but the texts, which lie elsewhere. */
+/*
+ * Each flag with its printed default gives the same settings as no flag.
+ */
 START_TEST(each_flag_takes_the_default_that_the_help_prints)
 {
     FILE *help = tmpfile();

@@ -1,6 +1,6 @@
 /*
- * test_at_once.c: tests of job_compute_at_once in server/http/job.c: what an I/O thread spends on a small request is
- * bounded, whatever its body says. Bytes of the arena and planned operations are counted, never time.
+ * test_at_once.c: tests of job_compute_at_once in server/http/job.c: the cost of a small request on an I/O thread is
+ * bounded for every body. The test counts bytes of the arena and planned operations, never time.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -351,7 +351,7 @@ START_TEST(a_client_that_leaves_ends_its_job)
     http_send(&client, POST);
     await_begun(1);
     http_close(&client);
-    ck_assert(http_daemon_await_idle(stage.server, 5)); /* although the gate is still shut */
+    ck_assert(http_daemon_await_idle(stage.server, 5)); /* although the gate is still closed */
     http_stage_stop(&stage);
 }
 END_TEST

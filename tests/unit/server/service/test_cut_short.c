@@ -1,10 +1,9 @@
 /*
- * test_cut_short.c: every service with less memory than a request takes, some bytes more each time: a clean refusal
- * until it is enough, then the answer that a roomy one gives. The same for each block that a request takes, for each
- * allocation of the JSON library, and for a request that is cancelled at each of the moments in which that is looked
- * for.
+ * test_cut_short.c: runs every service with too little memory, and some bytes more each time. Each try is a clean
+ * refusal, until one succeeds with the same answer as with ample memory. The same holds when each block of a request,
+ * or each allocation of the JSON library, is refused in turn, and when a request is cancelled at each check in turn.
  *
- * The requests are those of tests/api/cases, and below what these have none of.
+ * The requests are those of tests/api/cases; the tables below have what is missing there.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ static struct font_set fonts;
 static struct layer_keeper *layers;
 static struct cache_store *caches;
 
-/* One request, and how it is asked. */
+/* One request, with its path and media types. */
 struct request {
     const char *name;
     service_function *service;
@@ -43,7 +42,7 @@ struct request {
     struct text_pair parameter; /* of the query; name NULL: none */
 };
 
-/* What came of it; the answer's bytes are the caller's. */
+/* The result of a request; the caller owns the bytes of the answer. */
 struct outcome {
     attn_status status;
     attn_error err;
@@ -115,7 +114,7 @@ static bool is_out_of_memory(const struct request *request, size_t limit, const 
     return true;
 }
 
-/* An answer to a put tells the time. */
+/* The answer to a put contains the time. */
 static void check_same(const struct request *request, const struct outcome *tight, const struct outcome *roomy)
 {
     ck_assert_msg(tight->status == roomy->status && strcmp(tight->err.field, roomy->err.field) == 0,
@@ -128,7 +127,7 @@ static void check_same(const struct request *request, const struct outcome *tigh
                   "%s: another answer than with room", request->name);
 }
 
-/* Each limit in turn, in finer steps for the small ones, where most of what is taken is. */
+/* Each limit in turn, in finer steps for small limits, where most allocations are. */
 static void starve_by(const struct request *request, size_t step)
 {
     struct outcome roomy = ask(request, ROOMY_BYTES), tight;
@@ -155,7 +154,7 @@ static void starve_case(const struct request *request)
     starve_by(request, 192);
 }
 
-/* Each block in turn refused, and those after it granted. */
+/* Refuses each block in turn, and grants all later ones. */
 static void refuse_each(const struct request *request)
 {
     const struct outcome roomy = ask(request, ROOMY_BYTES);
@@ -171,7 +170,7 @@ static void refuse_each(const struct request *request)
     free(roomy.answer);
 }
 
-/* Cancelled at the first look, the second, … */
+/* Cancels at the first check, the second, … */
 static void cancel(const struct request *request)
 {
     const struct outcome roomy = ask(request, ROOMY_BYTES);

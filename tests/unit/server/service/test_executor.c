@@ -1,6 +1,6 @@
 /*
- * test_executor.c: the bounded queue in front of the compute threads: what is accepted runs, what is too much is told
- * at once, and the advice when to come back follows the load.
+ * test_executor.c: the bounded queue in front of the compute threads: accepted jobs run, jobs beyond the limit are
+ * refused at once, and `Retry-After` follows the load.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -183,7 +183,7 @@ START_TEST(urgent_jobs_come_first_and_none_starves)
 }
 END_TEST
 
-/* Each begins another one of itself, as a fast reader of a large answer does. */
+/* Each job queues itself again, like the continuation of an answer with a fast reader. */
 struct going_on {
     struct executor *executor;
     struct order *order;

@@ -18,7 +18,7 @@
 
 enum { ARENA_BYTES = 16 << 20 };
 
-/* Three tokens that attend to themselves and those before; weights are made even by a scale of 0. */
+/* Three tokens with a causal mask; a scale of 0 makes the weights uniform. */
 #define REQUEST(options)                                                                                               \
     "{\"inputs\":{\"query\":[[1,2],[3,4],[5,6]]},\"masks\":{\"causal\":true},\"tokens\":{\"query\":[\"a\",\"=b,\","    \
     "\"c\\\"\\u0000\"]},\"options\":{\"scale\":0," options "}}"
@@ -115,7 +115,10 @@ START_TEST(pooled_rows_are_numbered_and_infinities_written_out)
 }
 END_TEST
 
-/* Every label here begins with what a spreadsheet may run, or with what it may trim in front of that. */
+/*
+ * Every label here begins with a character that a spreadsheet may run as a formula, or with blanks that it may trim
+ * before one.
+ */
 START_TEST(labels_that_spreadsheets_run_get_an_apostrophe)
 {
     static const char *const formulas[] = {"=1+1",

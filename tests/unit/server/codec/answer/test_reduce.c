@@ -149,7 +149,9 @@ START_TEST(a_pooled_mask_says_where_something_is_allowed)
 }
 END_TEST
 
-/* How many allowed keys of the row come before key j: heavier, or as heavy and lower. */
+/*
+ * The number of allowed keys of the row that rank before key j: a larger weight, or an equal weight and a lower index.
+ */
 static size_t rank_of(size_t b, size_t h, size_t i, size_t j)
 {
     const attn_tensor *whole = &attended.whole.step[ATTN_STEP_ATTENTION];

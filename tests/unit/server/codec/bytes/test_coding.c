@@ -1,4 +1,4 @@
-/* test_coding.c: gzip, zstd and deflate there and back, bodies that lie, and memory that ends. */
+/* test_coding.c: gzip, zstd and deflate: round trips, invalid bodies, and lack of memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { TEXT_BYTES = 300000, ROOM = 64 << 20 };
 
-/* Text that shrinks, but not to nothing. */
+/* Text of a moderate compression ratio. */
 static char *make_text(size_t length)
 {
     char *text = malloc(length);
@@ -154,7 +154,7 @@ START_TEST(every_cut_and_every_flipped_byte_is_noticed)
 }
 END_TEST
 
-/* The library would read them with memory that is neither counted nor given back. */
+/* The library would decode them with memory that is neither counted nor freed. */
 START_TEST(formats_before_zstd_0_8_are_refused_at_every_frame)
 {
     attn_arena *arena = attn_arena_create(ROOM);
@@ -245,7 +245,7 @@ START_TEST(frames_of_old_versions_are_refused)
 }
 END_TEST
 
-/* Compressing has no other way to fail: until memory suffices nothing is said to be whole. */
+/* Compression fails only for lack of memory: no result is reported as complete until memory suffices. */
 START_TEST(a_compressor_short_of_memory_gives_nothing_that_looks_whole)
 {
     enum { BYTES = 200000 };
@@ -273,7 +273,7 @@ START_TEST(a_compressor_short_of_memory_gives_nothing_that_looks_whole)
 }
 END_TEST
 
-/* The second of two bodies is more than the first one said, and has to find room. */
+/* The second of two bodies is larger than the first one announced, and needs more memory. */
 START_TEST(a_body_that_outgrows_the_memory_is_refused)
 {
     enum { BYTES = 2000000 };
@@ -329,7 +329,7 @@ static bool count_look(void *context)
     return false;
 }
 
-/* Text that its body does not announce moves into larger and larger runs: each MiB of it has a look of its own. */
+/* Text of unknown length moves into ever larger blocks; each MiB that is moved checks the deadline. */
 START_TEST(a_text_that_moves_is_copied_with_looks)
 {
     enum { BYTES = 40 << 20, PACES = BYTES / (64 << 10) };
@@ -344,7 +344,7 @@ START_TEST(a_text_that_moves_is_copied_with_looks)
     attn_arena_watch(arena, count_look, &looks);
     ck_assert_int_eq(coding_expand(CODING_DEFLATE, body, out.total_bytes, BYTES, arena, &text, &bytes, &err), ATTN_OK);
     ck_assert_uint_eq(bytes, BYTES);
-    /* It has moved from 1, 2, 4, 8, 16 and 32 MiB. Beside them are the looks of the expanding itself. */
+    /* It has moved from 1, 2, 4, 8, 16 and 32 MiB. The expansion itself checks the deadline, too. */
     ck_assert_uint_ge(looks, PACES + 1 + 2 + 4 + 8 + 16 + 32);
     attn_arena_destroy(arena);
     free(body);

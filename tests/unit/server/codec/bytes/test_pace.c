@@ -1,6 +1,7 @@
 /*
- * test_pace.c: work on texts looks at its deadline often enough: looks are counted, never time. At 20 MB/s, which the
- * slowest of it keeps, one look per 256 KiB is one per 13 ms; most is ten times as fast, and looks four times as often.
+ * test_pace.c: work on texts checks its deadline often enough. The test counts checks, never time. The slowest work
+ * reaches 20 MB/s, where one check per 256 KiB is one per 13 ms. Most work is ten times as fast, and checks four times
+ * as often.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static char *repeat(const char *piece, size_t length)
 
 /* ---- bodies that are compressed ---- */
 
-/* The members and frames of a body that gives nothing, and a body that gives BODY times 'a'. */
+/* The members and frames of a body that expands to nothing, and a body that expands to BODY times 'a'. */
 static const char empty_gzip[] = "\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
 static const char empty_zstd[] = "\x28\xb5\x2f\xfd\x20\0\x01\0\0", skipped_zstd[] = "\x50\x2a\x4d\x18\0\0\0\0";
 
@@ -172,13 +173,13 @@ START_TEST(reading_a_body_looks)
     end();
     begin(2);
     ck_assert_int_eq(read(body, length), ATTN_ERR_CANCELLED);
-    ck_assert_uint_le(looks, 4); /* it ends at once, up to who asks again for the reason */
+    ck_assert_uint_le(looks, 4); /* it ends at once; further checks only ask for the reason */
     end();
     free(body);
 }
 END_TEST
 
-/* A tree takes many times its text. */
+/* A tree needs many times the memory of its text. */
 START_TEST(making_a_tree_looks)
 {
     enum { TEXT = 900001 };

@@ -1,6 +1,6 @@
 /*
- * test_stream.c: tests server/codec/bytes/stream.c and the deferring of chunks: the batches together are the text that
- * would have been written at once.
+ * test_stream.c: tests server/codec/bytes/stream.c and deferred chunks: the batches together are the same text as one
+ * write.
  */
 #include "codec/bytes/stream.h"
 
@@ -154,7 +154,7 @@ START_TEST(a_known_length_is_kept)
 }
 END_TEST
 
-/* What is compressed of the stream so far and what is still to come, together, is the text of chunks. */
+/* The compressed part of the stream and the remaining part together are the text of chunks. */
 static void check_expands(struct stream *stream, enum coding coding, const struct chunks *chunks, attn_arena *arena)
 {
     struct text packed = {malloc(1), 0};

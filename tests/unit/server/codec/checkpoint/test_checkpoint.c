@@ -1,6 +1,6 @@
 /*
- * test_checkpoint.c: tests of server/codec/checkpoint: what a mapping and a configuration may
- * lack, and what is worked out from one. tests/api/layers has whole checkpoints.
+ * test_checkpoint.c: tests of server/codec/checkpoint: members that a mapping and a configuration may lack, and values
+ * that are derived from one. tests/api/layers has whole checkpoints.
  */
 #include "codec/checkpoint/checkpoint.h"
 
@@ -300,7 +300,7 @@ START_TEST(memory_runs_out_cleanly)
 }
 END_TEST
 
-/* What the JSON library had no memory for must not be missing from a layer. */
+/* A failed allocation of the JSON library must not leave a layer without a member. */
 START_TEST(no_layer_is_made_of_a_tree_that_is_not_whole)
 {
     static const char config[] =

@@ -7,7 +7,7 @@
 
 #include "check_main.h"
 
-/* The place asked for is where '@' stands. */
+/* '@' marks the position whose path is asked for. */
 static const struct {
     const char *text, *pointer;
 } PLACES[] = {

@@ -1,5 +1,5 @@
 /*
- * test_json_plain.c: what is plain becomes what the library makes of it, and nothing else becomes anything.
+ * test_json_plain.c: plain JSON gives the same tree as the library; any other JSON is left to the library.
  */
 #include "codec/json/json_plain.h"
 

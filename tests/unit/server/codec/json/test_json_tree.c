@@ -1,5 +1,5 @@
 /*
- * test_json_tree.c: tests of server/codec/json/json_tree.c: what becomes of a parse whose memory ends anywhere.
+ * test_json_tree.c: tests of server/codec/json/json_tree.c: a parse whose memory runs out at any allocation.
  */
 #include "codec/json/json_tree.h"
 
@@ -69,7 +69,7 @@ START_TEST(a_parse_that_finds_no_memory_ends)
 }
 END_TEST
 
-/* What is added later is of malloc, which the sanitizers watch. */
+/* Later additions use malloc, which the sanitizers check. */
 START_TEST(a_tree_outlives_others_of_its_thread)
 {
     json_error_t error;
@@ -86,7 +86,9 @@ START_TEST(a_tree_outlives_others_of_its_thread)
 }
 END_TEST
 
-/* A tree takes many times its text: the arena's ceiling and what it shares with others bound it, and count it. */
+/*
+ * A tree needs many times the memory of its text. The limit of the arena and the shared budget bound it, and count it.
+ */
 START_TEST(a_tree_is_counted_and_bounded)
 {
     enum { ITEMS = 100000, TEXT = 3 * ITEMS + 1 };

@@ -3,8 +3,8 @@
  *
  *     numbers      about a minute on two processors; prints what it did, ends with 1 and the first numbers that fail
  *
- * The negative ones differ by their sign alone, which is looked at now and then. That no shorter text would do is
- * looked at for one number of each block: neither neighbour with one digit less may read back as it.
+ * Negative numbers differ only in their sign, so a sample is enough. One number of each block is checked for the
+ * shortest text: neither neighbour with one digit less may read back as the number.
  */
 #include <math.h>
 #include <pthread.h>

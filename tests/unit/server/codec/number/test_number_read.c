@@ -40,7 +40,7 @@ static uint64_t next_random(uint64_t *state)
 
 /*
  * A copy of text with more behind it, as numbers stand in an array: the reader takes another way when there is room to
- * load whole words. Stands until the next call.
+ * load whole words. Valid until the next call.
  */
 static const char *in_an_array(const char *text)
 {

@@ -1,6 +1,6 @@
 /*
- * test_oip.c: tests of server/codec/oip/infer_request.c, infer_inputs.c and repository.c: a request of the Open
- * Inference Protocol as one of ours, and what is refused in its words.
+ * test_oip.c: tests of server/codec/oip/infer_request.c, infer_inputs.c and repository.c: requests of the Open
+ * Inference Protocol become requests of attnd, and refusals use the words of the protocol.
  */
 #include "codec/oip/oip.h"
 

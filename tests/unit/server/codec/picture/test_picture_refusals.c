@@ -63,7 +63,7 @@ static attn_status cancel_at(picture_writer *write, const struct picture *pictur
     return status;
 }
 
-/* How often it can be. */
+/* How many checks a drawing makes. */
 static int cancel_each(picture_writer *write, const struct picture *picture)
 {
     int n = 0;
@@ -121,7 +121,7 @@ START_TEST(runtime_is_asked_within_a_head)
 }
 END_TEST
 
-/* Every try with less memory is a clean refusal, and the first that is none gives the same bytes as plenty. */
+/* Every try with less memory is a clean refusal. The first success gives the same bytes as a run with ample memory. */
 static void walk_memory(picture_writer *write, picture_pricer *price, const struct picture *picture, size_t step)
 {
     struct bytes plenty = write_by(write, price, picture);
@@ -151,7 +151,7 @@ START_TEST(shortage_of_memory_is_refused_cleanly)
 }
 END_TEST
 
-/* Each block in turn refused, and those after it granted: a refusal, or what would have come of it otherwise. */
+/* Refuses each block in turn, and grants all later ones: the result is a refusal, or the same bytes. */
 static void refuse_each(picture_writer *write, picture_pricer *price, const struct picture *picture)
 {
     const struct bytes plenty = write_by(write, price, picture);
@@ -173,7 +173,7 @@ static void refuse_each(picture_writer *write, picture_pricer *price, const stru
     }
 }
 
-/* More cells than are drawn as rectangles, in an image that cannot be packed into little. */
+/* More cells than the limit for rectangles, in an image that compresses badly. */
 static const attn_tensor *make_noise(void)
 {
     enum { SIDE = 120 };

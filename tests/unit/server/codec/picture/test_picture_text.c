@@ -1,5 +1,5 @@
 /*
- * test_picture_text.c: what stands in pictures: labels, their scripts, numbers, tooltips, and that it is text.
+ * test_picture_text.c: the text in pictures: labels, their scripts, numbers, tooltips; in SVG it is real text.
  */
 #include <stdio.h>
 
@@ -43,7 +43,7 @@ START_TEST(numbers_choose_labels_and_stand_for_them)
 }
 END_TEST
 
-/* Sizes, scales, labels and masks at random: each decodes, and keeps within what the cost foretold. */
+/* Sizes, scales, labels and masks at random: each decodes, and stays within the computed cost. */
 START_TEST(random_bytes_as_labels_do_no_harm)
 {
     random_source random = random_seeded(11);

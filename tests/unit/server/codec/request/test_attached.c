@@ -102,7 +102,7 @@ START_TEST(bytes_at_any_address_and_of_any_type_are_converted)
 }
 END_TEST
 
-/* Where no element is, no address is asked for. */
+/* Without elements, the address does not matter. */
 START_TEST(a_tensor_without_elements_is_taken_as_it_is)
 {
     const struct envelope_attachment empty = attachment("inputs.query", NULL, ATTN_F16, 0, 2);

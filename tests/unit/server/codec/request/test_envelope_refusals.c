@@ -1,5 +1,5 @@
 /*
- * test_envelope_refusals.c: what server/codec/request refuse, and that nothing breaks them.
+ * test_envelope_refusals.c: refusals of server/codec/request; no input crashes its decoders.
  */
 #include "codec/request/envelope_decode.h"
 
@@ -25,7 +25,7 @@
 #define WEIGHTS(text) "{" Q ",\"weights\":{" text "}}"
 #define TOKENS(text)  "{" Q ",\"tokens\":{" text "}}"
 
-/* The kind of request that a text is decoded as, the text, and what is said. */
+/* The kind of request, its text, and the expected error. */
 struct row {
     envelope_kind kind;
     const char *text;
@@ -382,7 +382,7 @@ START_TEST(expected_and_received_are_json)
 }
 END_TEST
 
-/* Of names longer than a pointer may be, its beginning is told. */
+/* If a name is longer than a pointer may be, the error has its beginning. */
 START_TEST(a_pointer_that_is_too_long_is_cut)
 {
     char name[400], text[sizeof name + 64];

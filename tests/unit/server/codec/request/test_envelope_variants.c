@@ -1,6 +1,6 @@
 /*
- * test_envelope_variants.c: what server/codec/request/rope_options.c, mechanism.c, cache_options.c, kept_base.c
- * and kept_layer.c refuse: rotations, mechanisms, caches, kept layers and requests over one.
+ * test_envelope_variants.c: refusals of server/codec/request/rope_options.c, mechanism.c, cache_options.c, kept_base.c
+ * and kept_layer.c: rotations, mechanisms, caches, kept layers, and requests with one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,7 +248,7 @@ START_TEST(inputs_of_other_widths_are_named)
 }
 END_TEST
 
-/* What is not a tensor stays as it came. */
+/* Members other than tensors stay unchanged. */
 START_TEST(the_rest_of_a_layer_is_kept_as_json)
 {
     static const char text[] =

@@ -1,5 +1,5 @@
 /*
- * test_hints.c: tests of server/codec/request/hints.c: what an answer says of a request that can be read in two ways.
+ * test_hints.c: tests of server/codec/request/hints.c: the hints of an answer to an ambiguous request.
  */
 #include "codec/request/hints.h"
 

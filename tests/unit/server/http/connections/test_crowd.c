@@ -1,4 +1,7 @@
-/* test_crowd.c: tests of server/http/connections/crowd.c: connections in lines, and a walk over all of them. */
+/*
+ * test_crowd.c: tests of server/http/connections/crowd.c: lists of connections by state, and a walk over all
+ * connections.
+ */
 #include <string.h>
 
 #include "check_main.h"

@@ -1,5 +1,6 @@
 /*
- * test_cors.c: tests of server/http/wire/cors.c and authority.c: which page asks, and whether Host names this server.
+ * test_cors.c: tests of server/http/wire/cors.c and authority.c: the origin of a request, and whether Host names this
+ * server.
  */
 #include "http/wire/cors.h"
 

@@ -56,7 +56,7 @@ static const struct {
     {FIRST "||Name| value \n", "HTTP/1.1", "Name", "value", 0, lines_wrong},
 };
 
-/* A word of the stage: the header between two words that are none of its own. */
+/* The header of a row between two words that do not belong to it. */
 static struct text_span find(const char *stage, size_t size, const char *word)
 {
     const char *at = memmem(stage, size, word, strlen(word));

@@ -3,7 +3,7 @@
  * why they are refused.
  *
  * The library reads them from one end of a pair of sockets. Its newer version refuses some headers by itself. Then no
- * request reaches the guard, which is as good.
+ * request reaches the guard, and the test accepts that.
  */
 #include "http/wire/guard.h"
 

@@ -1,6 +1,5 @@
 /*
- * test_cache_store.c: tests of server/service/cache/cache_store.c: whose a cache is, how much there may be, what is
- * evicted.
+ * test_cache_store.c: tests of server/service/cache/cache_store.c: owners, limits and eviction of caches.
  */
 #include "service/cache/cache_store.h"
 
@@ -11,7 +10,7 @@
 
 #include "check_main.h"
 
-/* Of a cache of so many positions: keys and values of one float each. */
+/* The bytes of a cache of that many positions, with keys and values of one float each. */
 enum { POSITION_BYTES = 2 * sizeof(float), POSITIONS_MAX = 64, LAYER = 7 };
 
 static struct cache_name named(const char *key, const char *name)
@@ -19,7 +18,7 @@ static struct cache_name named(const char *key, const char *name)
     return (struct cache_name){key, text_span_of(name)};
 }
 
-/* A step that makes the cache as long as that; what the first call that fails said. */
+/* A step that extends the cache to that length; returns the result of the first call that fails. */
 static enum cache_outcome step(struct cache_store *store, const char *key, const char *text, size_t length)
 {
     const struct cache_name name = named(key, text);
@@ -77,7 +76,7 @@ START_TEST(two_keys_have_caches_of_the_same_name)
 }
 END_TEST
 
-/* The pair of key and name is what is compared, not the two texts one after another. */
+/* The store compares the pair of key and name, not their concatenation. */
 START_TEST(a_key_and_a_name_do_not_run_together)
 {
     struct cache_store *store = create(1 << 20, 8, 60);
@@ -163,7 +162,7 @@ START_TEST(idle_caches_are_evicted_and_their_names_remembered)
     ck_assert_int_eq(look(store, "b", "old"), CACHE_ABSENT);
     ck_assert_uint_eq(cache_store_bytes(store), 0);
     ck_assert_uint_eq(cache_store_list(store, "a", 1, &(struct cache_facts){.length = 0}), 0);
-    /* Another key that makes many caches cannot have this one's names forgotten. */
+    /* A key with many caches cannot make the store forget the names of another key. */
     for (int i = 0; i < 3 * CACHE_GONE_MAX; i++) {
         snprintf(name, sizeof name, "%d", i);
         ck_assert_int_eq(step(store, "b", name, 1), CACHE_OK);

@@ -1,6 +1,6 @@
 /*
- * layer_stage.h: a directory of layers on which each call of the system can be made to fail, for two test programs,
- * which include it before anything else.
+ * layer_stage.h: a directory of layers on which each system call can be made to fail. Two test programs include it
+ * before any other file.
  */
 #ifndef TESTS_UNIT_SERVER_SERVICE_LAYERS_LAYER_STAGE_H
 #define TESTS_UNIT_SERVER_SERVICE_LAYERS_LAYER_STAGE_H
@@ -68,7 +68,7 @@ static inline void release(void)
     attn_arena_destroy(arena);
 }
 
-/* One request to the keeper: its status, and what it says. */
+/* One request to the keeper: its status and its message. */
 struct asked {
     attn_status status;
     enum call_refusal refusal;
@@ -108,7 +108,7 @@ static inline struct asked remove_layer(const char *name)
     return asked;
 }
 
-/* A call that fails, and what is said then. */
+/* A call that fails, and the expected message. */
 struct failing {
     const char *call;
     int skip, reason;

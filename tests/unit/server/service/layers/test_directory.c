@@ -1,10 +1,10 @@
 /*
- * test_directory.c: tests of server/service/layers/directory.c: what others do to the directory is noticed, and calls
- * that fail while it is opened and listed cost no layer.
+ * test_directory.c: tests of server/service/layers/directory.c: changes by other programs are noticed, and failing
+ * calls during opening and listing lose no layer.
  */
 #include "layer_stage.h"
 
-/* A file of the name that is made by somebody else; what it holds is taken from a layer that was put. */
+/* A file of that name from another program, with the content of a stored layer. */
 static void copy_file(const char *from, const char *to)
 {
     char path[128], bytes[4096];
@@ -46,7 +46,7 @@ static void remove_file(const char *name)
     ck_assert_int_eq(unlink(path), 0);
 }
 
-/* As others replace a file: by renaming another one over it. */
+/* Replaces a file as other programs do: renames another file over it. */
 static void replace_file(const char *name, const char *with)
 {
     char from[128], to[128];
@@ -79,7 +79,7 @@ START_TEST(a_rescan_notices_what_others_added_replaced_and_removed)
 }
 END_TEST
 
-/* No rescan: the request itself looks at the file. */
+/* Without a rescan: the request itself checks the file. */
 START_TEST(a_request_notices_what_others_did_to_its_layer)
 {
     ck_assert_int_eq(put("a").status, ATTN_OK);
@@ -96,7 +96,7 @@ START_TEST(a_request_notices_what_others_did_to_its_layer)
 }
 END_TEST
 
-/* No request, and no rescan: a thread looks. */
+/* Without a request or a rescan: the thread checks. */
 START_TEST(a_thread_notices_what_others_did)
 {
     ck_assert_int_eq(put("a").status, ATTN_OK);
@@ -238,7 +238,9 @@ START_TEST(a_directory_that_cannot_be_opened_or_listed_is_said)
 END_TEST
 
 #if HAS_OWN_MALLOC
-/* Without one of them it does not open, and says why; without another it reads the layer later. */
+/*
+ * If one of these calls fails, the directory does not open, with a message. If another fails, the layer is read later.
+ */
 START_TEST(each_allocation_of_the_opening_may_fail)
 {
     bool was_given = true;

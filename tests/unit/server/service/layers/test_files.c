@@ -1,5 +1,6 @@
 /*
- * test_files.c: tests of server/service/layers/files.c: what a directory of layers refuses, and what stays in it.
+ * test_files.c: tests of server/service/layers/files.c: refusals of a directory of layers, and the files that remain in
+ * it.
  */
 #include "service/layers/files.h"
 
@@ -133,7 +134,7 @@ START_TEST(what_is_no_layer_is_passed_over)
 }
 END_TEST
 
-/* The caller of each may stop it. */
+/* The caller may cancel each of these. */
 START_TEST(a_search_ends_when_it_is_told_to)
 {
     size_t count = 99;
@@ -202,7 +203,7 @@ START_TEST(a_draft_that_cannot_get_its_name_leaves_nothing)
 }
 END_TEST
 
-/* However it is cut: the digest is that of the whole, and so is the file. */
+/* For any division into pieces, digest and file are those of the whole. */
 START_TEST(pieces_of_a_draft_make_one_file_and_one_digest)
 {
     enum { BYTES = 9 << 20, FIRST = 5000001 };

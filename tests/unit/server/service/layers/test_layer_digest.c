@@ -1,6 +1,6 @@
 /*
- * test_layer_digest.c: tests of who waits for the digest of a kept layer. One request computes it and stands still in
- * the middle; meanwhile each other request to the same layer is answered.
+ * test_layer_digest.c: which requests wait for the digest of a kept layer. One request computes it and pauses in the
+ * middle; meanwhile each other request to the same layer is answered.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -79,7 +79,7 @@ struct held_up {
     int looks;
 };
 
-/* The second look for a cancellation is after the first piece. */
+/* The second check for cancellation follows the first piece. */
 static bool stand(void *context)
 {
     struct held_up *held_up = context;

@@ -1,6 +1,6 @@
 /*
- * test_layer_faults.c: each call of the system that server/service/layers make for a request, failing: what the
- * client is told, that nothing stays behind, and that the next request is served.
+ * test_layer_faults.c: makes each system call of server/service/layers fail in turn: the client gets the right error,
+ * no file remains, and the next request is served.
  */
 #include "layer_stage.h"
 
@@ -35,7 +35,7 @@ START_TEST(a_put_that_fails_says_why_and_the_next_is_kept)
     ck_assert_msg(asked.status == failing->status && asked.refusal == failing->refusal, "%s: %d, %d: %s", failing->call,
                   asked.status, asked.refusal, asked.err.message);
     ck_assert_msg(strstr(asked.err.message, failing->fragment) != NULL, "%s: %s", failing->call, asked.err.message);
-    (void)remove_layer("a"); /* one that got its name although nobody could note it */
+    (void)remove_layer("a"); /* a layer that was renamed although it could not be recorded */
     ck_assert_uint_eq(entries(), 0);
     ck_assert_int_eq(put("a").status, ATTN_OK);
     ck_assert_int_eq(find("a").status, ATTN_OK);
@@ -68,7 +68,7 @@ START_TEST(a_draft_whose_lock_or_state_fails_is_tried_again)
 }
 END_TEST
 
-/* Names of drafts that others keep making: it does not try for ever. */
+/* If other programs take every name of a draft, the number of tries is limited. */
 START_TEST(a_draft_whose_names_are_all_taken_is_given_up)
 {
     fault.call = "openat";
@@ -213,7 +213,7 @@ START_TEST(what_cannot_be_a_name_is_refused_everywhere)
 }
 END_TEST
 
-/* Between the question whether it may and the put itself others may have changed it. */
+/* Another program may change the layer between the check of the condition and the put. */
 START_TEST(a_put_whose_condition_fails_at_the_end_leaves_nothing)
 {
     struct asked asked = {.status = ATTN_OK};

@@ -1,6 +1,6 @@
 /*
- * test_prepared_weights.c: tests of server/service/layers/prepared_weights.c: what is widened and packed, for how long
- * it stays, and for whom.
+ * test_prepared_weights.c: tests of server/service/layers/prepared_weights.c: which weights are widened and packed, how
+ * long they are cached, and for which layers.
  */
 #include "service/layers/prepared_weights.h"
 
@@ -44,7 +44,7 @@ static struct scene *make_scene(void)
     const struct kept_layer_facts facts = {.dtype = ATTN_F16};
     ck_assert_ptr_nonnull(scene);
     for (size_t i = 0; i < NUMBERS; i++)
-        scene->half[i] = (uint16_t)i; /* every one there is */
+        scene->half[i] = (uint16_t)i; /* every 16-bit number */
     for (size_t i = 0; i < SMALL; i++)
         scene->brain[i] = (uint16_t)(0x3F80 + i);
     const size_t many[] = {NUMBERS}, few[] = {SMALL};
@@ -121,7 +121,7 @@ static void expect_panels(const attn_tensor *tensor, attn_layout layout)
     ck_assert_mem_eq(tensor->panels->data, wanted, bytes);
 }
 
-/* Of float32 where they lie, of 16 bits after they were widened; what does not lie as floats do stays as it is. */
+/* float32 weights are packed in place, 16-bit weights after widening. Misaligned weights stay as they are. */
 START_TEST(matrices_are_packed_in_the_layout_of_the_layer)
 {
     const attn_layout layout = _i % 2 == 0 ? ATTN_LAYOUT_IN_OUT : ATTN_LAYOUT_OUT_IN;
@@ -201,7 +201,7 @@ START_TEST(what_does_not_fit_is_left_as_it_is)
 }
 END_TEST
 
-/* No memory for the list of a request: the weights are there all the same, for the next one. */
+/* Without memory for the list of a request, the weights are still prepared for the next request. */
 START_TEST(without_memory_a_request_goes_on_as_it_is)
 {
     struct prepared_store *store = prepared_store_create(1 << 30);

@@ -1,6 +1,6 @@
 /*
- * test_store.c: tests of server/service/layers/store.c and refusal.c: what there is by name, which versions
- * stay, and on which conditions something changes.
+ * test_store.c: tests of server/service/layers/store.c and refusal.c: layers by name, the versions that stay, and the
+ * conditions of changes.
  */
 #include "service/layers/store.h"
 

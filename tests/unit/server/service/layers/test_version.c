@@ -47,7 +47,7 @@ static bool now(void *context)
     return true;
 }
 
-/* Cancelled at the look of that number. */
+/* Cancels at the check of that number. */
 static bool at_last(void *context)
 {
     size_t *looks = context;
@@ -98,7 +98,7 @@ START_TEST(a_digest_is_cancelled_between_two_pieces_and_gone_on_with)
 }
 END_TEST
 
-/* One that stands still after the first piece of a digest, until it is let go on. */
+/* Pauses after the first piece of a digest, until the test continues it. */
 struct stuck {
     struct layer_version *version;
     sem_t begun, goes_on;

@@ -59,7 +59,7 @@ START_TEST(sums_that_do_not_fit_are_the_most)
 }
 END_TEST
 
-/* What could not be noted as left for later makes the whole worthless. */
+/* A block that could not be recorded for later makes the whole result invalid. */
 START_TEST(a_deferred_part_without_memory_is_no_answer)
 {
     const struct deferred part = {.pieces = 1, .piece_bytes_max = 1, .total_bytes = 1};

@@ -1,5 +1,5 @@
 /*
- * test_font_set.c: tests server/codec/picture/fonts/font_set.c: files that are no fonts for us, and what the system refuses.
+ * test_font_set.c: tests server/codec/picture/fonts/font_set.c: unusable font files, and failures of system calls.
  */
 #include "failing_calls.h"
 

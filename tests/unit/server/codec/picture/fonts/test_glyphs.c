@@ -1,6 +1,6 @@
 /*
- * test_glyphs.c: tests server/codec/picture/fonts/glyphs.c, picture_text.c and font_set.c: which scripts there are, and what
- * text becomes.
+ * test_glyphs.c: tests server/codec/picture/fonts/glyphs.c, picture_text.c and font_set.c: the supported scripts, and
+ * the drawing of text.
  */
 #include "codec/picture/fonts/glyphs.h"
 
