@@ -133,7 +133,7 @@ static void write_bertviz(const struct view *view)
 {
     struct chunks *out = view->out;
     chunks_text(out, "{\"attention\":[{\"name\":null,\"attn\":");
-    write_tensor(view, view->attention); /* the one batch item stands for the one layer */
+    write_tensor(view, view->attention); /* the only batch item stands for the only layer */
     chunks_text(out, ",\"left_text\":");
     write_query_labels(view);
     chunks_text(out, ",\"right_text\":");

@@ -21,11 +21,11 @@ enum {
     ZSTD_LEVEL = 1,           /* on JSON of floats levels 2 and 3 save nothing */
     ZSTD_WINDOW_LOG_MAX = 23, /* what RFC 8878 asks every decoder to take; a client cannot ask for more memory */
     RATIO_LIKELY_MAX = 1032,  /* deflate expands by no more */
-    FIRST_GUESS = 64 << 10,   /* bytes of text, when the body does not say */
-    COPY_BYTES = 1 << 20,     /* of a text that moves, at a time: less than 1 ms, fresh pages included */
-    OUT_PIECE = 16 << 10,     /* of a compressed answer, at a time */
+    FIRST_GUESS = 64 << 10,   /* bytes of text, when the body does not state them */
+    COPY_BYTES = 1 << 20,     /* of a text that moves, per copy: less than 1 ms, page faults included */
+    OUT_PIECE = 16 << 10,     /* of a compressed answer, per piece */
     SAMPLE_BYTES = 16 << 10,
-    SMALL_BYTES = 16 << 10, /* answers up to here are compressed with small tables */
+    SMALL_BYTES = 16 << 10, /* answers up to this size are compressed with small tables */
 };
 
 static const char *const names[] = {
@@ -93,7 +93,7 @@ static attn_status fail_length(const struct growing *text, attn_error *err)
                      text->limit - 1);
 }
 
-/* A large text is copied in pieces, with a look at the deadline before each of them. */
+/* A large text is copied in pieces, with a check of the deadline before each of them. */
 static attn_status grow(struct growing *text, attn_error *err)
 {
     size_t room = text->room < text->limit / 2 ? text->room * 2 : text->limit;
@@ -120,13 +120,13 @@ static attn_status make_room(struct growing *text, attn_error *err)
     return grow(text, err);
 }
 
-/* One call of a library reads and writes at most this many bytes. The deadline is looked at between two calls. */
+/* One call of a library reads and writes at most this many bytes. The deadline is checked between two calls. */
 static size_t at_most_a_pace(size_t n)
 {
     return n < PACE_BYTES ? n : PACE_BYTES;
 }
 
-/* The work of one member or frame, in bytes: an empty one has few bytes, but beginning and ending it takes time. */
+/* The work of one member or frame, in bytes. An empty one has few bytes, but beginning and ending it takes time. */
 enum { FRAME_COST_BYTES = 1024 };
 
 static int window_of(enum coding coding)
@@ -140,7 +140,9 @@ static void begin_member(z_stream *stream)
     assert(outcome == Z_OK); /* inflateReset fails only for a stream that was never begun */
 }
 
-/* gzip and deflate. A gzip body has one or more members, one after the other; a deflate body is a single stream. */
+/*
+ * Expands gzip or deflate. A gzip body has one or more members, one after the other; a deflate body is a single stream.
+ */
 static attn_status expand_zlib(enum coding coding, const char *body, size_t body_bytes, struct growing *text,
                                attn_error *err)
 {
@@ -180,8 +182,8 @@ static attn_status expand_zlib(enum coding coding, const char *body, size_t body
 }
 
 /*
- * Whether a frame of RFC 8878 begins here. The library also accepts frames of its first versions; we do not, because
- * their decoders know no limit for a window and take their memory from malloc.
+ * Whether a frame of RFC 8878 begins here. The library also accepts frames of its first versions. We refuse them,
+ * because their decoders have no limit for a window and take their memory from malloc.
  */
 static bool is_zstd_frame(const char *at, size_t length)
 {
@@ -227,7 +229,7 @@ static attn_status expand_zstd(const char *body, size_t body_bytes, struct growi
 /*
  * How many bytes to reserve for the text at first: the length that the body states, and one byte more, to see that
  * nothing follows. A zstd frame may expand by any ratio, so a body of a few bytes could state a length that takes all
- * memory of a request. A stated length beyond gzip's largest ratio is therefore ignored.
+ * memory of a request. So a stated length beyond gzip's largest ratio is ignored.
  */
 static size_t guess_length(enum coding coding, const char *body, size_t body_bytes)
 {

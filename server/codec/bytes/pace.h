@@ -1,8 +1,8 @@
 /*
- * pace.h: how often work on a text looks at the request's deadline: once per PACE_BYTES that it reads or writes.
+ * pace.h: how often work on a text checks the request's deadline: once per PACE_BYTES that it reads or writes.
  *
- * The slowest work here takes 20 MB/s, so that at most 4 ms pass between two looks. A look reads a clock, which takes
- * some ten nanoseconds.
+ * The slowest work here takes 20 MB/s, so at most 4 ms pass between two checks. A check reads a clock, which takes some
+ * ten nanoseconds.
  */
 #ifndef CODEC_BYTES_PACE_H
 #define CODEC_BYTES_PACE_H
@@ -12,8 +12,8 @@
 enum { PACE_BYTES = 64 << 10 };
 
 struct pace {
-    const attn_arena *arena; /* has the watch; NULL: never stops */
-    size_t bytes;            /* since the last look */
+    const attn_arena *arena; /* the arena has the watch; NULL: the work never stops */
+    size_t bytes;            /* bytes since the last check */
 };
 
 static inline struct pace pace_begin(const attn_arena *arena)

@@ -1,5 +1,6 @@
 /*
- * json_plain.h: a fast parser of plain JSON. Nearly all envelopes are plain. The parser takes a third of jansson's time.
+ * json_plain.h: a fast parser of plain JSON. Nearly all envelopes are plain. The parser takes a third of jansson's
+ * time.
  *
  * Plain JSON has objects, arrays, strings of printable ASCII without escapes, integers of few digits without a sign,
  * true, false and null. jansson parses all other text and all invalid text, because it knows the whole of JSON and

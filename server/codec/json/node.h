@@ -41,7 +41,7 @@ struct node {
     bool is_plain; /* within a list that node_decode_list parsed: it has no markers, [n] is a list of one number */
 };
 
-/* Decodes node into *to. The comment of each function tells the type of *to. */
+/* Decodes node into *to. The comment of each function gives the type of *to. */
 typedef attn_status decode_function(struct reading *reading, const struct node *node, void *to);
 
 enum { MEMBER_ALWAYS = 0 };
@@ -74,7 +74,7 @@ void node_drop_nulls(const struct node *node);
 struct node node_member(const struct node *parent, const char *name); /* json as node_find returns it */
 struct node node_element(const struct node *parent, size_t index);
 
-/* The piece of the body that a marker in the envelope stands for; NULL when the value is no marker. */
+/* The piece of the body behind a marker in the envelope. NULL when the value is not a marker. */
 const struct lifted_text *node_lifted(const struct reading *reading, const struct node *node);
 /*
  * Whether the marker stands for a tensor that was sent beside the text. The markers of these tensors are numbered on

@@ -145,8 +145,8 @@ static bool is_tensor_leaf(const char *at, const char *end)
 }
 
 /*
- * Whether the array at s->at is lifted. The first character behind its opening brackets decides. The answer is the same
- * for all arrays that these brackets open, so no byte is looked at twice at any depth.
+ * Whether the array at s->at is lifted. The first character after its opening brackets decides. The answer is the same
+ * for all arrays that these brackets open, so no byte is read twice at any depth.
  */
 static bool begins_tensor(struct skimmer *s)
 {

@@ -16,7 +16,7 @@
 #include "codec/number/powers_of_ten.h"
 
 enum {
-    MANTISSA_DIGITS = 19, /* so many digits always fit 64 bits, and so does the number plus 1 */
+    MANTISSA_DIGITS = 19, /* 19 digits always fit 64 bits, and so does their successor */
     STRTOD_DIGITS = 800   /* halfway points between two doubles have at most 767 digits */
 };
 /* No text is long enough for its digits to outweigh such an exponent. */

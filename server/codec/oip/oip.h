@@ -1,19 +1,20 @@
 /*
- * oip.h: requests for inference in the Open Inference Protocol (version 2, as KServe and Triton speak it), in and out.
+ * oip.h: decodes and answers inference requests in the Open Inference Protocol (version 2, as in KServe and Triton).
  *
- * https://github.com/kserve/open-inference-protocol, and Triton's binary tensor data extension: the body is JSON, or
- * JSON of a length that a header field tells and behind it the bytes of the tensors that say binary_data_size, in the
- * order of the inputs. A request becomes the same envelope that our own JSON becomes:
+ * https://github.com/kserve/open-inference-protocol, and Triton's binary tensor data extension. A body is JSON. In the
+ * binary form, a header field gives the length of the JSON, and the bytes of the tensors with binary_data_size follow
+ * it in the order of the inputs. A request becomes the same envelope as our own JSON:
  *
  *   inputs      QUERY, KEY, VALUE -> inputs.query, key, value;   ATTEND, BIAS -> masks.attend, bias
- *   outputs     OUTPUT, ATTENTION, and every other step by its name in capitals; none named: OUTPUT and ATTENTION
- *   parameters  options by their names ("num_heads"), and the masks "causal", "sliding_window", "window"; a string that
- *               holds a JSON object or list stands for it, since most clients send plain values only; and those of
- *               scheduling: priority (1 high, 0 or 2 usual, 3 low) and timeout (microseconds); here and on tensors,
- *               content_type and headers, which are hints of clients to other servers, are passed over
+ *   outputs     OUTPUT, ATTENTION, and every other step by its name in capitals. A request that names no outputs gets
+ *               OUTPUT and ATTENTION.
+ *   parameters  Options by their names ("num_heads"), and the masks "causal", "sliding_window", "window". A string that
+ *               holds a JSON object or list stands for it, because most clients send plain values only. Parameters of
+ *               scheduling are priority (1 high, 0 or 2 usual, 3 low) and timeout (microseconds). content_type and
+ *               headers, here and on tensors, are ignored, because they are hints to other servers.
  *
- * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They become the compute type, which is float64
- * when QUERY is FP64 and no parameter says otherwise; what would lose something is refused.
+ * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They are converted to the compute type, which
+ * is float64 when QUERY is FP64 and no parameter says otherwise. A conversion that loses information is refused.
  */
 #ifndef CODEC_OIP_OIP_H
 #define CODEC_OIP_OIP_H
@@ -29,29 +30,30 @@ struct oip_output {
     bool is_binary;
 };
 
-/* Which requests go first: the protocol counts from 1, the most urgent; 0 is the usual priority. */
+/* The priority of a request. In the protocol, 1 is the most urgent, and 0 is the usual priority. */
 typedef enum { OIP_PRIORITY_USUAL, OIP_PRIORITY_HIGH, OIP_PRIORITY_LOW } oip_priority;
 
 struct oip_request {
     struct envelope envelope;
     const char *id;                             /* NULL: none */
     const char *model, *version;                /* model_name and model_version of the body; NULL: none */
-    struct oip_output outputs[ATTN_STEP_COUNT]; /* in the order asked for */
+    struct oip_output outputs[ATTN_STEP_COUNT]; /* in the order of the request */
     size_t output_count;
-    double timeout_ms; /* parameter timeout, in microseconds there; 0: none */
+    double timeout_ms; /* from the parameter timeout, which is in microseconds; 0: none */
 };
 
-/* A body of nothing but the numbers of QUERY: one sequence of tokens with so many features each, in the type dtype. */
+/* A body with only the numbers of QUERY: a sequence of tokens with that many features each, in the type dtype. */
 struct oip_raw {
     size_t features;
     attn_dtype dtype;
 };
 
 /*
- * Decodes a request to the model "attention" (layer NULL) or to a kept layer: body[0 .. bytes), of which json_bytes are
- * JSON (OIP_ALL_JSON: all of it). With json_bytes 0 the body is QUERY alone, in the form that raw describes, and all
- * outputs are binary; raw is NULL when the model has no such form. Everything lives in arena; the body must outlive it.
- * Errors name inputs by their names and parameters by "/parameters/…"; statuses as envelope_decode's.
+ * Decodes a request to the model "attention" (layer NULL) or to a kept layer. body[0 .. bytes) begins with json_bytes
+ * of JSON (OIP_ALL_JSON: all of it is JSON). With json_bytes 0, the body is QUERY alone, in the form that raw
+ * describes, and all outputs are binary. raw is NULL when the model has no such form. Everything lives in arena; the
+ * body must outlive it. Errors refer to inputs by their names and to parameters by "/parameters/…". The statuses are
+ * those of envelope_decode.
  */
 ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes,
                                        const struct envelope_source *layer, const struct oip_raw *raw,
@@ -71,7 +73,9 @@ ATTN_MUST_CHECK attn_status oip_check_repository(const char *body, size_t bytes,
 /* Rewords an error of a plan or a limit for this protocol: "/options/x" becomes "/parameters/x". */
 void oip_translate(attn_error *err);
 
-/* Whether bytes follow the JSON of the answer; then out must not defer, since the length of the JSON is sent first. */
+/*
+ * Whether bytes follow the JSON of the answer. If so, out must not defer, because the length of the JSON is sent first.
+ */
 bool oip_has_binary_output(const struct oip_request *request);
 /*
  * Appends the answer. Returns the length of its JSON part, padded to a multiple of 64 so that the first tensor is

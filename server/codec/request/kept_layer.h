@@ -43,7 +43,8 @@ ATTN_MUST_CHECK attn_status kept_layer_read(const char *file, size_t bytes, attn
                                             attn_error *err);
 
 /*
- * Whether the inputs have the widths that the layer takes. ATTN_ERR_SHAPE with the pointer of the first other one.
+ * Whether the inputs have the widths that the layer takes. ATTN_ERR_SHAPE with the pointer of the first input of
+ * another width.
  */
 ATTN_MUST_CHECK attn_status kept_layer_check_inputs(const struct kept_layer_facts *facts, const attn_inputs *inputs,
                                                     attn_error *err);

@@ -175,7 +175,7 @@ static attn_status check_flags(struct reading *reading, const struct node *node,
 }
 
 /*
- * Converts elements of another type into to->data. Floats are converted in stretches, with a look at the deadline
+ * Converts elements of another type into to->data. Floats are converted in stretches, with a check of the deadline
  * between two of them. Other types are converted at once, because errors count elements from the first; such tensors
  * are small.
  */
