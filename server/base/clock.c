@@ -3,7 +3,7 @@
  */
 #include "base/clock.h"
 
-/* Writes the last digits of value, padded with zeros, and the character behind after them. */
+/* Writes the last digits of value, padded with zeros, and then the character behind. */
 static char *write_digits(char *text, int value, int digits, char behind)
 {
     for (int i = digits - 1; i >= 0; i--, value /= 10)

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "http/request.h"
 
-/* The library asks for at most so many bytes at a time. */
+/* The library asks for at most this many bytes at a time. */
 enum { BLOCK_BYTES = 64 << 10 };
 
 struct sender {
@@ -54,8 +54,8 @@ static bool fill(struct sender *sender)
 }
 
 /*
- * Once the lock is given back, the I/O thread may free the request at any time. Two cases are excepted: the connection
- * is suspended (is_waiting), or the request is at its end and was left to this job (has_left).
+ * After the lock is released, the I/O thread may free the request at any time. There are two exceptions: the connection
+ * is suspended (is_waiting), or the request has ended and was left to this job (has_left).
  */
 static void fill_job(void *argument)
 {

@@ -52,7 +52,7 @@ struct turn {
     void (*then)(void *request);
 };
 
-/* Once the lock is given back, a job that is over may use the request only if has_left or then is set. */
+/* After the lock is released, a job that is over may use the request only if has_left or then is set. */
 static struct turn take_turn(struct write_ahead *ahead, bool has_failed)
 {
     struct http_server *server = ahead->request->server;

@@ -1,5 +1,5 @@
 /*
- * tidy.c: returns memory to the system that the process keeps and does not need.
+ * tidy.c: returns memory to the system when the process does not need it.
  */
 #include "program/tidy.h"
 

@@ -1,5 +1,5 @@
 /*
- * tidy.h: returns memory to the system that the process keeps and does not need.
+ * tidy.h: returns memory to the system when the process does not need it.
  */
 #ifndef PROGRAM_TIDY_H
 #define PROGRAM_TIDY_H

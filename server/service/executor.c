@@ -1,10 +1,10 @@
 /*
  * executor.c: the bounded queue between the I/O threads and the compute threads: lanes by priority before a pool.
  *
- * Every job waits in its lane, and the pool gets one turn per job. A thread that has a turn takes the job that is next
- * at that moment, which need not be the one that the turn came with: of three low jobs and one high job submitted after
- * them, the first turn runs the high job. The executor counts jobs in and out, refuses those beyond the limit, and
- * times them to tell a refused client when to come back.
+ * Every job waits in its lane, and the pool gets one turn per job. A thread with a turn takes the next job at that
+ * moment. This need not be the job that came with the turn. For example, three low jobs are submitted, and then one
+ * high job: the first turn runs the high job. The executor counts jobs in and out, and refuses jobs beyond the limit.
+ * It measures their times, to tell a refused client when to try again.
  */
 #include "service/executor.h"
 
@@ -172,7 +172,7 @@ static struct executor_job *job_create(struct executor *executor, void (*job)(vo
 }
 
 /*
- * With the lock held, the pool is asked for the turn before the job is in its lane. A failure then leaves nothing
+ * The pool is asked for the turn before the job enters its lane, while the lock is held. So a failure leaves nothing
  * behind, and a thread that begins the turn at once waits for the lock.
  */
 bool executor_submit(struct executor *executor, executor_priority priority, void (*job)(void *argument), void *argument)

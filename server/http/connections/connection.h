@@ -11,7 +11,7 @@
 
 enum connection_phase { PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_DISCARD, PHASE_COMPUTING, PHASE_REPLY };
 
-/* An answer of which the client takes nothing for that long stands still, and may be cut to make room. */
+/* An answer stands still when its client takes no bytes for this long. It may then be cut to make room. */
 enum { CONNECTION_STILL_MS = 1000 };
 
 struct connection {
@@ -40,8 +40,8 @@ void connection_notify(void *cls, struct MHD_Connection *mhd, void **context, en
 /* Returns NULL when there was no memory for the connection. */
 struct connection *connection_of(struct MHD_Connection *mhd);
 /*
- * Counts a connection that was accepted, until connection_notify is called for it. connection_expect_no_more: it will
- * not be called after all.
+ * Counts an accepted connection as a newcomer; connection_notify will be called for it. connection_expect_no_more: it
+ * will not be called after all.
  */
 void connection_expect(struct http_server *server);
 void connection_expect_no_more(struct http_server *server);
