@@ -1,4 +1,4 @@
-"""asked.py: every endpoint once, in each of its forms: what torture.py and chaos.py ask."""
+"""asked.py: every endpoint once, in each of its forms: the requests of torture.py and chaos.py."""
 
 import gzip
 import json

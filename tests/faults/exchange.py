@@ -1,4 +1,4 @@
-"""exchange.py: one request on one connection, and what came back of it, however it ended."""
+"""exchange.py: one request on one connection, and its outcome, complete or not."""
 
 import re
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-memory.py: whether any mix of clients gets a server killed in a control group of 256 MiB, with every setting at "auto".
+memory.py: checks that no mix of clients gets a server killed in a control group of 256 MiB, with every setting at "auto".
 
     memory.py --attnd build/release/attnd [--seconds 8] [--limit 256]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-differential.py: random requests to a running server, every number of every step compared with exact.py, and the laws
-that hold between answers: the same bytes alone and among others, whatever else is asked for, whatever the threads,
-whoever the neighbours in the batch. --seconds and --seed; the first differing request is written to a file.
+differential.py: sends random requests to a running server, and compares every number of every step with exact.py. It
+also checks laws between answers: the bytes do not depend on other requests, other wanted steps, the threads, or the
+neighbours in the batch. --seconds and --seed; the first differing request is written to a file.
 """
 
 import argparse

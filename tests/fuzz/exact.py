@@ -1,6 +1,6 @@
 """
-exact.py: attention as the interface describes it, in plain Python doubles, every number with a bound of how far a
-computation in float32 or float64 may be from it. Written from the description alone; shares nothing with the server.
+exact.py: attention as the interface describes it, in plain Python doubles. Every number has a bound of the error of a
+computation in float32 or float64. It is written from the description alone, and shares nothing with the server.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""featured.py: what exact.py needs for mechanisms linear and performer: weights by feature maps, and their bounds."""
+"""featured.py: the part of exact.py for the mechanisms linear and performer: weights by feature maps, and their error bounds."""
 
 import math
 

@@ -1,6 +1,6 @@
 """
-random_request.py: random valid requests over the whole of what the interface offers, each as the text to post and as
-the plain numbers that exact.py computes with.
+random_request.py: random valid requests that cover the whole interface, each as the text to post and as the plain
+numbers for exact.py.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""turned.py: what exact.py needs for norms, rotation, caches and gates: values, and how far off they may be."""
+"""turned.py: the part of exact.py for norms, rotation, caches and gates: values, and their error bounds."""
 
 import math
 

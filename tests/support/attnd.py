@@ -1,4 +1,4 @@
-"""attnd.py: a server for the length of a test, and requests to it. Python's standard library only."""
+"""attnd.py: starts a server for the duration of a test, and sends requests to it. It needs only Python's standard library."""
 
 import http.client
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-check_list.py ARCHIVE ARCHITECTURE…: whether an OCI archive holds one list of images, one image for each architecture,
-whose program is for that architecture.
+check_list.py ARCHIVE ARCHITECTURE…: checks that an OCI archive has one list of images, with one image per
+architecture, whose program is for that architecture.
 """
 
 import io

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_sbom.py FILE PACKAGE…: whether FILE is an SPDX 2.3 document that lists the packages, each by version."""
+"""check_sbom.py FILE PACKAGE…: checks that FILE is an SPDX 2.3 document that lists the packages, each by version."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-load.py URL: many clients at once for some seconds, each by the documented rule for retries; prints what they saw.
+load.py URL: runs many clients at once for some seconds, each with the documented rule for retries; prints their results.
 
 A client that gets 502 or 503, or loses its connection, waits as long as Retry-After says (a short moment without it)
 and sends the request again, five times at most. Ends with 1 when a request failed for good, or an answer was wrong.

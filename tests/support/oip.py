@@ -1,4 +1,4 @@
-"""oip.py: requests of the Open Inference Protocol, with and without binary tensors; the standard library alone."""
+"""oip.py: requests of the Open Inference Protocol, with and without binary tensors; needs only the standard library."""
 import json
 import struct
 

@@ -1,5 +1,5 @@
 """
-suite.py: the harness of the suites in Python: which tests run, what is said of each, the last line, the exit status.
+suite.py: the harness of the suites in Python: selects and reports tests, prints the last line, sets the exit status.
 
     @test                                  # of a list: test = registry(TESTS)
     def a_claim(client): …                 # fails by any exception; raises Skipped when something is missing

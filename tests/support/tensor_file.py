@@ -1,4 +1,4 @@
-"""tensor_file.py: safetensors files by the words of the format, with Python's standard library only."""
+"""tensor_file.py: reads and writes safetensors files by their specification, with only Python's standard library."""
 
 import json
 import struct

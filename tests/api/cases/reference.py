@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """
-reference.py: attention as the equations say it, in plain Python and in double; what a case's answer is compared with.
+reference.py: the reference for cases: attention by its equations, in plain Python and in double.
 
-Written from the description of the interface alone, sharing nothing with the server. `run.py` computes every case anew
-with it, and compares what expected.json holds. `reference.py FOLDER…` writes the outputs, shapes and gradients of
-expected.json for cases whose status is 200 (all of them without a FOLDER); all other members are for a person to choose.
+It is written from the description of the interface alone, and shares nothing with the server. `run.py` computes every
+case with it, and compares the result with expected.json. `reference.py FOLDER…` writes the outputs, shapes and
+gradients of expected.json for cases whose status is 200 (all of them without a FOLDER); a person chooses all other
+members.
 """
 
 import copy

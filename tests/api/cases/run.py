@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """
 run.py: posts every tests/api/cases/<endpoint>/<case>/request.json to /v1/<endpoint> (<endpoint>-gradients: to
-/v1/<endpoint>/gradients) and compares what comes back.
+/v1/<endpoint>/gradients) and compares the answers.
 
-status holds the HTTP status; expected.json what must be in the answer: every member that it has, numbers within a
-tolerance, and outputs and shapes without any member more. A bug report becomes a case by adding a folder. What
-docs/semantics.md says of other systems is held by cases too: those that it names exist, and no line is without one.
+status has the HTTP status. The answer must have every member of expected.json, with numbers within a tolerance; outputs
+and shapes must have no further members. To turn a bug report into a case, add a folder. The rows of docs/semantics.md
+have cases, too: every case that it names exists, and every row names one.
 """
 
 import argparse

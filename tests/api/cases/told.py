@@ -1,6 +1,6 @@
 """
-told.py: what an answer says beside its steps, as the description of the interface has it: maps reduced for display,
-views, what was computed with (effective), and diagnostics. reference.py computes the steps.
+told.py: the reference for the rest of an answer, from the description of the interface: maps reduced for display, views,
+the settings in use (effective), and diagnostics. reference.py computes the steps.
 """
 
 import base64

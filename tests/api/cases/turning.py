@@ -1,4 +1,4 @@
-"""turning.py: norms, rotation and caches of queries and keys, and feature maps, as their equations say."""
+"""turning.py: norms, rotation and caches of queries and keys, and feature maps, by their equations."""
 
 import math
 

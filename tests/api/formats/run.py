@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-run.py: the same requests as JSON, safetensors and CSV: what comes back must be the same numbers.
+run.py: sends the same requests as JSON, safetensors and CSV; the answers must have the same numbers.
 
 The reader and writer of safetensors here (support/tensor_file.py) share no code with the server's.
 """

@@ -1,4 +1,4 @@
-"""caches.py: options.cache: a sequence that is sent token by token gives what it gives as a whole."""
+"""caches.py: options.cache: a sequence sent token by token gives the same answer as the whole sequence."""
 
 import pathlib
 import signal

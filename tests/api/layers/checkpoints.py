@@ -1,6 +1,6 @@
 """
-checkpoints.py: small checkpoints of every architecture, with the names and shapes of tensors that its model code has,
-imported and computed with; each output is compared with the formula of that model.
+checkpoints.py: imports small checkpoints of every architecture, with the tensor names and shapes of its model code, and
+compares each output with the formula of that model.
 """
 
 import json

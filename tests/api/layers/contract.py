@@ -1,4 +1,4 @@
-"""contract.py: what /v1/layers and the models of kept layers promise, with and without a directory."""
+"""contract.py: the contract of /v1/layers and of the models of kept layers, with and without a directory."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""durability.py: what kept layers survive: kills, full and read-only disks, power cuts, files changed by others."""
+"""durability.py: kept layers survive kills, full and read-only disks, power cuts, and files changed by other programs."""
 
 import contextlib
 import hashlib

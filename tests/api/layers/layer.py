@@ -1,4 +1,4 @@
-"""layer.py: layers to keep, as JSON and as files, and what the tests of kept layers share."""
+"""layer.py: layers to store, as JSON and as files, and the shared code of the tests of kept layers."""
 
 import json
 import pathlib

@@ -2,7 +2,7 @@
 power_cut.py: every state of a directory that a power cut could have left, from the system calls of a server that wrote
 into it.
 
-The model: data of a file since its last fsync may be whole, cut in half, missing, or zeros; changes of the directory
+The model: data of a file since its last fsync may be complete, truncated, missing, or zeros; changes of the directory
 since its last fsync may be lost from any point on, in their order. A state is sound when every name that is not
 temporary leads to a whole version, and every version that was acknowledged, or a later one, is there.
 """

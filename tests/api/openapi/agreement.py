@@ -1,4 +1,4 @@
-"""agreement.py: does the document say what the C sources say? Each check yields sentences about what differs."""
+"""agreement.py: checks that the document agrees with the C sources. Each check yields a sentence per difference."""
 
 import re
 

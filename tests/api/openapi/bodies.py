@@ -1,8 +1,8 @@
 """
 bodies.py: answers as values that can be compared, by their media type.
 
-An example in the document holds JSON and text as "value", and what is neither as base64 in "x-base64". Of pictures
-only what the fonts of a machine do not change is compared.
+An example in the document has JSON and text as "value", and any other body as base64 in "x-base64". The comparison of
+pictures ignores the parts that depend on the fonts of a machine.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""dummy.py: a mask and a step that stand in the sources' tables alone. The checks must miss them wherever they belong."""
+"""dummy.py: adds a mask and a step only to the tables of the sources. The checks must report every place that lacks them."""
 
 import agreement
 import sources

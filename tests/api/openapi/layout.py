@@ -1,4 +1,4 @@
-"""layout.py: JSON text with two spaces of indent, and on one line what fits on one."""
+"""layout.py: JSON text with an indent of two spaces; a value that fits on one line stays on one line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""live.py: does a running server do what the document says? Each check yields sentences about what differs."""
+"""live.py: checks that a running server agrees with the document. Each check yields a sentence per difference."""
 
 import base64
 import contextlib

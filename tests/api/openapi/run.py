@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-run.py: holds server/openapi.json against itself, against the C sources, and against a running server.
+run.py: checks server/openapi.json for consistency, and compares it with the C sources and with a running server.
 
-The document is written by hand, except for the answers in its examples: --record asks the server for them anew and lays
-the file out. Then build again, for the document is part of the program.
+The document is written by hand, except for the answers in its examples: --record gets them from a server and formats
+the file. Then build again, because the document is part of the program.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """
-schema.py: the part of JSON Schema 2020-12 that server/openapi.json uses. A keyword that is not known here is an error
-of the document, so that nothing stands in it unchecked.
+schema.py: the part of JSON Schema 2020-12 that server/openapi.json uses. An unknown keyword is an error of the
+document, so that no part of it stays unchecked.
 """
 
 import math

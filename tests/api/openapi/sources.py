@@ -1,4 +1,4 @@
-"""sources.py: what the C sources say about the interface: routes, members, words, kinds of problems, settings."""
+"""sources.py: reads the interface from the C sources: routes, members, words, kinds of problems, settings."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""structure.py: is the document sound in itself? Each check yields sentences about what is wrong."""
+"""structure.py: checks that the document is consistent in itself. Each check yields a sentence per mistake."""
 
 import re
 

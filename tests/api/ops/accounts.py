@@ -1,4 +1,4 @@
-"""accounts.py: what a request is said to have cost, in the log, in the metrics, and to the quota of a key."""
+"""accounts.py: the cost of a request in the log, in the metrics, and in the quota of a key."""
 
 import base64
 import json

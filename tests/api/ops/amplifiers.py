@@ -1,4 +1,4 @@
-"""amplifiers.py: no request of 64 KiB makes an answer above 16 MiB without having computed it."""
+"""amplifiers.py: no request of 64 KiB gets an answer above 16 MiB unless the server computes it."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""browsers.py: what a page in a browser may ask and read: Origin, Sec-Fetch-Site and Host, path by path."""
+"""browsers.py: the requests that a page in a browser may send and read: Origin, Sec-Fetch-Site and Host, path by path."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""certificates.py: certificates of every kind, and `attnd health` asking a server behind one."""
+"""certificates.py: certificates of every kind, and `attnd health` with a server that uses one."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""printed.py: what the manual page, the unit and docs/operations.md tell people to type, typed."""
+"""printed.py: runs the commands that the manual page, the unit and docs/operations.md show."""
 
 import contextlib
 import json

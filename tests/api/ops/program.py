@@ -1,4 +1,4 @@
-"""program.py: what the program itself is asked and told: its arguments, its environment, where it listens."""
+"""program.py: the program itself: its arguments, its environment, and the addresses where it listens."""
 
 import json
 import os

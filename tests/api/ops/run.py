@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-run.py: what operating the server relies on: metrics, traces, logs, keys, certificates, signals, deadlines, room.
+run.py: the features that operators rely on: metrics, traces, logs, keys, certificates, signals, deadlines, memory.
 
-Every test starts servers of its own, with settings that make its point quickly. Times are bounds on behaviour, with
-room for a busy machine, and no measurements.
+Every test starts its own servers, with settings that make the test fast. Times are bounds on behaviour, with a margin
+for a busy machine. They are not measurements.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """
-replay.py: what tritonclient, Triton's C++ client, the KServe SDK and MLServer's client send, byte for byte, and what a
-client with a fixed version, a form type or no JSON at all expects.
+replay.py: replays the requests of tritonclient, Triton's C++ client, the KServe SDK and MLServer's client, byte for byte,
+and tests clients with a fixed version, with a form type, and without JSON.
 """
 
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-run.py: holds a server against the Open Inference Protocol: its endpoints, inference in JSON and with binary tensors.
+run.py: tests a server against the Open Inference Protocol: its endpoints, inference in JSON and with binary tensors.
 
-Written from the specification (REST, "binary tensor data extension"), not from the server. The numbers are compared
-with what the same request gives at /v1/attention.
+The tests follow the specification (REST, "binary tensor data extension"), not the server. The numbers are compared
+with the answer to the same request at /v1/attention.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-run.py README.md: runs the commands that the README shows, and compares what they print with what it says they print.
+run.py README.md: runs the commands that the README shows, and compares their output with the README.
 
-A ```sh block whose commands start with curl is run against a server of the test's own; the README's 127.0.0.1:8080 is
+A ```sh block whose commands start with curl runs against a server of the test; the README's 127.0.0.1:8080 is
 replaced by its address. When the next block is ```json, it is the expected answer: every member that it has must be
 there, numbers must agree to the digits that are written, and "…" stands for anything. When it is ```text, the output
 must be that text. A picture that a command saves is as large as the one of its name in docs/. Other blocks are left alone.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-run.py: other people's hard inputs against a server: JSON texts, decimals half-way between floats, raw HTTP.
+run.py: sends hard inputs from other projects to a server: JSON texts, decimals half-way between floats, raw HTTP.
 
-They are files of the folder corpora in $ATTN_SHARED; without them everything is skipped.
+They are files of the folder corpora in $ATTN_SHARED; without them all tests are skipped.
 """
 
 import argparse

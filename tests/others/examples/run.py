@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-run.py: runs what examples/ shows, and compares what it prints.
+run.py: runs the programs of examples/, and compares their output.
 
-The C program is built as its first comment says, against a library that `make install` has put into a folder of its
-own; the others talk to a server.
+The C program is built with the command in its first comment, against a library that `make install` has installed into
+a temporary folder; the others talk to a server.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""check.py: what a test vector becomes: requests, the outputs that each must give, and what no request can ask for."""
+"""check.py: the checks of a test vector: its requests, their expected outputs, and outputs that no request can ask for."""
 
 from tensors import Tensor
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-run.py: answers of a server against results that ONNX and PyTorch have computed.
+run.py: compares answers of a server with results that ONNX and PyTorch have computed.
 
-The vectors are files of the folder vectors in $ATTN_SHARED; without them everything is skipped. Prints a
+The vectors are files of the folder vectors in $ATTN_SHARED; without them all tests are skipped. Prints a
 line a file: passed; composed (what attnd computes passed, the test computed the rest, which is named, around it); partly
 (some outputs passed, the others have no field); failed; not ours (nothing of it can be asked for, and why). Ends with 1
 when something failed. --report FILE writes the table as Markdown.

@@ -1,4 +1,4 @@
-"""numpy.py: of NumPy what examples/open_inference.py needs, where it is not installed."""
+"""numpy.py: replaces NumPy if it is not installed: the part that examples/open_inference.py uses."""
 float32 = "float32"
 
 

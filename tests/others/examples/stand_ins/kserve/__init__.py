@@ -1,4 +1,4 @@
-"""kserve: in place of the KServe SDK, where it is not installed: its calls, and the bytes that it sends."""
+"""kserve: replaces the KServe SDK if it is not installed: the same calls send the same bytes."""
 import json
 
 import numpy

@@ -1,4 +1,4 @@
-"""http.py: in place of tritonclient.http, where it is not installed: its calls, and the bytes that it sends."""
+"""http.py: replaces tritonclient.http if it is not installed: the same calls send the same bytes."""
 import numpy
 import oip_clients as clients
 from oip import read_answer
