@@ -38,7 +38,7 @@ def large_layer(width=768):
 
 
 def at_first():
-    """What makes the server's state the same whatever was asked before."""
+    """Requests that reset the state of the server."""
     return [Request("put", "PUT", "/v1/layers/kept", text(**layer(1))),
             Request("load", "POST", "/v2/repository/models/kept/load", b"{}")]
 

@@ -72,7 +72,7 @@ class Proxy:
         to_server[1].transport.abort()
 
     async def carry(self, reader, writer, back, way, side):
-        """Bytes from reader to writer, as the way has it."""
+        """Copies bytes from reader to writer with the faults of the connection."""
         left = self.random.randrange(1, self.random.choice((40, 300, 5000)))
         try:
             while data := await reader.read(65536):
@@ -97,7 +97,7 @@ class Proxy:
             pass
 
     async def trickle(self, writer, data, way):
-        """A client that looks for the end after each slice would take hours for all slices of a large answer."""
+        """A client that checks for the end after each slice would need hours for a large answer."""
         whole = len(data)
         while data:
             size = self.random.randrange(1, 8) if way == "sliced" else 3000

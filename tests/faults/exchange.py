@@ -23,7 +23,7 @@ class Outcome:
 
     @property
     def content(self):
-        """What two answers to the same request have in common."""
+        """The parts that two answers to the same request must share."""
         text = self.body
         if self.headers.get("content-encoding") == "gzip":
             text = zlib.decompress(text, 31)
@@ -49,7 +49,7 @@ class Request:
 
 
 def parse(data):
-    """The answer that data holds, True when it is whole, None when more has to come; raises ValueError for garbage."""
+    """The answer in data; True when it is complete, None when more data must follow; raises ValueError for garbage."""
     head, found, rest = data.partition(b"\r\n\r\n")
     if not found:
         return None
@@ -78,7 +78,7 @@ def parse(data):
 
 
 class Exchange:
-    """A connection on which request was sent; read may be called again when it stayed silent."""
+    """A connection on which request was sent; read may be called again after a time-out."""
 
     def __init__(self, port, request, seconds):
         self.data, self.socket, self.failure = b"", None, None

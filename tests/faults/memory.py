@@ -35,7 +35,7 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
 class Group:
-    """A control group of so many bytes, or an OSError."""
+    """A control group with that limit in bytes, or an OSError."""
 
     def __init__(self, limit):
         is_v2 = (CGROUPS / "cgroup.controllers").exists()
@@ -55,7 +55,7 @@ class Group:
         return path
 
     def is_gone(self):
-        """What a process that ended has charged is taken off a moment later."""
+        """The memory of a process is uncharged a moment after its end."""
         try:
             self.folder.rmdir()
         except OSError:

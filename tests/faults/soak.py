@@ -114,7 +114,7 @@ class Traffic:
                 for i, (kind, where, body, members) in enumerate(made)]
 
     def of_a_layer(self, owner, number):
-        """A layer's life; its name belongs to one client, so that each step has one right answer."""
+        """The states of a layer. Its name belongs to one client, so that each step has one right answer."""
         body, path = layer(f"soak {number}", 8, 2), f"/v1/layers/soak-{owner}"
         form = {"content_type": TENSORS} if number % 2 else {}
         inputs = {"query": matrix(5, 8, number)}
@@ -151,7 +151,7 @@ class Traffic:
 
 
 class Tally:
-    """What all threads saw."""
+    """The results of all threads."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -168,7 +168,7 @@ class Tally:
 
 
 class Stage:
-    """The server of the moment. What was asked while it was exchanged may be asked again."""
+    """The current server. Requests sent while it was replaced may be repeated."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -195,7 +195,7 @@ class Stage:
         self.is_changing = False
 
     def stop(self):
-        """None, or how it ended when that was no good end."""
+        """None, or the way in which it ended badly."""
         self.is_changing = True
         try:
             self.server.__exit__()
@@ -442,7 +442,7 @@ class Life:
         self.largest = max(self.largest, resident)
 
     def floors(self):
-        """The least of every FLOOR_SECONDS: what stays between requests, without what the running ones hold."""
+        """The minimum of every FLOOR_SECONDS: the memory between requests, without that of running ones."""
         least = {}
         for seconds, resident in self.samples:
             part = int(seconds // FLOOR_SECONDS)

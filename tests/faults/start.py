@@ -41,7 +41,7 @@ def make_certificate(folder):
 
 
 class Stage:
-    """What servers of all kinds are started with."""
+    """The settings of servers of all kinds."""
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder

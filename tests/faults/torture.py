@@ -44,7 +44,7 @@ BLOCKS_NOISE = 6
 
 
 class Control:
-    """The file through which shim.c is told what to fail."""
+    """The file that tells shim.c which calls to fail."""
 
     FIELDS = ["armed", "countdown", "for_good", "given", "blocks", "at_main"]
 
@@ -106,7 +106,7 @@ class Torture:
         return [entry for entry in os.listdir(self.layers) if not entry.endswith(".safetensors")]
 
     def settle(self, holds):
-        """Whether it holds within a moment: connections end after their answer."""
+        """Whether the condition becomes true within a moment, because connections end after their answer."""
         end = time.monotonic() + SETTLE_SECONDS
         while not holds():
             if time.monotonic() > end:

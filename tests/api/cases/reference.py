@@ -63,7 +63,7 @@ PROFILES = {"torch_sdpa": ("top_left", "in_out", 1e-5, None), "torch_mha": ("top
 
 
 def with_profile(request):
-    """The request with what its profile sets written out, but for the alignment."""
+    """The request with the settings of its profile written out, except the alignment."""
     options = dict(request.get("options", {}))
     if "profile" not in options:
         return request
@@ -78,7 +78,7 @@ def with_profile(request):
 
 
 def first_position(profile, inputs):
-    """Where query 0 stands when the request does not say it; None: at the bottom right."""
+    """The position of query 0 by default; None: bottom right."""
     align = PROFILES[profile][0] if profile else "bottom_right"
     past = Tensor.from_json(inputs["past_key"]).shape[-2] if "past_key" in inputs and align == "past" else 0
     return None if align == "bottom_right" else past
@@ -223,7 +223,7 @@ def normalise(x, norm, linear):
 
 
 class Mask:
-    """Whether query i of head h in item b may attend to key j, and what is added to its score."""
+    """Whether query i of head h in item b may attend to key j, and the bias of its score."""
 
     def __init__(self, masks, shape, position=None):
         self.masks, self.shape, self.position = masks, shape, position
@@ -355,7 +355,7 @@ class Dropout:
 
 
 class PositionBias:
-    """What the distance of key and query adds to a score: ALiBi, and T5's relative bias."""
+    """The bias of a score by the distance of key and query: ALiBi, and T5's relative bias."""
 
     def __init__(self, options, heads):
         alibi, relative = options.get("alibi"), options.get("relative_bias")
@@ -520,7 +520,7 @@ def finish_layer(steps, x, weights, options):
 
 
 def select(name, tensor, options):
-    """The heads, queries and keys that are wanted of a map."""
+    """The selected heads, queries and keys of a map."""
     if name not in MAPS:
         return tensor
     chosen = [expanded(options.get(part)) for part in ("heads", "queries", "keys")]

@@ -50,7 +50,7 @@ def main():
 
 
 def stored_otherwise(case):
-    """None, or where expected.json is not what the reference computes."""
+    """None, or the place where expected.json differs from the reference."""
     if (case / "status").read_text().strip() != "200":
         return None
     text = (case / "request.json").read_text()
@@ -115,7 +115,7 @@ def tolerance(body):
 
 
 def difference(got, wanted, pointer, within):
-    """None, or where got is not what is wanted."""
+    """None, or the place where got differs from wanted."""
     is_tensor = isinstance(wanted, list) or isinstance(wanted, dict) and "indices" not in wanted
     if pointer.startswith("/outputs/") and is_tensor:
         return tensor_difference(got, wanted, pointer, within)

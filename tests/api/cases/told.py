@@ -58,7 +58,7 @@ def pool_cell(name, seen, op):
 
 
 def largest(tensor, allowed, k):
-    """The k largest weights of each row, falling, with the positions of their keys; -1 where none is left."""
+    """The k largest weights of each row, in descending order, with the positions of their keys; -1 where no key is left."""
     k = min(k, tensor.shape[-1])
     indices, weights = [], []
     for row, keys in zip(tensor.rows(tensor.shape[-1]), allowed.rows(tensor.shape[-1])):

@@ -15,7 +15,7 @@ check = registry(CHECKS)
 
 
 def whole(client, body, inputs, **sections):
-    """What /v1/multi-head-attention makes of the same."""
+    """The answer of /v1/multi-head-attention to the same request."""
     request = {**body, "inputs": inputs}
     for name, members in sections.items():
         request[name] = {**body.get(name, {}), **members}

@@ -19,7 +19,7 @@ def unescape(text):
 
 
 def calls(trace):
-    """The calls that succeeded, put together where another thread came between."""
+    """The successful calls; the two halves of an interrupted line are joined."""
     begun = {}
     for line in trace.splitlines():
         found = re.match(r"(\d+)\s+(.*)", line)
@@ -62,7 +62,7 @@ def operations(trace, folder):
 
 
 class Disk:
-    """What was written, and what of it is certain."""
+    """The writes, and the part of them that is durable."""
 
     def __init__(self):
         self.names, self.data, self.synced = {}, {}, {}
@@ -92,7 +92,7 @@ class Disk:
             self.renamed = None
 
     def leftovers(self, number):
-        """What the file may hold after the cut."""
+        """The possible contents of the file after the cut."""
         data, synced = self.data[number], self.synced[number]
         if data == synced:
             return [data]
@@ -115,7 +115,7 @@ def check(disk, names, wrong):
 
 
 def states(trace, folder):
-    """How many there are, and how many of them are wrong, by what is wrong."""
+    """The number of states, and the number of wrong states by kind of mistake."""
     disk, wrong, count = Disk(), collections.Counter(), 0
     for operation in operations(trace, folder):
         disk.apply(operation)

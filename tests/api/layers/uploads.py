@@ -170,7 +170,7 @@ def a_condition_that_fails_is_told_before_the_body(stage):
     body = as_file(layer(1))
 
     def answer_to_header(server, **conditions):
-        """What comes back when the header alone was sent, of a body of gigabytes."""
+        """The answer after only the header of a request with a body of gigabytes."""
         parts = urllib.parse.urlsplit(server.url)
         lines = [f"PUT {PATH} HTTP/1.1", "Host: a", f"Content-Type: {TENSORS}", f"Content-Length: {1 << 30}",
                  "Expect: 100-continue", *(f"{name.replace('_', '-')}: {value}" for name, value in conditions.items())]

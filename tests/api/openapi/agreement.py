@@ -86,7 +86,7 @@ def check_inference(document):
 
 
 def check_kept_masks(document):
-    """What a kept layer may have of the masks, by their table."""
+    """The masks that a kept layer may have, by their table."""
     known = {name for name, places in sources.masks().items() if "MASK_IN_LAYERS" in places}
     documented = set(document.schemas["KeptMasks"]["properties"])
     if known != documented:

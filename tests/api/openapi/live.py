@@ -127,7 +127,7 @@ def send(servers, exchange):
 
 
 def send_as_written(client, exchange):
-    """A body that is only announced is not sent, and a length that is not given is not added."""
+    """A body that is only announced is not sent, and a missing length is not added."""
     if exchange.body is not None:
         return client.send(exchange.method, exchange.path, exchange.body, exchange.headers)
     connection = http.client.HTTPConnection(client.connection.host, client.connection.port, timeout=PATIENCE_SECONDS)
@@ -256,7 +256,7 @@ def check_served_text(document, servers):
 
 
 def check_gzip(document, servers):
-    """What is part of the program comes gzipped to those who take that, and is the same."""
+    """Clients that accept gzip get embedded files gzipped, with the same content."""
     client = servers.client("idle")
     for path in ("/openapi.json", "/docs", "/"):
         accept = {"Accept": "text/html, application/json;q=0.5"}
@@ -299,7 +299,7 @@ def check_index(document, servers):
 
 
 def check_cases(document, servers):
-    """Whatever tests/api/cases gets answered is a valid request, and its answer a valid answer."""
+    """Every request of tests/api/cases that is answered is valid, and so is its answer."""
     client = servers.client("idle")
     for operation, name, request in cases(document):
         reply = client.post(operation.path, request)
@@ -322,7 +322,7 @@ def cases(document):
 
 
 def check_refusals(document, servers):
-    """What the schema refuses, the server refuses: valid requests with one member spoilt."""
+    """The server refuses every request that the schema refuses: valid requests with one invalid member."""
     client = servers.client("idle")
     tried = set()
     for operation, request in valid_requests(document):

@@ -19,7 +19,7 @@ def read(name):
 
 
 class Route:
-    """A row of the table of routes: what it is called by, and the media types that it offers and reads."""
+    """A row of the table of routes: its methods and path, and the media types that it offers and reads."""
 
     def __init__(self, path, method, offers, rest, sets):
         self.path, self.method = path, method
@@ -30,7 +30,7 @@ class Route:
 
 
 def routes():
-    """The table, without the HEAD and OPTIONS that come of themselves."""
+    """The table, without HEAD and OPTIONS, which every route has."""
     text = read("server/http/routes.c")
     table = re.search(r"struct route routes\[\] = \{(.*?)\n\};", text, re.DOTALL).group(1)
     sets = dict(re.findall(r"\b([A-Z_]+) = ((?:MEDIA_BIT\(\w+\)|[A-Z_]+)(?: \| (?:MEDIA_BIT\(\w+\)|[A-Z_]+))*)", text))

@@ -17,7 +17,7 @@ test = registry(TESTS)
 
 
 def connect(server):
-    """A client that takes little at a time."""
+    """A client that reads little at a time."""
     parts = urllib.parse.urlsplit(server.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 << 10)
@@ -27,7 +27,7 @@ def connect(server):
 
 
 def logged(server, path):
-    """What the log says about the requests to that path: a dictionary each."""
+    """The log lines of the requests to that path, a dictionary each."""
     lines = [line for line in server.lines if f" path={path} " in line]
     return [dict(re.findall(r"(\w+)=(\S+)", line)) for line in lines]
 
@@ -72,7 +72,7 @@ def a_broken_answer_counts_what_was_sent(program):
 
 
 def key(program, file, name, *words):
-    """A key in the file, and what its owner shows."""
+    """The line of a key in the file, and the key of its owner."""
     made = subprocess.run([program, "key", name, *words], capture_output=True, text=True, check=True)
     file.write(made.stdout)
     file.flush()

@@ -96,7 +96,7 @@ def health_of_a_plain_server_over_tls_says_why_not(program):
 
 
 def handshake(server, *options):
-    """What openssl says it agreed on with the server; "" when they agreed on nothing."""
+    """The protocol that openssl negotiated with the server; "" without one."""
     done = subprocess.run(["openssl", "s_client", "-connect", server.url.split("//")[1], *options], input="",
                           capture_output=True, text=True, timeout=60)
     agreed = [line for line in done.stdout.splitlines() if line.startswith("New, ")]

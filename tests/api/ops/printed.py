@@ -57,7 +57,7 @@ class Shell:
         self.printed.append(done.stdout)
 
     def serve(self, flags):
-        """A server from now on; the next line is typed when it lives."""
+        """Starts a server; the next line is typed when the server is ready."""
         def run(words, **more):
             return subprocess.Popen(["bash", "-c", f"exec '{self.program}' {words} {flags}"], cwd=self.folder,
                                     env=self.environment, stderr=subprocess.PIPE, text=True, **more)

@@ -98,7 +98,7 @@ def it_serves_the_other_loopback(program):
 
 
 def answers(connection):
-    """Whether a request on it is answered; a connection too many is ended."""
+    """Whether a request on it is answered. A connection beyond the limit is closed."""
     try:
         connection.settimeout(10)
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -431,7 +431,7 @@ def a_client_that_does_not_read_is_cut_at_the_deadline_of_the_whole(program):
 
 
 def unread(server, request):
-    """A connection that asks and takes nothing of the answer."""
+    """A connection that sends a request and reads nothing of the answer."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     parts = urllib.parse.urlsplit(server.url)
@@ -621,7 +621,7 @@ def ask_until_refused(address, requests, ends):
 
 
 def end_under_load(program, clients=4):
-    """How many requests were answered before and while the server ended."""
+    """The number of requests that were answered before the end of the server, and during it."""
     with Server(program, environment=settings(drain_delay=0)) as server:
         parts = urllib.parse.urlsplit(server.url)
         requests, ends = [], []

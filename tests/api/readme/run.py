@@ -29,7 +29,7 @@ FENCE = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Decimal(str):
-    """A number as the README writes it, so that its digits are known."""
+    """A number with the digits that the README shows."""
 
 
 def main():
@@ -95,7 +95,7 @@ def is_like(size, other):
 
 
 def difference(got, wanted, pointer):
-    """None, or the first place where got is not what is wanted."""
+    """None, or the first place where got differs from wanted."""
     if wanted == ANYTHING:
         return None
     if isinstance(wanted, dict) and isinstance(got, dict):
