@@ -29,8 +29,9 @@ typedef enum {
     ATTN_AXES_CONCAT,  /* tokens: (batch, q_len, heads * d_v) */
     ATTN_AXES_TOKENS,  /* tokens: (batch, q_len, d_out) */
     ATTN_AXES_OUTPUT,  /* ATTN_AXES_CONTEXT for a query of rank 4, ATTN_AXES_TOKENS otherwise */
-    ATTN_AXES_COUNT
 } attn_axes;
+
+enum { ATTN_AXES_COUNT = ATTN_AXES_OUTPUT + 1 };
 
 /* What the values of a step are. A score of a hidden key is -infinity; flags are ATTN_BOOL. */
 typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn_values;

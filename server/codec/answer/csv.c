@@ -3,7 +3,6 @@
  */
 #include "codec/answer/csv.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -59,8 +58,6 @@ static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RA
         found = rank == 4 ? queries : tokens;
         skip = rank == 2 ? 1 : 0;
         break;
-    case ATTN_AXES_COUNT:
-        assert(!"axes of the list");
     }
     for (int d = 0; d < rank; d++)
         columns[d] = found[skip + d];
