@@ -109,7 +109,9 @@ static int note_name(void *context, const char *name)
     struct layer_row row;
     layer_store_look(directory->store, name, &row);
     layer_version_release(row.version);
-    if (row.state != LAYER_ABSENT)
+    struct layer_identity now;
+    /* A folder, a pipe or a link to nothing may have the name of a layer. To a look, it is not there. */
+    if (row.state != LAYER_ABSENT || layer_files_look(directory->files, name, &now) == ENOENT)
         return 0;
     if (!layer_store_note(directory->store, name, &unseen, NULL))
         return ENOMEM;
@@ -117,17 +119,21 @@ static int note_name(void *context, const char *name)
     return 0;
 }
 
-/* Checks a file that was read before. A file that no request asked for yet is read at the first request. */
+/*
+ * Checks a file that was read before. A file that no request asked for yet is read at the first request. While the
+ * system refuses to look at a file, what is known of the file stays, and the next request to the layer logs why.
+ */
 static void look_again(struct layer_directory *directory, const struct layer_row *row)
 {
     struct layer_identity now;
     struct layer_row after;
     if (row->is_fixed)
         return;
-    if (layer_files_look(directory->files, row->name, &now) == ENOENT) {
+    const int outcome = layer_files_look(directory->files, row->name, &now);
+    if (outcome == ENOENT) {
         layer_store_remove(directory->store, row->name);
         say_changed(directory, row->name, "file of a layer was removed");
-    } else if (directory->reads_all || row->state != LAYER_UNREAD) {
+    } else if (outcome == 0 && (directory->reads_all || row->state != LAYER_UNREAD)) {
         layer_directory_refresh(directory, row->name, &after);
         layer_version_release(after.version);
     }

@@ -4,6 +4,8 @@
  */
 #include "layer_stage.h"
 
+#include <sys/stat.h>
+
 /* A file of that name from another program, with the content of a stored layer. */
 static void copy_file(const char *from, const char *to)
 {
@@ -112,6 +114,31 @@ START_TEST(a_thread_notices_what_others_did)
     for (int i = 0; i < 10000 && state_of("new") != LAYER_ABSENT; i++)
         usleep(1000);
     ck_assert_int_eq(state_of("new"), LAYER_ABSENT);
+}
+END_TEST
+
+/* Neither a rescan nor a list says of them, again and again, that a layer came and went. */
+START_TEST(what_is_no_file_is_no_layer_of_the_directory)
+{
+    char path[128], said[256];
+    FILE *stream = tmpfile();
+    const struct log log = {.fd = fileno(stream), .format = LOG_TEXT, .level = LOG_INFO};
+    layer_keeper_close(keeper);
+    keeper = layer_keeper_open(&settings, &log, message, sizeof message);
+    ck_assert_msg(keeper != NULL, "%s", message);
+    snprintf(path, sizeof path, "%s/pipe.safetensors", folder);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    snprintf(path, sizeof path, "%s/nowhere.safetensors", folder);
+    ck_assert_int_eq(symlink("not-there", path), 0);
+    layer_keeper_rescan(keeper);
+    ck_assert_int_eq(state_of("pipe"), LAYER_ABSENT);
+    ck_assert_int_eq(state_of("nowhere"), LAYER_ABSENT);
+    rewind(stream);
+    while (fgets(said, sizeof said, stream) != NULL)
+        ck_assert_msg(strstr(said, "file of a layer") == NULL, "%s", said);
+    layer_keeper_close(keeper);
+    fclose(stream);
+    keeper = open_keeper();
 }
 END_TEST
 
@@ -274,6 +301,7 @@ int main(void)
     tcase_add_test(tests, a_rescan_notices_what_others_added_replaced_and_removed);
     tcase_add_test(tests, a_request_notices_what_others_did_to_its_layer);
     tcase_add_test(tests, a_thread_notices_what_others_did);
+    tcase_add_test(tests, what_is_no_file_is_no_layer_of_the_directory);
     tcase_add_test(tests, a_rescan_reads_what_it_finds_when_every_file_is_read);
     tcase_add_test(tests, a_layer_that_nobody_may_change_stays_when_a_file_gets_its_name);
     tcase_add_test(tests, a_sweep_passes_over_what_it_cannot_open);
