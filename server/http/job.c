@@ -6,6 +6,7 @@
  */
 #include "http/job.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -129,6 +130,7 @@ static attn_status owe_answer(struct request *request, struct call *call)
     const struct reply *reply = &request->reply;
     if (strcmp(request->method, MHD_HTTP_METHOD_GET) != 0 || reply->content_type == NULL)
         return ATTN_OK;
+    assert(reply->sender == NULL); /* no answer to a GET is written while it is sent */
     const attn_status status = limits_spend(call, &(struct keys_cost){(double)reply->chunks.total_bytes, 0});
     request->owed = call->owed;
     return status;

@@ -88,13 +88,16 @@ static struct connection *longest_without_answer(const struct http_server *serve
     return NULL;
 }
 
-/* Whether answers hold so many places that less than an eighth is left to connections without an answer. */
+/*
+ * Whether answers hold so many places that at most an eighth is left to connections without a request. Places of
+ * requests that are computed are no answers' fault: there must be more answers than connections without a request.
+ */
 static bool do_answers_crowd_out(const struct http_server *server)
 {
     size_t without = 0;
     for (enum crowd_line line = LINE_IDLE; line <= LINE_BODY; line++)
         without += server->crowd.lines[line].count;
-    return without <= server->setup.connections / 8;
+    return without <= server->setup.connections / 8 && without < server->crowd.lines[LINE_REPLY].count;
 }
 
 /*

@@ -26,7 +26,7 @@ struct connection {
     bool is_new;              /* the connection has had no request yet */
     bool is_newcomer;         /* counted in server.newcomers */
     double moved_ms;          /* when it joined its line; for an answer, when the client last took bytes */
-    uint64_t taken_bytes;     /* how many bytes the client had taken at moved_ms */
+    uint64_t taken_bytes;     /* how many bytes the client had taken at the last look that counted as progress */
 };
 
 /* The connection that contains the member. NULL gives NULL. */
