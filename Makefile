@@ -35,7 +35,7 @@ jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(PROCESSORS))
 .DELETE_ON_ERROR:
 .PHONY: FORCE $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' Makefile mk/*.mk)
 
-all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) documents ## build the server, the library, their manual pages (installs nothing)
+all: $(BUILD)/attnd $(BUILD)/libattn.a $(SHARED) ## build the server and the library (installs nothing)
 
 run: ## install what is missing, build, serve on 127.0.0.1:8080 (ATTND_LISTEN=address:port)
 	$(Q)mk/check_port.sh "$${ATTND_LISTEN:-127.0.0.1:8080}"

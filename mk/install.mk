@@ -27,7 +27,7 @@ $(BUILD)/attnd.bash: packaging/attnd.bash.in $(BUILD)/settings.words $(BUILD)/se
 	$(Q)sed -e "s|@SETTINGS@|$$(cat $(BUILD)/settings.words)|" -e '/^@VALUES@$$/{r $(BUILD)/settings.values' -e 'd;}' $< > $@
 
 # Programs find a library in a system folder only after ldconfig has run.
-install: all ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
+install: all documents ## install server, library, headers, attn.pc, manual pages, completion, systemd unit (PREFIX, LIBDIR, DESTDIR)
 	$(Q)install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(PREFIX)/include/attn" \
 	    "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" "$(DESTDIR)$(COMPLETIONDIR)" "$(DESTDIR)$(UNITDIR)"
 	$(Q)install -m 755 $(BUILD)/attnd "$(DESTDIR)$(PREFIX)/bin/attnd"

@@ -16,6 +16,8 @@ TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 CORE_TEST_BIN := $(filter $(BUILD)/tests/unit/core/%,$(TEST_BIN))
 REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 # CHECK='pool sender': `make check` runs only these.
+unknown_checks := $(foreach word,$(CHECK),$(if $(filter %/test_$(word),$(TEST_BIN)),,$(word)))
+$(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unknown_checks))))
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
 SUITES := check replay cases layer-tests protocol ops openapi examples install-test packages-test hardening readme vectors

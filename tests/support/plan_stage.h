@@ -1,8 +1,8 @@
 /*
  * plan_stage.h: the two requests that tests of plans start from: attention on given heads, and a layer.
  */
-#ifndef TESTS_UNIT_CORE_API_PLAN_STAGE_H
-#define TESTS_UNIT_CORE_API_PLAN_STAGE_H
+#ifndef TESTS_PLAN_STAGE_H
+#define TESTS_PLAN_STAGE_H
 
 #include "attn/plan.h"
 #include "check_main.h"

@@ -43,7 +43,8 @@ def run_tests(tests, call, only=""):
             print(f"skipped: {test.__name__}: {why}")
         except Exception as error:  # noqa: BLE001: one failed test must not hide the others
             counts["failed"] += 1
-            place = [frame for frame in traceback.extract_tb(error.__traceback__) if "/lib/" not in frame.filename][-1]
+            frames = traceback.extract_tb(error.__traceback__)
+            place = ([frame for frame in frames if "/lib/" not in frame.filename] or frames)[-1]
             print(f"{test.__name__}: {type(error).__name__}: {error} ({place.filename}:{place.lineno})")
     return tuple(counts.values())
 

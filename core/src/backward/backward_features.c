@@ -496,6 +496,8 @@ attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request
     attn_status status = take_memory(&run, arena) ? attn_feature_keys_prepare(&run.keys, arena) : ATTN_ERR_NO_MEMORY;
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail(err, status, NULL, "not enough memory for the gradients of the features");
+    if (status != ATTN_OK)
+        return attn_fail(err, status, NULL, "stopped before the end");
     const struct counts counts = count(&run.keys);
     attn_spread(run.keys.runtime, query_tasks(&heads->job), query_task, &run);
     if (run.keys.is_running) {

@@ -89,8 +89,8 @@ static struct connection *longest_without_answer(const struct http_server *serve
 }
 
 /*
- * Whether answers hold so many places that at most an eighth is left to connections without a request. Places of
- * requests that are computed are no answers' fault: there must be more answers than connections without a request.
+ * Whether at most an eighth of the places is left to connections without a request, and answers are more than these.
+ * Requests that are being computed fill places, too, and evicting an answer would not help against them.
  */
 static bool do_answers_crowd_out(const struct http_server *server)
 {

@@ -1,5 +1,5 @@
 /*
- * test_attached.c: tests of server/codec/request/attached.c: tensors as bytes beside the JSON text.
+ * test_attached.c: tests of attached tensors, in tensor_member.c and decoder.c: tensors as bytes beside the JSON text.
  */
 #include <math.h>
 #include <string.h>
