@@ -31,6 +31,7 @@ static attn_status decode(struct call *call, envelope_kind kind, struct differen
     work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
     if (status == ATTN_OK)
         status = check_reduction(call, envelope);
+    work->envelope.request.watch = call->in.runtime;
     if (status == ATTN_OK)
         status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
     return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;

@@ -41,6 +41,7 @@ attn_status work_check_labels(struct call *call, const struct envelope *envelope
 attn_status work_plan(struct call *call, struct work *work)
 {
     const struct envelope *envelope = &work->envelope;
+    work->envelope.request.watch = call->in.runtime;
     const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
                            (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
     attn_status status = attn_plan_make(&envelope->request, &work->plan, call->err);

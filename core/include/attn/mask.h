@@ -19,6 +19,7 @@
 #ifndef ATTN_MASK_H
 #define ATTN_MASK_H
 
+#include "attn/runtime.h"
 #include "attn/tensor.h"
 
 /* Where query 0 stands: at kv_len - q_len, at 0, or behind the cache, at past_len (which attn_plan_make adds). */
@@ -122,10 +123,12 @@ typedef struct {
 /*
  * Checks every mask against (batch, heads, q_len, kv_len) and the compute type, and resolves broadcasts into strides.
  * The tensors of masks must outlive *mask. Errors name the member ("/masks/attend"): ATTN_ERR_SHAPE when it does not
- * broadcast, ATTN_ERR_VALUE when a length is negative or too long, or a bias is NaN or +infinity.
+ * broadcast, ATTN_ERR_VALUE when a length is negative or too long, or a bias is NaN or +infinity. watch is asked between
+ * pieces of a long bias whether the work is cancelled, which gives ATTN_ERR_CANCELLED; NULL: it is never.
  */
 ATTN_MUST_CHECK attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t heads, size_t q_len,
-                                              size_t kv_len, attn_dtype compute, attn_mask *mask, attn_error *err);
+                                              size_t kv_len, attn_dtype compute, const attn_runtime *watch,
+                                              attn_mask *mask, attn_error *err);
 
 /* The offset of item b: key j stands at position j, query i at i + offset. */
 int64_t attn_mask_offset(const attn_mask *mask, size_t b);
@@ -143,14 +146,17 @@ bool attn_mask_row(const attn_mask *mask, attn_dtype compute, size_t b, size_t h
                    size_t to, uint8_t *allow);
 /* True only if none of queries i … i + rows may attend to any of keys from … to; cheaper than asking for each row. */
 bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, size_t rows, size_t from, size_t to);
-/* An upper bound of the allowed pairs of a query and a key, over batch and heads, from spans and blocks. */
-double attn_mask_pairs(const attn_mask *mask);
+/*
+ * An upper bound of the allowed pairs of a query and a key, over batch and heads, from spans and blocks. When watch (NULL:
+ * none) says that the work is cancelled, the sum ends early and is of no use.
+ */
+double attn_mask_pairs(const attn_mask *mask, const attn_runtime *watch);
 /*
  * The cost of looking the mask up once for every query, in tiles of 512 keys of its span. The unit is floating-point
  * operations of a large product that takes as long. 0 where nothing is looked up. Drawn blocks and small blocks are
- * expensive: a row of a bigbird with 64 random blocks takes microseconds.
+ * expensive: a row of a bigbird with 64 random blocks takes microseconds. watch as in attn_mask_pairs.
  */
-double attn_mask_lookup_flops(const attn_mask *mask);
+double attn_mask_lookup_flops(const attn_mask *mask, const attn_runtime *watch);
 /* Whether query i may attend to key j: slow and simple. */
 bool attn_mask_allows(const attn_mask *mask, attn_dtype compute, size_t b, size_t h, size_t i, size_t j);
 

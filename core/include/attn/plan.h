@@ -189,6 +189,8 @@ typedef struct {
     attn_masks masks;
     attn_options options;
     bool is_layer; /* multi-head attention with weights, rather than attention on q, k, v as given */
+    /* Its is_cancelled is asked while masks of many numbers or rows are planned, within 1 ms. NULL: never. */
+    const attn_runtime *watch;
 } attn_request;
 
 typedef struct {
@@ -235,6 +237,7 @@ typedef struct {
  *   ATTN_ERR_VALUE      a number outside what is allowed
  *   ATTN_ERR_TOO_LARGE  a dimension does not fit the BLAS integer, or a tensor or what the run works with has more than
  *                       2^48 numbers
+ *   ATTN_ERR_CANCELLED  request->watch said so
  */
 ATTN_MUST_CHECK attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_error *err);
 

@@ -6,6 +6,7 @@
 
 #include "attention/distance_bias.h"
 #include "attention/feature_maps.h"
+#include "base/parallel.h"
 #include "base/size.h"
 #include "formulas/features.h"
 #include "layer/layer_weigh.h"
@@ -138,7 +139,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
                          product_flops(keys, (double)d->d_key, kv_heads * d_k) +
                          product_flops(keys, (double)d->d_value, kv_heads * d_v) +
                          product_flops(queries, (double)d->d_query, heads * (double)d->d_gate);
-    plan->pairs = attn_mask_pairs(&plan->mask);
+    plan->pairs = attn_mask_pairs(&plan->mask, request->watch);
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
     f->attention = has_feature_maps ? attn_feature_maps_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
@@ -147,7 +148,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
     const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
-    const double of_looks = attn_mask_lookup_flops(&plan->mask) * looks(request, has_feature_maps);
+    const double of_looks = attn_mask_lookup_flops(&plan->mask, request->watch) * looks(request, has_feature_maps);
     plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
 }
 
@@ -267,7 +268,7 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     const attn_dims *d = &plan->dims;
     if (status == ATTN_OK)
         status = attn_mask_resolve(&request->masks, d->batch, d->heads, d->q_len, d->kv_len, options->compute,
-                                   &plan->mask, err);
+                                   request->watch, &plan->mask, err);
     if (status == ATTN_OK && request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
         plan->mask.base_offset += (int64_t)d->past_len;
     if (status == ATTN_OK)
@@ -282,6 +283,8 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     const bool has_no_scale = mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised;
     plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)d->d_k);
     weigh_work(request, plan);
+    if (attn_is_stopped(request->watch))
+        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     attn_multihead_weigh(plan, request);
     return ATTN_OK;
 }

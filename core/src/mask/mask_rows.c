@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "base/size.h"
 #include "mask/blocks.h"
 #include "mask/documents.h"
@@ -213,12 +214,23 @@ bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, s
            attn_blocks_hide_tile(mask, b, h, i, position_of(mask, b, i), rows, from, to);
 }
 
-double attn_mask_pairs(const attn_mask *mask)
+/* Some nanoseconds each. */
+enum { ROWS_BETWEEN_LOOKS = 1 << 16 };
+
+/* Whether to stop before row i of item b, asked now and then. */
+static bool stops_at(const attn_mask *mask, size_t b, size_t i, const attn_runtime *watch)
+{
+    return (b * mask->q_len + i) % ROWS_BETWEEN_LOOKS == ROWS_BETWEEN_LOOKS - 1 && attn_is_stopped(watch);
+}
+
+double attn_mask_pairs(const attn_mask *mask, const attn_runtime *watch)
 {
     const bool has_pattern = attn_blocks_have_lookup(mask) && mask->blocks.kind != ATTN_BLOCKS_MATRIX;
     double of_spans = 0, of_blocks = 0;
     for (size_t b = 0; b < mask->batch; b++)
         for (size_t i = 0; i < mask->q_len; i++) {
+            if (stops_at(mask, b, i, watch))
+                return 0;
             const attn_span span = attn_mask_span(mask, b, i);
             const double keys = (double)(span.to - span.from);
             of_spans += keys;
@@ -231,7 +243,7 @@ double attn_mask_pairs(const attn_mask *mask)
     return fmin(of_blocks, of_spans);
 }
 
-double attn_mask_lookup_flops(const attn_mask *mask)
+double attn_mask_lookup_flops(const attn_mask *mask, const attn_runtime *watch)
 {
     /* Measured on a core of 100 GFLOP/s: the cost of a call, and of each of its keys. */
     const double call = 4000, key = 50, tile = 512;
@@ -241,6 +253,8 @@ double attn_mask_lookup_flops(const attn_mask *mask)
         return 0;
     for (size_t b = 0; b < mask->batch; b++)
         for (size_t i = 0; i < mask->q_len; i++) {
+            if (stops_at(mask, b, i, watch))
+                return 0;
             const attn_span span = attn_mask_span(mask, b, i);
             tiles += ceil((double)(span.to - span.from) / tile);
         }

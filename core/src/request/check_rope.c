@@ -202,7 +202,8 @@ static attn_status check_positions(const struct side *side, size_t batch, double
     if (!fits(positions, 0, batch, side->len))
         return fail_side(side, "positions", positions, expected, " (or with the batch before it)", err);
     const int64_t *p = positions->data;
-    for (size_t n = 0; n < attn_tensor_count(positions); n++) {
+    const size_t count = attn_tensor_count(positions);
+    for (size_t n = 0; n < count; n++) {
         if (p[n] > POSITION_MAX || p[n] < -POSITION_MAX)
             return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions", "position %lld is beyond 2^53", (long long)p[n]);
         *length = (double)p[n] + 1 > *length ? (double)p[n] + 1 : *length;
@@ -214,7 +215,8 @@ static attn_status check_rows(const struct side *side, size_t rows, attn_error *
 {
     const attn_tensor *positions = side->given->positions;
     const int64_t *p = positions->data;
-    for (size_t n = 0; n < attn_tensor_count(positions); n++)
+    const size_t count = attn_tensor_count(positions);
+    for (size_t n = 0; n < count; n++)
         if (p[n] < 0 || (uint64_t)p[n] >= rows)
             return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions",
                              "position %lld is not among the %zu rows of cos and sin", (long long)p[n], rows);

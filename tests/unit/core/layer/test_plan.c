@@ -3,6 +3,7 @@
  */
 #include "attn/plan.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "check_main.h"
@@ -191,7 +192,52 @@ START_TEST(a_mask_that_is_looked_up_costs_the_looks)
         ck_assert_double_gt(planned(&scene.request).time_flops, 2 * 512 * 512 * 300.0); /* key by key */
         scene_destroy(&scene);
     }
-    ck_assert_double_eq(attn_mask_lookup_flops(&(attn_mask){.batch = 1, .heads = 1, .q_len = 9, .kv_len = 9}), 0);
+    ck_assert_double_eq(attn_mask_lookup_flops(&(attn_mask){.batch = 1, .heads = 1, .q_len = 9, .kv_len = 9}, NULL), 0);
+}
+END_TEST
+
+static int looks, looks_until_cancelled;
+
+static bool look(void *context)
+{
+    (void)context;
+    return ++looks > looks_until_cancelled;
+}
+
+/* Counts looks, and cancels after some. Tensors are read, never computed with. */
+static attn_status plan_watched(const attn_request *given, int until)
+{
+    const attn_runtime watch = {.is_cancelled = look};
+    attn_request request = *given;
+    attn_plan plan;
+    request.watch = &watch;
+    looks = 0;
+    looks_until_cancelled = until;
+    return attn_plan_make(&request, &plan, NULL);
+}
+
+static void expect_looks(const attn_request *request, int least)
+{
+    ck_assert_int_eq(plan_watched(request, INT_MAX), ATTN_OK);
+    ck_assert_int_ge(looks, least);
+    for (int until = 0; until < least; until++) {
+        ck_assert_int_eq(plan_watched(request, until), ATTN_ERR_CANCELLED);
+        ck_assert_int_le(looks, until + 3); /* each stage that is left looks once more at most */
+    }
+}
+
+START_TEST(planning_many_numbers_or_rows_can_be_cancelled)
+{
+    enum { LENGTH = 512, ROWS = 1 << 18 };
+    test_scene scene = scene_create(ATTN_F32, 1);
+    scene_attention(&scene, &(scene_size){1, 1, 1, LENGTH, LENGTH, 1, 1});
+    scene.request.masks.bias = scene_tensor(&scene, ATTN_F32, SHAPE(LENGTH, LENGTH));
+    expect_looks(&scene.request, LENGTH * LENGTH / 65536);
+    scene_destroy(&scene);
+    scene = scene_create(ATTN_F32, 1);
+    scene_attention(&scene, &(scene_size){1, 1, 1, ROWS, 1, 1, 1});
+    expect_looks(&scene.request, ROWS / 65536);
+    scene_destroy(&scene);
 }
 END_TEST
 
@@ -224,6 +270,7 @@ int main(void)
         hidden_tiles_cost_no_operations,
         documents_and_blocks_cost_what_they_leave,
         a_mask_that_is_looked_up_costs_the_looks,
+        planning_many_numbers_or_rows_can_be_cancelled,
         queries_may_be_aligned_behind_the_cache,
     };
     return check_main("plan", tests, sizeof tests / sizeof *tests);

@@ -23,8 +23,8 @@ static attn_mask resolved(const test_scene *scene, const scene_size *n)
 {
     attn_mask mask;
     attn_error err = {0};
-    attn_status status =
-        attn_mask_resolve(&scene->request.masks, n->batch, n->heads, n->q_len, n->kv_len, scene->type, &mask, &err);
+    attn_status status = attn_mask_resolve(&scene->request.masks, n->batch, n->heads, n->q_len, n->kv_len, scene->type,
+                                           NULL, &mask, &err);
     ck_assert_msg(status == ATTN_OK, "%s", err.message);
     return mask;
 }
@@ -143,7 +143,7 @@ START_TEST(extreme_offsets_and_windows_do_not_wrap)
             masks->offset = scene_integers(&scene, &extremes[e], SHAPE(1));
             masks->has_window = has_window;
             masks->window_left = masks->window_right = INT64_MAX - 1;
-            attn_status status = attn_mask_resolve(masks, 1, 1, 3, 4, ATTN_F32, &mask, &err);
+            attn_status status = attn_mask_resolve(masks, 1, 1, 3, 4, ATTN_F32, NULL, &mask, &err);
             if (status == ATTN_OK)
                 expect_rule(&scene, &n, "extreme offset");
             else
@@ -160,11 +160,11 @@ static void expect_refused(const attn_masks *masks, attn_status status, const ch
 {
     attn_mask mask;
     attn_error err = {0};
-    attn_status got = attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, &mask, &err);
+    attn_status got = attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, NULL, &mask, &err);
     ck_assert_msg(got == status && err.status == status, "%s: %s: %s", field, attn_status_name(got), err.message);
     ck_assert_str_eq(err.field, field);
     ck_assert_msg(strstr(err.message, fragment) != NULL, "\"%s\" lacks \"%s\"", err.message, fragment);
-    ck_assert_int_eq(attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, &mask, NULL), status);
+    ck_assert_int_eq(attn_mask_resolve(masks, 2, 3, 4, 5, ATTN_F32, NULL, &mask, NULL), status);
 }
 
 START_TEST(masks_that_do_not_broadcast_are_refused)
@@ -187,7 +187,7 @@ START_TEST(a_shape_error_says_what_was_expected_and_what_came)
     attn_masks masks = {.attend = scene_coins(&scene, 1, SHAPE(4, 6))};
     attn_mask mask;
     attn_error err = {0};
-    ck_assert_int_eq(attn_mask_resolve(&masks, 2, 3, 4, 5, ATTN_F32, &mask, &err), ATTN_ERR_SHAPE);
+    ck_assert_int_eq(attn_mask_resolve(&masks, 2, 3, 4, 5, ATTN_F32, NULL, &mask, &err), ATTN_ERR_SHAPE);
     ck_assert_str_eq(err.expected, "[2,3,4,5]");
     ck_assert_str_eq(err.received, "[4,6]");
     scene_destroy(&scene);
@@ -281,7 +281,7 @@ static void refuse(const attn_masks *masks, attn_status status, const char *fiel
     const scene_size *n = &four_by_six;
     attn_mask mask;
     attn_error err = {0};
-    attn_status got = attn_mask_resolve(masks, n->batch, n->heads, n->q_len, n->kv_len, ATTN_F32, &mask, &err);
+    attn_status got = attn_mask_resolve(masks, n->batch, n->heads, n->q_len, n->kv_len, ATTN_F32, NULL, &mask, &err);
     ck_assert_msg(got == status, "%s: %s", field, err.message);
     ck_assert_str_eq(err.field, field);
     ck_assert_msg(strstr(err.message, fragment) != NULL, "%s: %s", field, err.message);
