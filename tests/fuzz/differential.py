@@ -237,7 +237,8 @@ def check_diagnostics(request, answer, exact):
     if abs(diagnostics["max_abs_score"] - exact.max_abs_score) > 1e-4 * exact.max_abs_score + 1e-30:
         raise Difference(f"max_abs_score {diagnostics['max_abs_score']}, expected {exact.max_abs_score}")
     check_means(request, diagnostics, exact)
-    wanted = {"num_heads": spec.heads, "kv_num_heads": spec.kv_heads, "scale": spec.scale, "compute": spec.compute}
+    wanted = {"num_heads": spec.heads, "kv_num_heads": spec.kv_heads, "d_k": spec.d_k, "d_v": spec.d_v, "batch": spec.batch,
+              "q_len": spec.q_len, "kv_len": spec.kv_len, "scale": spec.scale, "compute": spec.compute}
     for name, value in wanted.items():
         if effective[name] != value:
             raise Difference(f"effective.{name} is {effective[name]!r}, expected {value!r}")

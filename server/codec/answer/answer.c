@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "codec/answer/reduce.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
@@ -319,6 +320,21 @@ static void write_profile(const struct envelope *envelope, bool *is_first, struc
     chunks_text(out, "}}");
 }
 
+static void write_dims(const attn_dims *dims, struct chunks *out)
+{
+    const struct {
+        const char *name;
+        size_t size;
+    } sizes[] = {{"num_heads", dims->heads}, {"kv_num_heads", dims->kv_heads}, {"d_k", dims->d_k},
+                 {"d_v", dims->d_v},         {"batch", dims->batch},           {"q_len", dims->q_len},
+                 {"kv_len", dims->kv_len}};
+    for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
+        bool is_first = false;
+        answer_begin_member(out, &is_first, sizes[s].name);
+        chunks_count(out, sizes[s].size);
+    }
+}
+
 /* Writes what the computation used, defaults included. */
 void answer_write_effective(const struct envelope *envelope, const attn_plan *plan, const attn_runtime *runtime,
                             struct chunks *out)
@@ -329,10 +345,7 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
     write_mechanism(&options->mechanism, plan, out);
     chunks_text(out, ",\"scale\":");
     answer_write_number(out, plan->scale);
-    chunks_text(out, ",\"num_heads\":");
-    chunks_count(out, plan->dims.heads);
-    chunks_text(out, ",\"kv_num_heads\":");
-    chunks_count(out, plan->dims.kv_heads);
+    write_dims(&plan->dims, out);
     chunks_text(out, ",\"compute\":\"");
     chunks_text(out, attn_dtype_name(plan->compute));
     chunks_text(out, "\",\"kernel\":");

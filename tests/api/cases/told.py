@@ -117,6 +117,8 @@ def effective(request, steps, profile):
     """profile: (causal align, layout, eps of layer norms, eps of rms norms) of the profile, or None."""
     options, masks = request.get("options", {}), request.get("masks", {})
     told = {"scale": steps["scale"], "causal_offset": steps["offset"], "compute": options.get("compute", "float32")}
+    told["batch"], told["num_heads"], told["q_len"], told["d_v"] = steps["context"].shape
+    _, told["kv_num_heads"], told["kv_len"], told["d_k"] = steps["k_rotated"].shape
     weights = request.get("weights", {})
     told["layout"] = weights.get("layout", profile[1] if profile else "in_out")
     if options.get("alibi"):

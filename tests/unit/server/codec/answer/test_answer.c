@@ -36,9 +36,10 @@ static void prepare(void)
     arena = attn_arena_create(ARENA_BYTES);
     ck_assert_ptr_nonnull(arena);
     envelope = (struct envelope){.form = TENSOR_FORM_NESTED};
-    plan = (attn_plan){.dims = {.batch = 1, .heads = 2, .kv_heads = 1, .q_len = 2, .kv_len = 2, .query_rank = 2},
-                       .mask = {.batch = 1, .heads = 2, .q_len = 2, .kv_len = 2},
-                       .scale = 0.5};
+    plan = (attn_plan){
+        .dims = {.batch = 1, .heads = 2, .kv_heads = 1, .q_len = 2, .kv_len = 2, .d_k = 4, .d_v = 3, .query_rank = 2},
+        .mask = {.batch = 1, .heads = 2, .q_len = 2, .kv_len = 2},
+        .scale = 0.5};
     result = (attn_result){0};
     runtime = (attn_runtime){.kernel = attn_kernel_best(), .threads = 1, .run = run_serially};
 }
@@ -138,6 +139,11 @@ START_TEST(effective_tells_what_was_used)
     assert_at(tree, "effective/scale", "0.5");
     assert_at(tree, "effective/num_heads", "2");
     assert_at(tree, "effective/kv_num_heads", "1");
+    assert_at(tree, "effective/d_k", "4");
+    assert_at(tree, "effective/d_v", "3");
+    assert_at(tree, "effective/batch", "1");
+    assert_at(tree, "effective/q_len", "2");
+    assert_at(tree, "effective/kv_len", "2");
     assert_at(tree, "effective/compute", "\"float32\"");
     ck_assert(json_is_string(json_object_get(json_object_get(tree, "effective"), "kernel")));
     static const char *const absent[] = {"causal_offset", "window",  "softcap", "layout", "residual",
