@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ORDER = """
     core/include/attn
     core/src/base core/src/formulas core/src/mask core/src/request core/src/kernel core/src/runtime core/src/gemm
-    core/src/attention core/src/layer core/src/backward core/src/api
+    core/src/attention core/src/layer core/src/backward core/src/model core/src/api
     server/base/array server/base/machine server/base server/config server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint

@@ -1,0 +1,47 @@
+/*
+ * analysis.h: what people compute from the maps of a model. Maps are weights behind the softmax; they are read alone.
+ */
+#ifndef ATTN_ANALYSIS_H
+#define ATTN_ANALYSIS_H
+
+#include "attn/runtime.h"
+#include "attn/tensor.h"
+
+/*
+ * Attention rollout, one layer further:
+ *
+ *     R_l = (A/2 + I/2) R_(l-1),   A = the mean of the layer's maps over its heads,   R_(-1) = I
+ *
+ * Abnar, Zuidema, "Quantifying Attention Flow in Transformers" (2020), section 3. maps is (heads, n, n) of the compute
+ * type; before, after and work are n * n doubles in row-major order; before NULL stands for R_(-1). after may not overlap
+ * the others.
+ */
+void attn_rollout_layer(const attn_tensor *maps, const double *before, double *work, double *after,
+                        const attn_runtime *runtime);
+
+/* What a head does, as shares of its attention in one sequence. docs/semantics.md has equations and sources. */
+typedef enum {
+    ATTN_ROLE_PREVIOUS_TOKEN, /* mean weight on key i - 1, over queries i >= 1 */
+    ATTN_ROLE_FIRST_TOKEN,    /* mean weight on key 0, over all queries */
+    ATTN_ROLE_SAME_TOKEN,     /* mean weight on earlier or later keys with the query's id, over queries that have one */
+    ATTN_ROLE_INDUCTION,      /* mean weight on keys that follow an earlier token with the query's id, likewise */
+    ATTN_ROLE_ENTROPY,        /* mean entropy of a row in nats */
+    ATTN_ROLE_COUNT
+} attn_head_role;
+
+/* "previous_token" for ATTN_ROLE_PREVIOUS_TOKEN. */
+const char *attn_head_role_name(attn_head_role role);
+/*
+ * score has (heads, ATTN_ROLE_COUNT) numbers. map is (heads, n, n); ids has n numbers, NULL: same_token and induction
+ * are NaN. A role without a query that it speaks of is NaN.
+ */
+void attn_head_roles(const attn_tensor *map, const int64_t *ids, double *score);
+
+/*
+ * The k largest of scores[0 .. count), best first, with their probabilities under a softmax over all. Equal scores: the
+ * smaller index first. k <= count. Sums are taken in double.
+ */
+void attn_top_words(const void *scores, attn_dtype compute, size_t count, size_t k, int64_t *words,
+                    double *probabilities);
+
+#endif

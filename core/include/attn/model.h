@@ -1,0 +1,92 @@
+/*
+ * model.h: what stands before and behind the layers of a model: embeddings of tokens and of image patches, and the
+ * prediction head.
+ *
+ * A layer itself, with its feed-forward network, is an attn_request (plan.h). A caller embeds a sequence, runs the
+ * layers one after the other, each on the output of the one before, and gives the last output to the head. All functions
+ * here take one sequence. They are safe from several threads, each with its own arena.
+ */
+#ifndef ATTN_MODEL_H
+#define ATTN_MODEL_H
+
+#include "attn/arena.h"
+#include "attn/plan.h"
+#include "attn/runtime.h"
+
+/* A normalisation of token vectors of its own (norm.h has the equations). type ATTN_NORM_NONE: none. */
+typedef struct {
+    attn_norm_type type;
+    double eps;
+    attn_affine weights; /* weight (d): the gain; bias (d): the shift; of the compute type, each optional */
+} attn_token_norm;
+
+/*
+ *     x_i = norm(scale * words[id_i] + positions[p_i] + types[t_i]) W + b
+ *
+ * Tables are row-major and of any float type; a row is converted to the compute type when it is read. A table with data
+ * NULL is absent. d is their number of columns.
+ */
+typedef struct {
+    attn_dtype compute;
+    attn_tensor words; /* (vocabulary, d) */
+    double scale;      /* of the rows of words; 0 means 1 */
+    attn_tensor positions, types;
+    attn_token_norm norm;
+    attn_affine projection; /* to the width of the layers, of the compute type; weight NULL: none */
+    attn_layout layout;     /* of the projection */
+} attn_embedding;
+
+/* One sequence. Every index must be below the number of rows of its table. */
+typedef struct {
+    size_t count;
+    const int64_t *ids;         /* count of them; NULL: vectors stand for scale * words[id_i] */
+    const attn_tensor *vectors; /* (count, d), contiguous, of the compute type */
+    const int64_t *positions;   /* NULL: 0, 1, 2 … */
+    const int64_t *types;       /* NULL: all 0 */
+} attn_embedding_input;
+
+/* The width of the result: that of the projection, or else of the tables. */
+size_t attn_embedding_width(const attn_embedding *embedding);
+/* Arena bytes of attn_embed for a sequence of that length, with that many threads. The result is included. */
+size_t attn_embedding_bytes(const attn_embedding *embedding, size_t count, size_t threads);
+/*
+ * *output becomes (count, width), of the compute type, in arena.
+ *   ATTN_ERR_VALUE      an index has no row; the message says which (field: "ids", "positions" or "types")
+ *   ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED
+ */
+ATTN_MUST_CHECK attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input,
+                                       const attn_runtime *runtime, attn_arena *arena, attn_tensor *output,
+                                       attn_error *err);
+
+/*
+ * Positions that are not learned: row p has sin(p / 10000^(2j / d)) in column j, and the cosines from column
+ * ceil(d / 2) on, as Marian has them (Vaswani et al. 2017, section 3.5, interleaves them). to has count * d numbers.
+ */
+void attn_sinusoidal_positions(size_t count, size_t d, float *to);
+
+/*
+ * An image cut into patches of (patch, patch) pixels, row by row, each multiplied by a kernel. The leading vectors (the
+ * class token, a distillation token) come first.
+ */
+typedef struct {
+    attn_dtype compute;
+    size_t channels, patch;
+    attn_affine kernel;  /* out_in: weight (d, channels * patch * patch), bias (d), of the compute type */
+    attn_tensor leading; /* (rows, d), of any float type; data NULL: none */
+} attn_patches;
+
+/*
+ * pixels is (channels, height, width), contiguous, of the compute type. *vectors becomes (leading rows + patches, d) in
+ * arena, for attn_embedding_input.vectors. ATTN_ERR_SHAPE: another number of channels, or height or width is no
+ * multiple of patch (field: "pixels"). ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED.
+ */
+ATTN_MUST_CHECK attn_status attn_embed_patches(const attn_patches *patches, const attn_tensor *pixels,
+                                               const attn_runtime *runtime, attn_arena *arena, attn_tensor *vectors,
+                                               attn_error *err);
+
+/* *output = norm(input), (rows, d), in arena. With no norm, *output is *input. */
+ATTN_MUST_CHECK attn_status attn_norm_tokens(const attn_token_norm *norm, const attn_tensor *input,
+                                             const attn_runtime *runtime, attn_arena *arena, attn_tensor *output,
+                                             attn_error *err);
+
+#endif

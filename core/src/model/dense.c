@@ -1,0 +1,42 @@
+/* dense.c: a weight that stands outside of the layers. */
+#include "model/dense.h"
+
+#include "base/parallel.h"
+#include "gemm/gemm.h"
+
+size_t attn_dense_width(const attn_affine *affine, attn_layout layout)
+{
+    if (affine->weight == NULL)
+        return 0;
+    return affine->weight->shape[layout == ATTN_LAYOUT_OUT_IN ? 0 : affine->weight->rank - 1];
+}
+
+size_t attn_dense_bytes(attn_dtype compute, size_t threads)
+{
+    return threads * attn_products_scratch_bytes(compute) + ATTN_ALIGNMENT;
+}
+
+attn_status attn_dense(const attn_affine *affine, attn_layout layout, const attn_tensor *x, const attn_runtime *runtime,
+                       attn_arena *arena, attn_tensor *y, attn_error *err)
+{
+    const size_t rows = x->shape[0], inner = x->shape[1], width = attn_dense_width(affine, layout);
+    char *data = attn_arena_take(arena, rows * width, attn_dtype_bytes(x->dtype));
+    char *scratch = attn_arena_take(arena, runtime->threads, attn_products_scratch_bytes(x->dtype));
+    if (data == NULL || scratch == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a product of a model");
+    struct attn_product product = {.x = x->data,
+                                   .w = affine->weight->data,
+                                   .bias = affine->bias != NULL ? affine->bias->data : NULL,
+                                   .y = data,
+                                   .batch = 1,
+                                   .rows = rows,
+                                   .columns = width,
+                                   .inner = inner,
+                                   .w_stride = layout == ATTN_LAYOUT_OUT_IN ? inner : width,
+                                   .y_stride = width};
+    if (x->dtype == ATTN_F32)
+        product.panels = attn_panels_from(runtime->kernel, layout, affine->weight, 0, &product.skip);
+    attn_products_run(&product, 1, x->dtype, layout, runtime, scratch);
+    *y = attn_tensor_view(data, x->dtype, 2, (const size_t[]){rows, width});
+    return attn_is_cancelled(runtime) ? attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end") : ATTN_OK;
+}

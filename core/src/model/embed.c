@@ -1,0 +1,158 @@
+/* embed.c: from the tokens of one sequence, or the patches of an image, to the input of the first layer. */
+#include <math.h>
+#include <string.h>
+
+#include "attn/model.h"
+#include "base/float_mode.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
+#include "model/dense.h"
+#include "model/token_norm.h"
+
+enum { TASK_ROWS = 64 };
+
+struct embed_run {
+    const attn_embedding *embedding;
+    const attn_embedding_input *input;
+    size_t d;
+    char *sum, *row; /* row: one row of a table for each thread */
+};
+
+/* The columns of the tables; of vectors, when there are no tables. */
+static size_t table_width(const attn_embedding *embedding, const attn_embedding_input *input)
+{
+    const attn_tensor *const tables[] = {&embedding->words, &embedding->positions, &embedding->types};
+    for (size_t i = 0; i < 3; i++)
+        if (tables[i]->data != NULL)
+            return tables[i]->shape[1];
+    return input != NULL && input->vectors != NULL ? input->vectors->shape[1] : 0;
+}
+
+size_t attn_embedding_width(const attn_embedding *embedding)
+{
+    const size_t projected = attn_dense_width(&embedding->projection, embedding->layout);
+    return projected > 0 ? projected : table_width(embedding, NULL);
+}
+
+size_t attn_embedding_bytes(const attn_embedding *embedding, size_t count, size_t threads)
+{
+    const size_t element = attn_dtype_bytes(embedding->compute), d = table_width(embedding, NULL);
+    const size_t rows = attn_round_up(count * d * element, ATTN_ALIGNMENT);
+    const size_t projected = count * attn_dense_width(&embedding->projection, embedding->layout) * element;
+    return 2 * rows + attn_round_up(threads * d * element, ATTN_ALIGNMENT) + attn_round_up(projected, ATTN_ALIGNMENT) +
+           (projected > 0 ? attn_dense_bytes(embedding->compute, threads) : 0);
+}
+
+/* ---- indices ---- */
+
+static attn_status check_indices(const char *field, const char *what, const attn_tensor *table, const int64_t *indices,
+                                 size_t count, attn_error *err)
+{
+    for (size_t i = 0; indices != NULL && i < count; i++)
+        if (indices[i] < 0 || (size_t)indices[i] >= table->shape[0])
+            return attn_fail(err, ATTN_ERR_VALUE, field, "%s[%zu] is %lld, and the model has %s from 0 to %zu", field,
+                             i, (long long)indices[i], what, table->shape[0] - 1);
+    return ATTN_OK;
+}
+
+static attn_status check_input(const attn_embedding *embedding, const attn_embedding_input *input, attn_error *err)
+{
+    const attn_tensor *positions = &embedding->positions, *types = &embedding->types;
+    attn_status status = check_indices("ids", "tokens", &embedding->words, input->ids, input->count, err);
+    if (status == ATTN_OK && positions->data != NULL && input->positions == NULL && input->count > positions->shape[0])
+        status =
+            attn_fail(err, ATTN_ERR_VALUE, "positions", "the sequence has %zu tokens, and the model has %zu positions",
+                      input->count, positions->shape[0]);
+    if (status == ATTN_OK && positions->data != NULL)
+        status = check_indices("positions", "positions", positions, input->positions, input->count, err);
+    if (status == ATTN_OK && types->data != NULL)
+        status = check_indices("types", "token types", types, input->types, input->count, err);
+    return status;
+}
+
+/* ---- rows ---- */
+
+/* to = factor * row, in the compute type. */
+static void read_row(const attn_embedding *embedding, const attn_tensor *table, size_t row, double factor, char *to)
+{
+    const size_t d = table->shape[1];
+    const char *from = (const char *)table->data + row * d * attn_dtype_bytes(table->dtype);
+    const attn_status status = attn_convert(to, embedding->compute, from, table->dtype, d, NULL);
+    (void)status; /* both compute types hold every float16, bfloat16 and float32 */
+    for (size_t f = 0; f < d && factor != 1; f++)
+        attn_number_put(to, embedding->compute, f, factor * attn_number_get(to, embedding->compute, f));
+}
+
+static void add_row(const attn_embedding *embedding, const attn_tensor *table, size_t row, char *work, char *to)
+{
+    read_row(embedding, table, row, 1, work);
+    for (size_t f = 0; f < table->shape[1]; f++)
+        attn_number_add(to, embedding->compute, f, attn_number_get(work, embedding->compute, f));
+}
+
+static void embed_row(const struct embed_run *run, size_t i, char *work)
+{
+    const attn_embedding *embedding = run->embedding;
+    const attn_embedding_input *input = run->input;
+    const size_t bytes = run->d * attn_dtype_bytes(embedding->compute);
+    char *to = run->sum + i * bytes;
+    if (input->ids != NULL)
+        read_row(embedding, &embedding->words, (size_t)input->ids[i], embedding->scale != 0 ? embedding->scale : 1, to);
+    else
+        memcpy(to, (const char *)input->vectors->data + i * bytes, bytes);
+    if (embedding->types.data != NULL)
+        add_row(embedding, &embedding->types, input->types != NULL ? (size_t)input->types[i] : 0, work, to);
+    if (embedding->positions.data != NULL)
+        add_row(embedding, &embedding->positions, input->positions != NULL ? (size_t)input->positions[i] : i, work, to);
+}
+
+static void embed_task(void *argument, size_t index, size_t worker)
+{
+    const struct embed_run *run = argument;
+    const size_t end = attn_min(run->input->count, (index + 1) * TASK_ROWS);
+    char *work = run->row + worker * run->d * attn_dtype_bytes(run->embedding->compute);
+    for (size_t i = index * TASK_ROWS; i < end; i++)
+        embed_row(run, i, work);
+}
+
+static attn_status embed(const attn_embedding *embedding, const attn_embedding_input *input,
+                         const attn_runtime *runtime, attn_arena *arena, attn_tensor *output, attn_error *err)
+{
+    const size_t d = table_width(embedding, input), element = attn_dtype_bytes(embedding->compute);
+    struct embed_run run = {embedding, input, d, attn_arena_take(arena, input->count * d, element),
+                            attn_arena_take(arena, runtime->threads * d, element)};
+    if (run.sum == NULL || run.row == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the embeddings");
+    attn_spread(runtime, attn_ceil_div(input->count, TASK_ROWS), embed_task, &run);
+    const attn_tensor sum = attn_tensor_view(run.sum, embedding->compute, 2, (const size_t[]){input->count, d});
+    attn_tensor normed;
+    attn_status status = attn_token_norm_run(&embedding->norm, &sum, runtime, arena, &normed, err);
+    if (status != ATTN_OK || embedding->projection.weight == NULL) {
+        *output = normed;
+        return status;
+    }
+    return attn_dense(&embedding->projection, embedding->layout, &normed, runtime, arena, output, err);
+}
+
+attn_status attn_embed(const attn_embedding *embedding, const attn_embedding_input *input, const attn_runtime *runtime,
+                       attn_arena *arena, attn_tensor *output, attn_error *err)
+{
+    const uint64_t mode = attn_float_mode_enter();
+    attn_status status = check_input(embedding, input, err);
+    if (status == ATTN_OK)
+        status = embed(embedding, input, runtime, arena, output, err);
+    attn_float_mode_leave(mode);
+    return status;
+}
+
+void attn_sinusoidal_positions(size_t count, size_t d, float *to)
+{
+    const size_t sines = (d + 1) / 2;
+    for (size_t p = 0; p < count; p++)
+        for (size_t j = 0; j < d; j++) {
+            const size_t pair = j < sines ? j : j - sines;
+            const double angle = (double)p / pow(10000, 2 * (double)pair / (double)d);
+            to[p * d + j] = (float)(j < sines ? sin(angle) : cos(angle));
+        }
+}

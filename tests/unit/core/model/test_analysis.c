@@ -1,0 +1,118 @@
+/* test_analysis.c: rollout, the roles of heads and the most probable words against loops. */
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#include "attn/analysis.h"
+#include "check_main.h"
+#include "random.h"
+
+enum { HEADS = 2, N = 5, LAYERS = 3 };
+
+/* Rows of weights that sum to 1. */
+static attn_tensor random_maps(float *data, uint64_t seed)
+{
+    random_source random = random_seeded(seed);
+    for (int row = 0; row < HEADS * N; row++) {
+        double weights[N], sum = 0;
+        for (int j = 0; j < N; j++)
+            sum += weights[j] = random_uniform(&random);
+        for (int j = 0; j < N; j++)
+            data[row * N + j] = (float)(weights[j] / sum);
+    }
+    return attn_tensor_view(data, ATTN_F32, 3, (const size_t[]){HEADS, N, N});
+}
+
+START_TEST(rollout_multiplies_the_mixed_layers)
+{
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    double expected[N][N] = {{0}}, got[LAYERS][N * N], work[N * N];
+    for (int i = 0; i < N; i++)
+        expected[i][i] = 1;
+    for (int layer = 0; layer < LAYERS; layer++) {
+        float data[HEADS * N * N];
+        double next[N][N] = {{0}};
+        const attn_tensor maps = random_maps(data, (uint64_t)layer + 1);
+        attn_rollout_layer(&maps, layer > 0 ? got[layer - 1] : NULL, work, got[layer], &runtime);
+        for (int i = 0; i < N; i++)
+            for (int k = 0; k < N; k++) {
+                const double mean = ((double)data[i * N + k] + (double)data[(N + i) * N + k]) / HEADS;
+                for (int j = 0; j < N; j++)
+                    next[i][j] += (mean / 2 + (i == k ? 0.5 : 0)) * expected[k][j];
+            }
+        memcpy(expected, next, sizeof next);
+        for (int i = 0; i < N * N; i++)
+            ck_assert_double_eq_tol(got[layer][i], expected[i / N][i % N], 1e-12);
+    }
+}
+END_TEST
+
+START_TEST(roles_are_shares_of_the_attention)
+{
+    /* The second head is the first one's rows turned round, so that it differs. */
+    static const float data[2 * 4 * 4] = {
+        1,    0,    0,    0,    0.75f, 0.25f, 0,    0,    0.125f, 0.5f, 0.375f, 0,    0.25f, 0.125f, 0.5f, 0.125f,
+        0.5f, 0.5f, 0.0f, 0.0f, 0,     1,     0.0f, 0.0f, 0,      0,    0.5f,   0.5f, 0,     0,      0,    1,
+    };
+    static const int64_t ids[4] = {7, 8, 7, 9};
+    const attn_tensor map = attn_tensor_view((void *)(uintptr_t)data, ATTN_F32, 3, (const size_t[]){2, 4, 4});
+    double score[2][ATTN_ROLE_COUNT];
+    attn_head_roles(&map, ids, score[0]);
+    ck_assert_double_eq_tol(score[0][ATTN_ROLE_PREVIOUS_TOKEN], (0.75 + 0.5 + 0.5) / 3, 1e-12);
+    ck_assert_double_eq_tol(score[0][ATTN_ROLE_FIRST_TOKEN], (1 + 0.75 + 0.125 + 0.25) / 4, 1e-12);
+    /* Tokens 0 and 2 are the same; key 1 follows token 0, which is token 2's earlier one. */
+    ck_assert_double_eq_tol(score[0][ATTN_ROLE_SAME_TOKEN], (0 + 0.125) / 2, 1e-12);
+    ck_assert_double_eq_tol(score[0][ATTN_ROLE_INDUCTION], 0.5, 1e-12);
+    ck_assert_double_eq_tol(score[1][ATTN_ROLE_ENTROPY], (log(2) + log(2)) / 4, 1e-7);
+}
+END_TEST
+
+START_TEST(a_role_that_no_query_has_is_no_number)
+{
+    static const float one[1] = {1};
+    static const int64_t id = 3;
+    const attn_tensor map = attn_tensor_view((void *)(uintptr_t)one, ATTN_F32, 3, (const size_t[]){1, 1, 1});
+    double score[ATTN_ROLE_COUNT];
+    attn_head_roles(&map, &id, score);
+    ck_assert(isnan(score[ATTN_ROLE_PREVIOUS_TOKEN]));
+    ck_assert(isnan(score[ATTN_ROLE_SAME_TOKEN]));
+    ck_assert(isnan(score[ATTN_ROLE_INDUCTION]));
+    ck_assert_double_eq(score[ATTN_ROLE_FIRST_TOKEN], 1);
+    ck_assert_double_eq(score[ATTN_ROLE_ENTROPY], 0);
+}
+END_TEST
+
+START_TEST(the_most_probable_words_come_first)
+{
+    static const double scores[6] = {0.5, 2, -1, 2, 1000, 3};
+    int64_t words[3];
+    double probabilities[3];
+    attn_top_words(scores, ATTN_F64, 4, 3, words, probabilities);
+    double sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += exp(scores[i]);
+    static const int64_t expected[3] = {1, 3, 0}; /* equal scores: the smaller index first */
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(words[i], expected[i]);
+        ck_assert_double_eq_tol(probabilities[i], exp(scores[expected[i]]) / sum, 1e-15);
+    }
+    attn_top_words(scores, ATTN_F64, 6, 1, words, probabilities);
+    ck_assert_int_eq(words[0], 4);
+    ck_assert_double_eq_tol(probabilities[0], 1, 1e-15);
+}
+END_TEST
+
+START_TEST(every_role_has_a_name)
+{
+    for (int role = 0; role < ATTN_ROLE_COUNT; role++)
+        ck_assert_uint_gt(strlen(attn_head_role_name((attn_head_role)role)), 0);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {rollout_multiplies_the_mixed_layers, roles_are_shares_of_the_attention,
+                            a_role_that_no_query_has_is_no_number, the_most_probable_words_come_first,
+                            every_role_has_a_name};
+    return check_main("analysis", tests, COUNT(tests));
+}

@@ -1,0 +1,244 @@
+/* test_model.c: embeddings, patches and prediction heads against loops in double. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "attn/model.h"
+#include "check_main.h"
+#include "random.h"
+
+enum { ROWS = 7, TOKENS = 5, D = 6, WORDS = 9, OUT = 4 };
+
+static attn_arena *arena;
+static attn_runtime runtime;
+static attn_error err;
+
+static void begin(void)
+{
+    arena = attn_arena_create(16 << 20);
+    runtime = attn_runtime_serial(NULL);
+}
+
+static void end(void)
+{
+    attn_arena_destroy(arena);
+}
+
+static attn_tensor random_table(size_t rows, size_t columns, uint64_t seed)
+{
+    float *data = attn_arena_take(arena, rows * columns, sizeof *data);
+    random_source random = random_seeded(seed);
+    for (size_t i = 0; i < rows * columns; i++)
+        data[i] = (float)random_normal(&random);
+    return attn_tensor_view(data, ATTN_F32, 2, (const size_t[]){rows, columns});
+}
+
+static double number(const attn_tensor *table, size_t row, size_t column)
+{
+    return (double)((const float *)table->data)[row * table->shape[1] + column];
+}
+
+static const int64_t IDS[TOKENS] = {3, 0, 8, 3, 1}, PLACES[TOKENS] = {2, 3, 4, 6, 0}, TYPES[TOKENS] = {0, 0, 1, 1, 1};
+
+START_TEST(an_embedding_is_the_sum_of_its_rows)
+{
+    const attn_embedding embedding = {.compute = ATTN_F32,
+                                      .words = random_table(WORDS, D, 1),
+                                      .scale = 2.5,
+                                      .positions = random_table(ROWS, D, 2),
+                                      .types = random_table(2, D, 3)};
+    const attn_embedding_input input = {TOKENS, IDS, NULL, PLACES, TYPES};
+    attn_tensor output;
+    ck_assert_uint_eq(attn_embedding_width(&embedding), D);
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &output, &err), ATTN_OK);
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t f = 0; f < D; f++)
+            ck_assert_double_eq_tol(number(&output, i, f),
+                                    2.5 * number(&embedding.words, (size_t)IDS[i], f) +
+                                        number(&embedding.positions, (size_t)PLACES[i], f) +
+                                        number(&embedding.types, (size_t)TYPES[i], f),
+                                    1e-6);
+}
+END_TEST
+
+START_TEST(norm_and_projection_follow_the_sum)
+{
+    const attn_tensor weight = random_table(OUT, D, 4);
+    const attn_embedding embedding = {.compute = ATTN_F32,
+                                      .words = random_table(WORDS, D, 1),
+                                      .norm = {ATTN_NORM_LAYER, 1e-5, {NULL, NULL}},
+                                      .projection = {&weight, NULL},
+                                      .layout = ATTN_LAYOUT_OUT_IN};
+    const attn_embedding_input input = {TOKENS, IDS, NULL, NULL, NULL};
+    attn_tensor output;
+    ck_assert_uint_eq(attn_embedding_width(&embedding), OUT);
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &output, &err), ATTN_OK);
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t o = 0; o < OUT; o++) {
+            double mean = 0, variance = 0, expected = 0;
+            for (size_t f = 0; f < D; f++)
+                mean += number(&embedding.words, (size_t)IDS[i], f) / D;
+            for (size_t f = 0; f < D; f++)
+                variance += pow(number(&embedding.words, (size_t)IDS[i], f) - mean, 2) / D;
+            for (size_t f = 0; f < D; f++)
+                expected += (number(&embedding.words, (size_t)IDS[i], f) - mean) / sqrt(variance + 1e-5) *
+                            number(&weight, o, f);
+            ck_assert_double_eq_tol(number(&output, i, o), expected, 1e-5);
+        }
+}
+END_TEST
+
+START_TEST(tables_of_16_bits_are_widened_row_by_row)
+{
+    attn_tensor wide = random_table(WORDS, D, 1), narrow = wide;
+    narrow.dtype = ATTN_BF16;
+    narrow.data = attn_arena_take(arena, WORDS * D, 2);
+    ck_assert_int_eq(attn_convert(narrow.data, ATTN_BF16, wide.data, ATTN_F32, WORDS * D, &err), ATTN_OK);
+    const attn_embedding embedding = {.compute = ATTN_F64, .words = narrow};
+    const attn_embedding_input input = {TOKENS, IDS, NULL, NULL, NULL};
+    attn_tensor output;
+    double expected[WORDS * D];
+    ck_assert_int_eq(attn_convert(expected, ATTN_F64, narrow.data, ATTN_BF16, WORDS * D, &err), ATTN_OK);
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &output, &err), ATTN_OK);
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t f = 0; f < D; f++)
+            ck_assert_double_eq(((const double *)output.data)[i * D + f], expected[(size_t)IDS[i] * D + f]);
+}
+END_TEST
+
+START_TEST(vectors_stand_for_the_rows_of_words)
+{
+    const attn_tensor vectors = random_table(TOKENS, D, 5);
+    const attn_embedding embedding = {
+        .compute = ATTN_F32, .words = random_table(WORDS, D, 1), .scale = 3, .positions = random_table(ROWS, D, 2)};
+    const attn_embedding_input input = {TOKENS, NULL, &vectors, NULL, NULL};
+    attn_tensor output;
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &output, &err), ATTN_OK);
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t f = 0; f < D; f++)
+            ck_assert_double_eq_tol(number(&output, i, f), number(&vectors, i, f) + number(&embedding.positions, i, f),
+                                    1e-6);
+}
+END_TEST
+
+START_TEST(an_index_without_a_row_is_named)
+{
+    const attn_embedding embedding = {.compute = ATTN_F32,
+                                      .words = random_table(WORDS, D, 1),
+                                      .positions = random_table(ROWS, D, 2),
+                                      .types = random_table(2, D, 3)};
+    static const int64_t high[TOKENS] = {0, 1, WORDS, 0, 0}, low[TOKENS] = {0, -1, 0, 0, 0};
+    const struct {
+        attn_embedding_input input;
+        const char *field, *message;
+    } wrong[] = {
+        {{TOKENS, high, NULL, NULL, NULL}, "ids", "ids[2] is 9, and the model has tokens from 0 to 8"},
+        {{TOKENS, low, NULL, NULL, NULL}, "ids", "ids[1] is -1, and the model has tokens from 0 to 8"},
+        {{TOKENS, IDS, NULL, high, NULL}, "positions", "positions[2] is 9, and the model has positions from 0 to 6"},
+        {{TOKENS, IDS, NULL, NULL, high}, "types", "types[2] is 9, and the model has token types from 0 to 1"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        attn_tensor output;
+        ck_assert_int_eq(attn_embed(&embedding, &wrong[i].input, &runtime, arena, &output, &err), ATTN_ERR_VALUE);
+        ck_assert_str_eq(err.field, wrong[i].field);
+        ck_assert_str_eq(err.message, wrong[i].message);
+    }
+}
+END_TEST
+
+START_TEST(a_sequence_longer_than_the_positions_is_refused)
+{
+    static const int64_t many[ROWS + 1] = {0};
+    const attn_embedding embedding = {
+        .compute = ATTN_F32, .words = random_table(WORDS, D, 1), .positions = random_table(ROWS, D, 2)};
+    const attn_embedding_input input = {ROWS + 1, many, NULL, NULL, NULL};
+    attn_tensor output;
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, arena, &output, &err), ATTN_ERR_VALUE);
+    ck_assert_str_eq(err.message, "the sequence has 8 tokens, and the model has 7 positions");
+}
+END_TEST
+
+START_TEST(an_embedding_fits_the_bytes_that_it_says)
+{
+    const attn_tensor weight = random_table(OUT, D, 4);
+    const attn_embedding embedding = {.compute = ATTN_F32,
+                                      .words = random_table(WORDS, D, 1),
+                                      .norm = {ATTN_NORM_RMS, 1e-5, {NULL, NULL}},
+                                      .projection = {&weight, NULL},
+                                      .layout = ATTN_LAYOUT_OUT_IN};
+    const attn_embedding_input input = {TOKENS, IDS, NULL, NULL, NULL};
+    attn_tensor output;
+    const size_t bytes = attn_embedding_bytes(&embedding, TOKENS, 1);
+    attn_arena *own = attn_arena_create(bytes + (64 << 10));
+    char *base = attn_arena_take(own, 1, 0);
+    ck_assert_int_eq(attn_embed(&embedding, &input, &runtime, own, &output, &err), ATTN_OK);
+    const char *behind = attn_arena_take(own, 1, 0);
+    ck_assert_uint_le((size_t)(behind - base), bytes + ATTN_ALIGNMENT);
+    attn_arena_destroy(own);
+}
+END_TEST
+
+START_TEST(sinusoidal_positions_have_all_sines_then_all_cosines)
+{
+    float table[3 * D];
+    attn_sinusoidal_positions(3, D, table);
+    for (int p = 0; p < 3; p++)
+        for (int pair = 0; pair < D / 2; pair++) {
+            ck_assert_double_eq_tol((double)table[p * D + pair], sin(p / pow(10000, 2.0 * pair / D)), 1e-7);
+            ck_assert_double_eq_tol((double)table[p * D + D / 2 + pair], cos(p / pow(10000, 2.0 * pair / D)), 1e-7);
+        }
+}
+END_TEST
+
+START_TEST(patches_are_products_behind_the_leading_vectors)
+{
+    enum { CHANNELS = 2, SIDE = 2, HEIGHT = 4, WIDTH = 6, INNER = CHANNELS * SIDE * SIDE };
+    const attn_tensor kernel = random_table(D, INNER, 6), leading = random_table(1, D, 7);
+    const attn_tensor flat = random_table(CHANNELS, HEIGHT * WIDTH, 8);
+    const attn_tensor pixels = attn_tensor_view(flat.data, ATTN_F32, 3, (const size_t[]){CHANNELS, HEIGHT, WIDTH});
+    const attn_patches patches = {ATTN_F32, CHANNELS, SIDE, {&kernel, NULL}, leading};
+    attn_tensor vectors;
+    ck_assert_int_eq(attn_embed_patches(&patches, &pixels, &runtime, arena, &vectors, &err), ATTN_OK);
+    ck_assert_uint_eq(vectors.shape[0], 1 + HEIGHT / SIDE * (WIDTH / SIDE));
+    for (size_t f = 0; f < D; f++)
+        ck_assert_double_eq(number(&vectors, 0, f), number(&leading, 0, f));
+    for (size_t patch = 0; patch < HEIGHT / SIDE * (WIDTH / SIDE); patch++)
+        for (size_t f = 0; f < D; f++) {
+            const size_t top = patch / (WIDTH / SIDE) * SIDE, left = patch % (WIDTH / SIDE) * SIDE;
+            double expected = 0;
+            for (size_t i = 0; i < INNER; i++)
+                expected += number(&kernel, f, i) *
+                            number(&flat, i / (SIDE * SIDE), (top + i / SIDE % SIDE) * WIDTH + left + i % SIDE);
+            ck_assert_double_eq_tol(number(&vectors, 1 + patch, f), expected, 1e-5);
+        }
+}
+END_TEST
+
+START_TEST(an_image_of_another_form_is_refused)
+{
+    const attn_tensor kernel = random_table(D, 12, 6);
+    const attn_patches patches = {ATTN_F32, 3, 2, {&kernel, NULL}, {.data = NULL}};
+    const size_t wrong[2][3] = {{1, 4, 4}, {3, 4, 5}};
+    for (int i = 0; i < 2; i++) {
+        const attn_tensor pixels = attn_tensor_view(NULL, ATTN_F32, 3, wrong[i]);
+        attn_tensor vectors;
+        ck_assert_int_eq(attn_embed_patches(&patches, &pixels, &runtime, arena, &vectors, &err), ATTN_ERR_SHAPE);
+        ck_assert_str_eq(err.field, "pixels");
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {an_embedding_is_the_sum_of_its_rows,
+                            norm_and_projection_follow_the_sum,
+                            tables_of_16_bits_are_widened_row_by_row,
+                            vectors_stand_for_the_rows_of_words,
+                            an_index_without_a_row_is_named,
+                            a_sequence_longer_than_the_positions_is_refused,
+                            an_embedding_fits_the_bytes_that_it_says,
+                            sinusoidal_positions_have_all_sines_then_all_cosines,
+                            patches_are_products_behind_the_leading_vectors,
+                            an_image_of_another_form_is_refused};
+    return check_staged("model", begin, end, tests, COUNT(tests));
+}
