@@ -1,7 +1,8 @@
 # bundle_modules.awk: a module and all it imports, as one module: awk -v main=main.js -v folder=server/web -f …
 #
 # Each module comes after those it imports. All of them then share one scope: what they declare at top level, at the
-# beginning of a line, has to differ in name. Imports are of "./name.js", by name and without "as". Lines that
+# beginning of a line, has to differ in name. Imports are of "./name.js", "./folder/name.js", "../name.js" or
+# "../folder/name.js", by name and without "as". Modules stand in the folder or one folder below it. Lines that
 # are only comment stay in the source, and so does the space that lines begin with: no text may run over lines.
 function fail(message) {
     print "bundle_modules.awk: " message > "/dev/stderr"
@@ -9,10 +10,15 @@ function fail(message) {
     exit 1
 }
 
-function imported_file(line) {
-    if (!match(line, /from "\.\/[a-z_]+\.js";$/))
-        fail("not an import of \"./name.js\": " line)
-    return substr(line, RSTART + 8, RLENGTH - 10)
+# The path of the imported module from the folder, for an import in this file.
+function imported_file(line, file,    from) {
+    if (!match(line, /from "(\.|\.\.)\/([a-z_]+\/)?[a-z_]+\.js";$/))
+        fail(file " does not import \"./name.js\" or \"../folder/name.js\": " line)
+    from = substr(line, RSTART + 6, RLENGTH - 8)
+    if (sub(/^\.\.\//, "", from))
+        return from
+    sub(/^\.\//, "", from)
+    return (file ~ /\// ? substr(file, 1, index(file, "/")) : "") from
 }
 
 # A statement of import may run over several lines; it ends where it says from what.
@@ -25,7 +31,7 @@ function read_module(file,    path, line, statement, in_comment) {
         if (statement != "") {
             statement = statement line
             if (line ~ /;$/) {
-                import_of[file, ++imports[file]] = imported_file(statement)
+                import_of[file, ++imports[file]] = imported_file(statement, file)
                 statement = ""
             }
             continue

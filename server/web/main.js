@@ -5,22 +5,22 @@
  *
  * @typedef {ReturnType<typeof createApp>} App
  */
-import { compute, requestToSend } from "./api.js";
-import { checkRun, isQuickToCheck } from "./checks.js";
+import { compute, requestToSend } from "./exchange/api.js";
+import { checkRun, isQuickToCheck } from "./exchange/checks.js";
 import { cssColour, download, field, h } from "./dom.js";
-import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./exporting.js";
-import { createHeader } from "./header.js";
-import { caseOfFile, caseOfText } from "./importing.js";
-import { caseOver, fetchLayer, inputsFor, listLayers } from "./layers.js";
-import { createPanel } from "./panel.js";
-import { presetCase } from "./presets.js";
-import { createCell, createChecks } from "./rail.js";
-import { hiddenIn, seenIn, tensorSeen } from "./runs.js";
-import { hasServer, Refusal, useKey } from "./server.js";
-import { hashOf, stateOf, stateOfHash, textOfState } from "./share.js";
-import { createStage } from "./stage.js";
+import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG_CELLS } from "./panels/exporting.js";
+import { createHeader } from "./panels/header.js";
+import { caseOfFile, caseOfText } from "./panels/importing.js";
+import { caseOver, fetchLayer, inputsFor, listLayers } from "./exchange/layers.js";
+import { createPanel } from "./panels/panel.js";
+import { presetCase } from "./request/presets.js";
+import { createCell, createChecks } from "./panels/rail.js";
+import { hiddenIn, seenIn, tensorSeen } from "./request/runs.js";
+import { hasServer, Refusal, useKey } from "./exchange/server.js";
+import { hashOf, stateOf, stateOfHash, textOfState } from "./exchange/share.js";
+import { createStage } from "./maps/stage.js";
 import { Store, USUAL_VIEW } from "./store.js";
-import { createHeads, createStrip } from "./strip.js";
+import { createHeads, createStrip } from "./maps/strip.js";
 import { languageFrom, Problem, textsOf } from "./texts.js";
 
 /** Edits that come faster than this are computed together. */
@@ -64,7 +64,7 @@ function createApp(store) {
     language: languageFrom(memory.get("language") ?? navigator.language),
     theme: memory.get("theme") ?? "auto",
     isAsking: false,
-    /** @type {import("./layers.js").Facts[]} */
+    /** @type {import("./exchange/layers.js").Facts[]} */
     layers: [],
   };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");

@@ -5,10 +5,10 @@
  * holds references and an undo is an assignment.
  *
  * @typedef {object} State
- * @property {import("./presets.js").Case} given what is to be computed
- * @property {import("./api.js").Answer | null} answer of shown, which given has moved on from while computing
- * @property {ReturnType<typeof import("./checks.js").checkRun> | null} check of the answer
- * @property {import("./presets.js").Case} shown
+ * @property {import("./request/presets.js").Case} given what is to be computed
+ * @property {import("./exchange/api.js").Answer | null} answer of shown, which given has moved on from while computing
+ * @property {ReturnType<typeof import("./exchange/checks.js").checkRun> | null} check of the answer
+ * @property {import("./request/presets.js").Case} shown
  * @property {boolean} isBusy
  * @property {boolean} isRefused what is shown is not what given asks for
  * @property {{given: object, answer: object} | null} kept run A of a comparison
@@ -86,7 +86,7 @@ export class Store {
 
   /**
    * A new request. Edits of one stroke (a slider drawn, cells painted) are one step of the history.
-   * @param {import("./presets.js").Case} given
+   * @param {import("./request/presets.js").Case} given
    */
   edit(given, stroke = 0) {
     if (!stroke || stroke !== this.stroke) this.past = [...this.past, this.state.given].slice(-HISTORY);

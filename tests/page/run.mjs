@@ -9,12 +9,35 @@ import { startBrowser, startServer } from "./support.mjs";
 
 /** Lanes run beside each other: most of a case is waiting. There is one clipboard, so all that copies is in one lane. */
 const LANES = [
-    ["types", "http", "values", "editing", "numbers", "own", "touch", "offline", "keyboard", "pictures", "frontends"],
-    ["presets", "accessibility", "layers", "sharing", "compare", "addresses", "safety", "docs", "examples", "origins"],
+    [
+        "modules/types",
+        "network/http",
+        "shown/values",
+        "input/editing",
+        "shown/numbers",
+        "input/own",
+        "input/touch",
+        "network/offline",
+        "input/keyboard",
+        "shown/pictures",
+        "network/frontends",
+    ],
+    [
+        "shown/presets",
+        "input/accessibility",
+        "shown/layers",
+        "network/sharing",
+        "shown/compare",
+        "network/addresses",
+        "network/safety",
+        "network/docs",
+        "network/examples",
+        "network/origins",
+    ],
 ];
 
 /** What measures times, with nothing beside it. */
-const ALONE = ["large"];
+const ALONE = ["shown/large"];
 
 const { values: options } = parseArgs({
     options: {
@@ -52,7 +75,7 @@ async function main() {
             }
         }
     };
-    await inOrder(["texts"]);
+    await inOrder(["modules/texts"]);
     await Promise.all(LANES.map(inOrder));
     await inOrder(ALONE);
     await browser.close();

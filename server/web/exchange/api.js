@@ -1,0 +1,167 @@
+/**
+ * api.js: asks the server, and reads its answer into tensors. Without a server (a copy opened from disk) the page's own
+ * reference answers.
+ *
+ * @typedef {import("../request/tensor.js").Tensor} Tensor
+ * @typedef {{outputs: Record<string, Tensor>, effective: object, diagnostics: object, isLocal: boolean,
+ *            elapsed: number, timing: string, skipped: string[], thumbs?: Tensor, onlyHead?: number}} Answer
+ *          thumbs are the reduced maps of all heads where outputs has those of one
+ */
+import { tensorFrom } from "../request/tensor.js";
+import { modelOf } from "../request/reference.js";
+import { LAYER } from "../request/presets.js";
+import { ownRequest, pathOf } from "./layers.js";
+import { safetensorsFrom, SAFETENSORS } from "../request/safetensors.js";
+import { ask, hasServer, reached } from "./server.js";
+
+/** From this many cells of all maps on the numbers of an answer travel as they are, not as text. */
+const BINARY = 1 << 14;
+
+/** From this many on only the maps of one head are fetched whole; the others come reduced, for their thumbnails. */
+const ONE_HEAD = 1 << 22;
+
+const THUMB = 64;
+
+export const shapeOf = (json) => {
+  const shape = [];
+  if (!Array.isArray(json)) return json?.shape ?? [];
+  for (let inner = json; Array.isArray(inner); inner = inner[0]) shape.push(inner.length);
+  return shape;
+};
+
+/** Cells of all maps together, from the request alone. */
+export function mapCells({ request, endpoint }) {
+  const query = shapeOf(request.inputs?.query),
+    key = shapeOf(request.inputs?.key ?? request.inputs?.query);
+  const batch = query.length === 2 ? 1 : (query[0] ?? 1);
+  return (query.at(-2) ?? 0) * (key.at(-2) ?? 0) * batch * headCount({ request, endpoint });
+}
+
+/** The steps to ask for: all that this request has. */
+export function stepsOf({ request, endpoint }) {
+  const { options = {}, weights = {} } = request;
+  const rotated = options.rope ? ["q_rotated", "k_rotated"] : [];
+  const dropped = options.training && options.dropout?.p > 0 ? ["dropped"] : [];
+  const steps = [
+    "q",
+    "k",
+    "v",
+    ...rotated,
+    "scores",
+    "scaled",
+    "masked",
+    "attention",
+    ...dropped,
+    "lse",
+    "entropy",
+    "context",
+    "concat",
+  ];
+  if (endpoint === LAYER) {
+    if (weights.output) steps.push("projected");
+    if (options.residual) steps.push("residual");
+  }
+  return [...steps, "output", "mask"];
+}
+
+const headCount = ({ request, endpoint }) => {
+  const query = shapeOf(request.inputs?.query);
+  return query.length === 4 && endpoint !== LAYER ? query[1] : (request.options?.num_heads ?? 1);
+};
+
+const isOneHead = (given) => mapCells(given) >= ONE_HEAD && headCount(given) > 1 && !given.request.options?.heads;
+
+/** The request as it is sent, which is the one to copy. A return list of its own is left as it is. */
+export function requestToSend(given, head = 0, leftOut = []) {
+  const request = ownRequest(given);
+  const options = { ...request.options };
+  if (isOneHead(given))
+    Object.assign(options, { return: ["attention", "output"], heads: [Math.min(head, headCount(given) - 1)] });
+  if (!options.return) options.return = stepsOf(given).filter((name) => !leftOut.includes(name));
+  return { ...request, options };
+}
+
+/** All heads, reduced by the server to what a thumbnail shows. */
+function thumbsRequest(given, wanted = ["attention"]) {
+  const request = ownRequest(given);
+  return { ...request, options: { ...request.options, return: wanted, pool: { rows: THUMB, cols: THUMB, op: "max" } } };
+}
+
+async function readAnswer(response) {
+  if ((response.headers.get("Content-Type") ?? "").startsWith(SAFETENSORS)) {
+    const { tensors, metadata } = safetensorsFrom(await reached(response.arrayBuffer()));
+    const read = (name) => (metadata[name] ? JSON.parse(metadata[name]) : {});
+    const outputs = {};
+    for (const [name, tensor] of Object.entries(tensors)) outputs[name.replace(/^outputs\./, "")] = tensor;
+    return { outputs, effective: read("effective"), diagnostics: read("diagnostics") };
+  }
+  const json = JSON.parse(await reached(response.text()));
+  return { ...json, outputs: tensorsOf(json.outputs, json.shapes) };
+}
+
+/** Empty arrays lose their inner lengths in JSON, so the shapes are taken from beside them. */
+function tensorsOf(outputs, shapes = {}) {
+  const tensors = {};
+  for (const [name, json] of Object.entries(outputs)) {
+    const tensor = tensorFrom(json);
+    tensors[name] = { shape: shapes[name] ?? tensor.shape, data: tensor.data };
+  }
+  return tensors;
+}
+
+const mediaFor = (given) =>
+  mapCells(given) >= BINARY ? SAFETENSORS + ", application/json;q=0.5" : "application/json";
+
+const post = (given, body, signal) => ask(pathOf(given), { accept: mediaFor(given), body, signal });
+
+/** A server of another version may not know a step: it is left out by its name, and nothing else is. */
+async function postAllowed(given, head, signal) {
+  const skipped = [];
+  for (;;) {
+    const body = requestToSend(given, head, skipped);
+    try {
+      return { response: await post(given, body, signal), skipped };
+    } catch (problem) {
+      const at = /^\/options\/return\/(\d+)$/.exec(problem.pointer ?? "");
+      if (!at || given.request.options?.return || skipped.length > 8) throw problem;
+      skipped.push(body.options.return[Number(at[1])]);
+    }
+  }
+}
+
+function answerHere(given) {
+  const model = modelOf(given.request, given.endpoint === LAYER);
+  const isFlat = shapeOf(given.request.inputs.query).length === 2;
+  /** @type {Record<string, Tensor>} */
+  const outputs = {};
+  for (const [name, tensor] of Object.entries(model.steps)) {
+    const loses = isFlat && ["concat", "projected", "residual", "output"].includes(name);
+    outputs[name] = loses ? { shape: tensor.shape.slice(1), data: tensor.data } : tensor;
+  }
+  return { outputs, effective: { scale: model.scale, compute: "float64" }, diagnostics: {} };
+}
+
+/**
+ * @param {{endpoint: string, request: object}} given
+ * @param {number} head the one to fetch where there is too much for all
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Answer>}
+ */
+export async function compute(given, head, signal) {
+  const begun = performance.now();
+  const since = () => performance.now() - begun;
+  if (!hasServer()) return { ...answerHere(given), isLocal: true, elapsed: since(), timing: "", skipped: [] };
+  const whole = isOneHead(given) ? post(given, thumbsRequest(given), signal).then(readAnswer) : null;
+  const { response, skipped } = await postAllowed(given, head, signal);
+  const answer = await readAnswer(response);
+  const timing = response.headers.get("Server-Timing") ?? "";
+  const part = whole ? { thumbs: (await whole).outputs.attention, onlyHead: head } : {};
+  return { ...answer, ...part, isLocal: false, elapsed: since(), timing, skipped };
+}
+
+/** Thumbnails of another kept layer that is given the same. */
+export async function thumbsOfLayer(name, given, signal) {
+  const path = pathOf({ ...given, layer: { name } }),
+    body = thumbsRequest(given, ["attention", "mask"]);
+  return readAnswer(await ask(path, { accept: SAFETENSORS, body, signal }));
+}

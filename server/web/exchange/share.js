@@ -1,0 +1,113 @@
+/**
+ * share.js: the state in the hash of the address, and in a file that opens from disk.
+ */
+import { base64OfBytes, bytesOfBase64 } from "../request/tensor.js";
+import { caseOver, fetchLayer, ownRequest } from "./layers.js";
+import { BARE, LAYER, PRESETS, presetCase } from "../request/presets.js";
+import { checkedRequest } from "../request/request.js";
+import { USUAL_VIEW, VIEW_CHOICES } from "../store.js";
+import { Problem } from "../texts.js";
+
+/** Longer addresses are cut by mail programs and proxies. */
+const HASH_MAX = 48000;
+
+async function through(stream, bytes) {
+  const piped = new Blob([bytes]).stream().pipeThrough(stream);
+  return new Uint8Array(await new Response(piped).arrayBuffer());
+}
+
+const toUrl = (text) => text.replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+const fromUrl = (text) =>
+  text
+    .replace(/-/g, "+")
+    .replace(/_/g, "/")
+    .padEnd(Math.ceil(text.length / 4) * 4, "=");
+
+/** What differs from the usual. */
+export function viewToShare(view) {
+  return Object.fromEntries(
+    Object.entries(view).filter(
+      ([name, value]) => value !== USUAL_VIEW[name] && name !== "paint",
+    ),
+  );
+}
+
+function isPossible(name, value) {
+  if (VIEW_CHOICES[name]) return VIEW_CHOICES[name].includes(value);
+  if (name === "linkThreshold") return value >= 0 && value <= 1;
+  if (typeof USUAL_VIEW[name] === "number") return Number.isSafeInteger(value) && value >= 0;
+  return name === "step" && typeof value === "string";
+}
+
+/** Only names and values that there are; what a link may not decide stays as usual. */
+export function viewFromShared(given) {
+  const view = { ...USUAL_VIEW };
+  for (const [name, value] of Object.entries(given ?? {}))
+    if (Object.hasOwn(USUAL_VIEW, name) && isPossible(name, value)) view[name] = value;
+  return view;
+}
+
+/** A preset that nobody has edited goes by its name, a kept layer too; anything else whole. */
+const contentOfCase = ({ id, endpoint, layer, request, random, ...given }) =>
+  id ? { preset: id } : { endpoint, layer: layer?.name, random, request: ownRequest({ ...given, layer, request }) };
+
+/** Requests are written out once, however often the view changes. */
+const caseTexts = new WeakMap();
+
+function textOfCase(given) {
+  if (!caseTexts.has(given)) caseTexts.set(given, JSON.stringify(contentOfCase(given)));
+  return caseTexts.get(given);
+}
+
+/** @returns {string} all that brings back what is seen, as JSON */
+export function textOfState({ given, kept, view }) {
+  const shared = JSON.stringify(viewToShare(view));
+  return `${textOfCase(given).slice(0, -1)},"view":${shared}${kept ? `,"kept":${textOfCase(kept.given)}` : ""}}`;
+}
+
+/** @param {string} text of a state @returns {Promise<string | null>} null: too long for an address */
+export async function hashOf(text) {
+  if (text.length > 100 * HASH_MAX) return null;
+  const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text));
+  const hash = "#v1=" + toUrl(base64OfBytes(packed));
+  return hash.length <= HASH_MAX ? hash : null;
+}
+
+async function contentOf(packed) {
+  try {
+    const bytes = await through(new DecompressionStream("deflate-raw"), bytesOfBase64(fromUrl(packed)));
+    const content = JSON.parse(new TextDecoder().decode(bytes));
+    if (content !== null && typeof content === "object") return content;
+  } catch {
+    // Said below.
+  }
+  throw new Problem("share.broken");
+}
+
+/** @returns {Promise<Awaited<ReturnType<typeof stateOf>> | null>} null: no hash of ours */
+export async function stateOfHash(hash) {
+  const [, packed] = /^#v1=(.*)$/.exec(hash) ?? [];
+  return packed === undefined ? null : stateOf(await contentOf(packed));
+}
+
+/** @returns {Promise<import("../request/presets.js").Case>} @throws {Problem} where it names what there is not */
+async function caseOfContent({ preset, endpoint, layer, request: shared, random: drawn }) {
+  if (PRESETS.includes(preset)) return presetCase(preset);
+  if (shared === undefined) throw new Problem("share.broken");
+  const request = checkedRequest(shared),
+    random = drawn === "all" || drawn === "inputs" ? drawn : undefined;
+  if (layer !== undefined) return caseOver(await fetchLayer(layer), { ...request, random });
+  if (endpoint !== LAYER && endpoint !== BARE) throw new Problem("share.endpoint", { name: endpoint });
+  return { id: "", endpoint, request, random };
+}
+
+/**
+ * @param {any} content as textOfState and pageWith write it
+ * @returns {Promise<{given: object, view: object, keptGiven: object | null}>} keptGiven is to be computed too
+ */
+export async function stateOf(content) {
+  const given = await caseOfContent(content),
+    keptGiven = content.kept ? await caseOfContent(content.kept) : null;
+  const view = viewFromShared({ ...given.view, ...content.view });
+  return { given, view: keptGiven ? view : { ...view, compare: "now" }, keptGiven };
+}

@@ -1,0 +1,140 @@
+/**
+ * links.js: queries on the left, keys on the right, and a curve for each weight worth drawing.
+ *
+ * Tokens are elements, so that they can be read, focused and found; the curves between them are one canvas.
+ */
+import { bdi, cssColour, h, sizeCanvas } from "../dom.js";
+import { labelAt } from "../request/steps.js";
+import { short } from "../request/tensor.js";
+
+const ROW = 26,
+  BETWEEN = 260;
+/** Tokens of one side at once. */
+const MOST = 64;
+
+/** Weights of one row that are drawn: the n largest, or all from a threshold on. */
+export function chosenLinks(row, mode, top, threshold) {
+  const links = [];
+  row.forEach((weight, j) => {
+    if (weight > 0 && (mode === "top" || weight >= threshold)) links.push({ j, weight });
+  });
+  if (mode !== "top") return links;
+  return links.sort((a, b) => b.weight - a.weight || a.j - b.j).slice(0, top);
+}
+
+export class LinksView {
+  /** @param {{onselect: (row: number) => void}} hooks */
+  constructor(hooks) {
+    this.hooks = hooks;
+    this.canvas = h("canvas", { "aria-hidden": "true" });
+    this.queries = h("div.tokens", { role: "group" });
+    this.keys = h("div.tokens.keys", {});
+    this.spoken = h("p.note", { "aria-live": "polite" });
+    this.element = h("div.links", {}, h("div.sides", {}, this.queries, this.canvas, this.keys), this.spoken);
+    this.chosen = null;
+    new ResizeObserver(() => this.#draw()).observe(this.element);
+  }
+
+  /**
+   * @param {{matrix: object, rowLabels: string[] | null, colLabels: string[] | null, row: number, t: Function,
+   *          mode: string, top: number, threshold: number}} sheet
+   */
+  show(sheet) {
+    this.sheet = sheet;
+    const { matrix, row } = sheet,
+      from = (length, at) => Math.max(0, Math.min(at - MOST / 2, length - MOST));
+    this.fromRow = from(matrix.rows, row);
+    this.fromCol = from(matrix.cols, row + matrix.cols - matrix.rows);
+    this.toRow = Math.min(matrix.rows, this.fromRow + MOST);
+    this.toCol = Math.min(matrix.cols, this.fromCol + MOST);
+    this.queries.setAttribute("aria-label", sheet.t("queries"));
+    const key = [this.fromRow, this.toRow, this.fromCol, this.toCol, sheet.rowLabels, sheet.colLabels];
+    if (!this.made || key.some((part, at) => part !== this.made[at])) this.#makeTokens();
+    this.made = key;
+    this.#draw();
+  }
+
+  #makeTokens() {
+    const { sheet } = this,
+      range = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
+    this.queries.replaceChildren(
+      ...range(this.fromRow, this.toRow).map((i) => {
+        const choose = () => this.#choose(this.chosen === i ? null : i);
+        return h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": "false",
+            "data-row": i,
+            onclick: choose,
+            onpointerenter: () => this.#hint(i),
+            onpointerleave: () => this.#hint(null),
+            onfocus: () => this.#hint(i),
+            onblur: () => this.#hint(null),
+          },
+          bdi(labelAt(sheet.rowLabels, i)),
+        );
+      }),
+    );
+    this.keys.replaceChildren(
+      ...range(this.fromCol, this.toCol).map((j) => h("span", {}, bdi(labelAt(sheet.colLabels, j)))),
+    );
+    this.chosen = this.hinted = null;
+  }
+
+  #choose(row) {
+    this.chosen = row;
+    for (const button of this.queries.children)
+      button.setAttribute("aria-pressed", String(Number(button.dataset.row) === row));
+    if (row !== null) this.hooks.onselect(row);
+    this.#say(row);
+    this.#draw();
+  }
+
+  #hint(row) {
+    this.hinted = row;
+    this.#draw();
+  }
+
+  #linksOf(row) {
+    const { matrix, mode, top, threshold } = this.sheet;
+    return chosenLinks(matrix.data.subarray(row * matrix.cols, (row + 1) * matrix.cols), mode, top, threshold);
+  }
+
+  #say(row) {
+    const { rowLabels, colLabels } = this.sheet;
+    const words =
+      row === null
+        ? []
+        : this.#linksOf(row).flatMap(({ j, weight }, at) => [
+            at > 0 ? ", " : "",
+            bdi(labelAt(colLabels, j)),
+            ` ${short(weight, 3)}`,
+          ]);
+    this.spoken.replaceChildren(...(row === null ? [] : [bdi(labelAt(rowLabels, row)), " → ", ...words]));
+  }
+
+  #draw() {
+    if (!this.sheet || this.element.clientWidth === 0) return;
+    const { fromRow, toRow, fromCol, toCol } = this,
+      only = this.hinted ?? this.chosen;
+    const width = Math.min(BETWEEN, Math.max(80, this.element.clientWidth - 240));
+    const context = sizeCanvas(this.canvas, width, Math.max(toRow - fromRow, toCol - fromCol) * ROW);
+    context.strokeStyle = cssColour("accent");
+    context.lineCap = "round";
+    for (let i = fromRow; i < toRow; i++) {
+      const isQuiet = only !== null && only !== i;
+      for (const { j, weight } of this.#linksOf(i)) {
+        if (j < fromCol || j >= toCol) continue;
+        const [a, b] = [(i - fromRow + 0.5) * ROW, (j - fromCol + 0.5) * ROW];
+        context.globalAlpha = (0.12 + 0.88 * weight) * (isQuiet ? 0.12 : 1);
+        context.lineWidth = 0.75 + 5 * weight;
+        context.beginPath();
+        context.moveTo(2, a);
+        context.bezierCurveTo(width / 2, a, width / 2, b, width - 2, b);
+        context.stroke();
+      }
+    }
+    context.globalAlpha = 1;
+  }
+}

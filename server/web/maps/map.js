@@ -1,0 +1,583 @@
+/**
+ * map.js: one matrix, large: cells, labels, totals, hatching of what a mask hides, the cells under pointer and focus.
+ *
+ * Two canvases lie on each other: cells, and a mark above them, so that hovering draws a few lines and no more. Above
+ * both lies a grid for keyboards and screen readers, of which one cell is real: the focused one.
+ */
+import { cssAt } from "./colour.js";
+import { cssColour, h, sizeCanvas } from "../dom.js";
+import { labelAt } from "../request/steps.js";
+import { short } from "../request/tensor.js";
+import { totalsOf } from "./stats.js";
+import { Tiles, TILE } from "./tiles.js";
+import { Viewport } from "./viewport.js";
+
+const FONT = "system-ui, sans-serif",
+  LABEL_MAX = 104,
+  TOTAL_WIDTH = 52,
+  TOTAL_HEIGHT = 40;
+/** Time for new tiles in one frame, as a number of them. */
+const TILES_A_FRAME = 2;
+/** Slanted lines of text are nearer to each other than their beginnings. */
+const SLANTED_APART = 18;
+const HATCH_CELLS = 40000;
+/** A press that moves less, in CSS pixels, is a tap. */
+const STILL = 4;
+
+/**
+ * @typedef {object} Sheet what is shown
+ * @property {import("../request/tensor.js").Matrix} matrix
+ * @property {import("./colour.js").Scale} scale
+ * @property {string[] | null} rowLabels
+ * @property {string[] | null} colLabels
+ * @property {string} rowPrefix before a number in the place of a label
+ * @property {string} colPrefix
+ * @property {boolean} hasTotals
+ * @property {(i: number, j: number) => boolean} isHidden
+ * @property {string} title
+ * @property {string} fileTitle of pictures
+ * @property {string} corner first field of a table of it
+ * @property {string} key differs for what is to be drawn anew
+ * @property {boolean} isWeight
+ * @property {boolean} isPainting drawing over cells changes the mask
+ * @property {import("../request/steps.js").Step} step
+ * @property {{low: number, high: number}} extent
+ */
+
+export class MapView {
+  /**
+   * @param {{onhover: Function, onselect: Function, onpaint: Function, onkey: Function, describe: Function}} hooks
+   */
+  constructor(hooks) {
+    this.hooks = hooks;
+    this.view = new Viewport();
+    this.cells = h("canvas.cells", { "aria-hidden": "true" });
+    this.mark = h("canvas.mark", { "aria-hidden": "true" });
+    this.cell = h("div.cell", { role: "gridcell", tabindex: "0" });
+    this.row = h("div", { role: "row" }, this.cell);
+    this.grid = h("div.grid", { role: "grid" }, this.row);
+    this.element = h("div.map", {}, this.cells, this.mark, this.grid);
+    this.focus = { row: 0, col: 0 };
+    this.hovered = null;
+    this.pointers = new Map();
+    this.gesture = "";
+    this.#listen();
+    this.resized = new ResizeObserver(() => this.draw());
+    this.resized.observe(this.element);
+  }
+
+  /** @param {Sheet} sheet */
+  show(sheet) {
+    const isNew = this.sheet?.matrix.data !== sheet.matrix.data || this.sheet.key !== sheet.key;
+    this.sheet = sheet;
+    if (isNew) {
+      this.tiles = new Tiles(sheet.matrix, sheet.isHidden);
+      this.totals = null;
+      this.hovered = null;
+    }
+    this.tiles.recolour(sheet.scale);
+    this.grid.setAttribute("aria-rowcount", String(sheet.matrix.rows));
+    this.grid.setAttribute("aria-colcount", String(sheet.matrix.cols));
+    this.grid.setAttribute("aria-label", sheet.title);
+    this.moveTo(
+      Math.min(this.focus.row, sheet.matrix.rows - 1),
+      Math.min(this.focus.col, sheet.matrix.cols - 1),
+      false,
+    );
+    this.draw();
+  }
+
+  /** Draws at the next frame, once however often it is asked to. */
+  draw() {
+    this.isDirty = true;
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (this.isDirty && this.sheet && this.element.clientWidth > 0) this.#drawNow();
+    });
+  }
+
+  zoom(factor) {
+    const { left, top } = this.view.placeOf(this.focus.row, this.focus.col);
+    this.view.zoomAt(
+      factor,
+      Math.max(0, Math.min(left, this.view.plotWidth)),
+      Math.max(0, Math.min(top, this.view.plotHeight)),
+    );
+    this.draw();
+  }
+
+  fit() {
+    this.view.fit();
+    this.draw();
+  }
+
+  /** The one focused cell goes there. */
+  moveTo(row, col, isByHand = true) {
+    this.focus = { row, col };
+    this.cell.setAttribute("aria-colindex", String(col + 1));
+    this.row.setAttribute("aria-rowindex", String(row + 1));
+    this.cell.setAttribute("aria-label", this.hooks.describe(row, col));
+    if (!isByHand) return;
+    this.view.reveal(row, col);
+    this.draw();
+    this.hooks.onselect(row, col);
+  }
+
+  // ---- drawing ---------------------------------------------------------------------------------------------------
+
+  #colours() {
+    return {
+      ink: cssColour("ink"),
+      muted: cssColour("muted"),
+      line: cssColour("line"),
+      hidden: cssColour("hidden"),
+      hatch: cssColour("hatch"),
+      accent: cssColour("accent"),
+    };
+  }
+
+  #layOut(context) {
+    const { sheet } = this,
+      { matrix } = sheet,
+      width = this.element.clientWidth;
+    context.font = `12px ${FONT}`;
+    const widest = (labels, prefix, length) => {
+      const texts = labels ? labels.slice(0, 512) : [prefix + (length - 1)];
+      return Math.min(LABEL_MAX, Math.ceil(Math.max(...texts.map((text) => context.measureText(text).width))));
+    };
+    this.rowLabelWidth = widest(sheet.rowLabels, sheet.rowPrefix, matrix.rows);
+    this.colLabelWidth = widest(sheet.colLabels, sheet.colPrefix, matrix.cols);
+    const slanted = Math.ceil(this.colLabelWidth * 0.72) + 14;
+    this.origin = { x: this.rowLabelWidth + 12, y: Math.max(26, slanted) };
+    const right = Math.max(sheet.hasTotals ? TOTAL_WIDTH : 8, Math.min(slanted, 60));
+    const bottom = sheet.hasTotals ? TOTAL_HEIGHT : 8;
+    const most = Math.max(320, Math.min(window.innerHeight * 0.72, 720));
+    this.view.place(
+      Math.max(40, width - this.origin.x - right),
+      most - this.origin.y - bottom,
+      matrix.rows,
+      matrix.cols,
+    );
+    return { width, height: this.origin.y + this.view.plotHeight + bottom };
+  }
+
+  #drawNow() {
+    this.isDirty = false;
+    const { width, height } = this.#layOut(this.cells.getContext("2d"));
+    this.size = { width, height };
+    const context = sizeCanvas(this.cells, width, height);
+    if (this.element.style.height !== height + "px") this.element.style.height = height + "px";
+    // One finger scrolls the page past a map that is shown whole; two never zoom the page here.
+    this.element.style.touchAction = this.sheet.isPainting || this.view.zoom > 1 ? "none" : "pan-x pan-y";
+    this.colours = this.#colours();
+    context.save();
+    context.translate(this.origin.x, this.origin.y);
+    this.#drawCells(context);
+    this.#drawHatch(context);
+    this.#drawValues(context);
+    this.#drawRowLabels(context);
+    this.#drawColLabels(context);
+    if (this.sheet.hasTotals) this.#drawTotals(context);
+    context.restore();
+    this.#drawMark();
+  }
+
+  #drawCells(context) {
+    const { view, tiles } = this,
+      ratio = window.devicePixelRatio || 1;
+    context.fillStyle = this.colours.hidden;
+    context.fillRect(0, 0, view.plotWidth, view.plotHeight);
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, view.plotWidth, view.plotHeight);
+    context.clip();
+    context.imageSmoothingEnabled = false;
+    const small = Math.min(view.cellWidth, view.cellHeight) * ratio;
+    const wanted = Math.min(tiles.topLevel, Math.max(0, Math.floor(Math.log2(1 / small) + 0.2)));
+    const budget = { left: TILES_A_FRAME };
+    if (!this.#coversAll(wanted)) this.#drawLevel(context, tiles.topLevel, budget);
+    this.#drawLevel(context, wanted, budget);
+    context.restore();
+  }
+
+  /** Whether the finer level is there for all that is seen; else the whole picture is laid below it. */
+  #coversAll(level) {
+    return this.#tilesSeen(level).every(([x, y]) => this.tiles.get(level, x, y, false));
+  }
+
+  #tilesSeen(level) {
+    const size = TILE * 2 ** level,
+      { fromRow, toRow, fromCol, toCol } = this.view.seen,
+      seen = [];
+    for (let y = Math.floor(fromRow / size); y * size < toRow; y++)
+      for (let x = Math.floor(fromCol / size); x * size < toCol; x++) seen.push([x, y]);
+    return seen;
+  }
+
+  #drawLevel(context, level, budget) {
+    const { view, tiles } = this,
+      size = TILE * 2 ** level;
+    for (const [x, y] of this.#tilesSeen(level)) {
+      const begins = budget.left > 0;
+      const picture = tiles.get(level, x, y, begins, () => this.draw());
+      if (!picture) {
+        budget.left -= begins ? 1 : 0;
+        if (!begins) this.isDirty = true;
+        continue;
+      }
+      const { left, top } = view.placeOf(y * size, x * size),
+        step = 2 ** level;
+      const [right, bottom] = [
+        left + picture.width * step * view.cellWidth,
+        top + picture.height * step * view.cellHeight,
+      ];
+      context.drawImage(picture, left, top, right - left, bottom - top);
+    }
+    if (this.isDirty) this.draw();
+  }
+
+  /** A run of hidden cells in each row is one rectangle. */
+  #drawHatch(context) {
+    const { view, sheet } = this,
+      { fromRow, toRow, fromCol, toCol } = view.seen;
+    if (Math.min(view.cellWidth, view.cellHeight) < 5 || (toRow - fromRow) * (toCol - fromCol) > HATCH_CELLS) return;
+    const path = new Path2D();
+    let isAny = false;
+    for (let i = fromRow; i < toRow; i++)
+      for (let j = fromCol; j < toCol; j++) {
+        const start = j;
+        while (j < toCol && sheet.isHidden(i, j)) j++;
+        if (j === start) continue;
+        const { left, top } = view.placeOf(i, start);
+        path.rect(left, top, (j - start) * view.cellWidth, view.cellHeight);
+        isAny = true;
+      }
+    if (!isAny) return;
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, view.plotWidth, view.plotHeight);
+    context.clip();
+    context.clip(path);
+    context.strokeStyle = this.colours.hatch;
+    context.lineWidth = 1;
+    context.beginPath();
+    const shift = (((view.x * view.cellWidth + view.y * view.cellHeight) % 6) + 6) % 6;
+    for (let at = -shift; at < view.plotWidth + view.plotHeight; at += 6) {
+      context.moveTo(at, 0);
+      context.lineTo(at - view.plotHeight, view.plotHeight);
+    }
+    context.stroke();
+    context.restore();
+  }
+
+  #drawValues(context) {
+    const { view, sheet } = this;
+    if (view.cellWidth < 34 || view.cellHeight < 16) return;
+    const { fromRow, toRow, fromCol, toCol } = view.seen,
+      { cols, data } = sheet.matrix;
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, view.plotWidth, view.plotHeight);
+    context.clip();
+    context.font = `${view.cellWidth < 44 ? 10.5 : 12}px ${FONT}`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (let i = fromRow; i < toRow; i++)
+      for (let j = fromCol; j < toCol; j++) {
+        if (sheet.isHidden(i, j)) continue;
+        const value = data[i * cols + j],
+          { left, top } = view.placeOf(i, j);
+        context.fillStyle = cssAt(sheet.scale, value).isLight ? "#101418" : "#ffffff";
+        context.fillText(cellText(value), left + view.cellWidth / 2, top + view.cellHeight / 2 + 0.5);
+      }
+    context.restore();
+  }
+
+  /** How many rows or columns go to one label, so that labels keep apart. */
+  #stride(size, apart = 15) {
+    const strides = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+    return strides.find((stride) => stride * size >= apart) ?? 10000;
+  }
+
+  #drawRowLabels(context) {
+    const { view, sheet, focus, hovered } = this,
+      { fromRow, toRow } = view.seen,
+      stride = this.#stride(view.cellHeight);
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (let i = Math.ceil(fromRow / stride) * stride; i < toRow; i += stride) {
+      const { top } = view.placeOf(i, 0),
+        middle = top + view.cellHeight / 2;
+      if (middle < 0 || middle > view.plotHeight) continue;
+      this.#label(context, sheet.rowLabels, sheet.rowPrefix, i, i === focus.row || i === hovered?.row);
+      context.fillText(this.text, -8, middle, this.rowLabelWidth);
+    }
+  }
+
+  #drawColLabels(context) {
+    const { view, sheet, focus, hovered } = this,
+      { fromCol, toCol } = view.seen,
+      isFlat = this.colLabelWidth + 6 <= view.cellWidth * this.#stride(view.cellWidth),
+      stride = this.#stride(view.cellWidth, SLANTED_APART);
+    context.textAlign = isFlat ? "center" : "left";
+    context.textBaseline = isFlat ? "alphabetic" : "middle";
+    for (let j = Math.ceil(fromCol / stride) * stride; j < toCol; j += stride) {
+      const { left } = view.placeOf(0, j),
+        middle = left + view.cellWidth / 2;
+      if (middle < 0 || middle > view.plotWidth) continue;
+      this.#label(context, sheet.colLabels, sheet.colPrefix, j, j === focus.col || j === hovered?.col);
+      context.save();
+      context.translate(middle, -8);
+      if (!isFlat) context.rotate(-Math.PI / 4);
+      context.fillText(this.text, 0, 0, LABEL_MAX);
+      context.restore();
+    }
+  }
+
+  #label(context, labels, prefix, at, isMarked) {
+    context.fillStyle = isMarked ? this.colours.ink : this.colours.muted;
+    context.font = `${isMarked ? "600 " : ""}12px ${FONT}`;
+    const text = labels ? labels[at] : prefix + at;
+    this.text = text.length > 24 ? text.slice(0, 23) + "…" : text;
+  }
+
+  #drawTotals(context) {
+    const { view } = this,
+      { fromRow, toRow } = view.seen;
+    this.totals ??= totalsOf(this.sheet.matrix);
+    context.font = `11px ${FONT}`;
+    context.textAlign = "left";
+    context.textBaseline = "middle";
+    context.fillStyle = this.colours.muted;
+    const stride = this.#stride(view.cellHeight);
+    for (let i = Math.ceil(fromRow / stride) * stride; i < toRow; i += stride) {
+      const middle = view.placeOf(i, 0).top + view.cellHeight / 2;
+      if (middle >= 0 && middle <= view.plotHeight)
+        context.fillText(this.totals.row[i].toFixed(3), view.plotWidth + 8, middle);
+    }
+    this.#drawColTotals(context);
+  }
+
+  /** Bars below the columns; where columns are narrower than a pixel, the largest of those that share one. */
+  #drawColTotals(context) {
+    const { view } = this,
+      { fromCol, toCol } = view.seen,
+      { col } = this.totals;
+    const most = col.reduce((a, b) => Math.max(a, b), 1e-30),
+      step = Math.max(1, Math.floor(1 / view.cellWidth));
+    const base = view.plotHeight + 6,
+      tall = TOTAL_HEIGHT - 18;
+    for (let j = fromCol; j < toCol; j += step) {
+      let value = 0;
+      for (let n = j; n < Math.min(j + step, toCol); n++) value = Math.max(value, col[n]);
+      const left = Math.max(0, view.placeOf(0, j).left),
+        wide = Math.max(1, view.cellWidth * step - (view.cellWidth > 4 ? 2 : 0));
+      context.globalAlpha = 0.45;
+      context.fillRect(
+        left + (view.cellWidth > 4 ? 1 : 0),
+        base,
+        Math.min(wide, view.plotWidth - left),
+        Math.max(1, (tall * value) / most),
+      );
+      context.globalAlpha = 1;
+    }
+    if (view.cellWidth < 30) return;
+    context.textAlign = "center";
+    context.textBaseline = "alphabetic";
+    for (let j = fromCol; j < toCol; j++) {
+      const { left } = view.placeOf(0, j),
+        middle = left + view.cellWidth / 2;
+      if (middle >= 0 && middle <= view.plotWidth) context.fillText(col[j].toFixed(2), middle, base + TOTAL_HEIGHT - 8);
+    }
+  }
+
+  /** Lines along row and column of the cell under the pointer, a frame around the focused one. */
+  #drawMark() {
+    const { view, hovered, focus, origin } = this;
+    const context = sizeCanvas(this.mark, this.size.width, this.size.height);
+    context.save();
+    context.translate(origin.x, origin.y);
+    context.beginPath();
+    context.rect(-2, -2, view.plotWidth + 4, view.plotHeight + 4);
+    context.clip();
+    if (hovered) this.#frame(context, hovered, this.colours.ink, 1.5);
+    this.#frame(context, focus, this.colours.accent, 2.5);
+    context.restore();
+    const { left, top } = view.placeOf(focus.row, focus.col),
+      { style } = this.cell;
+    style.left = origin.x + Math.max(0, Math.min(left, view.plotWidth)) + "px";
+    style.top = origin.y + Math.max(0, Math.min(top, view.plotHeight)) + "px";
+    style.width = Math.max(3, view.cellWidth) + "px";
+    style.height = Math.max(3, view.cellHeight) + "px";
+  }
+
+  #frame(context, { row, col }, colour, width) {
+    const { left, top } = this.view.placeOf(row, col);
+    context.lineWidth = width + 2;
+    context.strokeStyle = "rgb(255 255 255 / 0.8)";
+    context.strokeRect(left, top, this.view.cellWidth, this.view.cellHeight);
+    context.lineWidth = width;
+    context.strokeStyle = colour;
+    context.strokeRect(left, top, this.view.cellWidth, this.view.cellHeight);
+  }
+
+  // ---- pointer and keyboard --------------------------------------------------------------------------------------
+
+  #listen() {
+    const { element } = this;
+    element.addEventListener("pointermove", (event) => this.#move(event));
+    element.addEventListener("pointerleave", () => this.#hover(null));
+    element.addEventListener("pointerdown", (event) => this.#press(event));
+    element.addEventListener("pointerup", (event) => this.#release(event));
+    element.addEventListener("pointercancel", (event) => this.#release(event));
+    for (const type of ["touchstart", "touchmove"])
+      element.addEventListener(type, (event) => event.touches.length > 1 && event.preventDefault(), { passive: false });
+    element.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    this.cell.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  #place(event) {
+    const box = this.element.getBoundingClientRect();
+    return { x: event.clientX - box.left - (this.origin?.x ?? 0), y: event.clientY - box.top - (this.origin?.y ?? 0) };
+  }
+
+  #hover(cell) {
+    if (cell?.row === this.hovered?.row && cell?.col === this.hovered?.col) return;
+    this.hovered = cell;
+    if (this.size && !this.isDirty) this.#drawMark();
+    this.hooks.onhover(cell);
+  }
+
+  #move(event) {
+    if (!this.sheet || !this.size) return;
+    const now = this.#place(event),
+      before = this.pointers.get(event.pointerId);
+    if (before) this.#drag(event.pointerId, before, now);
+    else this.#hover(this.view.cellAt(now.x, now.y));
+  }
+
+  /** One gesture does one thing until every finger is up: it paints, or it travels (pans, and zooms with two fingers). */
+  #drag(id, before, now) {
+    const isStill = Math.hypot(now.x - before.from.x, now.y - before.from.y) < STILL;
+    if (this.gesture === "" && isStill) return;
+    this.pointers.set(id, { ...now, from: before.from });
+    if (this.gesture === "") this.gesture = this.sheet.isPainting ? "paint" : "travel";
+    if (this.gesture === "paint") {
+      if (id === this.painter) this.#paintTo(now);
+      return;
+    }
+    const other = [...this.pointers].find(([one]) => one !== id)?.[1];
+    if (other) this.#pinch(before, now, other);
+    else this.view.panBy(now.x - before.x, now.y - before.y);
+    this.draw();
+  }
+
+  #pinch(before, now, other) {
+    const length = (a, b) => Math.max(1, Math.hypot(a.x - b.x, a.y - b.y));
+    this.view.zoomAt(length(now, other) / length(before, other), (now.x + other.x) / 2, (now.y + other.y) / 2);
+    this.view.panBy((now.x - before.x) / 2, (now.y - before.y) / 2);
+  }
+
+  /** Every cell on the way: a fast pointer says only where it was now and then. */
+  #paintTo({ x, y }) {
+    const { x: fromX, y: fromY } = this.painted,
+      steps = Math.ceil((4 * Math.hypot(x - fromX, y - fromY)) / Math.min(this.view.cellWidth, this.view.cellHeight)) || 1;
+    for (let n = this.painted.isNew ? 0 : 1; n <= steps; n++) {
+      const cell = this.view.cellAt(fromX + ((x - fromX) * n) / steps, fromY + ((y - fromY) * n) / steps);
+      if (!cell || (cell.row === this.painted.row && cell.col === this.painted.col)) continue;
+      this.hooks.onpaint(cell.row, cell.col, this.painted.isNew);
+      this.painted = { ...cell, isNew: false };
+    }
+    this.painted = { ...this.painted, x, y };
+  }
+
+  /** A finger paints once it moves or leaves: until then a second one may come to zoom. */
+  #press(event) {
+    if (event.button !== 0 || !this.sheet || !this.size) return;
+    const place = this.#place(event);
+    if (this.pointers.size === 0) {
+      this.gesture = "";
+      this.painter = event.pointerId;
+      this.painted = { ...place, isNew: true };
+    } else if (this.gesture === "") this.gesture = "travel";
+    this.pointers.set(event.pointerId, { ...place, from: place });
+    if (event.isTrusted) this.element.setPointerCapture(event.pointerId);
+    if (this.sheet.isPainting && event.pointerType === "mouse") {
+      this.gesture = "paint";
+      this.#paintTo(place);
+    }
+  }
+
+  #release(event) {
+    const pressed = this.pointers.get(event.pointerId);
+    this.pointers.delete(event.pointerId);
+    if (!pressed || event.type === "pointercancel") return;
+    const place = this.#place(event),
+      cell = this.view.cellAt(place.x, place.y);
+    const isTap = Math.hypot(place.x - pressed.from.x, place.y - pressed.from.y) < STILL && this.gesture !== "travel";
+    if (!cell || !isTap) return;
+    if (this.sheet.isPainting && this.gesture === "") this.#paintTo(place);
+    this.moveTo(cell.row, cell.col);
+    this.cell.focus({ preventScroll: true });
+  }
+
+  /**
+   * The wheel scrolls the page unless Ctrl is held (as a pinch on a touchpad says), or the map is one to travel in and
+   * has the focus, as after a click.
+   */
+  #wheel(event) {
+    if (!this.sheet || !this.size) return;
+    const isTravel = Math.max(this.sheet.matrix.rows, this.sheet.matrix.cols) > TILE;
+    if (!event.ctrlKey && !event.metaKey && !(isTravel && document.activeElement === this.cell)) return;
+    event.preventDefault();
+    const { x, y } = this.#place(event);
+    this.view.zoomAt(Math.exp(-event.deltaY * 0.002), x, y);
+    this.draw();
+  }
+
+  #key(event) {
+    const { rows, cols } = this.sheet.matrix,
+      { row, col } = this.focus;
+    const isFar = event.ctrlKey || event.metaKey;
+    const moves = {
+      ArrowLeft: [row, col - 1],
+      ArrowRight: [row, col + 1],
+      ArrowUp: [row - 1, col],
+      ArrowDown: [row + 1, col],
+      Home: [isFar ? 0 : row, 0],
+      End: [isFar ? rows - 1 : row, cols - 1],
+      PageUp: [row - 8, col],
+      PageDown: [row + 8, col],
+    };
+    const move = moves[event.key];
+    if (move) {
+      this.moveTo(Math.max(0, Math.min(rows - 1, move[0])), Math.max(0, Math.min(cols - 1, move[1])));
+    } else if (event.key === "+" || event.key === "=") {
+      this.zoom(1.5);
+    } else if (event.key === "-") {
+      this.zoom(1 / 1.5);
+    } else if (event.key === "0") {
+      this.fit();
+    } else if (!this.hooks.onkey(event.key, row, col)) {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  /** What a label says, for others. */
+  rowName(row) {
+    return this.sheet.rowLabels ? labelAt(this.sheet.rowLabels, row) : this.sheet.rowPrefix + row;
+  }
+
+  colName(col) {
+    return this.sheet.colLabels ? labelAt(this.sheet.colLabels, col) : this.sheet.colPrefix + col;
+  }
+}
+
+/** Two decimals of a weight, three digits of anything else. */
+export function cellText(value) {
+  const size = Math.abs(value);
+  if (size < 10) return value.toFixed(2).replace("-", "−");
+  return size < 1000 ? value.toPrecision(3).replace("-", "−") : short(value, 2);
+}

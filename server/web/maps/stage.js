@@ -1,0 +1,348 @@
+/**
+ * stage.js: the one large view: a matrix as a map, as links, or as a table.
+ */
+import { extentOf, scaleOf } from "./colour.js";
+import { bdi, choice, h, numberField } from "../dom.js";
+import { LayersView } from "./layersview.js";
+import { LinksView } from "./links.js";
+import { MapView } from "./map.js";
+import { hiddenSeen, matrixSeen, tensorSeen } from "../request/runs.js";
+import { labelAt, labelsFor } from "../request/steps.js";
+import { extentOfTensor } from "./strip.js";
+import { VIEW_CHOICES } from "../store.js";
+import { short } from "../request/tensor.js";
+
+const TABLE_ROWS = 24,
+  TABLE_COLS = 14;
+
+const PREFIX = { query: "", key: "", feature: "d" };
+
+/** @param {import("../main.js").App} app */
+export function createStage(app) {
+  const { t, store } = app;
+  const readout = h("p.readout", {});
+  const map = new MapView({
+    describe: (row, col) => describe(row, col),
+    onhover: (cell) => showReadout(cell),
+    onselect: (row, col) => {
+      store.look({ row, col });
+      app.say(describe(row, col));
+      showReadout(null);
+    },
+    onpaint: (row, col, isFirst) => app.paint(row, col, isFirst),
+    onkey: (key, row, col) => app.cellKey(key, row, col),
+  });
+  const links = new LinksView({ onselect: (row) => store.look({ row }) });
+  const layers = new LayersView(app);
+  const table = h("div.table", { tabindex: "0", role: "region", "aria-label": t("tab.table") });
+  const linkTools = createLinkTools(app),
+    mapTools = createMapTools(app, map),
+    legend = createLegend(app);
+  const tabs = createTabs(app),
+    compare = createCompare(app);
+  const title = h("h2", {}),
+    random = h("p.random", {}, t("random"));
+  const body = h("div.body", { role: "tabpanel", id: "stage-body" }, map.element, links.element, table);
+  const element = h(
+    "section.stage",
+    { "aria-label": t("stage") },
+    h("div.head", {}, title, compare.element, tabs.element),
+    h("div.tools", {}, legend.element, mapTools.element, linkTools.element),
+    random,
+    readout,
+    body,
+  );
+
+  function describe(row, col) {
+    if (!map.sheet) return "";
+    const { matrix, isHidden } = map.sheet;
+    const value = isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 6);
+    return `${map.rowName(row)} → ${map.colName(col)}, ${value}`;
+  }
+
+  function showReadout(cell) {
+    const { row, col } = cell ?? map.focus;
+    if (!map.sheet) return;
+    const { matrix, isHidden } = map.sheet;
+    const value = isHidden(row, col) ? t("masked") : short(matrix.data[row * matrix.cols + col], 7);
+    readout.replaceChildren(
+      bdi(map.rowName(row)),
+      h("span.arrow", {}, " → "),
+      bdi(map.colName(col)),
+      h("b", {}, value),
+      h("small", {}, `[${row}, ${col}]`),
+    );
+  }
+
+  /** @returns {import("./map.js").Sheet | null} */
+  function sheetOf(seen) {
+    const { mode, name, run, step, view } = seen;
+    if (!step) return null;
+    const matrix = matrixSeen(seen),
+      { request } = run.given,
+      isWeight = step.isWeight && mode !== "difference";
+    const extent = mode === "difference" ? extentOf(matrix.data) : extentOfTensor(tensorSeen(seen));
+    const head = step.perHead && `${t("head")} ${view.head}`,
+      title = [name, run.given.layer?.name, step.label, head, `${matrix.rows} × ${matrix.cols}`].filter(Boolean).join(" · ");
+    return {
+      matrix,
+      isHidden: hiddenSeen(seen, matrix),
+      rowLabels: labelsFor(step.rows, request, view, matrix.rows),
+      colLabels: labelsFor(step.cols, request, view, matrix.cols),
+      rowPrefix: PREFIX[step.rows],
+      colPrefix: PREFIX[step.cols],
+      isWeight,
+      extent,
+      scale: scaleOf(app.look(), extent, isWeight),
+      hasTotals: isWeight,
+      title,
+      fileTitle: title + (run.given.random === "inputs" ? ` · ${t("random.short")}` : ""),
+      corner: step.cols === "key" ? `${mode === "difference" ? name : step.id}: query\\key` : "",
+      key: [step.id, mode].join(),
+      step,
+      isPainting: view.paint && mode === "now" && step.cols === "key",
+    };
+  }
+
+  function drawTable(sheet) {
+    const { matrix, rowLabels, colLabels, rowPrefix, colPrefix, isHidden } = sheet,
+      { row, col } = map.focus;
+    const fromRow = Math.max(0, Math.min(row - TABLE_ROWS / 2, matrix.rows - TABLE_ROWS));
+    const fromCol = Math.max(0, Math.min(col - TABLE_COLS / 2, matrix.cols - TABLE_COLS));
+    const rows = Math.min(TABLE_ROWS, matrix.rows),
+      cols = Math.min(TABLE_COLS, matrix.cols);
+    const name = (labels, prefix, at) => bdi(labels ? labelAt(labels, at) : prefix + at);
+    const head = h(
+      "tr",
+      {},
+      h("td", {}),
+      Array.from({ length: cols }, (_, j) => h("th", { scope: "col" }, name(colLabels, colPrefix, fromCol + j))),
+    );
+    const lines = Array.from({ length: rows }, (_, i) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, name(rowLabels, rowPrefix, fromRow + i)),
+        Array.from({ length: cols }, (__, j) =>
+          isHidden(fromRow + i, fromCol + j)
+            ? h("td.hidden-cell", { title: t("masked") }, "–")
+            : h("td", {}, short(matrix.data[(fromRow + i) * matrix.cols + fromCol + j], 3)),
+        ),
+      ),
+    );
+    const window = t("table.window", {
+      from: fromRow,
+      to: fromRow + rows - 1,
+      first: fromCol,
+      last: fromCol + cols - 1,
+    });
+    table.replaceChildren(
+      h("table", {}, h("caption", {}, `${sheet.title}; ${window}`), h("thead", {}, head), h("tbody", {}, lines)),
+    );
+  }
+
+  /** Only what is open is in the document: one grid at a time. */
+  function showLayers(state, isOpen) {
+    if (!isOpen) {
+      layers.hide();
+      return;
+    }
+    if (!layers.element.isConnected) body.append(layers.element);
+    layers.show(state);
+  }
+
+  function update(state) {
+    const seen = state.answer ? app.seen() : null,
+      sheet = seen && sheetOf(seen);
+    element.classList.toggle("busy", state.isBusy);
+    if (!sheet) return;
+    const { view, run, mode } = seen,
+      isMap = sheet.step.cols === "key";
+    const isOpen = { map: true, links: isMap && mode !== "difference", table: true, layers: Boolean(run.given.layer) };
+    const tab = isOpen[view.tab] ? view.tab : "map";
+    title.textContent = sheet.title;
+    random.hidden = run.given.random !== "inputs";
+    map.element.hidden = tab !== "map";
+    links.element.hidden = tab !== "links";
+    table.hidden = tab !== "table";
+    tabs.update(tab, isOpen);
+    compare.element.hidden = tab === "layers";
+    compare.update(state, seen);
+    legend.element.hidden = tab === "links";
+    legend.update(sheet);
+    legend.element.classList.toggle("bare", tab === "layers"); // each head there has its own extent
+    mapTools.update(sheet.isPainting, tab === "map", isMap);
+    linkTools.update(state, tab === "links");
+    readout.hidden = tab !== "map";
+    if (map.focus.row !== view.row || map.focus.col !== view.col)
+      map.focus = { row: Math.min(view.row, sheet.matrix.rows - 1), col: Math.min(view.col, sheet.matrix.cols - 1) };
+    map.show(sheet);
+    showReadout(map.hovered);
+    showLayers({ shown: run.given, view }, tab === "layers");
+    if (tab === "table") drawTable(sheet);
+    if (tab === "links")
+      links.show({ ...sheet, row: view.row, t, mode: view.linkMode, top: view.linkTop, threshold: view.linkThreshold });
+  }
+  return { element, update, map };
+}
+
+/** Arrow keys move between the tabs, as those of a real tab list do. */
+function createTabs(app) {
+  const ids = VIEW_CHOICES.tab;
+  const buttons = ids.map((id) =>
+    h(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        "aria-controls": "stage-body",
+        onclick: () => app.store.look({ tab: id }),
+        onkeydown: (event) => {
+          const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+          if (!way) return;
+          const open = buttons.filter((button) => !button.disabled);
+          const next = open[(open.indexOf(event.target) + way + open.length) % open.length];
+          next.focus();
+          next.click();
+        },
+      },
+      app.t("tab." + id),
+    ),
+  );
+  const element = h("div.segments", { role: "tablist", "aria-label": app.t("views") }, buttons);
+  const update = (tab, isOpen) =>
+    ids.forEach((id, at) => {
+      buttons[at].setAttribute("aria-selected", String(id === tab));
+      buttons[at].tabIndex = id === tab ? 0 : -1;
+      buttons[at].disabled = !isOpen[id];
+      buttons[at].hidden = id === "layers" && !isOpen[id];
+    });
+  return { element, update };
+}
+
+function createCompare(app) {
+  const { t } = app,
+    ids = ["now", "kept", "difference"];
+  const keep = h("button.link", { type: "button", onclick: app.keep }, t("compare.keep"));
+  const drop = h("button.link", { type: "button", onclick: app.dropKept }, t("compare.drop"));
+  const buttons = ids.map((id) =>
+    h("button", { type: "button", onclick: () => app.compare(id) }, t("compare." + id)),
+  );
+  const segments = h("span.segments", { role: "group", "aria-label": t("compare") }, buttons);
+  const update = ({ kept }, { mode, canSubtract }) => {
+    segments.hidden = drop.hidden = kept === null;
+    keep.textContent = kept === null ? t("compare.keep") : t("compare.again");
+    ids.forEach((id, at) => buttons[at].setAttribute("aria-pressed", String(id === mode)));
+    buttons[2].disabled = !canSubtract;
+  };
+  return { element: h("span.compare", {}, segments, keep, drop), update };
+}
+
+function createMapTools(app, map) {
+  const { t, store } = app;
+  const button = (text, label, action) =>
+    h("button.icon", { type: "button", title: label, "aria-label": label, onclick: action }, text);
+  let isPainting = false;
+  const toggle = () => {
+    const wanted = !isPainting;
+    app.compare("now");
+    store.look({ paint: wanted });
+  };
+  const paint = h(
+    "button",
+    { type: "button", title: t("paint.how"), onclick: toggle },
+    t("paint"),
+  );
+  const element = h(
+    "span.pair",
+    {},
+    paint,
+    button("−", t("zoom.out"), () => map.zoom(1 / 1.6)),
+    button("+", t("zoom.in"), () => map.zoom(1.6)),
+    button("⤢", t("zoom.fit"), () => map.fit()),
+  );
+  const update = (isOn, isShown, isMap) => {
+    isPainting = isOn;
+    element.hidden = !isShown;
+    paint.hidden = !isMap;
+    paint.setAttribute("aria-pressed", String(isOn));
+  };
+  return { element, update };
+}
+
+function createLinkTools(app) {
+  const { t, store } = app;
+  const mode = choice(
+    VIEW_CHOICES.linkMode.map((id) => [id, t("links." + id)]),
+    "top",
+    (linkMode) => store.look({ linkMode }),
+    { "aria-label": t("links.mode") },
+  );
+  const top = numberField((value) => store.look({ linkTop: Math.max(1, Math.round(value)) }), {
+    min: 1,
+    isNeeded: true,
+    "aria-label": t("links.top"),
+  });
+  const threshold = h("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    step: 0.01,
+    "aria-label": t("links.threshold"),
+    oninput: () => store.look({ linkThreshold: Number(threshold.value) }),
+  });
+  const value = h("output", {}),
+    element = h("span.pair", {}, mode, top.element, threshold, value);
+  const update = ({ view }, isShown) => {
+    element.hidden = !isShown;
+    mode.value = view.linkMode;
+    top.element.hidden = view.linkMode !== "top";
+    threshold.hidden = value.hidden = view.linkMode === "top";
+    top.update(view.linkTop);
+    threshold.value = String(view.linkThreshold);
+    value.textContent = view.linkThreshold.toFixed(2);
+  };
+  return { element, update };
+}
+
+/** The colour scale with its ends, and the choice of it. */
+function createLegend(app) {
+  const { t, store } = app;
+  const canvas = h("canvas", { "aria-hidden": "true", width: 256, height: 1 });
+  const low = h("span", {}),
+    high = h("span", {});
+  const palette = choice(
+    VIEW_CHOICES.palette.map((id) => [id, t("palette." + id)]),
+    "viridis",
+    (value) => store.look({ palette: value }),
+    { "aria-label": t("palette") },
+  );
+  const range = choice(
+    VIEW_CHOICES.range.map((id) => [id, t("range." + id)]),
+    "full",
+    (value) => store.look({ range: value }),
+    { "aria-label": t("range") },
+  );
+  const element = h(
+    "span.legend",
+    {},
+    low,
+    canvas,
+    high,
+    palette,
+    range,
+    h("span.swatch", {}, h("i", {}), t("masked")),
+  );
+  const update = ({ scale, isWeight, step }) => {
+    const image = new ImageData(256, 1);
+    new Uint32Array(image.data.buffer).set(scale.table);
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    low.textContent = short(scale.isLog ? 10 ** scale.low : scale.low, 3);
+    high.textContent = short(scale.isLog ? 10 ** scale.high : scale.high, 3);
+    palette.value = store.state.view.palette;
+    range.value = store.state.view.range;
+    palette.hidden = range.hidden = !isWeight;
+    element.lastChild.hidden = step.cols !== "key";
+  };
+  return { element, update };
+}

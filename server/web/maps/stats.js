@@ -1,0 +1,65 @@
+/**
+ * stats.js: what a head does, in a few numbers: for sorting the heads, and for the totals beside a map.
+ */
+import { halved } from "./tiles.js";
+
+/** Of larger maps every n-th row speaks for all. */
+const CELLS_LOOKED_AT = 1 << 20;
+
+/** @param {import("../request/tensor.js").Matrix} map */
+export function headStats({ rows, cols, data }) {
+  let entropy = 0,
+    first = 0,
+    diagonal = 0,
+    distance = 0,
+    used = 0;
+  const shift = cols - rows,
+    step = Math.ceil((rows * cols) / CELLS_LOOKED_AT);
+  for (let i = 0; i < rows; i += step) {
+    let sum = 0;
+    for (let j = 0, at = i * cols; j < cols; j++, at++) {
+      const weight = data[at];
+      if (!(weight > 0)) continue;
+      sum += weight;
+      entropy -= weight * Math.log(weight);
+      distance += weight * Math.abs(i + shift - j);
+    }
+    first += data[i * cols] || 0;
+    diagonal += data[i * cols + i + shift] || 0;
+    used += sum > 0 ? 1 : 0;
+  }
+  const share = 1 / Math.max(1, used);
+  return { entropy: entropy * share, first: first * share, diagonal: diagonal * share, distance: distance * share };
+}
+
+/** Heads in the order to show them. */
+export function sortedHeads(stats, sort) {
+  const order = stats.map((_, head) => head);
+  if (sort === "order") return order;
+  const sign = sort === "entropy" ? 1 : -1;
+  return order.sort((a, b) => sign * (stats[a][sort] - stats[b][sort]) || a - b);
+}
+
+/** Sums of the finite numbers of every row and column. */
+export function totalsOf({ rows, cols, data }) {
+  const row = new Float64Array(rows),
+    col = new Float64Array(cols);
+  for (let i = 0, at = 0; i < rows; i++) {
+    let sum = 0;
+    for (let j = 0; j < cols; j++, at++) {
+      const value = data[at];
+      if (value - value !== 0) continue;
+      sum += value;
+      col[j] += value;
+    }
+    row[i] = sum;
+  }
+  return { row, col };
+}
+
+/** A smaller matrix for a thumbnail: of each block the number that is farthest from zero. */
+export function pooled(matrix, most) {
+  let small = matrix;
+  while (Math.max(small.rows, small.cols) > most) small = halved(small);
+  return small;
+}

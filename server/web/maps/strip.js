@@ -1,0 +1,148 @@
+/**
+ * strip.js: every step from the input to the output as a small picture, and the heads as a grid of them.
+ */
+import { extentOf, scaleOf } from "./colour.js";
+import { h } from "../dom.js";
+import { hiddenIn } from "../request/runs.js";
+import { matrixIn, stepsIn, tensorIn } from "../request/steps.js";
+import { VIEW_CHOICES } from "../store.js";
+import { headStats, sortedHeads } from "./stats.js";
+import { matrixOf, short } from "../request/tensor.js";
+import { drawThumb, thumbSize } from "./thumb.js";
+
+/** The extent of a whole tensor, so that heads can be compared; of a large one a part speaks for all. */
+const extents = new WeakMap();
+export function extentOfTensor(tensor) {
+  if (!extents.has(tensor)) extents.set(tensor, extentOf(tensor.data));
+  return extents.get(tensor);
+}
+
+/** @param {import("../main.js").App} app */
+export function createStrip(app) {
+  const list = h("ol", {}),
+    element = h("nav.strip", { "aria-label": app.t("steps") }, list);
+  let made = "",
+    shownStep = null;
+  const buttons = new Map();
+
+  function make(steps) {
+    buttons.clear();
+    const groups = new Map();
+    for (const one of steps) groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
+    list.replaceChildren(
+      ...Array.from(groups, ([group, members]) =>
+        h("li", {}, h("span", {}, app.t("group." + group)), h("div", {}, members.map(makeButton))),
+      ),
+    );
+  }
+
+  function makeButton(one) {
+    const canvas = h("canvas", { "aria-hidden": "true" }),
+      shape = h("small", {});
+    const button = h(
+      "button",
+      { type: "button", onclick: () => app.openStep(one.id) },
+      h("span.thumb", {}, canvas),
+      h("span.name", {}, one.label),
+      shape,
+    );
+    buttons.set(one.id, { button, canvas, shape });
+    return button;
+  }
+
+  /** Sideways only: the page stays where it is. */
+  function reveal(button) {
+    shownStep = button;
+    element.scrollLeft = button.offsetLeft - (element.clientWidth - button.offsetWidth) / 2;
+  }
+
+  function update({ answer }) {
+    if (!answer) return;
+    const { run, view, step } = app.seen(),
+      steps = stepsIn(run),
+      key = steps.map((one) => one.id).join();
+    if (key !== made) make(steps);
+    made = key;
+    for (const one of steps) {
+      const { button, canvas, shape } = buttons.get(one.id),
+        tensor = tensorIn(one, run),
+        matrix = matrixIn(one, run, view);
+      const isOpen = one.id === step.id;
+      button.setAttribute("aria-pressed", String(isOpen));
+      if (isOpen && shownStep !== button) reveal(button);
+      shape.textContent = `${matrix.rows} × ${matrix.cols}`;
+      const size = thumbSize(matrix, 44, 56);
+      canvas.style.width = size.width + "px";
+      canvas.style.height = size.height + "px";
+      const scale = scaleOf(app.look(), extentOfTensor(tensor), one.isWeight);
+      drawThumb(canvas, matrix, scale, 96, one.isWeight ? hiddenIn(run, view, view.head) : undefined);
+    }
+  }
+  return { element, update };
+}
+
+const HEADS_SHOWN = 96;
+
+/** @param {import("../main.js").App} app */
+export function createHeads(app) {
+  const { t } = app,
+    grid = h("div.heads", {});
+  const sort = h(
+    "select",
+    { "aria-label": t("sort"), onchange: () => app.store.look({ sort: sort.value }) },
+    VIEW_CHOICES.sort.map((id) => h("option", { value: id }, t("sort." + id))),
+  );
+  const batch = h("select", {
+    "aria-label": t("batch"),
+    onchange: () => app.store.look({ batch: Number(batch.value) }),
+  });
+  const element = h("section", {}, h("div.head", {}, h("h2", {}, t("heads")), batch, sort), grid);
+  const stats = new WeakMap(),
+    shown = [];
+
+  const statsOf = (matrix) => stats.get(matrix) ?? stats.set(matrix, headStats(matrix)).get(matrix);
+
+  function makeUntil(count) {
+    while (shown.length < count) {
+      const canvas = h("canvas", { "aria-hidden": "true" }),
+        caption = h("span", {});
+      const button = h("button", { type: "button" }, canvas, caption);
+      button.onclick = () => app.store.look({ head: Number(button.dataset.head) });
+      shown.push({ button, canvas, caption });
+    }
+    grid.replaceChildren(...shown.slice(0, count).map(({ button }) => button));
+  }
+
+  function updateBatch(size, at) {
+    batch.hidden = size < 2;
+    if (batch.length !== size)
+      batch.replaceChildren(...Array.from({ length: size }, (_, b) => h("option", { value: b }, `${t("batch")} ${b}`)));
+    batch.value = String(Math.min(at, size - 1));
+  }
+
+  function update({ answer: now }) {
+    const { run, view } = now ? app.seen() : { run: null, view: null },
+      answer = run?.answer,
+      tensor = answer?.thumbs ?? answer?.outputs.attention;
+    element.hidden = !tensor;
+    if (!tensor) return;
+    const count = Math.min(tensor.shape[1], HEADS_SHOWN);
+    const maps = Array.from({ length: count }, (_, head) => matrixOf(tensor, view.batch, head));
+    const order = sortedHeads(maps.map(statsOf), view.sort);
+    if (grid.childElementCount !== count) makeUntil(count);
+    updateBatch(tensor.shape[0], view.batch);
+    sort.value = view.sort;
+    const scale = scaleOf(app.look(), extentOfTensor(tensor), true);
+    order.forEach((head, at) => {
+      const { button, canvas, caption } = shown[at],
+        { [view.sort]: value } = statsOf(maps[head]);
+      button.dataset.head = String(head);
+      button.setAttribute("aria-pressed", String(head === view.head));
+      button.setAttribute("aria-label", `${t("head")} ${head}`);
+      caption.textContent = value === undefined ? String(head) : `${head} · ${short(value, 2)}`;
+      canvas.style.aspectRatio = `${Math.min(3, Math.max(1 / 3, maps[head].cols / maps[head].rows))}`;
+      drawThumb(canvas, maps[head], scale, 64, answer.thumbs ? undefined : hiddenIn(run, view, head));
+    });
+  }
+  return { element, update };
+}

@@ -1,0 +1,152 @@
+/**
+ * tiles.js: a matrix of any size as pictures of 256 × 256 cells, at every halving of its size, made when needed.
+ *
+ * A picture is an ImageBitmap, which the browser may keep where it composes. Hidden cells are transparent: what lies
+ * below shows that there is no number.
+ */
+import { indexOf } from "./colour.js";
+
+export const TILE = 256;
+
+/** Pictures kept: 64 MiB of them. */
+const KEPT = 256;
+
+/** Map and thumbnails share the smaller sizes of one matrix. */
+const halves = new WeakMap();
+
+const isNumber = (value) => value - value === 0;
+
+/** Of four cells the one that is farthest from zero, so that a lone large weight stays visible from afar. */
+export function halved(matrix) {
+  if (!halves.has(matrix)) halves.set(matrix, halve(matrix));
+  return halves.get(matrix);
+}
+
+function halve({ rows, cols, data }) {
+  const out = { rows: (rows + 1) >> 1, cols: (cols + 1) >> 1, data: null };
+  out.data = new Float32Array(out.rows * out.cols);
+  for (let i = 0, at = 0; i < out.rows; i++) {
+    const low = 2 * i * cols,
+      high = 2 * i + 1 < rows ? low + cols : low;
+    for (let j = 0; j < out.cols; j++, at++) {
+      const left = 2 * j,
+        right = left + 1 < cols ? left + 1 : left;
+      let most = data[low + left];
+      const b = data[low + right],
+        c = data[high + left],
+        d = data[high + right];
+      if (!isNumber(most) || (isNumber(b) && Math.abs(b) > Math.abs(most))) most = b;
+      if (!isNumber(most) || (isNumber(c) && Math.abs(c) > Math.abs(most))) most = c;
+      if (!isNumber(most) || (isNumber(d) && Math.abs(d) > Math.abs(most))) most = d;
+      out.data[at] = most;
+    }
+  }
+  return out;
+}
+
+export class Tiles {
+  /**
+   * @param {import("../request/tensor.js").Matrix} matrix
+   * @param {(i: number, j: number) => boolean} isHidden asked only for cells that are 0 or no number
+   */
+  constructor(matrix, isHidden) {
+    this.levels = [matrix];
+    this.isHidden = isHidden;
+    this.pictures = new Map();
+    this.waiting = new Set();
+  }
+
+  /** @param {import("./colour.js").Scale} scale */
+  recolour(scale) {
+    if (
+      this.scale &&
+      this.scale.table === scale.table &&
+      this.scale.low === scale.low &&
+      this.scale.high === scale.high &&
+      this.scale.isLog === scale.isLog
+    )
+      return;
+    this.scale = scale;
+    for (const picture of this.pictures.values()) picture.close();
+    this.pictures.clear();
+    this.waiting.clear();
+    this.generation = (this.generation ?? 0) + 1;
+  }
+
+  level(number) {
+    while (this.levels.length <= number) this.levels.push(halved(this.levels.at(-1)));
+    return this.levels[number];
+  }
+
+  /** The level that is one picture whole. */
+  get topLevel() {
+    const [{ rows, cols }] = this.levels;
+    return Math.max(0, Math.ceil(Math.log2(Math.max(rows, cols) / TILE)));
+  }
+
+  /** The picture when it is there; else it is begun, unless begin says no, and ready is called once it is. */
+  get(level, x, y, begin, ready) {
+    const key = level * 1e8 + y * 1e4 + x,
+      picture = this.pictures.get(key);
+    if (picture) {
+      this.pictures.delete(key);
+      this.pictures.set(key, picture);
+      return picture;
+    }
+    if (begin && !this.waiting.has(key)) this.#begin(key, level, x, y, ready);
+    return null;
+  }
+
+  #begin(key, level, x, y, ready) {
+    const { generation } = this;
+    this.waiting.add(key);
+    createImageBitmap(this.#paint(level, x, y)).then((picture) => {
+      if (generation !== this.generation) {
+        picture.close();
+        return;
+      }
+      this.waiting.delete(key);
+      this.pictures.set(key, picture);
+      this.#forget();
+      ready();
+    });
+  }
+
+  #forget() {
+    for (const [key, picture] of this.pictures) {
+      if (this.pictures.size <= KEPT) return;
+      picture.close();
+      this.pictures.delete(key);
+    }
+  }
+
+  #paint(level, x, y) {
+    const { rows, cols, data } = this.level(level),
+      { scale } = this;
+    const width = Math.min(TILE, cols - x * TILE),
+      height = Math.min(TILE, rows - y * TILE);
+    const image = new ImageData(width, height),
+      words = new Uint32Array(image.data.buffer);
+    const { table, low, isLog } = scale,
+      factor = 255 / (scale.high - low),
+      step = 2 ** level;
+    for (let i = 0, to = 0; i < height; i++) {
+      let at = (y * TILE + i) * cols + x * TILE;
+      for (let j = 0; j < width; j++, at++, to++) {
+        const value = data[at];
+        if (value === 0 || value - value !== 0) {
+          const isGap = value === -Infinity || this.isHidden((y * TILE + i) * step, (x * TILE + j) * step);
+          if (!isGap) words[to] = table[indexOf(scale, Number.isNaN(value) ? 0 : value)];
+          continue;
+        }
+        if (isLog) {
+          words[to] = table[indexOf(scale, value)];
+        } else {
+          const place = (value - low) * factor;
+          words[to] = table[place <= 0 ? 0 : place >= 255 ? 255 : (place + 0.5) | 0];
+        }
+      }
+    }
+    return image;
+  }
+}

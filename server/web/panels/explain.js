@@ -1,0 +1,281 @@
+/**
+ * explain.js: how one number came about: its dot product, its softmax, its norm, with the numbers put in.
+ *
+ * @typedef {{head: string[], lines: (string | number)[][], marked: number}} Terms a table; marked is a line or -1
+ * @typedef {{formula: string, terms: Terms | null, notes: any[][], value: number | null}} Explanation
+ */
+import { rowMoments } from "../request/linear.js";
+
+const feature = (c) => "d" + c;
+
+/** A sum of products, written out. */
+function products(formula, names, a, b, labels, start = 0) {
+  const lines = labels.map((label, n) => [label, a(n), b(n), a(n) * b(n)]);
+  const sum = lines.reduce((total, line) => total + line[3], start);
+  const more = start !== 0 ? [["bias", "", "", start]] : [];
+  return {
+    formula,
+    terms: { head: ["", names[0], names[1], "×"], lines: [...lines, ...more], marked: -1 },
+    notes: [],
+    value: sum,
+  };
+}
+
+const range = (length) => Array.from({ length }, (_, at) => at);
+
+const row = (tensor, b, i) => {
+  const width = tensor.shape.at(-1),
+    from = (b * tensor.shape[1] + i) * width;
+  return tensor.data.subarray(from, from + width);
+};
+
+/** q, k or v of a layer: the input's row times a column of the weight. */
+function explainProjection(model, name, at) {
+  const { batch, i, h, j } = at;
+  if (!model.isLayer) return { formula: name + " = input", terms: null, notes: [["givenAsIs"]], value: null };
+  const d = model.steps[name].shape[3],
+    linear = model.linear[name],
+    x = row(model.sources[name], batch, i);
+  const column = h * d + j;
+  const letter = name.toUpperCase();
+  const found = products(
+    `${letter}[i, j] = Σ X[i, d] · W_${letter}[d, j]`,
+    ["X", "W_" + letter],
+    (n) => x[n],
+    (n) => linear.cols[column][n],
+    range(x.length).map(feature),
+    linear.bias?.[column] ?? 0,
+  );
+  if (model.normed && x !== undefined && model.sources[name] === model.normed.query) found.notes.push(["normedFirst"]);
+  return found;
+}
+
+function explainRotation(model, name, at) {
+  const source = model.steps[name[0]],
+    d = source.shape[3];
+  const from = ((at.batch * source.shape[1] + at.h) * source.shape[2] + at.i) * d;
+  const lines = range(d).map((c) => [feature(c), source.data[from + c], model.steps[name].data[from + c]]);
+  return {
+    formula: "x′ = x cos mθ − y sin mθ,  y′ = y cos mθ + x sin mθ",
+    value: lines[at.j][2],
+    notes: [],
+    terms: { head: ["", name[0].toUpperCase(), name[0].toUpperCase() + "′"], lines, marked: at.j },
+  };
+}
+
+function explainScore(model, at) {
+  const { dK, heads, kvHeads, qLen, kvLen } = model.size;
+  const q = (model.steps.q_rotated ?? model.steps.q).data,
+    k = (model.steps.k_rotated ?? model.steps.k).data;
+  const from = ((at.batch * heads + at.h) * qLen + at.i) * dK;
+  const to = ((at.batch * kvHeads + Math.floor((at.h * kvHeads) / heads)) * kvLen + at.j) * dK;
+  return products(
+    "score[i, j] = Σ Q[i, d] · K[j, d]",
+    ["Q", "K"],
+    (n) => q[from + n],
+    (n) => k[to + n],
+    range(dK).map(feature),
+  );
+}
+
+function explainScaled(model, at, line) {
+  const isCapped = Boolean(model.softcap),
+    score = line.scores[at.j];
+  const lines = [
+    ["score", score],
+    ["scale", model.scale],
+    ["score · scale", score * model.scale],
+  ];
+  if (isCapped) lines.push(["softcap c", model.softcap], ["c · tanh(score · scale / c)", line.scaled[at.j]]);
+  return {
+    formula: isCapped ? "c · tanh(scale · score / c)" : "scale · score,  scale = 1/√d_k unless given",
+    notes: [],
+    terms: { head: ["", ""], lines, marked: lines.length - 1 },
+    value: line.scaled[at.j],
+  };
+}
+
+function hiddenNote(model, at) {
+  const by = model.masks.hiddenBy(at.batch, at.h, at.i, at.j);
+  return by ? [["hiddenBy", { mask: by }]] : [];
+}
+
+function explainMasked(model, at, line) {
+  const lines = [
+    ["scaled", line.scaled[at.j]],
+    ["bias", line.added[at.j]],
+    ["allowed", line.masked[at.j] > -Infinity ? "✓" : "✗"],
+  ];
+  return {
+    formula: "scaled + bias where allowed, else −∞",
+    terms: { head: ["", ""], lines, marked: -1 },
+    notes: hiddenNote(model, at),
+    value: line.masked[at.j],
+  };
+}
+
+/** The whole row: a weight means nothing without the others. */
+function explainWeight(model, at, line, keyName) {
+  const { top, sum, sink } = line;
+  const lines = [],
+    shown = range(line.masked.length).filter((j) => line.masked[j] > -Infinity || j === at.j);
+  for (const j of shown) {
+    const exp = sum > 0 ? Math.exp(line.masked[j] - top) : 0;
+    lines.push([keyName(j), line.masked[j], exp, line.weights[j]]);
+  }
+  const marked = shown.indexOf(at.j);
+  if (sink !== undefined) lines.push(["sink", sink, Math.exp(sink - top), Math.exp(sink - top) / sum]);
+  const notes = [...hiddenNote(model, at), ...(sum > 0 ? [["softmaxSum", { top, sum }]] : [["noKeys"]])];
+  return {
+    formula: "weight[i, j] = exp(s[i, j] − max) / Σ exp(s[i, ·] − max)",
+    notes,
+    value: line.weights[at.j],
+    terms: { head: ["", "s", "exp(s − max)", "weight"], lines, marked },
+  };
+}
+
+function explainDropped(model, at, line, options) {
+  const p = options.dropout?.p ?? 0,
+    value = model.steps.dropped?.data[indexOfCell(model, at)] ?? null;
+  return {
+    formula: "weight / (1 − p) or 0",
+    notes: [["dropoutSeed", { p, seed: options.dropout?.seed ?? 0 }]],
+    value,
+    terms: {
+      head: ["", ""],
+      lines: [
+        ["weight", line.weights[at.j]],
+        ["1 − p", 1 - p],
+      ],
+      marked: -1,
+    },
+  };
+}
+
+const indexOfCell = ({ size }, at) => ((at.batch * size.heads + at.h) * size.qLen + at.i) * size.kvLen + at.j;
+
+function explainContext(model, at, line, keyName) {
+  const { size, steps } = model,
+    kv = at.batch * size.kvHeads + Math.floor((at.h * size.kvHeads) / size.heads);
+  const dropped = steps.dropped?.data,
+    from = indexOfCell(model, { ...at, j: 0 });
+  const shown = range(size.kvLen).filter((j) => line.weights[j] > 0);
+  const weight = (j) => (dropped ? dropped[from + j] : line.weights[j]);
+  return products(
+    "context[i, d] = Σ A[i, j] · V[j, d]",
+    ["A", "V"],
+    (n) => weight(shown[n]),
+    (n) => steps.v.data[(kv * size.kvLen + shown[n]) * size.dV + at.j],
+    shown.map(keyName),
+  );
+}
+
+function explainConcat(model, at) {
+  const { dV } = model.size,
+    head = Math.floor(at.j / dV);
+  return {
+    formula: "concat[i] = [head 0 | head 1 | …]",
+    terms: null,
+    notes: [["fromHead", { head, feature: at.j % dV }]],
+    value: row(model.steps.concat, at.batch, at.i)[at.j],
+  };
+}
+
+function explainProjected(model, at) {
+  const x = row(model.steps.concat, at.batch, at.i),
+    linear = model.linear.output;
+  return products(
+    "Σ concat[i, d] · W_O[d, j]",
+    ["concat", "W_O"],
+    (n) => x[n],
+    (n) => linear.cols[at.j][n],
+    range(x.length).map(feature),
+    linear.bias?.[at.j] ?? 0,
+  );
+}
+
+function explainResidual(model, at) {
+  const added = row(model.steps.projected ?? model.steps.concat, at.batch, at.i)[at.j];
+  const x = row(model.inputs.query, at.batch, at.i)[at.j];
+  return {
+    formula: "X + sublayer(X)",
+    terms: {
+      head: ["", ""],
+      lines: [
+        ["X", x],
+        ["sublayer", added],
+      ],
+      marked: -1,
+    },
+    notes: [],
+    value: x + added,
+  };
+}
+
+function explainOutput(model, at, options) {
+  const before = model.steps.residual ?? model.steps.projected ?? model.steps.concat;
+  const isNormed = model.isLayer && options.norm && options.norm.position !== "pre";
+  if (!isNormed) return { formula: "output", terms: null, notes: [["sameAsBefore"]], value: null };
+  const width = before.shape.at(-1),
+    from = (at.batch * before.shape[1] + at.i) * width;
+  const { mean, deviation } = rowMoments(before.data, from, width, options.norm);
+  const x = before.data[from + at.j],
+    { gain, shift } = model.affine;
+  const lines = [
+    ["x", x],
+    ["mean", mean],
+    ["√(variance + ε)", deviation],
+    ["γ", gain[at.j]],
+    ["β", shift[at.j]],
+  ];
+  return {
+    formula: "(x − mean) / √(variance + ε) · γ + β",
+    terms: { head: ["", ""], lines, marked: -1 },
+    notes: [],
+    value: ((x - mean) / deviation) * gain[at.j] + shift[at.j],
+  };
+}
+
+/**
+ * @param {import("../request/reference.js").Model} model
+ * @param {string} id of the step
+ * @param {{batch: number, h: number, i: number, j: number}} at cell; h is the head of keys and values where those are
+ * @param {(i: number) => object} lineOf row i of the map, by rowOf
+ * @param {(j: number) => string} keyName
+ * @param {object} options of the request
+ * @returns {Explanation | null} null: an input, or something that the page has no equation for
+ */
+export function explainCell(model, id, at, lineOf, keyName, options) {
+  const line = ["scores", "scaled", "masked", "attention", "dropped", "context"].includes(id) ? lineOf(at.i) : null;
+  switch (id) {
+    case "q":
+    case "k":
+    case "v":
+      return explainProjection(model, id, at);
+    case "q_rotated":
+    case "k_rotated":
+      return explainRotation(model, id, at);
+    case "scores":
+      return explainScore(model, at);
+    case "scaled":
+      return explainScaled(model, at, line);
+    case "masked":
+      return explainMasked(model, at, line);
+    case "attention":
+      return explainWeight(model, at, line, keyName);
+    case "dropped":
+      return explainDropped(model, at, line, options);
+    case "context":
+      return explainContext(model, at, line, keyName);
+    case "concat":
+      return explainConcat(model, at);
+    case "projected":
+      return explainProjected(model, at);
+    case "residual":
+      return explainResidual(model, at);
+    case "output":
+      return explainOutput(model, at, options);
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * exporting.js: what is on the screen, as files and as commands.
+ */
+import { cssAt } from "../maps/colour.js";
+import { h } from "../dom.js";
+import { requestToSend } from "../exchange/api.js";
+import { pathOf } from "../exchange/layers.js";
+import { hasKey } from "../exchange/server.js";
+import { viewToShare } from "../exchange/share.js";
+
+const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+
+/** Cells of an SVG: above it a picture is the better file. */
+export const SVG_CELLS = 1 << 16;
+
+/** @param {import("../maps/map.js").Sheet} sheet */
+export function svgOf(sheet, colours) {
+  const { matrix, scale, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, fileTitle } = sheet;
+  const size = Math.max(4, Math.min(28, Math.round(900 / Math.max(matrix.rows, matrix.cols)))),
+    left = 120,
+    top = 100;
+  const width = left + matrix.cols * size + 80,
+    height = top + matrix.rows * size + 20;
+  const parts = [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"` +
+      ` font-family="system-ui, sans-serif" font-size="12"><title>${escapeXml(fileTitle)}</title>`,
+    `<defs><pattern id="hidden" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
+      `<rect width="6" height="6" fill="${colours.hidden}"/><path d="M0 0V6" stroke="${colours.hatch}"/></pattern></defs>`,
+    `<rect width="${width}" height="${height}" fill="${colours.panel}"/>`,
+    `<text x="8" y="18" font-weight="600" fill="${colours.ink}">${escapeXml(fileTitle)}</text>`,
+  ];
+  for (let i = 0; i < matrix.rows; i++) {
+    for (let j = 0; j < matrix.cols; j++) {
+      const value = matrix.data[i * matrix.cols + j];
+      const fill = isHidden(i, j) ? "url(#hidden)" : cssAt(scale, value).colour;
+      parts.push(
+        `<rect x="${left + j * size}" y="${top + i * size}" width="${size}" height="${size}" fill="${fill}"/>`,
+      );
+    }
+    if (size >= 10) {
+      const text = escapeXml(rowLabels ? rowLabels[i] : rowPrefix + i);
+      parts.push(
+        `<text x="${left - 8}" y="${top + (i + 0.5) * size + 4}" text-anchor="end" fill="${colours.ink}">${text}</text>`,
+      );
+    }
+  }
+  for (let j = 0; j < matrix.cols && size >= 10; j++) {
+    const text = escapeXml(colLabels ? colLabels[j] : colPrefix + j),
+      x = left + (j + 0.5) * size;
+    parts.push(`<text transform="translate(${x} ${top - 8}) rotate(-45)" fill="${colours.ink}">${text}</text>`);
+  }
+  return parts.join("\n") + "\n</svg>\n";
+}
+
+/** The cells as they are on the screen, below their title. @returns {HTMLCanvasElement} */
+export function pictureOf(cells, { fileTitle }, colours) {
+  const size = Math.round(14 * (window.devicePixelRatio || 1)),
+    top = 2 * size;
+  const canvas = h("canvas", { width: cells.width, height: cells.height + top }),
+    context = canvas.getContext("2d");
+  context.fillStyle = colours.panel;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.fillStyle = colours.ink;
+  context.font = `600 ${size}px system-ui, sans-serif`;
+  context.fillText(fileTitle, size / 2, 1.4 * size, cells.width - size);
+  context.drawImage(cells, 0, top);
+  return canvas;
+}
+
+/** A run as one file, which this page opens again. */
+export function jsonOf({ given: { endpoint, request, random }, answer }) {
+  const word = (value) => (Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+  const numbers = ({ shape, data }) => ({ shape, data: Array.from(data, (x) => (Number.isFinite(x) ? x : word(x))) });
+  const outputs = Object.entries(answer.outputs).map(([name, tensor]) => [name, numbers(tensor)]);
+  return JSON.stringify({ endpoint, request, random, outputs: Object.fromEntries(outputs) });
+}
+
+/** A field that a spreadsheet would take for a formula gets an apostrophe in front. */
+function csvField(text) {
+  const safe = /^[=+@\t]|^-(?![\d.])/.test(text) ? "'" + text : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+}
+
+/** Masked cells are empty: they are no zeros. */
+export function csvOf({ matrix, isHidden, rowLabels, colLabels, rowPrefix, colPrefix, corner }) {
+  const names = Array.from({ length: matrix.cols }, (_, j) => csvField(colLabels ? colLabels[j] : colPrefix + j));
+  const lines = [[corner, ...names].join(",")];
+  for (let i = 0; i < matrix.rows; i++) {
+    const row = Array.from({ length: matrix.cols }, (_, j) =>
+      isHidden(i, j) ? "" : String(matrix.data[i * matrix.cols + j]),
+    );
+    lines.push([csvField(rowLabels ? rowLabels[i] : rowPrefix + i), ...row].join(","));
+  }
+  return lines.join("\n") + "\n";
+}
+
+/**
+ * NumPy's file format, version 1.0: float32, as the server computes, or float64 where the request had it compute in that;
+ * not the type in which the numbers happened to travel here.
+ */
+export function npyOf({ shape, data: numbers }, isDouble) {
+  const data = isDouble ? Float64Array.from(numbers) : Float32Array.from(numbers);
+  const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
+  let header = `{'descr': '<f${isDouble ? 8 : 4}', 'fortran_order': False, 'shape': ${tuple}, }`;
+  header = header.padEnd(Math.ceil((header.length + 11) / 64) * 64 - 11) + "\n";
+  const head = new Uint8Array(10 + header.length);
+  head.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >> 8]);
+  head.set(new TextEncoder().encode(header), 10);
+  return new Blob([head, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]);
+}
+
+const shellQuoted = (text) => "'" + text.replace(/'/g, "'\\''") + "'";
+
+export const urlOf = (given) => new URL(pathOf(given), location.href).href;
+
+/** A key is named, never written out. @param {import("../request/presets.js").Case} given */
+export function curlOf(given, head) {
+  const key = hasKey() ? ' -H "Authorization: Bearer $ATTND_KEY"' : "";
+  return (
+    `curl -s ${shellQuoted(urlOf(given))} -H 'Content-Type: application/json'${key} -d ` +
+    shellQuoted(JSON.stringify(requestToSend(given, head)))
+  );
+}
+
+/** Python's standard library only. JSON has no need for the quote that a raw string cannot hold. */
+export function pythonOf(given, head) {
+  const json = JSON.stringify(requestToSend(given, head)).replace(/'/g, "\\u0027");
+  const key = hasKey() ? ', "Authorization": "Bearer " + os.environ["ATTND_KEY"]' : "";
+  return [
+    "import json",
+    ...(key ? ["import os"] : []),
+    "import urllib.request",
+    "",
+    `request = json.loads(r'''${json}''')`,
+    `call = urllib.request.Request(${JSON.stringify(urlOf(given))}, json.dumps(request).encode(),`,
+    `                              {"Content-Type": "application/json"${key}})`,
+    "with urllib.request.urlopen(call) as response:",
+    "    answer = json.load(response)",
+    'print(json.dumps(answer["outputs"], indent=1))',
+    "",
+  ].join("\n");
+}
+
+/** Text that cannot end the element it stands in. */
+const inert = (json) => json.replace(/</g, "\\u003c");
+
+/**
+ * This page with what it shows: its own style and script, to the byte, so that the policy's hashes hold, and the state.
+ */
+export function pageWith({ given, view }) {
+  const policy = document.querySelector("meta[http-equiv]").getAttribute("content");
+  const element = (name, what) => document.querySelector(what).textContent;
+  const state = JSON.stringify({
+    endpoint: given.endpoint,
+    request: given.request,
+    random: given.random,
+    view: viewToShare(view),
+  });
+  return [
+    "<!doctype html>",
+    '<html lang="en">',
+    "<head>",
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    '<meta name="color-scheme" content="light dark">',
+    `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
+    "<title>attnd</title>",
+    `<style>${element("style", "style")}</style>`,
+    "</head>",
+    "<body>",
+    `<script type="application/json" id="state">${inert(state)}</` + "script>",
+    `<script type="module">${element("script", "script[type=module]")}</` + "script>",
+    "</body>",
+    "</html>",
+    "",
+  ].join("\n");
+}

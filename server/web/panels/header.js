@@ -1,0 +1,87 @@
+/**
+ * header.js: the bar: what to start from, undo, share, copy, export, language and theme.
+ */
+import { choice, h } from "../dom.js";
+import { PRESETS } from "../request/presets.js";
+import { LANGUAGES } from "../texts.js";
+
+/** A button that opens a list; Escape and a click elsewhere close it. */
+function menu(label, items) {
+  const details = h("details.menu", {}, h("summary", {}, label));
+  const choose = (action) => () => {
+    details.open = false;
+    details.firstChild.focus();
+    action();
+  };
+  details.append(
+    h(
+      "div",
+      {},
+      items.map(([text, action]) => h("button", { type: "button", onclick: choose(action) }, text)),
+    ),
+  );
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    details.open = false;
+    details.firstChild.focus();
+  });
+  details.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !details.contains(event.relatedTarget)) details.open = false;
+  });
+  return details;
+}
+
+/** @param {import("../main.js").App} app */
+export function createHeader(app) {
+  const { t, store } = app;
+  const own = ["", t("preset.own")];
+  const presets = choice([...PRESETS.map((id) => [id, t("preset." + id)]), own], "", (id) => id && app.openPreset(id), {
+    "aria-label": t("presets"),
+  });
+  const undo = h(
+    "button.icon",
+    { type: "button", title: t("undo") + " (Ctrl+Z)", "aria-label": t("undo"), onclick: () => store.undo() },
+    "↶",
+  );
+  const redo = h(
+    "button.icon",
+    { type: "button", title: t("redo") + " (Ctrl+Y)", "aria-label": t("redo"), onclick: () => store.redo() },
+    "↷",
+  );
+  const copies = menu(t("copy"), [
+    ["curl", app.copyCurl],
+    ["Python", app.copyPython],
+    [t("copy.json"), app.copyJson],
+  ]);
+  const exports = menu(t("export"), [
+    ["PNG", app.savePng],
+    ["SVG", app.saveSvg],
+    ["CSV", app.saveCsv],
+    ["NPY", app.saveNpy],
+    ["JSON", app.saveJson],
+    [t("export.html"), app.saveHtml],
+  ]);
+  const language = choice(LANGUAGES, app.language, app.setLanguage, { "aria-label": t("language") });
+  const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
+  const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
+  const element = h(
+    "header.bar",
+    {},
+    h("h1", {}, "attnd"),
+    presets,
+    h("span.pair", {}, undo, redo),
+    h("span.gap"),
+    h("button", { type: "button", onclick: app.share }, t("share")),
+    copies,
+    exports,
+    h("span.pair.choices", {}, language, theme),
+  );
+  return {
+    element,
+    update(state) {
+      presets.value = state.given.id;
+      undo.disabled = store.past.length === 0;
+      redo.disabled = store.future.length === 0;
+    },
+  };
+}

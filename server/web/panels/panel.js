@@ -1,0 +1,251 @@
+/**
+ * panel.js: the request: text, options, masks, and a place to bring one's own.
+ */
+import { choice, field, h, numberField, numberOf } from "../dom.js";
+import { shapeOf } from "../exchange/api.js";
+import { caseOver, inputsOfText } from "../exchange/layers.js";
+import { LAYER, layerOfText } from "../request/presets.js";
+import { getIn } from "../store.js";
+
+const OPTION = (name) => ["options", name];
+
+/** A number field bound to a place in the request; empty removes it. */
+function number(app, path, attributes) {
+  const stroke = path.join("/");
+  const { element, update } = numberField((value) => app.store.editRequest(path, value, stroke), attributes);
+  return {
+    element,
+    update: (request) => {
+      const value = getIn(request, path);
+      update(typeof value === "number" ? value : undefined);
+    },
+  };
+}
+
+function check(app, label, path) {
+  const input = h("input", {
+    type: "checkbox",
+    onchange: () => {
+      const usual = getIn(app.store.state.given.layer?.base, path);
+      app.store.editRequest(path, input.checked ? usual || true : usual ? false : undefined);
+    },
+  });
+  return {
+    element: h("label.check", {}, input, label),
+    update: (request) => {
+      input.checked = Boolean(getIn(request, path));
+    },
+  };
+}
+
+const NORMS = ["", "layer post", "layer pre", "rms post", "rms pre"];
+
+function normChoice(app) {
+  const change = (value) => {
+    const [type, position] = value.split(" ");
+    app.store.editRequest(OPTION("norm"), value ? { type, position } : undefined);
+  };
+  const select = choice(
+    NORMS.map((id) => [id, id || app.t("none")]),
+    "",
+    change,
+  );
+  const update = ({ options }) => {
+    select.value = options?.norm ? `${options.norm.type} ${options.norm.position ?? "post"}` : "";
+  };
+  return { element: field(app.t("norm"), select), update };
+}
+
+function dropoutFields(app) {
+  const path = OPTION("dropout"),
+    { t } = app;
+  const training = check(app, t("dropout"), OPTION("training"));
+  const p = number(app, [...path, "p"], { min: 0, step: 0.05 });
+  const seed = number(app, [...path, "seed"], { min: 0 });
+  const row = h("div.row", {}, field("p", p.element), field(t("seed"), seed.element));
+  training.element.firstChild.addEventListener("change", (event) => {
+    const { given } = app.store.state;
+    if (event.target.checked && !given.request.options?.dropout) app.store.editRequest(path, { p: 0.1, seed: 1 });
+  });
+  const update = (request) => {
+    for (const one of [training, p, seed]) one.update(request);
+    row.hidden = !request.options?.training;
+  };
+  return { element: h("div", {}, training.element, row), update };
+}
+
+function optionFields(app) {
+  const { t } = app;
+  const heads = number(app, OPTION("num_heads"), { min: 1 });
+  const kvHeads = number(app, OPTION("kv_num_heads"), { min: 1, placeholder: t("kvHeads.same") });
+  const scale = number(app, OPTION("scale"), { placeholder: "1/√d_k", step: 0.05 });
+  const softcap = number(app, OPTION("softcap"), { min: 0, placeholder: t("off") });
+  const window = number(app, ["masks", "sliding_window"], { min: 1, placeholder: t("off") });
+  const causal = check(app, t("causal"), ["masks", "causal"]);
+  const residual = check(app, t("residual"), OPTION("residual"));
+  const norm = normChoice(app),
+    dropout = dropoutFields(app);
+  const painted = h(
+    "p.note",
+    {},
+    t("painted"),
+    " ",
+    h(
+      "button.link",
+      { type: "button", onclick: () => app.store.editRequest(["masks", "attend"], undefined) },
+      t("painted.clear"),
+    ),
+  );
+  const parts = [heads, kvHeads, scale, softcap, window, causal, residual, norm, dropout];
+  const layerOnly = h("div", {}, residual.element, norm.element);
+  const element = h(
+    "section",
+    {},
+    h("h2", {}, t("options")),
+    h("div.row", {}, field(t("heads"), heads.element), field(t("kvHeads"), kvHeads.element)),
+    h("div.row", {}, field(t("scale"), scale.element), field("softcap", softcap.element)),
+    h("div.row", {}, field(t("window"), window.element), causal.element),
+    painted,
+    layerOnly,
+    dropout.element,
+  );
+  const update = ({ given }) => {
+    for (const part of parts) part.update(given.request);
+    layerOnly.hidden = given.endpoint !== LAYER;
+    painted.hidden = given.request.masks?.attend === undefined;
+  };
+  return { element, update };
+}
+
+function textFields(app) {
+  const { t } = app;
+  const text = h("textarea", { rows: 3, spellcheck: "false", dir: "auto" });
+  const whole = (min, most, value) => {
+    const { element, update } = numberField(() => {}, { min, isNeeded: true });
+    update(value);
+    return { element, update, read: () => Math.max(min, Math.min(most, Math.round(numberOf(element.value)))) };
+  };
+  const width = whole(1, 256, 16),
+    heads = whole(1, 64, 4),
+    seed = whole(0, 2 ** 31, 7);
+  const make = () => {
+    const found = { text: text.value, width: width.read(), heads: heads.read(), seed: seed.read() };
+    if (found.text.trim() === "") return;
+    const { layer, request: before } = app.store.state.given;
+    if (layer) {
+      app.openCase(caseOver(layer, inputsOfText(layer, found.text, found.seed)));
+      return;
+    }
+    const masks = before.masks?.causal ? { causal: true } : {};
+    const request = layerOfText({ ...found, masks, options: { residual: true, norm: { type: "layer" } } });
+    app.openCase({ id: "", endpoint: LAYER, request, random: "all" });
+  };
+  const note = h("p.note", {});
+  const element = h(
+    "section",
+    {},
+    h("h2", {}, t("text")),
+    field(t("text.label"), text),
+    h("div.row", {}, field("d_model", width.element), field(t("heads"), heads.element), field(t("seed"), seed.element)),
+    h("button", { type: "button", onclick: make }, t("text.make")),
+    note,
+  );
+  let shown = null;
+  const update = ({ given }) => {
+    note.textContent = t(given.layer ? "text.layer" : "text.note");
+    width.element.disabled = heads.element.disabled = Boolean(given.layer);
+    const tokens = given.request.tokens?.query,
+      list = Array.isArray(tokens?.[0]) ? tokens[0] : tokens;
+    if (shown === tokens || document.activeElement === text) return;
+    shown = tokens;
+    text.value = list && list.length <= 64 ? list.join(" ") : "";
+    heads.update(given.request.options?.num_heads ?? 1);
+    width.update(shapeOf(given.request.inputs.query).at(-1));
+  };
+  return { element, update };
+}
+
+function ownFields(app) {
+  const { t } = app;
+  const text = h("textarea", { rows: 2, spellcheck: "false", placeholder: "[[1, 0], [0, 1]]" });
+  const file = h("input", {
+    type: "file",
+    accept: ".json,.csv,.tsv,.txt,.npy,.safetensors",
+    tabindex: "-1",
+    "aria-hidden": "true",
+    hidden: true,
+    onchange: () => file.files[0] && app.openFile(file.files[0]),
+  });
+  const open = h("button", { type: "button", onclick: () => file.click() }, t("own.file"));
+  const element = h(
+    "section",
+    {},
+    h("h2", {}, t("own")),
+    field(t("own.label"), text),
+    h(
+      "div.row",
+      {},
+      h("button", { type: "button", onclick: () => app.openText(text.value) }, t("own.use")),
+      open,
+      file,
+    ),
+    h("p.note", {}, t("own.note")),
+  );
+  return { element, update() {} };
+}
+
+/** More names than this are looked for by a part of them. */
+const NAMES_SHOWN = 50;
+
+/** Layers that the server keeps, when it keeps any. */
+function layerFields(app) {
+  const { t } = app;
+  const select = h("select", { onchange: () => select.value && app.openLayer(select.value) });
+  const part = h("input", { type: "search", spellcheck: "false", oninput: () => list() });
+  const search = field(t("layer.search"), part),
+    facts = h("p.note", {});
+  const element = h("section", {}, h("h2", {}, t("layer")), search, field(t("layer.label"), select), facts);
+  let made = null;
+
+  function list() {
+    const { layer } = app.store.state.given,
+      found = app.layers.filter(({ name }) => name.includes(part.value.trim()));
+    const names = found.slice(0, NAMES_SHOWN).map(({ name }) => name);
+    if (layer && !names.includes(layer.name)) names.unshift(layer.name);
+    const rest = found.length - NAMES_SHOWN;
+    select.replaceChildren(
+      h("option", { value: "" }, t("layer.none")),
+      ...names.map((name) => h("option", { value: name }, name)),
+      ...(rest > 0 ? [h("option", { disabled: true }, t("rest", { n: rest }))] : []),
+    );
+    select.value = layer?.name ?? "";
+    select.firstChild.disabled = Boolean(layer);
+  }
+
+  const update = ({ given: { layer } }) => {
+    element.hidden = app.layers.length === 0 && !layer;
+    search.hidden = app.layers.length <= NAMES_SHOWN;
+    if (made && made[0] === app.layers && made[1] === layer) return;
+    made = [app.layers, layer];
+    list();
+    facts.hidden = !layer;
+    if (layer) facts.textContent = `${layer.d_model} → ${layer.d_out}, ${layer.dtype}; ${t("layer.note")}`;
+  };
+  return { element, update };
+}
+
+/** @param {import("../main.js").App} app */
+export function createPanel(app) {
+  const parts = [layerFields(app), textFields(app), optionFields(app), ownFields(app)];
+  const element = h(
+    "details.panel",
+    { open: window.matchMedia("(min-width: 60rem)").matches },
+    h("summary", {}, app.t("request")),
+    h(
+      "div",
+      {},
+      parts.map((part) => part.element),
+    ),
+  );
+  return { element, update: (state) => parts.forEach((part) => part.update(state)) };
+}

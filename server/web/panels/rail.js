@@ -1,0 +1,291 @@
+/**
+ * rail.js: beside the map: how the chosen number came about, and what the page has checked.
+ */
+import { explainCell } from "./explain.js";
+import { bdi, h, numberField } from "../dom.js";
+import { rowOf } from "../request/reference.js";
+import { cellPath, groupSize, isEditable, labelAt, labelsFor, matrixIn } from "../request/steps.js";
+import { getIn } from "../store.js";
+import { short } from "../request/tensor.js";
+
+/** Lines of a sum that are written out; the rest is added up in one. */
+const LINES = 14;
+
+/** Most lines as they come, the marked one always. */
+function chosenLines({ lines, marked }) {
+  if (lines.length <= LINES) return { shown: lines.map((line, at) => [line, at]), rest: [] };
+  const size = (line) => Math.abs(Number(line.at(-1)) || 0);
+  const order = lines
+    .map((_, at) => at)
+    .sort((a, b) => Number(b === marked) - Number(a === marked) || size(lines[b]) - size(lines[a]));
+  const kept = new Set(order.slice(0, LINES - 1));
+  return {
+    shown: lines.map((line, at) => [line, at]).filter(([, at]) => kept.has(at)),
+    rest: lines.filter((_, at) => !kept.has(at)),
+  };
+}
+
+/** Narrow enough for three columns of them. */
+function written(value) {
+  if (typeof value !== "number") return value;
+  const isSmall = value !== 0 && Math.abs(value) < 1e-3;
+  return isSmall ? value.toExponential(2).replace(/-/g, "−") : short(value, 4);
+}
+
+function termsTable(terms, t) {
+  const { shown, rest } = chosenLines(terms);
+  const body = shown.map(([line, at]) =>
+    h(
+      at === terms.marked ? "tr.marked" : "tr",
+      {},
+      h("th", { scope: "row" }, bdi(String(line[0]))),
+      line.slice(1).map((value) => h("td", {}, written(value))),
+    ),
+  );
+  if (rest.length > 0) {
+    const sum = rest.reduce((total, line) => total + (Number(line.at(-1)) || 0), 0);
+    const gaps = Math.max(0, terms.head.length - 2);
+    body.push(
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, t("rest", { n: rest.length })),
+        Array.from({ length: gaps }, () => h("td", {})),
+        h("td", {}, written(sum)),
+      ),
+    );
+  }
+  const head = terms.head.some((text) => text !== "")
+    ? h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          terms.head.map((text, at) => (at === 0 ? h("td", {}) : h("th", { scope: "col" }, text))),
+        ),
+      )
+    : null;
+  return h("table.terms", {}, head, h("tbody", {}, body));
+}
+
+/** @param {import("../main.js").App} app */
+export function createCell(app) {
+  const { t, store } = app,
+    pairing = h("p.pairing", {}),
+    note = h("p.note", {}),
+    body = h("div", {});
+  let drawn = null,
+    lastRow = null,
+    path = null;
+  const field = numberField((value) => store.editRequest(path, value, path.join("/")), {
+    step: 0.1,
+    isNeeded: true,
+    "aria-label": t("edit"),
+  });
+  /** The one cell of the grid takes the focus back. */
+  const leave = (event) => {
+    if (event.key === "Enter" || event.key === "Escape") app.stage.map.cell.focus({ preventScroll: true });
+  };
+  const editor = h("label.field", { onkeydown: leave }, h("span", {}, t("edit")), field.element);
+  const element = h("section.explain", {}, h("h2", {}, t("cell")), pairing, note, editor, body);
+  app.editCell = () => {
+    field.element.focus();
+    field.element.select();
+  };
+
+  /** Rows of the map are computed once for as long as the model is the same. */
+  function lineOf(model, batch, head, i) {
+    const key = [model, batch, head, i];
+    if (!lastRow || key.some((part, at) => part !== lastRow.key[at]))
+      lastRow = { key, line: rowOf(model, batch, head, i) };
+    return lastRow.line;
+  }
+
+  function explanation({ run, view, step }, row, col) {
+    const { answer, given, check } = run;
+    if (!check?.model || (!check.model.steps.context && !["scores", "scaled", "masked", "attention"].includes(step.id)))
+      return null;
+    const head = step.perHead === "kv" ? Math.floor(view.head / groupSize(answer.outputs)) : view.head;
+    const at = { batch: view.batch, h: head, i: row, j: col };
+    const keys = labelsFor("key", given.request, view, check.model.size.kvLen);
+    return explainCell(
+      check.model,
+      step.id,
+      at,
+      (i) => lineOf(check.model, view.batch, view.head, i),
+      (j) => labelAt(keys, j),
+      given.request.options ?? {},
+    );
+  }
+
+  /** The place of the number in the request that the panel changes; A and a difference are not changed. */
+  function pathIn({ mode, step, view }, row, col) {
+    const { request } = store.state.given;
+    if (mode !== "now" || !isEditable(step, request)) return null;
+    const path = cellPath(step, request, view, row, col);
+    return typeof getIn(request, path) === "number" ? path : null;
+  }
+
+  /** What was being typed for another place is not taken over. */
+  function showEditor(found) {
+    if (String(found) !== String(path)) field.update(undefined);
+    path = found;
+    editor.hidden = path === null;
+    if (path) field.update(getIn(store.state.given.request, path));
+  }
+
+  function update(state) {
+    if (!state.answer) return;
+    const seen = app.seen(),
+      { map } = app.stage,
+      { matrix, isHidden } = map.sheet,
+      { row, col } = map.focus;
+    showEditor(pathIn(seen, row, col));
+    const { run, before, step, view, mode } = seen,
+      isStale = state.isRefused && mode !== "kept";
+    const key = [matrix.data, run.answer, run.check, before, step.id, row, col, view.head, view.batch, isStale];
+    if (drawn && key.every((part, at) => part === drawn[at])) return;
+    drawn = key;
+    const value = matrix.data[row * matrix.cols + col],
+      found = before ? null : explanation(seen, row, col);
+    note.textContent = isStale ? t("stale") : mode !== "now" && step.path ? t("kept.fixed") : "";
+    note.hidden = note.textContent === "";
+    pairing.replaceChildren(
+      h("span", {}, bdi(map.rowName(row)), h("span.arrow", {}, " → "), bdi(map.colName(col))),
+      h("b", {}, isHidden(row, col) ? t("masked") : short(value, 6)),
+    );
+    body.replaceChildren(...(before ? subtraction(seen, row, col) : found ? writtenOut(found, value, run.answer) : []));
+  }
+
+  /** B − A with its two numbers. */
+  function subtraction({ run, before, step, view }, row, col) {
+    const [b, a] = [run, before].map((one) => {
+      const { cols, data } = matrixIn(step, one, view);
+      return data[row * cols + col];
+    });
+    return [h("p.sum", {}, h("span", {}, "B"), h("b", {}, short(b, 9)), h("span", {}, "A"), h("b", {}, short(a, 9)))];
+  }
+
+  function writtenOut(found, value, answer) {
+    const parts = [h("p.formula", {}, found.formula)];
+    if (found.terms) parts.push(termsTable(found.terms, t));
+    for (const [note, values] of found.notes) parts.push(h("p.note", {}, t("note." + note, noteValues(values))));
+    if (found.value !== null && !answer.isLocal)
+      parts.push(
+        h(
+          "p.sum",
+          {},
+          h("span", {}, t("here")),
+          h("b", {}, short(found.value, 9)),
+          h("span", {}, t("server")),
+          h("b", {}, short(value, 9)),
+        ),
+      );
+    return parts;
+  }
+
+  function noteValues(values = {}) {
+    return Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, name === "mask" ? t("mask." + value) : written(value)]),
+    );
+  }
+  return { element, update };
+}
+
+/** Float32 has 24 bits; sums and exponentials of a layer lose a few of them. */
+const bound = (answer) => (answer.effective?.compute === "float64" ? 1e-9 : 1e-4);
+
+function scaleOfWorst(answer, worst) {
+  const data = answer.outputs[worst.name]?.data;
+  if (!data) return 1;
+  let most = 1;
+  for (let at = 0; at < Math.min(data.length, 100000); at++)
+    if (Number.isFinite(data[at])) most = Math.max(most, Math.abs(data[at]));
+  return most;
+}
+
+/** What the page has checked of each run that is looked at: of B and A where the difference is. */
+export function createChecks(app) {
+  const { t } = app,
+    title = h("h2", {}, t("checks")),
+    blocks = [createCheck(app), createCheck(app)];
+  const element = h("section.checks", {}, title, blocks[0].element);
+  function update(state) {
+    if (!state.answer) return;
+    const { run, before, name, mode } = app.seen();
+    title.textContent = [t("checks"), before ? "" : name].filter(Boolean).join(" · ");
+    blocks[0].update(run, before ? "B" : "", state.isRefused && mode !== "kept");
+    if (before) element.append(blocks[1].element);
+    else blocks[1].element.remove();
+    if (before) blocks[1].update(before, "A", false);
+  }
+  return { element, update };
+}
+
+function createCheck({ t }) {
+  const list = h("dl", {}),
+    verdict = h("p.verdict", { role: "status" }),
+    title = h("h3", {}),
+    element = h("div", {}, title, verdict, list);
+  const line = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
+  let drawn = [];
+
+  function wordsOf({ answer, check }, isClose) {
+    const { unknown, failed, worst } = check;
+    if (answer.isLocal) return t("check.local");
+    if (failed) return t("check.failed", { why: failed });
+    if (unknown.length > 0) return t("check.unknown", { names: unknown.join(", ") });
+    return worst ? t(isClose ? "check.good" : "check.bad") : t("check.nothing");
+  }
+
+  /** @param {import("../request/runs.js").Run} run @param {string} name "" where it is the only one */
+  function update(run, name, isStale) {
+    title.hidden = name === "";
+    title.textContent = name;
+    const key = [run.answer, run.check, isStale];
+    if (key.every((part, at) => part === drawn[at])) return;
+    drawn = key;
+    draw(run, isStale);
+  }
+
+  function draw(run, isStale) {
+    const { answer, check } = run;
+    if (!check) {
+      verdict.className = "verdict open";
+      verdict.textContent = t("check.now");
+      list.replaceChildren();
+      return;
+    }
+    const { worst, unknown, failed } = check;
+    const isClose = worst && worst.difference <= bound(answer) * scaleOfWorst(answer, worst),
+      isOpen = isStale || answer.isLocal || unknown.length > 0 || failed || !worst;
+    verdict.className = "verdict " + (isOpen ? "open" : isClose ? "good" : "bad");
+    verdict.textContent = isStale ? t("stale") : wordsOf(run, isClose);
+    list.replaceChildren(...linesOf(answer, check));
+  }
+
+  function linesOf(answer, { worst, sums, isSampled, compared }) {
+    const timing = Object.fromEntries(
+      Array.from(answer.timing.matchAll(/(\w+);dur=([\d.]+)/g), ([, name, ms]) => [name, Number(ms)]),
+    );
+    return [
+      worst &&
+        line(
+          t("check.difference"),
+          h("b", {}, worst.difference.toExponential(1)),
+          worst.name ? ` ${t("check.in", { name: worst.name })}` : "",
+        ),
+      sums &&
+        line(t("check.sums"), sums.least <= sums.most ? `${sums.least.toFixed(7)} … ${sums.most.toFixed(7)}` : "–"),
+      sums && sums.empty > 0 && line(t("check.empty"), String(sums.empty)),
+      line(t("check.compared"), isSampled ? t("check.sample") : t("check.steps", { n: compared.length })),
+      timing.compute !== undefined && line(t("check.time"), `${short(timing.compute, 3)} ms`),
+      line(t("check.round"), `${answer.elapsed.toFixed(0)} ms`),
+      answer.effective?.scale !== undefined && line(t("scale"), short(answer.effective.scale, 5)),
+    ]
+      .filter(Boolean)
+      .flat();
+  }
+  return { element, update };
+}

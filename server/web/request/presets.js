@@ -1,0 +1,199 @@
+/**
+ * presets.js: requests to begin with, each one a whole request of the HTTP interface.
+ *
+ * @typedef {{id: string, endpoint: "attention" | "multi-head-attention", request: object, view?: object,
+ *            layer?: import("../exchange/layers.js").Layer, random?: "all" | "inputs"}} Case
+ *          random: drawn from a seed: inputs and weights, or inputs alone over weights that are not
+ */
+import { base64OfBytes } from "./tensor.js";
+import { embed, randomFrom, randomMatrix, randomWeights, splitText } from "./tokens.js";
+
+export const LAYER = "multi-head-attention";
+export const BARE = "attention";
+
+/**
+ * A layer over the tokens of a text, with seeded numbers.
+ * @param {{text: string, width?: number, heads?: number, seed?: number, masks?: object, options?: any}} wish
+ */
+export function layerOfText({ text, width = 16, heads = 4, seed = 7, masks = {}, options = {} }) {
+  const tokens = splitText(text);
+  return {
+    inputs: { query: embed(tokens, width, seed) },
+    weights: randomWeights({
+      width,
+      heads,
+      kvHeads: options.kv_num_heads,
+      d: Math.max(1, Math.floor(width / heads)),
+      seed,
+    }),
+    masks,
+    options: { num_heads: heads, ...options },
+    tokens: { query: tokens },
+  };
+}
+
+export const SENTENCE = "The animal did not cross the street because it was too tired";
+
+function sentence() {
+  return layerOfText({ text: SENTENCE, options: { residual: true, norm: { type: "layer" } } });
+}
+
+function threeTokens() {
+  return {
+    inputs: {
+      query: [
+        [0.2, 0.7, 0.1],
+        [0.9, 0.1, 0.3],
+        [0.4, 0.5, 0.8],
+      ],
+    },
+    weights: {
+      query: {
+        weight: [
+          [1, 0],
+          [0, 1],
+          [1, 1],
+        ],
+      },
+      key: {
+        weight: [
+          [0, 1],
+          [1, 0],
+          [1, 1],
+        ],
+      },
+      value: {
+        weight: [
+          [1, 0],
+          [0, 1],
+          [0, 0],
+        ],
+      },
+    },
+    masks: { causal: true },
+    options: { num_heads: 1 },
+    tokens: { query: ["Ben", "okula", "gidiyorum"] },
+  };
+}
+
+function causal() {
+  const text = "Attention is all you need , said the paper , and the field listened";
+  return layerOfText({ text, heads: 6, width: 24, seed: 11, masks: { causal: true } });
+}
+
+function padding() {
+  const [first, second] = ["Ben bugün okula gidiyorum .", "Kedi uyuyor ."].map(splitText);
+  const width = 12,
+    padded = [...second, ...Array.from({ length: first.length - second.length }, () => "[PAD]")];
+  return {
+    inputs: { query: [embed(first, width, 5), embed(padded, width, 5)] },
+    weights: randomWeights({ width, heads: 2, d: 6, seed: 5 }),
+    masks: { key_lengths: [first.length, second.length], query_lengths: [first.length, second.length] },
+    options: { num_heads: 2 },
+    tokens: { query: [first, padded] },
+  };
+}
+
+function cross() {
+  const from = splitText("I do not go to school today ."),
+    to = splitText("Bugün okula gitmiyorum .");
+  return {
+    inputs: { query: embed(to, 16, 21), key: embed(from, 16, 21) },
+    weights: randomWeights({ width: 16, heads: 4, d: 4, seed: 21 }),
+    options: { num_heads: 4 },
+    tokens: { query: to, key: from },
+  };
+}
+
+function grouped() {
+  const text = "Eight query heads share two heads of keys and values";
+  return layerOfText({
+    text,
+    width: 32,
+    heads: 8,
+    seed: 31,
+    masks: { causal: true },
+    options: { kv_num_heads: 2, rope: { layout: "half", theta: 10000 } },
+  });
+}
+
+function slidingWindow() {
+  const text =
+    "Each token sees only the four before it and itself , which keeps long texts cheap and lets the cache stay small";
+  return layerOfText({ text, heads: 4, seed: 41, masks: { causal: true, sliding_window: 5 } });
+}
+
+function sinks() {
+  const text = "When nothing fits a head may look nowhere";
+  return layerOfText({ text, heads: 4, seed: 51, masks: { causal: true }, options: { sinks: [0, 1, 2, 3] } });
+}
+
+function scripts() {
+  const text = "القطة تنام على السرير 猫在床上睡觉 кошка спит на кровати";
+  return layerOfText({ text, heads: 2, width: 8, seed: 61 });
+}
+
+function twelve() {
+  const random = randomFrom(71);
+  const words = splitText(SENTENCE),
+    tokens = Array.from({ length: 64 }, () => words[Math.floor(random() * words.length)]);
+  const width = 48;
+  return {
+    inputs: { query: embed(tokens, width, 71) },
+    weights: randomWeights({ width, heads: 12, d: 4, seed: 71 }),
+    masks: { causal: true },
+    options: { num_heads: 12 },
+    tokens: { query: tokens },
+  };
+}
+
+/** Smooth walks through a few dimensions: neighbours are alike, places passed again attend to each other. */
+function walk(length, width, seed) {
+  const random = randomFrom(seed),
+    data = new Float32Array(length * width);
+  const turns = Array.from({ length: width }, () => [0.001 + 0.02 * random() ** 2, 6.28 * random()]);
+  for (let i = 0; i < length; i++)
+    for (let c = 0; c < width; c++) data[i * width + c] = 1.4 * Math.sin(i * turns[c][0] + turns[c][1]);
+  return { shape: [length, width], dtype: "float32", base64: base64OfBytes(new Uint8Array(data.buffer)) };
+}
+
+function large() {
+  return {
+    inputs: { query: walk(4096, 32, 81) },
+    masks: { causal: true },
+    options: { num_heads: 1, return: ["attention", "output"] },
+  };
+}
+
+/** Direct attention of given vectors, of different lengths and widths. */
+function bare() {
+  return {
+    inputs: { query: randomMatrix(5, 4, 91, 1.4), key: randomMatrix(7, 4, 92, 1.4), value: randomMatrix(7, 3, 93, 1) },
+  };
+}
+
+const MAKERS = {
+  sentence: [LAYER, sentence],
+  three: [LAYER, threeTokens],
+  causal: [LAYER, causal],
+  padding: [LAYER, padding],
+  cross: [LAYER, cross],
+  grouped: [LAYER, grouped],
+  window: [LAYER, slidingWindow],
+  sinks: [LAYER, sinks],
+  scripts: [LAYER, scripts],
+  bare: [BARE, bare],
+  twelve: [LAYER, twelve],
+  large: [BARE, large],
+};
+
+/** What shows the point: the shorter sentence; small weights where there are many. */
+const VIEWS = { padding: { batch: 1 }, twelve: { range: "max" }, large: { range: "log" } };
+
+export const PRESETS = Object.keys(MAKERS);
+
+/** @returns {Case} */
+export function presetCase(id) {
+  const [endpoint, make] = MAKERS[id];
+  return { id, endpoint, request: make(), view: VIEWS[id] ?? {}, random: id === "three" ? undefined : "all" };
+}

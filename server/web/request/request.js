@@ -1,0 +1,33 @@
+/**
+ * request.js: whether something from outside can be handled as a request. Whether it can be computed says the server.
+ */
+import { Problem } from "../texts.js";
+import { tensorFrom } from "./tensor.js";
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isWords = (list) => Array.isArray(list) && list.every((word) => typeof word === "string");
+
+function isTensor(json) {
+  try {
+    return tensorFrom(json).shape.length >= 2;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * @param {any} given
+ * @returns {any} the same without members that are null, which mean "not given"
+ * @throws {Problem} where the page could not show it
+ */
+export function checkedRequest(given) {
+  if (!isObject(given)) throw new Problem("request.member", { name: "request" });
+  const request = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+  for (const name of ["inputs", "weights", "masks", "options", "tokens"])
+    if (request[name] !== undefined && !isObject(request[name])) throw new Problem("request.member", { name });
+  if (!isTensor(request.inputs?.query)) throw new Problem("request.inputs");
+  for (const list of Object.values(request.tokens ?? {}))
+    if (!isWords(list) && !(Array.isArray(list) && list.every(isWords))) throw new Problem("request.tokens");
+  return request;
+}

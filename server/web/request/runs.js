@@ -1,0 +1,102 @@
+/**
+ * runs.js: which run is looked at: B, which the panel changes; A, which was kept; or what lies between them.
+ *
+ * Whatever says something about a run (map, table, rail, exports) takes it from here, so that no part of the page shows
+ * the numbers of one run beside the mask of the other.
+ *
+ * @typedef {{given: import("./presets.js").Case, answer: import("../exchange/api.js").Answer, check: object | null}} Run
+ * @typedef {object} Seen
+ * @property {"now" | "kept" | "difference"} mode
+ * @property {string} name "A", "B" or "B − A"; "" where there is nothing to compare with
+ * @property {Run} run A where A alone is looked at, else B
+ * @property {Run | null} before A where the difference is looked at
+ * @property {import("./steps.js").Step} step
+ * @property {object} view with a head and a batch item that the run has
+ */
+import { Masks } from "./masks.js";
+import { matrixIn, stepsIn, tensorIn } from "./steps.js";
+import { matrixOf } from "./tensor.js";
+
+const mapsOf = ({ outputs, thumbs }) => thumbs ?? outputs.attention;
+
+/** Of a large run only one head is here, whichever is asked for. */
+function viewOf({ answer }, view) {
+  const [batches, heads] = mapsOf(answer)?.shape ?? [Infinity, Infinity];
+  const head = answer.onlyHead ?? Math.min(view.head, heads - 1);
+  return { ...view, head, batch: Math.min(view.batch, batches - 1) };
+}
+
+function stepOf(run, view) {
+  const steps = stepsIn(run);
+  return steps.find(({ id }) => id === view.step) ?? steps.find(({ id }) => id === "attention") ?? steps[0];
+}
+
+/** Whether B − A exists: both have the step, in one shape, of one head. */
+function isComparable(now, kept, step) {
+  if (now.answer.onlyHead !== kept.answer.onlyHead || !stepsIn(kept).some(({ id }) => id === step.id)) return false;
+  return String(tensorIn(step, now).shape) === String(tensorIn(step, kept).shape);
+}
+
+/** @param {any} state of the store, with an answer @returns {Seen & {canSubtract: boolean}} */
+export function seenIn({ shown, answer, check, kept, view }) {
+  const now = { given: shown, answer, check },
+    run = kept && view.compare === "kept" ? kept : now;
+  const step = stepOf(run, view),
+    canSubtract = kept !== null && step !== undefined && isComparable(now, kept, step);
+  const mode = run === kept ? "kept" : canSubtract && view.compare === "difference" ? "difference" : "now";
+  const name = kept === null ? "" : { now: "B", kept: "A", difference: "B − A" }[mode];
+  return { mode, name, run, before: mode === "difference" ? kept : null, step, view: viewOf(run, view), canSubtract };
+}
+
+const differences = new WeakMap();
+
+/** NaN where one of the two is no finite number, as a masked score is. */
+function differenceOf(now, kept) {
+  if (differences.get(now)?.kept !== kept) {
+    const data = now.data.map((value, at) => {
+      const difference = value - kept.data[at];
+      return difference - difference === 0 ? difference : NaN;
+    });
+    differences.set(now, { kept, tensor: { shape: now.shape, data } });
+  }
+  return differences.get(now).tensor;
+}
+
+/** @param {Seen} seen @returns {import("./tensor.js").Tensor} the step whole, every head and batch item */
+export function tensorSeen({ run, before, step }) {
+  return before ? differenceOf(tensorIn(step, run), tensorIn(step, before)) : tensorIn(step, run);
+}
+
+/** @param {Seen} seen */
+export const matrixSeen = (seen) => matrixIn(seen.step, seen.run, seen.view, tensorSeen(seen));
+
+/** Rules are made once for each answer: cells are asked for by the thousand. */
+const rules = new WeakMap();
+
+/**
+ * Whether a mask hides a key from a query in a run: by what the server says of it, else by the request.
+ * @returns {(i: number, j: number) => boolean}
+ */
+export function hiddenIn({ given, answer }, { batch }, head) {
+  const { mask, attention, scores } = answer.outputs,
+    [, , qLen, kvLen] = (mask ?? attention ?? scores)?.shape ?? [1, 1, 1, 1];
+  if (!rules.has(answer)) rules.set(answer, { masks: new Masks(given.request.masks ?? {}, qLen, kvLen), by: new Map() });
+  const { masks, by } = rules.get(answer),
+    key = `${batch}/${head}`;
+  if (!by.has(key)) {
+    const said = mask && matrixOf(mask, batch, head).data;
+    by.set(key, said ? (i, j) => said[i * kvLen + j] === 0 : (i, j) => masks.hiddenBy(batch, head, i, j) !== null);
+  }
+  return by.get(key);
+}
+
+/** The same for what is looked at; a weight is hidden from a difference only where both runs hide it. */
+export function hiddenSeen({ run, before, step, view }, matrix) {
+  if (step.isWeight) {
+    const now = hiddenIn(run, view, view.head),
+      kept = before && hiddenIn(before, view, view.head);
+    return kept ? (i, j) => now(i, j) && kept(i, j) : now;
+  }
+  const gap = before ? Number.isNaN : (value) => value === -Infinity;
+  return (i, j) => gap(matrix.data[i * matrix.cols + j]);
+}

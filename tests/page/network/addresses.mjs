@@ -1,0 +1,165 @@
+/**
+ * addresses.mjs: what the address of the page may ask for, and what the page says of one that asks for more.
+ */
+import assert from "node:assert/strict";
+import { deflateRawSync } from "node:zlib";
+import { answerTo, choosePreset, dropFile, openPage, settled } from "../support.mjs";
+
+const REQUEST = { inputs: { query: [[1, 0], [0, 1]] } };
+
+const hashOf = (content) => "#v1=" + deflateRawSync(JSON.stringify(content)).toString("base64url");
+
+const open = (stage, hash) => openPage(stage, {}, "/" + hash);
+
+const USUAL = ["GET /", "POST /v1/multi-head-attention", "GET /v1/layers"];
+
+async function reload(page) {
+    await page.reload();
+    await settled(page);
+}
+
+const shown = async (page) => ({
+    title: await page.locator(".stage h2").textContent(),
+    cells: await page.locator(".table td").allTextContents(),
+});
+
+export const cases = {
+    async "addresses: only the page's two endpoints can be named"(stage) {
+        for (const endpoint of ["../admin/delete-everything", "attention/gradients", "//example.org/", "", 7, null]) {
+            const page = await open(stage, hashOf({ endpoint, request: REQUEST }));
+            assert.match(await page.locator(".notice").textContent(), /cannot be used: .*not an endpoint/, String(endpoint));
+            assert.deepEqual(page.asked.filter((path) => !USUAL.includes(path)), []);
+            await page.finish();
+        }
+        const page = await open(stage, hashOf({ endpoint: "attention", request: REQUEST }));
+        assert.match(await page.locator(".stage h2").textContent(), /2 × 2/);
+        assert.equal(await page.locator(".notice").isVisible(), false);
+        await page.finish();
+    },
+    async "addresses: only what can be a name asks for a kept layer"(stage) {
+        for (const layer of ["..", ".", "../../version", "a/b", "", "a?b", {}, ["a"]]) {
+            const page = await open(stage, hashOf({ layer, request: REQUEST }));
+            assert.match(await page.locator(".notice").textContent(), /cannot name a kept layer/, String(layer));
+            assert.deepEqual(page.asked.filter((path) => !USUAL.includes(path)), []);
+            await page.finish();
+        }
+    },
+    async "addresses: a request that the page could not show is refused in one sentence"(stage) {
+        for (const [request, said] of [
+            [{}, /inputs\.query/],
+            [{ weights: {} }, /inputs\.query/],
+            [{ inputs: {} }, /inputs\.query/],
+            [{ inputs: { query: 5 } }, /inputs\.query/],
+            [{ inputs: { query: [[1], [2, 3]] } }, /inputs\.query/],
+            [{ inputs: [] }, /inputs must be an object/],
+            [{ ...REQUEST, masks: "causal" }, /masks must be an object/],
+            [{ ...REQUEST, tokens: { query: "ab" } }, /lists of words/],
+            [7, /request must be an object/],
+            [null, /request must be an object/],
+        ]) {
+            const page = await open(stage, hashOf({ endpoint: "attention", request }));
+            assert.match(await page.locator(".notice").textContent(), said, JSON.stringify(request));
+            assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+            await page.finish();
+        }
+    },
+    async "addresses: values of a view that there are not fall back to the usual ones"(stage) {
+        const views = [
+            { tab: "nothing", sort: "__proto__", palette: "constructor", range: "x", linkMode: "toString", step: "nowhere" },
+            { head: -1, batch: -1, row: -5, col: 1.5, linkTop: -3, linkThreshold: 7 },
+            { head: 1.5, row: 1.5, tab: ["map"], sort: null, palette: 3, step: {} },
+            { head: 1e9, batch: 1e9, row: 1e9, col: 1e9, compare: "kept", paint: true },
+        ];
+        for (const view of views)
+            for (const content of [{ preset: "cross" }, { endpoint: "attention", request: REQUEST }]) {
+                const page = await open(stage, hashOf({ ...content, view }));
+                const title = await page.locator(".stage h2").textContent();
+                assert.match(title, /^softmax · head \d · (4 × 8|2 × 2)$/);
+                assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+                assert.equal(await page.getByRole("tab", { name: "Map" }).getAttribute("aria-selected"), "true");
+                assert.equal(await page.getByRole("button", { name: "Paint mask" }).getAttribute("aria-pressed"), "false");
+                for (const tab of ["Links", "Table", "Map"]) await page.getByRole("tab", { name: tab }).click();
+                await page.finish();
+            }
+    },
+    async "addresses: a broken one says so, at the start and when it is put in later"(stage) {
+        for (const hash of ["#v1=AAAA", "#v1=" + "x".repeat(5000), "#v1=%%", "#v1=", hashOf(null), hashOf(7), hashOf({})]) {
+            const page = await open(stage, hash);
+            assert.match(await page.locator(".notice").textContent(), /cannot be used: the address/, hash.slice(0, 20));
+            assert.match(await page.locator(".stage h2").textContent(), /12 × 12/);
+            await page.finish();
+        }
+        const page = await open(stage, "");
+        await page.evaluate(() => {
+            location.hash = "#v1=AAAA";
+        });
+        await page.locator(".notice", { hasText: "cannot be used: the address" }).waitFor();
+        await page.evaluate((hash) => {
+            location.hash = hash;
+        }, hashOf({ endpoint: "attention", request: REQUEST }));
+        await page.locator(".stage h2", { hasText: "2 × 2" }).waitFor();
+        assert.equal(await page.locator(".notice").isVisible(), false);
+        await page.finish();
+    },
+    async "addresses: reloading brings back edits, view and A, and the address follows every change"(stage) {
+        const page = await openPage(stage);
+        assert.equal(new URL(page.url()).hash, "");
+        await choosePreset(page, "cross");
+        await page.getByRole("button", { name: "Keep as A" }).click();
+        await answerTo(page, () => page.getByLabel("Scale", { exact: true }).fill("0.75"));
+        await page.locator(".heads button").nth(2).click();
+        await page.getByRole("tab", { name: "Table" }).click();
+        await page.getByRole("button", { name: "B − A" }).click();
+        const before = await shown(page);
+        await page.waitForFunction(() => location.hash);
+        await reload(page);
+        await page.locator(".stage h2", { hasText: "B − A" }).waitFor();
+        assert.deepEqual(await shown(page), before);
+        assert.equal(await page.getByLabel("Scale", { exact: true }).inputValue(), "0.75");
+        await page.getByRole("button", { name: "Drop A" }).click();
+        await answerTo(page, () => page.getByLabel("Causal").check());
+        await reload(page);
+        assert.equal(await page.getByLabel("Causal").isChecked(), true);
+        assert.equal(await page.getByRole("button", { name: "Keep as A" }).count(), 1);
+        await page.finish();
+    },
+    async "addresses: after Share the address does not stay behind"(stage) {
+        const page = await openPage(stage, { permissions: ["clipboard-read", "clipboard-write"] });
+        await answerTo(page, () => page.getByLabel("Causal").check());
+        await page.getByRole("button", { name: "Share" }).click();
+        await page.locator(".notice", { hasText: "address" }).waitFor();
+        const address = page.url();
+        await answerTo(page, () => page.getByLabel("Causal").uncheck());
+        await page.waitForFunction((before) => location.href !== before, address);
+        await reload(page);
+        assert.equal(await page.getByLabel("Causal").isChecked(), false);
+        await page.finish();
+    },
+    async "addresses: an edit is there also where the page is reloaded at once"(stage) {
+        const page = await openPage(stage);
+        await answerTo(page, () => page.getByLabel("Causal").check());
+        await page.evaluate(() => {
+            document.querySelector(".heads button:nth-child(3)").click();
+            location.reload();
+        });
+        await page.locator(".stage h2", { hasText: "head 2" }).waitFor();
+        assert.equal(await page.getByLabel("Causal").isChecked(), true);
+        await page.finish();
+    },
+    async "addresses: what is too long for one is kept beside it"(stage) {
+        const page = await openPage(stage);
+        const query = Array.from({ length: 300 }, (_, i) =>
+            Array.from({ length: 40 }, (__, j) => Math.sin(i * 12.9898 + j * 78.233) * 43758.5453 % 1),
+        );
+        await answerTo(page, () => dropFile(page, "mine.json", JSON.stringify({ inputs: { query } })));
+        await page.waitForFunction(() => history.state);
+        assert.equal(new URL(page.url()).hash, "");
+        await reload(page);
+        assert.match(await page.locator(".stage h2").textContent(), /300 × 300/);
+        await choosePreset(page, "three");
+        await page.waitForFunction(() => location.hash && !history.state);
+        await reload(page);
+        assert.match(await page.locator(".stage h2").textContent(), /3 × 3/);
+        await page.finish();
+    },
+};

@@ -1,0 +1,111 @@
+/**
+ * offline.mjs: a server that does not answer, and one that is there again.
+ */
+import assert from "node:assert/strict";
+import { answerTo, choosePreset, openPage, settled } from "../support.mjs";
+
+const STALE = { "en-GB": /^Old:/, "tr-TR": /^Eski:/, "ru-RU": /^Устарело:/ };
+const GONE = { "en-GB": /cannot be reached/, "tr-TR": /ulaşılamıyor/, "ru-RU": /недоступен/ };
+
+/** Requests fail as they do when nobody listens. */
+const cut = (page) => page.route("**/v1/**", (route) => route.abort("connectionrefused"));
+const mend = (page) => page.unroute("**/v1/**");
+
+/** Both "The number" and "Checked here" say it. */
+const isStale = (page, locale = "en-GB") =>
+    page.waitForFunction((source) => {
+        const says = (element) => new RegExp(source).test(element.textContent);
+        return (
+            document.querySelector("main").classList.contains("stale") &&
+            says(document.querySelector(".verdict")) &&
+            Array.from(document.querySelectorAll(".explain .note")).some(says)
+        );
+    }, STALE[locale].source);
+
+const isFresh = (page) =>
+    page.waitForFunction(
+        () =>
+            !document.querySelector("main").classList.contains("stale") &&
+            document.querySelector(".verdict.good") &&
+            !document.querySelector(".notice").checkVisibility(),
+    );
+
+const saysGone = (page, locale = "en-GB") => page.locator(".notice", { hasText: GONE[locale] }).waitFor();
+
+const scale = (page) => page.locator(".panel input[placeholder='1/√d_k']");
+
+export const cases = {
+    ...Object.fromEntries(
+        Object.keys(GONE).map((locale) => [
+            `offline: a server that is gone is said to be gone, and what is shown is said to be old, in ${locale}`,
+            async (stage) => {
+                const page = await openPage(stage, { locale });
+                await cut(page);
+                await scale(page).fill("0.3");
+                await saysGone(page, locale);
+                assert.doesNotMatch(await page.locator(".notice").textContent(), /fetch|refuses|reddetti|отказал/);
+                await isStale(page, locale);
+                assert.equal(await page.locator(".verdict.good").count(), 0);
+                await page.finish();
+            },
+        ]),
+    ),
+    async "offline: the page asks again by a button, and by itself, and is fresh then"(stage) {
+        const page = await openPage(stage);
+        await choosePreset(page, "cross");
+        await cut(page);
+        await scale(page).fill("0.3");
+        await saysGone(page);
+        await mend(page);
+        const answer = await answerTo(page, () => page.getByRole("button", { name: "Try now" }).click());
+        assert.equal(answer.request.options.scale, 0.3);
+        await isFresh(page);
+        await cut(page);
+        await scale(page).fill("0.4");
+        await saysGone(page);
+        const again = await answerTo(page, () => mend(page));
+        assert.equal(again.request.options.scale, 0.4);
+        await isFresh(page);
+        await page.finish();
+    },
+    async "offline: an answer that breaks off in the middle is the server's absence too"(stage) {
+        const page = await openPage(stage);
+        await page.evaluate(() => {
+            const { fetch } = window;
+            window.fetch = async (...asked) => {
+                const response = await fetch(...asked);
+                const broken = new ReadableStream({
+                    start: (controller) => controller.error(new TypeError("network error")),
+                });
+                return asked[0].includes("v1/") ? new Response(broken, { headers: response.headers }) : response;
+            };
+        });
+        await page.getByLabel("Causal").check();
+        await saysGone(page);
+        await isStale(page);
+        await page.finish();
+    },
+    async "offline: A, which was kept, is not old"(stage) {
+        const page = await openPage(stage);
+        await page.getByRole("button", { name: "Keep as A" }).click();
+        await answerTo(page, () => page.getByLabel("Causal").check());
+        await cut(page);
+        await scale(page).fill("0.3");
+        await isStale(page);
+        await page.getByRole("button", { name: "A", exact: true }).click();
+        await page.locator(".stage h2", { hasText: /^A · / }).waitFor();
+        assert.equal(await page.locator(".verdict.good").count(), 1);
+        assert.equal(await page.locator("main.stale").count(), 0);
+        await page.finish();
+    },
+    async "offline: what the server refuses is not its absence"(stage) {
+        const page = await openPage(stage);
+        const { response } = await answerTo(page, () => page.getByLabel("Heads", { exact: true }).last().fill("5"));
+        assert.equal(response.status(), 400);
+        await settled(page);
+        assert.match(await page.locator(".notice").textContent(), /The server refuses/);
+        await isStale(page);
+        assert.equal(await page.getByRole("button", { name: "Try now" }).count(), 0);
+        await page.finish();
+    },
+};

@@ -1,0 +1,112 @@
+/**
+ * pictures.mjs: the parts of the page that do not depend on fonts, dot by dot; and the two pictures of the README.
+ *
+ * A map's cells are colours of numbers: they have to be the same on every machine. Texts are not compared.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { tableOf } from "../../../server/web/maps/colour.js";
+import { choosePreset, focusGrid, openPage, settled } from "../support.mjs";
+
+const DOCS = new URL("../../../docs/", import.meta.url).pathname;
+
+/** Colour of each cell, a little off its middle where a number may stand. */
+const colours = (page, rows, cols) =>
+    page.evaluate(
+        ([rows_, cols_]) => {
+            const canvas = document.querySelector(".map .cells"),
+                cell = document.querySelector("[role=gridcell]");
+            const [from, box] = [canvas.getBoundingClientRect(), cell.getBoundingClientRect()],
+                ratio = canvas.width / from.width;
+            const context = canvas.getContext("2d"),
+                found = [];
+            for (let i = 0; i < rows_; i++)
+                for (let j = 0; j < cols_; j++) {
+                    const x = (box.left - from.left + (j + 0.15) * box.width) * ratio,
+                        y = (box.top - from.top + (i + 0.15) * box.height) * ratio;
+                    found.push(Array.from(context.getImageData(Math.round(x), Math.round(y), 1, 1).data.slice(0, 3)));
+                }
+            return found;
+        },
+        [rows, cols],
+    );
+
+const expected = (value, table) => {
+    const word = table[Math.round(Math.min(1, Math.max(0, value)) * 255)];
+    return [word & 255, (word >> 8) & 255, (word >> 16) & 255];
+};
+
+export const cases = {
+    async "pictures: every cell has the colour of the server's number, at its place"(stage) {
+        const page = await openPage(stage, { deviceScaleFactor: 2 });
+        for (const palette of ["viridis", "cividis", "grey"]) {
+            const { answer } = await choosePreset(page, "cross"),
+                map = answer.outputs.attention[0][0];
+            await page.getByRole("combobox", { name: "Colours" }).selectOption(palette);
+            await settled(page);
+            await page.locator("[role=gridcell]").focus();
+            await page.keyboard.press("Control+Home");
+            await settled(page);
+            const found = await colours(page, 4, 8),
+                table = tableOf(palette);
+            map.flat().forEach((value, at) =>
+                expected(value, table).forEach((wanted, c) =>
+                    assert.ok(
+                        Math.abs(found[at][c] - wanted) <= 3,
+                        `${palette} [${Math.floor(at / 8)}, ${at % 8}]: ${found[at]} for ${value}`,
+                    ),
+                ),
+            );
+            await choosePreset(page, "three");
+        }
+        await page.finish();
+    },
+    async "pictures: ranges change colours, not numbers"(stage) {
+        const page = await openPage(stage);
+        await choosePreset(page, "cross");
+        const said = new Set(),
+            seen = new Set();
+        for (const range of ["full", "max", "log"]) {
+            await page.getByRole("combobox", { name: "Range" }).selectOption(range);
+            await settled(page);
+            said.add(await page.locator(".readout b").textContent());
+            let now = "";
+            for (let n = 0; n < 50 && (now === "" || seen.has(now)); n++) {
+                await settled(page); // tiles are made in the background
+                now = JSON.stringify(await colours(page, 4, 8));
+            }
+            seen.add(now);
+        }
+        assert.equal(said.size, 1);
+        assert.equal(seen.size, 3);
+        await page.finish();
+    },
+    async "pictures: those of the README"(stage) {
+        if (!stage.update) return "kept (--update takes them anew)";
+        mkdirSync(DOCS, { recursive: true });
+        for (const [name, preset, scheme, tab] of [
+            ["page-map", "window", "light", "Map"],
+            ["page-links", "causal", "dark", "Links"],
+        ]) {
+            const page = await openPage(stage, { colorScheme: scheme, viewport: { width: 1280, height: 960 } });
+            await choosePreset(page, preset);
+            await focusGrid(page);
+            for (const key of [
+                "PageDown",
+                "ArrowRight",
+                "ArrowRight",
+                "ArrowRight",
+                "ArrowRight",
+                "ArrowRight",
+                "ArrowRight",
+            ])
+                await page.keyboard.press(key);
+            await page.getByRole("tab", { name: tab }).click();
+            await settled(page);
+            await page.mouse.move(2, 2);
+            await page.screenshot({ path: `${DOCS}${name}.png` });
+            await page.finish();
+        }
+        return "taken";
+    },
+};

@@ -1,0 +1,42 @@
+/**
+ * presets.mjs: every example opens, agrees with the page's own computation, and shows in every view.
+ */
+import assert from "node:assert/strict";
+import { PRESETS } from "../../../server/web/request/presets.js";
+import { choosePreset, openPage } from "../support.mjs";
+
+const NODES_MAX = 1500;
+
+const nodes = (page) => page.evaluate(() => document.querySelectorAll("*").length);
+
+export const cases = {
+    async "presets: the first picture is a sentence that the server has computed"(stage) {
+        const page = await openPage(stage);
+        assert.match(await page.locator(".stage h2").textContent(), /^softmax · head 0 · 12 × 12$/);
+        assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+        await page.finish();
+    },
+    ...Object.fromEntries(
+        PRESETS.filter((id) => id !== "large").map((id) => [
+            `presets: ${id} in every view`,
+            async (stage) => {
+                const page = await openPage(stage);
+                if (id !== "sentence") {
+                    const { response } = await choosePreset(page, id);
+                    assert.equal(response.status(), 200, await response.text());
+                }
+                assert.match(await page.locator(".verdict").getAttribute("class"), /good/);
+                let most = 0;
+                for (const tab of ["Links", "Table", "Map"]) {
+                    await page.getByRole("tab", { name: tab }).click();
+                    assert.equal(await page.getByRole("tab", { name: tab }).getAttribute("aria-selected"), "true");
+                    most = Math.max(most, await nodes(page));
+                }
+                for (const button of await page.locator(".strip button").all()) await button.click();
+                assert.ok(most <= NODES_MAX, `${most} nodes`);
+                await page.finish();
+                return `${most} nodes`;
+            },
+        ]),
+    ),
+};
