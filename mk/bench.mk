@@ -36,7 +36,7 @@ overload: $(BUILD)/attnd $(BUILD)/bench/http_load ## goodput at ten times the lo
 	$(Q)python3 bench/slow_crowd.py --attnd $(BUILD)/attnd
 	$(Q)python3 bench/client_gone.py --attnd $(BUILD)/attnd
 
-$(BUILD)/tests/unit/core/accuracy: $(addprefix $(BUILD)/,tests/unit/core/accuracy.o tests/support/random.o libattn.a)
+$(BUILD)/tests/unit/core/accuracy: $(addprefix $(BUILD)/,tests/unit/core/accuracy.o tests/support/core/random.o libattn.a)
 	$(Q)$(LINK) $(LDFLAGS) $^ $(LIBS_CORE) $(LDLIBS) -o $@
 
 accuracy: $(BUILD)/tests/unit/core/accuracy ## float32 against float64, the worst of many inputs; writes docs/accuracy.md

@@ -72,8 +72,8 @@ CORE_FLAGS_in_coverage := -O1 -fno-early-inlining
 
 # The server sees only the core's public headers; tests of the core may include its private ones.
 cppflags_of = $(CPPFLAGS_$(notdir $(1))) $(if $(filter core/% $(BENCH_SRC),$(1)),-Icore/src $(CFLAGS_CORE),$(if $(filter tests/unit/core/%,$(1)),\
-    -Icore/src -Itests/support $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
-    -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER))))
+    -Icore/src -Itests/support/core $(CFLAGS_CORE) $(CFLAGS_TESTS),$(if $(filter tests/%,$(1)),\
+    -Iserver -Icore/src -Itests/support/core -Itests/support/server $(CFLAGS_CORE) $(CFLAGS_SERVER) $(CFLAGS_TESTS),-Iserver $(CFLAGS_SERVER))))
 
 # The references of tests widen to long double on purpose, which is a promotion to clang.
 cflags_of = $(CFLAGS_$(1)) $(CFLAGS_$(notdir $(1))) $(if $(filter core/%,$(1)),$(CORE_FLAGS_in_$(MODE))) \

@@ -9,7 +9,8 @@ below BUILD takes a symbol from the other's. Three rules hold:
   circles  no unit uses itself by way of others; the path of a circle is printed
   homes    the header of a foreign library is included in one place (HOMES)
 
-Besides, no two sources share a name (main.c aside), and a folder stays small enough to read (FILES_MAX, LINES_MAX).
+Besides, no two sources share a name (main.c aside), and a folder, also of the page and of the tests, stays small enough to read
+(FILES_MAX, LINES_MAX).
 """
 
 import argparse
@@ -48,6 +49,8 @@ HOMES = {
 
 FILES_MAX = 25
 LINES_MAX = 3600
+SIZED = ("core", "server", "tests", "bench", "examples", "packaging", "docker", "mk")
+SIZED_SUFFIXES = (".awk", ".c", ".css", ".h", ".html", ".js", ".mjs", ".mk", ".py", ".sh")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 
@@ -148,14 +151,14 @@ def check_names(paths):
     return [f"sources that share a name: {' '.join(found)}" for found in homes.values() if len(found) > 1]
 
 
-def check_sizes(paths):
-    complaints = []
-    for folder in sorted({path.parent for path in paths}):
-        own = [path for path in paths if path.parent == folder]
-        lines = sum((ROOT / path).read_text().count("\n") for path in own)
-        if len(own) > FILES_MAX or lines > LINES_MAX:
-            complaints.append(f"{folder}: {len(own)} files, {lines} lines; a room has at most {FILES_MAX} and {LINES_MAX}")
-    return complaints
+def check_sizes():
+    rooms = {}
+    for folder in SIZED:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in SIZED_SUFFIXES and "node_modules" not in path.parts:
+                rooms.setdefault(path.parent.relative_to(ROOT), []).append(path.read_text().count("\n"))
+    return [f"{room}: {len(lines)} files, {sum(lines)} lines; a room has at most {FILES_MAX} and {LINES_MAX}"
+            for room, lines in sorted(rooms.items()) if len(lines) > FILES_MAX or sum(lines) > LINES_MAX]
 
 
 def main():
@@ -167,7 +170,7 @@ def main():
     includes, complaints = find_includes(paths)
     uses = {**find_calls(paths, ROOT / options.build), **includes}
     complaints += [f"{path} stands in no room of ORDER" for path in paths if rank(unit_of(path)) is None]
-    complaints += check_order(uses) + check_circles(uses) + check_names(paths) + check_sizes(paths)
+    complaints += check_order(uses) + check_circles(uses) + check_names(paths) + check_sizes()
     if options.graph:
         print_graph(uses)
     print(*complaints, sep="\n", end="\n" if complaints else "")

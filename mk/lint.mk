@@ -8,7 +8,7 @@ HEADERS := $(PUBLIC_HEADERS) $(filter-out %.inc.h,\
 FORMATTED := $(SOURCES) $(HEADERS) $(wildcard core/src/kernel/*.inc.h) $(wildcard examples/*.c)
 
 headers: ## every header compiles on its own
-	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests -Itests/support $(CFLAGS_SERVER) \
+	$(Q)for h in $(HEADERS); do echo "#include \"$$h\"" | $(COMPILE) -I. -Iserver -Icore/src -Itests/support/core -Itests/support/server $(CFLAGS_SERVER) \
 	    -fsyntax-only -x c - || { echo "$$h does not compile on its own" >&2; exit 1; }; done
 	@echo "headers: $(words $(HEADERS)) compile on their own"
 

@@ -2,7 +2,7 @@
 #
 # Each suite ends with a line "NAME: N passed, N failed, N skipped" (tests/support/suite.py, checks.sh).
 
-SUPPORT_SRC := $(wildcard tests/support/*.c)
+SUPPORT_SRC := $(wildcard tests/support/*/*.c)
 TEST_SRC := $(sort $(shell find tests -name 'test_*.c' 2>/dev/null))
 # Programs that take minutes.
 LONG_SRC := tests/unit/core/accuracy.c tests/unit/server/codec/number/numbers.c
@@ -11,7 +11,7 @@ SOURCES += $(CORE_SRC) $(SERVER_SRC) $(SUPPORT_SRC) $(TEST_SRC) $(LONG_SRC) $(FU
            tests/fuzz/replay.c tests/fuzz/scan_lines.c
 # The shared code of core tests must not depend on the server.
 SUPPORT_OBJ := $(call obj,$(SUPPORT_SRC))
-CORE_SUPPORT_OBJ := $(filter-out %/attended.o %/http_client.o %/http_stage.o,$(SUPPORT_OBJ))
+CORE_SUPPORT_OBJ := $(filter $(BUILD)/tests/support/core/%,$(SUPPORT_OBJ))
 TEST_BIN := $(patsubst %.c,$(BUILD)/%,$(TEST_SRC))
 CORE_TEST_BIN := $(filter $(BUILD)/tests/unit/core/%,$(TEST_BIN))
 REPLAY_BIN := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
@@ -34,7 +34,7 @@ test: ## install what the tests need, run everything that is quick
 	+$(Q)$(MAKE) --no-print-directory $(jobs) all $(TEST_BIN) $(REPLAY_BIN)
 	+$(Q)python3 tests/support/run_suites.py --suites '$(SUITES)' $(MAKE) --no-print-directory -k $(SUITES)
 
-# tests/support/failing_take.h replaces these calls.
+# tests/support/server/failing_take.h replaces these calls.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
 LDFLAGS_test_cut_short := $(TAKES_CAN_FAIL)
 LDFLAGS_test_stream := $(TAKES_CAN_FAIL)

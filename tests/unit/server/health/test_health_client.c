@@ -12,7 +12,7 @@
 
 #include "check_main.h"
 #include "health/health_client.h"
-#include "support/http_stage.h"
+#include "http_stage.h"
 
 static bool ask(unsigned port, const char *host, const char *path, char *message, size_t size)
 {

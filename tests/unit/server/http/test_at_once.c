@@ -9,8 +9,8 @@
 #include "attn/multihead.h"
 #include "check_main.h"
 #include "codec/request/envelope_decode.h"
-#include "support/http_client.h"
-#include "support/http_stage.h"
+#include "http_client.h"
+#include "http_stage.h"
 
 enum { BODY = 4096, ARENA_MAX = 1 << 20 };
 static const double OPERATIONS_MAX = 1e6;

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "check_main.h"
-#include "support/http_client.h"
-#include "support/http_stage.h"
+#include "http_client.h"
+#include "http_stage.h"
 
 #define POST      "POST /v1/attention HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"

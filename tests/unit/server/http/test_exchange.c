@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/check_main.h"
-#include "support/http_client.h"
-#include "support/http_stage.h"
+#include "check_main.h"
+#include "http_client.h"
+#include "http_stage.h"
 
 static struct http_stage stage;
 

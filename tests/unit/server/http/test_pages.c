@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "support/http_client.h"
-#include "support/http_stage.h"
+#include "http_client.h"
+#include "http_stage.h"
 
 static struct http_stage stage;
 

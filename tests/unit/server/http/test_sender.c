@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "codec/bytes/stream.h"
+#include "http_client.h"
+#include "http_stage.h"
 #include "service/attend.h"
-#include "support/http_client.h"
-#include "support/http_stage.h"
 
 #define POST_AS(version, fields)                                                                                       \
     "POST /v1/attention HTTP/" version "\r\nHost: a\r\nContent-Type: application/json\r\n" fields                      \

@@ -4,7 +4,7 @@
  * The counters, and the gate that holds jobs back are global because a service has no argument of its own; check forks
  * every test, so each has its own gate.
  */
-#include "support/http_stage.h"
+#include "http_stage.h"
 
 #include <check.h>
 #include <pthread.h>

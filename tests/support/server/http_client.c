@@ -1,7 +1,7 @@
 /*
  * http_client.c: a small HTTP client that sends exactly the bytes it is given.
  */
-#include "support/http_client.h"
+#include "http_client.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
