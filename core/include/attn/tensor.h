@@ -11,7 +11,10 @@
 
 #include "attn/status.h"
 
-enum { ATTN_MAX_RANK = 4 };
+enum {
+    ATTN_MAX_RANK = 5,    /* maps of a whole model: (layers, batch, heads, q_len, kv_len) */
+    ATTN_REQUEST_RANK = 4 /* of the tensors of a request and of its steps */
+};
 
 /* Element types: code, name in requests and answers, bytes of one element. */
 #define ATTN_DTYPE_LIST(X)                                                                                             \

@@ -234,9 +234,9 @@ static attn_status check_ranks(const attn_request *request, attn_error *err)
     for (size_t n = 0; n < sizeof tensors / sizeof *tensors; n++) {
         const attn_tensor *tensor;
         memcpy(&tensor, (const char *)request + tensors[n].at, sizeof tensor);
-        if (tensor != NULL && (tensor->rank < 0 || tensor->rank > ATTN_MAX_RANK))
+        if (tensor != NULL && (tensor->rank < 0 || tensor->rank > ATTN_REQUEST_RANK))
             return attn_fail(err, ATTN_ERR_SHAPE, tensors[n].field, "%s has rank %d; a tensor has a rank from 0 to %d",
-                             strrchr(tensors[n].field, '/') + 1, tensor->rank, ATTN_MAX_RANK);
+                             strrchr(tensors[n].field, '/') + 1, tensor->rank, ATTN_REQUEST_RANK);
     }
     return ATTN_OK;
 }

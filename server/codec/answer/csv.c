@@ -26,13 +26,13 @@ struct csv {
 };
 
 /* Fills in the meaning of each dimension of a step that has rank dimensions. Tokens may lack the batch dimension. */
-static void columns_of(attn_step step, int rank, enum column columns[ATTN_MAX_RANK])
+static void columns_of(attn_step step, int rank, enum column columns[ATTN_REQUEST_RANK])
 {
     static const enum column maps[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_KEY},
-                             means[ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY},
+                             means[ATTN_REQUEST_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_KEY},
                              keys[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_KEY, COLUMN_FEATURE},
                              queries[] = {COLUMN_BATCH, COLUMN_HEAD, COLUMN_QUERY, COLUMN_FEATURE},
-                             tokens[1 + ATTN_MAX_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE};
+                             tokens[1 + ATTN_REQUEST_RANK] = {COLUMN_BATCH, COLUMN_QUERY, COLUMN_FEATURE};
     const enum column *found = queries;
     int skip = 0;
     switch (attn_step_axes(step)) {
@@ -194,7 +194,7 @@ static void write_matrix(const struct csv *csv, attn_step step)
 {
     const attn_tensor *tensor = &csv->answer->result->step[step];
     int row_dim = tensor->rank - 2, col_dim = tensor->rank - 1;
-    enum column columns[ATTN_MAX_RANK];
+    enum column columns[ATTN_REQUEST_RANK];
     columns_of(step, tensor->rank, columns);
     chunks_text(csv->out, column_names[columns[row_dim]]);
     for (size_t c = 0; c < tensor->shape[col_dim]; c++) {
@@ -258,7 +258,7 @@ static void write_long(const struct csv *csv, attn_step step)
     const attn_tensor *tensor = &csv->answer->result->step[step];
     const attn_tensor *indices = &csv->answer->envelope->reduction.top_indices;
     size_t count = attn_tensor_count(tensor);
-    enum column columns[ATTN_MAX_RANK];
+    enum column columns[ATTN_REQUEST_RANK];
     columns_of(step, tensor->rank, columns);
     for (size_t n = 0; n < count && csv->out->is_ok; n++) {
         size_t numbers[COLUMN_COUNT] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX}, rest = n;

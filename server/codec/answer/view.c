@@ -111,8 +111,8 @@ static attn_tensor inner_map(const attn_tensor *attention, int rank, ptrdiff_t o
     inner.rank = rank;
     inner.data = (char *)attention->data + offset * (ptrdiff_t)attn_dtype_bytes(attention->dtype);
     for (int d = 0; d < rank; d++) {
-        inner.shape[d] = attention->shape[ATTN_MAX_RANK - rank + d];
-        inner.stride[d] = attention->stride[ATTN_MAX_RANK - rank + d];
+        inner.shape[d] = attention->shape[ATTN_REQUEST_RANK - rank + d];
+        inner.stride[d] = attention->stride[ATTN_REQUEST_RANK - rank + d];
     }
     return inner;
 }

@@ -130,9 +130,9 @@ static attn_status read_shape(struct oip_decoder *d, const struct node *input, a
     attn_status status = decode_counts(&d->decoder.reading, &node, &list);
     if (status != ATTN_OK)
         return status;
-    if (list->rank != 1 || list->shape[0] > ATTN_MAX_RANK)
+    if (list->rank != 1 || list->shape[0] > ATTN_REQUEST_RANK)
         return node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE, "must be a flat list of at most %d dimensions",
-                         ATTN_MAX_RANK);
+                         ATTN_REQUEST_RANK);
     size_t shape[ATTN_MAX_RANK] = {0};
     for (size_t i = 0; i < list->shape[0]; i++) {
         const int64_t length = ((const int64_t *)list->data)[i];

@@ -52,9 +52,9 @@ static attn_status decode_shape(struct reading *reading, const struct node *pare
         return status;
     if (list.rank != 1)
         return node_fail_type(reading, &node, "a flat list of integers");
-    if (list.shape[0] > ATTN_MAX_RANK)
+    if (list.shape[0] > ATTN_REQUEST_RANK)
         return node_fail(reading, &node, ATTN_ERR_SHAPE, "has %zu dimensions; a tensor has at most %d", list.shape[0],
-                         ATTN_MAX_RANK);
+                         ATTN_REQUEST_RANK);
     size_t shape[ATTN_MAX_RANK] = {0};
     for (size_t i = 0; i < list.shape[0]; i++) {
         int64_t length = ((const int64_t *)list.data)[i];

@@ -276,9 +276,9 @@ attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tenso
             "tensor \"%.100s\" has dtype %s, which is not computed with; use F64, F32, F16, BF16, I64, I32, "
             "U8 or BOOL",
             tensor->name, tensor->type);
-    if (tensor->rank > ATTN_MAX_RANK)
+    if (tensor->rank > ATTN_REQUEST_RANK)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL, "tensor \"%.100s\" has %zu dimensions; at most %d are possible",
-                         tensor->name, tensor->rank, ATTN_MAX_RANK);
+                         tensor->name, tensor->rank, ATTN_REQUEST_RANK);
     /* Nobody writes through this view. Its data is not const, because the same type serves results. */
     void *data = (void *)(uintptr_t)tensor->data;
     *view = attn_tensor_view(data, tensor->dtype, (int)tensor->rank, tensor->shape);

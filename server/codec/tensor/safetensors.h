@@ -24,7 +24,7 @@ struct safetensors_tensor {
     const char *name; /* UTF-8, unique in the file */
     const char *type; /* the type's name in the file: "F32", "F8_E4M3"; static storage */
     attn_dtype dtype; /* ATTN_DTYPE_COUNT: the core does not have this type */
-    size_t rank;      /* may exceed ATTN_MAX_RANK */
+    size_t rank;      /* may exceed ATTN_REQUEST_RANK */
     const size_t *shape;
     const char *data; /* points into the body */
     size_t bytes;
@@ -59,7 +59,7 @@ const struct safetensors_text *safetensors_find_text(const struct safetensors *f
 /*
  * Makes a view of the tensor in the body. The view may be unaligned, and must not be written to.
  *   ATTN_ERR_VALUE  attnd does not compute with the type
- *   ATTN_ERR_SHAPE  more than ATTN_MAX_RANK dimensions
+ *   ATTN_ERR_SHAPE  more than ATTN_REQUEST_RANK dimensions
  * The message begins with the tensor's name; field stays empty.
  */
 ATTN_MUST_CHECK attn_status safetensors_view(const struct safetensors_tensor *tensor, attn_tensor *view,

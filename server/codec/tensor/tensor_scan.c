@@ -268,9 +268,9 @@ static attn_status open_row(struct scan *s)
 {
     if (s->depth == s->rank)
         return fail_depth(s, true);
-    if (s->depth == ATTN_MAX_RANK) {
+    if (s->depth == ATTN_REQUEST_RANK) {
         char message[64];
-        snprintf(message, sizeof message, "a tensor has at most %d levels of arrays", ATTN_MAX_RANK);
+        snprintf(message, sizeof message, "a tensor has at most %d levels of arrays", ATTN_REQUEST_RANK);
         return attn_fail(s->err, ATTN_ERR_SHAPE, s->pointer, "%s: %s", s->pointer, message);
     }
     s->filled[s->depth++] = 0;

@@ -20,7 +20,7 @@
  *   ATTN_ERR_SYNTAX    not JSON. *at is the offset in text->text; the caller adds line and column
  *   ATTN_ERR_FIELD     an element of another type (a string, null, an object; true or false unless dtype is ATTN_BOOL)
  *   ATTN_ERR_SHAPE     a row of another length (pointer of the first such row, expected and received lengths), or more
- *                      than ATTN_MAX_RANK levels
+ *                      than ATTN_REQUEST_RANK levels
  *   ATTN_ERR_VALUE     a number that dtype cannot hold: beyond its range (a client may send "Infinity" instead), a
  *                      fraction for ATTN_I64, a number other than 0 and 1 for ATTN_BOOL
  *   ATTN_ERR_NO_MEMORY
