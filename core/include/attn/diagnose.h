@@ -13,7 +13,7 @@
  * Fills in result->findings; result comes from attn_plan_run for plan and request. The time is proportional to the
  * output, plus the map "attention" or the step "entropy" where the request asked for one with all its keys. The threads
  * of the runtime share this work. The inputs are read only when the output is not finite. Memory comes from arena: 40
- * bytes per head and batch item. Returns ATTN_OK, or ATTN_ERR_NO_MEMORY with findings empty.
+ * bytes per head and batch item. Returns ATTN_OK, or ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED with findings empty.
  */
 ATTN_MUST_CHECK attn_status attn_diagnose(const attn_plan *plan, const attn_request *request,
                                           const attn_runtime *runtime, attn_arena *arena, attn_result *result,

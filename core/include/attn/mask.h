@@ -123,8 +123,9 @@ typedef struct {
 /*
  * Checks every mask against (batch, heads, q_len, kv_len) and the compute type, and resolves broadcasts into strides.
  * The tensors of masks must outlive *mask. Errors name the member ("/masks/attend"): ATTN_ERR_SHAPE when it does not
- * broadcast, ATTN_ERR_VALUE when a length is negative or too long, or a bias is NaN or +infinity. watch is asked between
- * pieces of a long bias whether the work is cancelled, which gives ATTN_ERR_CANCELLED; NULL: it is never.
+ * broadcast, ATTN_ERR_VALUE when a length is negative or too long, or a bias is NaN or +infinity. watch is asked while
+ * many numbers are read whether the work is cancelled; NULL: it is never. Then the status is ATTN_ERR_CANCELLED, or
+ * *mask is of no use.
  */
 ATTN_MUST_CHECK attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t heads, size_t q_len,
                                               size_t kv_len, attn_dtype compute, const attn_runtime *watch,

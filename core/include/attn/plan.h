@@ -189,7 +189,7 @@ typedef struct {
     attn_masks masks;
     attn_options options;
     bool is_layer; /* multi-head attention with weights, rather than attention on q, k, v as given */
-    /* Its is_cancelled is asked while masks of many numbers or rows are planned, within 1 ms. NULL: never. */
+    /* Its is_cancelled is asked while many numbers, or rows of masks, are read, within 1 ms. NULL: never. */
     const attn_runtime *watch;
 } attn_request;
 
@@ -222,6 +222,8 @@ typedef struct {
     size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */
     size_t scratch_bytes; /* arena bytes per thread */
     double pairs;         /* pairs of a query and a key within its span, over batch items and heads */
+    /* Of linear and performer: the mask is a range from key 0 for every query, and padding. */
+    bool has_running_sums;
     attn_flops flops;
     double total_flops;
     double time_flops; /* FLOPs of a large product that takes as long; includes softmax and masks */

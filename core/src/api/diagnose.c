@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/pace.h"
 #include "kernel/kernel.h"
 
 enum { BLOCK = 256 }; /* numbers looked at together */
@@ -21,6 +22,7 @@ struct diagnosis {
     const attn_request *request;
     const attn_kernel *kernel;
     const attn_result *result;
+    const attn_runtime *runtime;
     struct sums *sums; /* (batch, kept heads) */
 };
 
@@ -115,8 +117,10 @@ static void map_task(void *argument, size_t index, size_t worker)
     const attn_options *options = &run->request->options;
     const size_t heads = run->plan->selected_heads, queries = run->plan->selected_queries;
     const size_t b = index / heads, h = attn_selected(&options->heads, index % heads);
-    for (size_t slot = 0; slot < queries; slot++)
-        add_row(run, b, h, attn_selected(&options->queries, slot), (index * queries + slot) * run->plan->dims.kv_len,
+    const size_t kv_len = run->plan->dims.kv_len;
+    struct attn_pace pace = attn_pace_begin(run->runtime);
+    for (size_t slot = 0; slot < queries && !attn_pace_stops(&pace, kv_len); slot++)
+        add_row(run, b, h, attn_selected(&options->queries, slot), (index * queries + slot) * kv_len,
                 &run->sums[index]);
 }
 
@@ -125,7 +129,8 @@ static void add_entropies(const struct diagnosis *run)
 {
     const attn_tensor *entropy = &run->result->step[ATTN_STEP_ENTROPY];
     const attn_dims *d = &run->plan->dims;
-    for (size_t at = 0; at < d->batch * d->heads * d->q_len; at++) {
+    struct attn_pace pace = attn_pace_begin(run->runtime);
+    for (size_t at = 0; at < d->batch * d->heads * d->q_len && !attn_pace_stops(&pace, 1); at++) {
         struct sums *sums = &run->sums[at / d->q_len];
         const double x = entropy->dtype == ATTN_F32 ? (double)((const float *)entropy->data)[at]
                                                     : ((const double *)entropy->data)[at];
@@ -181,8 +186,7 @@ static bool wants(const attn_plan *plan, attn_step step)
 }
 
 /* Feature maps are skipped, because their weights are not a distribution. */
-static attn_status find_rows(struct diagnosis *run, const attn_runtime *runtime, attn_arena *arena,
-                             attn_findings *findings)
+static attn_status find_rows(struct diagnosis *run, attn_arena *arena, attn_findings *findings)
 {
     const attn_plan *plan = run->plan;
     const bool has_map = wants(plan, ATTN_STEP_ATTENTION) && run->request->options.keys.count == 0;
@@ -197,7 +201,7 @@ static attn_status find_rows(struct diagnosis *run, const attn_runtime *runtime,
     if (run->sums == NULL)
         return ATTN_ERR_NO_MEMORY;
     if (has_map)
-        runtime->run(runtime->context, tasks, map_task, run);
+        run->runtime->run(run->runtime->context, tasks, map_task, run);
     else
         add_entropies(run);
     return add_up(run, heads, has_map, arena, findings);
@@ -206,7 +210,7 @@ static attn_status find_rows(struct diagnosis *run, const attn_runtime *runtime,
 /* ---- numbers that are not finite ---- */
 
 /* x - x is 0 for a finite number and NaN for any other. */
-static size_t not_finite_of_run(const attn_tensor *tensor, ptrdiff_t at, size_t count, ptrdiff_t stride)
+static size_t not_finite_of_block(const attn_tensor *tensor, ptrdiff_t at, size_t count, ptrdiff_t stride)
 {
     size_t found = 0;
     if (tensor->dtype == ATTN_F32) {
@@ -221,13 +225,24 @@ static size_t not_finite_of_run(const attn_tensor *tensor, ptrdiff_t at, size_t 
     return found;
 }
 
-static size_t not_finite(const attn_tensor *tensor)
+static size_t not_finite_of_run(const attn_tensor *tensor, ptrdiff_t at, size_t count, ptrdiff_t stride,
+                                struct attn_pace *pace)
 {
+    size_t found = 0;
+    for (size_t from = 0; from < count && !attn_pace_stops(pace, BLOCK); from += BLOCK)
+        found += not_finite_of_block(tensor, at + (ptrdiff_t)from * stride, count - from < BLOCK ? count - from : BLOCK,
+                                     stride);
+    return found;
+}
+
+static size_t not_finite(const attn_tensor *tensor, const attn_runtime *runtime)
+{
+    struct attn_pace pace = attn_pace_begin(runtime);
     const size_t count = attn_tensor_count(tensor);
     if (count == 0)
         return 0;
     if (attn_tensor_is_contiguous(tensor))
-        return not_finite_of_run(tensor, 0, count, 1);
+        return not_finite_of_run(tensor, 0, count, 1, &pace);
     const int last = tensor->rank - 1;
     size_t found = 0;
     for (size_t row = 0; row < count / tensor->shape[last]; row++) {
@@ -237,14 +252,15 @@ static size_t not_finite(const attn_tensor *tensor)
             at += (ptrdiff_t)(rest % tensor->shape[axis]) * tensor->stride[axis];
             rest /= tensor->shape[axis];
         }
-        found += not_finite_of_run(tensor, at, tensor->shape[last], tensor->stride[last]);
+        found += not_finite_of_run(tensor, at, tensor->shape[last], tensor->stride[last], &pace);
     }
     return found;
 }
 
-static void name_not_finite(const char *field, const attn_tensor *tensor, attn_findings *findings)
+static void name_not_finite(const struct diagnosis *run, const char *field, const attn_tensor *tensor,
+                            attn_findings *findings)
 {
-    const size_t found = tensor == NULL ? 0 : not_finite(tensor);
+    const size_t found = tensor == NULL ? 0 : not_finite(tensor, run->runtime);
     if (found == 0)
         return;
     assert(findings->not_finite_fields < ATTN_FINDINGS_FIELDS);
@@ -257,14 +273,14 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
     const attn_weights *weights = &run->request->weights;
     if (!wants(run->plan, ATTN_STEP_OUTPUT))
         return;
-    name_not_finite("/outputs/output", &run->result->step[ATTN_STEP_OUTPUT], findings);
+    name_not_finite(run, "/outputs/output", &run->result->step[ATTN_STEP_OUTPUT], findings);
     if (findings->not_finite_fields == 0)
         return;
-    name_not_finite("/inputs/query", inputs->query, findings);
-    name_not_finite("/inputs/key", inputs->key, findings);
-    name_not_finite("/inputs/value", inputs->value, findings);
-    name_not_finite("/inputs/past_key", inputs->past_key, findings);
-    name_not_finite("/inputs/past_value", inputs->past_value, findings);
+    name_not_finite(run, "/inputs/query", inputs->query, findings);
+    name_not_finite(run, "/inputs/key", inputs->key, findings);
+    name_not_finite(run, "/inputs/value", inputs->value, findings);
+    name_not_finite(run, "/inputs/past_key", inputs->past_key, findings);
+    name_not_finite(run, "/inputs/past_value", inputs->past_value, findings);
     const attn_affine *const affines[] = {&weights->query, &weights->key,        &weights->value,
                                           &weights->qkv,   &weights->gate,       &weights->output,
                                           &weights->norm,  &weights->query_norm, &weights->key_norm};
@@ -278,20 +294,23 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
                                             {"/weights/query_norm/weight", "/weights/query_norm/bias"},
                                             {"/weights/key_norm/weight", "/weights/key_norm/bias"}};
     for (size_t n = 0; n < sizeof affines / sizeof affines[0]; n++) {
-        name_not_finite(fields[n][0], affines[n]->weight, findings);
-        name_not_finite(fields[n][1], affines[n]->bias, findings);
+        name_not_finite(run, fields[n][0], affines[n]->weight, findings);
+        name_not_finite(run, fields[n][1], affines[n]->bias, findings);
     }
 }
 
 attn_status attn_diagnose(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
                           attn_arena *arena, attn_result *result, attn_error *err)
 {
-    struct diagnosis run = {.plan = plan, .request = request, .kernel = runtime->kernel, .result = result};
+    struct diagnosis run = {
+        .plan = plan, .request = request, .kernel = runtime->kernel, .result = result, .runtime = runtime};
     attn_findings findings = {0};
-    const attn_status status = find_rows(&run, runtime, arena, &findings);
+    const attn_status status = find_rows(&run, arena, &findings);
     if (status != ATTN_OK)
         return attn_fail(err, status, NULL, "not enough memory for the diagnostics");
     find_not_finite(&run, &findings);
+    if (attn_is_cancelled(runtime))
+        return attn_fail_stopped(err);
     result->findings = findings;
     return ATTN_OK;
 }

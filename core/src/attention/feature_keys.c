@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
 
@@ -19,8 +19,9 @@ static size_t block_count(size_t kv_len)
 /* ---- the mask ---- */
 
 /* True when padding alone is looked up, and every span that is not empty begins at key 0. */
-bool attn_has_running_sums(const attn_mask *mask)
+bool attn_has_running_sums(const attn_mask *mask, const attn_runtime *watch)
 {
+    struct attn_pace pace = attn_pace_begin(watch);
     attn_mask without = *mask;
     without.padding = NULL;
     if (attn_mask_has_lookup(&without))
@@ -28,7 +29,7 @@ bool attn_has_running_sums(const attn_mask *mask)
     for (size_t b = 0; b < mask->batch; b++)
         for (size_t i = 0; i < mask->q_len; i++) {
             const attn_span span = attn_mask_span(mask, b, i);
-            if (span.from != 0 && span.from < span.to)
+            if (attn_pace_stops(&pace, ATTN_PACE_ROW) || (span.from != 0 && span.from < span.to))
                 return false;
         }
     return true;
@@ -286,7 +287,7 @@ struct attn_feature_keys attn_feature_keys_describe(const attn_plan *plan, const
                                       .m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k),
                                       .width = plan->dims.d_v + 1,
                                       .key_blocks = block_count(plan->dims.kv_len),
-                                      .is_running = attn_has_running_sums(&plan->mask)};
+                                      .is_running = plan->has_running_sums};
 }
 
 size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *request)

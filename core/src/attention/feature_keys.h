@@ -35,8 +35,11 @@ size_t attn_feature_keys_bytes(const attn_plan *plan, const attn_request *reques
 /* ATTN_OK, ATTN_ERR_NO_MEMORY or ATTN_ERR_CANCELLED, without a message. */
 ATTN_MUST_CHECK attn_status attn_feature_keys_prepare(struct attn_feature_keys *keys, attn_arena *arena);
 
-/* Whether the mask is a range from key 0 for every query, and padding. Only then are there running sums. */
-bool attn_has_running_sums(const attn_mask *mask);
+/*
+ * Whether the mask is a range from key 0 for every query, and padding. Only then are there running sums. watch as in
+ * attn_mask_pairs.
+ */
+bool attn_has_running_sums(const attn_mask *mask, const attn_runtime *watch);
 
 /* The features of a query: m numbers. */
 void attn_feature_map_query(const struct attn_feature_keys *keys, size_t b, size_t h, size_t i, double *phi);

@@ -6,7 +6,7 @@
 
 #include "attention/feature_keys.h"
 #include "base/number.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
 
@@ -142,11 +142,6 @@ static bool take_memory(struct feature_run *run, attn_arena *arena)
     return run->scratch != NULL && job->row_is_empty != NULL;
 }
 
-static attn_status fail_cancelled(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
-}
-
 attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *request, struct attn_heads_job *job,
                                   const attn_runtime *runtime, attn_arena *arena, attn_result *result, attn_error *err)
 {
@@ -160,8 +155,8 @@ attn_status attn_feature_maps_run(const attn_plan *plan, const attn_request *req
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail(err, status, NULL, "not enough memory for the features of the keys");
     if (status == ATTN_ERR_CANCELLED || attn_is_cancelled(run.keys.runtime))
-        return fail_cancelled(err);
-    status = attn_heads_list_empty(job, arena, result);
+        return attn_fail_stopped(err);
+    status = attn_heads_list_empty(job, runtime, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }
 
@@ -210,7 +205,7 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
     const double pairs = heads * q_len * kv_len;
     if ((plan->want & maps) != 0)
         flops += 2 * pairs * m;
-    if (!attn_has_running_sums(&plan->mask))
+    if (!plan->has_running_sums)
         flops += 2 * pairs * (m + width + 50);
     return flops;
 }

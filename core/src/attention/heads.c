@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "kernel/kernel.h"
 
@@ -193,16 +193,18 @@ static attn_status take_memory(struct heads_run *run, const attn_runtime *runtim
     return run->key_is_seen == NULL || run->query_sees == NULL ? ATTN_ERR_NO_MEMORY : ATTN_OK;
 }
 
-attn_status attn_heads_list_empty(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
+attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
+                                  attn_result *result)
 {
     size_t rows = job->batch * job->heads * job->q_len;
-    for (size_t row = 0; row < rows; row++)
+    struct attn_pace pace = attn_pace_begin(runtime);
+    for (size_t row = 0; row < rows && !attn_pace_stops(&pace, 1); row++)
         result->rows_without_keys += job->row_is_empty[row];
     size_t listed = attn_min(result->rows_without_keys, ATTN_EMPTY_ROWS_LISTED);
     attn_row *list = attn_arena_take(arena, listed, sizeof *list);
     if (list == NULL)
         return ATTN_ERR_NO_MEMORY;
-    for (size_t row = 0; row < rows && result->empty_rows_listed < listed; row++)
+    for (size_t row = 0; row < rows && result->empty_rows_listed < listed && !attn_pace_stops(&pace, 1); row++)
         if (job->row_is_empty[row])
             list[result->empty_rows_listed++] = (attn_row){
                 .b = row / job->q_len / job->heads, .h = row / job->q_len % job->heads, .i = row % job->q_len};
@@ -210,7 +212,8 @@ attn_status attn_heads_list_empty(const struct attn_heads_job *job, attn_arena *
     return ATTN_OK;
 }
 
-static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, attn_result *result)
+static attn_status gather(const struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
+                          attn_result *result)
 {
     size_t tasks = tasks_of(job);
     for (size_t t = 0; t < tasks; t++) {
@@ -219,7 +222,7 @@ static attn_status gather(const struct attn_heads_job *job, attn_arena *arena, a
         result->capped_scores += job->task_capped[t];
         result->saturated_scores += job->task_saturated[t];
     }
-    return attn_heads_list_empty(job, arena, result);
+    return attn_heads_list_empty(job, runtime, arena, result);
 }
 
 attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
@@ -242,9 +245,9 @@ attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runti
     if (job->q_len > 0)
         runtime->run(runtime->context, tasks_of(job), attend_task, &run);
     if (attn_is_cancelled(runtime))
-        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+        return attn_fail_stopped(err);
     if (job->is_decode && job->q_len > 0)
         merge_all(&run, runtime);
-    status = gather(job, arena, result);
+    status = gather(job, runtime, arena, result);
     return status == ATTN_OK ? ATTN_OK : attn_fail(err, status, NULL, "not enough memory for the diagnostics");
 }

@@ -22,8 +22,11 @@ size_t attn_heads_shared_bytes(const struct attn_heads_job *job);
 ATTN_MUST_CHECK attn_status attn_heads_run(struct attn_heads_job *job, const attn_runtime *runtime, attn_arena *arena,
                                            attn_result *result, attn_error *err);
 
-/* Counts job->row_is_empty into *result and lists the first of them there. ATTN_OK or ATTN_ERR_NO_MEMORY. */
-ATTN_MUST_CHECK attn_status attn_heads_list_empty(const struct attn_heads_job *job, attn_arena *arena,
-                                                  attn_result *result);
+/*
+ * Counts job->row_is_empty into *result and lists the first of them there. ATTN_OK or ATTN_ERR_NO_MEMORY. Ends early
+ * when runtime is cancelled.
+ */
+ATTN_MUST_CHECK attn_status attn_heads_list_empty(const struct attn_heads_job *job, const attn_runtime *runtime,
+                                                  attn_arena *arena, attn_result *result);
 
 #endif

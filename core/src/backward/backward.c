@@ -11,7 +11,7 @@
 #include "backward/backward_projection.h"
 #include "base/float_mode.h"
 #include "base/number.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
 #include "formulas/philox.h"
@@ -533,8 +533,7 @@ static attn_status run_backward(struct backward_run *run)
     else
         add_defaults(run);
     finish_query(run);
-    return attn_is_cancelled(run->runtime) ? attn_fail(run->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end")
-                                           : ATTN_OK;
+    return attn_is_cancelled(run->runtime) ? attn_fail_stopped(run->err) : ATTN_OK;
 }
 
 static attn_status run_gradient(const attn_gradient_plan *plan, const attn_gradient_request *request,

@@ -8,7 +8,7 @@
 #include "attention/feature_maps.h"
 #include "backward/backward_phi.h"
 #include "base/number.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
 
@@ -446,7 +446,7 @@ size_t attn_gradient_features_scratch_bytes(const attn_plan *plan, const attn_re
     const size_t m = attn_mechanism_features(&request->options.mechanism, plan->dims.d_k), width = plan->dims.d_v + 1;
     const size_t rows = plan->dims.heads / plan->dims.kv_heads * plan->dims.q_len;
     const size_t bytes = (m + 2 * width + plan->dims.d_k + plan->dims.d_v + m * width) * sizeof(double) +
-                         (attn_has_running_sums(&plan->mask) ? 0 : rows * sizeof(uint64_t));
+                         (plan->has_running_sums ? 0 : rows * sizeof(uint64_t));
     return attn_round_up(bytes, ATTN_ALIGNMENT);
 }
 
@@ -497,7 +497,7 @@ attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request
     if (status == ATTN_ERR_NO_MEMORY)
         return attn_fail(err, status, NULL, "not enough memory for the gradients of the features");
     if (status != ATTN_OK)
-        return attn_fail(err, status, NULL, "stopped before the end");
+        return attn_fail_stopped(err);
     const struct counts counts = count(&run.keys);
     attn_spread(run.keys.runtime, query_tasks(&heads->job), query_task, &run);
     if (run.keys.is_running) {
@@ -509,7 +509,7 @@ attn_status attn_gradient_features_run(const attn_plan *plan, const attn_request
     if (run.keys.mechanism->type == ATTN_PERFORMER)
         attn_spread(run.keys.runtime, counts.key_heads, largest_task, &run);
     if (attn_is_cancelled(run.keys.runtime))
-        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+        return attn_fail_stopped(err);
     double scale = 0;
     for (size_t t = 0; t < counts.tasks; t++)
         scale += run.scale_parts[t];

@@ -6,7 +6,7 @@
 
 #include "backward/backward_tile.h"
 #include "base/number.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 
 enum {
@@ -472,7 +472,7 @@ attn_status attn_gradient_heads_run(struct attn_gradient_heads *heads, const att
     if (heads->grad_sinks != NULL || heads->grad_distance != NULL)
         attn_spread(run.runtime, job->heads, finish_head_task, &run);
     if (attn_is_cancelled(run.runtime))
-        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+        return attn_fail_stopped(err);
     double scale = 0;
     for (size_t t = 0; needs_parts(heads) && t < finish_tasks(job); t++)
         scale += heads->scale_parts[t];

@@ -8,7 +8,7 @@
 #include "attention/heads.h"
 #include "attention/operand.h"
 #include "base/float_mode.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
 #include "gemm/gemm.h"
@@ -302,7 +302,7 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
     if (status == ATTN_OK)
         status = attn_layer_reduce_maps(&run);
     if (status == ATTN_OK && attn_is_cancelled(run.runtime))
-        status = attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+        status = attn_fail_stopped(err);
     if (status == ATTN_OK)
         show_steps(&run);
     *kept = (struct attn_multihead_kept){.query = run.x_q, .gate = run.gate};

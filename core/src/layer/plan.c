@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "attention/distance_bias.h"
+#include "attention/feature_keys.h"
 #include "attention/feature_maps.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
 #include "layer/layer_weigh.h"
@@ -141,6 +142,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
                          product_flops(queries, (double)d->d_query, heads * (double)d->d_gate);
     plan->pairs = attn_mask_pairs(&plan->mask, request->watch);
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
+    plan->has_running_sums = has_feature_maps && attn_has_running_sums(&plan->mask, request->watch);
     f->attention = has_feature_maps ? attn_feature_maps_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
@@ -272,7 +274,7 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     if (status == ATTN_OK && request->masks.align == ATTN_ALIGN_PAST && request->masks.offset == NULL)
         plan->mask.base_offset += (int64_t)d->past_len;
     if (status == ATTN_OK)
-        status = attn_score_bias_check(options, d->heads, &plan->mask, err);
+        status = attn_score_bias_check(request, plan, err);
     if (status == ATTN_OK)
         status = weigh_results(plan, err);
     if (status == ATTN_OK)
@@ -284,7 +286,7 @@ attn_status attn_plan_make(const attn_request *request, attn_plan *plan, attn_er
     plan->scale = options->has_scale ? options->scale : has_no_scale ? 1 : 1 / sqrt((double)d->d_k);
     weigh_work(request, plan);
     if (attn_is_stopped(request->watch))
-        return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
+        return attn_fail_stopped(err);
     attn_multihead_weigh(plan, request);
     return ATTN_OK;
 }

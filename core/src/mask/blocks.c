@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/pace.h"
 #include "base/size.h"
 #include "formulas/philox.h"
 
@@ -19,9 +20,11 @@ static attn_status check_number(size_t value, size_t min, size_t max, const char
     return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", name, value, min, max);
 }
 
-static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len, attn_error *err)
+static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len, const attn_runtime *watch,
+                                       attn_error *err)
 {
     const char *field = "/masks/blocks/global_tokens";
+    struct attn_pace pace = attn_pace_begin(watch);
     if (tokens == NULL)
         return ATTN_OK;
     if (tokens->dtype != ATTN_I64)
@@ -31,6 +34,8 @@ static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len,
         return attn_fail(err, ATTN_ERR_SHAPE, field, "global_tokens is a flat list of positions");
     const int64_t *token = tokens->data;
     for (size_t n = 0; n < tokens->shape[0]; n++) {
+        if (attn_pace_stops(&pace, 1))
+            return attn_fail_stopped(err);
         if (token[n] < 0 || (uint64_t)token[n] >= kv_len)
             return attn_fail(err, ATTN_ERR_VALUE, field, "global_tokens has %lld; keys are numbered 0 to %zu",
                              (long long)token[n], kv_len == 0 ? 0 : kv_len - 1);
@@ -41,7 +46,8 @@ static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len,
     return ATTN_OK;
 }
 
-attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, attn_error *err)
+attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, const attn_runtime *watch,
+                              attn_error *err)
 {
     const attn_blocks_kind kind = blocks->kind;
     attn_status status = ATTN_OK;
@@ -57,7 +63,7 @@ attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, 
         status = check_number(blocks->global_blocks, 0, ATTN_BLOCK_MAX, "global_blocks", err);
     if (status == ATTN_OK)
         status = check_number(blocks->random_blocks, 0, ATTN_BLOCKS_RANDOM_MAX, "random_blocks", err);
-    return status == ATTN_OK ? check_global_tokens(blocks->global_tokens, mask->kv_len, err) : status;
+    return status == ATTN_OK ? check_global_tokens(blocks->global_tokens, mask->kv_len, watch, err) : status;
 }
 
 /* ---- one query ---- */
@@ -269,8 +275,9 @@ bool attn_blocks_hide_tile(const attn_mask *mask, size_t b, size_t h, size_t i, 
     return true;
 }
 
-double attn_blocks_matrix_pairs(const attn_mask *mask)
+double attn_blocks_matrix_pairs(const attn_mask *mask, const attn_runtime *watch)
 {
+    struct attn_pace pace = attn_pace_begin(watch);
     const attn_blocks *blocks = &mask->blocks;
     const ptrdiff_t *stride = mask->blocks_stride;
     const size_t items = stride[0] == 0 ? 1 : mask->batch, heads = stride[1] == 0 ? 1 : mask->heads;
@@ -281,6 +288,8 @@ double attn_blocks_matrix_pairs(const attn_mask *mask)
         for (size_t h = 0; h < heads; h++)
             for (size_t row = 0; row < mask->q_blocks; row++)
                 for (size_t column = 0; column < mask->kv_blocks; column++) {
+                    if (attn_pace_stops(&pace, 1))
+                        return 0;
                     const ptrdiff_t at = (ptrdiff_t)b * stride[0] + (ptrdiff_t)h * stride[1] +
                                          (ptrdiff_t)row * stride[2] + (ptrdiff_t)column * stride[3];
                     if (((const uint8_t *)blocks->attend->data)[at] != 0)

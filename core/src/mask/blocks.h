@@ -7,8 +7,12 @@
 
 #include "attn/mask.h"
 
-/* Checks masks->blocks and the list of global tokens. mask_resolve.c checks the shapes of tensors. */
-ATTN_MUST_CHECK attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, attn_error *err);
+/*
+ * Checks masks->blocks and the list of global tokens. mask_resolve.c checks the shapes of tensors. watch as in
+ * attn_mask_resolve.
+ */
+ATTN_MUST_CHECK attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask,
+                                              const attn_runtime *watch, attn_error *err);
 
 /* Chunks and prefixes: narrows the range from … to of a query at position p of item b. */
 void attn_blocks_narrow(const attn_mask *mask, size_t b, int64_t p, int64_t *from, int64_t *to);
@@ -35,7 +39,7 @@ double attn_blocks_row_flops(const attn_mask *mask, double keys);
 
 /* An upper bound of the keys that a pattern leaves to the query at position p. */
 double attn_blocks_keys(const attn_mask *mask, int64_t p);
-/* Pairs that a matrix allows, over batch and heads. */
-double attn_blocks_matrix_pairs(const attn_mask *mask);
+/* Pairs that a matrix allows, over batch and heads. watch as in attn_mask_pairs. */
+double attn_blocks_matrix_pairs(const attn_mask *mask, const attn_runtime *watch);
 
 #endif

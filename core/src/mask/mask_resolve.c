@@ -7,7 +7,7 @@
 
 #include "base/fail_shape.h"
 #include "base/number.h"
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "mask/blocks.h"
 #include "mask/documents.h"
@@ -125,19 +125,12 @@ static attn_status resolve_padding(const attn_tensor *padding, attn_mask *mask, 
     return ATTN_OK;
 }
 
-/* 3 ns each: a fifth of a millisecond. */
-enum { NUMBERS_BETWEEN_LOOKS = 1 << 16 };
-
-static attn_status fail_stopped(attn_error *err)
-{
-    return attn_fail(err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
-}
-
 /* A bias may hide a key with -infinity; NaN and +infinity would spoil the row. */
 static attn_status check_bias(const attn_tensor *bias, const attn_runtime *watch, attn_mask *mask, attn_error *err)
 {
-    size_t shape[4] = {1, 1, 1, 1}, at[4], checked = 0;
+    size_t shape[4] = {1, 1, 1, 1}, at[4];
     ptrdiff_t stride[4] = {0};
+    struct attn_pace pace = attn_pace_begin(watch);
     for (int axis = 0; axis < bias->rank; axis++) {
         shape[4 - bias->rank + axis] = bias->shape[axis];
         stride[4 - bias->rank + axis] = bias->stride[axis];
@@ -146,8 +139,8 @@ static attn_status check_bias(const attn_tensor *bias, const attn_runtime *watch
         for (at[1] = 0; at[1] < shape[1]; at[1]++)
             for (at[2] = 0; at[2] < shape[2]; at[2]++)
                 for (at[3] = 0; at[3] < shape[3]; at[3]++) {
-                    if (++checked % NUMBERS_BETWEEN_LOOKS == 0 && attn_is_stopped(watch))
-                        return fail_stopped(err);
+                    if (attn_pace_stops(&pace, 1))
+                        return attn_fail_stopped(err);
                     ptrdiff_t offset = 0;
                     for (int axis = 0; axis < 4; axis++)
                         offset += (ptrdiff_t)at[axis] * stride[axis];
@@ -201,17 +194,20 @@ static attn_status resolve_ids(const attn_tensor *ids, const char *field, size_t
     return ATTN_OK;
 }
 
-static bool documents_ascend(const attn_mask *mask)
+/* When watch stops the work, the answer is of no use. */
+static bool documents_ascend(const attn_mask *mask, const attn_runtime *watch)
 {
+    struct attn_pace pace = attn_pace_begin(watch);
     const size_t items = mask->documents_key_stride[0] == 0 ? mask->batch != 0 : mask->batch;
     for (size_t b = 0; b < items; b++)
         for (size_t j = 1; j < mask->kv_len; j++)
-            if (*attn_document_of_key(mask, b, j - 1) > *attn_document_of_key(mask, b, j))
+            if (attn_pace_stops(&pace, 1) || *attn_document_of_key(mask, b, j - 1) > *attn_document_of_key(mask, b, j))
                 return false;
     return true;
 }
 
-static attn_status resolve_documents(const attn_masks *masks, attn_mask *mask, attn_error *err)
+static attn_status resolve_documents(const attn_masks *masks, const attn_runtime *watch, attn_mask *mask,
+                                     attn_error *err)
 {
     const attn_tensor *query = masks->documents_query, *key = masks->documents_key;
     if (query == NULL && key == NULL)
@@ -230,7 +226,7 @@ static attn_status resolve_documents(const attn_masks *masks, attn_mask *mask, a
         status = resolve_ids(key, query == key ? one : "/masks/documents/key", mask->batch, mask->kv_len,
                              &mask->documents_key, mask->documents_key_stride, err);
     if (status == ATTN_OK)
-        mask->documents_are_sorted = documents_ascend(mask);
+        mask->documents_are_sorted = documents_ascend(mask, watch);
     return status;
 }
 
@@ -257,9 +253,10 @@ static attn_status check_prefix(const attn_tensor *prefix, const attn_mask *mask
     return resolve_lengths(prefix, field, mask->batch, mask->kv_len, &lengths, &stride, err);
 }
 
-static attn_status resolve_blocks(const attn_blocks *blocks, attn_mask *mask, attn_error *err)
+static attn_status resolve_blocks(const attn_blocks *blocks, const attn_runtime *watch, attn_mask *mask,
+                                  attn_error *err)
 {
-    attn_status status = attn_blocks_check(blocks, mask, err);
+    attn_status status = attn_blocks_check(blocks, mask, watch, err);
     if (status != ATTN_OK)
         return status;
     const bool is_matrix = blocks->kind == ATTN_BLOCKS_MATRIX;
@@ -293,8 +290,8 @@ attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t head
     if (status == ATTN_OK)
         status = resolve_bias(masks->bias, compute, full, watch, mask, err);
     if (status == ATTN_OK)
-        status = resolve_documents(masks, mask, err);
+        status = resolve_documents(masks, watch, mask, err);
     if (status == ATTN_OK)
-        status = resolve_blocks(&masks->blocks, mask, err);
+        status = resolve_blocks(&masks->blocks, watch, mask, err);
     return status;
 }

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "mask/blocks.h"
 #include "mask/documents.h"
@@ -214,22 +214,14 @@ bool attn_mask_hides_tile(const attn_mask *mask, size_t b, size_t h, size_t i, s
            attn_blocks_hide_tile(mask, b, h, i, position_of(mask, b, i), rows, from, to);
 }
 
-/* Some nanoseconds each. */
-enum { ROWS_BETWEEN_LOOKS = 1 << 16 };
-
-/* Whether to stop before row i of item b, asked now and then. */
-static bool stops_at(const attn_mask *mask, size_t b, size_t i, const attn_runtime *watch)
-{
-    return (b * mask->q_len + i) % ROWS_BETWEEN_LOOKS == ROWS_BETWEEN_LOOKS - 1 && attn_is_stopped(watch);
-}
-
 double attn_mask_pairs(const attn_mask *mask, const attn_runtime *watch)
 {
     const bool has_pattern = attn_blocks_have_lookup(mask) && mask->blocks.kind != ATTN_BLOCKS_MATRIX;
+    struct attn_pace pace = attn_pace_begin(watch);
     double of_spans = 0, of_blocks = 0;
     for (size_t b = 0; b < mask->batch; b++)
         for (size_t i = 0; i < mask->q_len; i++) {
-            if (stops_at(mask, b, i, watch))
+            if (attn_pace_stops(&pace, ATTN_PACE_ROW))
                 return 0;
             const attn_span span = attn_mask_span(mask, b, i);
             const double keys = (double)(span.to - span.from);
@@ -239,7 +231,7 @@ double attn_mask_pairs(const attn_mask *mask, const attn_runtime *watch)
     of_blocks *= (double)mask->heads;
     of_spans *= (double)mask->heads;
     if (mask->blocks.kind == ATTN_BLOCKS_MATRIX)
-        of_blocks = attn_blocks_matrix_pairs(mask);
+        of_blocks = attn_blocks_matrix_pairs(mask, watch);
     return fmin(of_blocks, of_spans);
 }
 
@@ -248,12 +240,13 @@ double attn_mask_lookup_flops(const attn_mask *mask, const attn_runtime *watch)
     /* Measured on a core of 100 GFLOP/s: the cost of a call, and of each of its keys. */
     const double call = 4000, key = 50, tile = 512;
     const double keys = fmin((double)mask->kv_len, tile);
+    struct attn_pace pace = attn_pace_begin(watch);
     double tiles = 0;
     if (!attn_mask_has_lookup(mask))
         return 0;
     for (size_t b = 0; b < mask->batch; b++)
         for (size_t i = 0; i < mask->q_len; i++) {
-            if (stops_at(mask, b, i, watch))
+            if (attn_pace_stops(&pace, ATTN_PACE_ROW))
                 return 0;
             const attn_span span = attn_mask_span(mask, b, i);
             tiles += ceil((double)(span.to - span.from) / tile);

@@ -5,11 +5,15 @@
 
 #include "base/fail_shape.h"
 #include "base/number.h"
+#include "base/pace.h"
 #include "formulas/position_bias.h"
 #include "request/checks.h"
 
-static attn_status check_finite(const attn_tensor *tensor, const char *field, attn_dtype compute, attn_error *err)
+static attn_status check_finite(const attn_tensor *tensor, const char *field, const attn_request *request,
+                                attn_error *err)
 {
+    const attn_dtype compute = request->options.compute;
+    struct attn_pace pace = attn_pace_begin(request->watch);
     const size_t columns = tensor->rank == 2 ? tensor->shape[1] : 1;
     if (tensor->dtype != compute)
         return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", field, attn_dtype_name(compute),
@@ -18,14 +22,16 @@ static attn_status check_finite(const attn_tensor *tensor, const char *field, at
         for (size_t column = 0; column < columns; column++) {
             const ptrdiff_t at =
                 (ptrdiff_t)row * tensor->stride[0] + (tensor->rank == 2 ? (ptrdiff_t)column * tensor->stride[1] : 0);
+            if (attn_pace_stops(&pace, 1))
+                return attn_fail_stopped(err);
             if (!isfinite(attn_number_at(tensor->data, tensor->dtype, at)))
                 return attn_fail(err, ATTN_ERR_VALUE, field, "%s holds a number that is not finite", field);
         }
     return ATTN_OK;
 }
 
-static attn_status check_per_head(const attn_tensor *tensor, const char *field, size_t heads, attn_dtype compute,
-                                  attn_error *err)
+static attn_status check_per_head(const attn_tensor *tensor, const char *field, const attn_request *request,
+                                  size_t heads, attn_error *err)
 {
     if (tensor == NULL)
         return ATTN_OK;
@@ -35,7 +41,7 @@ static attn_status check_per_head(const attn_tensor *tensor, const char *field, 
         return attn_fail_shape(err, field, tensor, expected, "%s has shape %s, expected %s: one number for each head",
                                field, attn_shape_text(received, sizeof received, tensor->rank, tensor->shape),
                                expected);
-    return check_finite(tensor, field, compute, err);
+    return check_finite(tensor, field, request, err);
 }
 
 static double largest_of(attn_dtype compute)
@@ -43,28 +49,37 @@ static double largest_of(attn_dtype compute)
     return compute == ATTN_F32 ? (double)FLT_MAX : DBL_MAX;
 }
 
+enum { SLOPE = 16 }; /* a slope takes as long as so many numbers */
+
 /* The product of the largest slope and the largest distance must stay finite, because offsets can be large. */
-static attn_status check_slopes(const attn_options *options, size_t heads, const attn_mask *mask, attn_error *err)
+static attn_status check_slopes(const attn_request *request, size_t heads, const attn_mask *mask, attn_error *err)
 {
-    attn_status status = check_per_head(options->alibi_slopes, "/options/alibi", heads, options->compute, err);
+    const attn_options *options = &request->options;
+    struct attn_pace pace = attn_pace_begin(request->watch);
+    attn_status status = check_per_head(options->alibi_slopes, "/options/alibi", request, heads, err);
     double farthest = 0, steepest = 0;
-    for (size_t b = 0; status == ATTN_OK && b < mask->batch; b++) {
+    if (status != ATTN_OK || !attn_has_alibi(options))
+        return status;
+    for (size_t b = 0; b < mask->batch; b++) {
         const double offset = (double)attn_mask_offset(mask, b);
         farthest = fmax(farthest, fabs(offset) + (double)mask->q_len + (double)mask->kv_len);
     }
-    for (size_t h = 0; status == ATTN_OK && h < heads; h++)
+    for (size_t h = 0; h < heads; h++) {
+        if (attn_pace_stops(&pace, SLOPE))
+            return attn_fail_stopped(err);
         steepest = fmax(steepest, fabs(attn_slope_of(options, heads, h)));
+    }
     /* Half of the range is left for a relative bias. */
-    if (status == ATTN_OK && !(steepest * farthest <= largest_of(options->compute) / 2))
+    if (!(steepest * farthest <= largest_of(options->compute) / 2))
         return attn_fail(err, ATTN_ERR_VALUE, "/options/alibi",
                          "a slope of %g over a distance of %g leaves the range of compute %s", steepest, farthest,
                          attn_dtype_name(options->compute));
-    return status;
+    return ATTN_OK;
 }
 
-static attn_status check_relative(const attn_options *options, size_t heads, attn_error *err)
+static attn_status check_relative(const attn_request *request, size_t heads, attn_error *err)
 {
-    const attn_relative_bias *relative = &options->relative_bias;
+    const attn_relative_bias *relative = &request->options.relative_bias;
     const char *field = "/options/relative_bias/table";
     if (relative->table == NULL)
         return ATTN_OK;
@@ -83,13 +98,14 @@ static attn_status check_relative(const attn_options *options, size_t heads, att
         return attn_fail(err, ATTN_ERR_VALUE, "/options/relative_bias/max_distance",
                          "max_distance is %lld, it must be above the %zu distances that have a bucket of their own",
                          (long long)relative->max_distance, exact);
-    return check_finite(relative->table, field, options->compute, err);
+    return check_finite(relative->table, field, request, err);
 }
 
-attn_status attn_score_bias_check(const attn_options *options, size_t heads, const attn_mask *mask, attn_error *err)
+attn_status attn_score_bias_check(const attn_request *request, const attn_plan *plan, attn_error *err)
 {
-    attn_status status = check_slopes(options, heads, mask, err);
+    const size_t heads = plan->dims.heads;
+    attn_status status = check_slopes(request, heads, &plan->mask, err);
     if (status == ATTN_OK)
-        status = check_relative(options, heads, err);
-    return status == ATTN_OK ? check_per_head(options->sinks, "/options/sinks", heads, options->compute, err) : status;
+        status = check_relative(request, heads, err);
+    return status == ATTN_OK ? check_per_head(request->options.sinks, "/options/sinks", request, heads, err) : status;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/pace.h"
 #include "request/checks.h"
 #include "request/dims.h"
 #include "request/steps.h"
@@ -101,8 +102,11 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
 
 enum { UNSORTED_MAX = 4096 };
 
-/* Whether an item repeats. An unsorted list is compared pair by pair, so a long one is treated as repeating. */
-static bool is_repeating(const attn_selection *selection)
+/*
+ * Whether an item repeats. An unsorted list is compared pair by pair, so a long one is treated as repeating. When pace
+ * stops the work, the answer is of no use.
+ */
+static bool is_repeating(const attn_selection *selection, struct attn_pace *pace)
 {
     bool ascending = true;
     if (selection->items == NULL)
@@ -111,7 +115,7 @@ static bool is_repeating(const attn_selection *selection)
         ascending = ascending && selection->items[s - 1] < selection->items[s];
     if (ascending)
         return false;
-    for (size_t s = 0; s < selection->count && selection->count <= UNSORTED_MAX; s++)
+    for (size_t s = 0; s < selection->count && selection->count <= UNSORTED_MAX && !attn_pace_stops(pace, s); s++)
         for (size_t earlier = 0; earlier < s; earlier++)
             if (selection->items[earlier] == selection->items[s])
                 return true;
@@ -133,8 +137,8 @@ static bool is_within(const attn_selection *selection, size_t dimension, size_t 
     return true;
 }
 
-static attn_status check_selection(const attn_selection *selection, const char *name, size_t dimension, size_t *kept,
-                                   attn_error *err)
+static attn_status check_selection(const attn_selection *selection, const char *name, size_t dimension,
+                                   struct attn_pace *pace, size_t *kept, attn_error *err)
 {
     char field[32];
     size_t outside;
@@ -147,7 +151,7 @@ static attn_status check_selection(const attn_selection *selection, const char *
     if (!is_within(selection, dimension, &outside))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s has %zu; they are numbered 0 to %zu", name, outside,
                          dimension == 0 ? 0 : dimension - 1);
-    if (is_repeating(selection))
+    if (is_repeating(selection, pace))
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s names one twice, or is not ascending and longer than %d", name,
                          UNSORTED_MAX);
     return ATTN_OK;
@@ -157,6 +161,7 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
 {
     const attn_options *options = &request->options;
     const attn_dims *dims = &plan->dims;
+    struct attn_pace pace = attn_pace_begin(request->watch);
     attn_status status =
         request->is_layer ? check_layer_options(request, dims, err) : check_attention_options(request, err);
     if (status == ATTN_OK)
@@ -168,10 +173,10 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
     if (status == ATTN_OK)
         status = check_wanted(request, err);
     if (status == ATTN_OK)
-        status = check_selection(&options->heads, "heads", dims->heads, &plan->selected_heads, err);
+        status = check_selection(&options->heads, "heads", dims->heads, &pace, &plan->selected_heads, err);
     if (status == ATTN_OK)
-        status = check_selection(&options->queries, "queries", dims->q_len, &plan->selected_queries, err);
+        status = check_selection(&options->queries, "queries", dims->q_len, &pace, &plan->selected_queries, err);
     if (status == ATTN_OK)
-        status = check_selection(&options->keys, "keys", dims->kv_len, &plan->selected_keys, err);
+        status = check_selection(&options->keys, "keys", dims->kv_len, &pace, &plan->selected_keys, err);
     return status;
 }

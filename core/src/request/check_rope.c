@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/fail_shape.h"
+#include "base/pace.h"
 #include "request/checks.h"
 
 #define FIELD   "/options/rope"
@@ -119,7 +120,7 @@ static attn_status check_llama3(const attn_rope_scaling *s, attn_error *err)
 
 /* One of the two lists of longrope. */
 static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *list, const char *name, size_t pairs,
-                              attn_error *err)
+                              struct attn_pace *pace, attn_error *err)
 {
     char field[64], expected[32];
     snprintf(field, sizeof field, SCALING "/%s", name);
@@ -135,13 +136,16 @@ static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *lis
         return attn_fail_shape(err, field, list, expected, "%s must have a number for each of the %zu pairs", name,
                                pairs);
     }
-    for (size_t i = 0; i < pairs; i++)
+    for (size_t i = 0; i < pairs; i++) {
+        if (attn_pace_stops(pace, 1))
+            return attn_fail_stopped(err);
         if (!is_in_range(((const double *)list->data)[i]))
             return attn_fail(err, ATTN_ERR_VALUE, field, "%s must hold numbers from 1e-30 to 1e30", name);
+    }
     return ATTN_OK;
 }
 
-static attn_status check_scaling(const attn_rope *rope, size_t dim, attn_error *err)
+static attn_status check_scaling(const attn_rope *rope, size_t dim, struct attn_pace *pace, attn_error *err)
 {
     const attn_rope_scaling *s = &rope->scaling;
     if (rope->theta != 0 && !(rope->theta > 1 && isfinite(rope->theta)))
@@ -154,9 +158,9 @@ static attn_status check_scaling(const attn_rope *rope, size_t dim, attn_error *
     if (status == ATTN_OK)
         status = check_llama3(s, err);
     if (status == ATTN_OK)
-        status = check_list(s, s->short_factor, "short_factor", dim / 2, err);
+        status = check_list(s, s->short_factor, "short_factor", dim / 2, pace, err);
     if (status == ATTN_OK)
-        status = check_list(s, s->long_factor, "long_factor", dim / 2, err);
+        status = check_list(s, s->long_factor, "long_factor", dim / 2, pace, err);
     if (status == ATTN_OK && s->type == ATTN_ROPE_DYNAMIC && dim == 2)
         return attn_fail(err, ATTN_ERR_VALUE, SCALING "/type", "scaling dynamic needs more than 2 features to turn");
     return status;
@@ -169,6 +173,7 @@ struct side {
     const attn_rope_side *given;
     const char *name; /* "query" */
     size_t len;
+    struct attn_pace *pace; /* of both sides */
 };
 
 /* also: the other shape that is accepted, in words. */
@@ -204,6 +209,8 @@ static attn_status check_positions(const struct side *side, size_t batch, double
     const int64_t *p = positions->data;
     const size_t count = attn_tensor_count(positions);
     for (size_t n = 0; n < count; n++) {
+        if (attn_pace_stops(side->pace, 1))
+            return attn_fail_stopped(err);
         if (p[n] > POSITION_MAX || p[n] < -POSITION_MAX)
             return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions", "position %lld is beyond 2^53", (long long)p[n]);
         *length = (double)p[n] + 1 > *length ? (double)p[n] + 1 : *length;
@@ -216,10 +223,13 @@ static attn_status check_rows(const struct side *side, size_t rows, attn_error *
     const attn_tensor *positions = side->given->positions;
     const int64_t *p = positions->data;
     const size_t count = attn_tensor_count(positions);
-    for (size_t n = 0; n < count; n++)
+    for (size_t n = 0; n < count; n++) {
+        if (attn_pace_stops(side->pace, 1))
+            return attn_fail_stopped(err);
         if (p[n] < 0 || (uint64_t)p[n] >= rows)
             return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions",
                              "position %lld is not among the %zu rows of cos and sin", (long long)p[n], rows);
+    }
     return ATTN_OK;
 }
 
@@ -290,7 +300,8 @@ attn_status attn_rope_check(const attn_request *request, attn_plan *plan, attn_e
     const attn_dims *d = &plan->dims;
     if (rope->layout == ATTN_ROPE_NONE)
         return ATTN_OK;
-    const struct side sides[] = {{&rope->query, "query", d->q_len}, {&rope->key, "key", attn_new_len(d)}};
+    struct attn_pace pace = attn_pace_begin(request->watch);
+    const struct side sides[] = {{&rope->query, "query", d->q_len, &pace}, {&rope->key, "key", attn_new_len(d), &pace}};
     plan->rope_dim = find_dim(rope, d->d_k);
     attn_status status = check_dim(rope, plan->rope_dim, d->d_k, err);
     for (int side = 0; side < 2 && status == ATTN_OK; side++) {
@@ -305,5 +316,5 @@ attn_status attn_rope_check(const attn_request *request, attn_plan *plan, attn_e
     if (status == ATTN_OK && is_given && (rope->theta != 0 || s->type != ATTN_ROPE_DEFAULT))
         return attn_fail(err, ATTN_ERR_FIELD, rope->theta != 0 ? FIELD "/theta" : SCALING,
                          "cos and sin leave nothing for theta and scaling to decide");
-    return status == ATTN_OK && !is_given ? check_scaling(rope, plan->rope_dim, err) : status;
+    return status == ATTN_OK && !is_given ? check_scaling(rope, plan->rope_dim, &pace, err) : status;
 }

@@ -1,6 +1,6 @@
 /*
  * checks.h: the checks of a request, besides the shapes that dims.h reads. Each check has a file of its own. Its error
- * names the member that is wrong.
+ * names the member that is wrong. Checks that read many numbers ask request->watch whether to stop.
  */
 #ifndef ATTN_REQUEST_CHECKS_H
 #define ATTN_REQUEST_CHECKS_H
@@ -23,7 +23,6 @@ ATTN_MUST_CHECK attn_status attn_rope_check(const attn_request *request, attn_pl
 ATTN_MUST_CHECK attn_status attn_mechanism_check(const attn_request *request, const attn_dims *dims, attn_error *err);
 
 /* check_bias.c: alibi, relative_bias and sinks against the heads and the mask. */
-ATTN_MUST_CHECK attn_status attn_score_bias_check(const attn_options *options, size_t heads, const attn_mask *mask,
-                                                  attn_error *err);
+ATTN_MUST_CHECK attn_status attn_score_bias_check(const attn_request *request, const attn_plan *plan, attn_error *err);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "attn/diagnose.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -244,10 +245,52 @@ START_TEST(without_memory_there_are_no_findings)
 }
 END_TEST
 
+static int looks, looks_until_cancelled;
+
+static bool look(void *context)
+{
+    (void)context;
+    return ++looks > looks_until_cancelled;
+}
+
+/* least: looks of a diagnosis that nothing cancels. */
+static void expect_cancelled(const scene_size *size, uint32_t want, int least)
+{
+    test_scene scene = scene_create(ATTN_F32, 1);
+    scene_attention(&scene, size);
+    scene.request.options.want = want;
+    attn_runtime runtime = attn_runtime_serial(NULL);
+    test_run run = run_request(&scene.request, &runtime);
+    runtime.is_cancelled = look;
+    for (int until = 0; until <= least; until++) {
+        attn_arena *arena = attn_arena_create(1 << 16);
+        attn_error err = {0};
+        looks = 0;
+        looks_until_cancelled = until < least ? until : INT_MAX;
+        const attn_status status = attn_diagnose(&run.plan, &scene.request, &runtime, arena, &run.result, &err);
+        ck_assert_int_eq(status, until < least ? ATTN_ERR_CANCELLED : ATTN_OK);
+        ck_assert(until < least ? looks <= until + 3 : looks >= least);
+        attn_arena_destroy(arena);
+    }
+    run_release(&run);
+    scene_destroy(&scene);
+}
+
+START_TEST(reading_many_numbers_can_be_cancelled)
+{
+    enum { LENGTH = 1024 };
+    const scene_size of_rows = {1, 1, 1, 1 << 18, 1, 1, 1}, of_pairs = {1, 1, 1, LENGTH, LENGTH, 1, 1};
+    expect_cancelled(&of_rows, WANT(OUTPUT), 4);
+    expect_cancelled(&of_rows, WANT(ENTROPY), 4);
+    expect_cancelled(&of_pairs, WANT(ATTENTION), LENGTH * LENGTH / 65536);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *tests[] = {
         means_are_those_of_the_map,
+        reading_many_numbers_can_be_cancelled,
         selected_heads_and_queries_are_what_is_looked_at,
         the_entropy_alone_gives_the_same_means,
         scores_that_the_softcap_holds_are_counted,
