@@ -57,6 +57,8 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
     X(ATTN_STEP_GATED, "gated", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)         /* concat times the gate */             \
     X(ATTN_STEP_PROJECTED, "projected", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS) /* after the output projection */       \
     X(ATTN_STEP_RESIDUAL, "residual", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)   /* query + projected */                 \
+    X(ATTN_STEP_ATTENTION_OUTPUT, "attention_output", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS) /* before feed_forward */ \
+    X(ATTN_STEP_FEED_FORWARD, "feed_forward", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)         /* its down projection */ \
     X(ATTN_STEP_OUTPUT, "output", ATTN_AXES_OUTPUT, ATTN_VALUES_NUMBERS)      /* the result, with the rank of query */ \
     X(ATTN_STEP_PRESENT_KEY, "present_key", ATTN_AXES_K, ATTN_VALUES_NUMBERS) /* past_key of the next request */       \
     X(ATTN_STEP_PRESENT_VALUE, "present_value", ATTN_AXES_V, ATTN_VALUES_NUMBERS)                                      \
@@ -102,6 +104,19 @@ typedef enum { ATTN_QKV_STACKED, ATTN_QKV_PER_HEAD, ATTN_QKV_PER_GROUP } attn_qk
 typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W, or y = x W^T */
 
 /*
+ * The feed-forward network of a block (attn_feed_forward_options has its equation); up.weight NULL: none. in_out
+ * shapes (out_in swaps the two):
+ *   up    (d_in, d_ff)    bias (d_ff)     d_in: d_out, or d_query for a parallel one
+ *   gate  (d_in, d_ff)    bias (d_ff)     weight NULL: not gated
+ *   down  (d_ff, d_out)   bias (d_out)
+ *   norm  weight, bias    the gain and shift of its normalisation, each optional
+ *   branch_norm           likewise, (d_out), of the result of down; see attn_options
+ */
+typedef struct {
+    attn_affine up, gate, down, norm, branch_norm;
+} attn_feed_forward_weights;
+
+/*
  * Either query, key and value, or qkv. in_out shapes (out_in swaps the last two):
  *   query  (d_query, heads * d_k)    or (heads, d_query, d_k)      bias (heads * d_k) or (heads, d_k)
  *   key    (d_key, kv_heads * d_k)   or (kv_heads, d_key, d_k)     bias likewise
@@ -118,10 +133,12 @@ typedef enum { ATTN_LAYOUT_IN_OUT, ATTN_LAYOUT_OUT_IN } attn_layout; /* y = x W,
  *     concat is multiplied by sigmoid(x W + b), feature by feature or head by head, before the output projection; x
  *     is the input of the query projection. Qiu et al., "Gated Attention for Large Language Models" (2025),
  *     arXiv:2505.06708
+ *   branch_norm  weight (d_out), bias (d_out): of the result of the output projection; see attn_options
  * Every input and weight is row-major without gaps.
  */
 typedef struct {
-    attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate;
+    attn_affine query, key, value, qkv, output, norm, query_norm, key_norm, gate, branch_norm;
+    attn_feed_forward_weights feed_forward;
     attn_qkv_order qkv_order;
     attn_layout layout;
 } attn_weights;
@@ -129,6 +146,45 @@ typedef struct {
 /* L2 is x / max(|x|, eps); only qk_norm has it. */
 typedef enum { ATTN_NORM_NONE, ATTN_NORM_LAYER, ATTN_NORM_RMS, ATTN_NORM_L2 } attn_norm_type;
 typedef enum { ATTN_NORM_POST, ATTN_NORM_PRE } attn_norm_position;
+
+/*
+ *     relu        max(0, x)
+ *     gelu        x Phi(x), Phi the normal distribution      Hendrycks, Gimpel, 2016, arXiv:1606.08415
+ *     gelu_tanh   x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2     the same paper
+ *     quick_gelu  x sigmoid(1.702 x)                                    the same paper
+ *     silu        x sigmoid(x)                               Elfwing et al., 2017, arXiv:1702.03118
+ */
+typedef enum {
+    ATTN_ACTIVATION_NONE,
+    ATTN_ACTIVATION_RELU,
+    ATTN_ACTIVATION_GELU,
+    ATTN_ACTIVATION_GELU_TANH,
+    ATTN_ACTIVATION_QUICK_GELU,
+    ATTN_ACTIVATION_SILU,
+} attn_activation;
+
+/*
+ * The feed-forward network after, or beside, the attention of a block:
+ *
+ *     ff(x) = act(x W_up + b_up) W_down + b_down                             Vaswani et al., 2017, section 3.3
+ *     ff(x) = (act(x W_gate + b_gate) * (x W_up + b_up)) W_down + b_down     Shazeer, 2020, arXiv:2002.05202
+ *
+ * With y = attention_output, what the layer would give without the network, the output of the block is
+ *
+ *     pre:       y + ff(norm(y))
+ *     post:      norm(y + ff(y))
+ *     parallel:  y + ff(x), where x is norm(query), or without a norm of its own the input of the query projection
+ *
+ * A parallel network has no post-norm in its block.
+ */
+typedef struct {
+    attn_activation activation;
+    attn_norm_type norm;
+    attn_norm_position position; /* of norm */
+    double norm_eps;
+    bool parallel; /* Wang, Komatsuzaki, GPT-J, 2021; needs residual */
+    bool residual; /* false: y is not added */
+} attn_feed_forward_options;
 
 /*
  * Which heads, query rows or key columns of the maps are kept. items are all different and below the dimension; more
@@ -173,10 +229,18 @@ typedef struct {
     double norm_eps;
     attn_norm_type qk_norm; /* of queries and keys, head by head, before rope */
     double qk_norm_eps;
+    attn_feed_forward_options feed_forward;
+    /*
+     * A norm of what each branch (the attention, the feed-forward network) adds to the residual, and then a factor:
+     * query + residual_scale * branch_norm(projected). As in Gemma 2 and OLMo 2, and in Granite; forward only.
+     */
+    attn_norm_type branch_norm;
+    double branch_norm_eps;
+    double residual_scale; /* 0: 1 */
     attn_rope rope;
     attn_mechanism mechanism;
     double dropout; /* p; 0: none. Weights are kept with probability 1 - p and scaled by 1 / (1 - p) */
-    bool dropout_attention, dropout_residual; /* where: on the weights; on projected before the residual is added */
+    bool dropout_attention, dropout_residual; /* where: on the weights; on projected before query is added to it */
     uint64_t dropout_seed;
     uint32_t want; /* bit 1 << attn_step for each step to give back */
     attn_selection heads, queries, keys;
@@ -199,12 +263,13 @@ typedef struct {
     size_t d_query, d_key, d_value; /* features of one token of each input */
     size_t d_out;                   /* of one row of output */
     size_t d_gate;                  /* gates of a head: d_v, 1, or 0 without a gate */
+    size_t d_ff;                    /* features between up and down, or 0 without a feed-forward network */
     int query_rank;
 } attn_dims;
 
 /* How many bytes and floating-point operations a stage takes. */
 typedef struct {
-    double projections, attention, output_projection, rest; /* FLOPs */
+    double projections, attention, output_projection, feed_forward, rest; /* FLOPs */
 } attn_flops;
 
 typedef struct {

@@ -12,6 +12,7 @@
 #ifndef ATTN_KERNEL_INSTANTIATE_INC_H
 #define ATTN_KERNEL_INSTANTIATE_INC_H
 
+#include "kernel/activation.inc.h"
 #include "kernel/attend.inc.h"
 #include "kernel/backward.inc.h"
 #include "kernel/gemm.inc.h"
@@ -27,6 +28,7 @@ const struct attn_kernel_type UNIT = {
     .partials_bytes = partials_bytes,
     .backward_row = backward_row,
     .multiply = multiply,
+    .activate = activate,
     .multiplies_faster = MULTIPLIES_FASTER,
     .blas_up_to_rows_out_in = BLAS_UP_TO_ROWS_OUT_IN,
     .exp = exp_all,

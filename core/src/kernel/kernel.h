@@ -75,6 +75,12 @@ typedef void attn_multiply(const struct attn_gemm_block *block, size_t first, vo
  */
 typedef void attn_pack_panel(const struct attn_gemm_block *block, float *data);
 
+/*
+ * y = act(x), or act(x) * times where times is not NULL, for n numbers each; y may be x or times. A number of y does not
+ * depend on its neighbours. NaN stays NaN.
+ */
+typedef void attn_activate(attn_activation activation, size_t n, const void *x, const void *times, void *y);
+
 /* The functions of a kernel in one type. */
 struct attn_kernel_type {
     attn_attend_task *attend;
@@ -83,6 +89,7 @@ struct attn_kernel_type {
     size_t (*partials_bytes)(const struct attn_heads_job *job); /* decoding: size of job->partials */
     void (*backward_row)(const struct attn_backward_row *row);
     attn_multiply *multiply;
+    attn_activate *activate;
     bool multiplies_faster;        /* than the BLAS on the same CPU */
     size_t blas_up_to_rows_out_in; /* with weights in the layout out_in, the BLAS is faster up to this many rows */
     /* The exp of the softmax, for the tests: n numbers in place, n a multiple of 64. */

@@ -1,4 +1,4 @@
-/* layer.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm. */
+/* layer.c: runs a plan: norm, projections, heads, gate, output projection, residual, norm, feed-forward. */
 #include "layer/layer.h"
 
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "formulas/features.h"
 #include "gemm/gemm.h"
+#include "layer/feed_forward.h"
 #include "layer/gate.h"
 #include "layer/layer_run.h"
 #include "layer/layer_weigh.h"
@@ -264,6 +265,8 @@ static void show_steps(struct layer_run *run)
     step[ATTN_STEP_GATED].data = run->gated;
     step[ATTN_STEP_PROJECTED].data = run->projected;
     step[ATTN_STEP_RESIDUAL].data = run->summed;
+    step[ATTN_STEP_ATTENTION_OUTPUT].data = run->attended;
+    step[ATTN_STEP_FEED_FORWARD].data = run->expanded;
     if (run->plan->dims.query_rank == 4)
         step[ATTN_STEP_OUTPUT] = operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
     else
@@ -300,12 +303,15 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
     if (status == ATTN_OK)
         status = attn_layer_finish(&run);
     if (status == ATTN_OK)
+        status = attn_layer_feed_forward(&run);
+    if (status == ATTN_OK)
         status = attn_layer_reduce_maps(&run);
     if (status == ATTN_OK && attn_is_cancelled(run.runtime))
         status = attn_fail_stopped(err);
     if (status == ATTN_OK)
         show_steps(&run);
-    *kept = (struct attn_multihead_kept){.query = run.x_q, .gate = run.gate};
+    *kept = (struct attn_multihead_kept){
+        .query = run.x_q, .gate = run.gate, .ff_input = run.ff_input, .product_scratch = run.product_scratch};
     return status;
 }
 

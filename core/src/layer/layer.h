@@ -8,8 +8,10 @@
 
 /* Intermediate results that the backward pass reads besides the steps. They stay in the arena. */
 struct attn_multihead_kept {
-    const char *query; /* the queries, after a pre-norm: (batch, q_len, d_query) */
-    const char *gate;  /* before its sigmoid: (batch, q_len, heads * d_gate) */
+    const char *query;     /* the queries, after a pre-norm: (batch, q_len, d_query) */
+    const char *gate;      /* before its sigmoid: (batch, q_len, heads * d_gate) */
+    const char *ff_input;  /* what enters the feed-forward network */
+    char *product_scratch; /* of attn_products_run */
 };
 
 /* attn_plan_run, which also fills in *kept. */

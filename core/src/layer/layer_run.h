@@ -1,5 +1,5 @@
 /*
- * layer_run.h: the state that layer.c, maps.c and residual.c share during a run.
+ * layer_run.h: the state that layer.c, maps.c, residual.c and feed_forward.c share during a run.
  */
 #ifndef ATTN_LAYER_LAYER_RUN_H
 #define ATTN_LAYER_LAYER_RUN_H
@@ -26,6 +26,9 @@ struct layer_run {
     char *context;               /* of the heads, in the layout of context_operand */
     char *gate, *gated;          /* gated is context without a gate */
     char *projected, *summed, *output;
+    char *attended;             /* with a feed-forward network: the output before it */
+    char *ff_normed, *expanded; /* its input after a pre-norm, and its result */
+    const char *ff_input;       /* its input */
     struct attn_product *products;
     size_t product_count;
     char *product_scratch;

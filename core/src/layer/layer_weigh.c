@@ -7,6 +7,7 @@
 #include "attention/feature_maps.h"
 #include "formulas/features.h"
 #include "gemm/gemm.h"
+#include "layer/feed_forward.h"
 #include "layer/projection.h"
 #include "layer/queries_keys.h"
 #include "request/dims.h"
@@ -90,19 +91,20 @@ attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *r
 
 enum { TAKES_MAX = 64 }; /* an upper bound of the blocks that one run takes from the arena */
 
-/* After the heads: at most one array per stage. The last one is the output, if the output is wanted. */
+/* After the heads, without a feed-forward network: at most one array per stage. The last one may be a wanted step. */
 static size_t token_numbers(const attn_plan *plan, const attn_request *request)
 {
     const attn_dims *d = &plan->dims;
     const attn_options *options = &request->options;
     const size_t context = d->batch * d->q_len * d->heads * d->d_v, out = d->batch * d->q_len * d->d_out;
     size_t stages = request->weights.output.weight != NULL;
-    stages += options->residual || attn_drops_residual(options);
+    stages += attn_changes_sum(options);
     stages += attn_is_post_normed(options);
     size_t numbers = context + stages * out;
     if (d->d_gate > 0) /* the gate, and its product with concat */
         numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
-    return attn_wants(options, ATTN_STEP_OUTPUT) ? numbers - (stages > 0 ? out : context) : numbers;
+    const attn_step last = d->d_ff > 0 ? ATTN_STEP_ATTENTION_OUTPUT : ATTN_STEP_OUTPUT;
+    return attn_wants(options, last) ? numbers - (stages > 0 ? out : context) : numbers;
 }
 
 void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
@@ -116,6 +118,7 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
         numbers += d->batch * d->q_len * d->d_query;
     if (attn_needs_mean_source(request))
         numbers += attn_mean_source_count(plan);
+    numbers += attn_feed_forward_numbers(request, d);
     numbers += attn_distance_bias_count(&request->options, &plan->mask);
     struct attn_heads_job job = attn_describe_job(plan, request);
     const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,

@@ -10,6 +10,7 @@
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
+#include "layer/feed_forward.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
 #include "request/checks.h"
@@ -146,9 +147,14 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     f->attention = has_feature_maps ? attn_feature_maps_flops(plan, request) : plan->pairs * (2 * (d_k + d_v) + 8);
     if (request->weights.output.weight != NULL)
         f->output_projection = product_flops(queries, heads * d_v, (double)d->d_out);
+    if (d->d_ff > 0) {
+        const double d_ff = (double)d->d_ff, gates = request->weights.feed_forward.gate.weight != NULL ? 2 : 1;
+        f->feed_forward = product_flops(queries, (double)attn_feed_forward_d_in(request, d), gates * d_ff) +
+                          product_flops(queries, d_ff, (double)d->d_out) + queries * d_ff * 30;
+    }
     f->rest = queries * (double)d->d_out * 8 + attn_qk_flops(plan, request);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
-    plan->total_flops = f->projections + f->attention + f->output_projection + f->rest;
+    plan->total_flops = f->projections + f->attention + f->output_projection + f->feed_forward + f->rest;
     const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
     const double of_looks = attn_mask_lookup_flops(&plan->mask, request->watch) * looks(request, has_feature_maps);
     plan->time_flops = (plan->total_flops + of_pairs + of_looks) * (plan->compute == ATTN_F64 ? 2 : 1);
@@ -206,6 +212,12 @@ static const struct {
     LINEAR(query_norm),
     LINEAR(key_norm),
     LINEAR(gate),
+    LINEAR(branch_norm),
+    LINEAR(feed_forward.up),
+    LINEAR(feed_forward.gate),
+    LINEAR(feed_forward.down),
+    LINEAR(feed_forward.norm),
+    LINEAR(feed_forward.branch_norm),
     TENSOR(masks.offset, "/masks/causal/offset"),
     TENSOR(masks.attend, "/masks/attend"),
     TENSOR(masks.bias, "/masks/bias"),
@@ -249,6 +261,7 @@ static attn_status check_work(const attn_request *request, const attn_plan *plan
     double numbers = attn_has_feature_maps(&request->options) ? attn_feature_maps_numbers(plan, request) : 0;
     if (attn_needs_mean_source(request))
         numbers += attn_mean_source_numbers(plan);
+    numbers += 2 * (double)plan->dims.batch * (double)plan->dims.q_len * (double)plan->dims.d_ff;
     if (numbers > (double)ATTN_NUMBERS_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "the run would work with %.3g numbers", numbers);
     return ATTN_OK;

@@ -77,14 +77,18 @@ size_t attn_projection_head_step(const attn_projection *projection, size_t d)
     return projection->columns == d ? projection->bias_step : 0;
 }
 
+attn_projection attn_projection_of_matrix(const attn_affine *affine, attn_layout layout, size_t inner, size_t columns)
+{
+    return (attn_projection){.affine = affine,
+                             .slices = 1,
+                             .columns = columns,
+                             .inner = inner,
+                             .w_stride = layout == ATTN_LAYOUT_IN_OUT ? columns : inner};
+}
+
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims)
 {
-    const size_t inner = dims->heads * dims->d_v;
-    return (attn_projection){.affine = &weights->output,
-                             .slices = 1,
-                             .columns = dims->d_out,
-                             .inner = inner,
-                             .w_stride = weights->layout == ATTN_LAYOUT_IN_OUT ? dims->d_out : inner};
+    return attn_projection_of_matrix(&weights->output, weights->layout, dims->heads * dims->d_v, dims->d_out);
 }
 
 void attn_projection_products(const attn_projection *projection, attn_layout layout, size_t element,

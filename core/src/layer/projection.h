@@ -34,6 +34,9 @@ attn_projection attn_projection_of_fused(const attn_weights *weights, const attn
 /* The distance in columns from one head, which has d columns, to the next; 0: heads are not evenly spaced. */
 size_t attn_projection_head_step(const attn_projection *projection, size_t d);
 
+/* A weight of rank 2 that turns tokens of inner features into columns features, as one slice. */
+attn_projection attn_projection_of_matrix(const attn_affine *affine, attn_layout layout, size_t inner, size_t columns);
+
 /* The output projection: one slice for rank 2 and for rank 3. */
 attn_projection attn_projection_of_output(const attn_weights *weights, const attn_dims *dims);
 

@@ -37,16 +37,13 @@ attn_status attn_layer_pre_norm(struct layer_run *run)
     return ATTN_OK;
 }
 
-static bool changes_sum(const attn_options *options)
-{
-    return options->residual || attn_drops_residual(options);
-}
-
-/* summed = query + dropout(projected), elementwise; each part only if the request asks for it. */
-static void add_rows(const struct layer_run *run, size_t first, size_t count)
+/* count numbers of sum from number first on: residual + scale * dropout(branch). */
+static void add_numbers(const struct layer_run *run, const struct attn_branch *branch, const char *x, size_t first,
+                        size_t count)
 {
     const attn_options *options = &run->request->options;
-    const double p = options->dropout_residual ? options->dropout : 0, gain = p < 1 ? 1 / (1 - p) : 0;
+    const double p = branch->drops ? options->dropout : 0, gain = p < 1 ? 1 / (1 - p) : 0;
+    const double scale = options->residual_scale == 0 ? 1 : options->residual_scale;
     uint8_t keep[512];
     for (size_t done = 0; done < count; done += sizeof keep) {
         size_t some = attn_min(count - done, sizeof keep), at = first + done;
@@ -55,17 +52,31 @@ static void add_rows(const struct layer_run *run, size_t first, size_t count)
             attn_dropout_keep(options->dropout_seed, DROPOUT_RESIDUAL, p, at, some, keep);
         for (size_t n = 0; n < some; n++)
             if (run->plan->compute == ATTN_F32) {
-                float y = ((const float *)run->projected)[at + n];
-                y = p > 0 ? (keep[n] ? y * (float)gain : 0) : y;
-                ((float *)run->summed)[at + n] =
-                    options->residual ? ((const float *)run->request->inputs.query->data)[at + n] + y : y;
+                float y = ((const float *)x)[at + n];
+                y = (p > 0 ? (keep[n] ? y * (float)gain : 0) : y) * (float)scale;
+                ((float *)branch->sum)[at + n] =
+                    branch->residual != NULL ? ((const float *)branch->residual)[at + n] + y : y;
             } else {
-                double y = ((const double *)run->projected)[at + n];
-                y = p > 0 ? (keep[n] ? y * gain : 0) : y;
-                ((double *)run->summed)[at + n] =
-                    options->residual ? ((const double *)run->request->inputs.query->data)[at + n] + y : y;
+                double y = ((const double *)x)[at + n];
+                y = (p > 0 ? (keep[n] ? y * gain : 0) : y) * scale;
+                ((double *)branch->sum)[at + n] =
+                    branch->residual != NULL ? ((const double *)branch->residual)[at + n] + y : y;
             }
     }
+}
+
+void attn_layer_add_branch(const struct layer_run *run, const struct attn_branch *branch, size_t row, size_t rows)
+{
+    const attn_options *options = &run->request->options;
+    const size_t d = run->plan->dims.d_out, at = row * d * run->element;
+    const char *x = branch->x;
+    if (options->branch_norm != ATTN_NORM_NONE) {
+        const attn_tensor *gain = branch->norm->weight, *shift = branch->norm->bias;
+        attn_norm_rows(options->branch_norm, run->plan->compute, rows, d, x + at, gain == NULL ? NULL : gain->data,
+                       shift == NULL ? NULL : shift->data, options->branch_norm_eps, branch->sum + at);
+        x = branch->sum;
+    }
+    add_numbers(run, branch, x, row * d, rows * d);
 }
 
 static void finish_task(void *argument, size_t index, size_t worker)
@@ -74,8 +85,16 @@ static void finish_task(void *argument, size_t index, size_t worker)
     const struct layer_run *run = argument;
     const size_t d = run->plan->dims.d_out, row = index * TOKEN_ROWS;
     const size_t rows = attn_min(layer_query_tokens(run) - row, TOKEN_ROWS);
-    if (changes_sum(&run->request->options))
-        add_rows(run, row * d, rows * d);
+    if (attn_changes_sum(&run->request->options)) {
+        const struct attn_branch branch = {
+            .norm = &run->request->weights.branch_norm,
+            .x = run->projected,
+            .residual = run->request->options.residual ? run->request->inputs.query->data : NULL,
+            .sum = run->summed,
+            .drops = run->request->options.dropout_residual,
+        };
+        attn_layer_add_branch(run, &branch, row, rows);
+    }
     if (attn_is_post_normed(&run->request->options))
         norm_rows(run, row, rows, d, run->summed, run->output);
 }
@@ -86,14 +105,14 @@ attn_status attn_layer_finish(struct layer_run *run)
     const size_t rows = layer_query_tokens(run), count = rows * run->plan->dims.d_out;
     const bool projected_is_kept = layer_wants(run, ATTN_STEP_PROJECTED) || run->projected == run->gated;
     run->summed = run->projected;
-    if (changes_sum(options) && projected_is_kept)
+    if (attn_changes_sum(options) && projected_is_kept)
         run->summed = layer_take(run, count);
     const bool sum_is_kept =
         layer_wants(run, ATTN_STEP_RESIDUAL) || (run->summed == run->projected && projected_is_kept);
     run->output = attn_is_post_normed(options) && sum_is_kept ? layer_take(run, count) : run->summed;
     if (run->summed == NULL || run->output == NULL)
         return layer_no_memory(run, "residual and norm");
-    if (changes_sum(options) || attn_is_post_normed(options))
+    if (attn_changes_sum(options) || attn_is_post_normed(options))
         attn_spread(run->runtime, attn_ceil_div(rows, TOKEN_ROWS), finish_task, run);
     return ATTN_OK;
 }

@@ -67,12 +67,16 @@ static attn_status check_attention_options(const attn_request *request, attn_err
     const attn_weights *w = &request->weights;
     if (attn_affine_is_given(&w->query) || attn_affine_is_given(&w->key) || attn_affine_is_given(&w->value) ||
         attn_affine_is_given(&w->qkv) || attn_affine_is_given(&w->output) || attn_affine_is_given(&w->norm) ||
-        attn_affine_is_given(&w->query_norm) || attn_affine_is_given(&w->key_norm) || attn_affine_is_given(&w->gate))
+        attn_affine_is_given(&w->query_norm) || attn_affine_is_given(&w->key_norm) || attn_affine_is_given(&w->gate) ||
+        attn_affine_is_given(&w->branch_norm) || attn_feed_forward_is_given(&w->feed_forward))
         return attn_fail(err, ATTN_ERR_FIELD, "/weights", "weights belong to multi-head attention");
     if (request->options.residual)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/residual", "residual belongs to multi-head attention");
     if (request->options.norm != ATTN_NORM_NONE)
         return attn_fail(err, ATTN_ERR_FIELD, "/options/norm", "norm belongs to multi-head attention");
+    if (request->options.branch_norm != ATTN_NORM_NONE || request->options.residual_scale != 0)
+        return attn_fail(err, ATTN_ERR_FIELD, "/options/branch_norm",
+                         "branch_norm and residual_scale belong to multi-head attention");
     if (attn_drops_residual(&request->options))
         return attn_fail(err, ATTN_ERR_FIELD, "/options/dropout/where",
                          "dropout on the residual belongs to multi-head attention");
@@ -92,6 +96,10 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"gated\" needs weights.gate");
     if (attn_wants(options, ATTN_STEP_RESIDUAL) && !options->residual)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"residual\" needs options.residual: true");
+    if ((attn_wants(options, ATTN_STEP_ATTENTION_OUTPUT) || attn_wants(options, ATTN_STEP_FEED_FORWARD)) &&
+        request->weights.feed_forward.up.weight == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field,
+                         "\"attention_output\" and \"feed_forward\" need weights.feed_forward");
     if (attn_wants(options, ATTN_STEP_DROPPED) && !(options->dropout > 0 && options->dropout_attention))
         return attn_fail(err, ATTN_ERR_FIELD, field,
                          "\"dropped\" needs options.dropout on attention with p above 0, and training: true");
@@ -164,6 +172,8 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
     struct attn_pace pace = attn_pace_begin(request->watch);
     attn_status status =
         request->is_layer ? check_layer_options(request, dims, err) : check_attention_options(request, err);
+    if (status == ATTN_OK)
+        status = attn_feed_forward_check(request, dims, err);
     if (status == ATTN_OK)
         status = attn_qk_check(request, dims, err);
     if (status == ATTN_OK)

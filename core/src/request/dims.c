@@ -421,6 +421,53 @@ static attn_status read_gate_dims(const attn_request *request, attn_dims *dims, 
     return status;
 }
 
+/* One matrix of the feed-forward network: from in features, which giver gives, to *out. */
+static attn_status read_matrix(const attn_affine *affine, const char *name, const attn_request *request, size_t in,
+                               const char *giver, size_t *out, attn_error *err)
+{
+    char field[64], bias_field[64], why[96];
+    size_t own_heads = 0, own_in = 0;
+    snprintf(field, sizeof field, "/weights/feed_forward/%s/weight", name);
+    snprintf(bias_field, sizeof bias_field, "/weights/feed_forward/%s/bias", name);
+    if (affine->weight == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "weights.feed_forward.%s.weight is missing", name);
+    attn_status status = read_weight(affine->weight, field, request->weights.layout, request->options.compute,
+                                     &own_heads, &own_in, out, err);
+    if (status != ATTN_OK)
+        return status;
+    if (own_heads != 0)
+        return attn_fail_shape(err, field, affine->weight, NULL, "a weight of a feed-forward network has rank 2");
+    snprintf(why, sizeof why, "%s %zu features", giver, in);
+    if (own_in != in)
+        return fail_weight(err, field, affine->weight, request->weights.layout, in, why);
+    return check_bias(affine->bias, bias_field, request->options.compute, 0, *out, err);
+}
+
+static attn_status read_feed_forward_dims(const attn_request *request, attn_dims *dims, attn_error *err)
+{
+    const attn_feed_forward_weights *w = &request->weights.feed_forward;
+    const bool is_parallel = request->options.feed_forward.parallel;
+    const size_t in = is_parallel ? dims->d_query : dims->d_out;
+    size_t gates = 0, out = 0;
+    if (!attn_feed_forward_is_given(w))
+        return ATTN_OK;
+    attn_status status =
+        read_matrix(&w->up, "up", request, in, is_parallel ? "query has" : "the attention gives", &dims->d_ff, err);
+    if (status == ATTN_OK && attn_affine_is_given(&w->gate))
+        status =
+            read_matrix(&w->gate, "gate", request, in, is_parallel ? "query has" : "the attention gives", &gates, err);
+    if (status == ATTN_OK && w->gate.weight != NULL && gates != dims->d_ff)
+        return attn_fail_shape(err, "/weights/feed_forward/gate/weight", w->gate.weight, NULL,
+                               "gate gives %zu features, up gives %zu: they must be equal", gates, dims->d_ff);
+    if (status == ATTN_OK)
+        status = read_matrix(&w->down, "down", request, dims->d_ff, "up gives", &out, err);
+    if (status == ATTN_OK && out != dims->d_out)
+        return attn_fail_shape(err, "/weights/feed_forward/down/weight", w->down.weight, NULL,
+                               "down gives %zu features, the attention gives %zu: they must be equal", out,
+                               dims->d_out);
+    return status;
+}
+
 /* (batch, kv_heads, past_len, d), or without the batch for a query of rank 2. */
 static attn_status check_past(const attn_tensor *past, const char *field, const attn_request *request,
                               const attn_dims *dims, size_t past_len, size_t d, attn_error *err)
@@ -478,6 +525,8 @@ static attn_status read_layer_dims(const attn_request *request, attn_dims *dims,
         status = read_output_dims(request, dims, err);
     if (status == ATTN_OK)
         status = read_gate_dims(request, dims, err);
+    if (status == ATTN_OK)
+        status = read_feed_forward_dims(request, dims, err);
     return status;
 }
 

@@ -20,6 +20,12 @@ static inline bool attn_affine_is_given(const attn_affine *affine)
     return affine->weight != NULL || affine->bias != NULL;
 }
 
+static inline bool attn_feed_forward_is_given(const attn_feed_forward_weights *w)
+{
+    return attn_affine_is_given(&w->up) || attn_affine_is_given(&w->gate) || attn_affine_is_given(&w->down) ||
+           attn_affine_is_given(&w->norm) || attn_affine_is_given(&w->branch_norm);
+}
+
 /* A gain or shift of rows of length numbers, of rank 1; NULL is fine. field is its path in the request. */
 ATTN_MUST_CHECK attn_status attn_check_row(const attn_tensor *vector, const char *field, attn_dtype compute,
                                            size_t length, attn_error *err);

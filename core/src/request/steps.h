@@ -27,6 +27,18 @@ static inline bool attn_drops_residual(const attn_options *options)
     return options->dropout > 0 && options->dropout_residual;
 }
 
+/* Whether the result of a branch changes before it is added to the residual. */
+static inline bool attn_changes_branch(const attn_options *options)
+{
+    return options->branch_norm != ATTN_NORM_NONE || (options->residual_scale != 0 && options->residual_scale != 1);
+}
+
+/* Whether the sum before a post-norm is not the result of the output projection. */
+static inline bool attn_changes_sum(const attn_options *options)
+{
+    return options->residual || attn_drops_residual(options) || attn_changes_branch(options);
+}
+
 /* Whether queries and keys are normalised or rotated. */
 static inline bool attn_qk_is_changed(const attn_options *options)
 {

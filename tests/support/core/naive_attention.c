@@ -341,13 +341,22 @@ static void make_projected(const attn_request *request, naive_result *r)
         }
 }
 
+void naive_query_token(const attn_request *request, size_t b, size_t i, size_t d_query, double *to)
+{
+    token x = {.count = d_query, .features = to, .terms = naive_numbers(d_query)};
+    read_token(request, request->inputs.query, true, b, i, &x);
+    free(x.terms);
+}
+
 static void make_residual(const attn_request *request, naive_result *r)
 {
-    for (size_t at = 0; at < r->batch * r->q_len * r->d_out; at++) {
+    double *residual = r->step[ATTN_STEP_RESIDUAL];
+    for (size_t row = 0; row < r->batch * r->q_len; row++)
+        naive_branch(request, &request->weights.branch_norm, r->d_out, r->step[ATTN_STEP_PROJECTED] + row * r->d_out,
+                     residual + row * r->d_out);
+    for (size_t at = 0; at < r->batch * r->q_len * r->d_out && request->options.residual; at++) {
         size_t row = at / r->d_out, b = row / r->q_len, i = row % r->q_len;
-        r->step[ATTN_STEP_RESIDUAL][at] = r->step[ATTN_STEP_PROJECTED][at];
-        if (request->options.residual)
-            r->step[ATTN_STEP_RESIDUAL][at] += naive_read(request->inputs.query, 0, b, i, at % r->d_out);
+        residual[at] += naive_read(request->inputs.query, 0, b, i, at % r->d_out);
     }
 }
 
@@ -362,6 +371,14 @@ static void make_output(const attn_request *request, naive_result *r)
         for (size_t row = 0; row < rows; row++)
             naive_norm(options->norm, options->norm_eps, &request->weights.norm, r->d_out, output + row * r->d_out,
                        output + row * r->d_out, NULL);
+    if (request->weights.feed_forward.up.weight == NULL)
+        return;
+    memcpy(r->step[ATTN_STEP_ATTENTION_OUTPUT], output, bytes);
+    for (size_t row = 0; row < rows; row++)
+        naive_feed_forward(request, r, row / r->q_len, row % r->q_len,
+                           r->step[ATTN_STEP_ATTENTION_OUTPUT] + row * r->d_out,
+                           r->step[ATTN_STEP_FEED_FORWARD] + row * r->d_out, output + row * r->d_out,
+                           r->terms[ATTN_STEP_FEED_FORWARD] + row * r->d_out);
 }
 
 /* ---- all of it ---- */
@@ -388,6 +405,9 @@ static void make_room(naive_result *r)
     r->terms[ATTN_STEP_PROJECTED] = naive_numbers(out);
     r->step[ATTN_STEP_RESIDUAL] = naive_numbers(out);
     r->step[ATTN_STEP_OUTPUT] = naive_numbers(out);
+    r->step[ATTN_STEP_ATTENTION_OUTPUT] = naive_numbers(out);
+    r->step[ATTN_STEP_FEED_FORWARD] = naive_numbers(out);
+    r->terms[ATTN_STEP_FEED_FORWARD] = naive_numbers(out);
 }
 
 naive_result naive_attention(const attn_request *request, const uint8_t *keep)

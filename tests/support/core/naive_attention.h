@@ -47,6 +47,20 @@ void naive_release(naive_result *result);
 void naive_norm(attn_norm_type type, double eps, const attn_affine *norm, size_t features, const double *from,
                 double *to, double *terms);
 
+/*
+ * naive_block.c: the feed-forward network of request, with norm and residual, for one token: y (d_out) is the output of
+ * the attention. Writes network (d_out), what down gives, and output (d_out). terms (d_out) receives the numbers that
+ * the rounding errors of network are proportional to.
+ */
+void naive_feed_forward(const attn_request *request, const naive_result *r, size_t b, size_t i, const double *y,
+                        double *network, double *output, double *terms);
+
+/* to (d_out) = norm(from) * scale, as options have them for branches; gains are those of the branch. */
+void naive_branch(const attn_request *request, const attn_affine *norm, size_t d_out, const double *from, double *to);
+
+/* The token of the query that the projections read: after a pre-norm. */
+void naive_query_token(const attn_request *request, size_t b, size_t i, size_t d_query, double *to);
+
 /* Gate d of head h for the token in row i of item b, after the sigmoid; d counts the gates of a head. */
 double naive_gate(const attn_request *request, const naive_result *r, size_t b, size_t i, size_t h, size_t d);
 

@@ -195,6 +195,21 @@ void scene_layer(test_scene *scene, const scene_size *n, size_t d_model)
     request->weights.output = make_linear(scene, n->heads * n->d_v, d_model);
 }
 
+void scene_feed_forward(test_scene *scene, size_t d_model, size_t d_ff, attn_activation activation, bool is_gated)
+{
+    attn_feed_forward_weights *w = &scene->request.weights.feed_forward;
+    w->up = make_linear(scene, d_model, d_ff);
+    w->down = make_linear(scene, d_ff, d_model);
+    w->gate = is_gated ? make_linear(scene, d_model, d_ff) : (attn_affine){0};
+    w->norm =
+        (attn_affine){.weight = scene_normal(scene, 1, SHAPE(d_model)), .bias = scene_normal(scene, 1, SHAPE(d_model))};
+    scene->request.options.feed_forward = (attn_feed_forward_options){.activation = activation,
+                                                                      .norm = ATTN_NORM_LAYER,
+                                                                      .norm_eps = 1e-5,
+                                                                      .position = ATTN_NORM_PRE,
+                                                                      .residual = true};
+}
+
 void scene_biases(test_scene *scene, const scene_size *n, unsigned variant)
 {
     attn_options *options = &scene->request.options;
@@ -223,6 +238,8 @@ uint32_t scene_every_step(const attn_request *request)
         all &= ~(UINT32_C(1) << ATTN_STEP_PROJECTED);
     if (!request->options.residual)
         all &= ~(UINT32_C(1) << ATTN_STEP_RESIDUAL);
+    if (request->weights.feed_forward.up.weight == NULL)
+        all &= ~(UINT32_C(1) << ATTN_STEP_ATTENTION_OUTPUT | UINT32_C(1) << ATTN_STEP_FEED_FORWARD);
     if (!(request->options.dropout > 0 && request->options.dropout_attention))
         all &= ~(UINT32_C(1) << ATTN_STEP_DROPPED);
     if (request->options.sinks == NULL)

@@ -60,6 +60,9 @@ void scene_attention(test_scene *scene, const scene_size *size);
 /* A layer: query (b, q_len, d_model), key (b, kv_len, d_model), all four projections with biases. */
 void scene_layer(test_scene *scene, const scene_size *size, size_t d_model);
 
+/* Makes a layer of that width a block, with every weight of the network and a pre-norm. */
+void scene_feed_forward(test_scene *scene, size_t d_model, size_t d_ff, attn_activation activation, bool is_gated);
+
 /* Moves the first past_len keys and values of a scene of that size from the request into a cache. */
 void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
 /* Norms, rotation, cache and gate of every kind in turn, for a scene of that size. */
