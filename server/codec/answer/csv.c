@@ -10,6 +10,7 @@
 #include "codec/answer/reduce.h"
 #include "codec/answer/token_labels.h"
 #include "codec/bytes/bound.h"
+#include "codec/bytes/pace.h"
 #include "codec/number/number_write.h"
 
 /* The meaning of a dimension. These are the columns of the long form, in their order. */
@@ -258,6 +259,7 @@ static void write_long(const struct csv *csv, attn_step step)
     const attn_tensor *tensor = &csv->answer->result->step[step];
     const attn_tensor *indices = &csv->answer->envelope->reduction.top_indices;
     size_t count = attn_tensor_count(tensor);
+    struct pace pace = pace_begin(csv->out->arena); /* of lines that are left out; writing checks the deadline itself */
     enum column columns[ATTN_REQUEST_RANK];
     columns_of(step, tensor->rank, columns);
     for (size_t n = 0; n < count && csv->out->is_ok; n++) {
@@ -270,8 +272,10 @@ static void write_long(const struct csv *csv, attn_step step)
         }
         if (reduce_keeps_top(&csv->answer->envelope->reduction, (int)step)) {
             int64_t key = ((const int64_t *)indices->data)[n];
-            if (key < 0)
+            if (key < 0) {
+                csv->out->is_ok = !pace_stops(&pace, 1);
                 continue;
+            }
             numbers[COLUMN_KEY] = (size_t)key;
         }
         if (numbers[COLUMN_BATCH] == SIZE_MAX) /* a single item has no number of its own */

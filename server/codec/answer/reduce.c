@@ -190,7 +190,8 @@ attn_status reduce_result(struct envelope *envelope, const attn_plan *plan, cons
                                  .queries = options->queries,
                                  .keys = options->keys,
                                  .step = (attn_step)step,
-                                 .from = result->step[step]};
+                                 .from = result->step[step],
+                                 .arena = arena};
         if (reduction->has_pool || reduce_keeps_top(reduction, step)) {
             status = reduce_rows(reduction, &map, &shown->step[step], runtime, arena, err);
             result->step[step] = map.to;

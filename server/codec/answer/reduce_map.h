@@ -6,13 +6,15 @@
 
 #include "attn/arena.h"
 #include "attn/multihead.h"
+#include "codec/bytes/pace.h"
 
 /* A map to reduce, and the selection of heads, rows and columns that it has. */
 struct reduce_map {
     const attn_plan *plan;
     attn_selection heads, queries, keys; /* the selections; count 0: all */
     attn_step step;
-    attn_tensor from, to; /* the memory of to is taken already */
+    attn_tensor from, to;    /* the memory of to is taken already */
+    const attn_arena *arena; /* its watch is asked while a row is read */
 };
 
 static inline bool reduce_is_cancelled(const attn_runtime *runtime)

@@ -29,14 +29,14 @@ static attn_tensor with_heads(const attn_tensor *map)
 }
 
 /* Whether the mask allows a key within the span. attn_mask_span has decided all other keys. */
-static bool is_allowed(const struct pooling *pooling, size_t b, size_t h, size_t i, size_t j)
+static bool is_allowed(const struct pooling *pooling, size_t b, size_t h, size_t i, size_t j, struct pace *pace)
 {
     const attn_plan *plan = pooling->map->plan;
     if (!pooling->has_lookup)
         return true;
     if (pooling->map->step != ATTN_STEP_ATTENTION_MEAN)
         return attn_mask_allows(&plan->mask, plan->compute, b, h, i, j);
-    for (h = 0; h < plan->dims.heads; h++) {
+    for (h = 0; h < plan->dims.heads && !pace_stops(pace, 1); h++) {
         if (attn_mask_allows(&plan->mask, plan->compute, b, h, i, j))
             return true;
     }
@@ -60,14 +60,14 @@ static void gather_value(struct gathered *gathered, double value, bool is_mean)
 
 /* Gathers cells [from, to) of one row of the whole map. The row begins at row. */
 static void gather_run(const struct pooling *pooling, const attn_tensor *from, const size_t place[3], ptrdiff_t row,
-                       size_t first, size_t end, struct gathered *gathered)
+                       size_t first, size_t end, struct pace *pace, struct gathered *gathered)
 {
     const struct reduce_map *map = pooling->map;
     size_t b = place[0], h = place[1], i = place[2];
     attn_span span = attn_mask_span(&map->plan->mask, b, i);
-    for (size_t n = first; n < end; n++) {
+    for (size_t n = first; n < end && !pace_stops(pace, 1); n++) {
         size_t j = attn_selected(&map->keys, n);
-        if (j < span.from || j >= span.to || !is_allowed(pooling, b, h, i, j))
+        if (j < span.from || j >= span.to || !is_allowed(pooling, b, h, i, j, pace))
             continue;
         gather_value(gathered, reduce_load(from, row + (ptrdiff_t)n * from->stride[3]), pooling->is_mean);
     }
@@ -83,7 +83,7 @@ static size_t part_start(size_t index, size_t parts, size_t length)
 }
 
 static double pool_cell(const struct pooling *pooling, const attn_tensor *from, const attn_tensor *to,
-                        const size_t at[4])
+                        const size_t at[4], struct pace *pace)
 {
     const struct reduce_map *map = pooling->map;
     size_t rows_end = part_start(at[2] + 1, to->shape[2], from->shape[2]);
@@ -94,7 +94,7 @@ static double pool_cell(const struct pooling *pooling, const attn_tensor *from, 
         const size_t place[3] = {at[0], attn_selected(&map->heads, at[1]), attn_selected(&map->queries, r)};
         ptrdiff_t row =
             (ptrdiff_t)at[0] * from->stride[0] + (ptrdiff_t)at[1] * from->stride[1] + (ptrdiff_t)r * from->stride[2];
-        gather_run(pooling, from, place, row, first, end, &gathered);
+        gather_run(pooling, from, place, row, first, end, pace, &gathered);
     }
     if (gathered.count == 0)
         return pooling->hidden;
@@ -109,9 +109,10 @@ static void pool_row(void *argument, size_t index, size_t worker)
         return;
     const attn_tensor from = with_heads(&pooling->map->from), to = with_heads(&pooling->map->to);
     size_t heads = to.shape[1], rows = to.shape[2], cols = to.shape[3];
+    struct pace pace = pace_begin(pooling->map->arena);
     for (size_t c = 0; c < cols; c++) {
         const size_t at[4] = {index / rows / heads, index / rows % heads, index % rows, c};
-        reduce_store(&to, (ptrdiff_t)(index * cols + c), pool_cell(pooling, &from, &to, at));
+        reduce_store(&to, (ptrdiff_t)(index * cols + c), pool_cell(pooling, &from, &to, at, &pace));
     }
 }
 

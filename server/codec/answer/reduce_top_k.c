@@ -78,7 +78,8 @@ static size_t select_row(const struct selecting *selecting, const size_t at[3], 
     const struct reduce_map *map = selecting->map;
     const attn_plan *plan = map->plan;
     size_t count = 0;
-    for (size_t n = 0; n < map->from.shape[3]; n++) {
+    struct pace pace = pace_begin(map->arena);
+    for (size_t n = 0; n < map->from.shape[3] && !pace_stops(&pace, 1); n++) {
         double weight = reduce_load(&map->from, row + (ptrdiff_t)n * map->from.stride[3]);
         /* A weight above 0 belongs to an allowed key. A weight of 0 may be hidden or just very small. */
         bool is_allowed = weight > 0 || attn_mask_allows(&plan->mask, plan->compute, at[0], at[1], at[2],

@@ -152,6 +152,11 @@ static attn_status check_length(struct reading *reading, const struct node *node
     return decoded == bytes ? ATTN_OK : fail_count(reading, node, "bytes", bytes, decoded);
 }
 
+static attn_status fail_cancelled(struct reading *reading, const struct node *node)
+{
+    return node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled");
+}
+
 /* Decodes base64 text of the right length to to. */
 static attn_status decode_bytes(struct reading *reading, const struct node *node, void *to)
 {
@@ -161,7 +166,7 @@ static attn_status decode_bytes(struct reading *reading, const struct node *node
     if (node_string(reading, node, &text, &length) && base64_decode(to, text, length, &pace, &bad))
         return ATTN_OK;
     if (attn_arena_is_cancelled(reading->arena))
-        return node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled");
+        return fail_cancelled(reading, node);
     return node_fail(reading, node, ATTN_ERR_VALUE, "is not base64: character %zu is wrong", bad);
 }
 
@@ -169,28 +174,32 @@ static attn_status decode_bytes(struct reading *reading, const struct node *node
 static attn_status check_flags(struct reading *reading, const struct node *node, const uint8_t *flags, size_t count)
 {
     uint8_t all = 0;
-    for (size_t i = 0; i < count; i++)
-        all |= flags[i];
+    for (size_t first = 0; first < count; first += PACE_BYTES) {
+        if (attn_arena_is_cancelled(reading->arena))
+            return fail_cancelled(reading, node);
+        for (size_t i = first; i < count && i < first + PACE_BYTES; i++)
+            all |= flags[i];
+    }
     return all <= 1 ? ATTN_OK : node_fail(reading, node, ATTN_ERR_VALUE, "must hold only the bytes 0 and 1");
 }
 
 /*
- * Converts elements of another type into to->data. Floats are converted in stretches, with a check of the deadline
- * between two of them. Other types are converted at once, because errors count elements from the first; such tensors
- * are small.
+ * Copies or converts elements into to->data in stretches, with a check of the deadline between two of them. An error
+ * counts elements from the first, so the part up to a wrong element is converted once more for the message.
  */
 static attn_status convert_elements(struct reading *reading, const struct node *node, const attn_tensor *to,
                                     const void *from, attn_dtype from_dtype, size_t count)
 {
-    const size_t stretch = is_float(from_dtype) && is_float(to->dtype) ? PACE_BYTES : count;
     attn_error why = {0};
     attn_status status = ATTN_OK;
-    for (size_t first = 0; first < count && status == ATTN_OK; first += stretch) {
+    for (size_t first = 0; first < count && status == ATTN_OK; first += PACE_BYTES) {
+        const size_t some = count - first < PACE_BYTES ? count - first : PACE_BYTES;
         if (attn_arena_is_cancelled(reading->arena))
-            return node_fail(reading, node, ATTN_ERR_CANCELLED, "was not read to its end: cancelled");
+            return fail_cancelled(reading, node);
         status = attn_convert((char *)to->data + first * attn_dtype_bytes(to->dtype), to->dtype,
-                              (const char *)from + first * attn_dtype_bytes(from_dtype), from_dtype,
-                              count - first < stretch ? count - first : stretch, &why);
+                              (const char *)from + first * attn_dtype_bytes(from_dtype), from_dtype, some, &why);
+        if (status != ATTN_OK)
+            status = attn_convert(to->data, to->dtype, from, from_dtype, first + some, &why);
     }
     return status == ATTN_OK
                ? ATTN_OK
@@ -254,12 +263,6 @@ static attn_status copy_attached(struct reading *reading, const struct node *nod
     tensor->data = attn_arena_take(reading->arena, count, attn_dtype_bytes(tensor->dtype));
     if (!tensor->data)
         return node_fail_memory(reading, node);
-    if (count == 0)
-        return ATTN_OK;
-    if (from->dtype == tensor->dtype) {
-        memcpy(tensor->data, from->data, count * attn_dtype_bytes(tensor->dtype));
-        return ATTN_OK;
-    }
     return convert_elements(reading, node, tensor, from->data, from->dtype, count);
 }
 

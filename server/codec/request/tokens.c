@@ -6,16 +6,20 @@
 
 #include "base/array.h"
 #include "codec/bytes/chunks.h"
+#include "codec/bytes/pace.h"
 #include "codec/request/decoder.h"
 
 /* The limits of one label, and of all labels of a request. openapi.json states them. */
 enum { LABEL_BYTES_MAX = 1024, LABELS_BYTES_MAX = 1 << 20 };
+
+enum { LABEL_COST_BYTES = 16 }; /* an empty label takes as long as so many bytes of text */
 
 /* Collects the labels of one member as JSON text, for the answer. */
 struct echo {
     struct reading *reading;
     struct envelope_tokens *tokens;
     struct chunks out;
+    struct pace pace;
 };
 
 static int write_piece(const char *text, size_t length, void *context)
@@ -50,6 +54,8 @@ static attn_status take_label(struct echo *echo, const struct node *label)
     *label_bytes += length;
     if (*label_bytes > LABELS_BYTES_MAX)
         return fail_sum(echo->reading, label);
+    if (pace_stops(&echo->pace, LABEL_COST_BYTES + length))
+        return node_fail(echo->reading, label, ATTN_ERR_CANCELLED, "was not read: cancelled");
     json_t *string = json_stringn(text, length);
     const bool is_written =
         string != NULL && json_dump_callback(string, write_piece, &echo->out, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
@@ -106,7 +112,8 @@ static attn_status take_batch(struct echo *echo, const struct node *list)
 /* struct envelope_tokens: a list of strings, or a list of such lists, one for each batch item */
 static attn_status decode_labels(struct reading *reading, const struct node *node, void *to)
 {
-    struct echo echo = {.reading = reading, .tokens = to, .out = chunks_begin(reading->arena)};
+    struct echo echo = {
+        .reading = reading, .tokens = to, .out = chunks_begin(reading->arena), .pace = pace_begin(reading->arena)};
     struct node list;
     attn_status status = node_decode_list(reading, node, "a list of strings", &list);
     if (status != ATTN_OK)

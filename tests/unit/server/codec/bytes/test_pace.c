@@ -179,6 +179,71 @@ START_TEST(reading_a_body_looks)
 }
 END_TEST
 
+/* ---- tensors beside the text ---- */
+
+static const struct {
+    const char *path;
+    attn_dtype dtype;
+    size_t from; /* the byte at which the numbers begin: floats at an odd one are copied */
+} attachments[] = {
+    {"inputs.query", ATTN_F32, 1},
+    {"inputs.query", ATTN_F16, 0},
+    {"masks.attend", ATTN_BOOL, 0},
+    {"masks.key_lengths", ATTN_I32, 0},
+};
+
+static attn_status read_attached(char *data, size_t count, size_t at)
+{
+    static struct envelope envelope;
+    attn_error err = {.status = ATTN_OK};
+    const attn_tensor tensor =
+        attn_tensor_view(data + attachments[at].from, attachments[at].dtype, 2, (size_t[]){1, count});
+    const struct envelope_attachment attached[] = {
+        {"inputs.query", attn_tensor_view(data, ATTN_F32, 2, (size_t[]){1, 1})}, {attachments[at].path, tensor}};
+    const bool is_query = strcmp(attachments[at].path, attached[0].path) == 0;
+    const struct envelope_source source = {"", 0, is_query ? attached + 1 : attached, is_query ? 1 : 2};
+    return envelope_decode_attached(&source, ENVELOPE_ATTENTION, arena, &envelope, &err);
+}
+
+START_TEST(reading_attached_tensors_looks)
+{
+    const size_t count = BODY / attn_dtype_bytes(attachments[_i].dtype) - 1;
+    char *data = calloc(1, BODY);
+    ck_assert_ptr_nonnull(data);
+    envelope_prepare();
+    begin(SIZE_MAX);
+    ck_assert_int_eq(read_attached(data, count, (size_t)_i), ATTN_OK);
+    ck_assert_msg(looks >= count / PACE_BYTES, "%s: %zu looks", attachments[_i].path, looks);
+    end();
+    begin(2);
+    ck_assert_int_eq(read_attached(data, count, (size_t)_i), ATTN_ERR_CANCELLED);
+    ck_assert_uint_le(looks, 4);
+    end();
+    free(data);
+}
+END_TEST
+
+/* An empty label costs more than its three bytes. */
+START_TEST(reading_labels_looks)
+{
+    enum { LABELS = 300000 };
+    static const char before[] = "{\"inputs\":{\"query\":[[1]]},\"tokens\":{\"query\":[", behind[] = "\"\"]}}";
+    char *body = malloc(sizeof before + 3 * LABELS + sizeof behind), *at = body;
+    ck_assert_ptr_nonnull(body);
+    memcpy(at, before, sizeof before - 1);
+    at += sizeof before - 1;
+    for (size_t n = 0; n < LABELS; n++, at += 3)
+        memcpy(at, "\"\",", 3);
+    memcpy(at, behind, sizeof behind - 1);
+    envelope_prepare();
+    begin(SIZE_MAX);
+    ck_assert_int_eq(read(body, (size_t)(at - body) + sizeof behind - 1), ATTN_ERR_SHAPE);
+    ck_assert_uint_ge(looks, 3 * LABELS / (8 << 10) + LABELS * 16 / PACE_BYTES);
+    end();
+    free(body);
+}
+END_TEST
+
 /* A tree needs many times the memory of its text. */
 START_TEST(making_a_tree_looks)
 {
@@ -242,13 +307,43 @@ START_TEST(writing_an_answer_looks)
 }
 END_TEST
 
+/* A request of many numbers that gives few: one cell of a pool, or lines without a key. */
+static const char *const reductions[] = {
+    "\"options\":{\"return\":[\"attention\"],\"pool\":{\"rows\":1,\"cols\":1,\"op\":\"mean\"}}",
+    "\"options\":{\"return\":[\"attention\"],\"top_k\":1000},\"masks\":{\"key_lengths\":[0]}",
+};
+
+START_TEST(leaving_numbers_out_looks)
+{
+    enum { LEN = 1000 };
+    struct attended attended;
+    char *text = malloc(8 * LEN + 200), *at = text;
+    size_t length;
+    at += sprintf(at, "{%s,\"inputs\":{\"query\":[[1]", reductions[_i]);
+    for (size_t i = 1; i < LEN; i++)
+        at += sprintf(at, ",[%zu]", i % 7);
+    sprintf(at, "]}}");
+    begin(SIZE_MAX);
+    const attn_runtime runtime = attn_runtime_serial(NULL);
+    ck_assert_msg(attended_run(&attended, text, false, arena, &runtime) == ATTN_OK, "%s", attended.err.message);
+    attended_answer(&attended, MEDIA_CSV, &length);
+    ck_assert_msg(looks >= LEN * LEN / PACE_BYTES, "%s: %zu looks", reductions[_i], looks);
+    ck_assert_uint_lt(length, LEN);
+    end();
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = check_case("pace");
     tcase_add_loop_test(tests, expanding_nothing_looks, 0, COUNT(empties));
     tcase_add_loop_test(tests, expanding_and_compressing_much_looks, 0, CODING_COUNT);
     tcase_add_loop_test(tests, reading_a_body_looks, 0, COUNT(bodies));
+    tcase_add_loop_test(tests, reading_attached_tensors_looks, 0, COUNT(attachments));
+    tcase_add_test(tests, reading_labels_looks);
     tcase_add_test(tests, making_a_tree_looks);
     tcase_add_loop_test(tests, writing_an_answer_looks, 0, COUNT(answers));
+    tcase_add_loop_test(tests, leaving_numbers_out_looks, 0, COUNT(reductions));
     return check_run("pace", tests);
 }
