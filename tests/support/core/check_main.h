@@ -1,14 +1,12 @@
 /*
- * check_main.h: the main of a test program. If all tests run once, without a fixture:
+ * check_main.h: the main of a test program, which adds its tests to one case:
  *
- *     int main(void) { return check_main("mask", mask_tests, COUNT(mask_tests)); }
- *
- * otherwise:
- *
- *     TCase *tests = check_case("guard");
- *     tcase_add_checked_fixture(tests, prepare, release);
- *     tcase_add_loop_test(tests, each_row_is_refused, 0, COUNT(rows));
- *     return check_run("guard", tests);
+ *     CHECK_MAIN("guard")
+ *     {
+ *         tcase_add_checked_fixture(tests, prepare, release);
+ *         tcase_add_test(tests, a_claim);
+ *         tcase_add_loop_test(tests, each_row_is_refused, 0, COUNT(rows));
+ *     }
  */
 #ifndef TESTS_CHECK_MAIN_H
 #define TESTS_CHECK_MAIN_H
@@ -21,40 +19,37 @@
 /* How many elements an array has. */
 #define COUNT(items) (sizeof(items) / sizeof(items)[0])
 
-/* Creates the only test case of a program, empty, with the time-out and the BLAS set up. */
+/* The body that follows adds the tests of the program to the case `tests`. */
+#define CHECK_MAIN(name)                                                                                               \
+    static void add_tests(TCase *tests);                                                                               \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        return check_run(name, add_tests);                                                                             \
+    }                                                                                                                  \
+    static void add_tests(TCase *tests)
+
+static Suite *check_suite;
+
+/* Adds an empty case to the program's suite. A program needs a second one for tests with another fixture. */
 static inline TCase *check_case(const char *name)
 {
-    attn_blas_prepare();
     TCase *tests = tcase_create(name);
     tcase_set_timeout(tests, 60); /* instrumented builds are slow */
+    suite_add_tcase(check_suite, tests);
     return tests;
 }
 
-/* Runs the test case; EXIT_SUCCESS when no test failed. */
-static inline int check_run(const char *name, TCase *tests)
+/* Sets up the BLAS and runs the tests; EXIT_SUCCESS when no test failed. */
+static inline int check_run(const char *name, void (*add_tests)(TCase *tests))
 {
-    Suite *suite = suite_create(name);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
+    attn_blas_prepare();
+    check_suite = suite_create(name);
+    add_tests(check_case(name));
+    SRunner *runner = srunner_create(check_suite);
     srunner_run_all(runner, CK_ENV);
     const int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-/* Runs each test once, between set_up and tear_down, which may be NULL. */
-static inline int check_staged(const char *name, SFun set_up, SFun tear_down, const TTest *const *tests, size_t count)
-{
-    TCase *all = check_case(name);
-    tcase_add_checked_fixture(all, set_up, tear_down);
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test(all, tests[i]);
-    return check_run(name, all);
-}
-
-static inline int check_main(const char *name, const TTest *const *tests, size_t count)
-{
-    return check_staged(name, NULL, NULL, tests, count);
 }
 
 #endif

@@ -27,9 +27,7 @@ START_TEST(a_moment_is_written_as_rfc_3339_has_it)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("clock")
 {
-    TCase *tests = check_case("clock");
     tcase_add_test(tests, a_moment_is_written_as_rfc_3339_has_it);
-    return check_run("clock", tests);
 }

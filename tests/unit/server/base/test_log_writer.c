@@ -242,15 +242,14 @@ START_TEST(a_log_that_does_not_block_is_waited_for)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("log_writer")
 {
-    const TTest *const tests[] = {lines_of_several_threads_are_all_there_each_in_its_order,
-                                  a_line_does_not_wait_for_another,
-                                  what_was_put_is_written_after_a_flush,
-                                  a_write_is_whole_lines_and_no_more_than_a_pipe_takes_at_once,
-                                  a_log_that_is_not_read_holds_up_nobody_and_says_what_is_missing,
-                                  the_end_does_not_wait_for_ever_for_a_reader,
-                                  a_log_that_cannot_be_written_is_done_without,
-                                  a_log_that_does_not_block_is_waited_for};
-    return check_main("log_writer", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, lines_of_several_threads_are_all_there_each_in_its_order);
+    tcase_add_test(tests, a_line_does_not_wait_for_another);
+    tcase_add_test(tests, what_was_put_is_written_after_a_flush);
+    tcase_add_test(tests, a_write_is_whole_lines_and_no_more_than_a_pipe_takes_at_once);
+    tcase_add_test(tests, a_log_that_is_not_read_holds_up_nobody_and_says_what_is_missing);
+    tcase_add_test(tests, the_end_does_not_wait_for_ever_for_a_reader);
+    tcase_add_test(tests, a_log_that_cannot_be_written_is_done_without);
+    tcase_add_test(tests, a_log_that_does_not_block_is_waited_for);
 }

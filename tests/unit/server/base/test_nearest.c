@@ -69,14 +69,11 @@ START_TEST(short_names_are_not_near_each_other)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("nearest")
 {
-    const TTest *tests[] = {
-        distance_counts_edits,
-        swapped_neighbours_are_one_edit,
-        nearest_is_the_candidate_with_fewest_edits,
-        the_name_that_was_meant_is_the_nearest,
-        short_names_are_not_near_each_other,
-    };
-    return check_main("nearest", tests, COUNT(tests));
+    tcase_add_test(tests, distance_counts_edits);
+    tcase_add_test(tests, swapped_neighbours_are_one_edit);
+    tcase_add_test(tests, nearest_is_the_candidate_with_fewest_edits);
+    tcase_add_test(tests, the_name_that_was_meant_is_the_nearest);
+    tcase_add_test(tests, short_names_are_not_near_each_other);
 }

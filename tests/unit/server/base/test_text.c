@@ -14,9 +14,7 @@ START_TEST(lists_are_cut_outside_of_quotes)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("text")
 {
-    TCase *tests = check_case("text");
     tcase_add_test(tests, lists_are_cut_outside_of_quotes);
-    return check_run("text", tests);
 }

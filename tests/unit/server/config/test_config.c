@@ -357,9 +357,8 @@ START_TEST(lines_below_the_level_are_not_written)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("config")
 {
-    TCase *tests = check_case("config");
     tcase_add_test(tests, settings_without_flags_are_these);
     tcase_add_test(tests, each_flag_takes_the_default_that_the_help_prints);
     tcase_add_test(tests, a_flag_wins_over_its_variable_and_that_over_the_default);
@@ -376,5 +375,4 @@ int main(void)
     tcase_add_test(tests, no_value_can_break_out_of_its_line);
     tcase_add_test(tests, a_line_that_is_too_long_is_cut_and_stays_whole);
     tcase_add_test(tests, lines_below_the_level_are_not_written);
-    return check_run("config", tests);
 }

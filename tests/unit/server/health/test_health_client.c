@@ -108,13 +108,11 @@ START_TEST(what_is_no_answer_is_not_taken_for_one)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("health_client")
 {
     enum { TALKERS = 4 };
-    TCase *tests = check_case("health_client");
     tcase_add_test(tests, a_server_is_found_wherever_it_listens);
     tcase_add_test(tests, a_draining_server_lives_and_is_not_ready);
     tcase_add_test(tests, nobody_there_is_said);
     tcase_add_loop_test(tests, what_is_no_answer_is_not_taken_for_one, 0, TALKERS);
-    return check_run("health_client", tests);
 }

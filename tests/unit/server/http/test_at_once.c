@@ -103,9 +103,7 @@ START_TEST(a_small_body_costs_an_io_thread_little)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("at_once")
 {
-    TCase *tests = check_case("at_once");
     tcase_add_loop_test(tests, a_small_body_costs_an_io_thread_little, 0, COUNT(bodies));
-    return check_run("at_once", tests);
 }

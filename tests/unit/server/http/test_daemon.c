@@ -502,9 +502,8 @@ START_TEST(a_taken_port_is_refused_with_its_name)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("daemon")
 {
-    TCase *tests = check_case("daemon");
     tcase_add_test(tests, many_clients_at_once_are_all_served);
     tcase_add_test(tests, a_small_request_waits_for_no_compute_thread_but_a_small_body_that_means_much_does);
     tcase_add_test(tests, probes_answer_while_every_compute_thread_is_busy);
@@ -523,5 +522,4 @@ int main(void)
     tcase_add_test(tests, failures_become_the_status_of_whose_fault_they_are);
     tcase_add_test(tests, only_listed_origins_may_read_answers);
     tcase_add_test(tests, a_taken_port_is_refused_with_its_name);
-    return check_run("daemon", tests);
 }

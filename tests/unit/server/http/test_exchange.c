@@ -550,9 +550,8 @@ START_TEST(clients_that_leave_midway_leave_nothing_behind)
 }
 END_TEST
 
-static TCase *request_tests(void)
+CHECK_MAIN("request")
 {
-    TCase *tests = check_case("request");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, probes_and_facts_are_served);
     tcase_add_test(tests, head_answers_like_get_without_a_body);
@@ -587,10 +586,4 @@ static TCase *request_tests(void)
     tcase_add_test(tests, answers_to_posts_carry_timing_and_are_not_stored);
     tcase_add_test(tests, options_tell_methods_and_admit_pages);
     tcase_add_test(tests, clients_that_leave_midway_leave_nothing_behind);
-    return tests;
-}
-
-int main(void)
-{
-    return check_run("request", request_tests());
 }

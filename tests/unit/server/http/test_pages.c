@@ -148,14 +148,12 @@ START_TEST(another_tag_gets_the_page_again)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("page")
 {
-    TCase *tests = check_case("page");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_browser_gets_the_page_and_a_program_the_index);
     tcase_add_test(tests, the_page_alone_is_guarded);
     tcase_add_test(tests, gzip_is_for_those_who_take_it);
     tcase_add_test(tests, who_has_the_page_is_told_so);
     tcase_add_test(tests, another_tag_gets_the_page_again);
-    return check_run("page", tests);
 }

@@ -2,7 +2,6 @@
  * test_sender.c: answers that are written while they are sent: they are whole or broken off, and a slow client delays
  * no other.
  */
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "check_main.h"
 #include "codec/bytes/stream.h"
 #include "http_client.h"
 #include "http_stage.h"
@@ -85,6 +85,7 @@ static void be_patient(struct http_stage *slow)
 
 static void set_up(void)
 {
+    write_alphabets();
     stage = http_stage_of(letters);
     stage.setup.limits.memory_bytes = 64 << 20;
     be_patient(&stage);
@@ -377,13 +378,9 @@ START_TEST(without_memory_for_the_window_the_answer_is_503)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("sender")
 {
-    write_alphabets();
-    Suite *suite = suite_create("sender");
-    TCase *tests = tcase_create("served"), *own = tcase_create("own server");
     tcase_set_timeout(tests, 240);
-    tcase_set_timeout(own, 240);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_streamed_answer_comes_whole_and_in_order);
     tcase_add_test(tests, a_known_length_is_announced);
@@ -391,17 +388,13 @@ int main(void)
     tcase_add_test(tests, a_compressed_answer_is_streamed_too);
     tcase_add_test(tests, a_slow_client_holds_up_no_thread_and_little_memory);
     tcase_add_test(tests, a_client_that_leaves_in_the_middle_is_forgotten);
+    tcase_add_test(tests, a_drain_finishes_what_is_being_sent);
+    TCase *own = check_case("own server");
+    tcase_set_timeout(own, 240);
+    tcase_add_checked_fixture(own, write_alphabets, NULL);
     tcase_add_test(own, a_full_queue_refuses_newcomers_but_goes_on_with_what_was_begun);
     tcase_add_test(own, an_answer_that_nobody_takes_is_cut_while_others_wait);
-    tcase_add_test(tests, a_drain_finishes_what_is_being_sent);
     tcase_add_test(own, stopping_breaks_off_and_never_looks_whole);
     tcase_add_test(own, attention_is_the_same_text_streamed_and_whole);
     tcase_add_test(own, without_memory_for_the_window_the_answer_is_503);
-    suite_add_tcase(suite, tests);
-    suite_add_tcase(suite, own);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -565,9 +565,8 @@ static void release(void)
     font_set_close(&fonts);
 }
 
-int main(void)
+CHECK_MAIN("cut_short")
 {
-    TCase *tests = check_case("cut_short");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, every_case_in_too_little_memory_is_refused_cleanly);
     tcase_add_test(tests, every_other_request_in_too_little_memory_is_refused_cleanly);
@@ -579,5 +578,4 @@ int main(void)
     tcase_add_test(tests, every_other_request_is_cancelled_at_every_look);
     tcase_add_loop_test(tests, every_failing_allocation_of_the_json_library_is_refused_cleanly, 0, 2);
     tcase_add_loop_test(tests, so_it_is_for_every_other_request, 0, 2);
-    return check_run("cut_short", tests);
 }

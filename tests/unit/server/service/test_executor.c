@@ -281,9 +281,8 @@ START_TEST(its_runtime_computes)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("executor")
 {
-    TCase *tests = check_case("executor");
     tcase_add_test(tests, one_job_more_than_threads_and_queue_hold_is_refused_at_once);
     tcase_add_test(tests, what_goes_on_with_a_job_is_never_refused_and_counts_as_running);
     tcase_add_test(tests, without_a_queue_every_thread_still_takes_a_job);
@@ -294,5 +293,4 @@ int main(void)
     tcase_add_test(tests, the_least_urgent_fill_half_of_the_queue);
     tcase_add_test(tests, impossible_sizes_make_no_executor);
     tcase_add_test(tests, its_runtime_computes);
-    return check_run("executor", tests);
 }

@@ -234,19 +234,16 @@ START_TEST(a_made_key_opens_with_its_line)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("keys")
 {
-    const TTest *const tests[] = {
-        digests_are_those_of_the_standard,
-        a_key_has_the_rights_of_its_line,
-        another_token_is_unknown,
-        wrong_lines_are_refused_with_their_number,
-        a_quota_of_requests_lets_so_many_in_at_once,
-        a_slow_quota_lets_one_in,
-        what_a_request_has_cost_is_owed,
-        what_is_planned_is_owed_at_once,
-        reading_again_keeps_what_is_owed_and_refuses_wrong_files,
-        a_made_key_opens_with_its_line,
-    };
-    return check_main("keys", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, digests_are_those_of_the_standard);
+    tcase_add_test(tests, a_key_has_the_rights_of_its_line);
+    tcase_add_test(tests, another_token_is_unknown);
+    tcase_add_test(tests, wrong_lines_are_refused_with_their_number);
+    tcase_add_test(tests, a_quota_of_requests_lets_so_many_in_at_once);
+    tcase_add_test(tests, a_slow_quota_lets_one_in);
+    tcase_add_test(tests, what_a_request_has_cost_is_owed);
+    tcase_add_test(tests, what_is_planned_is_owed_at_once);
+    tcase_add_test(tests, reading_again_keeps_what_is_owed_and_refuses_wrong_files);
+    tcase_add_test(tests, a_made_key_opens_with_its_line);
 }

@@ -125,14 +125,11 @@ START_TEST(without_memory_the_text_is_not_whole_and_says_so)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("metrics")
 {
-    const TTest *const tests[] = {
-        requests_are_counted_by_route_and_status,
-        buckets_are_cumulative_and_hold_their_bounds,
-        reasons_gauges_and_labels_are_told,
-        models_are_told_each_by_its_name,
-        without_memory_the_text_is_not_whole_and_says_so,
-    };
-    return check_main("metrics", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, requests_are_counted_by_route_and_status);
+    tcase_add_test(tests, buckets_are_cumulative_and_hold_their_bounds);
+    tcase_add_test(tests, reasons_gauges_and_labels_are_told);
+    tcase_add_test(tests, models_are_told_each_by_its_name);
+    tcase_add_test(tests, without_memory_the_text_is_not_whole_and_says_so);
 }

@@ -283,9 +283,8 @@ static void release(void)
     cache_store_destroy(caches);
 }
 
-int main(void)
+CHECK_MAIN("refusals")
 {
-    TCase *tests = check_case("refusals");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, what_is_over_a_limit_says_which, 0, COUNT(too_large));
     tcase_add_loop_test(tests, a_form_that_means_nothing_is_refused, 0, COUNT(form_rows));
@@ -293,5 +292,4 @@ int main(void)
     tcase_add_loop_test(tests, a_cache_that_does_not_go_with_the_request_is_refused, 0, COUNT(cache_rows));
     tcase_add_loop_test(tests, a_parameter_of_a_list_is_refused, 0, COUNT(parameters));
     tcase_add_test(tests, a_first_try_leaves_layers_to_the_queue);
-    return check_run("refusals", tests);
 }

@@ -301,9 +301,8 @@ START_TEST(a_sign_of_life_is_given_twice_as_often_as_asked)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("machine")
 {
-    TCase *tests = check_case("machine");
     tcase_add_loop_test(tests, processors_are_those_of_the_scheduler_within_every_quota, 0, COUNT(machines));
     tcase_add_loop_test(tests, memory_is_that_of_the_machine_within_every_limit, 0, COUNT(memories));
     tcase_add_test(tests, the_parts_of_the_memory_are_never_more_than_the_whole);
@@ -314,5 +313,4 @@ int main(void)
     tcase_add_loop_test(tests, a_manager_is_told_how_the_service_is, 0, 2);
     tcase_add_test(tests, where_no_manager_can_listen_nothing_is_said);
     tcase_add_test(tests, a_sign_of_life_is_given_twice_as_often_as_asked);
-    return check_run("machine", tests);
 }

@@ -352,9 +352,8 @@ START_TEST(an_error_of_text_has_a_place_and_no_empty_parts)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("answer")
 {
-    TCase *tests = check_case("answer");
     tcase_add_checked_fixture(tests, prepare, destroy_arena);
     tcase_add_test(tests, outputs_come_in_the_order_of_the_steps_with_their_shapes);
     tcase_add_test(tests, a_masked_score_is_null_and_nothing_else_is);
@@ -369,5 +368,4 @@ int main(void)
     tcase_add_test(tests, a_small_arena_makes_the_answer_not_ok);
     tcase_add_test(tests, an_error_has_all_its_parts);
     tcase_add_test(tests, an_error_of_text_has_a_place_and_no_empty_parts);
-    return check_run("answer", tests);
 }

@@ -335,20 +335,19 @@ START_TEST(labels_are_read_back)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("answer_media")
 {
-    const TTest *const tests[] = {one_matrix_is_written_as_one,
-                                  several_outputs_are_a_line_a_number,
-                                  labels_that_spreadsheets_run_get_an_apostrophe,
-                                  top_k_is_a_line_for_each_key_that_there_is,
-                                  pooled_rows_are_numbered_and_infinities_written_out,
-                                  bertviz_gets_its_parameters,
-                                  circuitsvis_gets_tokens_and_heads,
-                                  inspectus_gets_float32_for_each_head,
-                                  rows_are_a_list_of_cells,
-                                  a_view_that_cannot_be_is_refused,
-                                  every_output_is_a_tensor_and_the_rest_metadata,
-                                  top_k_is_two_tensors_and_types_are_kept,
-                                  labels_are_read_back};
-    return check_main("answer_media", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, one_matrix_is_written_as_one);
+    tcase_add_test(tests, several_outputs_are_a_line_a_number);
+    tcase_add_test(tests, labels_that_spreadsheets_run_get_an_apostrophe);
+    tcase_add_test(tests, top_k_is_a_line_for_each_key_that_there_is);
+    tcase_add_test(tests, pooled_rows_are_numbered_and_infinities_written_out);
+    tcase_add_test(tests, bertviz_gets_its_parameters);
+    tcase_add_test(tests, circuitsvis_gets_tokens_and_heads);
+    tcase_add_test(tests, inspectus_gets_float32_for_each_head);
+    tcase_add_test(tests, rows_are_a_list_of_cells);
+    tcase_add_test(tests, a_view_that_cannot_be_is_refused);
+    tcase_add_test(tests, every_output_is_a_tensor_and_the_rest_metadata);
+    tcase_add_test(tests, top_k_is_two_tensors_and_types_are_kept);
+    tcase_add_test(tests, labels_are_read_back);
 }

@@ -325,19 +325,18 @@ START_TEST(too_little_memory_is_said)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("reduce")
 {
-    const TTest *const tests[] = {pooled_cells_are_the_maximum_or_the_mean_of_the_allowed_ones,
-                                  pooling_applies_to_what_is_selected,
-                                  a_pooled_mask_says_where_something_is_allowed,
-                                  top_k_lists_the_heaviest_allowed_keys,
-                                  equal_weights_are_listed_by_key,
-                                  top_k_of_selected_keys_tells_their_positions,
-                                  weights_of_nan_come_first_and_harm_nothing,
-                                  bytes_hold_weights_to_a_255th,
-                                  halves_are_rounded_and_what_they_cannot_hold_is_refused,
-                                  cancelling_stops_the_reductions,
-                                  threads_change_no_byte_and_memory_stays_within_what_was_said,
-                                  too_little_memory_is_said};
-    return check_main("reduce", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, pooled_cells_are_the_maximum_or_the_mean_of_the_allowed_ones);
+    tcase_add_test(tests, pooling_applies_to_what_is_selected);
+    tcase_add_test(tests, a_pooled_mask_says_where_something_is_allowed);
+    tcase_add_test(tests, top_k_lists_the_heaviest_allowed_keys);
+    tcase_add_test(tests, equal_weights_are_listed_by_key);
+    tcase_add_test(tests, top_k_of_selected_keys_tells_their_positions);
+    tcase_add_test(tests, weights_of_nan_come_first_and_harm_nothing);
+    tcase_add_test(tests, bytes_hold_weights_to_a_255th);
+    tcase_add_test(tests, halves_are_rounded_and_what_they_cannot_hold_is_refused);
+    tcase_add_test(tests, cancelling_stops_the_reductions);
+    tcase_add_test(tests, threads_change_no_byte_and_memory_stays_within_what_was_said);
+    tcase_add_test(tests, too_little_memory_is_said);
 }

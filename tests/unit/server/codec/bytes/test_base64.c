@@ -97,13 +97,11 @@ START_TEST(a_wrong_length_or_padding_has_no_decoded_length)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("base64")
 {
-    TCase *tests = check_case("base64");
     tcase_add_loop_test(tests, the_vectors_of_the_rfc_hold_both_ways, 0, COUNT(PAIRS));
     tcase_add_test(tests, every_byte_at_every_place_survives);
     tcase_add_test(tests, nothing_is_written_beyond_the_announced_length);
     tcase_add_loop_test(tests, what_is_not_strict_base64_is_refused_with_the_place, 0, COUNT(BAD_CASES));
     tcase_add_test(tests, a_wrong_length_or_padding_has_no_decoded_length);
-    return check_run("base64", tests);
 }

@@ -192,9 +192,8 @@ START_TEST(append_of_a_failed_tail_fails)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("chunks")
 {
-    TCase *tests = check_case("chunks");
     tcase_add_checked_fixture(tests, make_arena, drop_arena);
     tcase_add_test(tests, nothing_written_is_no_chunk);
     tcase_add_test(tests, text_bytes_and_formats_stand_in_order);
@@ -206,5 +205,4 @@ int main(void)
     tcase_add_loop_test(tests, a_json_string_is_escaped_and_always_utf8, 0, COUNT(STRING_CASES));
     tcase_add_test(tests, append_moves_the_tail_behind);
     tcase_add_test(tests, append_of_a_failed_tail_fails);
-    return check_run("chunks", tests);
 }

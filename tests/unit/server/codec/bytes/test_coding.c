@@ -352,21 +352,18 @@ START_TEST(a_text_that_moves_is_copied_with_looks)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("coding")
 {
-    const TTest *tests[] = {
-        a_compressor_short_of_memory_gives_nothing_that_looks_whole,
-        a_body_that_outgrows_the_memory_is_refused,
-        text_comes_back_whatever_the_pieces,
-        members_and_frames_follow_one_another,
-        one_byte_over_the_limit_is_too_much,
-        every_cut_and_every_flipped_byte_is_noticed,
-        formats_before_zstd_0_8_are_refused_at_every_frame,
-        memory_that_ends_is_told,
-        a_claim_of_a_length_reserves_little,
-        a_sample_tells_whether_it_is_worth_it,
-        frames_of_old_versions_are_refused,
-        a_text_that_moves_is_copied_with_looks,
-    };
-    return check_main("coding", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_compressor_short_of_memory_gives_nothing_that_looks_whole);
+    tcase_add_test(tests, a_body_that_outgrows_the_memory_is_refused);
+    tcase_add_test(tests, text_comes_back_whatever_the_pieces);
+    tcase_add_test(tests, members_and_frames_follow_one_another);
+    tcase_add_test(tests, one_byte_over_the_limit_is_too_much);
+    tcase_add_test(tests, every_cut_and_every_flipped_byte_is_noticed);
+    tcase_add_test(tests, formats_before_zstd_0_8_are_refused_at_every_frame);
+    tcase_add_test(tests, memory_that_ends_is_told);
+    tcase_add_test(tests, a_claim_of_a_length_reserves_little);
+    tcase_add_test(tests, a_sample_tells_whether_it_is_worth_it);
+    tcase_add_test(tests, frames_of_old_versions_are_refused);
+    tcase_add_test(tests, a_text_that_moves_is_copied_with_looks);
 }

@@ -334,9 +334,8 @@ START_TEST(leaving_numbers_out_looks)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("pace")
 {
-    TCase *tests = check_case("pace");
     tcase_add_loop_test(tests, expanding_nothing_looks, 0, COUNT(empties));
     tcase_add_loop_test(tests, expanding_and_compressing_much_looks, 0, CODING_COUNT);
     tcase_add_loop_test(tests, reading_a_body_looks, 0, COUNT(bodies));
@@ -345,5 +344,4 @@ int main(void)
     tcase_add_test(tests, making_a_tree_looks);
     tcase_add_loop_test(tests, writing_an_answer_looks, 0, COUNT(answers));
     tcase_add_loop_test(tests, leaving_numbers_out_looks, 0, COUNT(reductions));
-    return check_run("pace", tests);
 }

@@ -317,9 +317,8 @@ START_TEST(a_tensor_that_lacks_one_block_is_whole_or_not_there)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("stream")
 {
-    TCase *tests = check_case("stream");
     tcase_add_test(tests, batches_follow_one_another_without_a_gap);
     tcase_add_test(tests, many_chunks_that_are_there_fit_no_batch);
     tcase_add_test(tests, a_known_length_is_kept);
@@ -327,5 +326,4 @@ int main(void)
     tcase_add_test(tests, a_stream_that_lacks_one_block_is_whole_or_none);
     tcase_add_test(tests, a_tensor_that_lacks_one_block_is_whole_or_not_there);
     tcase_add_test(tests, a_deferred_tensor_has_the_text_of_one_written_at_once);
-    return check_run("stream", tests);
 }

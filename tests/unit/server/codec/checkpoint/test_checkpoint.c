@@ -325,9 +325,8 @@ START_TEST(no_layer_is_made_of_a_tree_that_is_not_whole)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("checkpoint")
 {
-    TCase *tests = check_case("checkpoint");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_module_is_found_behind_any_prefix);
     tcase_add_test(tests, a_reference_has_the_number_of_its_layer);
@@ -338,5 +337,4 @@ int main(void)
     tcase_add_test(tests, a_checkpoint_that_nobody_knows_is_described);
     tcase_add_test(tests, memory_runs_out_cleanly);
     tcase_add_loop_test(tests, no_layer_is_made_of_a_tree_that_is_not_whole, 0, 2);
-    return check_run("checkpoint", tests);
 }

@@ -57,12 +57,9 @@ START_TEST(every_prefix_is_read_within_its_bounds)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("json_path")
 {
-    const TTest *tests[] = {
-        a_place_has_the_pointer_of_the_brackets_around_it,
-        what_is_too_long_is_cut_and_what_is_too_deep_has_none,
-        every_prefix_is_read_within_its_bounds,
-    };
-    return check_main("json_path", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_place_has_the_pointer_of_the_brackets_around_it);
+    tcase_add_test(tests, what_is_too_long_is_cut_and_what_is_too_deep_has_none);
+    tcase_add_test(tests, every_prefix_is_read_within_its_bounds);
 }

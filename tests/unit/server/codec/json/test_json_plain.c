@@ -156,10 +156,10 @@ START_TEST(without_memory_there_is_no_tree_and_nothing_is_left_behind)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("json_plain")
 {
-    const TTest *const tests[] = {plain_text_is_read_as_the_library_reads_it, anything_else_is_left_to_the_library,
-                                  no_text_is_read_that_the_library_refuses,
-                                  without_memory_there_is_no_tree_and_nothing_is_left_behind};
-    return check_main("json_plain", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, plain_text_is_read_as_the_library_reads_it);
+    tcase_add_test(tests, anything_else_is_left_to_the_library);
+    tcase_add_test(tests, no_text_is_read_that_the_library_refuses);
+    tcase_add_test(tests, without_memory_there_is_no_tree_and_nothing_is_left_behind);
 }

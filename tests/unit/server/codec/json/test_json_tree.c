@@ -127,9 +127,11 @@ START_TEST(what_is_no_json_is_told)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("json_tree")
 {
-    const TTest *tests[] = {a_parse_that_finds_no_memory_ends, a_tree_outlives_others_of_its_thread,
-                            a_tree_is_counted_and_bounded, what_is_no_json_is_told};
-    return check_staged("json_tree", prepare, tear_down, tests, COUNT(tests));
+    tcase_add_checked_fixture(tests, prepare, tear_down);
+    tcase_add_test(tests, a_parse_that_finds_no_memory_ends);
+    tcase_add_test(tests, a_tree_outlives_others_of_its_thread);
+    tcase_add_test(tests, a_tree_is_counted_and_bounded);
+    tcase_add_test(tests, what_is_no_json_is_told);
 }

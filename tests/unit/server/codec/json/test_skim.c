@@ -197,9 +197,8 @@ START_TEST(array_end_agrees_with_the_obvious_way_on_random_text)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("skim")
 {
-    TCase *tests = check_case("skim");
     tcase_add_checked_fixture(tests, make_arena, destroy_arena);
     tcase_add_test(tests, only_tensors_are_lifted);
     tcase_add_test(tests, long_plain_strings_are_lifted_but_names_and_escapes_are_not);
@@ -208,5 +207,4 @@ int main(void)
     tcase_add_test(tests, what_has_no_end_is_refused_with_its_place);
     tcase_add_test(tests, a_long_envelope_is_too_large);
     tcase_add_test(tests, array_end_agrees_with_the_obvious_way_on_random_text);
-    return check_run("skim", tests);
 }

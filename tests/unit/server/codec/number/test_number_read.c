@@ -384,9 +384,8 @@ START_TEST(integers_are_exact_or_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("number_read")
 {
-    TCase *tests = check_case("number_read");
     tcase_add_loop_test(tests, what_json_calls_a_number_is_read_whole, 0, COUNT(NUMBERS));
     tcase_add_loop_test(tests, what_json_does_not_call_a_number_is_refused, 0, COUNT(STRANGERS));
     tcase_add_test(tests, reading_stops_where_the_number_does);
@@ -401,5 +400,4 @@ int main(void)
     tcase_add_test(tests, too_large_is_infinite_and_too_small_is_zero_of_the_same_sign);
     tcase_add_test(tests, very_long_numbers_are_right);
     tcase_add_loop_test(tests, integers_are_exact_or_refused, 0, COUNT(INTEGER_CASES));
-    return check_run("number_read", tests);
 }

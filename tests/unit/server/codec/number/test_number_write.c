@@ -295,9 +295,8 @@ START_TEST(nothing_is_written_beyond_the_announced_length)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("number_write")
 {
-    TCase *tests = check_case("number_write");
     tcase_add_loop_test(tests, text_has_the_form_that_people_expect, 0, COUNT(FORMAT_CASES));
     tcase_add_test(tests, float32_is_shortest_for_float32_and_not_for_the_double);
     tcase_add_test(tests, powers_of_two_and_their_neighbours_are_shortest_and_read_back);
@@ -307,5 +306,4 @@ int main(void)
     tcase_add_test(tests, a_tie_of_digits_goes_to_even);
     tcase_add_test(tests, random_numbers_have_the_digits_that_printf_gives);
     tcase_add_test(tests, nothing_is_written_beyond_the_announced_length);
-    return check_run("number_write", tests);
 }

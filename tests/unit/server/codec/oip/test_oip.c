@@ -353,9 +353,8 @@ START_TEST(requests_about_the_repository_say_little)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("oip")
 {
-    TCase *tests = check_case("oip");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_request_becomes_one_of_ours);
     tcase_add_test(tests, without_outputs_the_usual_two_are_sent_in_the_form_that_the_parameter_says);
@@ -366,5 +365,4 @@ int main(void)
     tcase_add_test(tests, what_a_plan_finds_is_told_in_the_words_of_the_protocol);
     tcase_add_test(tests, the_priority_is_guessed_from_the_beginning_of_the_body);
     tcase_add_test(tests, requests_about_the_repository_say_little);
-    return check_run("oip", tests);
 }

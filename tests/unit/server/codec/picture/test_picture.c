@@ -240,20 +240,18 @@ START_TEST(batch_items_are_bands_or_with_one_head_share_one)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("picture")
 {
-    const TTest *const tests[] = {
-        every_cell_has_the_colour_of_its_weight_in_every_map,
-        one_head_is_drawn_alone_and_larger,
-        a_head_is_named_by_its_own_number,
-        strides_and_doubles_are_read_as_they_lie,
-        no_table_has_the_colour_of_masked_or_nan,
-        lightness_changes_evenly_from_end_to_end,
-        nan_and_infinity_are_shown_and_break_nothing,
-        a_map_without_any_weight_is_still_a_picture,
-        no_shape_makes_a_picture_over_the_limit,
-        pooling_keeps_the_largest_of_a_block,
-        batch_items_are_bands_or_with_one_head_share_one,
-    };
-    return check_staged("picture", set_up, tear_down, tests, COUNT(tests));
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, every_cell_has_the_colour_of_its_weight_in_every_map);
+    tcase_add_test(tests, one_head_is_drawn_alone_and_larger);
+    tcase_add_test(tests, a_head_is_named_by_its_own_number);
+    tcase_add_test(tests, strides_and_doubles_are_read_as_they_lie);
+    tcase_add_test(tests, no_table_has_the_colour_of_masked_or_nan);
+    tcase_add_test(tests, lightness_changes_evenly_from_end_to_end);
+    tcase_add_test(tests, nan_and_infinity_are_shown_and_break_nothing);
+    tcase_add_test(tests, a_map_without_any_weight_is_still_a_picture);
+    tcase_add_test(tests, no_shape_makes_a_picture_over_the_limit);
+    tcase_add_test(tests, pooling_keeps_the_largest_of_a_block);
+    tcase_add_test(tests, batch_items_are_bands_or_with_one_head_share_one);
 }

@@ -67,11 +67,8 @@ START_TEST(wrong_parameters_are_refused_by_name)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("picture_options")
 {
-    const TTest *const tests[] = {
-        parameters_are_read,
-        wrong_parameters_are_refused_by_name,
-    };
-    return check_main("picture_options", tests, COUNT(tests));
+    tcase_add_test(tests, parameters_are_read);
+    tcase_add_test(tests, wrong_parameters_are_refused_by_name);
 }

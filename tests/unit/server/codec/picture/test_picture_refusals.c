@@ -226,16 +226,14 @@ START_TEST(a_library_that_flushes_changes_no_picture)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("picture_refusals")
 {
-    const TTest *const tests[] = {
-        what_is_not_there_is_refused,
-        a_cancelled_picture_ends_wherever_it_is_asked,
-        a_large_head_is_cancelled_in_its_midst,
-        runtime_is_asked_within_a_head,
-        shortage_of_memory_is_refused_cleanly,
-        a_picture_that_lacks_one_block_is_refused,
-        a_library_that_flushes_changes_no_picture,
-    };
-    return check_staged("picture_refusals", set_up, tear_down, tests, COUNT(tests));
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, what_is_not_there_is_refused);
+    tcase_add_test(tests, a_cancelled_picture_ends_wherever_it_is_asked);
+    tcase_add_test(tests, a_large_head_is_cancelled_in_its_midst);
+    tcase_add_test(tests, runtime_is_asked_within_a_head);
+    tcase_add_test(tests, shortage_of_memory_is_refused_cleanly);
+    tcase_add_test(tests, a_picture_that_lacks_one_block_is_refused);
+    tcase_add_test(tests, a_library_that_flushes_changes_no_picture);
 }

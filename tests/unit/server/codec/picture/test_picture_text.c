@@ -135,16 +135,14 @@ START_TEST(a_tooltip_has_the_pair_and_the_weight)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("picture_text")
 {
-    const TTest *const tests[] = {
-        labels_are_in_the_picture_and_change_it,
-        numbers_choose_labels_and_stand_for_them,
-        random_bytes_as_labels_do_no_harm,
-        without_fonts_ascii_is_in_dots_and_the_rest_in_boxes,
-        markup_in_labels_is_text,
-        svg_is_well_formed,
-        a_tooltip_has_the_pair_and_the_weight,
-    };
-    return check_staged("picture_text", set_up, tear_down, tests, COUNT(tests));
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, labels_are_in_the_picture_and_change_it);
+    tcase_add_test(tests, numbers_choose_labels_and_stand_for_them);
+    tcase_add_test(tests, random_bytes_as_labels_do_no_harm);
+    tcase_add_test(tests, without_fonts_ascii_is_in_dots_and_the_rest_in_boxes);
+    tcase_add_test(tests, markup_in_labels_is_text);
+    tcase_add_test(tests, svg_is_well_formed);
+    tcase_add_test(tests, a_tooltip_has_the_pair_and_the_weight);
 }

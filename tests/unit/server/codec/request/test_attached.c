@@ -186,16 +186,15 @@ START_TEST(more_attachments_than_members_are_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("envelope_attached")
 {
-    const TTest *const tests[] = {a_tensor_of_the_compute_type_is_used_where_it_lies,
-                                  tensors_and_text_make_one_request,
-                                  bytes_at_any_address_and_of_any_type_are_converted,
-                                  a_tensor_without_elements_is_taken_as_it_is,
-                                  nothing_is_lost_silently,
-                                  a_path_must_be_free_and_known,
-                                  text_that_is_no_object_is_refused_as_ever,
-                                  a_marker_cannot_be_written_by_hand,
-                                  more_attachments_than_members_are_refused};
-    return check_main("envelope_attached", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_tensor_of_the_compute_type_is_used_where_it_lies);
+    tcase_add_test(tests, tensors_and_text_make_one_request);
+    tcase_add_test(tests, bytes_at_any_address_and_of_any_type_are_converted);
+    tcase_add_test(tests, a_tensor_without_elements_is_taken_as_it_is);
+    tcase_add_test(tests, nothing_is_lost_silently);
+    tcase_add_test(tests, a_path_must_be_free_and_known);
+    tcase_add_test(tests, text_that_is_no_object_is_refused_as_ever);
+    tcase_add_test(tests, a_marker_cannot_be_written_by_hand);
+    tcase_add_test(tests, more_attachments_than_members_are_refused);
 }

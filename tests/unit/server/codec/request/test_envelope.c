@@ -424,9 +424,8 @@ START_TEST(gradients_without_what_they_start_from_are_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("envelope")
 {
-    TCase *tests = check_case("envelope");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, the_least_request_has_the_defaults);
     tcase_add_test(tests, a_profile_sets_what_the_request_does_not_say);
@@ -451,5 +450,4 @@ int main(void)
     tcase_add_test(tests, gradients_are_named_by_their_paths);
     tcase_add_test(tests, without_return_all_gradients_and_no_step_are_wanted);
     tcase_add_test(tests, gradients_without_what_they_start_from_are_refused);
-    return check_run("envelope", tests);
 }

@@ -573,9 +573,8 @@ START_TEST(the_json_test_suite_is_judged_rightly)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("envelope_refusals")
 {
-    TCase *tests = check_case("envelope_refusals");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, refusals_have_their_code_pointer_and_reason, 0, COUNT(tables));
     tcase_add_test(tests, expected_and_received_are_json);
@@ -587,5 +586,4 @@ int main(void)
     tcase_add_test(tests, every_arena_too_small_is_a_clean_refusal);
     tcase_add_loop_test(tests, every_failing_allocation_of_jansson_is_a_clean_refusal, 0, 2);
     tcase_add_test(tests, the_json_test_suite_is_judged_rightly);
-    return check_run("envelope_refusals", tests);
 }

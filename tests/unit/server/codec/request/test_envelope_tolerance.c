@@ -197,9 +197,8 @@ START_TEST(a_request_says_in_which_type_the_tensors_of_a_kept_layer_are_read)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("envelope_tolerance")
 {
-    TCase *tests = check_case("envelope_tolerance");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, null_means_not_given, 0, COUNT(with_nulls));
     tcase_add_test(tests, null_does_not_bring_a_member_to_an_endpoint_that_lacks_it);
@@ -209,5 +208,4 @@ int main(void)
     tcase_add_loop_test(tests, what_is_no_integer_is_refused, 0, COUNT(no_integers));
     tcase_add_loop_test(tests, every_tensor_is_read_in_float64_wherever_compute_stands, 0, COUNT(tensors));
     tcase_add_test(tests, a_request_says_in_which_type_the_tensors_of_a_kept_layer_are_read);
-    return check_run("envelope_tolerance", tests);
 }

@@ -269,9 +269,8 @@ START_TEST(the_rest_of_a_layer_is_kept_as_json)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("envelope_variants")
 {
-    TCase *tests = check_case("envelope_variants");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, options_are_refused_with_their_code_pointer_and_reason, 0, COUNT(options));
     tcase_add_test(tests, mechanisms_and_rotations_are_read);
@@ -282,5 +281,4 @@ int main(void)
     tcase_add_loop_test(tests, a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason, 0, COUNT(over));
     tcase_add_test(tests, inputs_of_other_widths_are_named);
     tcase_add_test(tests, the_rest_of_a_layer_is_kept_as_json);
-    return check_run("envelope_variants", tests);
 }

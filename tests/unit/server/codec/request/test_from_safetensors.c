@@ -113,10 +113,10 @@ START_TEST(memory_runs_out_cleanly)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("envelope_safetensors")
 {
-    const TTest *const tests[] = {
-        tensors_and_text_of_a_file_make_a_request, what_does_not_belong_into_a_request_is_refused_by_name,
-        types_and_ranks_that_are_not_computed_with_are_refused_by_name, memory_runs_out_cleanly};
-    return check_main("envelope_safetensors", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, tensors_and_text_of_a_file_make_a_request);
+    tcase_add_test(tests, what_does_not_belong_into_a_request_is_refused_by_name);
+    tcase_add_test(tests, types_and_ranks_that_are_not_computed_with_are_refused_by_name);
+    tcase_add_test(tests, memory_runs_out_cleanly);
 }

@@ -57,12 +57,10 @@ START_TEST(what_has_one_meaning_gets_no_hint)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("hints")
 {
-    TCase *tests = check_case("hints");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, rope_that_counts_from_another_place_than_the_mask_is_told, 0,
                         sizeof hinted / sizeof hinted[0]);
     tcase_add_loop_test(tests, what_has_one_meaning_gets_no_hint, 0, sizeof plain / sizeof plain[0]);
-    return check_run("hints", tests);
 }

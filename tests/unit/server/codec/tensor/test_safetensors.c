@@ -434,17 +434,16 @@ START_TEST(a_file_without_anything_is_still_one)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("safetensors")
 {
-    const TTest *const tests[] = {a_file_becomes_a_table_of_views,
-                                  a_header_is_accepted_or_refused_with_the_reason,
-                                  a_length_beyond_the_file_or_the_limit_is_refused,
-                                  a_nul_byte_is_refused_wherever_it_stands,
-                                  a_view_is_of_a_type_and_rank_that_can_be_computed_with,
-                                  memory_runs_out_cleanly,
-                                  the_cases_of_the_reference_get_its_verdicts,
-                                  mutants_are_refused_or_read_within_their_bytes,
-                                  what_is_written_reads_back,
-                                  a_file_without_anything_is_still_one};
-    return check_main("safetensors", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_file_becomes_a_table_of_views);
+    tcase_add_test(tests, a_header_is_accepted_or_refused_with_the_reason);
+    tcase_add_test(tests, a_length_beyond_the_file_or_the_limit_is_refused);
+    tcase_add_test(tests, a_nul_byte_is_refused_wherever_it_stands);
+    tcase_add_test(tests, a_view_is_of_a_type_and_rank_that_can_be_computed_with);
+    tcase_add_test(tests, memory_runs_out_cleanly);
+    tcase_add_test(tests, the_cases_of_the_reference_get_its_verdicts);
+    tcase_add_test(tests, mutants_are_refused_or_read_within_their_bytes);
+    tcase_add_test(tests, what_is_written_reads_back);
+    tcase_add_test(tests, a_file_without_anything_is_still_one);
 }

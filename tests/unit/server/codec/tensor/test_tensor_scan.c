@@ -260,9 +260,8 @@ START_TEST(a_small_arena_is_a_clean_refusal)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("tensor_scan")
 {
-    TCase *tests = check_case("tensor_scan");
     tcase_add_checked_fixture(tests, make_arena, destroy_arena);
     tcase_add_test(tests, shape_follows_the_brackets);
     tcase_add_test(tests, elements_come_in_the_order_of_the_text);
@@ -272,5 +271,4 @@ int main(void)
     tcase_add_test(tests, a_syntax_error_tells_its_offset);
     tcase_add_test(tests, deep_nesting_is_refused_without_recursion);
     tcase_add_test(tests, a_small_arena_is_a_clean_refusal);
-    return check_run("tensor_scan", tests);
 }

@@ -424,9 +424,8 @@ START_TEST(more_empty_cells_than_can_be_counted_fail_cleanly)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("tensor_write")
 {
-    TCase *tests = check_case("tensor_write");
     tcase_add_test(tests, nested_text_has_one_bracket_per_dimension);
     tcase_add_test(tests, flat_text_has_shape_and_data);
     tcase_add_test(tests, base64_text_has_shape_dtype_and_little_endian_bytes);
@@ -443,5 +442,4 @@ int main(void)
     tcase_add_test(tests, the_bound_holds_for_the_longest_numbers_of_every_style);
     tcase_add_test(tests, a_bound_that_does_not_fit_is_the_largest_number);
     tcase_add_test(tests, more_empty_cells_than_can_be_counted_fail_cleanly);
-    return check_run("tensor_write", tests);
 }

@@ -70,10 +70,8 @@ START_TEST(a_walk_comes_to_each_of_them_once_in_a_round)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("crowd")
 {
-    TCase *tests = check_case("crowd");
     tcase_add_test(tests, the_first_of_a_line_is_the_one_that_has_been_in_it_for_longest);
     tcase_add_test(tests, a_walk_comes_to_each_of_them_once_in_a_round);
-    return check_run("crowd", tests);
 }

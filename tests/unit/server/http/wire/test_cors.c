@@ -218,9 +218,8 @@ START_TEST(the_table_of_routes_says_which_paths_are_open)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("cors")
 {
-    TCase *tests = check_case("cors");
     tcase_add_loop_test(tests, a_page_is_foreign_by_list_site_and_name_in_this_order, 0, COUNT(pages));
     tcase_add_loop_test(tests, open_answers_are_for_all_and_guarded_ones_for_named_origins, 0, COUNT(answers));
     tcase_add_test(tests, only_a_list_makes_answers_differ_by_origin);
@@ -228,5 +227,4 @@ int main(void)
     tcase_add_test(tests, a_name_that_no_dns_has_is_not_ours);
     tcase_add_loop_test(tests, an_origin_is_ours_by_name_and_port_whatever_its_scheme, 0, COUNT(authorities));
     tcase_add_test(tests, the_table_of_routes_says_which_paths_are_open);
-    return check_run("cors", tests);
 }

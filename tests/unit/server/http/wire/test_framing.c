@@ -91,10 +91,8 @@ START_TEST(a_newer_library_is_left_to_look_for_itself)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("framing")
 {
-    TCase *tests = check_case("framing");
     tcase_add_loop_test(tests, what_lies_between_the_fields_must_be_ends_of_lines, 0, COUNT(headers));
     tcase_add_test(tests, a_newer_library_is_left_to_look_for_itself);
-    return check_run("framing", tests);
 }

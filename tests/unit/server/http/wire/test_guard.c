@@ -238,11 +238,9 @@ START_TEST(what_the_fields_say_is_kept)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("guard")
 {
-    TCase *tests = check_case("guard");
     tcase_add_loop_test(tests, a_header_is_refused_for_what_is_wrong_with_it, 0, COUNT(requests));
     tcase_add_loop_test(tests, only_an_older_library_takes_what_leaves_no_trace, 0, COUNT(unseen));
     tcase_add_test(tests, what_the_fields_say_is_kept);
-    return check_run("guard", tests);
 }

@@ -112,15 +112,12 @@ START_TEST(percent_encoding_is_undone_or_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("negotiate")
 {
-    const TTest *const tests[] = {
-        accept_chooses_among_what_is_offered,
-        several_accept_lines_count_as_one,
-        content_type_is_read_within_what_the_route_reads,
-        names_are_listed,
-        parameters_come_one_by_one,
-        percent_encoding_is_undone_or_refused,
-    };
-    return check_main("negotiate", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, accept_chooses_among_what_is_offered);
+    tcase_add_test(tests, several_accept_lines_count_as_one);
+    tcase_add_test(tests, content_type_is_read_within_what_the_route_reads);
+    tcase_add_test(tests, names_are_listed);
+    tcase_add_test(tests, parameters_come_one_by_one);
+    tcase_add_test(tests, percent_encoding_is_undone_or_refused);
 }

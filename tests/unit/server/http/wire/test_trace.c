@@ -49,8 +49,8 @@ START_TEST(what_is_not_valid_is_not_traced)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("trace")
 {
-    const TTest *const tests[] = {a_valid_context_gets_a_span_of_its_own, what_is_not_valid_is_not_traced};
-    return check_main("trace", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_valid_context_gets_a_span_of_its_own);
+    tcase_add_test(tests, what_is_not_valid_is_not_traced);
 }

@@ -232,16 +232,15 @@ START_TEST(two_threads_do_not_exceed_the_room)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("cache_store")
 {
-    const TTest *const tests[] = {two_keys_have_caches_of_the_same_name,
-                                  a_key_and_a_name_do_not_run_together,
-                                  a_key_holds_half_of_the_caches,
-                                  a_key_holds_half_of_the_bytes,
-                                  without_keys_one_owner_holds_everything,
-                                  what_is_reserved_counts_until_it_is_given_back,
-                                  idle_caches_are_evicted_and_their_names_remembered,
-                                  a_cache_that_is_removed_while_it_is_lent_goes_with_the_step,
-                                  two_threads_do_not_exceed_the_room};
-    return check_main("cache_store", tests, COUNT(tests));
+    tcase_add_test(tests, two_keys_have_caches_of_the_same_name);
+    tcase_add_test(tests, a_key_and_a_name_do_not_run_together);
+    tcase_add_test(tests, a_key_holds_half_of_the_caches);
+    tcase_add_test(tests, a_key_holds_half_of_the_bytes);
+    tcase_add_test(tests, without_keys_one_owner_holds_everything);
+    tcase_add_test(tests, what_is_reserved_counts_until_it_is_given_back);
+    tcase_add_test(tests, idle_caches_are_evicted_and_their_names_remembered);
+    tcase_add_test(tests, a_cache_that_is_removed_while_it_is_lent_goes_with_the_step);
+    tcase_add_test(tests, two_threads_do_not_exceed_the_room);
 }

@@ -195,7 +195,6 @@ START_TEST(a_sweep_passes_over_what_it_cannot_open)
 }
 END_TEST
 
-#if HAS_OWN_MALLOC
 START_TEST(a_file_of_others_that_cannot_be_noted_is_found_later)
 {
     ck_assert_int_eq(put("a").status, ATTN_OK);
@@ -218,7 +217,6 @@ START_TEST(a_file_of_others_that_cannot_be_noted_is_found_later)
     ck_assert_int_eq(find("broken").refusal, CALL_CONFLICT);
 }
 END_TEST
-#endif
 
 START_TEST(a_directory_that_cannot_be_listed_any_more_serves_what_it_has)
 {
@@ -264,7 +262,6 @@ START_TEST(a_directory_that_cannot_be_opened_or_listed_is_said)
 }
 END_TEST
 
-#if HAS_OWN_MALLOC
 /*
  * If one of these calls fails, the directory does not open, with a message. If another fails, the layer is read later.
  */
@@ -292,11 +289,9 @@ START_TEST(each_allocation_of_the_opening_may_fail)
     ck_assert_int_ge(refused, 2);
 }
 END_TEST
-#endif
 
-int main(void)
+CHECK_MAIN("layer_directory")
 {
-    TCase *tests = check_case("layer_directory");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_test(tests, a_rescan_notices_what_others_added_replaced_and_removed);
     tcase_add_test(tests, a_request_notices_what_others_did_to_its_layer);
@@ -305,13 +300,8 @@ int main(void)
     tcase_add_test(tests, a_rescan_reads_what_it_finds_when_every_file_is_read);
     tcase_add_test(tests, a_layer_that_nobody_may_change_stays_when_a_file_gets_its_name);
     tcase_add_test(tests, a_sweep_passes_over_what_it_cannot_open);
-#if HAS_OWN_MALLOC
-    tcase_add_test(tests, a_file_of_others_that_cannot_be_noted_is_found_later);
-#endif
+    tcase_add_loop_test(tests, a_file_of_others_that_cannot_be_noted_is_found_later, 0, HAS_OWN_MALLOC);
     tcase_add_test(tests, a_directory_that_cannot_be_listed_any_more_serves_what_it_has);
     tcase_add_test(tests, a_directory_that_cannot_be_opened_or_listed_is_said);
-#if HAS_OWN_MALLOC
-    tcase_add_test(tests, each_allocation_of_the_opening_may_fail);
-#endif
-    return check_run("layer_directory", tests);
+    tcase_add_loop_test(tests, each_allocation_of_the_opening_may_fail, 0, HAS_OWN_MALLOC);
 }

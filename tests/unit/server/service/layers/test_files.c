@@ -242,9 +242,8 @@ START_TEST(a_copy_in_memory_is_as_long_as_its_content)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("layer_files")
 {
-    TCase *tests = check_case("layer_files");
     tcase_add_checked_fixture(tests, make_folder, remove_folder);
     tcase_add_test(tests, what_is_kept_is_found_whole);
     tcase_add_test(tests, what_is_no_layer_is_passed_over);
@@ -254,5 +253,4 @@ int main(void)
     tcase_add_test(tests, a_draft_that_cannot_get_its_name_leaves_nothing);
     tcase_add_test(tests, pieces_of_a_draft_make_one_file_and_one_digest);
     tcase_add_test(tests, a_copy_in_memory_is_as_long_as_its_content);
-    return check_run("layer_files", tests);
 }

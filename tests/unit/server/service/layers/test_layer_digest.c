@@ -280,10 +280,9 @@ START_TEST(a_change_that_needs_a_digest_lets_other_changes_go_on)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("layer_digest")
 {
-    const TTest *const tests[] = {requests_that_do_not_name_the_version_leave_the_digest_alone,
-                                  requests_that_name_the_version_finish_a_digest_that_is_held_up,
-                                  a_change_that_needs_a_digest_lets_other_changes_go_on};
-    return check_main("layer_digest", tests, COUNT(tests));
+    tcase_add_test(tests, requests_that_do_not_name_the_version_leave_the_digest_alone);
+    tcase_add_test(tests, requests_that_name_the_version_finish_a_digest_that_is_held_up);
+    tcase_add_test(tests, a_change_that_needs_a_digest_lets_other_changes_go_on);
 }

@@ -228,9 +228,8 @@ START_TEST(a_put_whose_condition_fails_at_the_end_leaves_nothing)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("layer_faults")
 {
-    TCase *tests = check_case("layer_faults");
     tcase_add_checked_fixture(tests, prepare, release);
     tcase_add_loop_test(tests, a_put_that_fails_says_why_and_the_next_is_kept, 0, COUNT(puts_failing));
     tcase_add_test(tests, a_put_whose_directory_is_not_synchronised_is_served_and_refused);
@@ -242,5 +241,4 @@ int main(void)
     tcase_add_test(tests, a_put_whose_condition_fails_at_the_end_leaves_nothing);
     tcase_add_test(tests, what_cannot_be_a_name_is_refused_everywhere);
     tcase_add_test(tests, what_is_kept_in_memory_is_refused_as_cleanly);
-    return check_run("layer_faults", tests);
 }

@@ -220,14 +220,12 @@ START_TEST(without_memory_a_request_goes_on_as_it_is)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("prepared_weights")
 {
-    TCase *tests = check_case("prepared_weights");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, narrow_weights_become_single_and_nothing_else_changes);
     tcase_add_loop_test(tests, matrices_are_packed_in_the_layout_of_the_layer, 0, 4);
     tcase_add_test(tests, the_one_not_used_for_longest_gives_way_unless_it_is_in_use);
     tcase_add_test(tests, what_does_not_fit_is_left_as_it_is);
     tcase_add_test(tests, without_memory_a_request_goes_on_as_it_is);
-    return check_run("prepared_weights", tests);
 }

@@ -365,20 +365,17 @@ START_TEST(an_errno_of_the_directory_says_whose_fault_it_is)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("layer_store")
 {
-    const TTest *const tests[] = {
-        names_are_kept_in_their_order_whatever_the_order_they_came_in,
-        what_is_absent_has_a_row_too,
-        a_name_keeps_as_many_replaced_versions_as_it_may,
-        without_older_versions_the_replaced_one_lives_as_long_as_somebody_holds_it,
-        replaced_versions_give_way_to_present_ones,
-        room_is_counted_by_layers_and_by_bytes,
-        a_file_that_cannot_be_read_leaves_what_was_there,
-        versions_of_a_file_that_was_written_to_in_its_place_are_let_go,
-        requests_are_counted_by_name,
-        conditions_are_those_of_entity_tags,
-        an_errno_of_the_directory_says_whose_fault_it_is,
-    };
-    return check_main("layer_store", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, names_are_kept_in_their_order_whatever_the_order_they_came_in);
+    tcase_add_test(tests, what_is_absent_has_a_row_too);
+    tcase_add_test(tests, a_name_keeps_as_many_replaced_versions_as_it_may);
+    tcase_add_test(tests, without_older_versions_the_replaced_one_lives_as_long_as_somebody_holds_it);
+    tcase_add_test(tests, replaced_versions_give_way_to_present_ones);
+    tcase_add_test(tests, room_is_counted_by_layers_and_by_bytes);
+    tcase_add_test(tests, a_file_that_cannot_be_read_leaves_what_was_there);
+    tcase_add_test(tests, versions_of_a_file_that_was_written_to_in_its_place_are_let_go);
+    tcase_add_test(tests, requests_are_counted_by_name);
+    tcase_add_test(tests, conditions_are_those_of_entity_tags);
+    tcase_add_test(tests, an_errno_of_the_directory_says_whose_fault_it_is);
 }

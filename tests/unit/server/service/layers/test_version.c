@@ -165,10 +165,10 @@ START_TEST(callers_at_once_compute_one_digest)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("layer_version")
 {
-    const TTest *const tests[] = {a_version_owns_its_header, a_digest_is_cancelled_between_two_pieces_and_gone_on_with,
-                                  a_digest_that_is_held_up_is_finished_by_another_caller,
-                                  callers_at_once_compute_one_digest};
-    return check_main("layer_version", tests, COUNT(tests));
+    tcase_add_test(tests, a_version_owns_its_header);
+    tcase_add_test(tests, a_digest_is_cancelled_between_two_pieces_and_gone_on_with);
+    tcase_add_test(tests, a_digest_that_is_held_up_is_finished_by_another_caller);
+    tcase_add_test(tests, callers_at_once_compute_one_digest);
 }

@@ -75,12 +75,11 @@ START_TEST(a_deferred_part_without_memory_is_no_answer)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("blocks")
 {
-    const TTest *const tests[] = {
-        a_block_that_was_given_back_serves_its_size_again, a_block_is_resized_with_its_content,
-        no_block_is_larger_than_the_largest_class,         sums_that_do_not_fit_are_the_most,
-        a_deferred_part_without_memory_is_no_answer,
-    };
-    return check_main("blocks", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_block_that_was_given_back_serves_its_size_again);
+    tcase_add_test(tests, a_block_is_resized_with_its_content);
+    tcase_add_test(tests, no_block_is_larger_than_the_largest_class);
+    tcase_add_test(tests, sums_that_do_not_fit_are_the_most);
+    tcase_add_test(tests, a_deferred_part_without_memory_is_no_answer);
 }

@@ -82,10 +82,8 @@ START_TEST(what_the_system_refuses_is_said)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("font_set")
 {
-    TCase *tests = check_case("font_set");
     tcase_add_test(tests, a_font_of_bitmaps_is_refused);
     tcase_add_loop_test(tests, what_the_system_refuses_is_said, 0, COUNT(refusals));
-    return check_run("font_set", tests);
 }

@@ -196,21 +196,15 @@ START_TEST(fonts_that_are_none_are_refused_by_name)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("glyphs")
 {
-    const TTest *const tests[] = {
-        every_script_has_glyphs_and_no_two_words_look_alike,
-        the_fonts_have_every_character,
-        labels_are_cleaned,
-        a_long_label_is_cut_to_its_width,
-        without_fonts_ascii_is_in_dots_and_the_rest_in_boxes,
-        an_accent_is_centred_over_its_letter,
-        fonts_that_are_none_are_refused_by_name,
-    };
-    TCase *tcase = check_case("glyphs");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    for (size_t i = 0; i < COUNT(tests); i++)
-        tcase_add_test(tcase, tests[i]);
-    tcase_add_loop_test(tcase, a_label_is_not_cut_between_a_letter_and_its_mark, 0, COUNT(marks));
-    return check_run("glyphs", tcase);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, every_script_has_glyphs_and_no_two_words_look_alike);
+    tcase_add_test(tests, the_fonts_have_every_character);
+    tcase_add_test(tests, labels_are_cleaned);
+    tcase_add_test(tests, a_long_label_is_cut_to_its_width);
+    tcase_add_test(tests, without_fonts_ascii_is_in_dots_and_the_rest_in_boxes);
+    tcase_add_test(tests, an_accent_is_centred_over_its_letter);
+    tcase_add_test(tests, fonts_that_are_none_are_refused_by_name);
+    tcase_add_loop_test(tests, a_label_is_not_cut_between_a_letter_and_its_mark, 0, COUNT(marks));
 }

@@ -105,11 +105,9 @@ START_TEST(there_is_room_for_some_fonts)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("label")
 {
-    TCase *tests = check_case("label");
     tcase_add_loop_test(tests, labels_are_made_fit_to_be_drawn, 0, COUNT(labels));
     tcase_add_test(tests, a_font_that_is_named_must_be_one);
     tcase_add_test(tests, there_is_room_for_some_fonts);
-    return check_run("label", tests);
 }
