@@ -11,7 +11,7 @@ $(BUILD)/server/openapi.json.gz: server/openapi.json
 	$(Q)mkdir -p $(@D)
 	$(Q)gzip -9nc $< > $@
 
-sources_of_page = $(shell find server/$(1) -name '*.js' -o -name '*.css' -o -name '*.html') mk/bundle_page.sh mk/bundle_modules.awk
+sources_of_page = $(shell find server/$(1) -name '*.js' -o -name '*.css' -o -name '*.html' 2>/dev/null) mk/bundle_page.sh mk/bundle_modules.awk
 $(PAGE)/page.html.gz: $(call sources_of_page,web)
 	$(Q)mk/bundle_page.sh server/web $(PAGE)
 

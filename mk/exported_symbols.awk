@@ -1,6 +1,7 @@
 # exported_symbols.awk: from the public headers to the linker's version script of libattn.so.
 #
-# Every attn_ name that is followed by a parenthesis at the outermost level is a function; comments do not count.
+# Every attn_ name that is followed by a parenthesis at the outermost level is a function; comments and static inline
+# functions, which no library has, do not count.
 function without_comments(line,    code, at)
 {
     code = ""
@@ -20,7 +21,7 @@ BEGIN {
 }
 {
     line = without_comments($0)
-    if (line ~ /^#/ || line ~ /^typedef/ || line ~ /^ /)
+    if (line ~ /^#/ || line ~ /^typedef/ || line ~ /^static / || line ~ /^ /)
         next
     if (match(line, /attn_[a-z0-9_]+\(/)) {
         name = substr(line, RSTART, RLENGTH - 1)
