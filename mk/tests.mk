@@ -26,13 +26,17 @@ SUITES := check replay cases layer-tests protocol ops openapi examples install-t
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
 OR_SKIPPED := || [ $$? -eq 77 ]
 
+# `make -n` runs recipes that contain $(MAKE). Suites that call make get its name by this variable, so `make -n` runs none.
+make_itself = $(MAKE)
+dry_run = $(findstring n,$(firstword -$(MAKEFLAGS)))
+
 ##@ Tests
 
 test: ## install what the tests need, run everything that is quick
 	$(Q)mk/install_packages.sh $(TEST_PACKAGES)
 	$(Q)[ -e $(BUILD)/attnd ] || echo "building the server and its tests: some minutes of one processor"
 	+$(Q)$(MAKE) --no-print-directory $(jobs) all $(TEST_BIN) $(REPLAY_BIN)
-	+$(Q)python3 tests/support/run_suites.py --suites '$(SUITES)' $(MAKE) --no-print-directory -k $(SUITES)
+	+$(Q)$(if $(dry_run),,python3 tests/support/run_suites.py --suites '$(SUITES)') $(MAKE) --no-print-directory -k $(SUITES)
 
 # tests/support/server/failing_take.h replaces these calls.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
@@ -81,7 +85,7 @@ readme: $(BUILD)/attnd ## run the commands of README.md and compare what they pr
 	$(Q)python3 tests/api/readme/run.py --attnd $(BUILD)/attnd README.md
 
 examples: all ## run the programs of examples/, the C one against an installed library
-	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/others/examples/run.py --attnd $(BUILD)/attnd
+	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/others/examples/run.py --attnd $(BUILD)/attnd
 
 vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ATTN_SHARED; skipped without)
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet $(OR_SKIPPED)
@@ -90,7 +94,7 @@ conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
 
 install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
-	$(Q)MAKE='$(MAKE)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/machines/install.sh
+	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/machines/install.sh
 
 packages-test: ## what make says where packages are missing, and where they cannot be installed
 	$(Q)tests/machines/packages.sh
