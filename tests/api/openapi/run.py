@@ -20,12 +20,13 @@ import live  # noqa: E402
 import structure  # noqa: E402
 from document import Document  # noqa: E402
 from layout import layout  # noqa: E402
-from suite import conclude  # noqa: E402
+from suite import conclude, run_tests  # noqa: E402
 
 
 def main():
     parser = argparse.ArgumentParser(description="check the OpenAPI document")
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
+    parser.add_argument("--only", default="", help="run the checks with this word in their name")
     parser.add_argument("--record", action="store_true", help="write the server's answers into the examples")
     options = parser.parse_args()
     document = Document(ROOT / "server" / "openapi.json")
@@ -34,24 +35,18 @@ def main():
             live.record(document, servers)
             document.path.write_text(layout(document.root) + "\n")
             return 0
-        checks = [(check, (document,)) for check in structure.CHECKS + agreement.CHECKS + dummy.CHECKS]
-        checks += [(check, (document, servers)) for check in live.CHECKS]
-        failed = sum(run_check(check, arguments) for check, arguments in checks)
+        live_checks = set(live.CHECKS)
+        counts = run_tests(structure.CHECKS + agreement.CHECKS + dummy.CHECKS + live.CHECKS,
+                           lambda check: expect_nothing(check(document, *([servers] if check in live_checks else []))), options.only)
     examples = sum(1 for _ in document.exchanges())
     print(f"openapi: {examples} examples")
-    return conclude("openapi", len(checks) - failed, failed)
+    return conclude("openapi", *counts)
 
 
-def run_check(check, arguments):
-    """Whether the check found anything."""
-    wrong = []
-    try:
-        wrong += check(*arguments)
-    except (KeyError, ValueError) as error:
-        wrong.append(f"cannot be checked: {error!r}")
-    for sentence in wrong:
-        print(f"{check.__module__}.{check.__name__}: {sentence}")
-    return bool(wrong)
+def expect_nothing(findings):
+    """A check returns a sentence for everything that it found."""
+    findings = list(findings)
+    assert not findings, "\n    ".join(["", *findings])
 
 
 if __name__ == "__main__":

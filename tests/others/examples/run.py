@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from attnd import Server  # noqa: E402
-from suite import conclude  # noqa: E402
+from suite import Skipped, conclude, registry, run_tests  # noqa: E402
 
 # The same three tokens everywhere: softmax(q k^T / sqrt 2) under a causal mask.
 WEIGHTS = ["1.0000 0.0000 0.0000", "0.5212 0.4788 0.0000", "0.1633 0.2660 0.5708"]
@@ -26,8 +26,8 @@ OUTPUT = ["0.2000 0.7000", "0.5352 0.4127", "0.5003 0.4263"]
 # Two tokens that attend to themselves, the second to both: softmax(1 / sqrt 2) of it.
 OPEN_INFERENCE = "[[1.0, 0.0], [0.3302, 0.6698]]"
 REFUSAL = "refused /inputs/query/1: "
-# Clients of examples/open_inference.py that this machine does not have: each is a skipped check.
-MISSING = []
+TESTS = []
+test = registry(TESTS)
 
 
 class Failure(Exception):
@@ -37,28 +37,11 @@ class Failure(Exception):
 def main():
     parser = argparse.ArgumentParser(description="run the examples")
     parser.add_argument("--attnd", required=True, help="server to start")
+    parser.add_argument("--only", default="", help="run the tests with this word in their name")
     options = parser.parse_args()
-    results = {"core.c": attempt(c_program)}
-    with Server(options.attnd) as server:
-        for name, test in (("attention.sh", shell), ("http_client.c", c_over_http), ("client.py", python),
-                           ("safetensors_client.py", python_tensors), ("attention.js", javascript),
-                           ("tensors.js", javascript_tensors), ("open_inference.py", open_inference)):
-            results[name] = attempt(test, server.url)
-        with Server(options.attnd) as second, Server(options.attnd) as third:
-            results["split_heads.py"] = attempt(split, [server.url, second.url, third.url])
-    for name, wrong in results.items():
-        if wrong:
-            print(f"examples/{name}: {wrong}")
-    failed = sum(1 for wrong in results.values() if wrong)
-    return conclude("examples", len(results) - failed, failed, len(MISSING))
-
-
-def attempt(test, *arguments):
-    try:
-        test(*arguments)
-    except (Failure, KeyError, OSError, ValueError) as wrong:
-        return f"{type(wrong).__name__}: {wrong}"
-    return None
+    with Server(options.attnd) as first, Server(options.attnd) as second, Server(options.attnd) as third:
+        urls = [server.url for server in (first, second, third)]
+        return conclude("examples", *run_tests(TESTS, lambda example: example(urls), options.only))
 
 
 def run(command, **environment):
@@ -74,7 +57,8 @@ def expect(text, wanted):
         raise Failure(f"printed\n{text}instead of\n{wanted}")
 
 
-def c_program():
+@test
+def core_c(_urls):
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder)
         run([os.environ.get("MAKE", "make"), "--no-print-directory", "install", f"PREFIX={prefix}", "DESTDIR="],
@@ -100,32 +84,36 @@ def check_exports(library):
         raise Failure(f"libattn.so exports {sorted(strays)}")
 
 
-def c_over_http(url):
+@test
+def http_client_c(urls):
     with tempfile.TemporaryDirectory() as folder:
         program = str(pathlib.Path(folder) / "http_client")
         flags = run([os.environ.get("PKG_CONFIG", "pkg-config"), "--cflags", "--libs", "libcurl"])
         run([*os.environ.get("CC", "cc").split(), "-std=c17", "-Wall", "-Wextra", "-Werror", "examples/http_client.c",
              *flags.split(), "-o", program])
-        expect(run([program], ATTND_URL=url), "".join(f"out {out}\n" for out in OUTPUT))
+        expect(run([program], ATTND_URL=urls[0]), "".join(f"out {out}\n" for out in OUTPUT))
 
 
-def shell(url):
-    answer = json.loads(run(["examples/attention.sh"], ATTND_URL=url))
+@test
+def attention_sh(urls):
+    answer = json.loads(run(["examples/attention.sh"], ATTND_URL=urls[0]))
     rows = [" ".join(f"{item:.4f}" for item in row) for row in answer["outputs"]["attention"][0][0]]
     expect("\n".join(rows), "\n".join(WEIGHTS))
     expect(" ".join(answer["tokens"]["query"]), "Ben okula gidiyorum")
 
 
-def python(url):
-    lines = run([sys.executable, "examples/client.py"], ATTND_URL=url).splitlines()
+@test
+def client_py(urls):
+    lines = run([sys.executable, "examples/client.py"], ATTND_URL=urls[0]).splitlines()
     expect_table([line.split() for line in lines[1:4]], lines[4])
 
 
-def python_tensors(url):
+@test
+def safetensors_client_py(urls):
     """By every Python at hand, since one may have NumPy and another not, and once with NumPy out of sight."""
     system = "/usr/bin/python3"
     for python in [[sys.executable], [sys.executable, "-c", HIDE_NUMPY]] + [[system]] * os.path.exists(system):
-        tensors_by(python, url)
+        tensors_by(python, urls[0])
 
 
 def tensors_by(python, url):
@@ -158,21 +146,26 @@ with open(sys.argv[1], "wb") as file:
 """
 
 
-def split(urls):
+@test
+def split_heads_py(urls):
     lines = run([sys.executable, "examples/split_heads.py", *urls]).splitlines()
     same = "from 3 parts: the same bytes as from one"
     expect("\n".join(lines), f"attention (1, 6, 96, 96) {same}\noutput (1, 6, 96, 32) {same}")
 
 
-def open_inference(url):
-    """With the clients that are installed, then with stand-ins that send the same bytes for those that are not."""
-    missing = ask_each_client(url, {})
-    MISSING.extend(missing)
-    for name in missing:
-        print(f"skipped: {name} of open_inference.py is not installed; a stand-in sends its bytes")
+@test
+def open_inference_py_with_clients_that_are_installed(urls):
+    missing = ask_each_client(urls[0], {})
+    if missing:
+        raise Skipped(f"not installed: {', '.join(missing)}; stand-ins send their bytes")
+
+
+@test
+def open_inference_py_with_stand_ins_for_the_others(urls):
+    """Stand-ins send the same bytes as the clients that are missing."""
     folders = [str(ROOT / "tests" / "others" / "examples" / "stand_ins"), str(ROOT / "tests" / "support")]
     behind_installed = ":".join([*filter(None, sys.path), *folders])
-    if ask_each_client(url, {"PYTHONPATH": behind_installed}):
+    if ask_each_client(urls[0], {"PYTHONPATH": behind_installed}):
         raise Failure("a client has no stand-in")
 
 
@@ -191,15 +184,17 @@ def ask_each_client(url, environment):
     return missing
 
 
-def javascript_tensors(url):
-    lines = run(["node", "tests/others/examples/tensors.js", url]).splitlines()
+@test
+def tensors_js(urls):
+    lines = run(["node", "tests/others/examples/tensors.js", urls[0]]).splitlines()
     expect("\n".join(lines[:3]), "\n".join(f"weights {row}   out {out}" for row, out in zip(WEIGHTS, OUTPUT)))
     if not lines[3].startswith("refused /inputs/key: "):
         raise Failure(f"printed {lines[3]}")
 
 
-def javascript(url):
-    lines = run(["node", "tests/others/examples/page.js", url]).splitlines()
+@test
+def attention_js(urls):
+    lines = run(["node", "tests/others/examples/page.js", urls[0]]).splitlines()
     expect_table([line.split() for line in lines[1:4]], lines[4])
 
 
