@@ -2,7 +2,8 @@
 # replay.sh PROGRAM…: gives each fuzz target the inputs that are kept for it, and JSON targets the cases besides.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-passed=0 failed=
+suite=replay
+. tests/support/checks.sh
 for program in "$@"; do
     name=$(basename "$program")
     case $name in
@@ -10,9 +11,6 @@ for program in "$@"; do
     *) more= ;;
     esac
     # shellcheck disable=SC2086
-    "$program" "tests/fuzz/corpus/${name#fuzz_}" $more && passed=$((passed + 1)) || failed="$failed $name"
+    check "$name runs its corpus" "$program" "tests/fuzz/corpus/${name#fuzz_}" $more
 done
-[ -z "$failed" ] || echo "failed:$failed"
-set -- $failed
-echo "replay: $passed passed, $# failed, 0 skipped"
-[ $# -eq 0 ]
+conclude

@@ -5,18 +5,20 @@
 # Needs root, podman-compose and what tests/images/image.sh needs; else it exits with 77 and says why.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+suite=compose
 . tests/support/containers.sh
+verbose=1
 version=$(cat VERSION)
 url=http://127.0.0.1:8080
 export HAPROXY_IMAGE=localhost/haproxy-test ATTND_IMAGE=localhost/attnd-test:$version COMPOSE_PROJECT_NAME=attnd
 
 prepare() {
-    [ "$(id -u)" = 0 ] || skip "needs root"
+    [ "$(id -u)" = 0 ] || skip_suite "needs root"
     need buildah podman crun podman-compose curl python3 unshare ip
     [ -e /usr/lib/cni/dnsname ] || [ -e /usr/lib/podman/aardvark-dns ] ||
         mk/install_packages.sh golang-github-containernetworking-plugin-dnsname >/dev/null 2>&1 ||
-        skip "no name service for podman's networks"
-    has_base debian:trixie-slim || skip "the base debian:trixie-slim cannot be had"
+        skip_suite "no name service for podman's networks"
+    has_base debian:trixie-slim || skip_suite "the base debian:trixie-slim cannot be had"
     podman image exists "$ATTND_IMAGE" || TOOL=buildah IMAGE=attnd-test \
         FLAGS="--isolation chroot --network host --layers -q" docker/image.sh minimal >/dev/null || exit 1
     # The official image where it can be had; Debian's package of the same version with the same command elsewhere.
@@ -24,7 +26,7 @@ prepare() {
         'RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends haproxy >/dev/null' 'USER haproxy' \
         'CMD ["haproxy", "-W", "-db", "-f", "/usr/local/etc/haproxy/haproxy.cfg"]' |
         buildah build -q --isolation chroot --network host --layers --format docker -t "$HAPROXY_IMAGE" - >/dev/null ||
-        skip "no image of haproxy"
+        skip_suite "no image of haproxy"
 }
 
 [ -n "${ATTN_INSIDE:-}" ] || prepare
@@ -40,14 +42,13 @@ await() {
     return 1
 }
 under_load() { # under_load SECONDS COMMAND…: whether both succeed
-    python3 tests/support/load.py "$url" --clients 6 --seconds "$1" > /tmp/load.$$ &
+    python3 tests/support/load.py "$url" --clients 6 --seconds "$1" > "$work/load" &
     local load=$! status=0
     shift
     sleep 1
     "$@" || status=1
     wait "$load" || status=1
-    cat /tmp/load.$$
-    rm -f /tmp/load.$$
+    cat "$work/load"
     return $status
 }
 kill_one() { podman kill -s KILL "$(container_of attnd-2)" >/dev/null; }
@@ -56,15 +57,17 @@ replace_all() {
     COMPOSE=podman-compose CONTAINERS=podman docker/rolling_update.sh 2> >(grep -v "systemd connection" >&2)
 }
 
-failed=0
-compose up -d attnd-1 attnd-2 attnd-3 balancer >/tmp/compose.$$ 2>&1 || { tail -20 /tmp/compose.$$; exit 1; }
-rm -f /tmp/compose.$$
-await || { echo "not ready"; podman ps -a; podman logs "$(container_of balancer)" 2>&1 | tail; exit 1; }
-echo "three replicas"
-under_load 4 true || failed=1
-echo "one is killed"
-under_load 8 kill_one || failed=1
-echo "all are replaced, one after the other"
-under_load 40 replace_all || failed=1
-[ "$failed" = 0 ] && echo "compose: no request failed" || podman logs "$(container_of balancer)" 2>&1 | grep -v ' 200 ' | tail
-exit $failed
+start() {
+    compose up -d attnd-1 attnd-2 attnd-3 balancer && await && return 0
+    podman ps -a
+    podman logs "$(container_of balancer)"
+    return 1
+}
+
+check "three replicas start behind the balancer" start
+[ "$failed" = 0 ] || { conclude; exit; }
+check "no request fails" under_load 4 true
+check "no request fails while one replica is killed" under_load 8 kill_one
+check "no request fails while all are replaced, one after the other" under_load 40 replace_all
+[ "$failed" = 0 ] || podman logs "$(container_of balancer)" 2>&1 | grep -v ' 200 ' | tail
+conclude

@@ -6,30 +6,16 @@
 # both; ATTN_ARM64=1 adds the manifest list of two processors, whose arm64 program is run by qemu-aarch64.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+suite=image
 . tests/support/containers.sh
 [ $# -gt 0 ] || set -- minimal full
 version=$(cat VERSION)
 image=attnd-test
 port=8080
 url=http://127.0.0.1:$port
-passed=0 failed=0
+verbose=1
 
 say() { printf '   %s\n' "$*"; }
-check() { # check CLAIM COMMAND…
-    local claim=$1
-    shift
-    if "$@" >/tmp/image-check.$$ 2>&1; then
-        say "ok   $claim"
-        passed=$((passed + 1))
-    else
-        say "FAIL $claim: $*"
-        tail -n 5 /tmp/image-check.$$
-        failed=$((failed + 1))
-    fi
-    rm -f /tmp/image-check.$$
-}
-is() { [ "$1" = "$2" ] || { echo "is '$1', not '$2'"; return 1; }; }
-at_most() { [ "$1" -le "$2" ] || { echo "$1 is more than $2"; return 1; }; }
 tag_of() { [ "$1" = minimal ] && echo "$image:$version" || echo "$image:$version-$1"; }
 
 # The digests of the layers' bytes, and the settings. The history tells which steps came from the cache of builds before.
@@ -44,11 +30,11 @@ build() { # build FLAGS VARIANT…
 emulator() { command -v qemu-aarch64-static || command -v qemu-aarch64; }
 
 prepare() {
-    [ "$(id -u)" = 0 ] || skip "needs root"
+    [ "$(id -u)" = 0 ] || skip_suite "needs root"
     need buildah podman crun curl openssl python3 unshare ip
-    [ "${ATTN_ARM64:-}" != 1 ] || emulator >/dev/null || skip "no qemu-aarch64"
+    [ "${ATTN_ARM64:-}" != 1 ] || emulator >/dev/null || skip_suite "no qemu-aarch64"
     [ "${ATTN_BUILT:-}" != 1 ] || return 0
-    has_base "${BASE:-debian:trixie-slim}" || skip "the base ${BASE:-debian:trixie-slim} cannot be had"
+    has_base "${BASE:-debian:trixie-slim}" || skip_suite "the base ${BASE:-debian:trixie-slim} cannot be had"
     build --layers "$@" || { echo "the image does not build"; exit 1; }
     local first
     if ! is "$(buildah inspect --type image --format '{{.Docker.Container}}{{.Docker.Config.Hostname}}' "$(tag_of "$1")")" ''; then
@@ -102,14 +88,13 @@ looks() {
 
 runs() {
     local tag=$1
-    python3 tests/support/first_answer.py "$port" > /tmp/first-answer.$$ &
+    python3 tests/support/first_answer.py "$port" > "$work/first-answer" &
     local watcher=$!
     check "starts, read-only and without capabilities" start "$tag"
     wait "$watcher"
     local started first ms rss root
     started=$(date -d "$(podman inspect -f '{{.State.StartedAt.Format "2006-01-02T15:04:05.999999999Z07:00"}}' attnd)" +%s%3N)
-    first=$(cat /tmp/first-answer.$$)
-    rm -f /tmp/first-answer.$$
+    first=$(cat "$work/first-answer")
     ms=$((first - started))
     rss=$(awk '/^VmRSS/{print $2}' "/proc/$(pid)/status")
     say "first answer $ms ms after the start, $rss KiB resident when idle"
@@ -134,13 +119,11 @@ limits() {
     local tag=$1 big
     start -e ATTND_MAX_BODY=1M -e ATTND_DRAIN_DELAY=0 "$tag" || return 1
     big=$(python3 -c 'import json; print(json.dumps({"inputs": {"query": {"shape": [12, 1500, 2], "data": [0.5] * 36000}}}))')
-    for _ in 1 2 3 4 5 6 7 8; do post "$big" & done > /tmp/answers.$$
+    for _ in 1 2 3 4 5 6 7 8; do post "$big" & done > "$work/answers"
     wait $(jobs -p)
-    grep -oE '[0-9]{3}' /tmp/answers.$$ | sort | uniq -c
-    rm -f /tmp/answers.$$
-    head -c 1100000 /dev/zero | tr '\0' ' ' > /tmp/body.$$
-    is "$(post "@/tmp/body.$$")" 413 || return 1
-    rm -f /tmp/body.$$
+    grep -oE '[0-9]{3}' "$work/answers" | sort | uniq -c
+    head -c 1100000 /dev/zero | tr '\0' ' ' > "$work/body"
+    is "$(post "@$work/body")" 413 || return 1
     is "$(ask /readyz)" 200 && is "$(state OOMKilled)" false && is "$(state Running)" true || return 1
     is "$(stop_with INT)" 0
 }
@@ -185,5 +168,4 @@ for variant in "$@"; do
     runs "$(tag_of "$variant")"
 done
 podman rm -f -t 0 attnd >/dev/null 2>&1
-echo "image: $passed passed, $failed failed, 0 skipped"
-[ "$failed" = 0 ]
+conclude

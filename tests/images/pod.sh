@@ -6,15 +6,16 @@
 # Not tried here: scheduling, services, autoscaling, network policies; they want a cluster.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+suite=pod
 . tests/support/containers.sh
 version=$(cat VERSION)
 image=localhost/attnd-test:$version
 
 prepare() {
-    [ "$(id -u)" = 0 ] || skip "needs root"
-    command -v kubectl >/dev/null || skip "no kubectl"
+    [ "$(id -u)" = 0 ] || skip_suite "needs root"
+    command -v kubectl >/dev/null || skip_suite "no kubectl"
     need podman crun curl unshare ip catatonit
-    podman image exists "$image" || skip "no image: tests/images/image.sh builds it"
+    podman image exists "$image" || skip_suite "no image: tests/images/image.sh builds it"
 }
 
 [ -n "${ATTN_INSIDE:-}" ] || prepare
@@ -27,24 +28,13 @@ kubectl create secret generic attnd-keys --from-file=/run/attn/keys --dry-run=cl
 kubectl kustomize docker/kubernetes/overlays/keys | awk -v RS='---\n' '/kind: (ConfigMap|Deployment)\n/ {printf "---\n%s", $0}' |
     sed -e "s|image: attnd:.*|image: $image|" -e 's/replicas: 3/replicas: 1/' > /run/attn/pod.yaml
 
-passed=0 failed=0
-check() { # check CLAIM COMMAND…
-    local claim=$1
-    shift
-    if "$@" >/run/attn/log 2>&1; then
-        echo "   ok   $claim"
-        passed=$((passed + 1))
-    else
-        echo "   FAIL $claim"
-        tail -n 30 /run/attn/log
-        failed=$((failed + 1))
-    fi
-}
+verbose=1
 give_up() {
     podman ps -a
     podman events --stream=false --since 10m
     for id in $(podman ps -aq); do podman logs "$id" 2>&1 | tail -n 5; done
     uptime
+    conclude
     exit 1
 }
 answers() {
@@ -56,7 +46,6 @@ answers() {
 }
 container() { podman ps -q --filter name=-attnd | head -n 1; }
 status_of() { awk -v name="$1:" '$1 == name {print $2}' "/proc/$(podman inspect -f '{{.State.Pid}}' "$(container)")/status"; }
-is() { [ "$1" = "$2" ] || { echo "is '$1', not '$2'"; return 1; }; }
 
 check "the Secret is made" podman kube play /run/attn/secret.yaml
 check "the Pod starts" podman kube play /run/attn/pod.yaml
@@ -82,5 +71,4 @@ check "it has the settings of the ConfigMap" is \
     "$(podman inspect -f '{{range .Config.Env}}{{println .}}{{end}}' "$(container)" | grep ATTND_LOG_FORMAT)" ATTND_LOG_FORMAT=json
 check "its liveness probe is there" is "$(podman inspect -f '{{ne .Config.Healthcheck nil}}' "$(container)")" true
 check "it stops" podman kube down /run/attn/pod.yaml
-echo "pod: $passed passed, $failed failed, 0 skipped"
-[ "$failed" = 0 ]
+conclude

@@ -6,7 +6,9 @@
 # the script with 77 and says why.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-skip() { echo "skipped: $1"; exit 77; }
+suite=arm64
+. tests/support/checks.sh
+verbose=1
 root=$PWD/build/arm64-root
 triplet=aarch64-linux-gnu
 libraries='libc6-dev libmicrohttpd-dev libjansson-dev libopenblas-pthread-dev zlib1g-dev libzstd-dev libpng-dev
@@ -39,10 +41,10 @@ unpack_libraries() {
     touch "$root/complete"
 }
 
-command -v apt-get >/dev/null || skip "no apt-get"
-[ "$(dpkg --print-architecture)" = amd64 ] || skip "cross-building is tried on amd64 only"
-mk/install_packages.sh gcc-$triplet qemu-user python3 >/dev/null || skip "no cross compiler or no emulator"
-[ -f "$root/complete" ] || unpack_libraries >/dev/null || skip "the libraries for arm64 cannot be had"
+command -v apt-get >/dev/null || skip_suite "no apt-get"
+[ "$(dpkg --print-architecture)" = amd64 ] || skip_suite "cross-building is tried on amd64 only"
+mk/install_packages.sh gcc-$triplet qemu-user python3 >/dev/null || skip_suite "no cross compiler or no emulator"
+[ -f "$root/complete" ] || unpack_libraries >/dev/null || skip_suite "the libraries for arm64 cannot be had"
 
 # Which BLAS the name openblas stands for is for an installation to choose.
 blas=/usr/lib/$triplet/openblas-pthread
@@ -62,7 +64,6 @@ for name in "${tests[@]}"; do
     { said=$(run_test "$name" 2>&1); status=$?; printf '%s\n' "$said"; exit $status; } &
     running+=($!)
 done
-OPENBLAS_NUM_THREADS=1 python3 tests/api/cases/run.py --attnd "$emulator build/arm64/attnd"
-failed=$?
-for test in "${running[@]}"; do wait "$test" || failed=1; done
-exit $failed
+check "the cases" env OPENBLAS_NUM_THREADS=1 python3 tests/api/cases/run.py --attnd "$emulator build/arm64/attnd"
+for i in "${!tests[@]}"; do check "${tests[i]}" wait "${running[i]}"; done
+conclude

@@ -15,10 +15,11 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 folder='/home/dev/a path with spaces/attnd'
+suite=fresh
+. tests/support/checks.sh
+verbose=1
 
 # --- outside -------------------------------------------------------------------------------------------------------
-skip() { echo "skipped: $1"; exit 77; }
-
 make_base() { # make_base SUITE TARBALL: no compiler, no Python, no curl, no git: make and sudo alone are given
     local suite=$1 sources=/etc/apt/sources.list.d/debian.sources mirror security lines=() hook=()
     mirror=$(awk '/^URIs:/{print $2; exit}' $sources 2>/dev/null)
@@ -78,18 +79,9 @@ machine() {
 }
 
 # --- inside --------------------------------------------------------------------------------------------------------
-failed=0
-say() { printf '   %-6s %s (%d s)\n' "$1" "$2" $((SECONDS - began)); }
-check() { # check CLAIM COMMAND…
-    local claim=$1
-    began=$SECONDS
-    shift
-    if "$@" >/tmp/log 2>&1; then say ok "$claim"; else
-        say FAIL "$claim"
-        grep -E '\*\*\*|:[FE]:|[Ff]ailed|wrong' /tmp/log | grep -v ' 0 failed' | head -n 30
-        tail -n 5 /tmp/log
-        failed=$((failed + 1))
-    fi
+excerpt() {
+    grep -E '\*\*\*|:[FE]:|[Ff]ailed|wrong' "$1" | grep -v ' 0 failed' | head -n 30
+    tail -n 5 "$1"
 }
 
 # serve COMMAND…: `make run` on a free port, COMMAND with its address, SIGTERM; both must end well.
@@ -135,7 +127,7 @@ commands() {
     check "the curl lines of the README" serve curl_lines
     check "a second make run installs and builds nothing" installs_and_builds_nothing
     [ "$(id -u)" = 0 ] || check "the tarball builds and passes its tests without a network" tarball_offline
-    [ "$failed" = 0 ]
+    conclude
 }
 
 says_that_it_is_offline() {
@@ -181,7 +173,7 @@ packages() {
     check "core.c builds with /usr/local as its head says" core_as_printed 1 1
     check "make install PREFIX=~/attn" make install PREFIX="$HOME/attn"
     check "core.c builds with ~/attn as its head says" core_as_printed 2 3
-    [ "$failed" = 0 ]
+    conclude
 }
 
 case ${1:-} in
@@ -193,13 +185,13 @@ bookworm | trixie) ;;
 *) echo "usage: fresh.sh bookworm|trixie [root|user|packages|arm64]" >&2; exit 2 ;;
 esac
 
-[ "$(id -u)" = 0 ] || skip "needs root"
-mk/install_packages.sh mmdebstrap >/dev/null 2>&1 || skip "no mmdebstrap, and it cannot be installed"
-unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces"
+[ "$(id -u)" = 0 ] || skip_suite "needs root"
+mk/install_packages.sh mmdebstrap >/dev/null 2>&1 || skip_suite "no mmdebstrap, and it cannot be installed"
+unshare --mount --pid --fork true 2>/dev/null || skip_suite "no namespaces"
 cache=${ATTN_CACHE:-build/fresh}
 mkdir -p "$cache"
 ATTN_BASE=$cache/$1.tar
-[ -f "$ATTN_BASE" ] || make_base "$1" "$ATTN_BASE" || skip "no bare Debian $1 from this machine's mirror"
+[ -f "$ATTN_BASE" ] || make_base "$1" "$ATTN_BASE" || skip_suite "no bare Debian $1 from this machine's mirror"
 ATTN_TARBALL=$(make --no-print-directory -s dist) || exit 1
 export ATTN_BASE ATTN_TARBALL
 status=0

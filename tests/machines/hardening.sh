@@ -14,7 +14,7 @@ shows() { # shows PATTERN FILE FLAG…: readelf's lines about the file have it
     readelf -W "$@" "$file" 2>/dev/null | grep -E "$pattern"
 }
 
-[ "${MODE:-release}" = release ] || { skip "only a release is hardened"; conclude; exit; }
+[ "${MODE:-release}" = release ] || skip_suite "only a release is hardened"
 # Of OpenBLAS and others, only what is linked in counts: the objects are ours alone.
 mapfile -t objects < <(find "$build/core" "$build/server" -name '*.o')
 have_note() {

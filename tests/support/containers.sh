@@ -1,19 +1,16 @@
 # containers.sh: for scripts that run containers: namespaces of their own, a base image, the tools. To be sourced.
+# shellcheck shell=bash
 #
 # Everything started inside ends with the script: processes, networks, mounts and containers are in namespaces of their
-# own, container layers on a tmpfs. Images are read from the machine's own store.
-
-skip() {
-    echo "skipped: $1"
-    exit 77
-}
+# own, container layers on a tmpfs. Images are read from the machine's own store. The harness comes along.
+. tests/support/checks.sh
 
 # need PROGRAM…: installs what is missing (packages have the programs' names), or skips.
 need() {
     for program in "$@"; do
         command -v "$program" >/dev/null || mk/install_packages.sh "$program" >/dev/null 2>&1 ||
-            skip "no $program, and it cannot be installed"
-        command -v "$program" >/dev/null || skip "no $program"
+            skip_suite "no $program, and it cannot be installed"
+        command -v "$program" >/dev/null || skip_suite "no $program"
     done
 }
 
@@ -22,24 +19,24 @@ has_base() {
     buildah inspect --type image "$1" >/dev/null 2>&1 && return 0
     timeout 120 buildah pull -q "$1" >/dev/null 2>&1 && return 0
     command -v mmdebstrap >/dev/null || mk/install_packages.sh mmdebstrap >/dev/null 2>&1 || return 1
-    suite=${1##*:}
-    suite=${suite%-slim}
-    work=$(mktemp -d)
+    local debian=${1##*:} mirror made
+    debian=${debian%-slim}
     mirror=$(awk '/^URIs:/{print $2; exit}' /etc/apt/sources.list.d/debian.sources 2>/dev/null)
-    mmdebstrap --quiet --variant=minbase --format=tar "$suite" "$work/base.tar" \
-        ${mirror:+"deb $mirror $suite main" "deb $mirror $suite-updates main"} >/dev/null 2>&1 &&
+    mmdebstrap --quiet --variant=minbase --format=tar "$debian" "$work/base.tar" \
+        ${mirror:+"deb $mirror $debian main" "deb $mirror $debian-updates main"} >/dev/null 2>&1 &&
         podman import -q "$work/base.tar" "localhost/$1" >/dev/null
     made=$?
-    rm -rf "$work"
+    rm -f "$work/base.tar"
     return $made
 }
 
 # enter_namespaces SCRIPT ARGUMENT…: once more from the start, inside; returns there.
 enter_namespaces() {
     [ -z "${ATTN_INSIDE:-}" ] || { set_up_inside; return; }
-    ATTN_INSIDE=1 ATTN_IMAGES=$(podman info --format '{{.Store.GraphRoot}}') || skip "podman does not work here"
+    ATTN_INSIDE=1 ATTN_IMAGES=$(podman info --format '{{.Store.GraphRoot}}') || skip_suite "podman does not work here"
     export ATTN_INSIDE ATTN_IMAGES
-    unshare --mount --net --pid --ipc --uts true 2>/dev/null || skip "no namespaces"
+    unshare --mount --net --pid --ipc --uts true 2>/dev/null || skip_suite "no namespaces"
+    rm -rf "$work"
     exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc --net --ipc --uts "$@"
 }
 
@@ -67,5 +64,5 @@ EOF
     printf '[engine]\nevents_logger = "file"\ncgroup_manager = "cgroupfs"\n' > /run/attn/containers.conf
     export CONTAINERS_STORAGE_CONF=/run/attn/storage.conf CONTAINERS_CONF=/run/attn/containers.conf
     # Control groups have no namespace here: what is not removed leaves empty ones to the machine.
-    trap 'podman pod rm --all --force -t 0 >/dev/null 2>&1; podman rm --all --force -t 0 >/dev/null 2>&1' EXIT
+    clean_up() { podman pod rm --all --force -t 0; podman rm --all --force -t 0; } >/dev/null 2>&1
 }
