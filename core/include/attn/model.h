@@ -89,4 +89,28 @@ ATTN_MUST_CHECK attn_status attn_norm_tokens(const attn_token_norm *norm, const 
                                              const attn_runtime *runtime, attn_arena *arena, attn_tensor *output,
                                              attn_error *err);
 
+/*
+ * From a token vector to a score for each word of the vocabulary, or for each class:
+ *
+ *     z = cap(scale * (norm(activation(x W_d + b_d)) W_o + b_o)),   cap(z) = c tanh(z / c)
+ *
+ * dense, norm and the cap are optional.
+ */
+typedef struct {
+    attn_dtype compute;
+    attn_layout dense_layout, output_layout;
+    attn_affine dense;
+    attn_activation activation; /* of dense */
+    attn_token_norm norm;
+    double scale;       /* of x W_o, before b_o is added; 0 means 1 */
+    attn_affine output; /* (d, words) in layout in_out; weights are of the compute type */
+    double softcap;     /* c; 0: none */
+} attn_prediction_head;
+
+size_t attn_prediction_head_bytes(const attn_prediction_head *head, size_t rows, size_t threads);
+/* *scores becomes (rows, words) in arena. ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED. */
+ATTN_MUST_CHECK attn_status attn_predict(const attn_prediction_head *head, const attn_tensor *input,
+                                         const attn_runtime *runtime, attn_arena *arena, attn_tensor *scores,
+                                         attn_error *err);
+
 #endif

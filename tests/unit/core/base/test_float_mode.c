@@ -127,9 +127,8 @@ START_TEST(so_do_the_threads_of_a_pool)
 }
 END_TEST
 
-CHECK_MAIN("float mode")
+int main(void)
 {
-    tcase_add_test(tests, every_half_is_widened_alike);
-    tcase_add_test(tests, a_run_gives_the_same_bytes);
-    tcase_add_test(tests, so_do_the_threads_of_a_pool);
+    const TTest *tests[] = {every_half_is_widened_alike, a_run_gives_the_same_bytes, so_do_the_threads_of_a_pool};
+    return check_main("float mode", tests, COUNT(tests));
 }

@@ -81,8 +81,9 @@ START_TEST(entropy_survives_scores_further_apart_than_the_largest_float)
 }
 END_TEST
 
-CHECK_MAIN("extreme scores")
+int main(void)
 {
-    tcase_add_test(tests, a_tile_of_scores_that_overflow_has_weight_zero);
-    tcase_add_test(tests, entropy_survives_scores_further_apart_than_the_largest_float);
+    const TTest *tests[] = {a_tile_of_scores_that_overflow_has_weight_zero,
+                            entropy_survives_scores_further_apart_than_the_largest_float};
+    return check_main("extreme scores", tests, sizeof tests / sizeof *tests);
 }

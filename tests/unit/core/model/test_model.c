@@ -228,17 +228,62 @@ START_TEST(an_image_of_another_form_is_refused)
 }
 END_TEST
 
-CHECK_MAIN("model")
+START_TEST(a_prediction_head_follows_its_equation)
 {
-    tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_test(tests, an_embedding_is_the_sum_of_its_rows);
-    tcase_add_test(tests, norm_and_projection_follow_the_sum);
-    tcase_add_test(tests, tables_of_16_bits_are_widened_row_by_row);
-    tcase_add_test(tests, vectors_stand_for_the_rows_of_words);
-    tcase_add_test(tests, an_index_without_a_row_is_named);
-    tcase_add_test(tests, a_sequence_longer_than_the_positions_is_refused);
-    tcase_add_test(tests, an_embedding_fits_the_bytes_that_it_says);
-    tcase_add_test(tests, sinusoidal_positions_have_all_sines_then_all_cosines);
-    tcase_add_test(tests, patches_are_products_behind_the_leading_vectors);
-    tcase_add_test(tests, an_image_of_another_form_is_refused);
+    const attn_tensor dense = random_table(D, D, 9), dense_bias_row = random_table(1, D, 10);
+    const attn_tensor output = random_table(WORDS, D, 11), bias_row = random_table(1, WORDS, 12);
+    const attn_tensor dense_bias = attn_tensor_view(dense_bias_row.data, ATTN_F32, 1, (const size_t[]){D});
+    const attn_tensor bias = attn_tensor_view(bias_row.data, ATTN_F32, 1, (const size_t[]){WORDS});
+    const attn_tensor input = random_table(TOKENS, D, 13);
+    const struct {
+        double scale, softcap;
+    } variants[] = {{0, 0}, {0.25, 0}, {1, 3}, {0.5, 2}};
+    for (size_t variant = 0; variant < COUNT(variants); variant++) {
+        const attn_prediction_head head = {.compute = ATTN_F32,
+                                           .dense_layout = ATTN_LAYOUT_IN_OUT,
+                                           .output_layout = ATTN_LAYOUT_OUT_IN,
+                                           .dense = {&dense, &dense_bias},
+                                           .activation = ATTN_ACTIVATION_RELU,
+                                           .norm = {ATTN_NORM_RMS, 1e-6, {NULL, NULL}},
+                                           .scale = variants[variant].scale,
+                                           .output = {&output, &bias},
+                                           .softcap = variants[variant].softcap};
+        attn_tensor scores;
+        ck_assert_int_eq(attn_predict(&head, &input, &runtime, arena, &scores, &err), ATTN_OK);
+        for (size_t i = 0; i < TOKENS; i++) {
+            double hidden[D], squares = 0;
+            for (size_t o = 0; o < D; o++) {
+                hidden[o] = number(&dense_bias_row, 0, o);
+                for (size_t f = 0; f < D; f++)
+                    hidden[o] += number(&input, i, f) * number(&dense, f, o);
+                hidden[o] = hidden[o] > 0 ? hidden[o] : 0;
+                squares += hidden[o] * hidden[o] / D;
+            }
+            for (size_t word = 0; word < WORDS; word++) {
+                double z = 0;
+                for (size_t f = 0; f < D; f++)
+                    z += hidden[f] / sqrt(squares + 1e-6) * number(&output, word, f);
+                z = (head.scale != 0 ? head.scale : 1) * z + number(&bias_row, 0, word);
+                z = head.softcap > 0 ? head.softcap * tanh(z / head.softcap) : z;
+                ck_assert_double_eq_tol(number(&scores, i, word), z, 1e-5);
+            }
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *tests[] = {an_embedding_is_the_sum_of_its_rows,
+                            norm_and_projection_follow_the_sum,
+                            tables_of_16_bits_are_widened_row_by_row,
+                            vectors_stand_for_the_rows_of_words,
+                            an_index_without_a_row_is_named,
+                            a_sequence_longer_than_the_positions_is_refused,
+                            an_embedding_fits_the_bytes_that_it_says,
+                            sinusoidal_positions_have_all_sines_then_all_cosines,
+                            patches_are_products_behind_the_leading_vectors,
+                            an_image_of_another_form_is_refused,
+                            a_prediction_head_follows_its_equation};
+    return check_staged("model", begin, end, tests, COUNT(tests));
 }

@@ -318,8 +318,9 @@ START_TEST(one_thread_is_enough)
 }
 END_TEST
 
-CHECK_MAIN("pool")
+int main(void)
 {
+    TCase *tests = check_case("pool");
     tcase_add_test(tests, no_threads_make_no_pool);
     tcase_add_test(tests, every_submitted_job_runs_before_the_pool_ends);
     tcase_add_test(tests, jobs_start_in_the_order_of_submission);
@@ -331,4 +332,5 @@ CHECK_MAIN("pool")
     tcase_add_test(tests, a_task_may_open_a_region_of_its_own);
     tcase_add_test(tests, a_helper_leaves_for_a_job_that_waits);
     tcase_add_test(tests, one_thread_is_enough);
+    return check_run("pool", tests);
 }
