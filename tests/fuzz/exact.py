@@ -45,7 +45,8 @@ class Reference:
             featured.attend(self, q, k, v)
         else:
             self.attend(q, k, v, dropped)
-        concat = self.concatenate(self.steps["context"])
+        scaled = self.scale_heads(self.steps["context"])
+        concat = self.concatenate(scaled)
         self.steps["concat"] = concat
         if self.spec.gate is not None:
             concat = self.steps["gated"] = turned.gate(self, concat, self.linear(self.gate_input, self.spec.gate))
@@ -57,7 +58,7 @@ class Reference:
             total = self.steps["residual"] = self.add(projected, self.spec.query)
         if self.spec.norm and self.spec.norm["position"] == "post":
             total = self.normalise(total)
-        self.steps["output"] = self.steps["context"] if self.spec.rank == 4 else total
+        self.steps["output"] = scaled if self.spec.rank == 4 else total
         return self
 
     # ---- tokens: (batch, len, features) ----
@@ -123,6 +124,17 @@ class Reference:
         order = [((b * heads + h) * length + i) * d + f
                  for b in range(batch) for i in range(length) for h in range(heads) for f in range(d)]
         return Array((batch, length, heads * d), [x.values[o] for o in order], [x.errors[o] for o in order])
+
+    def scale_heads(self, x):
+        """The context times the factor of its head; a factor 0 gives 0."""
+        if self.spec.head_scale is None:
+            return x
+        heads, size = x.shape[1], x.shape[2] * x.shape[3]
+        factors = [self.spec.head_scale[at // size % heads] if size else 1.0 for at in range(len(x.values))]
+        values = [value * factor if factor else 0.0 for value, factor in zip(x.values, factors)]
+        errors = [error * abs(factor) + self.eps * abs(value) + self.tiny if factor else 0.0
+                  for error, value, factor in zip(x.errors, values, factors)]
+        return Array(x.shape, values, errors)
 
     def heads_of_inputs(self):
         spec = self.spec

@@ -45,7 +45,7 @@ class Spec:
         self.documents, self.blocks, self.slopes, self.relative, self.sinks = None, None, None, None, None
         self.start, self.layout, self.eps = None, "in_out", {"layer": 1e-5, "rms": 1e-5}
         self.rope, self.qk_norm, self.gate, self.past, self.past_len = None, None, None, None, 0
-        self.qk_gains, self.mechanism = None, None
+        self.qk_gains, self.mechanism, self.head_scale = None, None, None
 
     def turns(self):
         return bool(self.rope or self.qk_norm)
@@ -783,6 +783,8 @@ class Builder:
             spec.relative = {"bidirectional": True, "max_distance": 128, **sent, "buckets": buckets, "table": table}
         if self.chance(0.2):
             options["sinks"], spec.sinks = self.tensor((spec.heads,), 2.0)
+        if self.chance(0.15):
+            options["head_scale"], spec.head_scale = self.tensor((spec.heads,), 2.0)
 
     def choose_layer_options(self):
         spec, options = self.spec, self.options

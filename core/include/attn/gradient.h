@@ -2,7 +2,7 @@
  * gradient.h: the gradients of attention, or of a whole layer.
  *
  * Given dO, the gradient of a number L with respect to the output, a run computes the gradients of L with respect to the
- * inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases and sinks. For one head, with P the
+ * inputs, weights, bias mask, scale, slopes of ALiBi, table of relative biases, sinks and factors of heads. For one head, with P the
  * weights and S the masked scores:
  *
  *     dV = P^T dO        dP = dO V^T        dS = P * (dP - delta)        delta_i = sum_d dO_id O_id
@@ -61,6 +61,7 @@
     X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of given slopes */                                                     \
     X(ATTN_GRADIENT_RELATIVE_BIAS, "options.relative_bias.table")                                                      \
     X(ATTN_GRADIENT_SINKS, "options.sinks")                                                                            \
+    X(ATTN_GRADIENT_HEAD_SCALE, "options.head_scale")                                                                  \
     X(ATTN_GRADIENT_SCORES, "grad_scores") /* map: of the masked scores, dS */
 
 typedef enum {
@@ -78,13 +79,13 @@ attn_gradient attn_gradient_from_name(const char *name);
 typedef struct {
     const attn_request *request;    /* options.want: steps of the forward pass to give back as well, may be 0 */
     const attn_tensor *grad_output; /* of the compute type, with the shape of the output */
-    uint32_t of; /* bit 1 << attn_gradient for each wanted; 0: all inputs, weights, bias and scale that are given */
+    uint64_t of; /* bit 1 << attn_gradient for each wanted; 0: all inputs, weights, bias and scale that are given */
 } attn_gradient_request;
 
 typedef struct {
     attn_plan forward; /* dimensions and masks; want, bytes and FLOPs are those of the forward pass that will run */
     uint32_t want;     /* the steps that the request asked for */
-    uint32_t of;       /* what is computed; never 0 */
+    uint64_t of;       /* what is computed; never 0 */
     attn_tensor gradient[ATTN_GRADIENT_COUNT]; /* shape and dtype of each; data NULL */
     size_t gradient_bytes[ATTN_GRADIENT_COUNT];
     size_t result_bytes;            /* all gradients and the wanted steps */

@@ -52,8 +52,8 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
     X(ATTN_STEP_LSE_KEYS, "lse_keys", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* the same over the keys alone */          \
     X(ATTN_STEP_ENTROPY, "entropy", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* -sum p ln p in nats, the sink included */  \
     X(ATTN_STEP_SINK, "sink", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS)       /* the weight of the sink */                  \
-    X(ATTN_STEP_CONTEXT, "context", ATTN_AXES_CONTEXT, ATTN_VALUES_NUMBERS) /* attention v */                          \
-    X(ATTN_STEP_CONCAT, "concat", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)                                               \
+    X(ATTN_STEP_CONTEXT, "context", ATTN_AXES_CONTEXT, ATTN_VALUES_NUMBERS)    /* attention v */                       \
+    X(ATTN_STEP_CONCAT, "concat", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)       /* context times head_scale */          \
     X(ATTN_STEP_GATED, "gated", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)         /* concat times the gate */             \
     X(ATTN_STEP_PROJECTED, "projected", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS) /* after the output projection */       \
     X(ATTN_STEP_RESIDUAL, "residual", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)   /* query + projected */                 \
@@ -222,6 +222,12 @@ typedef struct {
      * none.
      */
     const attn_tensor *sinks;
+    /*
+     * (heads), finite, of the compute type: concat = head_scale[h] * context of every head h, before the gate and the
+     * output projection. 0 takes a head out: its part of concat is exactly 0, whatever its context. NULL: 1.
+     * Michel, Levy, Neubig, "Are Sixteen Heads Really Better than One?" (2019), section 2.1.
+     */
+    const attn_tensor *head_scale;
     bool residual; /* output = query + projected (the query before any pre-norm) */
     attn_norm_type norm;
     attn_norm_position
@@ -296,7 +302,7 @@ typedef struct {
 
 /*
  * Checks the whole request and fills *plan. Allocates nothing. Reads the numbers of masks, lengths, positions, slopes,
- * sinks and the table of relative_bias, but no others; the time is O(masks). Errors name the member of the request
+ * sinks, factors of heads and the table of relative_bias, but no others; the time is O(masks). Errors name the member of the request
  * ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
  *
  *   ATTN_ERR_FIELD      a member is missing, or not allowed beside another

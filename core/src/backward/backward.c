@@ -16,6 +16,7 @@
 #include "formulas/features.h"
 #include "formulas/philox.h"
 #include "layer/gate.h"
+#include "layer/head_scale.h"
 #include "layer/layer.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
@@ -40,8 +41,9 @@ struct backward_run {
     const char *grad_summed;    /* before the post-norm */
     const char *grad_projected; /* before dropout and residual */
     const char *grad_gated;     /* before the output projection */
-    const char *grad_context;   /* before the gate */
-    char *context_memory;       /* memory of grad_gated and grad_context; NULL: neither is needed */
+    const char *grad_concat;    /* before the gate */
+    const char *grad_context;   /* before head_scale */
+    char *context_memory;       /* memory of the last three; NULL: none is needed */
     const char *gate;           /* of the forward pass, before its sigmoid */
     char *grad_gate;            /* NULL: not wanted */
     char *grad_role[ROLES];     /* of q, k and v; NULL: not wanted */
@@ -306,20 +308,20 @@ static void gate_task(void *argument, size_t index, size_t worker)
     const size_t row = index * TOKEN_ROWS, rows = attn_min(query_tokens(run) - row, TOKEN_ROWS);
     const size_t at = row * d->heads * d->d_v * run->element, gate_at = row * d->heads * d->d_gate * run->element;
     attn_gate_rows_back(run->plan->forward.compute, rows, d->heads, d->d_v, d->d_gate,
-                        (const char *)step(run, ATTN_STEP_CONTEXT)->data + at, run->gate + gate_at,
-                        run->grad_gated + at, run->needs.heads ? run->context_memory + at : NULL,
+                        (const char *)step(run, ATTN_STEP_CONCAT)->data + at, run->gate + gate_at, run->grad_gated + at,
+                        run->needs.concat ? run->context_memory + at : NULL,
                         run->grad_gate == NULL ? NULL : run->grad_gate + gate_at);
 }
 
 static attn_status go_through_gate(struct backward_run *run)
 {
-    run->grad_context = run->grad_gated;
-    if (run->plan->forward.dims.d_gate == 0 || (!run->needs.heads && run->needs.grad_gate == 0))
+    run->grad_concat = run->grad_gated;
+    if (run->plan->forward.dims.d_gate == 0 || (!run->needs.concat && run->needs.grad_gate == 0))
         return ATTN_OK;
     attn_status status = take(run, run->needs.grad_gate, &run->grad_gate);
     if (status == ATTN_OK)
         attn_spread(run->runtime, attn_ceil_div(query_tokens(run), TOKEN_ROWS), gate_task, run);
-    run->grad_context = run->context_memory;
+    run->grad_concat = run->context_memory;
     return status;
 }
 
@@ -394,6 +396,22 @@ static struct attn_operand lay_out(const struct backward_run *run, const void *d
 {
     const bool by_heads = run->plan->forward.dims.query_rank == 4;
     return (by_heads ? attn_operand_by_heads : attn_operand_by_tokens)(data, heads, len, d);
+}
+
+/* Concat has its gradient in the layout of the output, context in that of the forward pass. */
+static void go_through_head_scale(struct backward_run *run)
+{
+    const attn_dims *d = &run->plan->forward.dims;
+    run->grad_context = run->grad_concat;
+    if (run->request.options.head_scale == NULL || !run->needs.concat)
+        return;
+    const struct attn_operand context = operand_of(step(run, ATTN_STEP_CONTEXT));
+    const struct attn_operand grad = lay_out(run, run->grad_concat, d->heads, d->q_len, d->d_v);
+    void *grad_context = run->needs.heads ? run->context_memory : NULL;
+    attn_head_scale_back(&run->plan->forward, &run->request, &context, &grad, grad_context,
+                         run->result->gradient[ATTN_GRADIENT_HEAD_SCALE].data, run->runtime);
+    if (run->needs.heads)
+        run->grad_context = run->context_memory;
 }
 
 static attn_status describe_heads(struct backward_run *run, struct attn_gradient_heads *heads)
@@ -524,8 +542,10 @@ static attn_status run_backward(struct backward_run *run)
         status = go_through_output(run);
     if (status == ATTN_OK)
         status = go_through_gate(run);
-    if (status == ATTN_OK)
+    if (status == ATTN_OK) {
+        go_through_head_scale(run);
         status = go_through_heads(run);
+    }
     if (status != ATTN_OK)
         return status;
     if (run->request.is_layer)

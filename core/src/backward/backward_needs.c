@@ -77,6 +77,8 @@ const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradi
         return request->options.relative_bias.table;
     case ATTN_GRADIENT_SINKS:
         return request->options.sinks;
+    case ATTN_GRADIENT_HEAD_SCALE:
+        return request->options.head_scale;
     case ATTN_GRADIENT_SCALE:
     case ATTN_GRADIENT_SCORES:
     case ATTN_GRADIENT_COUNT:
@@ -245,8 +247,10 @@ struct attn_gradient_needs attn_gradient_needs_of(const attn_gradient_plan *plan
     needs.grad_projected = drops ? outputs : 0;
     const bool through_gate = d->d_gate > 0 && (needs.input[PROJECT_Q] || wants_gate(plan));
     needs.grad_gate = through_gate ? tokens * d->heads * d->d_gate : 0;
-    if (request->weights.output.weight != NULL ? needs.heads || through_gate : d->d_gate > 0 && needs.heads)
-        needs.grad_context = tokens * d->heads * d->d_v;
+    needs.concat = needs.heads || attn_gradient_is_wanted(plan, ATTN_GRADIENT_HEAD_SCALE);
+    const bool from_output = request->weights.output.weight != NULL && (needs.concat || through_gate);
+    const bool from_gate = d->d_gate > 0 && needs.concat, from_scale = options->head_scale != NULL && needs.heads;
+    needs.grad_context = from_output || from_gate || from_scale ? tokens * d->heads * d->d_v : 0;
     needs.distance_bias = attn_distance_bias_count(options, &plan->forward.mask);
     needs.grad_distance = wants_distance(plan) ? d->batch * d->heads * (d->q_len + d->kv_len) : 0;
     needs.partials = count_partials(plan, request);

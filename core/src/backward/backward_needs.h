@@ -34,6 +34,7 @@ struct attn_gradient_needs {
     bool role[ROLES];  /* the gradient of q, k, v */
     bool input[ROLES]; /* of the inputs of the projections */
     bool heads;        /* of q, k, v or anything else within the heads */
+    bool concat;       /* of concat, for the heads or their factors */
     bool output;       /* of the output projection */
     size_t grad_gate;  /* of the gate before its sigmoid */
     size_t summed;     /* the input of a post-norm, if it is not a step */

@@ -28,12 +28,12 @@ attn_gradient attn_gradient_from_name(const char *name)
 
 /* ---- what is wanted ---- */
 
-static uint32_t all_given(const attn_request *request)
+static uint64_t all_given(const attn_request *request)
 {
-    uint32_t of = request->options.has_scale ? (uint32_t)1 << ATTN_GRADIENT_SCALE : 0;
+    uint64_t of = request->options.has_scale ? (uint64_t)1 << ATTN_GRADIENT_SCALE : 0;
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
         if (attn_gradient_subject(request, (attn_gradient)gradient) != NULL)
-            of |= (uint32_t)1 << gradient;
+            of |= (uint64_t)1 << gradient;
     return of;
 }
 
@@ -47,9 +47,9 @@ static const char *stand_in(const attn_request *request, attn_gradient gradient)
                : ": it is inputs.query, whose gradient holds both";
 }
 
-static attn_status check_wanted(const attn_request *request, uint32_t of, attn_error *err)
+static attn_status check_wanted(const attn_request *request, uint64_t of, attn_error *err)
 {
-    const uint32_t needs_no_tensor = (uint32_t)1 << ATTN_GRADIENT_SCALE | (uint32_t)1 << ATTN_GRADIENT_SCORES;
+    const uint64_t needs_no_tensor = (uint64_t)1 << ATTN_GRADIENT_SCALE | (uint64_t)1 << ATTN_GRADIENT_SCORES;
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
         if ((of & ~needs_no_tensor) >> gradient & 1 && attn_gradient_subject(request, (attn_gradient)gradient) == NULL)
             return attn_fail(err, ATTN_ERR_FIELD, "/options/return",
@@ -83,7 +83,7 @@ static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor 
 }
 
 /* Gradients that linear and performer lack, always or in some cases. */
-static attn_status check_mechanism(const attn_request *request, uint32_t of, attn_error *err)
+static attn_status check_mechanism(const attn_request *request, uint64_t of, attn_error *err)
 {
     const attn_mechanism *mechanism = &request->options.mechanism;
     const bool of_scale = (of >> ATTN_GRADIENT_SCALE & 1) != 0;
@@ -115,6 +115,8 @@ static uint32_t steps_to_keep(const attn_request *request)
         want |= (uint32_t)1 << ATTN_STEP_LSE_KEYS;
     if (request->options.residual)
         want |= (uint32_t)1 << ATTN_STEP_RESIDUAL;
+    if (request->options.head_scale != NULL && request->weights.gate.weight != NULL)
+        want |= (uint32_t)1 << ATTN_STEP_CONCAT;
     return want;
 }
 

@@ -14,6 +14,7 @@
 #include "gemm/gemm.h"
 #include "layer/feed_forward.h"
 #include "layer/gate.h"
+#include "layer/head_scale.h"
 #include "layer/layer_run.h"
 #include "layer/layer_weigh.h"
 #include "layer/maps.h"
@@ -193,6 +194,21 @@ static attn_status run_heads(struct layer_run *run)
 
 /* ---- after the heads ---- */
 
+/* In place unless the context was asked for. */
+static attn_status scale_heads(struct layer_run *run)
+{
+    const attn_dims *d = &run->plan->dims;
+    run->scaled = run->context;
+    if (run->request->options.head_scale == NULL)
+        return ATTN_OK;
+    if (layer_wants(run, ATTN_STEP_CONTEXT))
+        run->scaled = layer_take(run, d->batch * d->q_len * d->heads * d->d_v);
+    if (run->scaled == NULL)
+        return layer_no_memory(run, "the scaled heads");
+    attn_head_scale_run(run->plan, run->request, &run->job.context, run->scaled, run->runtime);
+    return ATTN_OK;
+}
+
 static void gate_task(void *argument, size_t index, size_t worker)
 {
     (void)worker;
@@ -200,7 +216,7 @@ static void gate_task(void *argument, size_t index, size_t worker)
     const attn_dims *d = &run->plan->dims;
     const size_t row = index * TOKEN_ROWS, width = d->heads * d->d_v * run->element;
     const size_t rows = attn_min(layer_query_tokens(run) - row, TOKEN_ROWS);
-    attn_gate_rows(run->plan->compute, rows, d->heads, d->d_v, d->d_gate, run->context + row * width,
+    attn_gate_rows(run->plan->compute, rows, d->heads, d->d_v, d->d_gate, run->scaled + row * width,
                    run->gate + row * d->heads * d->d_gate * run->element, run->gated + row * width);
 }
 
@@ -208,7 +224,7 @@ static void gate_task(void *argument, size_t index, size_t worker)
 static attn_status gate_heads(struct layer_run *run)
 {
     const attn_dims *d = &run->plan->dims;
-    run->gated = run->context;
+    run->gated = run->scaled;
     if (d->d_gate == 0)
         return ATTN_OK;
     if (layer_wants(run, ATTN_STEP_CONTEXT) || layer_wants(run, ATTN_STEP_CONCAT))
@@ -261,7 +277,7 @@ static void show_steps(struct layer_run *run)
     step[ATTN_STEP_PRESENT_KEY] = operand_view(&run->job.k, &step[ATTN_STEP_PRESENT_KEY]);
     step[ATTN_STEP_PRESENT_VALUE] = operand_view(&run->job.v, &step[ATTN_STEP_PRESENT_VALUE]);
     step[ATTN_STEP_CONTEXT] = operand_view(&run->job.context, &step[ATTN_STEP_CONTEXT]);
-    step[ATTN_STEP_CONCAT].data = run->context;
+    step[ATTN_STEP_CONCAT].data = run->scaled;
     step[ATTN_STEP_GATED].data = run->gated;
     step[ATTN_STEP_PROJECTED].data = run->projected;
     step[ATTN_STEP_RESIDUAL].data = run->summed;
@@ -269,8 +285,7 @@ static void show_steps(struct layer_run *run)
     step[ATTN_STEP_FEED_FORWARD].data = run->expanded;
     if (run->plan->dims.query_rank == 4)
         step[ATTN_STEP_OUTPUT] = operand_view(&run->job.context, &step[ATTN_STEP_OUTPUT]);
-    else
-        step[ATTN_STEP_OUTPUT].data = run->output;
+    step[ATTN_STEP_OUTPUT].data = run->output;
 }
 
 attn_status attn_multihead_run(const attn_plan *plan, const attn_request *request, const attn_runtime *runtime,
@@ -296,6 +311,8 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
         status = prepare_job(&run);
     if (status == ATTN_OK)
         status = run_heads(&run);
+    if (status == ATTN_OK)
+        status = scale_heads(&run);
     if (status == ATTN_OK)
         status = gate_heads(&run);
     if (status == ATTN_OK)

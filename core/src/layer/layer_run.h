@@ -24,7 +24,8 @@ struct layer_run {
     const char *x_q, *x_k, *x_v; /* the inputs, after a pre-norm */
     struct attn_operand q, k, v; /* of these tokens, before norm, rotation and cache */
     char *context;               /* of the heads, in the layout of context_operand */
-    char *gate, *gated;          /* gated is context without a gate */
+    char *scaled;                /* context times head_scale, in the same layout; context without head_scale */
+    char *gate, *gated;          /* gated is scaled without a gate */
     char *projected, *summed, *output;
     char *attended;             /* with a feed-forward network: the output before it */
     char *ff_normed, *expanded; /* its input after a pre-norm, and its result */

@@ -101,6 +101,8 @@ static size_t token_numbers(const attn_plan *plan, const attn_request *request)
     stages += attn_changes_sum(options);
     stages += attn_is_post_normed(options);
     size_t numbers = context + stages * out;
+    if (options->head_scale != NULL)
+        numbers += context;
     if (d->d_gate > 0) /* the gate, and its product with concat */
         numbers += d->batch * d->q_len * d->heads * (d->d_gate + d->d_v);
     const attn_step last = d->d_ff > 0 ? ATTN_STEP_ATTENTION_OUTPUT : ATTN_STEP_OUTPUT;

@@ -154,6 +154,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     }
     f->rest = queries * (double)d->d_out * 8 + attn_qk_flops(plan, request);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
+    f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->feed_forward + f->rest;
     const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);
     const double of_looks = attn_mask_lookup_flops(&plan->mask, request->watch) * looks(request, has_feature_maps);
@@ -232,6 +233,7 @@ static const struct {
     TENSOR(options.alibi_slopes, "/options/alibi"),
     TENSOR(options.relative_bias.table, "/options/relative_bias/table"),
     TENSOR(options.sinks, "/options/sinks"),
+    TENSOR(options.head_scale, "/options/head_scale"),
     TENSOR(options.rope.scaling.short_factor, "/options/rope/scaling/short_factor"),
     TENSOR(options.rope.scaling.long_factor, "/options/rope/scaling/long_factor"),
     SIDE(query),

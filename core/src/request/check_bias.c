@@ -1,4 +1,4 @@
-/* check_bias.c: alibi, relative_bias and sinks against the heads and the mask. */
+/* check_bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -107,5 +107,9 @@ attn_status attn_score_bias_check(const attn_request *request, const attn_plan *
     attn_status status = check_slopes(request, heads, &plan->mask, err);
     if (status == ATTN_OK)
         status = check_relative(request, heads, err);
-    return status == ATTN_OK ? check_per_head(request->options.sinks, "/options/sinks", request, heads, err) : status;
+    if (status == ATTN_OK)
+        status = check_per_head(request->options.sinks, "/options/sinks", request, heads, err);
+    if (status == ATTN_OK)
+        status = check_per_head(request->options.head_scale, "/options/head_scale", request, heads, err);
+    return status;
 }

@@ -25,7 +25,7 @@ ATTN_MUST_CHECK attn_status attn_rope_check(const attn_request *request, attn_pl
 /* check_mechanism.c: linear and performer, and the options that they exclude. */
 ATTN_MUST_CHECK attn_status attn_mechanism_check(const attn_request *request, const attn_dims *dims, attn_error *err);
 
-/* check_bias.c: alibi, relative_bias and sinks against the heads and the mask. */
+/* check_bias.c: alibi, relative_bias, sinks and head_scale against the heads and the mask. */
 ATTN_MUST_CHECK attn_status attn_score_bias_check(const attn_request *request, const attn_plan *plan, attn_error *err);
 
 #endif

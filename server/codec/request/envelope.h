@@ -78,7 +78,7 @@ struct envelope {
     bool has_dropout;               /* options.dropout was given, active or not */
     double dropout_p;               /* as given; request.options.dropout is 0 unless training */
     const attn_tensor *grad_output; /* of gradients; NULL: not given */
-    uint32_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
+    uint64_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
 };
 
 /*

@@ -231,7 +231,7 @@ static attn_status decode_wanted(struct reading *reading, const struct node *nod
         return decode_step(reading, node, &envelope->request.options.want);
     const attn_gradient gradient = gradient_named(name);
     if (gradient != ATTN_GRADIENT_COUNT) {
-        envelope->of |= (uint32_t)1 << gradient;
+        envelope->of |= (uint64_t)1 << gradient;
         return ATTN_OK;
     }
     if (attn_step_from_name(name) == ATTN_STEP_COUNT)
@@ -398,6 +398,7 @@ static const struct member options_members[] = {
     {"relative_bias", decode_relative_bias, OPTION(relative_bias), MEMBER_ALWAYS},
     {"cache", decode_cache, offsetof(struct envelope, cache), MEMBER_ALWAYS},
     {"sinks", decode_tensor, OPTION(sinks), MEMBER_ALWAYS},
+    {"head_scale", decode_tensor, OPTION(head_scale), MEMBER_ALWAYS},
 };
 
 const struct member_table options_table = {"options", options_members, ARRAY_LENGTH(options_members)};

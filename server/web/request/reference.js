@@ -48,6 +48,7 @@ const KNOWN_OPTIONS = [
   "digits",
   "rope",
   "sinks",
+  "head_scale",
   "alibi",
   "relative_bias",
 ];
@@ -236,13 +237,25 @@ function mix(model) {
             steps.context.data[row * dV + c] += weight * steps.v.data[(kv * kvLen + j) * dV + c];
         }
       }
-  steps.concat = joinHeads(steps.context);
+  model.scaled = scaleHeads(steps.context, model.headScale);
+  steps.concat = joinHeads(model.scaled);
+}
+
+/** The context times the factor of its head; a factor 0 gives 0. */
+function scaleHeads(context, factors) {
+  if (!factors) return context;
+  const [, heads, qLen, dV] = context.shape;
+  const scale = (value, at) => {
+    const factor = factors[Math.floor(at / (qLen * dV)) % heads];
+    return factor === 0 ? 0 : factor * value;
+  };
+  return { shape: context.shape, data: context.data.map(scale) };
 }
 
 function finish(model, request) {
   const { steps } = model,
     options = request.options ?? {};
-  let output = model.inputs.query.shape.length === 4 ? steps.context : steps.concat;
+  let output = model.inputs.query.shape.length === 4 ? model.scaled : steps.concat;
   if (model.isLayer) {
     output = steps.concat;
     if (model.linear.output) output = steps.projected = project(output, model.linear.output);
@@ -289,6 +302,7 @@ export function modelOf(request, isLayer, given, isSparse = false) {
   }
   model.softcap = options.softcap;
   model.sinks = options.sinks && Array.from(tensorFrom(options.sinks).data);
+  model.headScale = options.head_scale && Array.from(tensorFrom(options.head_scale).data);
   model.positions = new PositionBias(options, model.size.heads);
   if (isSparse) return model;
   attend(model);

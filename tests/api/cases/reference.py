@@ -487,14 +487,25 @@ def softmax(row, sink):
     return [item / total for item in exps], top + math.log(total), math.exp(sink - top) / total
 
 
+def scale_heads(context, options):
+    """The context times the factor of its head; a factor 0 gives 0."""
+    if "head_scale" not in options:
+        return context
+    _, heads, q_len, d_v = context.shape
+    factors = Tensor.from_json(options["head_scale"]).data
+    each = (factors[at // (q_len * d_v) % heads] for at in range(len(context.data)))
+    return Tensor(context.shape, [factor * item if factor else 0.0 for factor, item in zip(each, context.data)])
+
+
 def finish(steps, x, weights, options, is_layer):
     batch, heads, q_len, d_v = steps["context"].shape
-    steps["concat"] = steps["context"].transpose(0, 2, 1, 3).reshape(batch, q_len, heads * d_v)
+    scaled = scale_heads(steps["context"], options)
+    steps["concat"] = scaled.transpose(0, 2, 1, 3).reshape(batch, q_len, heads * d_v)
     kv_len = steps["attention"].shape[3]
     across = steps["attention"].transpose(0, 2, 3, 1).rows(heads)
     steps["attention_mean"] = Tensor((batch, q_len, kv_len), [math.fsum(row) / heads for row in across])
     if not is_layer:
-        steps["output"] = steps["context"] if len(x.query.shape) == 4 else steps["concat"]
+        steps["output"] = scaled if len(x.query.shape) == 4 else steps["concat"]
     else:
         finish_layer(steps, x, weights, options)
     if x.rank == 2:

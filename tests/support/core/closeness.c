@@ -116,14 +116,15 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
     case ATTN_STEP_ATTENTION_MEAN:
         return mean_bound(run, naive, at);
     case ATTN_STEP_OUTPUT:
-        return context_bound(run, naive, run->plan.dims.query_rank == 4 ? at : context_index(naive, at));
+        return naive->largest_factor *
+               context_bound(run, naive, run->plan.dims.query_rank == 4 ? at : context_index(naive, at));
     case ATTN_STEP_CONCAT:
     case ATTN_STEP_GATED:
     case ATTN_STEP_PROJECTED:
     case ATTN_STEP_RESIDUAL:
     case ATTN_STEP_ATTENTION_OUTPUT:
     case ATTN_STEP_FEED_FORWARD:
-        return context_bound(run, naive, context_index(naive, at));
+        return naive->largest_factor * context_bound(run, naive, context_index(naive, at));
     case ATTN_STEP_COUNT:
         break;
     }

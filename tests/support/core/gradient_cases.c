@@ -308,6 +308,8 @@ static void make_case(gradient_case *made, attn_dtype type, bool is_softmax, siz
         gradient_add_qk_norm(&made->scene, &n, turn / 2);
     if (made->scene.request.is_layer && (turn % 5 == 1 || turn % 7 == 3))
         gradient_add_gate(&made->scene, &n, turn / 3);
+    if (turn % 4 == 1)
+        scene_scale_heads(&made->scene, n.heads);
     made->wanted = gradient_ask(&made->scene);
 }
 
@@ -354,7 +356,7 @@ void gradient_run_release(gradient_run *run)
     attn_arena_destroy(run->arena);
 }
 
-uint32_t gradient_all_of(const attn_gradient_request *request)
+uint64_t gradient_all_of(const attn_gradient_request *request)
 {
     attn_gradient_plan plan;
     ck_assert_int_eq(attn_gradient_plan_make(request, &plan, NULL), ATTN_OK);
@@ -367,7 +369,7 @@ uint32_t gradient_all_of(const attn_gradient_request *request)
 void expect_same_gradients(const gradient_run *a, const gradient_run *b, const char *what)
 {
     for (int g = 0; g < ATTN_GRADIENT_COUNT; g++)
-        if (a->plan.of & b->plan.of & (UINT32_C(1) << g)) {
+        if (a->plan.of & b->plan.of & (UINT64_C(1) << g)) {
             char name[200];
             snprintf(name, sizeof name, "%s: %s", what, attn_gradient_name((attn_gradient)g));
             expect_same_bytes(&a->result.gradient[g], &b->result.gradient[g], name);

@@ -7,7 +7,7 @@
 #include "attn/gradient.h"
 #include "scene.h"
 
-#define OF(name) (UINT32_C(1) << ATTN_GRADIENT_##name)
+#define OF(name) (UINT64_C(1) << ATTN_GRADIENT_##name)
 
 /* A request, its name in messages, and the gradient of its output. */
 typedef struct {
@@ -46,7 +46,7 @@ void gradient_add_gate(test_scene *scene, const scene_size *n, size_t turn);
 /* The request for all that is given, with a gradient of the output to start from. */
 attn_gradient_request gradient_ask(test_scene *scene);
 /* All gradients that the request can have, including the scale and the scores. */
-uint32_t gradient_all_of(const attn_gradient_request *request);
+uint64_t gradient_all_of(const attn_gradient_request *request);
 
 typedef struct {
     attn_gradient_plan plan;

@@ -275,14 +275,21 @@ static void mean_over_heads(naive_result *r)
                     r->step[ATTN_STEP_ATTENTION][(b * r->heads + h) * map + at] / (double)r->heads;
 }
 
-static void concatenate(naive_result *r)
+static void concatenate(const attn_request *request, naive_result *r)
 {
+    const attn_tensor *scale = request->options.head_scale;
+    r->largest_factor = 1;
+    for (size_t h = 0; scale != NULL && h < r->heads; h++)
+        r->largest_factor = fmax(r->largest_factor, fabs(naive_read(scale, 0, 0, 0, h)));
     for (size_t b = 0; b < r->batch; b++)
         for (size_t h = 0; h < r->heads; h++)
             for (size_t i = 0; i < r->q_len; i++)
-                for (size_t d = 0; d < r->d_v; d++)
+                for (size_t d = 0; d < r->d_v; d++) {
+                    const double factor = scale == NULL ? 1 : naive_read(scale, 0, 0, 0, h);
+                    const double context = r->step[ATTN_STEP_CONTEXT][((b * r->heads + h) * r->q_len + i) * r->d_v + d];
                     r->step[ATTN_STEP_CONCAT][((b * r->q_len + i) * r->heads + h) * r->d_v + d] =
-                        r->step[ATTN_STEP_CONTEXT][((b * r->heads + h) * r->q_len + i) * r->d_v + d];
+                        factor == 0 ? 0 : factor * context;
+                }
 }
 
 double naive_gate(const attn_request *request, const naive_result *r, size_t b, size_t i, size_t h, size_t d)
@@ -360,13 +367,25 @@ static void make_residual(const attn_request *request, naive_result *r)
     }
 }
 
+/* The output of a query of rank 4: concat, heads first. */
+static void put_heads_first(const naive_result *r, double *output)
+{
+    const size_t d_v = r->d_v;
+    for (size_t row = 0; row < r->batch * r->q_len; row++)
+        for (size_t h = 0; h < r->heads; h++)
+            memcpy(output + ((row / r->q_len * r->heads + h) * r->q_len + row % r->q_len) * d_v,
+                   r->step[ATTN_STEP_CONCAT] + (row * r->heads + h) * d_v, d_v * sizeof(double));
+}
+
 static void make_output(const attn_request *request, naive_result *r)
 {
     const attn_options *options = &request->options;
     size_t rows = r->batch * r->q_len, bytes = rows * r->d_out * sizeof(double);
-    bool of_heads = request->inputs.query->rank == 4;
     double *output = r->step[ATTN_STEP_OUTPUT];
-    memcpy(output, r->step[of_heads ? ATTN_STEP_CONTEXT : ATTN_STEP_RESIDUAL], bytes);
+    if (request->inputs.query->rank == 4)
+        put_heads_first(r, output);
+    else
+        memcpy(output, r->step[ATTN_STEP_RESIDUAL], bytes);
     if (options->norm != ATTN_NORM_NONE && options->norm_position == ATTN_NORM_POST)
         for (size_t row = 0; row < rows; row++)
             naive_norm(options->norm, options->norm_eps, &request->weights.norm, r->d_out, output + row * r->d_out,
@@ -423,7 +442,7 @@ naive_result naive_attention(const attn_request *request, const uint8_t *keep)
         for (size_t h = 0; h < r.heads; h++)
             naive_head(request, &r, keep, b, h);
     mean_over_heads(&r);
-    concatenate(&r);
+    concatenate(request, &r);
     make_gated(request, &r);
     make_projected(request, &r);
     make_residual(request, &r);

@@ -30,7 +30,8 @@ typedef struct {
      */
     double *peak;
     size_t rows_without_keys;
-    double max_abs_score; /* the largest scaled score that is not hidden */
+    double largest_factor; /* the largest |head_scale|, and at least 1 */
+    double max_abs_score;  /* the largest scaled score that is not hidden */
 } naive_result;
 
 /*

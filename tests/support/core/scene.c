@@ -266,6 +266,14 @@ void scene_past(test_scene *scene, const scene_size *n, size_t past_len)
     in->past_value = scene_normal(scene, 1, SHAPE(n->batch, n->kv_heads, past_len, n->d_v));
 }
 
+void scene_scale_heads(test_scene *scene, size_t heads)
+{
+    attn_tensor *factors = scene_normal(scene, 1, SHAPE(heads));
+    if (heads > 1)
+        tensor_set(factors, heads - 1, 0);
+    scene->request.options.head_scale = factors;
+}
+
 void scene_turn(test_scene *scene, const scene_size *n, size_t variant)
 {
     attn_request *request = &scene->request;
@@ -278,6 +286,8 @@ void scene_turn(test_scene *scene, const scene_size *n, size_t variant)
     options->qk_norm_eps = 1e-5;
     if (variant % 4 == 3 && n->kv_len > 1)
         scene_past(scene, n, n->kv_len / 3 + 1);
+    if (variant % 5 == 3)
+        scene_scale_heads(scene, n->heads);
     if (!request->is_layer)
         return;
     if (options->qk_norm != ATTN_NORM_NONE && variant % 2 == 1) {

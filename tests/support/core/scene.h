@@ -65,7 +65,9 @@ void scene_feed_forward(test_scene *scene, size_t d_model, size_t d_ff, attn_act
 
 /* Moves the first past_len keys and values of a scene of that size from the request into a cache. */
 void scene_past(test_scene *scene, const scene_size *size, size_t past_len);
-/* Norms, rotation, cache and gate of every kind in turn, for a scene of that size. */
+/* A factor for each head; 0 for the last of several. */
+void scene_scale_heads(test_scene *scene, size_t heads);
+/* Norms, rotation, cache, factors of heads and gate of every kind in turn, for a scene of that size. */
 void scene_turn(test_scene *scene, const scene_size *size, size_t variant);
 /* Adds, by the bits of variant: 1 ALiBi, 2 slopes of its own, 4 a relative bias in both directions or (8) one, 16
  * sinks. */

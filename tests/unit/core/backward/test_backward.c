@@ -404,6 +404,7 @@ static attn_request widened(test_scene *scene)
     wide.options.alibi_slopes = widen(scene, wide.options.alibi_slopes);
     wide.options.relative_bias.table = widen(scene, wide.options.relative_bias.table);
     wide.options.sinks = widen(scene, wide.options.sinks);
+    wide.options.head_scale = widen(scene, wide.options.head_scale);
     attn_rope_side *const sides[] = {&wide.options.rope.query, &wide.options.rope.key};
     for (size_t s = 0; s < COUNT(sides); s++) {
         sides[s]->cos = widen(scene, sides[s]->cos);

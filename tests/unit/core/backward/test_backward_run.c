@@ -65,12 +65,12 @@ START_TEST(each_gradient_alone_is_as_among_all)
 {
     gradient_case made;
     for (size_t number = 0; gradient_case_at(&made, ATTN_F32, number); number++) {
-        const uint32_t every = gradient_all_of(&made.wanted);
+        const uint64_t every = gradient_all_of(&made.wanted);
         made.wanted.of = every;
         made.scene.request.options.want = WANT(OUTPUT) | WANT(ATTENTION) | WANT(Q);
         gradient_run all = gradient_run_serial(&made.wanted, NULL);
         made.scene.request.options.want = 0;
-        for (uint32_t one = 1; one <= every; one <<= 1)
+        for (uint64_t one = 1; one <= every; one <<= 1)
             if (every & one) {
                 made.wanted.of = one;
                 gradient_run alone = gradient_run_serial(&made.wanted, NULL);

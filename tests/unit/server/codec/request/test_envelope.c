@@ -156,12 +156,14 @@ START_TEST(blocks_are_decoded_with_the_defaults_of_their_pattern)
 }
 END_TEST
 
-START_TEST(biases_and_sinks_are_decoded)
+START_TEST(biases_sinks_and_factors_are_decoded)
 {
     const attn_options *options = &envelope.request.options;
     accept(OPTIONS("\"alibi\":true,\"sinks\":[0.5]"));
     ck_assert(options->alibi && !options->alibi_slopes);
     assert_floats(options->sinks, (float[]){0.5f}, 1);
+    accept(OPTIONS("\"head_scale\":[0]"));
+    assert_floats(options->head_scale, (float[]){0}, 1);
     accept(OPTIONS("\"alibi\":[0.25]"));
     ck_assert(!options->alibi);
     assert_floats(options->alibi_slopes, (float[]){0.25f}, 1);
@@ -434,7 +436,7 @@ CHECK_MAIN("envelope")
     tcase_add_test(tests, masks_are_decoded);
     tcase_add_test(tests, documents_are_decoded);
     tcase_add_test(tests, blocks_are_decoded_with_the_defaults_of_their_pattern);
-    tcase_add_test(tests, biases_and_sinks_are_decoded);
+    tcase_add_test(tests, biases_sinks_and_factors_are_decoded);
     tcase_add_test(tests, single_values_broadcast_and_causal_is_a_word_too);
     tcase_add_test(tests, of_two_windows_the_smaller_reach_wins);
     tcase_add_test(tests, options_are_decoded);

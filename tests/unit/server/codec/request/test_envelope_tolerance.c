@@ -21,7 +21,7 @@
     "\"mechanism\":{\"type\":\"linear\",\"eps\":null,\"features\":null},\"return\":null,\"heads\":null,\"queries\":"   \
     "null,\"keys\":null,"                                                                                              \
     "\"format\":null,\"digits\":null,\"pool\":null,\"top_k\":null,\"dtype\":null,\"view\":null,\"alibi\":null,"        \
-    "\"relative_bias\":null,\"cache\":null,\"sinks\":null,"                                                            \
+    "\"relative_bias\":null,\"cache\":null,\"sinks\":null,\"head_scale\":null,"                                        \
     "\"rope\":{\"theta\":null,\"positions\":null,\"cos\":null,\"scaling\":null}}"
 #define NULL_MASKS                                                                                                     \
     "\"masks\":{\"causal\":{\"align\":null,\"offset\":null},\"attend\":null,\"bias\":null,\"padding\":null,"           \
@@ -156,6 +156,7 @@ static const struct {
     {ENVELOPE_ATTENTION, Q, "\"alibi\":[0.5]"},
     {ENVELOPE_ATTENTION, Q, "\"relative_bias\":{\"table\":[[1],[2],[3],[4]]}"},
     {ENVELOPE_ATTENTION, Q, "\"sinks\":[0.5]"},
+    {ENVELOPE_ATTENTION, Q, "\"head_scale\":[0.5]"},
     {ENVELOPE_ATTENTION, Q, "\"mechanism\":{\"type\":\"performer\",\"projection\":[[1,2]]},\"return\":[\"output\"]"},
     {ENVELOPE_LAYER, Q ",\"weights\":{" QKV("\"output\":" W ",\"gate\":" W) "}", "\"scale\":1"},
     {ENVELOPE_LAYER, Q ",\"weights\":{\"qkv\":{\"weight\":[[1,2,3],[4,5,6]],\"bias\":[1,2,3]}}", "\"scale\":1"},
