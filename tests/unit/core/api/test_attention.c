@@ -346,20 +346,17 @@ START_TEST(scores_that_every_addition_moves_apart_keep_to_the_bound)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("attention")
 {
-    const TTest *tests[] = {
-        out_and_weights_meet_equation_1,
-        out_is_the_same_without_weights,
-        a_mean_of_many_values_of_one_sign_is_exact_to_a_few_ulp,
-        a_query_with_every_key_hidden_gives_zeros,
-        a_dimension_of_zero_is_refused,
-        dimensions_whose_product_does_not_fit_are_refused,
-        scratch_too_small_leaves_the_outputs_untouched,
-        a_cancelled_call_leaves_the_outputs_untouched,
-        scratch_is_given_back,
-        values_that_every_addition_loses_keep_to_the_bound,
-        scores_that_every_addition_moves_apart_keep_to_the_bound,
-    };
-    return check_main("attention", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, out_and_weights_meet_equation_1);
+    tcase_add_test(tests, out_is_the_same_without_weights);
+    tcase_add_test(tests, a_mean_of_many_values_of_one_sign_is_exact_to_a_few_ulp);
+    tcase_add_test(tests, a_query_with_every_key_hidden_gives_zeros);
+    tcase_add_test(tests, a_dimension_of_zero_is_refused);
+    tcase_add_test(tests, dimensions_whose_product_does_not_fit_are_refused);
+    tcase_add_test(tests, scratch_too_small_leaves_the_outputs_untouched);
+    tcase_add_test(tests, a_cancelled_call_leaves_the_outputs_untouched);
+    tcase_add_test(tests, scratch_is_given_back);
+    tcase_add_test(tests, values_that_every_addition_loses_keep_to_the_bound);
+    tcase_add_test(tests, scores_that_every_addition_moves_apart_keep_to_the_bound);
 }

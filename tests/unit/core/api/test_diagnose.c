@@ -286,18 +286,15 @@ START_TEST(reading_many_numbers_can_be_cancelled)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("diagnose")
 {
-    const TTest *tests[] = {
-        means_are_those_of_the_map,
-        reading_many_numbers_can_be_cancelled,
-        selected_heads_and_queries_are_what_is_looked_at,
-        the_entropy_alone_gives_the_same_means,
-        scores_that_the_softcap_holds_are_counted,
-        a_bias_that_is_meant_as_a_mask_is_counted,
-        what_made_the_output_not_finite_is_named,
-        rows_that_are_no_numbers_are_counted_and_left_out_of_the_means,
-        without_memory_there_are_no_findings,
-    };
-    return check_main("diagnose", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, means_are_those_of_the_map);
+    tcase_add_test(tests, reading_many_numbers_can_be_cancelled);
+    tcase_add_test(tests, selected_heads_and_queries_are_what_is_looked_at);
+    tcase_add_test(tests, the_entropy_alone_gives_the_same_means);
+    tcase_add_test(tests, scores_that_the_softcap_holds_are_counted);
+    tcase_add_test(tests, a_bias_that_is_meant_as_a_mask_is_counted);
+    tcase_add_test(tests, what_made_the_output_not_finite_is_named);
+    tcase_add_test(tests, rows_that_are_no_numbers_are_counted_and_left_out_of_the_means);
+    tcase_add_test(tests, without_memory_there_are_no_findings);
 }

@@ -225,9 +225,8 @@ START_TEST(a_run_with_a_request_of_other_dimensions_is_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("public")
 {
-    TCase *tests = check_case("public");
     tcase_add_loop_test(tests, a_rank_that_no_tensor_has_is_refused_wherever_it_stands, 0, COUNT(members));
     tcase_add_test(tests, a_gradient_of_the_output_with_a_rank_that_no_tensor_has_is_refused);
     tcase_add_test(tests, the_text_of_a_shape_ends_with_the_ranks_that_there_are);
@@ -236,5 +235,4 @@ int main(void)
     tcase_add_test(tests, gradients_whose_parts_wrap_round_are_refused);
     tcase_add_test(tests, a_pool_that_the_blas_cannot_serve_is_refused_with_a_message);
     tcase_add_test(tests, a_run_with_a_request_of_other_dimensions_is_refused);
-    return check_run("public", tests);
 }

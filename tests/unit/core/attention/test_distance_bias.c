@@ -319,21 +319,18 @@ START_TEST(a_table_without_buckets_for_what_it_should_tell_apart_is_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("score_bias")
 {
-    const TTest *tests[] = {
-        every_bias_alone_meets_equation_1,
-        biases_meet_equation_1_behind_every_mask,
-        a_row_of_biases_is_what_the_reference_adds,
-        alibi_is_the_bias_that_it_says,
-        a_mask_that_skips_tiles_is_the_attend_mask_that_it_says,
-        weights_and_the_sink_sum_to_one,
-        a_sink_far_below_changes_no_byte,
-        a_row_without_keys_is_all_sink,
-        numbers_that_are_not_one_for_each_head_are_refused,
-        slopes_sinks_and_tables_that_are_not_finite_are_refused,
-        a_slope_whose_bias_leaves_the_range_is_refused,
-        a_table_without_buckets_for_what_it_should_tell_apart_is_refused,
-    };
-    return check_main("score_bias", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, every_bias_alone_meets_equation_1);
+    tcase_add_test(tests, biases_meet_equation_1_behind_every_mask);
+    tcase_add_test(tests, a_row_of_biases_is_what_the_reference_adds);
+    tcase_add_test(tests, alibi_is_the_bias_that_it_says);
+    tcase_add_test(tests, a_mask_that_skips_tiles_is_the_attend_mask_that_it_says);
+    tcase_add_test(tests, weights_and_the_sink_sum_to_one);
+    tcase_add_test(tests, a_sink_far_below_changes_no_byte);
+    tcase_add_test(tests, a_row_without_keys_is_all_sink);
+    tcase_add_test(tests, numbers_that_are_not_one_for_each_head_are_refused);
+    tcase_add_test(tests, slopes_sinks_and_tables_that_are_not_finite_are_refused);
+    tcase_add_test(tests, a_slope_whose_bias_leaves_the_range_is_refused);
+    tcase_add_test(tests, a_table_without_buckets_for_what_it_should_tell_apart_is_refused);
 }

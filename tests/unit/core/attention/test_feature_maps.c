@@ -253,13 +253,14 @@ START_TEST(what_belongs_to_softmax_is_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("linear")
 {
-    const TTest *const tests[] = {
-        every_mask_is_as_the_sums_over_pairs, asking_for_weights_and_threads_changes_no_byte,
-        hidden_keys_are_never_read,           directions_of_a_block_are_orthogonal,
-        lengths_are_those_of_normal_vectors,  performer_comes_near_to_softmax,
-        what_belongs_to_softmax_is_refused,   drawing_the_projection_is_weighed_and_can_be_stopped,
-    };
-    return check_main("linear", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, every_mask_is_as_the_sums_over_pairs);
+    tcase_add_test(tests, asking_for_weights_and_threads_changes_no_byte);
+    tcase_add_test(tests, hidden_keys_are_never_read);
+    tcase_add_test(tests, directions_of_a_block_are_orthogonal);
+    tcase_add_test(tests, lengths_are_those_of_normal_vectors);
+    tcase_add_test(tests, performer_comes_near_to_softmax);
+    tcase_add_test(tests, what_belongs_to_softmax_is_refused);
+    tcase_add_test(tests, drawing_the_projection_is_weighed_and_can_be_stopped);
 }

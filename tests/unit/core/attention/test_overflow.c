@@ -219,13 +219,11 @@ START_TEST(values_that_are_seen_and_not_finite_reach_their_rows)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("overflow")
 {
-    TCase *tests = check_case("overflow");
     tcase_add_loop_test(tests, values_whose_sum_overflows_have_their_mean, 0, VARIANTS);
     tcase_add_test(tests, equal_keys_give_the_value_that_they_share);
     tcase_add_test(tests, other_columns_of_such_a_row_are_the_same_bytes);
     tcase_add_test(tests, hidden_values_that_are_not_finite_change_nothing);
     tcase_add_test(tests, values_that_are_seen_and_not_finite_reach_their_rows);
-    return check_run("overflow", tests);
 }

@@ -481,20 +481,17 @@ START_TEST(weights_in_every_layout_give_the_same_layer)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("properties")
 {
-    const TTest *tests[] = {
-        rows_sum_to_one,
-        hidden_keys_have_no_influence_even_when_they_are_not_numbers,
-        a_value_that_is_not_finite_reaches_the_rows_that_attend_to_it_and_no_other,
-        a_key_of_nan_reaches_the_rows_that_attend_to_it_and_no_other,
-        a_query_of_nan_spoils_its_own_row,
-        nan_in_a_padded_token_stays_in_its_own_row_of_a_layer,
-        a_common_shift_of_the_scores_changes_nothing,
-        permuted_keys_with_their_values_give_the_same_output,
-        heads_are_independent_single_heads,
-        a_fused_weight_is_its_three_parts,
-        weights_in_every_layout_give_the_same_layer,
-    };
-    return check_main("properties", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, rows_sum_to_one);
+    tcase_add_test(tests, hidden_keys_have_no_influence_even_when_they_are_not_numbers);
+    tcase_add_test(tests, a_value_that_is_not_finite_reaches_the_rows_that_attend_to_it_and_no_other);
+    tcase_add_test(tests, a_key_of_nan_reaches_the_rows_that_attend_to_it_and_no_other);
+    tcase_add_test(tests, a_query_of_nan_spoils_its_own_row);
+    tcase_add_test(tests, nan_in_a_padded_token_stays_in_its_own_row_of_a_layer);
+    tcase_add_test(tests, a_common_shift_of_the_scores_changes_nothing);
+    tcase_add_test(tests, permuted_keys_with_their_values_give_the_same_output);
+    tcase_add_test(tests, heads_are_independent_single_heads);
+    tcase_add_test(tests, a_fused_weight_is_its_three_parts);
+    tcase_add_test(tests, weights_in_every_layout_give_the_same_layer);
 }

@@ -461,25 +461,19 @@ START_TEST(kernels_agree_in_double)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("gradient")
 {
-    TCase *tcase = check_case("gradient");
     const int masks = (int)mask_case_count();
-    tcase_add_loop_test(tcase, gradients_are_what_central_differences_say, 0, GRADIENT_CASES);
-    tcase_add_loop_test(tcase, gradients_are_right_under_every_mask, 0, 2 * masks);
-    tcase_add_loop_test(tcase, what_is_hidden_is_never_read_and_has_no_gradient, 0, masks);
-    const TTest *tests[] = {
-        the_gradient_of_a_row_of_scores_sums_to_nothing_and_hidden_scores_have_none,
-        a_spoilt_query_reaches_only_the_keys_it_sees,
-        a_spoilt_key_reaches_only_the_queries_that_see_it,
-        padding_of_a_layer_reaches_no_weight,
-        a_query_whose_gradient_is_0_reaches_no_weight,
-        a_cache_has_the_gradients_of_the_keys_it_stands_for,
-        running_sums_have_the_gradients_of_all_pairs,
-        float32_is_float64_rounded,
-        kernels_agree_in_double,
-    };
-    for (size_t t = 0; t < COUNT(tests); t++)
-        tcase_add_test(tcase, tests[t]);
-    return check_run("gradient", tcase);
+    tcase_add_loop_test(tests, gradients_are_what_central_differences_say, 0, GRADIENT_CASES);
+    tcase_add_loop_test(tests, gradients_are_right_under_every_mask, 0, 2 * masks);
+    tcase_add_loop_test(tests, what_is_hidden_is_never_read_and_has_no_gradient, 0, masks);
+    tcase_add_test(tests, the_gradient_of_a_row_of_scores_sums_to_nothing_and_hidden_scores_have_none);
+    tcase_add_test(tests, a_spoilt_query_reaches_only_the_keys_it_sees);
+    tcase_add_test(tests, a_spoilt_key_reaches_only_the_queries_that_see_it);
+    tcase_add_test(tests, padding_of_a_layer_reaches_no_weight);
+    tcase_add_test(tests, a_query_whose_gradient_is_0_reaches_no_weight);
+    tcase_add_test(tests, a_cache_has_the_gradients_of_the_keys_it_stands_for);
+    tcase_add_test(tests, running_sums_have_the_gradients_of_all_pairs);
+    tcase_add_test(tests, float32_is_float64_rounded);
+    tcase_add_test(tests, kernels_agree_in_double);
 }

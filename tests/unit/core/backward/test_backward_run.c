@@ -325,21 +325,18 @@ START_TEST(a_batch_of_two_is_two_single_requests)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("gradient_run")
 {
-    const TTest *tests[] = {
-        threads_do_not_change_a_byte,
-        the_order_of_tasks_does_not_change_a_byte,
-        each_gradient_alone_is_as_among_all,
-        the_forward_steps_are_those_of_a_plain_run,
-        selections_of_the_scores_are_slices_of_the_whole,
-        an_arena_too_small_is_a_clean_refusal,
-        without_maps_no_memory_grows_with_queries_times_keys,
-        what_cannot_be_differentiated_is_refused,
-        what_a_mechanism_does_not_have_is_refused,
-        names_lead_to_their_gradients_and_back,
-        a_run_cancelled_midway_says_so_or_has_finished,
-        a_batch_of_two_is_two_single_requests,
-    };
-    return check_main("gradient_run", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, threads_do_not_change_a_byte);
+    tcase_add_test(tests, the_order_of_tasks_does_not_change_a_byte);
+    tcase_add_test(tests, each_gradient_alone_is_as_among_all);
+    tcase_add_test(tests, the_forward_steps_are_those_of_a_plain_run);
+    tcase_add_test(tests, selections_of_the_scores_are_slices_of_the_whole);
+    tcase_add_test(tests, an_arena_too_small_is_a_clean_refusal);
+    tcase_add_test(tests, without_maps_no_memory_grows_with_queries_times_keys);
+    tcase_add_test(tests, what_cannot_be_differentiated_is_refused);
+    tcase_add_test(tests, what_a_mechanism_does_not_have_is_refused);
+    tcase_add_test(tests, names_lead_to_their_gradients_and_back);
+    tcase_add_test(tests, a_run_cancelled_midway_says_so_or_has_finished);
+    tcase_add_test(tests, a_batch_of_two_is_two_single_requests);
 }

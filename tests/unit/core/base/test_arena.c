@@ -338,9 +338,8 @@ START_TEST(what_arenas_leave_to_each_other_is_bounded)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("arena")
 {
-    TCase *tests = check_case("arena");
     tcase_add_test(tests, blocks_are_aligned_and_do_not_overlap);
     tcase_add_test(tests, large_blocks_have_any_size);
     tcase_add_test(tests, nothing_is_taken_from_the_system_before_it_is_needed);
@@ -361,5 +360,4 @@ int main(void)
     tcase_add_test(tests, an_arena_takes_the_blocks_that_another_one_left);
     tcase_add_test(tests, what_arenas_leave_to_each_other_is_bounded);
     tcase_add_test(tests, an_arena_knows_that_its_own_ceiling_refused);
-    return check_run("arena", tests);
 }

@@ -127,8 +127,9 @@ START_TEST(so_do_the_threads_of_a_pool)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("float mode")
 {
-    const TTest *tests[] = {every_half_is_widened_alike, a_run_gives_the_same_bytes, so_do_the_threads_of_a_pool};
-    return check_main("float mode", tests, COUNT(tests));
+    tcase_add_test(tests, every_half_is_widened_alike);
+    tcase_add_test(tests, a_run_gives_the_same_bytes);
+    tcase_add_test(tests, so_do_the_threads_of_a_pool);
 }

@@ -153,13 +153,10 @@ START_TEST(a_plan_does_not_ask_for_much_more_than_it_takes)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("memory")
 {
-    const TTest *tests[] = {
-        an_arena_too_small_by_any_amount_is_a_clean_refusal,
-        the_result_does_not_depend_on_the_room_it_had,
-        what_the_plan_says_is_enough_for_any_threads_and_kernel,
-        a_plan_does_not_ask_for_much_more_than_it_takes,
-    };
-    return check_main("memory", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, an_arena_too_small_by_any_amount_is_a_clean_refusal);
+    tcase_add_test(tests, the_result_does_not_depend_on_the_room_it_had);
+    tcase_add_test(tests, what_the_plan_says_is_enough_for_any_threads_and_kernel);
+    tcase_add_test(tests, a_plan_does_not_ask_for_much_more_than_it_takes);
 }

@@ -88,14 +88,12 @@ START_TEST(expect_adds_fragments_and_leaves_out_those_too_long_to_stay_json)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("status")
 {
-    TCase *tests = check_case("status");
     tcase_add_test(tests, every_status_has_the_name_that_answers_use);
     tcase_add_test(tests, fail_records_status_field_and_message);
     tcase_add_test(tests, fail_works_without_a_record_and_without_a_field);
     tcase_add_test(tests, fail_may_quote_the_record_that_it_replaces);
     tcase_add_test(tests, a_long_message_is_cut_between_characters);
     tcase_add_test(tests, expect_adds_fragments_and_leaves_out_those_too_long_to_stay_json);
-    return check_run("status", tests);
 }

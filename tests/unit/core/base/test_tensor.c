@@ -285,9 +285,8 @@ START_TEST(bool_and_uint8_become_floats)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("tensor")
 {
-    TCase *tests = check_case("tensor");
     tcase_add_test(tests, every_dtype_is_found_by_its_name);
     tcase_add_test(tests, a_view_is_row_major);
     tcase_add_test(tests, a_transposed_view_is_not_contiguous_but_strides_that_never_move_do_not_matter);
@@ -304,5 +303,4 @@ int main(void)
     tcase_add_test(tests, a_float_to_an_integer_is_refused);
     tcase_add_loop_test(tests, integers_convert_exactly_or_are_refused, 0, COUNT(INTEGER_CASES));
     tcase_add_test(tests, bool_and_uint8_become_floats);
-    return check_run("tensor", tests);
 }

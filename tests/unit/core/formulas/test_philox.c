@@ -47,9 +47,9 @@ START_TEST(p_of_zero_keeps_all_and_of_one_keeps_none)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("philox")
 {
-    const TTest *tests[] = {philox_gives_the_known_answers, any_part_of_a_stream_is_the_same_as_in_the_whole,
-                            p_of_zero_keeps_all_and_of_one_keeps_none};
-    return check_main("philox", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, philox_gives_the_known_answers);
+    tcase_add_test(tests, any_part_of_a_stream_is_the_same_as_in_the_whole);
+    tcase_add_test(tests, p_of_zero_keeps_all_and_of_one_keeps_none);
 }

@@ -57,13 +57,10 @@ START_TEST(a_distance_beyond_all_reason_has_the_last_bucket)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("position_bias")
 {
-    const TTest *tests[] = {
-        slopes_of_a_power_of_two_are_a_geometric_series,
-        slopes_of_other_counts_borrow_every_other_one_of_the_next_power,
-        buckets_of_t5_begin_where_they_should,
-        a_distance_beyond_all_reason_has_the_last_bucket,
-    };
-    return check_main("position_bias", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, slopes_of_a_power_of_two_are_a_geometric_series);
+    tcase_add_test(tests, slopes_of_other_counts_borrow_every_other_one_of_the_next_power);
+    tcase_add_test(tests, buckets_of_t5_begin_where_they_should);
+    tcase_add_test(tests, a_distance_beyond_all_reason_has_the_last_bucket);
 }

@@ -452,26 +452,23 @@ START_TEST(caches_norms_and_gates_are_checked)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("rope")
 {
-    const TTest *const tests[] = {
-        linear_divides_every_frequency,
-        dynamic_grows_theta_beyond_the_trained_length_alone,
-        yarn_keeps_fast_pairs_and_divides_slow_ones,
-        longrope_has_two_lists,
-        llama3_mixes_between_two_wavelengths,
-        proportional_leaves_the_last_pairs,
-        turning_back_undoes_a_turn,
-        scores_depend_on_distances_alone,
-        every_layout_and_scaling_is_as_the_papers_write_it,
-        positions_and_tables_are_those_that_were_given,
-        a_layer_turns_caches_and_gates_link_by_link,
-        each_head_may_have_a_gain_of_its_own,
-        decoding_step_by_step_is_one_causal_pass,
-        the_past_is_copied_and_never_changed,
-        numbers_of_rope_are_checked,
-        positions_and_tables_are_checked,
-        caches_norms_and_gates_are_checked,
-    };
-    return check_main("rope", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, linear_divides_every_frequency);
+    tcase_add_test(tests, dynamic_grows_theta_beyond_the_trained_length_alone);
+    tcase_add_test(tests, yarn_keeps_fast_pairs_and_divides_slow_ones);
+    tcase_add_test(tests, longrope_has_two_lists);
+    tcase_add_test(tests, llama3_mixes_between_two_wavelengths);
+    tcase_add_test(tests, proportional_leaves_the_last_pairs);
+    tcase_add_test(tests, turning_back_undoes_a_turn);
+    tcase_add_test(tests, scores_depend_on_distances_alone);
+    tcase_add_test(tests, every_layout_and_scaling_is_as_the_papers_write_it);
+    tcase_add_test(tests, positions_and_tables_are_those_that_were_given);
+    tcase_add_test(tests, a_layer_turns_caches_and_gates_link_by_link);
+    tcase_add_test(tests, each_head_may_have_a_gain_of_its_own);
+    tcase_add_test(tests, decoding_step_by_step_is_one_causal_pass);
+    tcase_add_test(tests, the_past_is_copied_and_never_changed);
+    tcase_add_test(tests, numbers_of_rope_are_checked);
+    tcase_add_test(tests, positions_and_tables_are_checked);
+    tcase_add_test(tests, caches_norms_and_gates_are_checked);
 }

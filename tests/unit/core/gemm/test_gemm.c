@@ -246,10 +246,11 @@ START_TEST(neighbours_in_the_batch_change_no_bit)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("products")
 {
-    const TTest *const tests[] = {every_kernel_multiplies_right, blocks_change_no_bit,
-                                  products_are_right_whoever_multiplies, threads_change_no_bit,
-                                  neighbours_in_the_batch_change_no_bit};
-    return check_main("products", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, every_kernel_multiplies_right);
+    tcase_add_test(tests, blocks_change_no_bit);
+    tcase_add_test(tests, products_are_right_whoever_multiplies);
+    tcase_add_test(tests, threads_change_no_bit);
+    tcase_add_test(tests, neighbours_in_the_batch_change_no_bit);
 }

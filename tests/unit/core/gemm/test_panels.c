@@ -266,14 +266,11 @@ START_TEST(nothing_to_pack)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("panels")
 {
-    TCase *tests = check_case("panels");
     tcase_add_loop_test(tests, separate_weights, 0, SIZES);
     tcase_add_loop_test(tests, a_matrix_a_head, 0, SIZES);
     tcase_add_loop_test(tests, fused_weights, 0, FUSED);
     tcase_add_test(tests, panels_of_another_kernel_or_layout_are_left_alone);
     tcase_add_test(tests, nothing_to_pack);
-    attn_blas_prepare();
-    return check_run("panels", tests);
 }

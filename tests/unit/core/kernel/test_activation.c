@@ -136,10 +136,10 @@ START_TEST(far_from_zero_an_activation_is_the_number_or_zero)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("activation")
 {
-    const TTest *tests[] = {
-        float_activations_keep_the_digits_of_small_results_too, double_activations_keep_the_digits_of_small_results_too,
-        a_number_does_not_depend_on_its_neighbours, far_from_zero_an_activation_is_the_number_or_zero};
-    return check_main("activation", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, float_activations_keep_the_digits_of_small_results_too);
+    tcase_add_test(tests, double_activations_keep_the_digits_of_small_results_too);
+    tcase_add_test(tests, a_number_does_not_depend_on_its_neighbours);
+    tcase_add_test(tests, far_from_zero_an_activation_is_the_number_or_zero);
 }

@@ -462,20 +462,17 @@ START_TEST(a_norm_before_the_layer_is_spread)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("determinism")
 {
-    const TTest *tests[] = {
-        asking_for_more_does_not_change_the_output,
-        each_step_alone_is_as_among_all,
-        threads_do_not_change_a_byte,
-        the_order_of_tasks_does_not_change_a_byte,
-        a_used_arena_gives_the_same_bytes,
-        a_batch_of_n_is_n_single_requests,
-        selections_are_slices_of_the_whole_map,
-        a_cancelled_run_says_so,
-        a_run_cancelled_midway_says_so_or_has_finished,
-        a_norm_looks_before_each_64_tokens,
-        a_norm_before_the_layer_is_spread,
-    };
-    return check_main("determinism", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, asking_for_more_does_not_change_the_output);
+    tcase_add_test(tests, each_step_alone_is_as_among_all);
+    tcase_add_test(tests, threads_do_not_change_a_byte);
+    tcase_add_test(tests, the_order_of_tasks_does_not_change_a_byte);
+    tcase_add_test(tests, a_used_arena_gives_the_same_bytes);
+    tcase_add_test(tests, a_batch_of_n_is_n_single_requests);
+    tcase_add_test(tests, selections_are_slices_of_the_whole_map);
+    tcase_add_test(tests, a_cancelled_run_says_so);
+    tcase_add_test(tests, a_run_cancelled_midway_says_so_or_has_finished);
+    tcase_add_test(tests, a_norm_looks_before_each_64_tokens);
+    tcase_add_test(tests, a_norm_before_the_layer_is_spread);
 }

@@ -95,9 +95,9 @@ START_TEST(exp_is_exact_at_zero_and_at_the_infinities)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("exp")
 {
-    const TTest *tests[] = {float_exp_is_within_its_bound_everywhere, double_exp_is_within_its_bound,
-                            exp_is_exact_at_zero_and_at_the_infinities};
-    return check_main("exp", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, float_exp_is_within_its_bound_everywhere);
+    tcase_add_test(tests, double_exp_is_within_its_bound);
+    tcase_add_test(tests, exp_is_exact_at_zero_and_at_the_infinities);
 }

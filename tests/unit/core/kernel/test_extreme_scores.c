@@ -81,9 +81,8 @@ START_TEST(entropy_survives_scores_further_apart_than_the_largest_float)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("extreme scores")
 {
-    const TTest *tests[] = {a_tile_of_scores_that_overflow_has_weight_zero,
-                            entropy_survives_scores_further_apart_than_the_largest_float};
-    return check_main("extreme scores", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_tile_of_scores_that_overflow_has_weight_zero);
+    tcase_add_test(tests, entropy_survives_scores_further_apart_than_the_largest_float);
 }

@@ -353,13 +353,16 @@ START_TEST(too_little_memory_is_a_clean_refusal)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("block")
 {
-    const TTest *tests[] = {
-        every_activation_meets_its_equation,   every_arrangement_meets_its_equation,
-        both_layouts_give_one_block,           what_is_kept_changes_no_byte,
-        threads_and_neighbours_change_no_byte, panels_change_no_byte,
-        what_a_network_needs_is_asked_for,     norms_and_positions_that_contradict_each_other_are_refused,
-        weights_that_do_not_fit_are_refused,   too_little_memory_is_a_clean_refusal};
-    return check_main("block", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, every_activation_meets_its_equation);
+    tcase_add_test(tests, every_arrangement_meets_its_equation);
+    tcase_add_test(tests, both_layouts_give_one_block);
+    tcase_add_test(tests, what_is_kept_changes_no_byte);
+    tcase_add_test(tests, threads_and_neighbours_change_no_byte);
+    tcase_add_test(tests, panels_change_no_byte);
+    tcase_add_test(tests, what_a_network_needs_is_asked_for);
+    tcase_add_test(tests, norms_and_positions_that_contradict_each_other_are_refused);
+    tcase_add_test(tests, weights_that_do_not_fit_are_refused);
+    tcase_add_test(tests, too_little_memory_is_a_clean_refusal);
 }

@@ -491,33 +491,30 @@ START_TEST(decoder_layer_of_the_paper)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("multihead")
 {
-    const TTest *tests[] = {
-        every_shape_meets_equation_1,
-        every_mask_meets_equation_1_on_small_shapes,
-        every_mask_meets_equation_1_across_tiles,
-        composed_masks_meet_equation_1_with_many_seeds,
-        no_keys_at_all_give_empty_rows,
-        no_queries_give_empty_outputs,
-        an_empty_batch_gives_empty_outputs,
-        scale_may_be_any_finite_number,
-        softcap_bends_the_scaled_scores,
-        softmax_survives_scores_far_from_zero,
-        the_lowest_finite_bias_on_every_key_gives_even_weights,
-        rows_without_keys_are_listed_in_order,
-        no_more_than_the_first_4096_empty_rows_are_listed,
-        every_layer_meets_its_equations,
-        residual_and_norms_stand_where_they_are_asked_for,
-        pre_norm_leaves_a_key_of_its_own_alone,
-        without_an_output_weight_the_concatenated_heads_come_out,
-        every_width_of_a_layer_is_free,
-        fused_weights_meet_the_equations,
-        rank_2_is_one_sequence_without_the_batch_axis,
-        attention_of_rank_3_and_2_splits_features_into_heads,
-        a_missing_key_is_the_query_and_a_missing_value_the_key,
-        padded_batch_of_two_sentences,
-        decoder_layer_of_the_paper,
-    };
-    return check_main("multihead", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, every_shape_meets_equation_1);
+    tcase_add_test(tests, every_mask_meets_equation_1_on_small_shapes);
+    tcase_add_test(tests, every_mask_meets_equation_1_across_tiles);
+    tcase_add_test(tests, composed_masks_meet_equation_1_with_many_seeds);
+    tcase_add_test(tests, no_keys_at_all_give_empty_rows);
+    tcase_add_test(tests, no_queries_give_empty_outputs);
+    tcase_add_test(tests, an_empty_batch_gives_empty_outputs);
+    tcase_add_test(tests, scale_may_be_any_finite_number);
+    tcase_add_test(tests, softcap_bends_the_scaled_scores);
+    tcase_add_test(tests, softmax_survives_scores_far_from_zero);
+    tcase_add_test(tests, the_lowest_finite_bias_on_every_key_gives_even_weights);
+    tcase_add_test(tests, rows_without_keys_are_listed_in_order);
+    tcase_add_test(tests, no_more_than_the_first_4096_empty_rows_are_listed);
+    tcase_add_test(tests, every_layer_meets_its_equations);
+    tcase_add_test(tests, residual_and_norms_stand_where_they_are_asked_for);
+    tcase_add_test(tests, pre_norm_leaves_a_key_of_its_own_alone);
+    tcase_add_test(tests, without_an_output_weight_the_concatenated_heads_come_out);
+    tcase_add_test(tests, every_width_of_a_layer_is_free);
+    tcase_add_test(tests, fused_weights_meet_the_equations);
+    tcase_add_test(tests, rank_2_is_one_sequence_without_the_batch_axis);
+    tcase_add_test(tests, attention_of_rank_3_and_2_splits_features_into_heads);
+    tcase_add_test(tests, a_missing_key_is_the_query_and_a_missing_value_the_key);
+    tcase_add_test(tests, padded_batch_of_two_sentences);
+    tcase_add_test(tests, decoder_layer_of_the_paper);
 }

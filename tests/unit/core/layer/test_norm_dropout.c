@@ -332,22 +332,19 @@ START_TEST(dropout_on_the_residual_strikes_before_the_query_is_added)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("norm and dropout")
 {
-    const TTest *tests[] = {
-        layer_norm_gives_mean_0_and_variance_1,
-        rms_norm_gives_mean_square_1,
-        layer_norm_survives_a_large_mean,
-        the_norm_of_equal_numbers_is_its_shift,
-        dropout_leaves_a_weight_scaled_or_zero,
-        the_context_is_of_the_weights_that_dropout_left,
-        dropout_changes_nothing_before_it,
-        the_seed_decides_and_the_threads_do_not,
-        every_kernel_drops_the_same_weights,
-        dropout_keeps_the_expected_output,
-        dropping_everything_gives_zeros,
-        dropout_of_probability_0_is_none,
-        dropout_on_the_residual_strikes_before_the_query_is_added,
-    };
-    return check_main("norm and dropout", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, layer_norm_gives_mean_0_and_variance_1);
+    tcase_add_test(tests, rms_norm_gives_mean_square_1);
+    tcase_add_test(tests, layer_norm_survives_a_large_mean);
+    tcase_add_test(tests, the_norm_of_equal_numbers_is_its_shift);
+    tcase_add_test(tests, dropout_leaves_a_weight_scaled_or_zero);
+    tcase_add_test(tests, the_context_is_of_the_weights_that_dropout_left);
+    tcase_add_test(tests, dropout_changes_nothing_before_it);
+    tcase_add_test(tests, the_seed_decides_and_the_threads_do_not);
+    tcase_add_test(tests, every_kernel_drops_the_same_weights);
+    tcase_add_test(tests, dropout_keeps_the_expected_output);
+    tcase_add_test(tests, dropping_everything_gives_zeros);
+    tcase_add_test(tests, dropout_of_probability_0_is_none);
+    tcase_add_test(tests, dropout_on_the_residual_strikes_before_the_query_is_added);
 }

@@ -401,21 +401,18 @@ START_TEST(queries_may_be_aligned_behind_the_cache)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("plan")
 {
-    const TTest *tests[] = {
-        every_step_is_found_by_its_name,
-        maps_are_the_steps_with_a_number_for_every_pair,
-        dimensions_of_attention_by_heads,
-        dimensions_of_a_layer,
-        heads_default_to_one_and_key_heads_to_heads,
-        the_plan_tells_the_shape_of_every_step,
-        result_bytes_count_what_is_wanted,
-        hidden_tiles_cost_no_operations,
-        documents_and_blocks_cost_what_they_leave,
-        a_mask_that_is_looked_up_costs_the_looks,
-        planning_many_numbers_or_rows_can_be_cancelled,
-        queries_may_be_aligned_behind_the_cache,
-    };
-    return check_main("plan", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, every_step_is_found_by_its_name);
+    tcase_add_test(tests, maps_are_the_steps_with_a_number_for_every_pair);
+    tcase_add_test(tests, dimensions_of_attention_by_heads);
+    tcase_add_test(tests, dimensions_of_a_layer);
+    tcase_add_test(tests, heads_default_to_one_and_key_heads_to_heads);
+    tcase_add_test(tests, the_plan_tells_the_shape_of_every_step);
+    tcase_add_test(tests, result_bytes_count_what_is_wanted);
+    tcase_add_test(tests, hidden_tiles_cost_no_operations);
+    tcase_add_test(tests, documents_and_blocks_cost_what_they_leave);
+    tcase_add_test(tests, a_mask_that_is_looked_up_costs_the_looks);
+    tcase_add_test(tests, planning_many_numbers_or_rows_can_be_cancelled);
+    tcase_add_test(tests, queries_may_be_aligned_behind_the_cache);
 }

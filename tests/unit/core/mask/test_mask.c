@@ -353,25 +353,22 @@ START_TEST(global_tokens_that_are_no_ascending_keys_are_refused)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("mask")
 {
-    const TTest *tests[] = {
-        every_mask_allows_what_its_rule_says,
-        span_is_what_the_masks_that_are_runs_leave,
-        lookup_is_needed_for_masks_that_are_no_runs_alone,
-        documents_that_do_not_fit_are_refused,
-        blocks_that_do_not_fit_are_refused,
-        global_tokens_that_are_no_ascending_keys_are_refused,
-        offset_is_the_alignment_plus_what_is_given,
-        extreme_offsets_and_windows_do_not_wrap,
-        masks_that_do_not_broadcast_are_refused,
-        a_shape_error_says_what_was_expected_and_what_came,
-        padding_of_another_shape_is_refused,
-        padding_of_a_single_sequence_may_leave_the_batch_out,
-        masks_of_another_type_are_refused,
-        lengths_out_of_range_are_refused,
-        a_bias_of_nan_or_plus_infinity_is_refused,
-        a_negative_window_is_refused,
-    };
-    return check_main("mask", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, every_mask_allows_what_its_rule_says);
+    tcase_add_test(tests, span_is_what_the_masks_that_are_runs_leave);
+    tcase_add_test(tests, lookup_is_needed_for_masks_that_are_no_runs_alone);
+    tcase_add_test(tests, documents_that_do_not_fit_are_refused);
+    tcase_add_test(tests, blocks_that_do_not_fit_are_refused);
+    tcase_add_test(tests, global_tokens_that_are_no_ascending_keys_are_refused);
+    tcase_add_test(tests, offset_is_the_alignment_plus_what_is_given);
+    tcase_add_test(tests, extreme_offsets_and_windows_do_not_wrap);
+    tcase_add_test(tests, masks_that_do_not_broadcast_are_refused);
+    tcase_add_test(tests, a_shape_error_says_what_was_expected_and_what_came);
+    tcase_add_test(tests, padding_of_another_shape_is_refused);
+    tcase_add_test(tests, padding_of_a_single_sequence_may_leave_the_batch_out);
+    tcase_add_test(tests, masks_of_another_type_are_refused);
+    tcase_add_test(tests, lengths_out_of_range_are_refused);
+    tcase_add_test(tests, a_bias_of_nan_or_plus_infinity_is_refused);
+    tcase_add_test(tests, a_negative_window_is_refused);
 }

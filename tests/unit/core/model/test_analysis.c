@@ -109,10 +109,11 @@ START_TEST(every_role_has_a_name)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("analysis")
 {
-    const TTest *tests[] = {rollout_multiplies_the_mixed_layers, roles_are_shares_of_the_attention,
-                            a_role_that_no_query_has_is_no_number, the_most_probable_words_come_first,
-                            every_role_has_a_name};
-    return check_main("analysis", tests, COUNT(tests));
+    tcase_add_test(tests, rollout_multiplies_the_mixed_layers);
+    tcase_add_test(tests, roles_are_shares_of_the_attention);
+    tcase_add_test(tests, a_role_that_no_query_has_is_no_number);
+    tcase_add_test(tests, the_most_probable_words_come_first);
+    tcase_add_test(tests, every_role_has_a_name);
 }

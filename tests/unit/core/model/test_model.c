@@ -272,18 +272,18 @@ START_TEST(a_prediction_head_follows_its_equation)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("model")
 {
-    const TTest *tests[] = {an_embedding_is_the_sum_of_its_rows,
-                            norm_and_projection_follow_the_sum,
-                            tables_of_16_bits_are_widened_row_by_row,
-                            vectors_stand_for_the_rows_of_words,
-                            an_index_without_a_row_is_named,
-                            a_sequence_longer_than_the_positions_is_refused,
-                            an_embedding_fits_the_bytes_that_it_says,
-                            sinusoidal_positions_have_all_sines_then_all_cosines,
-                            patches_are_products_behind_the_leading_vectors,
-                            an_image_of_another_form_is_refused,
-                            a_prediction_head_follows_its_equation};
-    return check_staged("model", begin, end, tests, COUNT(tests));
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, an_embedding_is_the_sum_of_its_rows);
+    tcase_add_test(tests, norm_and_projection_follow_the_sum);
+    tcase_add_test(tests, tables_of_16_bits_are_widened_row_by_row);
+    tcase_add_test(tests, vectors_stand_for_the_rows_of_words);
+    tcase_add_test(tests, an_index_without_a_row_is_named);
+    tcase_add_test(tests, a_sequence_longer_than_the_positions_is_refused);
+    tcase_add_test(tests, an_embedding_fits_the_bytes_that_it_says);
+    tcase_add_test(tests, sinusoidal_positions_have_all_sines_then_all_cosines);
+    tcase_add_test(tests, patches_are_products_behind_the_leading_vectors);
+    tcase_add_test(tests, an_image_of_another_form_is_refused);
+    tcase_add_test(tests, a_prediction_head_follows_its_equation);
 }

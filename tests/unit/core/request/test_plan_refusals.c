@@ -505,33 +505,30 @@ START_TEST(masks_are_checked_with_the_rest)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("plan_refusals")
 {
-    const TTest *tests[] = {
-        a_missing_query_is_refused,
-        inputs_of_a_wrong_rank_are_refused,
-        inputs_of_another_type_are_refused,
-        inputs_that_disagree_are_refused,
-        a_shape_error_holds_both_shapes,
-        no_heads_are_refused,
-        heads_that_do_not_divide_the_features_are_refused,
-        heads_said_and_heads_given_must_agree,
-        enormous_head_counts_are_refused,
-        head_counts_whose_products_wrap_to_small_ones_are_refused,
-        enormous_dimensions_are_too_large,
-        a_layer_without_its_weights_is_refused,
-        weights_that_do_not_fit_are_refused,
-        biases_that_do_not_fit_are_refused,
-        a_fused_weight_that_does_not_fit_is_refused,
-        members_without_a_meaning_are_refused,
-        a_residual_needs_an_output_as_wide_as_the_query,
-        numbers_outside_their_range_are_refused,
-        scale_and_softcap_must_be_in_the_range_of_the_compute_type,
-        compute_is_float32_or_float64,
-        steps_that_do_not_happen_cannot_be_wanted,
-        selections_outside_the_map_are_refused,
-        a_repetition_far_down_a_long_selection_is_found,
-        masks_are_checked_with_the_rest,
-    };
-    return check_main("plan_refusals", tests, sizeof tests / sizeof *tests);
+    tcase_add_test(tests, a_missing_query_is_refused);
+    tcase_add_test(tests, inputs_of_a_wrong_rank_are_refused);
+    tcase_add_test(tests, inputs_of_another_type_are_refused);
+    tcase_add_test(tests, inputs_that_disagree_are_refused);
+    tcase_add_test(tests, a_shape_error_holds_both_shapes);
+    tcase_add_test(tests, no_heads_are_refused);
+    tcase_add_test(tests, heads_that_do_not_divide_the_features_are_refused);
+    tcase_add_test(tests, heads_said_and_heads_given_must_agree);
+    tcase_add_test(tests, enormous_head_counts_are_refused);
+    tcase_add_test(tests, head_counts_whose_products_wrap_to_small_ones_are_refused);
+    tcase_add_test(tests, enormous_dimensions_are_too_large);
+    tcase_add_test(tests, a_layer_without_its_weights_is_refused);
+    tcase_add_test(tests, weights_that_do_not_fit_are_refused);
+    tcase_add_test(tests, biases_that_do_not_fit_are_refused);
+    tcase_add_test(tests, a_fused_weight_that_does_not_fit_is_refused);
+    tcase_add_test(tests, members_without_a_meaning_are_refused);
+    tcase_add_test(tests, a_residual_needs_an_output_as_wide_as_the_query);
+    tcase_add_test(tests, numbers_outside_their_range_are_refused);
+    tcase_add_test(tests, scale_and_softcap_must_be_in_the_range_of_the_compute_type);
+    tcase_add_test(tests, compute_is_float32_or_float64);
+    tcase_add_test(tests, steps_that_do_not_happen_cannot_be_wanted);
+    tcase_add_test(tests, selections_outside_the_map_are_refused);
+    tcase_add_test(tests, a_repetition_far_down_a_long_selection_is_found);
+    tcase_add_test(tests, masks_are_checked_with_the_rest);
 }

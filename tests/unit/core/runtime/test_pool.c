@@ -318,9 +318,8 @@ START_TEST(one_thread_is_enough)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("pool")
 {
-    TCase *tests = check_case("pool");
     tcase_add_test(tests, no_threads_make_no_pool);
     tcase_add_test(tests, every_submitted_job_runs_before_the_pool_ends);
     tcase_add_test(tests, jobs_start_in_the_order_of_submission);
@@ -332,5 +331,4 @@ int main(void)
     tcase_add_test(tests, a_task_may_open_a_region_of_its_own);
     tcase_add_test(tests, a_helper_leaves_for_a_job_that_waits);
     tcase_add_test(tests, one_thread_is_enough);
-    return check_run("pool", tests);
 }
