@@ -17,7 +17,7 @@ esac
 if [ "$arch" = "$own" ]; then cross='' suffix=''; else cross=$triplet- suffix=:$arch; fi
 prefix=/opt/microhttpd
 libraries='libmicrohttpd-dev libjansson-dev libopenblas-pthread-dev libpng-dev libzstd-dev zlib1g-dev libfreetype-dev
-           libbz2-dev libbrotli-dev nettle-dev libc6-dev'
+           libbz2-dev libbrotli-dev nettle-dev libutf8proc-dev libpcre2-dev libc6-dev'
 
 packages() {
     [ -z "$cross" ] || dpkg --add-architecture "$arch"

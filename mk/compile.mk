@@ -4,7 +4,7 @@ PKG_CONFIG ?= pkg-config
 NM ?= nm
 comma := ,
 
-PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle
+PKGS_SERVER := libmicrohttpd jansson zlib libzstd libpng freetype2 nettle libutf8proc libpcre2-8
 # TLS, if libmicrohttpd was built with it; otherwise --tls-cert is refused.
 PKGS_SERVER += $(shell $(PKG_CONFIG) --print-requires-private libmicrohttpd 2>/dev/null | grep -x gnutls)
 PKGS_CORE := openblas

@@ -28,6 +28,7 @@ ORDER = """
     server/base/array server/base/machine server/base server/config server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
     server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint
+    server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer
     server/service server/service/layers server/service/metrics server/service/cache server/service/work
     server/service/rendering
     server/service/attend server/service/gradients server/service/selftest server/service/infer server/service/import
@@ -39,6 +40,8 @@ HOMES = {
     "jansson.h": "server/codec/json/",
     "png.h": "server/codec/picture/",
     "ft2build.h": "server/codec/picture/",
+    "utf8proc.h": "server/codec/tokenizer/text/unicode.c",
+    "pcre2.h": "server/codec/tokenizer/text/pattern.c",
     "zlib.h": "server/codec/bytes/",
     "zstd.h": "server/codec/bytes/",
     "nettle/": "server/base/digest.c",

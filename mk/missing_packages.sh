@@ -21,6 +21,8 @@ is_there() {
     libpng-dev) has_library libpng ;;
     libfreetype-dev) has_library freetype2 ;;
     nettle-dev) has_library nettle ;;
+    libutf8proc-dev) has_library libutf8proc ;;
+    libpcre2-dev) has_library libpcre2-8 ;;
     libcurl4-gnutls-dev) has_library libcurl ;;
     check | libsubunit-dev) has_library check ;;
     nodejs) has node ;;

@@ -2,7 +2,8 @@
 # nothing, and say what is missing.
 
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
-                libzstd-dev libpng-dev libfreetype-dev nettle-dev fonts-dejavu-core fonts-wqy-microhei curl
+                libzstd-dev libpng-dev libfreetype-dev nettle-dev libutf8proc-dev libpcre2-dev \
+                fonts-dejavu-core fonts-wqy-microhei curl
 TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 nodejs strace procps openssl
 
 # Further packages of some targets. Before it builds, make checks the packages of the requested targets.

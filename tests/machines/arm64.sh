@@ -12,7 +12,7 @@ verbose=1
 root=$PWD/build/arm64-root
 triplet=aarch64-linux-gnu
 libraries='libc6-dev libmicrohttpd-dev libjansson-dev libopenblas-pthread-dev zlib1g-dev libzstd-dev libpng-dev
-           libfreetype-dev nettle-dev check libsubunit-dev'
+           libfreetype-dev nettle-dev libutf8proc-dev libpcre2-dev check libsubunit-dev'
 tests=(kernel/test_exp mask/test_mask layer/test_layer attention/test_properties kernel/test_determinism)
 
 apt_for_arm64() {

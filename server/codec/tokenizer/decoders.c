@@ -1,0 +1,464 @@
+/*
+ * decoders.c: decoders, which turn the spellings of tokens into text.
+ */
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/bytes/utf8.h"
+#include "codec/tokenizer/model/step_kinds.h"
+#include "codec/tokenizer/text/unicode.h"
+
+static const char replacement_text[] = "\xEF\xBF\xBD"; /* U+FFFD */
+
+/* ---- writing ---- */
+
+/* Room for so many bytes more; NULL after a failure. */
+static char *reserve(struct decoding *decoding, size_t bytes)
+{
+    if (decoding->status == ATTN_OK && pace_stops(&decoding->pace, bytes))
+        decoding->status = attn_fail(decoding->err, ATTN_ERR_CANCELLED, NULL, "cancelled while tokens were decoded");
+    if (decoding->status != ATTN_OK)
+        return NULL;
+    const size_t wanted = decoding->written_bytes + bytes;
+    if (wanted > decoding->capacity) {
+        const size_t capacity = wanted > 2 * decoding->capacity ? wanted + 64 : 2 * decoding->capacity;
+        char *larger = attn_arena_take(decoding->arena, capacity, 1);
+        if (larger == NULL) {
+            decoding->status =
+                attn_fail(decoding->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the tokens");
+            return NULL;
+        }
+        if (decoding->written_bytes > 0)
+            memcpy(larger, decoding->written, decoding->written_bytes);
+        decoding->written = larger;
+        decoding->capacity = capacity;
+    }
+    return decoding->written + decoding->written_bytes;
+}
+
+static void write_text(struct decoding *decoding, const char *text, size_t length)
+{
+    char *to = reserve(decoding, length);
+    if (to == NULL || length == 0)
+        return;
+    memcpy(to, text, length);
+    decoding->written_bytes += length;
+}
+
+static void write_character(struct decoding *decoding, uint32_t c)
+{
+    char bytes[UTF8_BYTES_MAX];
+    write_text(decoding, bytes, (size_t)(utf8_write(bytes, c) - bytes));
+}
+
+/* A step begins and ends; between, it stores the length of each text that it wrote. */
+static void begin(struct decoding *decoding)
+{
+    decoding->written = NULL;
+    decoding->written_bytes = decoding->capacity = 0;
+}
+
+static void end(struct decoding *decoding, size_t count)
+{
+    if (reserve(decoding, 1) == NULL) {
+        decoding->count = 0;
+        return;
+    }
+    decoding->written[decoding->written_bytes] = '\0';
+    decoding->count = count;
+    char *at = decoding->written;
+    for (size_t i = 0; i < count; i++) {
+        decoding->texts[i].at = at;
+        at += decoding->texts[i].length;
+    }
+}
+
+/* Writes text i anew. */
+typedef void write_function(struct decoding *decoding, size_t i, struct text_span text, const void *options);
+
+static void write_each(struct decoding *decoding, write_function *write, const void *options)
+{
+    begin(decoding);
+    for (size_t i = 0; i < decoding->count && decoding->status == ATTN_OK; i++) {
+        const size_t before = decoding->written_bytes;
+        write(decoding, i, decoding->texts[i], options);
+        decoding->texts[i].length = decoding->written_bytes - before;
+    }
+    end(decoding, decoding->count);
+}
+
+/* Replaces from, in a text of length bytes, by to, which is not longer. Returns the new length. */
+static size_t replace_within(char *text, size_t length, struct text_span from, struct text_span to)
+{
+    char *out = text;
+    const char *at = text, *stop = text + length;
+    for (const char *found; (found = memmem(at, (size_t)(stop - at), from.at, from.length)) != NULL;) {
+        memmove(out, at, (size_t)(found - at));
+        out += found - at;
+        memcpy(out, to.at, to.length);
+        out += to.length;
+        at = found + from.length;
+    }
+    memmove(out, at, (size_t)(stop - at));
+    return (size_t)(out - text) + (size_t)(stop - at);
+}
+
+/* ---- WordPiece ---- */
+
+struct wordpiece {
+    struct text_span prefix;
+    bool cleanup;
+};
+
+static void clean_up(struct decoding *decoding, size_t from)
+{
+    static const char *const pairs[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+                                           {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+                                           {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(pairs) && decoding->status == ATTN_OK; i++)
+        decoding->written_bytes = from + replace_within(decoding->written + from, decoding->written_bytes - from,
+                                                        text_span_of(pairs[i][0]), text_span_of(pairs[i][1]));
+}
+
+static void write_wordpiece(struct decoding *decoding, size_t i, struct text_span text, const void *options)
+{
+    const struct wordpiece *wordpiece = options;
+    const struct text_span prefix = wordpiece->prefix;
+    const size_t from = decoding->written_bytes;
+    const bool continues = i > 0 && text.length >= prefix.length && memcmp(text.at, prefix.at, prefix.length) == 0;
+    const size_t skipped = continues ? prefix.length : 0;
+    if (i > 0 && !continues)
+        write_text(decoding, " ", 1);
+    write_text(decoding, text.at + skipped, text.length - skipped);
+    if (wordpiece->cleanup)
+        clean_up(decoding, from);
+}
+
+static void decode_wordpiece(struct decoding *decoding, const void *options)
+{
+    write_each(decoding, write_wordpiece, options);
+}
+
+static attn_status settle_wordpiece(struct loading *loading, const struct node *node, void *options)
+{
+    return ((struct wordpiece *)options)->prefix.at != NULL
+               ? ATTN_OK
+               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"prefix\"");
+}
+
+/* ---- ByteLevel ---- */
+
+/* The bytes of the first character that could begin at text, valid or not: a maximal part, as Unicode recommends. */
+static size_t part_bytes(const char *text, size_t length, bool *is_valid)
+{
+    char padded[UTF8_BYTES_MAX + 1] = {0};
+    const size_t bytes = length < UTF8_BYTES_MAX ? length : UTF8_BYTES_MAX;
+    memcpy(padded, text, bytes);
+    *is_valid = text[0] == '\0' || utf8_length(padded) > 0;
+    if (*is_valid)
+        return text[0] == '\0' ? 1 : utf8_length(padded);
+    /* The longest beginning of a character: it can be completed. */
+    size_t longest = 1;
+    for (size_t n = 2; n < UTF8_BYTES_MAX && n <= bytes; n++) {
+        char completed[UTF8_BYTES_MAX + 1] = {0};
+        memcpy(completed, text, n);
+        memset(completed + n, 0x80, UTF8_BYTES_MAX - n);
+        if (utf8_length(completed) <= n)
+            break;
+        longest = n;
+    }
+    return longest;
+}
+
+static void write_lossy(struct decoding *decoding, const char *text, size_t length)
+{
+    for (size_t at = 0, good = 0; at < length && decoding->status == ATTN_OK;) {
+        bool is_valid;
+        const size_t bytes = part_bytes(text + at, length - at, &is_valid);
+        if (!is_valid)
+            write_text(decoding, text + good, at - good);
+        if (!is_valid)
+            write_text(decoding, replacement_text, sizeof replacement_text - 1);
+        at += bytes;
+        if (!is_valid)
+            good = at;
+        else if (at == length)
+            write_text(decoding, text + good, at - good);
+    }
+}
+
+/* The bytes that the characters stand for, or the text's own when one stands for none. */
+static void write_bytes(struct decoding *decoding, size_t i, struct text_span text, const void *options)
+{
+    (void)i, (void)options;
+    const size_t before = decoding->written_bytes;
+    for (const char *at = text.at; at < text.at + text.length && decoding->status == ATTN_OK;) {
+        const int byte = unicode_to_byte(utf8_next(&at));
+        const char c = (char)byte;
+        if (byte < 0) {
+            decoding->written_bytes = before;
+            write_text(decoding, text.at, text.length);
+            return;
+        }
+        write_text(decoding, &c, 1);
+    }
+}
+
+static void decode_byte_level(struct decoding *decoding, const void *options)
+{
+    write_each(decoding, write_bytes, options);
+    if (decoding->status != ATTN_OK || decoding->count == 0)
+        return;
+    const char *bytes = decoding->written;
+    const size_t length = decoding->written_bytes;
+    begin(decoding);
+    write_lossy(decoding, bytes, length);
+    decoding->texts[0].length = decoding->written_bytes;
+    end(decoding, 1);
+}
+
+/* ---- Metaspace ---- */
+
+struct metaspace {
+    uint32_t replacement;
+    struct text_span prepend_scheme;
+    bool add_prefix_space, split, drops_first;
+};
+
+static attn_status settle_metaspace(struct loading *loading, const struct node *node, void *options)
+{
+    struct metaspace *metaspace = options;
+    const struct text_span scheme = metaspace->prepend_scheme;
+    const bool is_old = node_find(node->json, "add_prefix_space") != NULL;
+    if (metaspace->replacement == 0)
+        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"replacement\"");
+    metaspace->drops_first =
+        (scheme.at == NULL || !text_equal(scheme, "never")) && (!is_old || metaspace->add_prefix_space);
+    return ATTN_OK;
+}
+
+static void write_metaspace(struct decoding *decoding, size_t i, struct text_span text, const void *options)
+{
+    const struct metaspace *metaspace = options;
+    for (const char *at = text.at; at < text.at + text.length && decoding->status == ATTN_OK;) {
+        const uint32_t c = utf8_next(&at);
+        if (c != metaspace->replacement)
+            write_character(decoding, c);
+        else if (i > 0 || !metaspace->drops_first)
+            write_text(decoding, " ", 1);
+    }
+}
+
+static void decode_metaspace(struct decoding *decoding, const void *options)
+{
+    write_each(decoding, write_metaspace, options);
+}
+
+/* ---- BPEDecoder ---- */
+
+struct bpe {
+    struct text_span suffix;
+};
+
+static attn_status settle_bpe(struct loading *loading, const struct node *node, void *options)
+{
+    return ((struct bpe *)options)->suffix.length > 0
+               ? ATTN_OK
+               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"suffix\", which is not empty");
+}
+
+static void write_bpe(struct decoding *decoding, size_t i, struct text_span text, const void *options)
+{
+    const struct bpe *bpe = options;
+    const size_t from = decoding->written_bytes;
+    write_text(decoding, text.at, text.length);
+    if (decoding->status == ATTN_OK)
+        decoding->written_bytes = from + replace_within(decoding->written + from, text.length, bpe->suffix,
+                                                        text_span_of(i + 1 == decoding->count ? "" : " "));
+}
+
+static void decode_bpe(struct decoding *decoding, const void *options)
+{
+    write_each(decoding, write_bpe, options);
+}
+
+/* ---- ByteFallback ---- */
+
+static bool read_byte(struct text_span text, char *byte)
+{
+    if (text.length != 6 || memcmp(text.at, "<0x", 3) != 0 || text.at[5] != '>')
+        return false;
+    const int high = text_hex_value(text.at[3]), low = text_hex_value(text.at[4]);
+    *byte = (char)(high << 4 | low);
+    return high >= 0 && low >= 0;
+}
+
+static bool is_utf8(const char *text, size_t length)
+{
+    bool is_valid = true;
+    for (size_t at = 0; at < length && is_valid;)
+        at += part_bytes(text + at, length - at, &is_valid);
+    return is_valid;
+}
+
+/* Bytes in a row are a text, or a replacement character each. They are the last bytes written. */
+static void end_bytes(struct decoding *decoding, size_t bytes, size_t *count)
+{
+    if (bytes == 0 || decoding->status != ATTN_OK)
+        return;
+    if (is_utf8(decoding->written + decoding->written_bytes - bytes, bytes)) {
+        decoding->texts[(*count)++].length = bytes;
+        return;
+    }
+    decoding->written_bytes -= bytes;
+    for (size_t i = 0; i < bytes; i++) {
+        write_text(decoding, replacement_text, sizeof replacement_text - 1);
+        decoding->texts[(*count)++].length = sizeof replacement_text - 1;
+    }
+}
+
+static void decode_byte_fallback(struct decoding *decoding, const void *options)
+{
+    (void)options;
+    size_t count = 0, bytes = 0;
+    begin(decoding);
+    for (size_t i = 0; i < decoding->count && decoding->status == ATTN_OK; i++) {
+        const struct text_span text = decoding->texts[i];
+        char byte;
+        if (read_byte(text, &byte)) {
+            write_text(decoding, &byte, 1);
+            bytes++;
+            continue;
+        }
+        end_bytes(decoding, bytes, &count);
+        bytes = 0;
+        write_text(decoding, text.at, text.length);
+        decoding->texts[count++].length = text.length;
+    }
+    end_bytes(decoding, bytes, &count);
+    end(decoding, count);
+}
+
+/* ---- Fuse, Strip, Replace ---- */
+
+static void write_same(struct decoding *decoding, size_t i, struct text_span text, const void *options)
+{
+    (void)i, (void)options;
+    write_text(decoding, text.at, text.length);
+}
+
+static void decode_fuse(struct decoding *decoding, const void *options)
+{
+    write_each(decoding, write_same, options);
+    if (decoding->count > 0)
+        decoding->texts[0].length = decoding->written_bytes;
+    decoding->count = decoding->count > 0;
+}
+
+struct strip {
+    uint32_t content, start, stop;
+};
+
+static void write_stripped(struct decoding *decoding, size_t i, struct text_span text, const void *options)
+{
+    (void)i;
+    const struct strip *strip = options;
+    char content[UTF8_BYTES_MAX];
+    const size_t bytes = (size_t)(utf8_write(content, strip->content) - content);
+    for (uint32_t n = 0; n < strip->start && text.length >= bytes && memcmp(text.at, content, bytes) == 0; n++) {
+        text.at += bytes;
+        text.length -= bytes;
+    }
+    for (uint32_t n = 0; n < strip->stop && text.length >= bytes; n++) {
+        if (memcmp(text.at + text.length - bytes, content, bytes) != 0)
+            break;
+        text.length -= bytes;
+    }
+    write_text(decoding, text.at, text.length);
+}
+
+static void decode_strip(struct decoding *decoding, const void *options)
+{
+    write_each(decoding, write_stripped, options);
+}
+
+static attn_status settle_strip(struct loading *loading, const struct node *node, void *options)
+{
+    return ((struct strip *)options)->content != 0
+               ? ATTN_OK
+               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"content\"");
+}
+
+struct replace {
+    const struct pattern *pattern;
+    struct text_span content;
+};
+
+static void write_replaced(struct decoding *decoding, size_t i, struct text_span text, const void *options)
+{
+    (void)i;
+    const struct replace *replace = options;
+    size_t last = 0, from = 0, to = 0;
+    bool found = true;
+    pattern_begin(&decoding->search, replace->pattern, text.at, text.length);
+    while (text.length > 0 && decoding->status == ATTN_OK) {
+        decoding->status = pattern_next(&decoding->search, &from, &to, &found, decoding->err);
+        if (decoding->status != ATTN_OK || !found)
+            break;
+        write_text(decoding, text.at + last, from - last);
+        write_text(decoding, replace->content.at, replace->content.length);
+        last = to;
+    }
+    write_text(decoding, text.at + last, text.length - last);
+}
+
+static void decode_replace(struct decoding *decoding, const void *options)
+{
+    write_each(decoding, write_replaced, options);
+}
+
+static attn_status settle_replace(struct loading *loading, const struct node *node, void *options)
+{
+    const struct replace *replace = options;
+    if (replace->pattern == NULL || replace->content.at == NULL)
+        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"pattern\" and \"content\"");
+    return ATTN_OK;
+}
+
+/* ---- the table ---- */
+
+#define ROW(options, name, decode)                                                                                     \
+    {                                                                                                                  \
+#name, decode, offsetof(struct options, name), MEMBER_ALWAYS                                                   \
+    }
+#define IGNORED(name)                                                                                                  \
+    {                                                                                                                  \
+        name, step_ignored, 0, MEMBER_ALWAYS                                                                           \
+    }
+
+static const struct member wordpiece_members[] = {ROW(wordpiece, prefix, step_text),
+                                                  ROW(wordpiece, cleanup, node_decode_bool)};
+static const struct member byte_level_members[] = {IGNORED("add_prefix_space"), IGNORED("trim_offsets"),
+                                                   IGNORED("use_regex")};
+static const struct member metaspace_members[] = {
+    ROW(metaspace, replacement, step_character), ROW(metaspace, prepend_scheme, step_text),
+    ROW(metaspace, add_prefix_space, node_decode_bool), ROW(metaspace, split, node_decode_bool), IGNORED("str_rep")};
+static const struct member bpe_members[] = {ROW(bpe, suffix, step_text)};
+static const struct member strip_members[] = {ROW(strip, content, step_character), ROW(strip, start, step_count),
+                                              ROW(strip, stop, step_count)};
+static const struct member replace_members[] = {ROW(replace, pattern, step_pattern), ROW(replace, content, step_text)};
+
+#define WITH(options) options##_members, ARRAY_LENGTH(options##_members), sizeof(struct options)
+
+static const struct step_kind kinds[] = {
+    {"WordPiece", WITH(wordpiece), settle_wordpiece, NULL, decode_wordpiece},
+    {"ByteLevel", byte_level_members, ARRAY_LENGTH(byte_level_members), 0, NULL, NULL, decode_byte_level},
+    {"Metaspace", WITH(metaspace), settle_metaspace, NULL, decode_metaspace},
+    {"BPEDecoder", WITH(bpe), settle_bpe, NULL, decode_bpe},
+    {"ByteFallback", NULL, 0, 0, NULL, NULL, decode_byte_fallback},
+    {"Fuse", NULL, 0, 0, NULL, NULL, decode_fuse},
+    {"Strip", WITH(strip), settle_strip, NULL, decode_strip},
+    {"Replace", WITH(replace), settle_replace, NULL, decode_replace},
+};
+
+const struct step_table decoder_table = {kinds, ARRAY_LENGTH(kinds), "decoder", "decoders"};

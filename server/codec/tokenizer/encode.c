@@ -1,0 +1,240 @@
+/*
+ * encode.c: from text to tokens and back, through the parts of a tokenizer.
+ */
+#include "codec/tokenizer/tokenizer_parts.h"
+
+#include <string.h>
+
+uint32_t tokenizer_vocabulary_size(const struct tokenizer *tokenizer)
+{
+    return tokenizer->vocabulary.size;
+}
+
+struct text_span tokenizer_token(const struct tokenizer *tokenizer, uint32_t id)
+{
+    return vocabulary_text(&tokenizer->vocabulary, id);
+}
+
+/* ---- one text ---- */
+
+/* The tokens of one text, in scratch; their texts may lie in the draft. */
+struct segment {
+    struct tokenizer_token *tokens;
+    size_t count;
+};
+
+static void edit(const struct steps *steps, struct draft *draft)
+{
+    for (size_t i = 0; i < steps->count && draft->status == ATTN_OK; i++)
+        steps->items[i].kind->edit(draft, steps->items[i].options);
+}
+
+static void tokenize_pieces(const struct tokenizer *tokenizer, struct model_run *run)
+{
+    struct draft *draft = run->draft;
+    for (size_t i = 0; i < draft->pieces.count && !draft_stops(draft, 1); i++) {
+        const struct piece *piece = &draft->pieces.items[i];
+        if (piece->id == PIECE_IS_TEXT)
+            tokenizer->model_kind->tokenize(tokenizer->model, run, piece->begin, piece->end);
+        else
+            model_add_token(run, (struct model_token){
+                                     .id = piece->id, .begin = piece->begin, .end = piece->end, .is_surface = true});
+    }
+}
+
+static attn_status finish(const struct tokenizer *tokenizer, const struct model_run *run, uint8_t number,
+                          struct segment *segment)
+{
+    struct draft *draft = run->draft;
+    segment->count = run->count;
+    segment->tokens = attn_arena_take(draft->arena, run->count, sizeof *segment->tokens);
+    if (segment->tokens == NULL)
+        draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
+    for (size_t i = 0; i < run->count && !draft_stops(draft, 8); i++) {
+        const struct model_token *token = &run->tokens[i];
+        const struct text_span surface = {draft->text.bytes + token->begin, token->end - token->begin};
+        segment->tokens[i] = (struct tokenizer_token){
+            .id = token->id,
+            .begin = draft->text.origins[token->begin].begin,
+            .end = draft->text.origins[token->end - 1].end,
+            .segment = number,
+            .is_unknown = token->is_unknown,
+            .text = token->is_surface ? surface : vocabulary_text(&tokenizer->vocabulary, token->id)};
+    }
+    if (draft->status == ATTN_OK)
+        postprocess_trim(&tokenizer->postprocessor, segment->tokens, segment->count);
+    return draft->status;
+}
+
+static attn_status encode_text(const struct tokenizer *tokenizer, struct text_span text, uint8_t number,
+                               attn_arena *scratch, struct segment *segment, attn_error *err)
+{
+    struct draft draft;
+    struct model_run run = {.draft = &draft, .vocabulary = &tokenizer->vocabulary};
+    attn_status status = draft_begin(&draft, number == 0 ? "the text" : "the pair", text.at, text.length, scratch, err);
+    if (status != ATTN_OK)
+        return status;
+    added_split(&draft, &tokenizer->added, false);
+    edit(&tokenizer->normalizers, &draft);
+    added_split(&draft, &tokenizer->added, true);
+    edit(&tokenizer->pre_tokenizers, &draft);
+    tokenize_pieces(tokenizer, &run);
+    return draft.status == ATTN_OK ? finish(tokenizer, &run, number, segment) : draft.status;
+}
+
+/* ---- length ---- */
+
+/* As transformers' "longest_first": both get half, except what a shorter one leaves. */
+static void truncate_longest(struct segment *text, struct segment *pair, size_t max)
+{
+    struct segment *shorter = text->count <= pair->count ? text : pair, *longer = shorter == text ? pair : text;
+    size_t low = shorter->count, high = low > max ? low : low > max - low ? low : max - low;
+    if (low + high > max) {
+        low = max / 2;
+        high = low + max % 2;
+    }
+    shorter->count = low < shorter->count ? low : shorter->count;
+    longer->count = high < longer->count ? high : longer->count;
+}
+
+static attn_status fit(const struct tokenizer_input *input, size_t added, struct segment segments[2], attn_error *err)
+{
+    const size_t count = segments[0].count + segments[1].count + added, max = input->max_length;
+    if (max == 0 || count <= max)
+        return ATTN_OK;
+    if (added > max)
+        return attn_fail(err, ATTN_ERR_VALUE, NULL,
+                         "at most %zu tokens have no place for the %zu that the tokenizer adds", max, added);
+    if (!input->truncate)
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, NULL, "the text has %zu tokens; at most %zu are allowed", count, max);
+    truncate_longest(&segments[0], &segments[1], max - added);
+    return ATTN_OK;
+}
+
+/* ---- both texts ---- */
+
+/* The text of a token moves to the arena when it is not the vocabulary's. */
+static bool keep_text(const struct tokenizer *tokenizer, struct tokenizer_token *token, attn_arena *arena)
+{
+    const struct text_span spelling = vocabulary_text(&tokenizer->vocabulary, token->id);
+    if (token->text.length == spelling.length && memcmp(token->text.at, spelling.at, spelling.length) == 0)
+        token->text = spelling;
+    else
+        token->text.at = attn_arena_copy_text(arena, token->text.at, token->text.length);
+    return token->text.at != NULL;
+}
+
+static bool add_segment(const struct tokenizer *tokenizer, const struct segment *segment, uint32_t type_id,
+                        attn_arena *arena, struct tokenizer_output *output)
+{
+    struct pace pace = pace_begin(arena);
+    for (size_t i = 0; i < segment->count; i++) {
+        struct tokenizer_token *token = &output->tokens[output->count++];
+        *token = segment->tokens[i];
+        token->type_id = type_id;
+        if (pace_stops(&pace, sizeof *token) || !keep_text(tokenizer, token, arena))
+            return false;
+    }
+    return true;
+}
+
+static attn_status assemble(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
+                            const struct template *template, const struct segment segments[2], attn_arena *arena,
+                            struct tokenizer_output *output, attn_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < template->count; i++)
+        count += template->parts[i].what == PART_SPECIAL ? 1 : segments[template->parts[i].what].count;
+    output->count = 0;
+    output->tokens = attn_arena_take(arena, count, sizeof *output->tokens);
+    bool is_ok = output->tokens != NULL;
+    for (size_t i = 0; i < template->count && is_ok; i++) {
+        const struct template_part *part = &template->parts[i];
+        if (part->what != PART_SPECIAL)
+            is_ok = add_segment(tokenizer, &segments[part->what], part->type_id, arena, output);
+        else if (input->add_special)
+            output->tokens[output->count++] =
+                (struct tokenizer_token){.id = part->id,
+                                         .type_id = part->type_id,
+                                         .segment = TOKENIZER_NO_SEGMENT,
+                                         .is_special = true,
+                                         .text = vocabulary_text(&tokenizer->vocabulary, part->id)};
+    }
+    if (is_ok)
+        return ATTN_OK;
+    return attn_arena_is_cancelled(arena)
+               ? attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the text was tokenized")
+               : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the tokens of the text");
+}
+
+attn_status tokenizer_encode(const struct tokenizer *tokenizer, const struct tokenizer_input *input, attn_arena *arena,
+                             attn_arena *scratch, struct tokenizer_output *output, attn_error *err)
+{
+    const bool has_pair = input->pair.at != NULL;
+    const struct template *template = has_pair ? &tokenizer->postprocessor.pair : &tokenizer->postprocessor.single;
+    const attn_arena_mark mark = attn_arena_mark_here(scratch);
+    struct segment segments[2] = {{0}};
+    attn_status status = encode_text(tokenizer, input->text, 0, scratch, &segments[0], err);
+    if (status == ATTN_OK && has_pair)
+        status = encode_text(tokenizer, input->pair, 1, scratch, &segments[1], err);
+    if (status == ATTN_OK)
+        status = fit(input, input->add_special ? template->added : 0, segments, err);
+    if (status == ATTN_OK)
+        status = assemble(tokenizer, input, template, segments, arena, output, err);
+    attn_arena_release(scratch, mark);
+    return status;
+}
+
+/* ---- decoding ---- */
+
+/* The spellings of the tokens. Normalized added tokens are spelled as the normalizers leave them, for the decoder. */
+static void collect(const struct tokenizer *tokenizer, const uint32_t *ids, size_t count, bool skip_special,
+                    struct decoding *decoding)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct added_token *added = added_find(&tokenizer->added, ids[i]);
+        const struct text_span text =
+            added != NULL ? added->normalized_text : vocabulary_text(&tokenizer->vocabulary, ids[i]);
+        if (text.at != NULL && !(skip_special && added != NULL && added->special))
+            decoding->texts[decoding->count++] = text;
+    }
+}
+
+static attn_status join(const struct decoding *decoding, bool has_decoder, attn_arena *arena, struct text_span *text,
+                        attn_error *err)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < decoding->count; i++)
+        bytes += decoding->texts[i].length + 1;
+    char *joined = attn_arena_take(arena, bytes, 1), *to = joined;
+    if (joined == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the decoded text");
+    for (size_t i = 0; i < decoding->count; i++) {
+        if (i > 0 && !has_decoder)
+            *to++ = ' ';
+        memcpy(to, decoding->texts[i].at, decoding->texts[i].length);
+        to += decoding->texts[i].length;
+    }
+    *to = '\0';
+    *text = (struct text_span){joined, (size_t)(to - joined)};
+    return ATTN_OK;
+}
+
+attn_status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *ids, size_t count, bool skip_special,
+                             attn_arena *arena, attn_arena *scratch, struct text_span *text, attn_error *err)
+{
+    const attn_arena_mark mark = attn_arena_mark_here(scratch);
+    struct decoding decoding = {.arena = scratch, .pace = pace_begin(scratch), .search.arena = scratch, .err = err};
+    decoding.texts = attn_arena_take(scratch, count, sizeof *decoding.texts);
+    if (decoding.texts == NULL)
+        decoding.status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the tokens");
+    else
+        collect(tokenizer, ids, count, skip_special, &decoding);
+    for (size_t i = 0; i < tokenizer->decoders.count && decoding.status == ATTN_OK; i++)
+        tokenizer->decoders.items[i].kind->decode(&decoding, tokenizer->decoders.items[i].options);
+    attn_status status = decoding.status;
+    if (status == ATTN_OK)
+        status = join(&decoding, tokenizer->decoders.count > 0, arena, text, err);
+    attn_arena_release(scratch, mark);
+    return status;
+}

@@ -1,0 +1,251 @@
+/*
+ * bpe.c: byte pair encoding: characters, merged pair by pair, the merge of the lowest rank first and the leftmost of
+ * these. A heap has the merges that are possible, so a word of n characters takes n log n steps.
+ *
+ * Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units" (2016), section 3.2.
+ */
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/tokenizer/model/merges.h"
+#include "codec/tokenizer/model/model_kinds.h"
+
+enum { AFFIX_BYTES_MAX = 32, NOWHERE = UINT32_MAX };
+
+struct bpe {
+    struct text_span unk_token, continuing_subword_prefix, end_of_word_suffix;
+    bool fuse_unk, byte_fallback, ignore_merges;
+    uint32_t unknown;
+    struct model_bytes bytes;
+    struct merges merges;
+};
+
+/* ---- loading ---- */
+
+static attn_status refuse_dropout(struct reading *reading, const struct node *node, void *to)
+{
+    (void)to;
+    if (json_is_number(node->json) && json_number_value(node->json) == 0)
+        return ATTN_OK;
+    return node_fail(reading, node, ATTN_ERR_VALUE, "asks for dropout, which is not supported: it makes tokens random");
+}
+
+static attn_status decode_affix(struct reading *reading, const struct node *node, void *to)
+{
+    attn_status status = step_text(reading, node, to);
+    if (status == ATTN_OK && ((struct text_span *)to)->length > AFFIX_BYTES_MAX)
+        return node_fail(reading, node, ATTN_ERR_TOO_LARGE, "has more than %d bytes", AFFIX_BYTES_MAX);
+    return status;
+}
+
+static const struct member members[] = {
+    {"dropout", refuse_dropout, 0, MEMBER_ALWAYS},
+    {"unk_token", step_text, offsetof(struct bpe, unk_token), MEMBER_ALWAYS},
+    {"continuing_subword_prefix", decode_affix, offsetof(struct bpe, continuing_subword_prefix), MEMBER_ALWAYS},
+    {"end_of_word_suffix", decode_affix, offsetof(struct bpe, end_of_word_suffix), MEMBER_ALWAYS},
+    {"fuse_unk", node_decode_bool, offsetof(struct bpe, fuse_unk), MEMBER_ALWAYS},
+    {"byte_fallback", node_decode_bool, offsetof(struct bpe, byte_fallback), MEMBER_ALWAYS},
+    {"ignore_merges", node_decode_bool, offsetof(struct bpe, ignore_merges), MEMBER_ALWAYS},
+    {"merges", step_ignored, 0, MEMBER_ALWAYS},
+};
+
+static attn_status load(struct loading *loading, const struct node *node, const void **model)
+{
+    struct bpe *bpe = attn_arena_take_zeroed(loading->reading.arena, 1, sizeof *bpe);
+    if (bpe == NULL)
+        return node_fail_memory(&loading->reading, node);
+    bpe->continuing_subword_prefix = bpe->end_of_word_suffix = text_span_of("");
+    attn_status status = node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), bpe);
+    if (status != ATTN_OK)
+        return status;
+    bpe->unknown = model_find_token(loading, bpe->unk_token);
+    model_find_bytes(loading->vocabulary, &bpe->bytes);
+    *model = bpe;
+    const struct node list = step_member(node, "merges");
+    return merges_load(loading, &list, bpe->continuing_subword_prefix.length, &bpe->merges);
+}
+
+/* ---- a word ---- */
+
+/* A part of the word. Those that were merged into the one before have length 0. */
+struct symbol {
+    uint32_t id;
+    uint32_t previous, next; /* NOWHERE at the ends */
+    uint32_t bytes;
+};
+
+/* A merge of the symbol at a place with the next one; rank << 32 | place. */
+struct candidate {
+    uint64_t order;
+    uint32_t id;
+};
+
+struct word {
+    struct model_run *run;
+    const struct bpe *bpe;
+    struct symbol *symbols;
+    size_t count;
+    struct candidate *heap;
+    size_t heap_count;
+};
+
+static void add_symbol(struct word *word, uint32_t id, size_t bytes)
+{
+    struct model_run *run = word->run;
+    if (!draft_grow(run->draft, &run->buffers[0], &run->buffer_capacities[0], word->count + 1, sizeof *word->symbols))
+        return;
+    word->symbols = run->buffers[0];
+    const uint32_t place = (uint32_t)word->count++;
+    word->symbols[place] = (struct symbol){id, place > 0 ? place - 1 : NOWHERE, NOWHERE, (uint32_t)bytes};
+    if (place > 0)
+        word->symbols[place - 1].next = place;
+}
+
+static void add_candidate(struct word *word, uint32_t place)
+{
+    struct model_run *run = word->run;
+    const uint32_t next = word->symbols[place].next;
+    const struct merge *merge =
+        next != NOWHERE ? merges_find(&word->bpe->merges, word->symbols[place].id, word->symbols[next].id) : NULL;
+    if (merge == NULL ||
+        !draft_grow(run->draft, &run->buffers[1], &run->buffer_capacities[1], word->heap_count + 1, sizeof *word->heap))
+        return;
+    word->heap = run->buffers[1];
+    const struct candidate candidate = {(uint64_t)merge->rank << 32 | place, merge->id};
+    size_t i = word->heap_count++;
+    for (; i > 0 && word->heap[(i - 1) / 2].order > candidate.order; i = (i - 1) / 2)
+        word->heap[i] = word->heap[(i - 1) / 2];
+    word->heap[i] = candidate;
+}
+
+static struct candidate take_first(struct word *word)
+{
+    const struct candidate first = word->heap[0], last = word->heap[--word->heap_count];
+    size_t i = 0;
+    for (size_t child = 1; child < word->heap_count; child = 2 * i + 1) {
+        child += child + 1 < word->heap_count && word->heap[child + 1].order < word->heap[child].order;
+        if (word->heap[child].order >= last.order)
+            break;
+        word->heap[i] = word->heap[child];
+        i = child;
+    }
+    word->heap[i] = last;
+    return first;
+}
+
+/* A candidate is out of date when its symbols have changed, unless they still merge to the same token. */
+static void merge_candidate(struct word *word, struct candidate candidate)
+{
+    const uint32_t place = (uint32_t)candidate.order;
+    struct symbol *left = &word->symbols[place];
+    if (left->bytes == 0 || left->next == NOWHERE)
+        return;
+    struct symbol *right = &word->symbols[left->next];
+    const struct merge *merge = merges_find(&word->bpe->merges, left->id, right->id);
+    if (merge == NULL || merge->id != candidate.id)
+        return;
+    left->id = candidate.id;
+    left->bytes += right->bytes;
+    left->next = right->next;
+    right->bytes = 0;
+    if (left->next != NOWHERE)
+        word->symbols[left->next].previous = place;
+    const uint32_t previous = left->previous;
+    if (previous != NOWHERE)
+        add_candidate(word, previous);
+    add_candidate(word, place);
+}
+
+static void merge_all(struct word *word)
+{
+    for (uint32_t place = 0; place < word->count; place++)
+        add_candidate(word, place);
+    while (word->heap_count > 0 && !draft_stops(word->run->draft, 8))
+        merge_candidate(word, take_first(word));
+}
+
+/* ---- characters ---- */
+
+/* The bytes that no token stands for; with fuse_unk several characters become one unknown token. */
+struct unknown {
+    size_t bytes; /* 0: none */
+};
+
+static void flush(struct word *word, struct unknown *unknown)
+{
+    if (unknown->bytes > 0)
+        add_symbol(word, word->bpe->unknown, unknown->bytes);
+    unknown->bytes = 0;
+}
+
+/* text[0 .. length) is the character with its prefix and suffix, bytes is the length without them. */
+static void add_character(struct word *word, const char *text, size_t length, size_t bytes, struct unknown *unknown)
+{
+    const struct bpe *bpe = word->bpe;
+    const uint32_t id = vocabulary_find(word->run->vocabulary, text, length);
+    if (id != VOCABULARY_NONE) {
+        flush(word, unknown);
+        add_symbol(word, id, bytes);
+    } else if (bpe->byte_fallback && model_has_bytes(&bpe->bytes, text, length)) {
+        for (size_t i = 0; i < length; i++)
+            add_symbol(word, bpe->bytes.ids[(unsigned char)text[i]], 1);
+    } else if (bpe->unk_token.at != NULL) {
+        if (bpe->unknown == VOCABULARY_NONE)
+            model_fail_unknown(word->run);
+        if (!bpe->fuse_unk)
+            flush(word, unknown);
+        unknown->bytes += bytes;
+    }
+}
+
+static void add_characters(struct word *word, const char *text, size_t begin, size_t end)
+{
+    const struct text_span prefix = word->bpe->continuing_subword_prefix, suffix = word->bpe->end_of_word_suffix;
+    char key[2 * AFFIX_BYTES_MAX + 8];
+    struct unknown unknown = {0};
+    for (size_t at = begin; at < end && !draft_stops(word->run->draft, 1);) {
+        const size_t from = at;
+        (void)draft_next(word->run->draft, &at);
+        size_t length = 0;
+        if (from > begin) {
+            memcpy(key, prefix.at, prefix.length);
+            length = prefix.length;
+        }
+        memcpy(key + length, text + from, at - from);
+        length += at - from;
+        if (at == end) {
+            memcpy(key + length, suffix.at, suffix.length);
+            length += suffix.length;
+        }
+        add_character(word, key, length, at - from, &unknown);
+    }
+    flush(word, &unknown);
+}
+
+static void tokenize(const void *model, struct model_run *run, size_t begin, size_t end)
+{
+    const struct bpe *bpe = model;
+    const char *text = run->draft->text.bytes;
+    const uint32_t whole =
+        bpe->ignore_merges ? vocabulary_find(run->vocabulary, text + begin, end - begin) : VOCABULARY_NONE;
+    if (whole != VOCABULARY_NONE) {
+        model_add_token(run, (struct model_token){.id = whole, .begin = (uint32_t)begin, .end = (uint32_t)end});
+        return;
+    }
+    struct word word = {.run = run, .bpe = bpe};
+    add_characters(&word, text, begin, end);
+    merge_all(&word);
+    size_t at = begin;
+    for (uint32_t i = 0; i < word.count && run->draft->status == ATTN_OK; i++) {
+        const struct symbol *symbol = &word.symbols[i];
+        const size_t next = at + symbol->bytes < end ? at + symbol->bytes : end;
+        if (symbol->bytes > 0)
+            model_add_token(run, (struct model_token){.id = symbol->id,
+                                                      .begin = (uint32_t)(at < next ? at : next - 1),
+                                                      .end = (uint32_t)next,
+                                                      .is_unknown = symbol->id == bpe->unknown});
+        at = next;
+    }
+}
+
+const struct model_kind model_bpe = {"BPE", load, tokenize};

@@ -1,0 +1,37 @@
+/*
+ * trie.h: finds the texts of a set that begin at a place, byte by byte.
+ */
+#ifndef CODEC_TOKENIZER_MODEL_TRIE_H
+#define CODEC_TOKENIZER_MODEL_TRIE_H
+
+#include <stdint.h>
+
+#include "attn/arena.h"
+
+enum { TRIE_ROOT = 0, TRIE_NONE = UINT32_MAX, TRIE_NODES_MAX = 1 << 24 };
+
+struct trie_edge {
+    uint32_t from; /* the node times 256, plus the byte; TRIE_NONE: an empty slot */
+    uint32_t to;
+};
+
+struct trie {
+    struct trie_edge *edges; /* a hash table with open addressing */
+    uint32_t mask;           /* slots - 1 */
+    uint32_t *values;        /* by node; TRIE_NONE: no text ends here */
+    uint32_t nodes;
+};
+
+/*
+ * An empty trie for texts of at most so many bytes in total, in arena. Fails with ATTN_ERR_TOO_LARGE beyond
+ * TRIE_NODES_MAX, or ATTN_ERR_NO_MEMORY.
+ */
+attn_status trie_create(struct trie *trie, size_t bytes, attn_arena *arena, attn_error *err);
+/* Adds a text, or replaces its value. */
+void trie_add(struct trie *trie, const char *text, size_t length, uint32_t value);
+/* The node behind that byte, or TRIE_NONE. */
+uint32_t trie_next(const struct trie *trie, uint32_t node, unsigned char byte);
+/* The node behind the whole text, or TRIE_NONE. */
+uint32_t trie_walk(const struct trie *trie, uint32_t node, const char *text, size_t length);
+
+#endif

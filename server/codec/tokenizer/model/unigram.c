@@ -1,0 +1,179 @@
+/*
+ * unigram.c: Unigram: of all ways to cut a text into tokens, the one with the highest sum of scores (Viterbi).
+ *
+ * Kudo, "Subword Regularization" (2018), section 3.2. A character without a token of its own costs 10 more than the
+ * lowest score; neighbouring unknown characters become one token.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/tokenizer/model/model_kinds.h"
+#include "codec/tokenizer/model/trie.h"
+
+enum { NOWHERE = UINT32_MAX };
+
+static const double unknown_penalty = 10;
+
+struct unigram {
+    const double *scores; /* by id */
+    double unknown_score;
+    uint32_t unknown; /* VOCABULARY_NONE: there is none */
+    bool byte_fallback;
+    struct model_bytes bytes;
+    struct trie trie;
+};
+
+/* ---- loading ---- */
+
+static const struct member members[] = {
+    {"unk_id", step_count, offsetof(struct unigram, unknown), MEMBER_ALWAYS},
+    {"byte_fallback", node_decode_bool, offsetof(struct unigram, byte_fallback), MEMBER_ALWAYS},
+};
+
+static attn_status load_scores(struct loading *loading, const json_t *list, struct unigram *unigram)
+{
+    const struct vocabulary *vocabulary = loading->vocabulary;
+    const size_t count = json_array_size(list);
+    double *scores = attn_arena_take(loading->reading.arena, count, sizeof *scores), lowest = INFINITY;
+    size_t bytes = 0;
+    if (scores == NULL)
+        return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");
+    for (uint32_t id = 0; id < count; id++) {
+        scores[id] = json_number_value(json_array_get(json_array_get(list, id), 1));
+        lowest = scores[id] < lowest ? scores[id] : lowest;
+        bytes += vocabulary->texts[id].length;
+    }
+    unigram->scores = scores;
+    unigram->unknown_score = lowest - unknown_penalty;
+    attn_status status = trie_create(&unigram->trie, bytes, loading->reading.arena, loading->reading.err);
+    for (uint32_t id = 0; id < count && status == ATTN_OK; id++)
+        trie_add(&unigram->trie, vocabulary->texts[id].at, vocabulary->texts[id].length, id);
+    return status;
+}
+
+static attn_status load(struct loading *loading, const struct node *node, const void **model)
+{
+    struct unigram *unigram = attn_arena_take_zeroed(loading->reading.arena, 1, sizeof *unigram);
+    if (unigram == NULL)
+        return node_fail_memory(&loading->reading, node);
+    unigram->unknown = VOCABULARY_NONE;
+    *model = unigram;
+    const struct node list = step_member(node, "vocab");
+    json_t *vocab = json_incref(list.json);
+    (void)json_object_del(node->json, "vocab");
+    attn_status status = node_decode_members(&loading->reading, node, members, ARRAY_LENGTH(members), unigram);
+    if (status == ATTN_OK && unigram->unknown != VOCABULARY_NONE && unigram->unknown >= json_array_size(vocab))
+        status = node_fail(&loading->reading, node, ATTN_ERR_VALUE, "has an \"unk_id\" beyond its vocabulary");
+    if (status == ATTN_OK)
+        status = load_scores(loading, vocab, unigram);
+    json_decref(vocab);
+    model_find_bytes(loading->vocabulary, &unigram->bytes);
+    return status;
+}
+
+/* ---- the best path ---- */
+
+/* The best way that ends at a byte: the last token, and where it begins. */
+struct ending {
+    double score;
+    uint32_t begin, id; /* begin NOWHERE: no way ends here */
+};
+
+static void offer(struct ending *ending, double score, uint32_t begin, uint32_t id)
+{
+    if (ending->begin == NOWHERE || score > ending->score)
+        *ending = (struct ending){score, begin, id};
+}
+
+/* Offers all tokens that begin at a place. False without an unknown token where one is needed. */
+static bool offer_tokens(const struct unigram *unigram, struct ending *endings, const char *text, size_t at,
+                         size_t length, size_t character_bytes)
+{
+    const double before = endings[at].score;
+    bool has_single = false;
+    uint32_t node = TRIE_ROOT;
+    for (size_t end = at; end < length;) {
+        node = trie_next(&unigram->trie, node, (unsigned char)text[end++]);
+        if (node == TRIE_NONE)
+            break;
+        const uint32_t id = unigram->trie.values[node];
+        if (id == TRIE_NONE)
+            continue;
+        offer(&endings[end], before + unigram->scores[id], (uint32_t)at, id);
+        has_single = has_single || end - at == character_bytes;
+    }
+    if (has_single)
+        return true;
+    struct ending *next = &endings[at + character_bytes];
+    offer(next, before + unigram->unknown_score, (uint32_t)at, unigram->unknown);
+    return next->id != VOCABULARY_NONE;
+}
+
+static struct ending *find_endings(const struct unigram *unigram, struct model_run *run, size_t begin, size_t length)
+{
+    struct draft *draft = run->draft;
+    if (!draft_grow(draft, &run->buffers[0], &run->buffer_capacities[0], length + 1, sizeof(struct ending)))
+        return NULL;
+    struct ending *endings = run->buffers[0];
+    for (size_t i = 0; i <= length; i++)
+        endings[i] = (struct ending){.begin = NOWHERE};
+    for (size_t at = begin; at < begin + length && !draft_stops(draft, 8);) {
+        const size_t here = at - begin;
+        (void)draft_next(draft, &at);
+        if (!offer_tokens(unigram, endings, draft->text.bytes + begin, here, length, at - begin - here))
+            model_fail_unknown(run);
+    }
+    return draft->status == ATTN_OK ? endings : NULL;
+}
+
+/* Adds a token, the bytes of one without a token, or the unknown one. */
+static void add_token(const struct unigram *unigram, struct model_run *run, size_t begin, size_t end)
+{
+    const char *text = run->draft->text.bytes + begin;
+    struct model_token token = {.begin = (uint32_t)begin, .end = (uint32_t)end};
+    token.id = vocabulary_find(run->vocabulary, text, end - begin);
+    if (token.id == VOCABULARY_NONE && unigram->byte_fallback && model_has_bytes(&unigram->bytes, text, end - begin)) {
+        for (size_t i = 0; i < end - begin; i++) {
+            token.id = unigram->bytes.ids[(unsigned char)text[i]];
+            model_add_token(run, token);
+        }
+        return;
+    }
+    token.is_surface = token.id == VOCABULARY_NONE;
+    if (token.is_surface)
+        token.id = unigram->unknown;
+    token.is_unknown = token.id == unigram->unknown;
+    model_add_token(run, token);
+}
+
+static void tokenize(const void *model, struct model_run *run, size_t begin, size_t end)
+{
+    const struct unigram *unigram = model;
+    struct ending *endings = find_endings(unigram, run, begin, end - begin);
+    if (endings == NULL)
+        return;
+    /* From the end to the beginning, each ending is told where its successor begins. */
+    uint32_t next = NOWHERE;
+    for (size_t at = end - begin; at > 0;) {
+        struct ending *ending = &endings[at];
+        const uint32_t from = ending->begin;
+        ending->begin = next;
+        next = (uint32_t)at;
+        at = from;
+    }
+    size_t from = 0;
+    while (next != NOWHERE && !draft_stops(run->draft, 1)) {
+        size_t to = next;
+        const bool is_unknown = endings[to].id == unigram->unknown;
+        next = endings[to].begin;
+        while (is_unknown && next != NOWHERE && endings[next].id == unigram->unknown) {
+            to = next;
+            next = endings[to].begin;
+        }
+        add_token(unigram, run, begin + from, begin + to);
+        from = to;
+    }
+}
+
+const struct model_kind model_unigram = {"Unigram", load, tokenize};

@@ -1,0 +1,310 @@
+/*
+ * normalizers.c: normalizers, which change the text before it is split.
+ */
+#include <string.h>
+
+#include "base/array.h"
+#include "codec/tokenizer/charsmap.h"
+#include "codec/tokenizer/model/step_kinds.h"
+#include "codec/tokenizer/text/compose.h"
+#include "codec/tokenizer/text/unicode.h"
+
+static struct origin origin_at(const struct draft *draft, size_t at)
+{
+    return draft->text.origins[at];
+}
+
+/* ---- character by character ---- */
+
+enum { DROPPED = UINT32_MAX };
+
+/* What becomes of a character; it may be DROPPED. */
+typedef uint32_t map_function(uint32_t c);
+
+static void map_piece(struct draft *draft, const struct piece *piece, map_function *map)
+{
+    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK;) {
+        const struct origin origin = origin_at(draft, at);
+        const uint32_t c = map(draft_next(draft, &at));
+        if (c != DROPPED)
+            draft_put(draft, c, origin);
+    }
+}
+
+static uint32_t drop_mark(uint32_t c)
+{
+    return unicode_is_mark(c) ? DROPPED : c;
+}
+
+static uint32_t drop_nonspacing(uint32_t c)
+{
+    return unicode_is_nonspacing(c) ? DROPPED : c;
+}
+
+static uint32_t clean(uint32_t c)
+{
+    if (c == '\t' || c == '\n' || c == '\r')
+        return ' ';
+    if (c == 0xFFFD || unicode_is_control(c))
+        return DROPPED;
+    return unicode_is_space(c) ? ' ' : c;
+}
+
+static uint32_t nmt(uint32_t c)
+{
+    if ((c >= 1 && c <= 8) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F)
+        return DROPPED;
+    const bool is_space = c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 ||
+                          (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+                          c == 0xFFFD;
+    return is_space ? ' ' : c;
+}
+
+#define EDIT_OF_MAP(name, map)                                                                                         \
+    static void name##_piece(struct draft *draft, const struct piece *piece, const void *options)                      \
+    {                                                                                                                  \
+        (void)options;                                                                                                 \
+        map_piece(draft, piece, map);                                                                                  \
+    }                                                                                                                  \
+    static void name(struct draft *draft, const void *options)                                                         \
+    {                                                                                                                  \
+        draft_rewrite(draft, name##_piece, options);                                                                   \
+    }
+
+EDIT_OF_MAP(strip_accents, drop_mark)
+EDIT_OF_MAP(strip_nonspacing, drop_nonspacing)
+EDIT_OF_MAP(clean_text, clean)
+EDIT_OF_MAP(normalize_nmt, nmt)
+
+static void lower_piece(struct draft *draft, const struct piece *piece, const void *options)
+{
+    (void)options;
+    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK;) {
+        const struct origin origin = origin_at(draft, at);
+        uint32_t lower[UNICODE_LOWER_MAX];
+        const size_t count = unicode_lower(draft_next(draft, &at), lower);
+        for (size_t i = 0; i < count; i++)
+            draft_put(draft, lower[i], origin);
+    }
+}
+
+static void lowercase(struct draft *draft, const void *options)
+{
+    draft_rewrite(draft, lower_piece, options);
+}
+
+static void bytes_piece(struct draft *draft, const struct piece *piece, const void *options)
+{
+    (void)options;
+    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK; at++)
+        draft_put(draft, unicode_of_byte((unsigned char)draft->text.bytes[at]), origin_at(draft, at));
+}
+
+static void byte_level(struct draft *draft, const void *options)
+{
+    draft_rewrite(draft, bytes_piece, options);
+}
+
+/* ---- BERT ---- */
+
+struct bert {
+    bool clean_text, handle_chinese_chars, strip_accents, lowercase;
+    bool strips_given;
+};
+
+static bool is_chinese(uint32_t c)
+{
+    return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+           (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+           (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+static void space_chinese(struct draft *draft, const struct piece *piece, const void *options)
+{
+    (void)options;
+    for (size_t at = piece->begin; at < piece->end && draft->status == ATTN_OK;) {
+        const size_t begin = at;
+        const bool is_apart = is_chinese(draft_next(draft, &at));
+        const struct origin origin = origin_at(draft, begin);
+        if (is_apart)
+            draft_put(draft, ' ', origin);
+        draft_put_old(draft, begin, at);
+        if (is_apart)
+            draft_put(draft, ' ', origin);
+    }
+}
+
+static void normalize_bert(struct draft *draft, const void *options)
+{
+    const struct bert *bert = options;
+    if (bert->clean_text)
+        clean_text(draft, NULL);
+    if (bert->handle_chinese_chars)
+        draft_rewrite(draft, space_chinese, NULL);
+    if (bert->strips_given ? bert->strip_accents : bert->lowercase) {
+        compose_edit(draft, COMPOSE_NFD);
+        strip_nonspacing(draft, NULL);
+    }
+    if (bert->lowercase)
+        lowercase(draft, NULL);
+}
+
+static attn_status settle_bert(struct loading *loading, const struct node *node, void *options)
+{
+    (void)loading;
+    ((struct bert *)options)->strips_given = node_find(node->json, "strip_accents") != NULL;
+    return ATTN_OK;
+}
+
+/* ---- the normal forms of Unicode ---- */
+
+static void nfc(struct draft *draft, const void *options)
+{
+    (void)options;
+    compose_edit(draft, COMPOSE_NFC);
+}
+
+static void nfd(struct draft *draft, const void *options)
+{
+    (void)options;
+    compose_edit(draft, COMPOSE_NFD);
+}
+
+static void nfkc(struct draft *draft, const void *options)
+{
+    (void)options;
+    compose_edit(draft, COMPOSE_NFKC);
+}
+
+static void nfkd(struct draft *draft, const void *options)
+{
+    (void)options;
+    compose_edit(draft, COMPOSE_NFKD);
+}
+
+/* ---- strip, prepend, replace ---- */
+
+struct strip {
+    bool strip_left, strip_right;
+};
+
+static void strip_piece(struct draft *draft, const struct piece *piece, const void *options)
+{
+    const struct strip *strip = options;
+    size_t begin = piece->begin, end = piece->end;
+    for (size_t next = begin; strip->strip_left && begin < end && unicode_is_space(draft_next(draft, &next));)
+        begin = next;
+    while (strip->strip_right && begin < end) {
+        const size_t last = draft_before(draft, end);
+        size_t at = last;
+        if (!unicode_is_space(draft_next(draft, &at)))
+            break;
+        end = last;
+    }
+    draft_put_old(draft, begin, end);
+}
+
+static void strip(struct draft *draft, const void *options)
+{
+    draft_rewrite(draft, strip_piece, options);
+}
+
+struct prepend {
+    struct text_span prepend;
+};
+
+static void prepend_piece(struct draft *draft, const struct piece *piece, const void *options)
+{
+    const struct prepend *prepend = options;
+    draft_put_text(draft, prepend->prepend.at, prepend->prepend.length, origin_at(draft, piece->begin));
+    draft_put_old(draft, piece->begin, piece->end);
+}
+
+static void prepend(struct draft *draft, const void *options)
+{
+    draft_rewrite(draft, prepend_piece, options);
+}
+
+struct replace {
+    const struct pattern *pattern;
+    struct text_span content;
+};
+
+static void replace_piece(struct draft *draft, const struct piece *piece, const void *options)
+{
+    const struct replace *replace = options;
+    draft->span_count = 0;
+    draft_add_matches(draft, piece, replace->pattern, false);
+    for (size_t i = 0; i < draft->span_count && draft->status == ATTN_OK; i++) {
+        const struct draft_span *span = &draft->spans[i];
+        const struct origin nowhere = {piece->first, piece->first};
+        if (span->is_match)
+            draft_put_text(draft, replace->content.at, replace->content.length,
+                           span->end > piece->begin ? origin_at(draft, span->end - 1) : nowhere);
+        else
+            draft_put_old(draft, span->begin, span->end);
+    }
+}
+
+static void replace(struct draft *draft, const void *options)
+{
+    draft_rewrite(draft, replace_piece, options);
+}
+
+static attn_status settle_replace(struct loading *loading, const struct node *node, void *options)
+{
+    const struct replace *replace = options;
+    if (replace->pattern == NULL || replace->content.at == NULL)
+        return node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"pattern\" and \"content\"");
+    return ATTN_OK;
+}
+
+static attn_status settle_prepend(struct loading *loading, const struct node *node, void *options)
+{
+    return ((struct prepend *)options)->prepend.at != NULL
+               ? ATTN_OK
+               : node_fail(&loading->reading, node, ATTN_ERR_FIELD, "needs \"prepend\"");
+}
+
+/* ---- the table ---- */
+
+static const struct member bert_members[] = {
+    {"clean_text", node_decode_bool, offsetof(struct bert, clean_text), MEMBER_ALWAYS},
+    {"handle_chinese_chars", node_decode_bool, offsetof(struct bert, handle_chinese_chars), MEMBER_ALWAYS},
+    {"strip_accents", node_decode_bool, offsetof(struct bert, strip_accents), MEMBER_ALWAYS},
+    {"lowercase", node_decode_bool, offsetof(struct bert, lowercase), MEMBER_ALWAYS},
+};
+static const struct member strip_members[] = {
+    {"strip_left", node_decode_bool, offsetof(struct strip, strip_left), MEMBER_ALWAYS},
+    {"strip_right", node_decode_bool, offsetof(struct strip, strip_right), MEMBER_ALWAYS},
+};
+static const struct member prepend_members[] = {
+    {"prepend", step_text, offsetof(struct prepend, prepend), MEMBER_ALWAYS},
+};
+static const struct member replace_members[] = {
+    {"pattern", step_pattern, offsetof(struct replace, pattern), MEMBER_ALWAYS},
+    {"content", step_text, offsetof(struct replace, content), MEMBER_ALWAYS},
+};
+static const struct member charsmap_members[] = {
+    {"precompiled_charsmap", charsmap_decode, offsetof(struct charsmap_option, map), MEMBER_ALWAYS},
+};
+
+static const struct step_kind kinds[] = {
+    {"BertNormalizer", bert_members, ARRAY_LENGTH(bert_members), sizeof(struct bert), settle_bert, normalize_bert,
+     NULL},
+    {"NFC", NULL, 0, 0, NULL, nfc, NULL},
+    {"NFD", NULL, 0, 0, NULL, nfd, NULL},
+    {"NFKC", NULL, 0, 0, NULL, nfkc, NULL},
+    {"NFKD", NULL, 0, 0, NULL, nfkd, NULL},
+    {"Lowercase", NULL, 0, 0, NULL, lowercase, NULL},
+    {"Strip", strip_members, ARRAY_LENGTH(strip_members), sizeof(struct strip), NULL, strip, NULL},
+    {"StripAccents", NULL, 0, 0, NULL, strip_accents, NULL},
+    {"Replace", replace_members, ARRAY_LENGTH(replace_members), sizeof(struct replace), settle_replace, replace, NULL},
+    {"Prepend", prepend_members, ARRAY_LENGTH(prepend_members), sizeof(struct prepend), settle_prepend, prepend, NULL},
+    {"Nmt", NULL, 0, 0, NULL, normalize_nmt, NULL},
+    {"Precompiled", charsmap_members, ARRAY_LENGTH(charsmap_members), sizeof(struct charsmap_option), NULL,
+     charsmap_edit, NULL},
+    {"ByteLevel", NULL, 0, 0, NULL, byte_level, NULL},
+};
+
+const struct step_table normalizer_table = {kinds, ARRAY_LENGTH(kinds), "normalizer", "normalizers"};

@@ -1,0 +1,342 @@
+/*
+ * draft.c: a text while it is changed. There are two versions of text and pieces: a step reads one and appends to the
+ * other.
+ */
+#include "codec/tokenizer/text/draft.h"
+
+#include <string.h>
+
+#include "codec/bytes/utf8.h"
+
+enum { SEARCHES_PER_CHECK = 4 /* of the deadline: a search may take long */ };
+
+bool draft_fail(struct draft *draft, attn_status status, const char *message)
+{
+    if (draft->status == ATTN_OK)
+        draft->status = attn_fail(draft->err, status, NULL, "%s", message);
+    return false;
+}
+
+bool draft_stops(struct draft *draft, size_t bytes)
+{
+    if (draft->status == ATTN_OK && pace_stops(&draft->pace, bytes))
+        draft_fail(draft, ATTN_ERR_CANCELLED, "cancelled while the text was tokenized");
+    return draft->status != ATTN_OK;
+}
+
+bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t wanted, size_t item_bytes)
+{
+    if (draft->status != ATTN_OK)
+        return false;
+    if (wanted <= *capacity)
+        return true;
+    size_t room = *capacity < 32 ? 64 : *capacity + *capacity / 2;
+    room = room < wanted ? wanted : room;
+    void *larger = attn_arena_take(draft->arena, room, item_bytes);
+    if (larger == NULL)
+        return draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
+    if (*capacity > 0)
+        memcpy(larger, *items, *capacity * item_bytes);
+    *items = larger;
+    *capacity = room;
+    return true;
+}
+
+/* Room for so many bytes more, and the NUL. */
+static bool grow_text(struct draft *draft, struct draft_text *text, size_t more)
+{
+    size_t wanted = text->length + more + 1, capacity = text->capacity;
+    if (wanted <= capacity && draft->status == ATTN_OK)
+        return true;
+    if (wanted > DRAFT_BYTES_MAX)
+        return draft_fail(draft, ATTN_ERR_TOO_LARGE, "the text is too long for a tokenizer");
+    void *bytes = text->bytes, *origins = text->origins;
+    if (!draft_grow(draft, &bytes, &capacity, wanted, 1) ||
+        !draft_grow(draft, &origins, &text->capacity, wanted, sizeof *text->origins))
+        return false;
+    text->bytes = bytes;
+    text->origins = origins;
+    return true;
+}
+
+static bool add_piece(struct draft *draft, struct draft_pieces *pieces, struct piece piece)
+{
+    void *items = pieces->items;
+    if (!draft_grow(draft, &items, &pieces->capacity, pieces->count + 1, sizeof piece))
+        return false;
+    pieces->items = items;
+    pieces->items[pieces->count++] = piece;
+    return true;
+}
+
+/* ---- begin ---- */
+
+/* Checks draft->text and fills in its origins. */
+static void align(struct draft *draft, const char *name)
+{
+    struct draft_text *text = &draft->text;
+    uint32_t character = 0;
+    for (size_t at = 0; at < text->length; character++) {
+        const size_t bytes = utf8_length(text->bytes + at);
+        if (bytes == 0 || text->bytes[at] == '\0') {
+            draft->status = bytes == 0 ? attn_fail(draft->err, ATTN_ERR_SYNTAX, NULL,
+                                                   "%s is not UTF-8: byte %zu begins no character", name, at)
+                                       : attn_fail(draft->err, ATTN_ERR_VALUE, NULL,
+                                                   "%s holds U+0000, as character %u; a tokenizer takes all other "
+                                                   "characters",
+                                                   name, (unsigned)character);
+            return;
+        }
+        for (size_t i = 0; i < bytes; i++)
+            text->origins[at++] = (struct origin){character, character + 1};
+        if (draft_stops(draft, bytes))
+            return;
+    }
+}
+
+attn_status draft_begin(struct draft *draft, const char *name, const char *text, size_t length, attn_arena *arena,
+                        attn_error *err)
+{
+    *draft = (struct draft){.arena = arena, .pace = pace_begin(arena), .err = err, .search.arena = arena};
+    if (!grow_text(draft, &draft->text, length))
+        return draft->status;
+    if (length > 0)
+        memcpy(draft->text.bytes, text, length);
+    draft->text.bytes[length] = '\0';
+    draft->text.length = length;
+    align(draft, name);
+    if (length > 0)
+        add_piece(draft, &draft->pieces, (struct piece){.end = (uint32_t)length, .id = PIECE_IS_TEXT});
+    return draft->status;
+}
+
+/* ---- reading ---- */
+
+uint32_t draft_next(const struct draft *draft, size_t *at)
+{
+    const char *from = draft->text.bytes + *at;
+    if ((unsigned char)*from < 0x80) {
+        ++*at;
+        return (unsigned char)*from;
+    }
+    const uint32_t c = utf8_next(&from);
+    *at = (size_t)(from - draft->text.bytes);
+    return c;
+}
+
+size_t draft_before(const struct draft *draft, size_t at)
+{
+    do
+        at--;
+    while (at > 0 && ((unsigned char)draft->text.bytes[at] & 0xC0) == 0x80);
+    return at;
+}
+
+/* ---- rewriting ---- */
+
+void draft_put_text(struct draft *draft, const char *text, size_t length, struct origin origin)
+{
+    struct draft_text *to = &draft->next_text;
+    if (draft_stops(draft, length) || !grow_text(draft, to, length))
+        return;
+    memcpy(to->bytes + to->length, text, length);
+    for (size_t i = 0; i < length; i++)
+        to->origins[to->length + i] = origin;
+    to->length += length;
+}
+
+void draft_put(struct draft *draft, uint32_t c, struct origin origin)
+{
+    char bytes[UTF8_BYTES_MAX];
+    const char *end = utf8_write(bytes, c);
+    draft_put_text(draft, bytes, (size_t)(end - bytes), origin);
+}
+
+void draft_put_old(struct draft *draft, size_t begin, size_t end)
+{
+    struct draft_text *to = &draft->next_text;
+    const size_t length = end - begin;
+    if (length == 0 || draft_stops(draft, length) || !grow_text(draft, to, length))
+        return;
+    memcpy(to->bytes + to->length, draft->text.bytes + begin, length);
+    memcpy(to->origins + to->length, draft->text.origins + begin, length * sizeof *to->origins);
+    to->length += length;
+}
+
+void draft_rewrite(struct draft *draft, draft_edit *edit, const void *options)
+{
+    draft->next_text.length = 0;
+    draft->next_pieces.count = 0;
+    for (size_t i = 0; i < draft->pieces.count && !draft_stops(draft, 1); i++) {
+        struct piece piece = draft->pieces.items[i];
+        const size_t begin = draft->next_text.length;
+        if (piece.id == PIECE_IS_TEXT)
+            edit(draft, &piece, options);
+        else
+            draft_put_old(draft, piece.begin, piece.end);
+        piece.begin = (uint32_t)begin;
+        piece.end = (uint32_t)draft->next_text.length;
+        if (piece.end > piece.begin)
+            add_piece(draft, &draft->next_pieces, piece);
+    }
+    if (!grow_text(draft, &draft->next_text, 0))
+        return;
+    draft->next_text.bytes[draft->next_text.length] = '\0';
+    const struct draft_text text = draft->text;
+    const struct draft_pieces pieces = draft->pieces;
+    draft->text = draft->next_text;
+    draft->next_text = text;
+    draft->pieces = draft->next_pieces;
+    draft->next_pieces = pieces;
+}
+
+struct draft_transform draft_transform_begin(struct draft *draft, const struct piece *piece)
+{
+    return (struct draft_transform){.draft = draft, .piece = piece, .at = piece->begin};
+}
+
+static void skip_characters(struct draft_transform *transform, int64_t count)
+{
+    while (count-- > 0 && transform->at < transform->piece->end)
+        (void)draft_next(transform->draft, &transform->at);
+}
+
+void draft_transform_put(struct draft_transform *transform, uint32_t c, int64_t change)
+{
+    const struct piece *piece = transform->piece;
+    const bool is_new = change > 0 || transform->at >= piece->end;
+    struct origin origin = {piece->first, piece->first};
+    if (!is_new)
+        origin = transform->draft->text.origins[transform->at];
+    else if (transform->at > piece->begin)
+        origin = transform->draft->text.origins[transform->at - 1];
+    if (change <= 0)
+        skip_characters(transform, 1 - change);
+    draft_put(transform->draft, c, origin);
+}
+
+/* ---- splitting ---- */
+
+static void append_span(struct draft *draft, struct draft_span span)
+{
+    void *spans = draft->spans;
+    if (!draft_grow(draft, &spans, &draft->span_capacity, draft->span_count + 1, sizeof span))
+        return;
+    draft->spans = spans;
+    draft->spans[draft->span_count++] = span;
+}
+
+void draft_add_span(struct draft *draft, size_t begin, size_t end, bool is_match)
+{
+    append_span(draft, (struct draft_span){(uint32_t)begin, (uint32_t)end, is_match, PIECE_IS_TEXT});
+}
+
+void draft_add_token(struct draft *draft, size_t begin, size_t end, uint32_t id)
+{
+    append_span(draft, (struct draft_span){(uint32_t)begin, (uint32_t)end, true, id});
+}
+
+void draft_add_matches(struct draft *draft, const struct piece *piece, const struct pattern *pattern, bool inverted)
+{
+    size_t last = piece->begin, begin = 0, end = 0;
+    bool found = true;
+    pattern_begin(&draft->search, pattern, draft->text.bytes + piece->begin, piece->end - piece->begin);
+    while (!draft_stops(draft, PACE_BYTES / SEARCHES_PER_CHECK)) {
+        draft->status = pattern_next(&draft->search, &begin, &end, &found, draft->err);
+        if (draft->status != ATTN_OK || !found)
+            break;
+        if (piece->begin + begin > last)
+            draft_add_span(draft, last, piece->begin + begin, inverted);
+        draft_add_span(draft, piece->begin + begin, piece->begin + end, !inverted);
+        last = piece->begin + end;
+    }
+    if (last < piece->end)
+        draft_add_span(draft, last, piece->end, inverted);
+}
+
+/* Merges each match into the part before it. With a match before it, or none, it stays. Returns how many are left. */
+static size_t merge_with_previous(struct draft_span *spans, size_t count)
+{
+    size_t kept = 0;
+    bool after_match = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct draft_span span = spans[i];
+        if (span.is_match && !after_match && kept > 0)
+            spans[kept - 1].end = span.end;
+        else
+            spans[kept++] = span;
+        after_match = span.is_match;
+    }
+    return kept;
+}
+
+/* The same from the end. */
+static size_t merge_with_next(struct draft_span *spans, size_t count)
+{
+    size_t first = count; /* of the spans that are kept, at the end of the array */
+    bool before_match = false;
+    for (size_t i = count; i-- > 0;) {
+        const struct draft_span span = spans[i];
+        if (span.is_match && !before_match && first < count)
+            spans[first].begin = span.begin;
+        else
+            spans[--first] = span;
+        before_match = span.is_match;
+    }
+    memmove(spans, spans + first, (count - first) * sizeof *spans);
+    return count - first;
+}
+
+static size_t merge_alike(struct draft_span *spans, size_t count)
+{
+    size_t kept = 0;
+    bool after_match = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct draft_span span = spans[i];
+        if (span.is_match == after_match && kept > 0)
+            spans[kept - 1].end = span.end;
+        else
+            spans[kept++] = span;
+        after_match = span.is_match;
+    }
+    return kept;
+}
+
+static void add_parts(struct draft *draft, enum draft_behavior behavior)
+{
+    if (draft->span_count == 0)
+        return;
+    if (behavior == DRAFT_MERGED_WITH_PREVIOUS)
+        draft->span_count = merge_with_previous(draft->spans, draft->span_count);
+    else if (behavior == DRAFT_MERGED_WITH_NEXT)
+        draft->span_count = merge_with_next(draft->spans, draft->span_count);
+    else if (behavior == DRAFT_CONTIGUOUS)
+        draft->span_count = merge_alike(draft->spans, draft->span_count);
+    for (size_t i = 0; i < draft->span_count; i++) {
+        const struct draft_span *span = &draft->spans[i];
+        if (span->begin == span->end || (behavior == DRAFT_REMOVED && span->is_match))
+            continue;
+        const uint32_t first = draft->text.origins[span->begin].begin;
+        if (!add_piece(draft, &draft->next_pieces, (struct piece){span->begin, span->end, first, span->id}))
+            return;
+    }
+}
+
+void draft_split(struct draft *draft, draft_find *find, const void *options, enum draft_behavior behavior)
+{
+    draft->next_pieces.count = 0;
+    for (size_t i = 0; i < draft->pieces.count && !draft_stops(draft, 1); i++) {
+        const struct piece *piece = &draft->pieces.items[i];
+        if (piece->id != PIECE_IS_TEXT) {
+            add_piece(draft, &draft->next_pieces, *piece);
+            continue;
+        }
+        draft->span_count = 0;
+        find(draft, piece, options);
+        if (draft->status == ATTN_OK)
+            add_parts(draft, behavior);
+    }
+    const struct draft_pieces pieces = draft->pieces;
+    draft->pieces = draft->next_pieces;
+    draft->next_pieces = pieces;
+}

@@ -1,0 +1,20 @@
+/*
+ * tokenizer_parts.h: a tokenizer as its parts, for loading and use.
+ */
+#ifndef CODEC_TOKENIZER_TOKENIZER_PARTS_H
+#define CODEC_TOKENIZER_TOKENIZER_PARTS_H
+
+#include "codec/tokenizer/added.h"
+#include "codec/tokenizer/model/model_kinds.h"
+#include "codec/tokenizer/postprocess.h"
+
+struct tokenizer {
+    struct vocabulary vocabulary;
+    const struct model_kind *model_kind;
+    const void *model;
+    struct added added;
+    struct steps normalizers, pre_tokenizers, decoders;
+    struct postprocessor postprocessor;
+};
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * tokenizer_stage.h: for tests of tokenizers: arenas per test, files, and a tokenizer from text.
+ */
+#ifndef TESTS_UNIT_SERVER_CODEC_TOKENIZER_TOKENIZER_STAGE_H
+#define TESTS_UNIT_SERVER_CODEC_TOKENIZER_TOKENIZER_STAGE_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "codec/json/json_tree.h"
+#include "codec/tokenizer/tokenizer.h"
+
+static attn_arena *arena, *scratch;
+static attn_error err;
+
+static inline void prepare(void)
+{
+    json_tree_prepare();
+    arena = attn_arena_create((size_t)1 << 30);
+    scratch = attn_arena_create((size_t)1 << 30);
+    ck_assert_ptr_nonnull(arena);
+    ck_assert_ptr_nonnull(scratch);
+}
+
+static inline void release(void)
+{
+    attn_arena_destroy(arena);
+    attn_arena_destroy(scratch);
+}
+
+/* The whole file, in the arena. */
+static inline struct text_span read_whole(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "no %s", path);
+    fseek(file, 0, SEEK_END);
+    const long length = ftell(file);
+    rewind(file);
+    char *text = attn_arena_take(arena, (size_t)length + 1, 1);
+    ck_assert_uint_eq(fread(text, 1, (size_t)length, file), (size_t)length);
+    fclose(file);
+    return (struct text_span){text, (size_t)length};
+}
+
+static inline const struct tokenizer *load_text(struct text_span text)
+{
+    const struct tokenizer *tokenizer = NULL;
+    err = (attn_error){0};
+    const attn_status status = tokenizer_load(text.at, text.length, arena, scratch, &tokenizer, &err);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    return tokenizer;
+}
+
+static inline struct tokenizer_output encode(const struct tokenizer *tokenizer, const struct tokenizer_input *input)
+{
+    struct tokenizer_output output = {NULL, 0};
+    err = (attn_error){0};
+    const attn_status status = tokenizer_encode(tokenizer, input, arena, scratch, &output, &err);
+    ck_assert_msg(status == ATTN_OK, "%s", err.message);
+    return output;
+}
+
+#endif
