@@ -140,15 +140,12 @@ START_TEST(factors_are_refused_that_are_not_one_finite_number_for_each_head)
 }
 END_TEST
 
-int main(void)
+CHECK_MAIN("head scale")
 {
-    const TTest *tests[] = {
-        factors_of_1_change_no_byte,
-        asking_for_context_or_concat_changes_no_byte,
-        context_is_before_the_factor_and_concat_behind_it,
-        a_factor_of_0_takes_a_head_out_whatever_it_holds,
-        a_head_that_is_taken_out_gets_no_gradient,
-        factors_are_refused_that_are_not_one_finite_number_for_each_head,
-    };
-    return check_main("head scale", tests, COUNT(tests));
+    tcase_add_test(tests, factors_of_1_change_no_byte);
+    tcase_add_test(tests, asking_for_context_or_concat_changes_no_byte);
+    tcase_add_test(tests, context_is_before_the_factor_and_concat_behind_it);
+    tcase_add_test(tests, a_factor_of_0_takes_a_head_out_whatever_it_holds);
+    tcase_add_test(tests, a_head_that_is_taken_out_gets_no_gradient);
+    tcase_add_test(tests, factors_are_refused_that_are_not_one_finite_number_for_each_head);
 }
