@@ -27,6 +27,7 @@ is_there() {
     check | libsubunit-dev) has_library check ;;
     nodejs) has node ;;
     procps) has ps ;;
+    python3-numpy) python3 -c "import numpy" 2>/dev/null || /usr/bin/python3 -c "import numpy" 2>/dev/null ;;
     debhelper) has dh ;;
     dpkg-dev) has dpkg-buildpackage ;;
     fonts-*) ! has dpkg-query ;;

@@ -4,7 +4,8 @@
 RUN_PACKAGES := gcc libc6-dev pkgconf libmicrohttpd-dev libjansson-dev libopenblas-dev zlib1g-dev \
                 libzstd-dev libpng-dev libfreetype-dev nettle-dev libutf8proc-dev libpcre2-dev \
                 fonts-dejavu-core fonts-wqy-microhei curl
-TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 nodejs strace procps openssl
+TEST_PACKAGES := $(RUN_PACKAGES) check libsubunit-dev libcurl4-gnutls-dev python3 python3-numpy nodejs strace procps \
+                 openssl
 
 # Further packages of some targets. Before it builds, make checks the packages of the requested targets.
 NEEDS_check := check libsubunit-dev python3
@@ -12,6 +13,7 @@ NEEDS_quick := check libsubunit-dev python3
 NEEDS_ops := python3 openssl curl
 NEEDS_readme := python3 curl
 NEEDS_examples := python3 nodejs curl libcurl4-gnutls-dev
+NEEDS_demo-model := python3 python3-numpy
 NEEDS_torture := python3 openssl
 NEEDS_tidy := clang-tidy
 NEEDS_format := clang-format

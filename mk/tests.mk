@@ -20,7 +20,8 @@ unknown_checks := $(foreach word,$(CHECK),$(if $(filter %/test_$(word),$(TEST_BI
 $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unknown_checks))))
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
-SUITES := check replay cases layer-tests protocol ops openapi examples install-test packages-test hardening readme vectors
+SUITES := check replay cases layer-tests protocol ops openapi examples install-test packages-test hardening readme vectors \
+          demo-model
 .PHONY: $(SUITES) fuzz-programs
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
@@ -92,6 +93,9 @@ vectors: $(BUILD)/attnd ## compare with ONNX and PyTorch (test data in ATTN_SHAR
 
 conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what came of it
 	$(Q)python3 tests/others/vectors/run.py --attnd $(BUILD)/attnd --quiet --report docs/conformance.md
+
+demo-model: ## score the trained model of examples/train_demo on held-out sentences (NumPy; no server)
+	$(Q)python3 tests/others/demo_model/run.py $(OR_SKIPPED)
 
 install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
 	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/machines/install.sh
