@@ -77,6 +77,16 @@ void text_copy(char *to, size_t size, const char *text)
     to[length] = '\0';
 }
 
+void text_replace(char *text, size_t size, const char *from, const char *to)
+{
+    char *at = strstr(text, from);
+    const size_t before = strlen(from), after = strlen(to);
+    if (at == NULL || strlen(text) + after >= size + before)
+        return;
+    memmove(at + after, at + before, strlen(at + before) + 1);
+    memcpy(at, to, after);
+}
+
 bool text_equal(struct text_span span, const char *word)
 {
     return strlen(word) == span.length && memcmp(span.at, word, span.length) == 0;

@@ -39,6 +39,8 @@ bool text_next_tag(struct text_span *rest, struct text_span *tag, bool *is_weak)
 bool text_names_tag(const char *list, const char *tag);
 /* Copies as much of text as fits into to[0 .. size), and a NUL, in a tenth of the time of snprintf("%s"). */
 void text_copy(char *to, size_t size, const char *text);
+/* Replaces the first from in text[0 .. size) by to. The text stays as it is when the result does not fit. */
+void text_replace(char *text, size_t size, const char *from, const char *to);
 bool text_equal(struct text_span span, const char *word);
 /* Both functions ignore the case of ASCII letters. */
 bool text_equal_fold(struct text_span span, const char *word);

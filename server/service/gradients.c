@@ -33,7 +33,8 @@ static attn_status decode(struct call *call, envelope_kind kind, struct differen
         status = check_reduction(call, envelope);
     work->envelope.request.watch = call->in.runtime;
     if (status == ATTN_OK)
-        status = attn_gradient_plan_make(&work->request, &work->plan, call->err);
+        status =
+            envelope_translate(envelope, attn_gradient_plan_make(&work->request, &work->plan, call->err), call->err);
     return status == ATTN_OK ? work_check_labels(call, envelope, &work->plan.forward.dims) : status;
 }
 

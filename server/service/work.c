@@ -44,7 +44,8 @@ attn_status work_plan(struct call *call, struct work *work)
     work->envelope.request.watch = call->in.runtime;
     const bool is_binary = call->in.answer_media == MEDIA_SAFETENSORS ||
                            (call->in.answer_media == MEDIA_JSON && envelope->form == TENSOR_FORM_BASE64);
-    attn_status status = attn_plan_make(&envelope->request, &work->plan, call->err);
+    attn_status status =
+        envelope_translate(envelope, attn_plan_make(&envelope->request, &work->plan, call->err), call->err);
     if (status == ATTN_OK)
         status = work_check_labels(call, envelope, &work->plan.dims);
     return status == ATTN_OK ? reduce_plan(envelope, &work->plan, work->shown_steps, is_binary, &work->shown, call->err)

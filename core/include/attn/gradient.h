@@ -28,9 +28,9 @@
 #include "attn/runtime.h"
 
 /*
- * The tensors and numbers that have a gradient: code, name (its path in a request, dots between members). Each gradient
- * has the shape of its tensor, which the request must give. When key defaults to query, or value to key, the gradient
- * is added to that of the tensor that stands in.
+ * The tensors and numbers that have a gradient: code, name (its path in a request, dots between members; "options.alibi"
+ * means alibi_slopes). Each gradient has the shape of its tensor, which the request must give. When key defaults to
+ * query, or value to key, the gradient is added to that of the tensor that stands in.
  */
 #define ATTN_GRADIENT_LIST(X)                                                                                          \
     X(ATTN_GRADIENT_QUERY, "inputs.query")                                                                             \
@@ -96,11 +96,13 @@ typedef struct {
 } attn_gradient_plan;
 
 /*
- * Checks the whole request and fills *plan. Allocates nothing. Returns the errors of attn_plan_make, and also
- *   ATTN_ERR_FIELD   grad_output is missing or of another type ("/inputs/grad_output"); a wanted gradient is of
+ * Checks the whole request and fills *plan. Allocates nothing. Returns the errors of attn_plan_make, and also the
+ * following. The fields "grad_output" and "of" are members of attn_gradient_request; all other paths are of attn_request.
+ *
+ *   ATTN_ERR_FIELD   grad_output is missing or of another type ("grad_output"); a wanted gradient is of
  *                    something that was not given, or that the mechanism does not have: under linear and performer
- *                    grad_scores, under a linear that is normalised the scale ("/options/return")
- *   ATTN_ERR_VALUE   the gradient of the scale is wanted of performer with scale 0 ("/options/scale")
+ *                    grad_scores, under a linear that is normalised the scale ("of")
+ *   ATTN_ERR_VALUE   the gradient of the scale is wanted of performer with scale 0 ("options.scale")
  *   ATTN_ERR_SHAPE   grad_output does not have the shape of the output
  */
 ATTN_MUST_CHECK attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_gradient_plan *plan,

@@ -122,7 +122,7 @@ typedef struct {
 
 /*
  * Checks every mask against (batch, heads, q_len, kv_len) and the compute type, and resolves broadcasts into strides.
- * The tensors of masks must outlive *mask. Errors name the member ("/masks/attend"): ATTN_ERR_SHAPE when it does not
+ * The tensors of masks must outlive *mask. Errors name the member ("masks.attend"): ATTN_ERR_SHAPE when it does not
  * broadcast, ATTN_ERR_VALUE when a length is negative or too long, or a bias is NaN or +infinity. watch is asked while
  * many numbers are read whether the work is cancelled; NULL: it is never. Then the status is ATTN_ERR_CANCELLED, or
  * *mask is of no use.

@@ -18,7 +18,7 @@ typedef struct {
 } attn_row;
 
 typedef struct {
-    const char *field; /* "/inputs/key" */
+    const char *field; /* path of the tensor in attn_request: "inputs.key"; or "output" */
     size_t count;
 } attn_field_count;
 

@@ -302,8 +302,8 @@ typedef struct {
 
 /*
  * Checks the whole request and fills *plan. Allocates nothing. Reads the numbers of masks, lengths, positions, slopes,
- * sinks, factors of heads and the table of relative_bias, but no others; the time is O(masks). Errors name the member of the request
- * ("/inputs/key", "/weights/query/weight", "/options/num_heads"):
+ * sinks, factors of heads and the table of relative_bias, but no others; the time is O(masks). Errors name the member of
+ * the request ("inputs.key", "weights.query.weight", "options.num_heads"):
  *
  *   ATTN_ERR_FIELD      a member is missing, or not allowed beside another
  *   ATTN_ERR_SHAPE      dimensions disagree (expected and received hold the shapes), or a rank is not from 0 to 4

@@ -34,7 +34,7 @@ typedef enum {
 typedef struct {
     attn_status status;
     char message[640];  /* a sentence for a person: what was expected and received */
-    char field[160];    /* path of the member in attn_request, as a JSON pointer: "/inputs/key" */
+    char field[160];    /* path of the member in attn_request: "inputs.key", "options.norm_eps" */
     char expected[128]; /* JSON fragment: "[3,3]", "\"float32\"" */
     char received[128]; /* JSON fragment */
     size_t line;        /* of text input, from 1; 0 when the failure is not in text */
@@ -46,7 +46,7 @@ const char *attn_status_name(attn_status status);
 
 /*
  * Records the failure in *err (which may be NULL) and returns status, so that failing is one line:
- *     return attn_fail(err, ATTN_ERR_SHAPE, "/inputs/key", "key has %zu features, query has %zu", a, b);
+ *     return attn_fail(err, ATTN_ERR_SHAPE, "inputs.key", "key has %zu features, query has %zu", a, b);
  * field may be NULL. expected and received become empty; attn_expect fills them.
  */
 attn_status attn_fail(attn_error *err, attn_status status, const char *field, const char *format, ...)

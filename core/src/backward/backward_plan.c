@@ -52,19 +52,18 @@ static attn_status check_wanted(const attn_request *request, uint64_t of, attn_e
     const uint64_t needs_no_tensor = (uint64_t)1 << ATTN_GRADIENT_SCALE | (uint64_t)1 << ATTN_GRADIENT_SCORES;
     for (int gradient = 0; gradient < ATTN_GRADIENT_COUNT; gradient++)
         if ((of & ~needs_no_tensor) >> gradient & 1 && attn_gradient_subject(request, (attn_gradient)gradient) == NULL)
-            return attn_fail(err, ATTN_ERR_FIELD, "/options/return",
-                             "the gradient of %s is wanted, which was not given%s", names[gradient],
-                             stand_in(request, (attn_gradient)gradient));
+            return attn_fail(err, ATTN_ERR_FIELD, "of", "the gradient of %s is wanted, which was not given%s",
+                             names[gradient], stand_in(request, (attn_gradient)gradient));
     return ATTN_OK;
 }
 
 static attn_status check_grad_output(const attn_tensor *grad, const attn_tensor *output, attn_error *err)
 {
-    static const char *const field = "/inputs/grad_output";
+    static const char *const field = "grad_output";
     char expected[64], received[64];
     if (grad == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field,
-                         "inputs.grad_output is missing: the gradient with respect to the output, in its shape");
+                         "grad_output is missing: the gradient with respect to the output, in its shape");
     if (grad->dtype != output->dtype)
         return attn_fail(err, ATTN_ERR_FIELD, field, "grad_output must be %s, got %s", attn_dtype_name(output->dtype),
                          attn_dtype_name(grad->dtype));
@@ -90,14 +89,13 @@ static attn_status check_mechanism(const attn_request *request, uint64_t of, att
     if (mechanism->type == ATTN_SOFTMAX)
         return ATTN_OK;
     if (of >> ATTN_GRADIENT_SCORES & 1)
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/return", "\"%s\" belongs to mechanism softmax",
-                         names[ATTN_GRADIENT_SCORES]);
+        return attn_fail(err, ATTN_ERR_FIELD, "of", "\"%s\" belongs to mechanism softmax", names[ATTN_GRADIENT_SCORES]);
     if (of_scale && mechanism->type == ATTN_LINEAR && !mechanism->is_unnormalised)
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/return",
+        return attn_fail(err, ATTN_ERR_FIELD, "of",
                          "scale has no meaning for mechanism linear, unless it is not normalised");
     if (of_scale && mechanism->type == ATTN_PERFORMER && request->options.has_scale && request->options.scale == 0)
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/scale",
-                         "performer takes the root of the scale, which has no gradient at 0; name others in return");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.scale",
+                         "performer takes the root of the scale, which has no gradient at 0; name others in of");
     return ATTN_OK;
 }
 
@@ -136,8 +134,7 @@ static attn_status shape_gradients(attn_gradient_plan *plan, const attn_request 
         for (int axis = 0; axis < own->rank; axis++)
             bytes *= (double)own->shape[axis];
         if (attn_gradient_is_wanted(plan, (attn_gradient)gradient) && bytes > (double)((size_t)1 << 52))
-            return attn_fail(err, ATTN_ERR_TOO_LARGE, "/options/return", "\"%s\" would take %.3g bytes",
-                             names[gradient], bytes);
+            return attn_fail(err, ATTN_ERR_TOO_LARGE, "of", "\"%s\" would take %.3g bytes", names[gradient], bytes);
         plan->gradient_bytes[gradient] = bytes > (double)((size_t)1 << 52) ? 0 : (size_t)bytes;
     }
     return ATTN_OK;

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 attn_status attn_fail_shape(attn_error *err, const char *field, const attn_tensor *received, const char *expected,
                             const char *format, ...)
@@ -16,4 +17,10 @@ attn_status attn_fail_shape(attn_error *err, const char *field, const attn_tenso
     va_end(arguments);
     attn_fail(err, ATTN_ERR_SHAPE, field, "%s", message);
     return attn_expect(err, expected, attn_shape_text(shape, sizeof shape, received->rank, received->shape));
+}
+
+const char *attn_last_name(const char *field)
+{
+    const char *dot = strrchr(field, '.');
+    return dot == NULL ? field : dot + 1;
 }

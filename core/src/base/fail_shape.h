@@ -14,4 +14,7 @@ __attribute__((format(printf, 5, 6))) attn_status attn_fail_shape(attn_error *er
                                                                   const attn_tensor *received, const char *expected,
                                                                   const char *format, ...);
 
+/* The last name of a member's path: "key" of "inputs.key". A sentence about the member uses it. */
+const char *attn_last_name(const char *field);
+
 #endif

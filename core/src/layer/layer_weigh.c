@@ -85,7 +85,7 @@ attn_status attn_plan_check_request(const attn_plan *plan, const attn_request *r
     attn_status status = attn_dims_read(request, &dims, err);
     if (status == ATTN_OK && (memcmp(&dims, &plan->dims, offsetof(attn_dims, query_rank)) != 0 ||
                               dims.query_rank != plan->dims.query_rank || request->options.compute != plan->compute))
-        return attn_fail(err, ATTN_ERR_SHAPE, "/inputs", "the request is not the one that the plan was made from");
+        return attn_fail(err, ATTN_ERR_SHAPE, "inputs", "the request is not the one that the plan was made from");
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "attention/distance_bias.h"
 #include "attention/feature_keys.h"
 #include "attention/feature_maps.h"
+#include "base/fail_shape.h"
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
@@ -88,7 +89,7 @@ static attn_status weigh_results(attn_plan *plan, attn_error *err)
             own *= (double)tensor->shape[axis];
         bytes += own;
         if (bytes > (double)((size_t)1 << 52))
-            return attn_fail(err, ATTN_ERR_TOO_LARGE, "/options/return", "\"%s\" would take %.3g bytes",
+            return attn_fail(err, ATTN_ERR_TOO_LARGE, "options.want", "\"%s\" would take %.3g bytes",
                              attn_step_name((attn_step)step), own);
         plan->step_bytes[step] = (size_t)own;
     }
@@ -171,39 +172,36 @@ static attn_status check_sizes(const attn_plan *plan, attn_error *err)
                             d->d_value, d->d_out, d->heads * d->d_k, d->heads * d->d_v};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         if (sizes[s] > DIMENSION_MAX)
-            return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "a dimension is %zu; at most %zu can be counted",
+            return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "a dimension is %zu; at most %zu can be counted",
                              sizes[s], DIMENSION_MAX);
     size_t count;
     if (d->batch > HEADS_MAX / d->heads)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "%zu batch items of %zu heads; at most %d heads in all",
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "%zu batch items of %zu heads; at most %d heads in all",
                          d->batch, d->heads, HEADS_MAX);
     if (!attn_shape_count(
             3, (size_t[]){d->batch * d->heads, d->q_len > d->kv_len ? d->q_len : d->kv_len, d->d_k + d->d_v + d->d_out},
             &count) ||
         count > ATTN_NUMBERS_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "the request has too many elements");
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "the request has too many elements");
     return ATTN_OK;
 }
 
 /* Every tensor that a request may have: its offset and its name. */
-#define TENSOR(member, name)                                                                                           \
+#define TENSOR(member)                                                                                                 \
     {                                                                                                                  \
-        offsetof(attn_request, member), name                                                                           \
+        offsetof(attn_request, member), #member                                                                        \
     }
-#define LINEAR(role)                                                                                                   \
-    TENSOR(weights.role.weight, "/weights/" #role "/weight"), TENSOR(weights.role.bias, "/weights/" #role "/bias")
-#define SIDE(side)                                                                                                     \
-    TENSOR(options.rope.side.positions, "/options/rope/positions"),                                                    \
-        TENSOR(options.rope.side.cos, "/options/rope/cos"), TENSOR(options.rope.side.sin, "/options/rope/sin")
+#define LINEAR(role) TENSOR(weights.role.weight), TENSOR(weights.role.bias)
+#define SIDE(side)   TENSOR(options.rope.side.positions), TENSOR(options.rope.side.cos), TENSOR(options.rope.side.sin)
 static const struct {
     size_t at;
     const char *field;
 } tensors[] = {
-    TENSOR(inputs.query, "/inputs/query"),
-    TENSOR(inputs.key, "/inputs/key"),
-    TENSOR(inputs.value, "/inputs/value"),
-    TENSOR(inputs.past_key, "/inputs/past_key"),
-    TENSOR(inputs.past_value, "/inputs/past_value"),
+    TENSOR(inputs.query),
+    TENSOR(inputs.key),
+    TENSOR(inputs.value),
+    TENSOR(inputs.past_key),
+    TENSOR(inputs.past_value),
     LINEAR(query),
     LINEAR(key),
     LINEAR(value),
@@ -219,26 +217,26 @@ static const struct {
     LINEAR(feed_forward.down),
     LINEAR(feed_forward.norm),
     LINEAR(feed_forward.branch_norm),
-    TENSOR(masks.offset, "/masks/causal/offset"),
-    TENSOR(masks.attend, "/masks/attend"),
-    TENSOR(masks.bias, "/masks/bias"),
-    TENSOR(masks.padding, "/masks/padding"),
-    TENSOR(masks.key_lengths, "/masks/key_lengths"),
-    TENSOR(masks.query_lengths, "/masks/query_lengths"),
-    TENSOR(masks.documents_query, "/masks/documents"),
-    TENSOR(masks.documents_key, "/masks/documents"),
-    TENSOR(masks.blocks.attend, "/masks/blocks/attend"),
-    TENSOR(masks.blocks.global_tokens, "/masks/blocks/global_tokens"),
-    TENSOR(masks.blocks.prefix, "/masks/blocks/length"),
-    TENSOR(options.alibi_slopes, "/options/alibi"),
-    TENSOR(options.relative_bias.table, "/options/relative_bias/table"),
-    TENSOR(options.sinks, "/options/sinks"),
-    TENSOR(options.head_scale, "/options/head_scale"),
-    TENSOR(options.rope.scaling.short_factor, "/options/rope/scaling/short_factor"),
-    TENSOR(options.rope.scaling.long_factor, "/options/rope/scaling/long_factor"),
+    TENSOR(masks.offset),
+    TENSOR(masks.attend),
+    TENSOR(masks.bias),
+    TENSOR(masks.padding),
+    TENSOR(masks.key_lengths),
+    TENSOR(masks.query_lengths),
+    TENSOR(masks.documents_query),
+    TENSOR(masks.documents_key),
+    TENSOR(masks.blocks.attend),
+    TENSOR(masks.blocks.global_tokens),
+    TENSOR(masks.blocks.prefix),
+    TENSOR(options.alibi_slopes),
+    TENSOR(options.relative_bias.table),
+    TENSOR(options.sinks),
+    TENSOR(options.head_scale),
+    TENSOR(options.rope.scaling.short_factor),
+    TENSOR(options.rope.scaling.long_factor),
     SIDE(query),
     SIDE(key),
-    TENSOR(options.mechanism.projection, "/options/mechanism/projection"),
+    TENSOR(options.mechanism.projection),
 };
 #undef TENSOR
 #undef LINEAR
@@ -252,7 +250,7 @@ static attn_status check_ranks(const attn_request *request, attn_error *err)
         memcpy(&tensor, (const char *)request + tensors[n].at, sizeof tensor);
         if (tensor != NULL && (tensor->rank < 0 || tensor->rank > ATTN_REQUEST_RANK))
             return attn_fail(err, ATTN_ERR_SHAPE, tensors[n].field, "%s has rank %d; a tensor has a rank from 0 to %d",
-                             strrchr(tensors[n].field, '/') + 1, tensor->rank, ATTN_REQUEST_RANK);
+                             attn_last_name(tensors[n].field), tensor->rank, ATTN_REQUEST_RANK);
     }
     return ATTN_OK;
 }
@@ -265,7 +263,7 @@ static attn_status check_work(const attn_request *request, const attn_plan *plan
         numbers += attn_mean_source_numbers(plan);
     numbers += 2 * (double)plan->dims.batch * (double)plan->dims.q_len * (double)plan->dims.d_ff;
     if (numbers > (double)ATTN_NUMBERS_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "the run would work with %.3g numbers", numbers);
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs", "the run would work with %.3g numbers", numbers);
     return ATTN_OK;
 }
 

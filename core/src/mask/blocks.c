@@ -2,28 +2,27 @@
 #include "mask/blocks.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/fail_shape.h"
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/philox.h"
 
 /* ---- checks ---- */
 
-static attn_status check_number(size_t value, size_t min, size_t max, const char *name, attn_error *err)
+static attn_status check_number(size_t value, size_t min, size_t max, const char *field, attn_error *err)
 {
-    char field[48];
     if (value >= min && value <= max)
         return ATTN_OK;
-    snprintf(field, sizeof field, "/masks/blocks/%s", name);
-    return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", name, value, min, max);
+    return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu, it must be from %zu to %zu", attn_last_name(field), value,
+                     min, max);
 }
 
 static attn_status check_global_tokens(const attn_tensor *tokens, size_t kv_len, const attn_runtime *watch,
                                        attn_error *err)
 {
-    const char *field = "/masks/blocks/global_tokens";
+    const char *field = "masks.blocks.global_tokens";
     struct attn_pace pace = attn_pace_begin(watch);
     if (tokens == NULL)
         return ATTN_OK;
@@ -52,17 +51,17 @@ attn_status attn_blocks_check(const attn_blocks *blocks, const attn_mask *mask, 
     const attn_blocks_kind kind = blocks->kind;
     attn_status status = ATTN_OK;
     if (kind != ATTN_BLOCKS_NONE && kind != ATTN_BLOCKS_PREFIX)
-        status = check_number(blocks->size, 1, ATTN_BLOCK_MAX, "size", err);
+        status = check_number(blocks->size, 1, ATTN_BLOCK_MAX, "masks.blocks.size", err);
     if (status == ATTN_OK && kind == ATTN_BLOCKS_MATRIX)
-        status = check_number(blocks->kv_size, 1, ATTN_BLOCK_MAX, "size", err);
+        status = check_number(blocks->kv_size, 1, ATTN_BLOCK_MAX, "masks.blocks.kv_size", err);
     if (status == ATTN_OK)
-        status = check_number(blocks->window, 0, ATTN_BLOCK_MAX, "window", err);
+        status = check_number(blocks->window, 0, ATTN_BLOCK_MAX, "masks.blocks.window", err);
     if (status == ATTN_OK && kind == ATTN_BLOCKS_STRIDED)
-        status = check_number(blocks->stride, 1, ATTN_BLOCK_MAX, "stride", err);
+        status = check_number(blocks->stride, 1, ATTN_BLOCK_MAX, "masks.blocks.stride", err);
     if (status == ATTN_OK)
-        status = check_number(blocks->global_blocks, 0, ATTN_BLOCK_MAX, "global_blocks", err);
+        status = check_number(blocks->global_blocks, 0, ATTN_BLOCK_MAX, "masks.blocks.global_blocks", err);
     if (status == ATTN_OK)
-        status = check_number(blocks->random_blocks, 0, ATTN_BLOCKS_RANDOM_MAX, "random_blocks", err);
+        status = check_number(blocks->random_blocks, 0, ATTN_BLOCKS_RANDOM_MAX, "masks.blocks.random_blocks", err);
     return status == ATTN_OK ? check_global_tokens(blocks->global_tokens, mask->kv_len, watch, err) : status;
 }
 

@@ -22,7 +22,7 @@ static attn_status fail_shape(attn_error *err, const char *field, const attn_ten
     attn_shape_text(expected, sizeof expected, rank, wanted);
     attn_shape_text(received, sizeof received, tensor->rank, tensor->shape);
     return attn_fail_shape(err, field, tensor, expected, "%s has shape %s, which does not fit %s",
-                           strrchr(field, '/') + 1, received, expected);
+                           attn_last_name(field), received, expected);
 }
 
 /* The strides that broadcast tensor to the shape wanted[4], aligned at the right. */
@@ -40,7 +40,7 @@ static attn_status broadcast(const attn_tensor *tensor, const char *field, const
 
 static attn_status fail_dtype(attn_error *err, const char *field, const attn_tensor *tensor, const char *wanted)
 {
-    return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", strrchr(field, '/') + 1, wanted,
+    return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", attn_last_name(field), wanted,
                      attn_dtype_name(tensor->dtype));
 }
 
@@ -73,7 +73,7 @@ static attn_status resolve_lengths(const attn_tensor *tensor, const char *field,
         int64_t length = (*lengths)[b * *stride];
         if (length < 0 || (uint64_t)length > longest)
             return attn_fail(err, ATTN_ERR_VALUE, field, "%s[%zu] is %lld, it must be from 0 to %zu",
-                             strrchr(field, '/') + 1, b, (long long)length, longest);
+                             attn_last_name(field), b, (long long)length, longest);
     }
     return status;
 }
@@ -84,7 +84,7 @@ static attn_status resolve_offset(const attn_masks *masks, attn_mask *mask, attn
     mask->base_offset = from_bottom_right ? (int64_t)mask->kv_len - (int64_t)mask->q_len : 0;
     if (masks->offset == NULL)
         return ATTN_OK;
-    const char *field = "/masks/causal/offset";
+    const char *field = "masks.offset";
     attn_status status = resolve_per_item(masks->offset, field, mask->batch, &mask->offset, &mask->offset_stride, err);
     for (size_t b = 0; status == ATTN_OK && b < mask->batch; b++) {
         int64_t offset = mask->offset[b * mask->offset_stride];
@@ -94,13 +94,19 @@ static attn_status resolve_offset(const attn_masks *masks, attn_mask *mask, attn
     return status;
 }
 
+static attn_status fail_window(attn_error *err, const char *field, int64_t given)
+{
+    return attn_fail(err, ATTN_ERR_VALUE, field, "%s is %lld, it must be 0 or more", attn_last_name(field),
+                     (long long)given);
+}
+
 static attn_status resolve_window(const attn_masks *masks, attn_mask *mask, attn_error *err)
 {
     if (!masks->has_window)
         return ATTN_OK;
     if (masks->window_left < 0 || masks->window_right < 0)
-        return attn_fail(err, ATTN_ERR_VALUE, "/masks/window", "window is [%lld, %lld]; both must be 0 or more",
-                         (long long)masks->window_left, (long long)masks->window_right);
+        return masks->window_left < 0 ? fail_window(err, "masks.window_left", masks->window_left)
+                                      : fail_window(err, "masks.window_right", masks->window_right);
     mask->has_window = true;
     mask->left = masks->window_left < POSITION_MAX ? masks->window_left : 2 * POSITION_MAX;
     mask->right = masks->window_right < POSITION_MAX ? masks->window_right : 2 * POSITION_MAX;
@@ -111,7 +117,7 @@ static attn_status resolve_padding(const attn_tensor *padding, attn_mask *mask, 
 {
     if (padding == NULL)
         return ATTN_OK;
-    const char *field = "/masks/padding";
+    const char *field = "masks.padding";
     const size_t wanted[2] = {mask->batch, mask->kv_len};
     if (!is_boolean(padding))
         return fail_dtype(err, field, padding, "bool");
@@ -146,7 +152,7 @@ static attn_status check_bias(const attn_tensor *bias, const attn_runtime *watch
                         offset += (ptrdiff_t)at[axis] * stride[axis];
                     double x = attn_number_at(bias->data, bias->dtype, offset);
                     if (isnan(x) || x == (double)INFINITY)
-                        return attn_fail(err, ATTN_ERR_VALUE, "/masks/bias",
+                        return attn_fail(err, ATTN_ERR_VALUE, "masks.bias",
                                          "bias holds %s; it must be finite or -Infinity",
                                          isnan(x) ? "NaN" : "Infinity");
                     if (isfinite(x) && x <= ATTN_BIAS_AS_MASK)
@@ -163,8 +169,8 @@ static attn_status resolve_bias(const attn_tensor *bias, attn_dtype compute, con
     if (bias == NULL)
         return ATTN_OK;
     if (bias->dtype != compute)
-        return fail_dtype(err, "/masks/bias", bias, attn_dtype_name(compute));
-    attn_status status = broadcast(bias, "/masks/bias", full, mask->bias_stride, err);
+        return fail_dtype(err, "masks.bias", bias, attn_dtype_name(compute));
+    attn_status status = broadcast(bias, "masks.bias", full, mask->bias_stride, err);
     mask->bias = bias->data;
     return status == ATTN_OK ? check_bias(bias, watch, mask, err) : status;
 }
@@ -174,9 +180,9 @@ static attn_status resolve_attend(const attn_tensor *attend, const size_t full[4
     if (attend == NULL)
         return ATTN_OK;
     if (!is_boolean(attend))
-        return fail_dtype(err, "/masks/attend", attend, "bool");
+        return fail_dtype(err, "masks.attend", attend, "bool");
     mask->attend = attend->data;
-    return broadcast(attend, "/masks/attend", full, mask->attend_stride, err);
+    return broadcast(attend, "masks.attend", full, mask->attend_stride, err);
 }
 
 static attn_status resolve_ids(const attn_tensor *ids, const char *field, size_t batch, size_t len,
@@ -213,18 +219,17 @@ static attn_status resolve_documents(const attn_masks *masks, const attn_runtime
     if (query == NULL && key == NULL)
         return ATTN_OK;
     if (query == NULL || key == NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, "/masks/documents", "documents needs the ids of %s too",
-                         query == NULL ? "query" : "key");
+        return attn_fail(err, ATTN_ERR_FIELD, query == NULL ? "masks.documents_query" : "masks.documents_key",
+                         "documents_query and documents_key go together");
     if (query == key && mask->q_len != mask->kv_len)
-        return attn_fail(err, ATTN_ERR_SHAPE, "/masks/documents",
-                         "documents has one list for %zu queries and %zu keys: give {\"query\", \"key\"}", mask->q_len,
-                         mask->kv_len);
-    const char *const one = "/masks/documents";
-    attn_status status = resolve_ids(query, query == key ? one : "/masks/documents/query", mask->batch, mask->q_len,
-                                     &mask->documents_query, mask->documents_query_stride, err);
+        return attn_fail(err, ATTN_ERR_SHAPE, "masks.documents_query",
+                         "documents_query has one list for %zu queries and %zu keys: give documents_key its own",
+                         mask->q_len, mask->kv_len);
+    attn_status status = resolve_ids(query, "masks.documents_query", mask->batch, mask->q_len, &mask->documents_query,
+                                     mask->documents_query_stride, err);
     if (status == ATTN_OK)
-        status = resolve_ids(key, query == key ? one : "/masks/documents/key", mask->batch, mask->kv_len,
-                             &mask->documents_key, mask->documents_key_stride, err);
+        status = resolve_ids(key, "masks.documents_key", mask->batch, mask->kv_len, &mask->documents_key,
+                             mask->documents_key_stride, err);
     if (status == ATTN_OK)
         mask->documents_are_sorted = documents_ascend(mask, watch);
     return status;
@@ -232,7 +237,7 @@ static attn_status resolve_documents(const attn_masks *masks, const attn_runtime
 
 static attn_status resolve_matrix(const attn_tensor *matrix, attn_mask *mask, attn_error *err)
 {
-    const char *field = "/masks/blocks/attend";
+    const char *field = "masks.blocks.attend";
     const size_t full[4] = {mask->batch, mask->heads, mask->q_blocks, mask->kv_blocks};
     if (matrix == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "blocks needs attend: which block may attend to which");
@@ -245,11 +250,11 @@ static attn_status resolve_matrix(const attn_tensor *matrix, attn_mask *mask, at
 
 static attn_status check_prefix(const attn_tensor *prefix, const attn_mask *mask, attn_error *err)
 {
-    const char *field = "/masks/blocks/length";
+    const char *field = "masks.blocks.prefix";
     const int64_t *lengths = NULL;
     size_t stride = 0;
     if (prefix == NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "the prefix pattern needs length: how many keys all may see");
+        return attn_fail(err, ATTN_ERR_FIELD, field, "the prefix pattern needs prefix: how many keys all may see");
     return resolve_lengths(prefix, field, mask->batch, mask->kv_len, &lengths, &stride, err);
 }
 
@@ -278,10 +283,10 @@ attn_status attn_mask_resolve(const attn_masks *masks, size_t batch, size_t head
     if (status == ATTN_OK)
         status = resolve_window(masks, mask, err);
     if (status == ATTN_OK)
-        status = resolve_lengths(masks->key_lengths, "/masks/key_lengths", batch, kv_len, &mask->kv_lengths,
+        status = resolve_lengths(masks->key_lengths, "masks.key_lengths", batch, kv_len, &mask->kv_lengths,
                                  &mask->kv_lengths_stride, err);
     if (status == ATTN_OK)
-        status = resolve_lengths(masks->query_lengths, "/masks/query_lengths", batch, q_len, &mask->q_lengths,
+        status = resolve_lengths(masks->query_lengths, "masks.query_lengths", batch, q_len, &mask->q_lengths,
                                  &mask->q_lengths_stride, err);
     if (status == ATTN_OK)
         status = resolve_padding(masks->padding, mask, err);

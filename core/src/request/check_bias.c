@@ -56,7 +56,7 @@ static attn_status check_slopes(const attn_request *request, size_t heads, const
 {
     const attn_options *options = &request->options;
     struct attn_pace pace = attn_pace_begin(request->watch);
-    attn_status status = check_per_head(options->alibi_slopes, "/options/alibi", request, heads, err);
+    attn_status status = check_per_head(options->alibi_slopes, "options.alibi_slopes", request, heads, err);
     double farthest = 0, steepest = 0;
     if (status != ATTN_OK || !attn_has_alibi(options))
         return status;
@@ -71,7 +71,7 @@ static attn_status check_slopes(const attn_request *request, size_t heads, const
     }
     /* Half of the range is left for a relative bias. */
     if (!(steepest * farthest <= largest_of(options->compute) / 2))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/alibi",
+        return attn_fail(err, ATTN_ERR_VALUE, options->alibi_slopes != NULL ? "options.alibi_slopes" : "options.alibi",
                          "a slope of %g over a distance of %g leaves the range of compute %s", steepest, farthest,
                          attn_dtype_name(options->compute));
     return ATTN_OK;
@@ -80,7 +80,7 @@ static attn_status check_slopes(const attn_request *request, size_t heads, const
 static attn_status check_relative(const attn_request *request, size_t heads, attn_error *err)
 {
     const attn_relative_bias *relative = &request->options.relative_bias;
-    const char *field = "/options/relative_bias/table";
+    const char *field = "options.relative_bias.table";
     if (relative->table == NULL)
         return ATTN_OK;
     char expected[48], received[64];
@@ -95,7 +95,7 @@ static attn_status check_relative(const attn_request *request, size_t heads, att
                          relative->bidirectional ? "both directions" : "one direction", min);
     const size_t exact = (relative->bidirectional ? buckets / 2 : buckets) / 2;
     if (relative->max_distance <= (int64_t)exact)
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/relative_bias/max_distance",
+        return attn_fail(err, ATTN_ERR_VALUE, "options.relative_bias.max_distance",
                          "max_distance is %lld, it must be above the %zu distances that have a bucket of their own",
                          (long long)relative->max_distance, exact);
     return check_finite(relative->table, field, request, err);
@@ -108,8 +108,8 @@ attn_status attn_score_bias_check(const attn_request *request, const attn_plan *
     if (status == ATTN_OK)
         status = check_relative(request, heads, err);
     if (status == ATTN_OK)
-        status = check_per_head(request->options.sinks, "/options/sinks", request, heads, err);
+        status = check_per_head(request->options.sinks, "options.sinks", request, heads, err);
     if (status == ATTN_OK)
-        status = check_per_head(request->options.head_scale, "/options/head_scale", request, heads, err);
+        status = check_per_head(request->options.head_scale, "options.head_scale", request, heads, err);
     return status;
 }

@@ -1,8 +1,8 @@
 /* check_options.c: checks options, on their own and against the rest of a request. */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 
+#include "base/fail_shape.h"
 #include "base/pace.h"
 #include "request/checks.h"
 #include "request/dims.h"
@@ -13,11 +13,11 @@ static attn_status check_float32(const attn_options *options, attn_error *err)
 {
     const float scale = options->has_scale ? (float)options->scale : 1, softcap = (float)options->softcap;
     if (!isfinite(scale))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/scale",
+        return attn_fail(err, ATTN_ERR_VALUE, "options.scale",
                          "scale must be from %.8g to %.8g, the range of compute float32", -(double)FLT_MAX,
                          (double)FLT_MAX);
     if (!isfinite(softcap) || (softcap == 0 && options->softcap != 0))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/softcap",
+        return attn_fail(err, ATTN_ERR_VALUE, "options.softcap",
                          "softcap must be from %.2g to %.8g, the range of compute float32", (double)FLT_TRUE_MIN,
                          (double)FLT_MAX);
     return ATTN_OK;
@@ -26,17 +26,17 @@ static attn_status check_float32(const attn_options *options, attn_error *err)
 attn_status attn_options_check_numbers(const attn_options *options, attn_error *err)
 {
     if (options->compute != ATTN_F32 && options->compute != ATTN_F64)
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/compute", "compute must be float32 or float64");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.compute", "compute must be float32 or float64");
     if (options->has_scale && !isfinite(options->scale))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/scale", "scale must be a finite number");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.scale", "scale must be a finite number");
     if (!(options->softcap >= 0) || !isfinite(options->softcap))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/softcap", "softcap must be a finite number above 0");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.softcap", "softcap must be a finite number above 0");
     if (!(options->dropout >= 0 && options->dropout <= 1))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/dropout/p", "p must be from 0 to 1");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.dropout", "dropout must be from 0 to 1");
     if (options->norm != ATTN_NORM_NONE && !(options->norm_eps >= 0 && isfinite(options->norm_eps)))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/norm/eps", "eps must be a finite number, 0 or more");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.norm_eps", "norm_eps must be a finite number, 0 or more");
     if (options->norm == ATTN_NORM_L2)
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/norm/type", "norm is layer or rms");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.norm", "norm is layer or rms");
     return options->compute == ATTN_F32 ? check_float32(options, err) : ATTN_OK;
 }
 
@@ -52,13 +52,13 @@ static attn_status check_layer_options(const attn_request *request, const attn_d
 {
     const attn_options *options = &request->options;
     if (options->residual && dims->d_out != dims->d_query)
-        return attn_fail(err, ATTN_ERR_SHAPE, "/options/residual",
+        return attn_fail(err, ATTN_ERR_SHAPE, "options.residual",
                          "the residual adds query (%zu features) to the output (%zu features): they must be equal",
                          dims->d_query, dims->d_out);
     const size_t width = attn_is_pre_normed(options) ? dims->d_query : dims->d_out;
-    attn_status status = check_norm_vector(request->weights.norm.weight, "/weights/norm/weight", request, width, err);
+    attn_status status = check_norm_vector(request->weights.norm.weight, "weights.norm.weight", request, width, err);
     if (status == ATTN_OK)
-        status = check_norm_vector(request->weights.norm.bias, "/weights/norm/bias", request, width, err);
+        status = check_norm_vector(request->weights.norm.bias, "weights.norm.bias", request, width, err);
     return status;
 }
 
@@ -69,23 +69,23 @@ static attn_status check_attention_options(const attn_request *request, attn_err
         attn_affine_is_given(&w->qkv) || attn_affine_is_given(&w->output) || attn_affine_is_given(&w->norm) ||
         attn_affine_is_given(&w->query_norm) || attn_affine_is_given(&w->key_norm) || attn_affine_is_given(&w->gate) ||
         attn_affine_is_given(&w->branch_norm) || attn_feed_forward_is_given(&w->feed_forward))
-        return attn_fail(err, ATTN_ERR_FIELD, "/weights", "weights belong to multi-head attention");
+        return attn_fail(err, ATTN_ERR_FIELD, "weights", "weights belong to multi-head attention");
     if (request->options.residual)
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/residual", "residual belongs to multi-head attention");
+        return attn_fail(err, ATTN_ERR_FIELD, "options.residual", "residual belongs to multi-head attention");
     if (request->options.norm != ATTN_NORM_NONE)
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/norm", "norm belongs to multi-head attention");
+        return attn_fail(err, ATTN_ERR_FIELD, "options.norm", "norm belongs to multi-head attention");
     if (request->options.branch_norm != ATTN_NORM_NONE || request->options.residual_scale != 0)
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/branch_norm",
+        return attn_fail(err, ATTN_ERR_FIELD, "options.branch_norm",
                          "branch_norm and residual_scale belong to multi-head attention");
     if (attn_drops_residual(&request->options))
-        return attn_fail(err, ATTN_ERR_FIELD, "/options/dropout/where",
+        return attn_fail(err, ATTN_ERR_FIELD, "options.dropout_residual",
                          "dropout on the residual belongs to multi-head attention");
     return ATTN_OK;
 }
 
 static attn_status check_wanted(const attn_request *request, attn_error *err)
 {
-    static const char *const field = "/options/return";
+    static const char *const field = "options.want";
     const attn_options *options = &request->options;
     if (attn_wants(options, ATTN_STEP_PROJECTED) && request->weights.output.weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"projected\" needs weights.output");
@@ -95,14 +95,14 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
     if (attn_wants(options, ATTN_STEP_GATED) && request->weights.gate.weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"gated\" needs weights.gate");
     if (attn_wants(options, ATTN_STEP_RESIDUAL) && !options->residual)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "\"residual\" needs options.residual: true");
+        return attn_fail(err, ATTN_ERR_FIELD, field, "\"residual\" needs options.residual");
     if ((attn_wants(options, ATTN_STEP_ATTENTION_OUTPUT) || attn_wants(options, ATTN_STEP_FEED_FORWARD)) &&
         request->weights.feed_forward.up.weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field,
                          "\"attention_output\" and \"feed_forward\" need weights.feed_forward");
     if (attn_wants(options, ATTN_STEP_DROPPED) && !(options->dropout > 0 && options->dropout_attention))
         return attn_fail(err, ATTN_ERR_FIELD, field,
-                         "\"dropped\" needs options.dropout on attention with p above 0, and training: true");
+                         "\"dropped\" needs options.dropout above 0 and options.dropout_attention");
     if (attn_wants(options, ATTN_STEP_SINK) && options->sinks == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"sink\" needs options.sinks");
     return ATTN_OK;
@@ -145,15 +145,14 @@ static bool is_within(const attn_selection *selection, size_t dimension, size_t 
     return true;
 }
 
-static attn_status check_selection(const attn_selection *selection, const char *name, size_t dimension,
+static attn_status check_selection(const attn_selection *selection, const char *field, size_t dimension,
                                    struct attn_pace *pace, size_t *kept, attn_error *err)
 {
-    char field[32];
+    const char *name = attn_last_name(field);
     size_t outside;
     *kept = attn_selects_all(selection) ? dimension : selection->count;
     if (attn_selects_all(selection))
         return ATTN_OK;
-    snprintf(field, sizeof field, "/options/%s", name);
     if (selection->count > dimension)
         return attn_fail(err, ATTN_ERR_VALUE, field, "%s selects %zu of %zu", name, selection->count, dimension);
     if (!is_within(selection, dimension, &outside))
@@ -183,10 +182,11 @@ attn_status attn_options_check(const attn_request *request, attn_plan *plan, att
     if (status == ATTN_OK)
         status = check_wanted(request, err);
     if (status == ATTN_OK)
-        status = check_selection(&options->heads, "heads", dims->heads, &pace, &plan->selected_heads, err);
+        status = check_selection(&options->heads, "options.heads", dims->heads, &pace, &plan->selected_heads, err);
     if (status == ATTN_OK)
-        status = check_selection(&options->queries, "queries", dims->q_len, &pace, &plan->selected_queries, err);
+        status =
+            check_selection(&options->queries, "options.queries", dims->q_len, &pace, &plan->selected_queries, err);
     if (status == ATTN_OK)
-        status = check_selection(&options->keys, "keys", dims->kv_len, &pace, &plan->selected_keys, err);
+        status = check_selection(&options->keys, "options.keys", dims->kv_len, &pace, &plan->selected_keys, err);
     return status;
 }

@@ -39,11 +39,11 @@ attn_status attn_qk_check(const attn_request *request, const attn_dims *dims, at
 {
     const attn_options *options = &request->options;
     if (options->qk_norm != ATTN_NORM_NONE && !(options->qk_norm_eps >= 0 && isfinite(options->qk_norm_eps)))
-        return attn_fail(err, ATTN_ERR_VALUE, "/options/qk_norm/eps", "eps must be a finite number, 0 or more");
-    attn_status status = check_gains(request, &request->weights.query_norm, "/weights/query_norm/weight",
-                                     "/weights/query_norm/bias", dims->heads, dims->d_k, err);
+        return attn_fail(err, ATTN_ERR_VALUE, "options.qk_norm_eps", "qk_norm_eps must be a finite number, 0 or more");
+    attn_status status = check_gains(request, &request->weights.query_norm, "weights.query_norm.weight",
+                                     "weights.query_norm.bias", dims->heads, dims->d_k, err);
     if (status == ATTN_OK)
-        status = check_gains(request, &request->weights.key_norm, "/weights/key_norm/weight", "/weights/key_norm/bias",
+        status = check_gains(request, &request->weights.key_norm, "weights.key_norm.weight", "weights.key_norm.bias",
                              dims->kv_heads, dims->d_k, err);
     return status;
 }

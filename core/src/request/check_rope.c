@@ -6,8 +6,7 @@
 #include "base/pace.h"
 #include "request/checks.h"
 
-#define FIELD   "/options/rope"
-#define SCALING "/options/rope/scaling"
+#define SCALING "options.rope.scaling"
 
 /* Angles are computed in double, which holds these positions exactly. */
 static const int64_t POSITION_MAX = (int64_t)1 << 53;
@@ -26,21 +25,20 @@ static bool is_in_range(double number)
 
 /* A number of the scaling, and the types that use it. */
 struct number {
-    const char *name;
+    const char *field;
     double value;
     unsigned users;
 };
 
 static attn_status check_number(const struct number *number, attn_rope_type type, attn_error *err)
 {
-    char field[96];
-    snprintf(field, sizeof field, SCALING "/%s", number->name);
+    const char *name = attn_last_name(number->field);
     if (number->value == 0)
         return ATTN_OK;
     if (!is_in_range(number->value))
-        return attn_fail(err, ATTN_ERR_VALUE, field, "%s must be a number from 1e-30 to 1e30", number->name);
+        return attn_fail(err, ATTN_ERR_VALUE, number->field, "%s must be a number from 1e-30 to 1e30", name);
     if (!(number->users >> type & 1))
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s has no meaning for scaling %s", number->name,
+        return attn_fail(err, ATTN_ERR_FIELD, number->field, "%s has no meaning for scaling %s", name,
                          attn_rope_type_name(type));
     return ATTN_OK;
 }
@@ -48,35 +46,34 @@ static attn_status check_number(const struct number *number, attn_rope_type type
 static attn_status check_numbers(const attn_rope_scaling *s, attn_error *err)
 {
     const struct number numbers[] = {
-        {"factor", s->factor, (unsigned)ALL & ~(unsigned)DEF},
-        {"original_max_position_embeddings", s->original_max_position_embeddings, ALL},
-        {"max_position_embeddings", s->max_position_embeddings, ALL},
-        {"attention_factor", s->attention_factor, YAR | LON},
-        {"beta_fast", s->beta_fast, YAR},
-        {"beta_slow", s->beta_slow, YAR},
-        {"mscale", s->mscale, YAR},
-        {"mscale_all_dim", s->mscale_all_dim, YAR},
-        {"low_freq_factor", s->low_freq_factor, LLA},
-        {"high_freq_factor", s->high_freq_factor, LLA},
-        {"partial_rotary_factor", s->partial_rotary_factor, ALL},
+        {SCALING ".factor", s->factor, (unsigned)ALL & ~(unsigned)DEF},
+        {SCALING ".original_max_position_embeddings", s->original_max_position_embeddings, ALL},
+        {SCALING ".max_position_embeddings", s->max_position_embeddings, ALL},
+        {SCALING ".attention_factor", s->attention_factor, YAR | LON},
+        {SCALING ".beta_fast", s->beta_fast, YAR},
+        {SCALING ".beta_slow", s->beta_slow, YAR},
+        {SCALING ".mscale", s->mscale, YAR},
+        {SCALING ".mscale_all_dim", s->mscale_all_dim, YAR},
+        {SCALING ".low_freq_factor", s->low_freq_factor, LLA},
+        {SCALING ".high_freq_factor", s->high_freq_factor, LLA},
+        {SCALING ".partial_rotary_factor", s->partial_rotary_factor, ALL},
     };
     attn_status status = ATTN_OK;
     for (size_t n = 0; n < sizeof numbers / sizeof *numbers && status == ATTN_OK; n++)
         status = check_number(&numbers[n], s->type, err);
     if (status == ATTN_OK && s->partial_rotary_factor > 1)
-        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/partial_rotary_factor",
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING ".partial_rotary_factor",
                          "partial_rotary_factor must be at most 1");
     if (status == ATTN_OK && s->keeps_fraction && s->type != ATTN_ROPE_YARN)
-        return attn_fail(err, ATTN_ERR_FIELD, SCALING "/truncate", "truncate has no meaning for scaling %s",
+        return attn_fail(err, ATTN_ERR_FIELD, SCALING ".keeps_fraction", "keeps_fraction has no meaning for scaling %s",
                          attn_rope_type_name(s->type));
     return status;
 }
 
-static attn_status fail_missing(const attn_rope_scaling *s, const char *name, attn_error *err)
+static attn_status fail_missing(const attn_rope_scaling *s, const char *field, attn_error *err)
 {
-    char field[96];
-    snprintf(field, sizeof field, SCALING "/%s", name);
-    return attn_fail(err, ATTN_ERR_FIELD, field, "scaling %s needs %s", attn_rope_type_name(s->type), name);
+    return attn_fail(err, ATTN_ERR_FIELD, field, "scaling %s needs %s", attn_rope_type_name(s->type),
+                     attn_last_name(field));
 }
 
 /* The factor may be missing for yarn and longrope, which compute it from the two lengths. */
@@ -86,7 +83,7 @@ static attn_status check_factor(const attn_rope_scaling *s, attn_error *err)
     const bool may_miss = s->type == ATTN_ROPE_DEFAULT || s->type == ATTN_ROPE_PROPORTIONAL ||
                           ((s->type == ATTN_ROPE_YARN || s->type == ATTN_ROPE_LONGROPE) && has_both) ||
                           (s->type == ATTN_ROPE_LONGROPE && s->attention_factor != 0);
-    return s->factor != 0 || may_miss ? ATTN_OK : fail_missing(s, "factor", err);
+    return s->factor != 0 || may_miss ? ATTN_OK : fail_missing(s, SCALING ".factor", err);
 }
 
 static attn_status check_length(const attn_rope_scaling *s, attn_error *err)
@@ -96,10 +93,12 @@ static attn_status check_length(const attn_rope_scaling *s, attn_error *err)
     if (s->type == ATTN_ROPE_DEFAULT || s->type == ATTN_ROPE_LINEAR || s->type == ATTN_ROPE_PROPORTIONAL)
         return ATTN_OK;
     if (length == 0)
-        return fail_missing(
-            s, s->type == ATTN_ROPE_DYNAMIC ? "max_position_embeddings" : "original_max_position_embeddings", err);
+        return fail_missing(s,
+                            s->type == ATTN_ROPE_DYNAMIC ? SCALING ".max_position_embeddings"
+                                                         : SCALING ".original_max_position_embeddings",
+                            err);
     if (s->type == ATTN_ROPE_LONGROPE && length <= 1)
-        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/original_max_position_embeddings",
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING ".original_max_position_embeddings",
                          "scaling longrope needs an original length above 1");
     return ATTN_OK;
 }
@@ -109,23 +108,23 @@ static attn_status check_llama3(const attn_rope_scaling *s, attn_error *err)
     if (s->type != ATTN_ROPE_LLAMA3)
         return ATTN_OK;
     if (s->low_freq_factor == 0)
-        return fail_missing(s, "low_freq_factor", err);
+        return fail_missing(s, SCALING ".low_freq_factor", err);
     if (s->high_freq_factor == 0)
-        return fail_missing(s, "high_freq_factor", err);
+        return fail_missing(s, SCALING ".high_freq_factor", err);
     if (!(s->high_freq_factor > s->low_freq_factor))
-        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/high_freq_factor",
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING ".high_freq_factor",
                          "high_freq_factor must be above low_freq_factor");
     return ATTN_OK;
 }
 
 /* One of the two lists of longrope. */
-static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *list, const char *name, size_t pairs,
+static attn_status check_list(const attn_rope_scaling *s, const attn_tensor *list, const char *field, size_t pairs,
                               struct attn_pace *pace, attn_error *err)
 {
-    char field[64], expected[32];
-    snprintf(field, sizeof field, SCALING "/%s", name);
+    const char *name = attn_last_name(field);
+    char expected[32];
     if (list == NULL)
-        return s->type == ATTN_ROPE_LONGROPE ? fail_missing(s, name, err) : ATTN_OK;
+        return s->type == ATTN_ROPE_LONGROPE ? fail_missing(s, field, err) : ATTN_OK;
     if (s->type != ATTN_ROPE_LONGROPE)
         return attn_fail(err, ATTN_ERR_FIELD, field, "%s has no meaning for scaling %s", name,
                          attn_rope_type_name(s->type));
@@ -149,7 +148,7 @@ static attn_status check_scaling(const attn_rope *rope, size_t dim, struct attn_
 {
     const attn_rope_scaling *s = &rope->scaling;
     if (rope->theta != 0 && !(rope->theta > 1 && isfinite(rope->theta)))
-        return attn_fail(err, ATTN_ERR_VALUE, FIELD "/theta", "theta must be a finite number above 1");
+        return attn_fail(err, ATTN_ERR_VALUE, "options.rope.theta", "theta must be a finite number above 1");
     attn_status status = check_numbers(s, err);
     if (status == ATTN_OK)
         status = check_factor(s, err);
@@ -158,11 +157,11 @@ static attn_status check_scaling(const attn_rope *rope, size_t dim, struct attn_
     if (status == ATTN_OK)
         status = check_llama3(s, err);
     if (status == ATTN_OK)
-        status = check_list(s, s->short_factor, "short_factor", dim / 2, pace, err);
+        status = check_list(s, s->short_factor, SCALING ".short_factor", dim / 2, pace, err);
     if (status == ATTN_OK)
-        status = check_list(s, s->long_factor, "long_factor", dim / 2, pace, err);
+        status = check_list(s, s->long_factor, SCALING ".long_factor", dim / 2, pace, err);
     if (status == ATTN_OK && s->type == ATTN_ROPE_DYNAMIC && dim == 2)
-        return attn_fail(err, ATTN_ERR_VALUE, SCALING "/type", "scaling dynamic needs more than 2 features to turn");
+        return attn_fail(err, ATTN_ERR_VALUE, SCALING ".type", "scaling dynamic needs more than 2 features to turn");
     return status;
 }
 
@@ -171,20 +170,20 @@ static attn_status check_scaling(const attn_rope *rope, size_t dim, struct attn_
 /* The queries or the keys, and their name in messages. */
 struct side {
     const attn_rope_side *given;
-    const char *name; /* "query" */
+    const char *name;                  /* "query" */
+    const char *positions, *cos, *sin; /* their paths */
     size_t len;
     struct attn_pace *pace; /* of both sides */
 };
 
 /* also: the other shape that is accepted, in words. */
-static attn_status fail_side(const struct side *side, const char *what, const attn_tensor *got, const char *expected,
+static attn_status fail_side(const struct side *side, const char *field, const attn_tensor *got, const char *expected,
                              const char *also, attn_error *err)
 {
-    char field[64], received[64];
+    char received[64];
     attn_shape_text(received, sizeof received, got->rank, got->shape);
-    snprintf(field, sizeof field, FIELD "/%s", what);
-    return attn_fail_shape(err, field, got, expected, "%s has shape %s, expected %s%s for %zu %s tokens", what,
-                           received, expected, also, side->len, side->name);
+    return attn_fail_shape(err, field, got, expected, "%s has shape %s, expected %s%s for %zu %s tokens",
+                           attn_last_name(field), received, expected, also, side->len, side->name);
 }
 
 /* (len, …) or (1 or batch, len, …), with more further dimensions. */
@@ -202,17 +201,17 @@ static attn_status check_positions(const struct side *side, size_t batch, double
     if (positions == NULL)
         return ATTN_OK;
     if (positions->dtype != ATTN_I64 || !attn_tensor_is_contiguous(positions))
-        return attn_fail(err, ATTN_ERR_FIELD, FIELD "/positions", "positions must be int64 without gaps");
+        return attn_fail(err, ATTN_ERR_FIELD, side->positions, "positions must be int64 without gaps");
     snprintf(expected, sizeof expected, "[%zu]", side->len);
     if (!fits(positions, 0, batch, side->len))
-        return fail_side(side, "positions", positions, expected, " (or with the batch before it)", err);
+        return fail_side(side, side->positions, positions, expected, " (or with the batch before it)", err);
     const int64_t *p = positions->data;
     const size_t count = attn_tensor_count(positions);
     for (size_t n = 0; n < count; n++) {
         if (attn_pace_stops(side->pace, 1))
             return attn_fail_stopped(err);
         if (p[n] > POSITION_MAX || p[n] < -POSITION_MAX)
-            return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions", "position %lld is beyond 2^53", (long long)p[n]);
+            return attn_fail(err, ATTN_ERR_VALUE, side->positions, "position %lld is beyond 2^53", (long long)p[n]);
         *length = (double)p[n] + 1 > *length ? (double)p[n] + 1 : *length;
     }
     return ATTN_OK;
@@ -227,44 +226,43 @@ static attn_status check_rows(const struct side *side, size_t rows, attn_error *
         if (attn_pace_stops(side->pace, 1))
             return attn_fail_stopped(err);
         if (p[n] < 0 || (uint64_t)p[n] >= rows)
-            return attn_fail(err, ATTN_ERR_VALUE, FIELD "/positions",
+            return attn_fail(err, ATTN_ERR_VALUE, side->positions,
                              "position %lld is not among the %zu rows of cos and sin", (long long)p[n], rows);
     }
     return ATTN_OK;
 }
 
 /* cos or sin of a side: the shape by its positions. */
-static attn_status check_given(const struct side *side, const char *what, const attn_tensor *tensor,
+static attn_status check_given(const struct side *side, const char *field, const attn_tensor *tensor,
                                const attn_plan *plan, attn_error *err)
 {
-    char expected[64], field[64];
+    char expected[64];
     const size_t pairs = plan->rope_dim / 2;
-    snprintf(field, sizeof field, FIELD "/%s", what);
     if (tensor->dtype != plan->compute || !attn_tensor_is_contiguous(tensor))
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s without gaps", what,
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s without gaps", attn_last_name(field),
                          attn_dtype_name(plan->compute));
     const bool has_pairs = tensor->rank > 1 && tensor->shape[tensor->rank - 1] == pairs;
     if (side->given->positions != NULL) {
         snprintf(expected, sizeof expected, "[\"rows\",%zu]", pairs);
         return has_pairs && tensor->rank == 2 ? check_rows(side, tensor->shape[0], err)
-                                              : fail_side(side, what, tensor, expected, "", err);
+                                              : fail_side(side, field, tensor, expected, "", err);
     }
     snprintf(expected, sizeof expected, "[%zu,%zu]", side->len, pairs);
     return has_pairs && fits(tensor, 1, plan->dims.batch, side->len)
                ? ATTN_OK
-               : fail_side(side, what, tensor, expected, " (or with the batch before it)", err);
+               : fail_side(side, field, tensor, expected, " (or with the batch before it)", err);
 }
 
 static attn_status check_side(const struct side *side, const attn_plan *plan, attn_error *err)
 {
     const attn_rope_side *given = side->given;
     if ((given->cos == NULL) != (given->sin == NULL))
-        return attn_fail(err, ATTN_ERR_FIELD, given->cos == NULL ? FIELD "/cos" : FIELD "/sin",
+        return attn_fail(err, ATTN_ERR_FIELD, given->cos == NULL ? side->cos : side->sin,
                          "cos and sin of %s go together", side->name);
     if (given->cos == NULL)
         return ATTN_OK;
-    attn_status status = check_given(side, "cos", given->cos, plan, err);
-    return status == ATTN_OK ? check_given(side, "sin", given->sin, plan, err) : status;
+    attn_status status = check_given(side, side->cos, given->cos, plan, err);
+    return status == ATTN_OK ? check_given(side, side->sin, given->sin, plan, err) : status;
 }
 
 /* ---- all of it ---- */
@@ -286,11 +284,11 @@ static size_t find_dim(const attn_rope *rope, size_t d_k)
 static attn_status check_dim(const attn_rope *rope, size_t dim, size_t d_k, attn_error *err)
 {
     if (dim == 0 || dim % 2 != 0)
-        return attn_fail(err, ATTN_ERR_VALUE, FIELD "/dim",
+        return attn_fail(err, ATTN_ERR_VALUE, "options.rope.dim",
                          "dim is %zu; features are turned in pairs, so it must be even and at least 2%s", dim,
                          rope->dim == 0 ? " (by default it is d_k)" : "");
     if (dim > d_k)
-        return attn_fail(err, ATTN_ERR_VALUE, FIELD "/dim", "dim is %zu, but a head has %zu features", dim, d_k);
+        return attn_fail(err, ATTN_ERR_VALUE, "options.rope.dim", "dim is %zu, but a head has %zu features", dim, d_k);
     return ATTN_OK;
 }
 
@@ -301,7 +299,10 @@ attn_status attn_rope_check(const attn_request *request, attn_plan *plan, attn_e
     if (rope->layout == ATTN_ROPE_NONE)
         return ATTN_OK;
     struct attn_pace pace = attn_pace_begin(request->watch);
-    const struct side sides[] = {{&rope->query, "query", d->q_len, &pace}, {&rope->key, "key", attn_new_len(d), &pace}};
+    const struct side sides[] = {{&rope->query, "query", "options.rope.query.positions", "options.rope.query.cos",
+                                  "options.rope.query.sin", d->q_len, &pace},
+                                 {&rope->key, "key", "options.rope.key.positions", "options.rope.key.cos",
+                                  "options.rope.key.sin", attn_new_len(d), &pace}};
     plan->rope_dim = find_dim(rope, d->d_k);
     attn_status status = check_dim(rope, plan->rope_dim, d->d_k, err);
     for (int side = 0; side < 2 && status == ATTN_OK; side++) {
@@ -314,7 +315,7 @@ attn_status attn_rope_check(const attn_request *request, attn_plan *plan, attn_e
     const bool is_given = rope->query.cos != NULL && rope->key.cos != NULL;
     const attn_rope_scaling *s = &rope->scaling;
     if (status == ATTN_OK && is_given && (rope->theta != 0 || s->type != ATTN_ROPE_DEFAULT))
-        return attn_fail(err, ATTN_ERR_FIELD, rope->theta != 0 ? FIELD "/theta" : SCALING,
+        return attn_fail(err, ATTN_ERR_FIELD, rope->theta != 0 ? "options.rope.theta" : SCALING,
                          "cos and sin leave nothing for theta and scaling to decide");
     return status == ATTN_OK && !is_given ? check_scaling(rope, plan->rope_dim, &pace, err) : status;
 }

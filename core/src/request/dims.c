@@ -23,12 +23,12 @@ static attn_status check_tensor(const attn_tensor *tensor, const char *field, at
 {
     size_t count;
     if (tensor->dtype != compute)
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", strrchr(field, '/') + 1,
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be %s, got %s", attn_last_name(field),
                          attn_dtype_name(compute), attn_dtype_name(tensor->dtype));
     if (!attn_shape_count(tensor->rank, tensor->shape, &count) || count > ATTN_NUMBERS_MAX)
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "%s has too many elements", strrchr(field, '/') + 1);
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, field, "%s has too many elements", attn_last_name(field));
     if (!attn_tensor_is_contiguous(tensor))
-        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be row-major without gaps", strrchr(field, '/') + 1);
+        return attn_fail(err, ATTN_ERR_FIELD, field, "%s must be row-major without gaps", attn_last_name(field));
     return ATTN_OK;
 }
 
@@ -39,7 +39,7 @@ static attn_status check_input(const attn_request *request, const attn_tensor *t
     attn_status status = check_tensor(tensor, field, request->options.compute, err);
     if (status != ATTN_OK)
         return status;
-    const char *name = strrchr(field, '/') + 1;
+    const char *name = attn_last_name(field);
     if (tensor->rank < 2 || tensor->rank > most) {
         return attn_fail_shape(err, field, tensor, NULL, "%s has rank %d; %s takes (len, d), (batch, len, d)%s", name,
                                tensor->rank, request->is_layer ? "a layer" : "attention",
@@ -55,12 +55,12 @@ static attn_status check_input(const attn_request *request, const attn_tensor *t
 static attn_status check_inputs(const attn_request *request, attn_error *err)
 {
     if (request->inputs.query == NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, "/inputs/query", "inputs.query is missing");
-    attn_status status = check_input(request, request->inputs.query, "/inputs/query", err);
+        return attn_fail(err, ATTN_ERR_FIELD, "inputs.query", "inputs.query is missing");
+    attn_status status = check_input(request, request->inputs.query, "inputs.query", err);
     if (status == ATTN_OK)
-        status = check_input(request, key_of(request), "/inputs/key", err);
+        status = check_input(request, key_of(request), "inputs.key", err);
     if (status == ATTN_OK)
-        status = check_input(request, value_of(request), "/inputs/value", err);
+        status = check_input(request, value_of(request), "inputs.value", err);
     return status;
 }
 
@@ -75,7 +75,7 @@ static attn_status check_same(const attn_tensor *tensor, const char *field, int 
     memcpy(shape, tensor->shape, sizeof shape);
     shape[axis] = wanted;
     attn_shape_text(expected, sizeof expected, tensor->rank, shape);
-    return attn_fail_shape(err, field, tensor, expected, "%s has %zu %s, %zu expected", strrchr(field, '/') + 1,
+    return attn_fail_shape(err, field, tensor, expected, "%s has %zu %s, %zu expected", attn_last_name(field),
                            tensor->shape[axis], what, wanted);
 }
 
@@ -90,11 +90,11 @@ static attn_status read_lengths(const attn_request *request, attn_dims *dims, at
     dims->d_query = q->shape[q->rank - 1];
     dims->d_key = k->shape[k->rank - 1];
     dims->d_value = v->shape[v->rank - 1];
-    attn_status status = check_same(v, "/inputs/value", length_axis, dims->kv_len, "positions", err);
+    attn_status status = check_same(v, "inputs.value", length_axis, dims->kv_len, "positions", err);
     if (status == ATTN_OK && q->rank > 2)
-        status = check_same(k, "/inputs/key", 0, dims->batch, "batch items", err);
+        status = check_same(k, "inputs.key", 0, dims->batch, "batch items", err);
     if (status == ATTN_OK && q->rank > 2)
-        status = check_same(v, "/inputs/value", 0, dims->batch, "batch items", err);
+        status = check_same(v, "inputs.value", 0, dims->batch, "batch items", err);
     return status;
 }
 
@@ -104,13 +104,13 @@ static attn_status read_lengths(const attn_request *request, attn_dims *dims, at
 static attn_status check_groups(const attn_dims *dims, attn_error *err)
 {
     if (dims->heads == 0 || dims->kv_heads == 0)
-        return attn_fail(err, ATTN_ERR_SHAPE, "/inputs/query", "there must be at least one head");
+        return attn_fail(err, ATTN_ERR_SHAPE, "inputs.query", "there must be at least one head");
     if (dims->heads > DIMENSION_MAX || dims->kv_heads > DIMENSION_MAX)
         return attn_fail(err, ATTN_ERR_TOO_LARGE,
-                         dims->heads > DIMENSION_MAX ? "/options/num_heads" : "/options/kv_num_heads",
+                         dims->heads > DIMENSION_MAX ? "options.num_heads" : "options.kv_num_heads",
                          "there are more than %zu heads", DIMENSION_MAX);
     if (dims->heads % dims->kv_heads != 0)
-        return attn_fail(err, ATTN_ERR_SHAPE, "/options/kv_num_heads",
+        return attn_fail(err, ATTN_ERR_SHAPE, "options.kv_num_heads",
                          "%zu query heads cannot be divided among %zu key heads", dims->heads, dims->kv_heads);
     return ATTN_OK;
 }
@@ -119,7 +119,7 @@ static attn_status check_option_heads(size_t asked, size_t found, const char *fi
 {
     if (asked == 0 || asked == found)
         return ATTN_OK;
-    return attn_fail(err, ATTN_ERR_SHAPE, field, "%s is %zu, but the tensors have %zu heads", strrchr(field, '/') + 1,
+    return attn_fail(err, ATTN_ERR_SHAPE, field, "%s is %zu, but the tensors have %zu heads", attn_last_name(field),
                      asked, found);
 }
 
@@ -127,11 +127,11 @@ static attn_status heads_of_rank_4(const attn_request *request, attn_dims *dims,
 {
     dims->heads = request->inputs.query->shape[1];
     dims->kv_heads = key_of(request)->shape[1];
-    attn_status status = check_same(value_of(request), "/inputs/value", 1, dims->kv_heads, "heads", err);
+    attn_status status = check_same(value_of(request), "inputs.value", 1, dims->kv_heads, "heads", err);
     if (status == ATTN_OK)
-        status = check_option_heads(request->options.num_heads, dims->heads, "/options/num_heads", err);
+        status = check_option_heads(request->options.num_heads, dims->heads, "options.num_heads", err);
     if (status == ATTN_OK)
-        status = check_option_heads(request->options.kv_num_heads, dims->kv_heads, "/options/kv_num_heads", err);
+        status = check_option_heads(request->options.kv_num_heads, dims->kv_heads, "options.kv_num_heads", err);
     dims->d_k = dims->d_query;
     dims->d_v = dims->d_value;
     return status;
@@ -142,7 +142,7 @@ static attn_status split(size_t features, size_t heads, const char *field, const
 {
     if (heads == 0 || features % heads != 0)
         return attn_fail(err, ATTN_ERR_SHAPE, field, "%s has %zu features, which %s = %zu does not divide",
-                         strrchr(field, '/') + 1, features, option, heads);
+                         attn_last_name(field), features, option, heads);
     *each = features / heads;
     return ATTN_OK;
 }
@@ -152,9 +152,9 @@ static attn_status heads_by_splitting(const attn_request *request, attn_dims *di
     dims->heads = request->options.num_heads == 0 ? 1 : request->options.num_heads;
     dims->kv_heads = request->options.kv_num_heads == 0 ? dims->heads : request->options.kv_num_heads;
     const char *kv_option = request->options.kv_num_heads == 0 ? "num_heads" : "kv_num_heads";
-    attn_status status = split(dims->d_query, dims->heads, "/inputs/query", "num_heads", &dims->d_k, err);
+    attn_status status = split(dims->d_query, dims->heads, "inputs.query", "num_heads", &dims->d_k, err);
     if (status == ATTN_OK)
-        status = split(dims->d_value, dims->kv_heads, "/inputs/value", kv_option, &dims->d_v, err);
+        status = split(dims->d_value, dims->kv_heads, "inputs.value", kv_option, &dims->d_v, err);
     return status;
 }
 
@@ -166,14 +166,14 @@ static attn_status read_attention_dims(const attn_request *request, attn_dims *d
     if (status == ATTN_OK)
         status = check_groups(dims, err);
     if (status == ATTN_OK)
-        status = split(dims->d_key, key_heads, "/inputs/key", "the number of key heads", &d_key, err);
+        status = split(dims->d_key, key_heads, "inputs.key", "the number of key heads", &d_key, err);
     if (status == ATTN_OK && d_key != dims->d_k) {
         char expected[64];
         size_t shape[ATTN_MAX_RANK];
         memcpy(shape, key_of(request)->shape, sizeof shape);
         shape[dims->query_rank - 1] = dims->d_k * key_heads;
         attn_shape_text(expected, sizeof expected, dims->query_rank, shape);
-        return attn_fail_shape(err, "/inputs/key", key_of(request), expected,
+        return attn_fail_shape(err, "inputs.key", key_of(request), expected,
                                "key has %zu features per head, query has %zu", d_key, dims->d_k);
     }
     dims->d_out = dims->heads * dims->d_v;
@@ -233,19 +233,17 @@ struct vector_rule {
 static attn_status fail_vector(const attn_tensor *vector, const char *field, const struct vector_rule *rule,
                                attn_error *err)
 {
-    /* "/weights/norm/weight" is called norm.weight in a sentence. */
-    const char *member = strrchr(field, '/') + 1, *owner = field + strlen("/weights/");
-    const int owner_length = (int)(member - owner) - 1;
+    const char *name = field + strlen("weights."); /* "norm.weight" */
     char expected[32], shape[64], or_by_heads[56] = "";
     attn_shape_text(shape, sizeof shape, vector->rank, vector->shape);
     snprintf(expected, sizeof expected, "[%zu]", rule->length);
     if (rule->heads != 0)
         snprintf(or_by_heads, sizeof or_by_heads, " or [%zu,%zu]", rule->heads, rule->length / rule->heads);
     if (attn_tensor_count(vector) != rule->length)
-        return attn_fail_shape(err, field, vector, expected, "%.*s.%s has %zu numbers, %s %zu%s", owner_length, owner,
-                               member, attn_tensor_count(vector), rule->giver, rule->length, rule->unit);
-    return attn_fail_shape(err, field, vector, expected, "%.*s.%s has shape %s, expected %s%s", owner_length, owner,
-                           member, shape, expected, or_by_heads);
+        return attn_fail_shape(err, field, vector, expected, "%s has %zu numbers, %s %zu%s", name,
+                               attn_tensor_count(vector), rule->giver, rule->length, rule->unit);
+    return attn_fail_shape(err, field, vector, expected, "%s has shape %s, expected %s%s", name, shape, expected,
+                           or_by_heads);
 }
 
 static attn_status check_vector(const attn_tensor *vector, const char *field, attn_dtype compute,
@@ -281,8 +279,8 @@ static attn_status read_projection(const attn_affine *affine, const char *name, 
 {
     char field[64], bias_field[64];
     size_t own_heads = 0, in = 0, out = 0;
-    snprintf(field, sizeof field, "/weights/%s/weight", name);
-    snprintf(bias_field, sizeof bias_field, "/weights/%s/bias", name);
+    snprintf(field, sizeof field, "weights.%s.weight", name);
+    snprintf(bias_field, sizeof bias_field, "weights.%s.bias", name);
     if (affine->weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "weights.%s.weight is missing: give query, key and value, or qkv",
                          name);
@@ -310,7 +308,7 @@ static attn_status read_separate_dims(const attn_request *request, attn_dims *di
     const attn_weights *weights = &request->weights;
     size_t d_key = 0;
     if (attn_affine_is_given(&weights->qkv))
-        return attn_fail(err, ATTN_ERR_FIELD, "/weights/qkv/weight", "weights.qkv has a bias but no weight");
+        return attn_fail(err, ATTN_ERR_FIELD, "weights.qkv.weight", "weights.qkv has a bias but no weight");
     attn_status status =
         read_projection(&weights->query, "query", request, dims->d_query, dims->heads, &dims->d_k, err);
     if (status == ATTN_OK)
@@ -318,7 +316,7 @@ static attn_status read_separate_dims(const attn_request *request, attn_dims *di
     if (status == ATTN_OK)
         status = read_projection(&weights->value, "value", request, dims->d_value, dims->kv_heads, &dims->d_v, err);
     if (status == ATTN_OK && d_key != dims->d_k)
-        return attn_fail_shape(err, "/weights/key/weight", weights->key.weight, NULL,
+        return attn_fail_shape(err, "weights.key.weight", weights->key.weight, NULL,
                                "the weights of query and key give different features per head");
     return status;
 }
@@ -326,11 +324,11 @@ static attn_status read_separate_dims(const attn_request *request, attn_dims *di
 static attn_status read_fused_dims(const attn_request *request, attn_dims *dims, attn_error *err)
 {
     const attn_weights *weights = &request->weights;
-    const char *field = "/weights/qkv/weight";
+    const char *field = "weights.qkv.weight";
     size_t own_heads = 0, in = 0, out = 0, parts = dims->heads + 2 * dims->kv_heads;
     if (attn_affine_is_given(&weights->query) || attn_affine_is_given(&weights->key) ||
         attn_affine_is_given(&weights->value))
-        return attn_fail(err, ATTN_ERR_FIELD, "/weights/qkv", "give either qkv or query, key and value, not both");
+        return attn_fail(err, ATTN_ERR_FIELD, "weights.qkv", "give either qkv or query, key and value, not both");
     attn_status status =
         read_weight(weights->qkv.weight, field, weights->layout, request->options.compute, &own_heads, &in, &out, err);
     if (status != ATTN_OK)
@@ -338,21 +336,21 @@ static attn_status read_fused_dims(const attn_request *request, attn_dims *dims,
     if (own_heads != 0)
         return attn_fail_shape(err, field, weights->qkv.weight, NULL, "a fused weight has rank 2");
     if (dims->d_key != dims->d_query || dims->d_value != dims->d_query)
-        return attn_fail(err, ATTN_ERR_SHAPE, "/inputs", "a fused weight needs query, key and value of one width");
+        return attn_fail(err, ATTN_ERR_SHAPE, "inputs", "a fused weight needs query, key and value of one width");
     char why[96];
     snprintf(why, sizeof why, "the inputs have %zu features", dims->d_query);
     if (in != dims->d_query)
         return fail_weight(err, field, weights->qkv.weight, weights->layout, dims->d_query, why);
     if (weights->qkv_order == ATTN_QKV_PER_HEAD && dims->heads != dims->kv_heads)
-        return attn_fail(err, ATTN_ERR_VALUE, "/weights/qkv/order",
-                         "order per_head needs as many key heads as query heads; use per_group");
+        return attn_fail(err, ATTN_ERR_VALUE, "weights.qkv_order",
+                         "qkv_order per_head needs as many key heads as query heads; use per_group");
     if (out % parts != 0)
         return attn_fail(err, ATTN_ERR_SHAPE, field,
                          "the fused weight gives %zu features, which %zu query and 2 x %zu key and value heads do not "
                          "divide",
                          out, dims->heads, dims->kv_heads);
     dims->d_k = dims->d_v = out / parts;
-    return check_bias(weights->qkv.bias, "/weights/qkv/bias", request->options.compute, 0, out, err);
+    return check_bias(weights->qkv.bias, "weights.qkv.bias", request->options.compute, 0, out, err);
 }
 
 static size_t heads_of(const attn_affine *affine)
@@ -380,10 +378,10 @@ static attn_status read_output_dims(const attn_request *request, attn_dims *dims
     const attn_affine *output = &request->weights.output;
     dims->d_out = dims->heads * dims->d_v;
     if (output->weight == NULL && output->bias != NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, "/weights/output/weight", "weights.output has a bias but no weight");
+        return attn_fail(err, ATTN_ERR_FIELD, "weights.output.weight", "weights.output has a bias but no weight");
     if (output->weight == NULL)
         return ATTN_OK;
-    const char *field = "/weights/output/weight";
+    const char *field = "weights.output.weight";
     attn_layout layout = request->weights.layout;
     size_t own_heads = 0, in = 0, out = 0;
     attn_status status =
@@ -400,7 +398,7 @@ static attn_status read_output_dims(const attn_request *request, attn_dims *dims
     if (own_heads == 0 && in != dims->d_out)
         return fail_weight(err, field, output->weight, layout, dims->d_out, why);
     dims->d_out = out;
-    return check_bias(output->bias, "/weights/output/bias", request->options.compute, 0, out, err);
+    return check_bias(output->bias, "weights.output.bias", request->options.compute, 0, out, err);
 }
 
 /* ---- the gate, and the past ---- */
@@ -412,10 +410,10 @@ static attn_status read_gate_dims(const attn_request *request, attn_dims *dims, 
     if (gate->weight == NULL && gate->bias == NULL)
         return ATTN_OK;
     if (gate->weight == NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, "/weights/gate/weight", "weights.gate has a bias but no weight");
+        return attn_fail(err, ATTN_ERR_FIELD, "weights.gate.weight", "weights.gate has a bias but no weight");
     attn_status status = read_projection(gate, "gate", request, dims->d_query, dims->heads, &features, err);
     if (status == ATTN_OK && features != 1 && features != dims->d_v)
-        return attn_fail(err, ATTN_ERR_SHAPE, "/weights/gate/weight",
+        return attn_fail(err, ATTN_ERR_SHAPE, "weights.gate.weight",
                          "the weight of gate gives %zu features a head, expected %zu (d_v), or 1", features, dims->d_v);
     dims->d_gate = features;
     return status;
@@ -427,8 +425,8 @@ static attn_status read_matrix(const attn_affine *affine, const char *name, cons
 {
     char field[64], bias_field[64], why[96];
     size_t own_heads = 0, own_in = 0;
-    snprintf(field, sizeof field, "/weights/feed_forward/%s/weight", name);
-    snprintf(bias_field, sizeof bias_field, "/weights/feed_forward/%s/bias", name);
+    snprintf(field, sizeof field, "weights.feed_forward.%s.weight", name);
+    snprintf(bias_field, sizeof bias_field, "weights.feed_forward.%s.bias", name);
     if (affine->weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "weights.feed_forward.%s.weight is missing", name);
     attn_status status = read_weight(affine->weight, field, request->weights.layout, request->options.compute,
@@ -457,12 +455,12 @@ static attn_status read_feed_forward_dims(const attn_request *request, attn_dims
         status =
             read_matrix(&w->gate, "gate", request, in, is_parallel ? "query has" : "the attention gives", &gates, err);
     if (status == ATTN_OK && w->gate.weight != NULL && gates != dims->d_ff)
-        return attn_fail_shape(err, "/weights/feed_forward/gate/weight", w->gate.weight, NULL,
+        return attn_fail_shape(err, "weights.feed_forward.gate.weight", w->gate.weight, NULL,
                                "gate gives %zu features, up gives %zu: they must be equal", gates, dims->d_ff);
     if (status == ATTN_OK)
         status = read_matrix(&w->down, "down", request, dims->d_ff, "up gives", &out, err);
     if (status == ATTN_OK && out != dims->d_out)
-        return attn_fail_shape(err, "/weights/feed_forward/down/weight", w->down.weight, NULL,
+        return attn_fail_shape(err, "weights.feed_forward.down.weight", w->down.weight, NULL,
                                "down gives %zu features, the attention gives %zu: they must be equal", out,
                                dims->d_out);
     return status;
@@ -483,7 +481,7 @@ static attn_status check_past(const attn_tensor *past, const char *field, const 
     char expected[64];
     attn_shape_text(expected, sizeof expected, 4, wanted);
     return attn_fail_shape(err, field, past, expected,
-                           "%s must be (batch, kv_heads, past_len, d): %zu, %zu, %zu, %zu%s", strrchr(field, '/') + 1,
+                           "%s must be (batch, kv_heads, past_len, d): %zu, %zu, %zu, %zu%s", attn_last_name(field),
                            wanted[0], wanted[1], wanted[2], wanted[3],
                            dims->query_rank == 2 ? "; the batch may be left out" : "");
 }
@@ -494,16 +492,16 @@ static attn_status read_past(const attn_request *request, attn_dims *dims, attn_
     if (key == NULL && value == NULL)
         return ATTN_OK;
     if (key == NULL || value == NULL)
-        return attn_fail(err, ATTN_ERR_FIELD, key == NULL ? "/inputs/past_key" : "/inputs/past_value",
+        return attn_fail(err, ATTN_ERR_FIELD, key == NULL ? "inputs.past_key" : "inputs.past_value",
                          "past_key and past_value go together");
     if (key->rank < 2)
-        return attn_fail_shape(err, "/inputs/past_key", key, NULL, "past_key must be (batch, kv_heads, past_len, d)");
+        return attn_fail_shape(err, "inputs.past_key", key, NULL, "past_key must be (batch, kv_heads, past_len, d)");
     const size_t past_len = key->shape[key->rank - 2];
-    attn_status status = check_past(key, "/inputs/past_key", request, dims, past_len, dims->d_k, err);
+    attn_status status = check_past(key, "inputs.past_key", request, dims, past_len, dims->d_k, err);
     if (status == ATTN_OK)
-        status = check_past(value, "/inputs/past_value", request, dims, past_len, dims->d_v, err);
+        status = check_past(value, "inputs.past_value", request, dims, past_len, dims->d_v, err);
     if (status == ATTN_OK && (past_len > DIMENSION_MAX || dims->kv_len > DIMENSION_MAX - past_len))
-        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs/past_key", "%zu past keys and %zu new ones are too many",
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "inputs.past_key", "%zu past keys and %zu new ones are too many",
                          past_len, dims->kv_len);
     dims->past_len = past_len;
     dims->kv_len += past_len;

@@ -401,9 +401,11 @@ static void write_findings(const attn_findings *findings, struct chunks *out)
     if (findings->not_finite_fields == 0)
         return;
     chunks_text(out, ",\"not_finite\":{");
-    for (size_t i = 0; i < findings->not_finite_fields; i++)
-        chunks_format(out, "%s\"%s\":%zu", i > 0 ? "," : "", findings->not_finite[i].field,
+    for (size_t i = 0; i < findings->not_finite_fields; i++) {
+        char pointer[ENVELOPE_POINTER_MAX];
+        chunks_format(out, "%s\"%s\":%zu", i > 0 ? "," : "", envelope_pointer(findings->not_finite[i].field, pointer),
                       findings->not_finite[i].count);
+    }
     chunks_text(out, "}");
 }
 

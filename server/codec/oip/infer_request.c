@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "codec/json/document.h"
 #include "codec/json/json_tree.h"
 #include "codec/oip/oip_parts.h"
@@ -270,20 +271,10 @@ static char *write_text(struct oip_decoder *d, json_t *options, json_t *masks, s
 /* ---- the whole request ---- */
 
 /* Errors of the envelope in the words of this protocol: "/options/x" is "/parameters/x", "/inputs/query" is QUERY. */
-static void replace(char *text, size_t size, const char *from, const char *to)
-{
-    char *at = strstr(text, from);
-    const size_t before = strlen(from), after = strlen(to);
-    if (!at || strlen(text) + after >= size + before)
-        return;
-    memmove(at + after, at + before, strlen(at + before) + 1);
-    memcpy(at, to, after);
-}
-
 static void replace_word(attn_error *err, const char *from, const char *to)
 {
-    replace(err->message, sizeof err->message, from, to);
-    replace(err->field, sizeof err->field, from, to);
+    text_replace(err->message, sizeof err->message, from, to);
+    text_replace(err->field, sizeof err->field, from, to);
 }
 
 static void translate_mask(attn_error *err, const struct mask_row *row)

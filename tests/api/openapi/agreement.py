@@ -9,6 +9,7 @@ REQUESTS = {"AttentionRequest": {"MEMBER_ALWAYS"},
             "LayerRequest": {"MEMBER_ALWAYS", "MEMBER_OF_LAYERS"},
             "AttentionGradientRequest": {"MEMBER_ALWAYS", "MEMBER_OF_GRADIENTS"},
             "LayerGradientRequest": {"MEMBER_ALWAYS", "MEMBER_OF_LAYERS", "MEMBER_OF_GRADIENTS"}}
+CORE_ALONE = {"feed_forward", "branch_norm", "branch_norm_eps", "residual_scale"}  # members that no request has yet
 TENSOR_DECODERS = re.compile(r"^decode_(tensor|flags|counts|ids)(_or_one)?$")
 
 
@@ -179,6 +180,27 @@ def object_schemas(document, schema):
             for found in object_schemas(document, alternative)]
 
 
+def check_core_names(document):
+    """The core names members of C structs, and each name becomes the pointer of a member that a request may have."""
+    table, identifiers = sources.core_pointers_by_table(), sources.core_identifiers() | {"output"}
+    names = sources.core_names()
+    yield from (f"{name} of core_names.c is not a member of the core" for name in table
+                if not set(name.split(".")) <= identifiers)
+    root = {"properties": {**document.schemas["LayerGradientRequest"]["properties"],
+                           "outputs": document.schemas["Outputs"]}}
+    for name in sorted(names):
+        if not set(name.split(".")) <= identifiers:
+            yield f"the core names {name}, which is no member of its structs"
+        row = max((row for row in table if f"{name}.".startswith(f"{row}.")), key=len, default="")
+        pointer = (table[row] + name[len(row):] if row else f"/{name}").replace(".", "/")
+        found = [root]
+        for member in pointer.split("/")[1:]:
+            found = [form["properties"][member] for schema in found for form in object_schemas(document, schema)
+                     if member in form["properties"]]
+        if not found and not set(name.split(".")) & CORE_ALONE:
+            yield f"the core names {name}, which becomes {pointer}: no request has that member"
+
+
 def check_words(document):
     schemas = document.schemas
     lists = {
@@ -213,5 +235,5 @@ def check_settings(document):
             yield f"--{flag} is {known.get(flag)} by default, the document says {default}"
 
 
-CHECKS = (check_routes, check_media, check_parameters, check_members, check_kept_masks, check_blocks, check_inference, check_words,
+CHECKS = (check_routes, check_media, check_parameters, check_members, check_kept_masks, check_blocks, check_inference, check_core_names, check_words,
           check_version, check_settings)

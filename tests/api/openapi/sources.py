@@ -108,6 +108,27 @@ def gradients():
     return re.findall(r'X\(ATTN_GRADIENT_\w+, "([\w.]+)"', read("core/include/attn/gradient.h"))
 
 
+def core_names():
+    """The paths of members that the core names in errors: "options.norm_eps". One with %s ends before it."""
+    names = set()
+    for path in sorted((ROOT / "core/src").rglob("*.c")):
+        text = read(path.relative_to(ROOT))
+        for macro, value in re.findall(r'^#define ([A-Z]+) +"([a-z_.]+)"$', text, re.MULTILINE):
+            text = text.replace(f'{macro} ".', f'"{value}.')
+        names |= set(re.findall(r'"((?:inputs|weights|masks|options)(?:\.[a-z_%]+)*|grad_output|of|output)"', text))
+        names |= set(re.findall(r"\bTENSOR\(((?:inputs|masks|options)\.[a-z_.]+)\)", text))
+    return {name.partition(".%")[0] for name in names if ".side." not in name}
+
+
+def core_pointers_by_table():
+    """{name of the core: pointer}, for those that the rule does not translate."""
+    return dict(re.findall(r'\{"([a-z_.]+)", "(/[a-z_/]+)"\}', read("server/codec/request/core_names.c")))
+
+
+def core_identifiers():
+    return set(re.findall(r"\w+", "".join(read(path.relative_to(ROOT)) for path in (ROOT / "core/include/attn").glob("*.h"))))
+
+
 def refused_for_gradients():
     """Pointers of members that are decoded and then refused."""
     text = read("server/service/gradients.c")

@@ -191,9 +191,9 @@ START_TEST(what_made_the_output_not_finite_is_named)
     diagnosis made = diagnose(&scene, WANT(OUTPUT));
     const attn_findings *findings = &made.run.result.findings;
     ck_assert_uint_eq(findings->not_finite_fields, 2);
-    ck_assert_str_eq(findings->not_finite[0].field, "/outputs/output");
+    ck_assert_str_eq(findings->not_finite[0].field, "output");
     ck_assert_uint_eq(findings->not_finite[0].count, 2 * 2 * SIZE.q_len); /* two features of the two heads of a group */
-    ck_assert_str_eq(findings->not_finite[1].field, "/inputs/value");
+    ck_assert_str_eq(findings->not_finite[1].field, "inputs.value");
     ck_assert_uint_eq(findings->not_finite[1].count, 2);
     release(&made);
     scene_destroy(&scene);

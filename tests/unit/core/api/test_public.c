@@ -108,7 +108,7 @@ START_TEST(a_rank_that_no_tensor_has_is_refused_wherever_it_stands)
         snprintf(fragment, sizeof fragment, "has rank %d", ranks[r]);
         ck_assert_int_eq(attn_plan_make(&s.request, &s.plan, &s.err), ATTN_ERR_SHAPE);
         ck_assert_msg(strstr(s.err.message, fragment) != NULL, "%s: %s", members[_i].path, s.err.message);
-        ck_assert_msg(s.err.field[0] == '/', "%s", members[_i].path);
+        ck_assert_str_eq(s.err.field, members[_i].path);
     }
 }
 END_TEST
@@ -122,7 +122,7 @@ START_TEST(a_gradient_of_the_output_with_a_rank_that_no_tensor_has_is_refused)
     wrong.rank = 9;
     const attn_gradient_request request = {.request = &s.request, .grad_output = &wrong};
     ck_assert_int_eq(attn_gradient_plan_make(&request, &plan, &s.err), ATTN_ERR_SHAPE);
-    ck_assert_str_eq(s.err.field, "/inputs/grad_output");
+    ck_assert_str_eq(s.err.field, "grad_output");
 }
 END_TEST
 
@@ -157,7 +157,7 @@ START_TEST(maps_of_all_heads_that_are_too_large_are_refused)
         s.request.inputs = (attn_inputs){.query = &query, .key = &key};
         s.request.options.compute = ATTN_F64;
         s.request.options.want = WANT(ATTENTION_MEAN);
-        expect(&s, ATTN_ERR_TOO_LARGE, "/inputs", heads > 1 << 8 ? "too many elements" : "numbers");
+        expect(&s, ATTN_ERR_TOO_LARGE, "inputs", heads > 1 << 8 ? "too many elements" : "numbers");
     }
 }
 END_TEST
@@ -169,7 +169,7 @@ START_TEST(features_of_keys_that_are_too_large_are_refused)
     attn_tensor query = vast(ATTN_F32, 1 << 8, 1, 1), key = vast(ATTN_F32, 1 << 8, (size_t)1 << 30, 1);
     s.request.inputs = (attn_inputs){.query = &query, .key = &key};
     s.request.options.mechanism = (attn_mechanism){.type = ATTN_PERFORMER, .features = ATTN_PERFORMER_FEATURES_MAX};
-    expect(&s, ATTN_ERR_TOO_LARGE, "/inputs", "numbers");
+    expect(&s, ATTN_ERR_TOO_LARGE, "inputs", "numbers");
 }
 END_TEST
 
@@ -184,7 +184,7 @@ START_TEST(gradients_whose_parts_wrap_round_are_refused)
     s.request.options.compute = ATTN_F64;
     const attn_gradient_request request = {.request = &s.request, .grad_output = &query};
     ck_assert_int_eq(attn_gradient_plan_make(&request, &plan, &s.err), ATTN_ERR_TOO_LARGE);
-    ck_assert_str_eq(s.err.field, "/inputs/query");
+    ck_assert_str_eq(s.err.field, "inputs.query");
 }
 END_TEST
 

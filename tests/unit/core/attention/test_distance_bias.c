@@ -250,12 +250,12 @@ START_TEST(numbers_that_are_not_one_for_each_head_are_refused)
     test_scene scene = small();
     attn_options *o = &scene.request.options;
     o->alibi_slopes = scene_normal(&scene, 1, SHAPE(3));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/alibi", "[2]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "options.alibi_slopes", "[2]");
     o->alibi_slopes = scene_tensor(&scene, ATTN_F64, SHAPE(2));
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/alibi", "float64");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.alibi_slopes", "float64");
     o->alibi_slopes = NULL;
     o->sinks = scene_normal(&scene, 1, SHAPE(2, 1));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/sinks", "[2,1]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "options.sinks", "[2,1]");
     scene_destroy(&scene);
 }
 END_TEST
@@ -270,13 +270,13 @@ START_TEST(slopes_sinks_and_tables_that_are_not_finite_are_refused)
         tensor_set(numbers, 1, not_finite[n]);
         tensor_set(table, 15, not_finite[n]);
         o->alibi_slopes = numbers;
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/alibi", "not finite");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.alibi_slopes", "not finite");
         o->alibi_slopes = NULL;
         o->sinks = numbers;
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/sinks", "not finite");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.sinks", "not finite");
         o->sinks = NULL;
         o->relative_bias = (attn_relative_bias){.table = table, .max_distance = 128};
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/relative_bias/table", "not finite");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.relative_bias.table", "not finite");
         scene_destroy(&scene);
     }
 }
@@ -293,14 +293,14 @@ START_TEST(a_slope_whose_bias_leaves_the_range_is_refused)
     attn_plan plan;
     ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL), ATTN_OK);
     scene.request.masks.offset = scene_integers(&scene, &far_off, 0, NULL);
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/alibi", "range of compute float32");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.alibi_slopes", "range of compute float32");
     scene_destroy(&scene);
 }
 END_TEST
 
 START_TEST(a_table_without_buckets_for_what_it_should_tell_apart_is_refused)
 {
-    static const char *const field = "/options/relative_bias/table";
+    static const char *const field = "options.relative_bias.table";
     test_scene scene = small();
     attn_relative_bias *relative = &scene.request.options.relative_bias;
     *relative = (attn_relative_bias){.table = scene_normal(&scene, 1, SHAPE(8, 3)), .max_distance = 128};
@@ -314,7 +314,7 @@ START_TEST(a_table_without_buckets_for_what_it_should_tell_apart_is_refused)
     expect_refusal(&scene.request, ATTN_ERR_SHAPE, field, "at least 4");
     relative->table = scene_normal(&scene, 1, SHAPE(32, 2));
     relative->max_distance = 8;
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/relative_bias/max_distance", "above the 8");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.relative_bias.max_distance", "above the 8");
     scene_destroy(&scene);
 }
 END_TEST

@@ -225,30 +225,30 @@ START_TEST(what_belongs_to_softmax_is_refused)
     scene_attention(&scene, &n);
     options->mechanism.type = ATTN_LINEAR;
     options->want = WANT(LSE);
-    expect_refusal(request, ATTN_ERR_FIELD, "/options/return", "\"lse\" belongs to mechanism softmax");
+    expect_refusal(request, ATTN_ERR_FIELD, "options.want", "\"lse\" belongs to mechanism softmax");
     options->want = WANT(OUTPUT);
     options->softcap = 2;
-    expect_refusal(request, ATTN_ERR_FIELD, "/options/softcap", "softmax");
+    expect_refusal(request, ATTN_ERR_FIELD, "options.softcap", "softmax");
     options->softcap = 0;
     options->has_scale = true;
     options->scale = 2;
-    expect_refusal(request, ATTN_ERR_FIELD, "/options/scale", "no meaning");
+    expect_refusal(request, ATTN_ERR_FIELD, "options.scale", "no meaning");
     options->has_scale = false;
     options->dropout = 0.5;
     options->dropout_attention = true;
-    expect_refusal(request, ATTN_ERR_FIELD, "/options/dropout/where", "softmax");
+    expect_refusal(request, ATTN_ERR_FIELD, "options.dropout_attention", "softmax");
     options->dropout = 0;
     request->masks.bias = scene_normal(&scene, 1, SHAPE(3, 4));
-    expect_refusal(request, ATTN_ERR_FIELD, "/masks/bias", "softmax");
+    expect_refusal(request, ATTN_ERR_FIELD, "masks.bias", "softmax");
     request->masks.bias = NULL;
     options->mechanism = (attn_mechanism){.type = ATTN_PERFORMER, .features = ATTN_PERFORMER_FEATURES_MAX + 1};
-    expect_refusal(request, ATTN_ERR_VALUE, "/options/mechanism/features", "at most");
+    expect_refusal(request, ATTN_ERR_VALUE, "options.mechanism.features", "at most");
     options->mechanism.features = 0;
     options->mechanism.projection = scene_normal(&scene, 1, SHAPE(8, 5));
-    expect_refusal(request, ATTN_ERR_SHAPE, "/options/mechanism/projection", "[features,6]");
+    expect_refusal(request, ATTN_ERR_SHAPE, "options.mechanism.projection", "[features,6]");
     options->mechanism.projection = NULL;
     options->mechanism.eps = -1;
-    expect_refusal(request, ATTN_ERR_VALUE, "/options/mechanism/eps", "0 or more");
+    expect_refusal(request, ATTN_ERR_VALUE, "options.mechanism.eps", "0 or more");
     scene_destroy(&scene);
 }
 END_TEST

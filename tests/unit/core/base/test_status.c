@@ -21,10 +21,10 @@ START_TEST(fail_records_status_field_and_message)
 {
     attn_error err;
     memset(&err, 0xAB, sizeof err);
-    attn_status status = attn_fail(&err, ATTN_ERR_SHAPE, "/inputs/key", "key has %zu, query has %d", (size_t)4, 3);
+    attn_status status = attn_fail(&err, ATTN_ERR_SHAPE, "inputs.key", "key has %zu, query has %d", (size_t)4, 3);
     ck_assert_int_eq(status, ATTN_ERR_SHAPE);
     ck_assert_int_eq(err.status, ATTN_ERR_SHAPE);
-    ck_assert_str_eq(err.field, "/inputs/key");
+    ck_assert_str_eq(err.field, "inputs.key");
     ck_assert_str_eq(err.message, "key has 4, query has 3");
     ck_assert_str_eq(err.expected, "");
     ck_assert_str_eq(err.received, "");

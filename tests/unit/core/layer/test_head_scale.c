@@ -131,11 +131,11 @@ START_TEST(factors_are_refused_that_are_not_one_finite_number_for_each_head)
     test_scene scene = scene_of(0, ATTN_F32);
     attn_options *options = &scene.request.options;
     options->head_scale = scene_normal(&scene, 1, SHAPE(3));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/head_scale", "[3]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "options.head_scale", "[3]");
     options->head_scale = scene_tensor(&scene, ATTN_F64, SHAPE(4));
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/head_scale", "float64");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.head_scale", "float64");
     options->head_scale = factors(&scene, HUGE_VAL);
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/head_scale", "not finite");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.head_scale", "not finite");
     scene_destroy(&scene);
 }
 END_TEST

@@ -147,7 +147,7 @@ START_TEST(extreme_offsets_and_windows_do_not_wrap)
             if (status == ATTN_OK)
                 expect_rule(&scene, &n, "extreme offset");
             else
-                ck_assert_str_eq(err.field, "/masks/causal/offset");
+                ck_assert_str_eq(err.field, "masks.offset");
             scene_destroy(&scene);
         }
 }
@@ -173,9 +173,9 @@ START_TEST(masks_that_do_not_broadcast_are_refused)
     const size_t wrong[][4] = {{2, 3, 4, 6}, {2, 3, 5, 5}, {2, 2, 4, 5}, {3, 3, 4, 5}, {2, 3, 4, 0}, {0, 1, 1, 1}};
     for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
         attn_masks masks = {.attend = scene_coins(&scene, 1, 4, wrong[w])};
-        expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/attend", "attend");
+        expect_refused(&masks, ATTN_ERR_SHAPE, "masks.attend", "attend");
         masks = (attn_masks){.bias = scene_normal(&scene, 1, 4, wrong[w])};
-        expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/bias", "bias");
+        expect_refused(&masks, ATTN_ERR_SHAPE, "masks.bias", "bias");
     }
     scene_destroy(&scene);
 }
@@ -198,13 +198,13 @@ START_TEST(padding_of_another_shape_is_refused)
 {
     test_scene scene = scene_create(ATTN_F32, 1);
     attn_masks masks = {.padding = scene_coins(&scene, 1, SHAPE(2, 4))};
-    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    expect_refused(&masks, ATTN_ERR_SHAPE, "masks.padding", "padding");
     masks.padding = scene_coins(&scene, 1, SHAPE(1, 5));
-    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    expect_refused(&masks, ATTN_ERR_SHAPE, "masks.padding", "padding");
     masks.padding = scene_coins(&scene, 1, SHAPE(5)); /* only a batch of 1 may leave the batch out */
-    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    expect_refused(&masks, ATTN_ERR_SHAPE, "masks.padding", "padding");
     masks.padding = scene_coins(&scene, 1, 0, NULL);
-    expect_refused(&masks, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    expect_refused(&masks, ATTN_ERR_SHAPE, "masks.padding", "padding");
     scene_destroy(&scene);
 }
 END_TEST
@@ -225,12 +225,12 @@ START_TEST(masks_of_another_type_are_refused)
     attn_tensor *floats = scene_tensor(&scene, ATTN_F32, SHAPE(2, 5));
     attn_tensor *doubles = scene_tensor(&scene, ATTN_F64, SHAPE(4, 5));
     attn_tensor *bytes = scene_tensor(&scene, ATTN_U8, SHAPE(2));
-    expect_refused(&(attn_masks){.attend = doubles}, ATTN_ERR_FIELD, "/masks/attend", "float64");
-    expect_refused(&(attn_masks){.bias = doubles}, ATTN_ERR_FIELD, "/masks/bias", "float32");
-    expect_refused(&(attn_masks){.padding = floats}, ATTN_ERR_FIELD, "/masks/padding", "float32");
-    expect_refused(&(attn_masks){.key_lengths = bytes}, ATTN_ERR_FIELD, "/masks/key_lengths", "int64");
-    expect_refused(&(attn_masks){.query_lengths = bytes}, ATTN_ERR_FIELD, "/masks/query_lengths", "int64");
-    expect_refused(&(attn_masks){.causal = true, .offset = bytes}, ATTN_ERR_FIELD, "/masks/causal/offset", "int64");
+    expect_refused(&(attn_masks){.attend = doubles}, ATTN_ERR_FIELD, "masks.attend", "float64");
+    expect_refused(&(attn_masks){.bias = doubles}, ATTN_ERR_FIELD, "masks.bias", "float32");
+    expect_refused(&(attn_masks){.padding = floats}, ATTN_ERR_FIELD, "masks.padding", "float32");
+    expect_refused(&(attn_masks){.key_lengths = bytes}, ATTN_ERR_FIELD, "masks.key_lengths", "int64");
+    expect_refused(&(attn_masks){.query_lengths = bytes}, ATTN_ERR_FIELD, "masks.query_lengths", "int64");
+    expect_refused(&(attn_masks){.causal = true, .offset = bytes}, ATTN_ERR_FIELD, "masks.offset", "int64");
     scene_destroy(&scene);
 }
 END_TEST
@@ -241,13 +241,13 @@ START_TEST(lengths_out_of_range_are_refused)
     attn_tensor *negative = scene_integers(&scene, (const int64_t[]){2, -1}, SHAPE(2));
     attn_tensor *six = scene_integers(&scene, (const int64_t[]){6, 0}, SHAPE(2));
     attn_tensor *three = scene_integers(&scene, NULL, SHAPE(3));
-    expect_refused(&(attn_masks){.key_lengths = negative}, ATTN_ERR_VALUE, "/masks/key_lengths", "-1");
-    expect_refused(&(attn_masks){.key_lengths = six}, ATTN_ERR_VALUE, "/masks/key_lengths", "6");
-    expect_refused(&(attn_masks){.query_lengths = negative}, ATTN_ERR_VALUE, "/masks/query_lengths", "-1");
-    expect_refused(&(attn_masks){.query_lengths = six}, ATTN_ERR_VALUE, "/masks/query_lengths", "6");
-    expect_refused(&(attn_masks){.key_lengths = three}, ATTN_ERR_SHAPE, "/masks/key_lengths", "[3]");
-    expect_refused(&(attn_masks){.query_lengths = three}, ATTN_ERR_SHAPE, "/masks/query_lengths", "[3]");
-    expect_refused(&(attn_masks){.causal = true, .offset = three}, ATTN_ERR_SHAPE, "/masks/causal/offset", "[3]");
+    expect_refused(&(attn_masks){.key_lengths = negative}, ATTN_ERR_VALUE, "masks.key_lengths", "-1");
+    expect_refused(&(attn_masks){.key_lengths = six}, ATTN_ERR_VALUE, "masks.key_lengths", "6");
+    expect_refused(&(attn_masks){.query_lengths = negative}, ATTN_ERR_VALUE, "masks.query_lengths", "-1");
+    expect_refused(&(attn_masks){.query_lengths = six}, ATTN_ERR_VALUE, "masks.query_lengths", "6");
+    expect_refused(&(attn_masks){.key_lengths = three}, ATTN_ERR_SHAPE, "masks.key_lengths", "[3]");
+    expect_refused(&(attn_masks){.query_lengths = three}, ATTN_ERR_SHAPE, "masks.query_lengths", "[3]");
+    expect_refused(&(attn_masks){.causal = true, .offset = three}, ATTN_ERR_SHAPE, "masks.offset", "[3]");
     scene_destroy(&scene);
 }
 END_TEST
@@ -259,7 +259,7 @@ START_TEST(a_bias_of_nan_or_plus_infinity_is_refused)
     for (size_t w = 0; w < 2; w++) {
         attn_tensor *bias = scene_normal(&scene, 1, SHAPE(4, 5));
         tensor_set(bias, 19, wrong[w]);
-        expect_refused(&(attn_masks){.bias = bias}, ATTN_ERR_VALUE, "/masks/bias", w == 0 ? "NaN" : "Infinity");
+        expect_refused(&(attn_masks){.bias = bias}, ATTN_ERR_VALUE, "masks.bias", w == 0 ? "NaN" : "Infinity");
     }
     scene_destroy(&scene);
 }
@@ -267,8 +267,8 @@ END_TEST
 
 START_TEST(a_negative_window_is_refused)
 {
-    expect_refused(&(attn_masks){.has_window = true, .window_left = -1}, ATTN_ERR_VALUE, "/masks/window", "-1");
-    expect_refused(&(attn_masks){.has_window = true, .window_right = -2}, ATTN_ERR_VALUE, "/masks/window", "-2");
+    expect_refused(&(attn_masks){.has_window = true, .window_left = -1}, ATTN_ERR_VALUE, "masks.window_left", "-1");
+    expect_refused(&(attn_masks){.has_window = true, .window_right = -2}, ATTN_ERR_VALUE, "masks.window_right", "-2");
 }
 END_TEST
 
@@ -291,16 +291,16 @@ START_TEST(documents_that_do_not_fit_are_refused)
 {
     test_scene scene = scene_create(ATTN_F32, 1);
     attn_tensor *four = scene_integers(&scene, NULL, SHAPE(4)), *six = scene_integers(&scene, NULL, SHAPE(2, 6));
-    refuse(&(attn_masks){.documents_query = four}, ATTN_ERR_FIELD, "/masks/documents", "of key too");
-    refuse(&(attn_masks){.documents_key = six}, ATTN_ERR_FIELD, "/masks/documents", "of query too");
-    refuse(&(attn_masks){.documents_query = four, .documents_key = four}, ATTN_ERR_SHAPE, "/masks/documents",
-           "4 queries and 6 keys: give {\"query\", \"key\"}");
-    refuse(&(attn_masks){.documents_query = six, .documents_key = four}, ATTN_ERR_SHAPE, "/masks/documents/query",
+    refuse(&(attn_masks){.documents_query = four}, ATTN_ERR_FIELD, "masks.documents_key", "go together");
+    refuse(&(attn_masks){.documents_key = six}, ATTN_ERR_FIELD, "masks.documents_query", "go together");
+    refuse(&(attn_masks){.documents_query = four, .documents_key = four}, ATTN_ERR_SHAPE, "masks.documents_query",
+           "4 queries and 6 keys: give documents_key its own");
+    refuse(&(attn_masks){.documents_query = six, .documents_key = four}, ATTN_ERR_SHAPE, "masks.documents_query",
            "[2,6], which does not fit [2,4]");
     refuse(&(attn_masks){.documents_query = four, .documents_key = scene_integers(&scene, NULL, SHAPE(3, 6))},
-           ATTN_ERR_SHAPE, "/masks/documents/key", "[3,6]");
+           ATTN_ERR_SHAPE, "masks.documents_key", "[3,6]");
     refuse(&(attn_masks){.documents_query = four, .documents_key = scene_normal(&scene, 1, SHAPE(6))}, ATTN_ERR_FIELD,
-           "/masks/documents/key", "int64");
+           "masks.documents_key", "int64");
     scene_destroy(&scene);
 }
 END_TEST
@@ -310,32 +310,32 @@ START_TEST(blocks_that_do_not_fit_are_refused)
     test_scene scene = scene_create(ATTN_F32, 1);
     attn_masks masks = {.blocks = {.kind = ATTN_BLOCKS_MATRIX, .size = 2, .kv_size = 3}};
     attn_blocks *blocks = &masks.blocks;
-    refuse(&masks, ATTN_ERR_FIELD, "/masks/blocks/attend", "needs attend");
+    refuse(&masks, ATTN_ERR_FIELD, "masks.blocks.attend", "needs attend");
     blocks->attend = scene_coins(&scene, 1, SHAPE(2, 3));
-    refuse(&masks, ATTN_ERR_SHAPE, "/masks/blocks/attend", "[2,3], which does not fit [2,3,2,2]");
+    refuse(&masks, ATTN_ERR_SHAPE, "masks.blocks.attend", "[2,3], which does not fit [2,3,2,2]");
     blocks->attend = scene_coins(&scene, 1, SHAPE(2, 2, 2));
-    refuse(&masks, ATTN_ERR_SHAPE, "/masks/blocks/attend", "[2,2,2]");
+    refuse(&masks, ATTN_ERR_SHAPE, "masks.blocks.attend", "[2,2,2]");
     blocks->attend = scene_normal(&scene, 1, SHAPE(2, 2));
-    refuse(&masks, ATTN_ERR_FIELD, "/masks/blocks/attend", "bool");
+    refuse(&masks, ATTN_ERR_FIELD, "masks.blocks.attend", "bool");
     blocks->size = 0;
-    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/size", "from 1");
+    refuse(&masks, ATTN_ERR_VALUE, "masks.blocks.size", "from 1");
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_STRIDED, .size = 1};
-    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/stride", "from 1");
+    refuse(&masks, ATTN_ERR_VALUE, "masks.blocks.stride", "from 1");
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_LONGFORMER, .size = 1, .window = (size_t)ATTN_BLOCK_MAX + 1};
-    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/window", "from 0");
+    refuse(&masks, ATTN_ERR_VALUE, "masks.blocks.window", "from 0");
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_BIGBIRD, .size = 1, .random_blocks = ATTN_BLOCKS_RANDOM_MAX + 1};
-    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/random_blocks", "from 0 to 64");
+    refuse(&masks, ATTN_ERR_VALUE, "masks.blocks.random_blocks", "from 0 to 64");
     *blocks = (attn_blocks){.kind = ATTN_BLOCKS_PREFIX};
-    refuse(&masks, ATTN_ERR_FIELD, "/masks/blocks/length", "needs length");
+    refuse(&masks, ATTN_ERR_FIELD, "masks.blocks.prefix", "needs prefix");
     blocks->prefix = scene_integers(&scene, (const int64_t[]){7}, 0, NULL);
-    refuse(&masks, ATTN_ERR_VALUE, "/masks/blocks/length", "from 0 to 6");
+    refuse(&masks, ATTN_ERR_VALUE, "masks.blocks.prefix", "from 0 to 6");
     scene_destroy(&scene);
 }
 END_TEST
 
 START_TEST(global_tokens_that_are_no_ascending_keys_are_refused)
 {
-    static const char *const field = "/masks/blocks/global_tokens";
+    static const char *const field = "masks.blocks.global_tokens";
     test_scene scene = scene_create(ATTN_F32, 1);
     attn_masks masks = {.blocks = {.kind = ATTN_BLOCKS_LONGFORMER, .size = 1}};
     attn_blocks *blocks = &masks.blocks;

@@ -15,7 +15,7 @@ START_TEST(a_missing_query_is_refused)
 {
     test_scene scene = attention();
     scene.request.inputs.query = NULL;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/inputs/query", "missing");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "inputs.query", "missing");
     scene_destroy(&scene);
 }
 END_TEST
@@ -25,17 +25,17 @@ START_TEST(inputs_of_a_wrong_rank_are_refused)
     test_scene scene = attention();
     const attn_inputs in = scene.request.inputs;
     scene.request.inputs.query = scene_normal(&scene, 1, SHAPE(6));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs/query", "rank 1");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs.query", "rank 1");
     scene.request.inputs = in;
     scene.request.inputs.key = scene_normal(&scene, 1, SHAPE(2, 5, 6));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs/key", "rank 3");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs.key", "rank 3");
     scene.request.inputs = in;
     scene.request.inputs.value = scene_normal(&scene, 1, SHAPE(5, 6));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs/value", "rank 2");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs.value", "rank 2");
     scene_destroy(&scene);
     scene = layer();
     scene.request.inputs.query = scene_normal(&scene, 1, SHAPE(2, 3, 4, 12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs/query", "rank 4");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs.query", "rank 4");
     scene_destroy(&scene);
 }
 END_TEST
@@ -44,7 +44,7 @@ START_TEST(inputs_of_another_type_are_refused)
 {
     test_scene scene = attention();
     scene.request.inputs.key = scene_tensor(&scene, ATTN_F64, SHAPE(2, 3, 5, 6));
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/inputs/key", "float64");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "inputs.key", "float64");
     scene_destroy(&scene);
 }
 END_TEST
@@ -55,14 +55,14 @@ START_TEST(inputs_that_disagree_are_refused)
         size_t key[4], value[4];
         const char *field, *fragment;
     } wrong[] = {
-        {{2, 3, 5, 5}, {2, 3, 5, 7}, "/inputs/key", "key has 5 features per head, query has 6"},
-        {{2, 3, 5, 6}, {2, 3, 4, 7}, "/inputs/value", "4 positions"},
-        {{1, 3, 5, 6}, {1, 3, 5, 7}, "/inputs/key", "1 batch items"},
-        {{2, 3, 5, 6}, {1, 3, 5, 7}, "/inputs/value", "1 batch items"},
-        {{2, 3, 5, 6}, {2, 1, 5, 7}, "/inputs/value", "1 heads"},
-        {{2, 2, 5, 6}, {2, 2, 5, 7}, "/options/kv_num_heads", "3 query heads"},
-        {{2, 3, 5, 0}, {2, 3, 5, 7}, "/inputs/key", "no features"},
-        {{2, 3, 5, 6}, {2, 3, 5, 0}, "/inputs/value", "no features"},
+        {{2, 3, 5, 5}, {2, 3, 5, 7}, "inputs.key", "key has 5 features per head, query has 6"},
+        {{2, 3, 5, 6}, {2, 3, 4, 7}, "inputs.value", "4 positions"},
+        {{1, 3, 5, 6}, {1, 3, 5, 7}, "inputs.key", "1 batch items"},
+        {{2, 3, 5, 6}, {1, 3, 5, 7}, "inputs.value", "1 batch items"},
+        {{2, 3, 5, 6}, {2, 1, 5, 7}, "inputs.value", "1 heads"},
+        {{2, 2, 5, 6}, {2, 2, 5, 7}, "options.kv_num_heads", "3 query heads"},
+        {{2, 3, 5, 0}, {2, 3, 5, 7}, "inputs.key", "no features"},
+        {{2, 3, 5, 6}, {2, 3, 5, 0}, "inputs.value", "no features"},
     };
     for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
         test_scene scene = attention();
@@ -93,7 +93,7 @@ START_TEST(no_heads_are_refused)
     test_scene scene = attention();
     scene.request.inputs.query = scene_tensor(&scene, ATTN_F32, SHAPE(2, 0, 4, 6));
     scene.request.inputs.key = scene.request.inputs.value = NULL;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs/query", "at least one head");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs.query", "at least one head");
     scene_destroy(&scene);
 }
 END_TEST
@@ -105,10 +105,10 @@ START_TEST(heads_that_do_not_divide_the_features_are_refused)
     test_scene scene = scene_create(ATTN_F32, 1);
     scene.request.inputs.query = scene_normal(&scene, 1, SHAPE(2, 4, 10));
     scene.request.options.num_heads = 3;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs/query", "num_heads = 3");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs.query", "num_heads = 3");
     scene.request.options.num_heads = 5;
     scene.request.inputs.value = scene_normal(&scene, 1, SHAPE(2, 4, 9));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs/value", "num_heads = 5");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs.value", "num_heads = 5");
     scene_destroy(&scene);
 }
 END_TEST
@@ -117,14 +117,14 @@ START_TEST(heads_said_and_heads_given_must_agree)
 {
     test_scene scene = attention();
     scene.request.options.num_heads = 2;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/num_heads", "3 heads");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "options.num_heads", "3 heads");
     scene.request.options.num_heads = 3;
     scene.request.options.kv_num_heads = 1;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/kv_num_heads", "3 heads");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "options.kv_num_heads", "3 heads");
     scene_destroy(&scene);
     scene = layer();
     scene.request.options.num_heads = 5;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/kv_num_heads", "5 query heads");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "options.kv_num_heads", "5 query heads");
     scene_destroy(&scene);
 }
 END_TEST
@@ -167,7 +167,7 @@ START_TEST(head_counts_whose_products_wrap_to_small_ones_are_refused)
             scene.request.options.num_heads = heads[n];
             scene.request.options.kv_num_heads = kv_heads[n];
             scene.request.options.want = WANT(OUTPUT);
-            expect_refusal(&scene.request, ATTN_ERR_TOO_LARGE, "/options/num_heads", "heads");
+            expect_refusal(&scene.request, ATTN_ERR_TOO_LARGE, "options.num_heads", "heads");
             scene_destroy(&scene);
         }
 }
@@ -181,7 +181,7 @@ START_TEST(enormous_dimensions_are_too_large)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         attn_tensor query = attn_tensor_view(&nothing, ATTN_F32, 4, shapes[s]);
         attn_request request = {.inputs.query = &query, .options.want = WANT(OUTPUT)};
-        expect_refusal(&request, ATTN_ERR_TOO_LARGE, s == 1 ? "/inputs" : "/inputs/query", "");
+        expect_refusal(&request, ATTN_ERR_TOO_LARGE, s == 1 ? "inputs" : "inputs.query", "");
     }
 }
 END_TEST
@@ -193,16 +193,16 @@ START_TEST(a_layer_without_its_weights_is_refused)
     test_scene scene = layer();
     const attn_weights w = scene.request.weights;
     scene.request.weights.query = (attn_affine){0};
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/query/weight", "missing");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.query.weight", "missing");
     scene.request.weights = w;
     scene.request.weights.key = (attn_affine){0};
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/key/weight", "missing");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.key.weight", "missing");
     scene.request.weights = w;
     scene.request.weights.value = (attn_affine){0};
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/value/weight", "missing");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.value.weight", "missing");
     scene.request.weights = w;
     scene.request.weights.output.weight = NULL;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/output/weight", "bias");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.output.weight", "bias");
     scene_destroy(&scene);
 }
 END_TEST
@@ -213,41 +213,41 @@ START_TEST(weights_that_do_not_fit_are_refused)
     const attn_weights w = scene.request.weights;
     attn_weights *now = &scene.request.weights;
     now->query.weight = scene_normal(&scene, 1, SHAPE(11, 12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "12 features; it fits layout out_in");
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "layout in_out expects [12, any]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight", "12 features; it fits layout out_in");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight", "layout in_out expects [12, any]");
     now->query.weight = scene_normal(&scene, 1, SHAPE(4, 11, 3));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "expects [4, 12, any]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight", "expects [4, 12, any]");
     now->layout = ATTN_LAYOUT_OUT_IN;
     now->query.weight = scene_normal(&scene, 1, SHAPE(12, 24));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight",
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight",
                    "layout out_in expects [any, 12]: inputs.query has 12 features; it fits layout in_out");
     now->layout = ATTN_LAYOUT_IN_OUT;
     now->query.weight = scene_normal(&scene, 1, SHAPE(12, 10));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "4 heads");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight", "4 heads");
     now->query.weight = scene_normal(&scene, 1, SHAPE(3, 12, 3));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "3 heads");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight", "3 heads");
     now->query.weight = scene_normal(&scene, 1, SHAPE(12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "rank 2");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight", "rank 2");
     now->query.weight = scene_tensor(&scene, ATTN_F64, SHAPE(12, 12));
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/query/weight", "float64");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.query.weight", "float64");
     now->query.weight = scene_tensor(&scene, ATTN_F32, SHAPE(12, 0));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/weight", "at least one");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.weight", "at least one");
     *now = w;
     now->key.weight = scene_normal(&scene, 1, SHAPE(12, 8));
     now->key.bias = NULL;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/key/weight", "features per head");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.key.weight", "features per head");
     *now = w;
     now->value.weight = scene_normal(&scene, 1, SHAPE(12, 9));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/value/weight", "2 heads");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.value.weight", "2 heads");
     *now = w;
     now->output.weight = scene_normal(&scene, 1, SHAPE(19, 12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/weight", "[19,12]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.output.weight", "[19,12]");
     now->output.weight = scene_normal(&scene, 1, SHAPE(4, 5, 12));
     planned(&scene.request);
     now->output.weight = scene_normal(&scene, 1, SHAPE(5, 4, 12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/weight", "expected [4, 5, any]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.output.weight", "expected [4, 5, any]");
     now->output.weight = scene_normal(&scene, 1, SHAPE(2, 10, 12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/weight", "expected [4, 5, any]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.output.weight", "expected [4, 5, any]");
     scene_destroy(&scene);
 }
 END_TEST
@@ -259,34 +259,33 @@ START_TEST(biases_that_do_not_fit_are_refused)
     const attn_tensor *wrong = scene_normal(&scene, 1, SHAPE(13));
     attn_weights *now = &scene.request.weights;
     now->query.bias = wrong;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/bias",
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.bias",
                    "query.bias has 13 numbers, the weight gives 12");
     now->query.bias = scene_normal(&scene, 1, SHAPE(4, 3));
     planned(&scene.request);
     now->query.bias = scene_normal(&scene, 1, SHAPE(3, 4));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/query/bias",
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.query.bias",
                    "query.bias has shape [3,4], expected [12] or [4,3]");
     *now = w;
     now->key.bias = wrong;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/key/bias", "13");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.key.bias", "13");
     *now = w;
     now->value.bias = wrong;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/value/bias", "13");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.value.bias", "13");
     *now = w;
     now->output.bias = wrong;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/bias", "13");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.output.bias", "13");
     now->output.bias = scene_normal(&scene, 1, SHAPE(4, 3));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/output/bias",
-                   "output.bias has shape [4,3], expected [12]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.output.bias", "output.bias has shape [4,3], expected [12]");
     *now = w;
     scene.request.options.norm = ATTN_NORM_LAYER;
     now->norm.weight = wrong;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/weight",
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.norm.weight",
                    "norm.weight has 13 numbers, a row has 12 features");
     now->norm.weight = scene_normal(&scene, 1, SHAPE(1, 12));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/weight", "shape [1,12], expected [12]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.norm.weight", "shape [1,12], expected [12]");
     now->norm = (attn_affine){.bias = wrong};
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/norm/bias", "13");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.norm.bias", "13");
     scene_destroy(&scene);
 }
 END_TEST
@@ -297,22 +296,22 @@ START_TEST(a_fused_weight_that_does_not_fit_is_refused)
     attn_weights *now = &scene.request.weights;
     const attn_tensor *fits = scene_normal(&scene, 1, SHAPE(12, 8 * 5));
     now->qkv.weight = fits;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/qkv", "not both");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.qkv", "not both");
     now->query = now->key = now->value = (attn_affine){0};
     planned(&scene.request);
     now->qkv.weight = scene_normal(&scene, 1, SHAPE(12, 39));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/qkv/weight", "39 features");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.qkv.weight", "39 features");
     now->qkv.weight = scene_normal(&scene, 1, SHAPE(11, 40));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/qkv/weight", "[11,40]");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.qkv.weight", "[11,40]");
     now->qkv.weight = fits;
     now->qkv.bias = scene_normal(&scene, 1, SHAPE(39));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/weights/qkv/bias", "39");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "weights.qkv.bias", "39");
     now->qkv.bias = NULL;
     now->qkv_order = ATTN_QKV_PER_HEAD;
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/weights/qkv/order", "per_group");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "weights.qkv_order", "per_group");
     now->qkv_order = ATTN_QKV_STACKED;
     scene.request.inputs.key = scene_normal(&scene, 1, SHAPE(2, 5, 11));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/inputs", "one width");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "inputs", "one width");
     scene_destroy(&scene);
 }
 END_TEST
@@ -323,28 +322,28 @@ START_TEST(members_without_a_meaning_are_refused)
     test_scene scene = attention();
     const attn_tensor *vector = scene_normal(&scene, 1, SHAPE(7));
     scene.request.weights.output.weight = scene_normal(&scene, 1, SHAPE(21, 4));
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights", "multi-head");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights", "multi-head");
     scene.request.weights = (attn_weights){.norm = {.bias = vector}};
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights", "multi-head");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights", "multi-head");
     scene.request.weights = (attn_weights){.query = {.bias = vector}};
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights", "multi-head");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights", "multi-head");
     scene.request.weights = (attn_weights){0};
     scene.request.options.residual = true;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/residual", "multi-head");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.residual", "multi-head");
     scene.request.options.residual = false;
     scene.request.options.norm = ATTN_NORM_RMS;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/norm", "multi-head");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.norm", "multi-head");
     scene_destroy(&scene);
     scene = layer();
     vector = scene_normal(&scene, 1, SHAPE(7));
     scene.request.weights.norm.weight = vector;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/norm/weight", "options.norm");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.norm.weight", "options.norm");
     scene.request.weights.norm = (attn_affine){0};
     scene.request.weights.qkv.bias = vector;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/qkv/weight", "no weight");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.qkv.weight", "no weight");
     scene.request.weights.qkv.weight = scene_normal(&scene, 1, SHAPE(12, 40));
     scene.request.weights.query.weight = scene.request.weights.key.weight = scene.request.weights.value.weight = NULL;
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/weights/qkv", "not both");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "weights.qkv", "not both");
     scene_destroy(&scene);
 }
 END_TEST
@@ -354,7 +353,7 @@ START_TEST(a_residual_needs_an_output_as_wide_as_the_query)
     test_scene scene = layer();
     scene.request.weights.output = (attn_affine){0};
     scene.request.options.residual = true;
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/options/residual", "20 features");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "options.residual", "20 features");
     scene_destroy(&scene);
 }
 END_TEST
@@ -370,30 +369,30 @@ START_TEST(numbers_outside_their_range_are_refused)
     for (size_t n = 0; n < 3; n++) {
         o->has_scale = true;
         o->scale = not_numbers[n];
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/scale", "finite");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.scale", "finite");
         *o = fine;
         o->softcap = not_numbers[n];
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/softcap", "finite");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.softcap", "finite");
         *o = fine;
         o->dropout = not_numbers[n];
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/dropout/p", "from 0 to 1");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.dropout", "from 0 to 1");
         *o = fine;
         o->norm = ATTN_NORM_LAYER;
         o->norm_eps = not_numbers[n];
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/norm/eps", "finite");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.norm_eps", "finite");
         *o = fine;
     }
     o->softcap = -1;
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/softcap", "above 0");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.softcap", "above 0");
     *o = fine;
     o->dropout = 1.001;
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/dropout/p", "from 0 to 1");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.dropout", "from 0 to 1");
     o->dropout = -0.1;
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/dropout/p", "from 0 to 1");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.dropout", "from 0 to 1");
     *o = fine;
     o->norm = ATTN_NORM_RMS;
     o->norm_eps = -1e-9;
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/norm/eps", "0 or more");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.norm_eps", "0 or more");
     scene_destroy(&scene);
 }
 END_TEST
@@ -411,14 +410,14 @@ START_TEST(scale_and_softcap_must_be_in_the_range_of_the_compute_type)
         for (size_t s = 0; s < 3; s++) {
             o->scale = scales[s];
             if (type == ATTN_F32)
-                expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/scale", "3.4028235e+38");
+                expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.scale", "3.4028235e+38");
             ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL) == ATTN_OK, type == ATTN_F64);
         }
         o->scale = 3.4e38;
         for (size_t s = 0; s < 2; s++) {
             o->softcap = softcaps[s];
             if (type == ATTN_F32)
-                expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/softcap", "1.4e-45 to 3.4028235e+38");
+                expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.softcap", "1.4e-45 to 3.4028235e+38");
             ck_assert_int_eq(attn_plan_make(&scene.request, &plan, NULL) == ATTN_OK, type == ATTN_F64);
         }
     }
@@ -432,7 +431,7 @@ START_TEST(compute_is_float32_or_float64)
     for (size_t t = 0; t < sizeof others / sizeof *others; t++) {
         test_scene scene = attention();
         scene.request.options.compute = others[t];
-        expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/compute", "float32 or float64");
+        expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.compute", "float32 or float64");
         scene_destroy(&scene);
     }
 }
@@ -442,13 +441,13 @@ START_TEST(steps_that_do_not_happen_cannot_be_wanted)
 {
     test_scene scene = attention();
     scene.request.options.want = WANT(PROJECTED);
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "projected");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.want", "projected");
     scene.request.options.want = WANT(RESIDUAL);
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "residual");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.want", "residual");
     scene.request.options.want = WANT(DROPPED);
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "dropped");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.want", "dropped");
     scene.request.options.want = WANT(SINK);
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "options.sinks");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.want", "options.sinks");
     scene_destroy(&scene);
 }
 END_TEST
@@ -456,7 +455,7 @@ END_TEST
 START_TEST(selections_outside_the_map_are_refused)
 {
     static const size_t beyond[] = {0, 9}, twice[] = {1, 2, 1};
-    static const char *const fields[] = {"/options/heads", "/options/queries", "/options/keys"};
+    static const char *const fields[] = {"options.heads", "options.queries", "options.keys"};
     for (size_t s = 0; s < 3; s++) {
         test_scene scene = attention();
         attn_options *o = &scene.request.options;
@@ -489,7 +488,7 @@ START_TEST(a_repetition_far_down_a_long_selection_is_found)
     scene.request.options.queries = (attn_selection){.items = items, .count = LEN};
     planned(&scene.request);
     items[LEN - 9]--;
-    expect_refusal(&scene.request, ATTN_ERR_VALUE, "/options/queries", "twice");
+    expect_refusal(&scene.request, ATTN_ERR_VALUE, "options.queries", "twice");
     scene_destroy(&scene);
 }
 END_TEST
@@ -498,9 +497,9 @@ START_TEST(masks_are_checked_with_the_rest)
 {
     test_scene scene = attention();
     scene.request.masks.attend = scene_coins(&scene, 1, SHAPE(9, 9));
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/masks/attend", "attend");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.attend", "attend");
     scene.request.masks = (attn_masks){.padding = scene_coins(&scene, 1, SHAPE(2, 6))};
-    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "/masks/padding", "padding");
+    expect_refusal(&scene.request, ATTN_ERR_SHAPE, "masks.padding", "padding");
     scene_destroy(&scene);
 }
 END_TEST
