@@ -31,8 +31,6 @@ typedef enum {
     ATTN_AXES_OUTPUT,  /* ATTN_AXES_CONTEXT for a query of rank 4, ATTN_AXES_TOKENS otherwise */
 } attn_axes;
 
-enum { ATTN_AXES_COUNT = ATTN_AXES_OUTPUT + 1 };
-
 /* What the values of a step are. A score of a hidden key is -infinity; flags are ATTN_BOOL. */
 typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn_values;
 
@@ -287,7 +285,7 @@ typedef struct {
     double rope_length;                                     /* largest position + 1 */
     size_t selected_heads, selected_queries, selected_keys; /* of the maps that are kept */
     uint32_t want;
-    attn_tensor step[ATTN_STEP_COUNT]; /* shape and dtype of each wanted step; data NULL */
+    attn_tensor step[ATTN_STEP_COUNT]; /* shape and dtype of output and of each wanted step; data NULL */
     size_t step_bytes[ATTN_STEP_COUNT];
     size_t result_bytes;  /* all wanted steps */
     size_t working_bytes; /* arena bytes that the run takes beyond the result, per run and not per thread */

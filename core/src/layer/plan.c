@@ -62,28 +62,18 @@ static attn_tensor shape_of(const attn_plan *plan, attn_axes axes)
     return shape_of(plan, d->query_rank == 4 ? ATTN_AXES_CONTEXT : ATTN_AXES_TOKENS);
 }
 
-/* Steps with the same axes are copied from one view, because making a view is most of the cost. */
-static void shape_steps(attn_plan *plan)
-{
-    attn_tensor views[ATTN_AXES_COUNT];
-    for (int axes = 0; axes < ATTN_AXES_COUNT; axes++)
-        views[axes] = shape_of(plan, (attn_axes)axes);
-    for (int step = 0; step < ATTN_STEP_COUNT; step++) {
-        plan->step[step] = views[attn_step_axes((attn_step)step)];
-        if (attn_step_values((attn_step)step) == ATTN_VALUES_FLAGS)
-            plan->step[step].dtype = ATTN_BOOL;
-    }
-}
-
 /* Sizes are products in double, because a size_t could overflow. */
 static attn_status weigh_results(attn_plan *plan, attn_error *err)
 {
     double bytes = 0;
-    shape_steps(plan);
+    plan->step[ATTN_STEP_OUTPUT] = shape_of(plan, ATTN_AXES_OUTPUT);
     for (int step = 0; step < ATTN_STEP_COUNT; step++) {
         if (!(plan->want >> step & 1))
             continue;
-        const attn_tensor *tensor = &plan->step[step];
+        attn_tensor *tensor = &plan->step[step];
+        *tensor = shape_of(plan, attn_step_axes((attn_step)step));
+        if (attn_step_values((attn_step)step) == ATTN_VALUES_FLAGS)
+            tensor->dtype = ATTN_BOOL;
         double own = (double)attn_dtype_bytes(tensor->dtype);
         for (int axis = 0; axis < tensor->rank; axis++)
             own *= (double)tensor->shape[axis];

@@ -323,14 +323,13 @@ static void write_profile(const struct envelope *envelope, bool *is_first, struc
 static void write_dims(const attn_dims *dims, struct chunks *out)
 {
     const struct {
-        const char *name;
+        const char *member;
         size_t size;
-    } sizes[] = {{"num_heads", dims->heads}, {"kv_num_heads", dims->kv_heads}, {"d_k", dims->d_k},
-                 {"d_v", dims->d_v},         {"batch", dims->batch},           {"q_len", dims->q_len},
-                 {"kv_len", dims->kv_len}};
+    } sizes[] = {{",\"num_heads\":", dims->heads}, {",\"kv_num_heads\":", dims->kv_heads}, {",\"d_k\":", dims->d_k},
+                 {",\"d_v\":", dims->d_v},         {",\"batch\":", dims->batch},           {",\"q_len\":", dims->q_len},
+                 {",\"kv_len\":", dims->kv_len}};
     for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
-        bool is_first = false;
-        answer_begin_member(out, &is_first, sizes[s].name);
+        chunks_text(out, sizes[s].member);
         chunks_count(out, sizes[s].size);
     }
 }
