@@ -27,7 +27,7 @@ ORDER = """
     core/src/attention core/src/layer core/src/backward core/src/model core/src/api
     server/base/array server/base/machine server/base server/config server/health
     server/codec/bytes server/codec/number server/codec/json server/codec/tensor server/codec/request server/codec/answer
-    server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint
+    server/codec/picture/fonts server/codec/picture server/codec/oip server/codec/checkpoint server/codec/model
     server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer
     server/service server/service/layers server/service/metrics server/service/cache server/service/work
     server/service/rendering

@@ -1,5 +1,5 @@
 /*
- * decoder.h: the decoders of a request's sections, one file each. Private to the envelope.
+ * decoder.h: the decoders of a request's sections, one file each. Private to the decoders of requests.
  */
 #ifndef CODEC_REQUEST_DECODER_H
 #define CODEC_REQUEST_DECODER_H
@@ -68,6 +68,9 @@ decode_function decode_mechanism; /* attn_mechanism */
 decode_function decode_cache;     /* struct envelope_cache */
 decode_function decode_profile;   /* struct envelope */
 decode_function decode_compute;   /* attn_dtype */
+decode_function decode_selection; /* attn_selection */
+decode_function decode_format;    /* tensor_form */
+decode_function decode_digits;    /* int */
 decode_function decode_tokens;    /* struct envelope, with its inputs: the labels are counted against them */
 
 /* shown.c: *to is a struct envelope_reduction, unless the line names another type. */

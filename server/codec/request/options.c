@@ -336,7 +336,7 @@ static attn_status read_selection(struct reading *reading, const struct node *li
 }
 
 /* attn_selection */
-static attn_status decode_selection(struct reading *reading, const struct node *node, void *to)
+attn_status decode_selection(struct reading *reading, const struct node *node, void *to)
 {
     struct node list;
     attn_status status = node_decode_list(reading, node, "a list of indices, or a range [from, to]", &list);
@@ -348,7 +348,7 @@ static attn_status decode_selection(struct reading *reading, const struct node *
 }
 
 /* tensor_form */
-static attn_status decode_format(struct reading *reading, const struct node *node, void *to)
+attn_status decode_format(struct reading *reading, const struct node *node, void *to)
 {
     static const char *const words[] = {"nested", "flat", "base64"};
     static const tensor_form forms[] = {TENSOR_FORM_NESTED, TENSOR_FORM_FLAT, TENSOR_FORM_BASE64};
@@ -360,7 +360,7 @@ static attn_status decode_format(struct reading *reading, const struct node *nod
 }
 
 /* int */
-static attn_status decode_digits(struct reading *reading, const struct node *node, void *to)
+attn_status decode_digits(struct reading *reading, const struct node *node, void *to)
 {
     int64_t digits;
     attn_status status = node_decode_integer(reading, node, 1, 17, &digits);
