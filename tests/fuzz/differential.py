@@ -211,7 +211,7 @@ def check_laws(request, outputs, exact):
         _, values = read(outputs[name])
         _, places = selected(request, name, exact.steps[name])
         for got, place in zip(values, places):
-            if not allowed[place] and (name in ("attention", "dropped") and got != 0 or
+            if not allowed[place] and (name in ("attention", "dropped", "contribution") and got != 0 or
                                        name == "masked" and got != -math.inf):
                 raise Difference(f"{name}: element {place} is masked and {got!r}")
     if "attention" in outputs and not request.options.get("digits") and not request.spec.sinks and \
@@ -326,7 +326,7 @@ def check_pooled(request, name, pooled, whole, pool):
         raise Difference(f"{name} has shape {shape} under pool {pool}")
     _, places = selected(request, name, request.exact.steps[name])
     allowed = [request.exact.steps["mask"].values[place] for place in places]
-    nothing = 0 if name in ("attention", "dropped", "mask") else -math.inf
+    nothing = 0 if name in ("attention", "dropped", "contribution", "mask") else -math.inf
     slack = 1e-6 + 4 * rounding_of(request.options)
     for at, value in enumerate(got):
         matrix, r, c = at // (rows * cols), at // cols % rows, at % cols

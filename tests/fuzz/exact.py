@@ -53,6 +53,7 @@ class Reference:
         projected = concat
         if self.spec.output is not None:
             projected = self.steps["projected"] = self.linear(concat, self.spec.output)
+            self.steps["contribution"] = self.contribution()
         total = projected
         if self.spec.residual:
             total = self.steps["residual"] = self.add(projected, self.spec.query)
@@ -135,6 +136,29 @@ class Reference:
         errors = [error * abs(factor) + self.eps * abs(value) + self.tiny if factor else 0.0
                   for error, value, factor in zip(x.errors, values, factors)]
         return Array(x.shape, values, errors)
+
+    def contribution(self):
+        """The weights times the norms of the values behind the output projection, without its bias."""
+        v, maps, spec = self.steps["present_value"], self.steps["attention"], self.spec
+        (_, heads, q_len, kv_len), d_v, values, errors = maps.shape, v.shape[3], [], []
+        for b in range(spec.batch):
+            for h in range(heads):
+                factor = abs(spec.head_scale[h]) if spec.head_scale else 1.0
+                g = h * v.shape[1] // heads
+                norms = [self.norm_behind(*v.row(b, g, j), h * d_v) for j in range(kv_len)] if q_len else []
+                for i in range(q_len):
+                    for weight, off, (norm, error) in zip(*maps.row(b, h, i), norms):
+                        value = factor * abs(weight) * norm if weight and factor else 0.0
+                        values.append(value)
+                        errors.append(factor * (abs(weight) * error + off * (norm + error)) + 4 * self.eps * value + self.tiny
+                                      if weight or off else 0.0)
+        return Array(maps.shape, values, errors)
+
+    def norm_behind(self, row, error, first):
+        none = [0.0] * len(row)
+        pairs = [self.dot(row, error, column[first:first + len(row)], none) for column in self.spec.output.columns]
+        norm = math.hypot(*(value for value, _ in pairs))
+        return norm, math.hypot(*(own for _, own in pairs)) + 4 * self.eps * norm
 
     def heads_of_inputs(self):
         spec = self.spec

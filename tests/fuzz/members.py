@@ -23,7 +23,7 @@ NUMBERS = {"Number", "NestedNumbers", "NestedFlags", "NestedIntegers", "Shape"} 
 
 # The two requests share their options, but these belong to layers.
 OF_LAYERS = {"/v1/attention.options.dropout.where[]=residual", "/v1/attention.options.return[]=gated",
-             "/v1/attention.options.return[]=projected", "/v1/attention.options.return[]=residual"}
+             "/v1/attention.options.return[]=contribution", "/v1/attention.options.return[]=projected", "/v1/attention.options.return[]=residual"}
 
 
 class Places:

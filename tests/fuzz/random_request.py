@@ -11,10 +11,10 @@ import struct
 from exact import Array
 
 PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
-MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
+MAPS = ("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask")
 STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped", "lse", "lse_keys",
-         "entropy", "sink", "context", "concat", "gated", "projected", "residual", "output", "present_key",
-         "present_value", "attention_mean", "mask")
+         "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual", "output",
+         "present_key", "present_value", "attention_mean", "mask")
 
 SOFTMAX_ALONE = ("scores", "scaled", "masked", "lse", "lse_keys", "entropy", "sink", "dropped")
 CACHE = "fuzz"
@@ -831,6 +831,7 @@ class Builder:
         possible = [step for step in STEPS if not (spec.mechanism and step in SOFTMAX_ALONE) and
                     (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
                     (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.gate) and
+                    (step != "contribution" or spec.output and not spec.gate) and
                     (step != "sink" or spec.sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns())]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
         self.wanted = possible if self.chance(0.5) else some

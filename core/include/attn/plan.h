@@ -50,11 +50,12 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
     X(ATTN_STEP_LSE_KEYS, "lse_keys", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* the same over the keys alone */          \
     X(ATTN_STEP_ENTROPY, "entropy", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS) /* -sum p ln p in nats, the sink included */  \
     X(ATTN_STEP_SINK, "sink", ATTN_AXES_ROWS, ATTN_VALUES_NUMBERS)       /* the weight of the sink */                  \
-    X(ATTN_STEP_CONTEXT, "context", ATTN_AXES_CONTEXT, ATTN_VALUES_NUMBERS)    /* attention v */                       \
-    X(ATTN_STEP_CONCAT, "concat", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)       /* context times head_scale */          \
-    X(ATTN_STEP_GATED, "gated", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)         /* concat times the gate */             \
-    X(ATTN_STEP_PROJECTED, "projected", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS) /* after the output projection */       \
-    X(ATTN_STEP_RESIDUAL, "residual", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)   /* query + projected */                 \
+    X(ATTN_STEP_CONTEXT, "context", ATTN_AXES_CONTEXT, ATTN_VALUES_NUMBERS)       /* attention v */                    \
+    X(ATTN_STEP_CONCAT, "concat", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)          /* context times head_scale */       \
+    X(ATTN_STEP_GATED, "gated", ATTN_AXES_CONCAT, ATTN_VALUES_NUMBERS)            /* concat times the gate */          \
+    X(ATTN_STEP_PROJECTED, "projected", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)    /* after the output projection */    \
+    X(ATTN_STEP_CONTRIBUTION, "contribution", ATTN_AXES_MAP, ATTN_VALUES_NUMBERS) /* |what a key adds|; see below */   \
+    X(ATTN_STEP_RESIDUAL, "residual", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)      /* query + projected */              \
     X(ATTN_STEP_ATTENTION_OUTPUT, "attention_output", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS) /* before feed_forward */ \
     X(ATTN_STEP_FEED_FORWARD, "feed_forward", ATTN_AXES_TOKENS, ATTN_VALUES_NUMBERS)         /* its down projection */ \
     X(ATTN_STEP_OUTPUT, "output", ATTN_AXES_OUTPUT, ATTN_VALUES_NUMBERS)      /* the result, with the rank of query */ \
@@ -62,6 +63,15 @@ typedef enum { ATTN_VALUES_NUMBERS, ATTN_VALUES_SCORES, ATTN_VALUES_FLAGS } attn
     X(ATTN_STEP_PRESENT_VALUE, "present_value", ATTN_AXES_V, ATTN_VALUES_NUMBERS)                                      \
     X(ATTN_STEP_ATTENTION_MEAN, "attention_mean", ATTN_AXES_MEAN, ATTN_VALUES_NUMBERS) /* mean over the heads */       \
     X(ATTN_STEP_MASK, "mask", ATTN_AXES_MAP, ATTN_VALUES_FLAGS)                        /* what was allowed */
+
+/*
+ * contribution: how much key j adds to projected of query i by head h, as a Euclidean norm:
+ *
+ *     |head_scale[h] attention[h][i][j]| |f_h(x_j)|,    f_h(x) = (x W_v + b_v) W_o of the head
+ *
+ * Kobayashi et al., "Attention is Not Only a Weight" (2020), equation 5; head_scale is 1 there. The bias of the output
+ * projection belongs to no key, and is left out. It needs weights.output, and no gate. It is 0 for hidden keys.
+ */
 
 typedef enum {
 #define ATTN_STEP_ENUM(code, name, axes, values) code,

@@ -201,7 +201,8 @@ double attn_feature_maps_flops(const attn_plan *plan, const attn_request *reques
                    heads * (double)row_blocks(d->q_len) * FEATURE_KEYS * 2 * m * width;
     if (mechanism->type == ATTN_PERFORMER && mechanism->projection == NULL)
         flops += attn_performer_flops((size_t)m, d->d_k);
-    const uint32_t maps = UINT32_C(1) << ATTN_STEP_ATTENTION | UINT32_C(1) << ATTN_STEP_ATTENTION_MEAN;
+    const uint32_t maps = UINT32_C(1) << ATTN_STEP_ATTENTION | UINT32_C(1) << ATTN_STEP_ATTENTION_MEAN |
+                          UINT32_C(1) << ATTN_STEP_CONTRIBUTION;
     const double pairs = heads * q_len * kv_len;
     if ((plan->want & maps) != 0)
         flops += 2 * pairs * m;

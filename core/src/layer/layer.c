@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "formulas/features.h"
 #include "gemm/gemm.h"
+#include "layer/contribution.h"
 #include "layer/feed_forward.h"
 #include "layer/gate.h"
 #include "layer/head_scale.h"
@@ -317,6 +318,8 @@ attn_status attn_multihead_run(const attn_plan *plan, const attn_request *reques
         status = gate_heads(&run);
     if (status == ATTN_OK)
         status = project_output(&run);
+    if (status == ATTN_OK && layer_wants(&run, ATTN_STEP_CONTRIBUTION))
+        status = attn_layer_contribution(&run);
     if (status == ATTN_OK)
         status = attn_layer_finish(&run);
     if (status == ATTN_OK)

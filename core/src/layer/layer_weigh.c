@@ -7,6 +7,7 @@
 #include "attention/feature_maps.h"
 #include "formulas/features.h"
 #include "gemm/gemm.h"
+#include "layer/contribution.h"
 #include "layer/feed_forward.h"
 #include "layer/projection.h"
 #include "layer/queries_keys.h"
@@ -121,12 +122,15 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
     if (attn_needs_mean_source(request))
         numbers += attn_mean_source_count(plan);
     numbers += attn_feed_forward_numbers(request, d);
+    numbers += attn_contribution_numbers(request, d);
     numbers += attn_distance_bias_count(&request->options, &plan->mask);
     struct attn_heads_job job = attn_describe_job(plan, request);
     const attn_step steps[] = {ATTN_STEP_SCORES, ATTN_STEP_SCALED, ATTN_STEP_MASKED, ATTN_STEP_ATTENTION,
                                ATTN_STEP_DROPPED};
     for (int which = MAP_SCORES; which <= MAP_DROPPED; which++)
         job.map[which].data = attn_wants(&request->options, steps[which]) ? plan : NULL;
+    if (attn_wants(&request->options, ATTN_STEP_CONTRIBUTION))
+        job.map[MAP_ATTENTION].data = plan;
     job.map[MAP_MEAN_SOURCE].data = attn_needs_mean_source(request) ? plan : NULL;
     const bool has_feature_maps = attn_has_feature_maps(&request->options);
     const size_t scratch =
@@ -136,7 +140,7 @@ void attn_multihead_weigh(attn_plan *plan, const attn_request *request)
     plan->scratch_bytes = scratch + attn_qk_scratch_bytes(plan, request);
     if (request->is_layer)
         plan->scratch_bytes += attn_products_scratch_bytes(plan->compute);
-    plan->working_bytes = numbers * element + shared + attn_qk_bytes(plan, request) +
+    plan->working_bytes = numbers * element + attn_contribution_bytes(plan) + shared + attn_qk_bytes(plan, request) +
                           attn_product_slots(request, d) * sizeof(struct attn_product) +
                           (d->heads + d->q_len + d->kv_len) * sizeof(size_t) + (size_t)TAKES_MAX * 1024;
 }

@@ -23,6 +23,18 @@ static attn_status take_map(struct layer_run *run, attn_step step, int which)
     return run->job.map[which].data == NULL ? layer_no_memory(run, attn_step_name(step)) : ATTN_OK;
 }
 
+/* The weights stand in the map of the contribution, unless they are a step of the result themselves. */
+static attn_status take_contribution(struct layer_run *run)
+{
+    attn_tensor *map = &run->result->step[ATTN_STEP_CONTRIBUTION];
+    map->data = layer_take(run, attn_tensor_count(map));
+    if (map->data == NULL)
+        return layer_no_memory(run, "contribution");
+    if (!layer_wants(run, ATTN_STEP_ATTENTION))
+        run->job.map[MAP_ATTENTION].data = map->data;
+    return ATTN_OK;
+}
+
 static attn_status take_maps(struct layer_run *run)
 {
     static const struct {
@@ -36,6 +48,8 @@ static attn_status take_maps(struct layer_run *run)
     attn_status status = ATTN_OK;
     for (size_t m = 0; status == ATTN_OK && m < sizeof maps / sizeof *maps; m++)
         status = take_map(run, maps[m].step, maps[m].which);
+    if (status == ATTN_OK && layer_wants(run, ATTN_STEP_CONTRIBUTION))
+        status = take_contribution(run);
     if (status != ATTN_OK || !layer_wants(run, ATTN_STEP_ATTENTION_MEAN))
         return status;
     if (!attn_needs_mean_source(run->request)) {

@@ -11,6 +11,7 @@
 #include "base/pace.h"
 #include "base/size.h"
 #include "formulas/features.h"
+#include "layer/contribution.h"
 #include "layer/feed_forward.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
@@ -145,6 +146,7 @@ static void weigh_work(const attn_request *request, attn_plan *plan)
     }
     f->rest = queries * (double)d->d_out * 8 + attn_qk_flops(plan, request);
     f->rest += d->d_gate > 0 ? queries * heads * d_v * 20 : 0;
+    f->rest += attn_contribution_flops(plan);
     f->rest += request->options.head_scale != NULL ? queries * heads * d_v : 0;
     plan->total_flops = f->projections + f->attention + f->output_projection + f->feed_forward + f->rest;
     const double of_pairs = has_feature_maps ? 0 : plan->pairs * flops_of_a_pair(request, &plan->mask);

@@ -94,6 +94,11 @@ static attn_status check_wanted(const attn_request *request, attn_error *err)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"q_rotated\" and \"k_rotated\" need options.rope or qk_norm");
     if (attn_wants(options, ATTN_STEP_GATED) && request->weights.gate.weight == NULL)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"gated\" needs weights.gate");
+    if (attn_wants(options, ATTN_STEP_CONTRIBUTION) && request->weights.output.weight == NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field, "\"contribution\" needs weights.output");
+    if (attn_wants(options, ATTN_STEP_CONTRIBUTION) && request->weights.gate.weight != NULL)
+        return attn_fail(err, ATTN_ERR_FIELD, field,
+                         "\"contribution\" does not go with weights.gate, which changes what each query takes");
     if (attn_wants(options, ATTN_STEP_RESIDUAL) && !options->residual)
         return attn_fail(err, ATTN_ERR_FIELD, field, "\"residual\" needs options.residual");
     if ((attn_wants(options, ATTN_STEP_ATTENTION_OUTPUT) || attn_wants(options, ATTN_STEP_FEED_FORWARD)) &&

@@ -9,6 +9,7 @@ members.
 """
 
 import copy
+import itertools
 import json
 import math
 import pathlib
@@ -22,6 +23,7 @@ import turning  # noqa: E402
 from tensors import Tensor  # noqa: E402
 
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
+SELECTED = (*MAPS, "contribution")
 LINES = ("lse", "lse_keys", "entropy", "sink")
 
 
@@ -514,10 +516,28 @@ def finish(steps, x, weights, options, is_layer):
                 steps[name] = steps[name].reshape(*steps[name].shape[1:])
 
 
+def contribution(steps, weights, options):
+    """The norm of attention times the value behind W_O, for every key (Kobayashi et al., 2020, equation 5)."""
+    v, maps = steps["present_value"], steps["attention"]
+    (batch, kv_heads, kv_len, d_v), (_, heads, q_len, _) = v.shape, maps.shape
+    linear = {"weight": weights["output"]["weight"]}
+    factors = Tensor.from_json(options["head_scale"]).data if "head_scale" in options else [1.0] * heads
+    values, norms = v.rows(d_v), {}
+    for b, h, j in itertools.product(range(batch), range(heads), range(kv_len)):
+        value = values[(b * kv_heads + h * kv_heads // heads) * kv_len + j]
+        row = [0.0] * (h * d_v) + list(value) + [0.0] * ((heads - h - 1) * d_v)
+        behind = output_project(Tensor((1, 1, heads * d_v), row), linear, weights.get("layout") == "out_in")
+        norms[b, h, j] = abs(factors[h]) * math.hypot(*behind.data)
+    places = itertools.product(range(batch), range(heads), range(q_len), range(kv_len))
+    return Tensor(maps.shape, [weight * norms[b, h, j] for weight, (b, h, _, j) in zip(maps.data, places)])
+
+
 def finish_layer(steps, x, weights, options):
     output = steps["concat"]
     if "gate" in steps:
         output = steps["gated"] = turning.gated(output, steps["gate"])
+    if "output" in weights and "gate" not in steps:
+        steps["contribution"] = contribution(steps, weights, options)
     if "output" in weights:
         output = output_project(output, weights["output"], weights.get("layout") == "out_in")
     steps["projected"] = output
@@ -532,7 +552,7 @@ def finish_layer(steps, x, weights, options):
 
 def select(name, tensor, options):
     """The selected heads, queries and keys of a map."""
-    if name not in MAPS:
+    if name not in SELECTED:
         return tensor
     chosen = [expanded(options.get(part)) for part in ("heads", "queries", "keys")]
     picks = [range(tensor.shape[0])] + [range(size) if part is None else part
@@ -636,7 +656,7 @@ def expected_of(endpoint, request):
     written_outputs = {}
     for name, tensor in outputs.items():
         reduced = None
-        if name in MAPS:
+        if name in SELECTED:
             steps["shown_shape"] = tensor.shape
             reduced = told.reduced(name, tensor, select("mask", steps["mask"], options), options)
         written_outputs[name] = written(name, tensor, options) if reduced is None else reduced

@@ -125,6 +125,7 @@ static double bound_of(const test_run *run, const naive_result *naive, attn_step
     case ATTN_STEP_ATTENTION_OUTPUT:
     case ATTN_STEP_FEED_FORWARD:
         return naive->largest_factor * context_bound(run, naive, context_index(naive, at));
+    case ATTN_STEP_CONTRIBUTION: /* expect_contribution_close */
     case ATTN_STEP_COUNT:
         break;
     }
@@ -242,6 +243,51 @@ static void read_row(const attn_tensor *tensor, size_t row, size_t count, double
         to[at] = tensor_get(tensor, row * count + at);
 }
 
+/* The norm of one value behind the output projection, without the bias; the value is alone in its head of row. */
+static double norm_of_value(const test_run *run, const attn_request *request, size_t b, size_t h, size_t j, double *row)
+{
+    const attn_dims *n = &run->plan.dims;
+    const size_t g = h / (n->heads / n->kv_heads);
+    attn_request without = *request;
+    without.weights.output.bias = NULL;
+    double sum = 0, terms;
+    for (size_t d = 0; d < n->d_v; d++)
+        row[h * n->d_v + d] = tensor_get(&run->result.step[ATTN_STEP_PRESENT_VALUE],
+                                         ((b * n->kv_heads + g) * n->kv_len + j) * n->d_v + d);
+    for (size_t d = 0; d < n->d_out; d++) {
+        const double y = naive_project_output(&without, n->heads, n->d_v, row, d, &terms);
+        sum += y * y;
+    }
+    for (size_t d = 0; d < n->d_v; d++)
+        row[h * n->d_v + d] = 0;
+    return sqrt(sum);
+}
+
+/* Of the weights of the run. A product of few features and a root: within a few dozen roundings of the largest norm. */
+static void expect_contribution_close(const test_run *run, const attn_request *request, const char *what)
+{
+    const attn_dims *n = &run->plan.dims;
+    const attn_tensor *scale = request->options.head_scale;
+    double *row = calloc(n->heads * n->d_v, sizeof *row), *norms = calloc(n->kv_len, sizeof *norms);
+    for (size_t head = 0; head < n->batch * n->heads; head++) {
+        const size_t b = head / n->heads, h = head % n->heads;
+        const double factor = scale == NULL ? 1 : fabs(naive_read(scale, 0, 0, 0, h));
+        double largest = 0;
+        for (size_t j = 0; j < n->kv_len; j++) {
+            norms[j] = norm_of_value(run, request, b, h, j, row);
+            largest = fmax(largest, norms[j]);
+        }
+        for (size_t at = head * n->q_len * n->kv_len; at < (head + 1) * n->q_len * n->kv_len; at++) {
+            const double weight = fabs(tensor_get(&run->result.step[ATTN_STEP_ATTENTION], at));
+            expect_near(tensor_get(&run->result.step[ATTN_STEP_CONTRIBUTION], at),
+                        factor * weight * norms[at % n->kv_len],
+                        64 * unit_roundoff(run->plan.compute) * factor * weight * largest, what, "contribution", at);
+        }
+    }
+    free(row);
+    free(norms);
+}
+
 static void expect_projected_close(const test_run *run, const attn_request *request, const char *what)
 {
     const attn_dims *n = &run->plan.dims;
@@ -302,8 +348,8 @@ static void expect_output_close(const test_run *run, const naive_result *naive, 
 void expect_layer_close(const test_run *run, const attn_request *request, const char *what)
 {
     const uint32_t parts = 1U << ATTN_STEP_Q | 1U << ATTN_STEP_K | 1U << ATTN_STEP_V;
-    const uint32_t after =
-        1U << ATTN_STEP_GATED | 1U << ATTN_STEP_PROJECTED | 1U << ATTN_STEP_RESIDUAL | 1U << ATTN_STEP_OUTPUT;
+    const uint32_t after = 1U << ATTN_STEP_GATED | 1U << ATTN_STEP_CONTRIBUTION | 1U << ATTN_STEP_PROJECTED |
+                           1U << ATTN_STEP_RESIDUAL | 1U << ATTN_STEP_OUTPUT;
     const attn_tensor *last = &run->result.step[ATTN_STEP_CONCAT];
     naive_result whole = naive_attention(request, NULL);
     expect_steps_close(run, &whole, parts, what);
@@ -316,6 +362,8 @@ void expect_layer_close(const test_run *run, const attn_request *request, const 
     }
     if (request->weights.output.weight != NULL) {
         expect_projected_close(run, request, what);
+        if (run->plan.want >> ATTN_STEP_CONTRIBUTION & 1)
+            expect_contribution_close(run, request, what);
         last = &run->result.step[ATTN_STEP_PROJECTED];
     }
     if (request->options.residual) {

@@ -236,6 +236,8 @@ uint32_t scene_every_step(const attn_request *request)
                  UINT32_C(1) << ATTN_STEP_LSE | UINT32_C(1) << ATTN_STEP_LSE_KEYS | UINT32_C(1) << ATTN_STEP_ENTROPY);
     if (request->weights.output.weight == NULL)
         all &= ~(UINT32_C(1) << ATTN_STEP_PROJECTED);
+    if (request->weights.output.weight == NULL || request->weights.gate.weight != NULL)
+        all &= ~(UINT32_C(1) << ATTN_STEP_CONTRIBUTION);
     if (!request->options.residual)
         all &= ~(UINT32_C(1) << ATTN_STEP_RESIDUAL);
     if (request->weights.feed_forward.up.weight == NULL)

@@ -1,0 +1,158 @@
+/* contribution.c: the norms of transformed values, and the weights times them. */
+#include "layer/contribution.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/size.h"
+#include "layer/layer_run.h"
+#include "layer/projection.h"
+
+struct contribution {
+    const struct layer_run *run;
+    char *values;  /* (kv_heads, batch, kv_len, d_v) */
+    char *outputs; /* (batch, kv_len, d_out) of one head: its values behind the output projection */
+    double *norms; /* (selected heads, batch, kv_len) */
+    size_t slot;   /* the head of outputs, among the selected ones */
+};
+
+static bool is_wanted(const attn_plan *plan)
+{
+    return (plan->want >> ATTN_STEP_CONTRIBUTION & 1) != 0;
+}
+
+size_t attn_contribution_numbers(const attn_request *request, const attn_dims *d)
+{
+    return attn_wants(&request->options, ATTN_STEP_CONTRIBUTION)
+               ? d->batch * d->kv_len * (d->kv_heads * d->d_v + d->d_out)
+               : 0;
+}
+
+size_t attn_contribution_bytes(const attn_plan *plan)
+{
+    return is_wanted(plan) ? plan->selected_heads * plan->dims.batch * plan->dims.kv_len * sizeof(double) : 0;
+}
+
+double attn_contribution_flops(const attn_plan *plan)
+{
+    const attn_dims *d = &plan->dims;
+    const double items = (double)d->batch * (double)plan->selected_heads, keys = (double)d->kv_len;
+    const double pairs = items * (double)plan->selected_queries * (double)plan->selected_keys;
+    return is_wanted(plan) ? items * keys * (double)d->d_out * (2 * (double)d->d_v + 2) + pairs : 0;
+}
+
+/* ---- norms ---- */
+
+/* One key head of one item: its values side by side, as a product reads them. */
+static void copy_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct contribution *own = argument;
+    const struct layer_run *run = own->run;
+    const attn_dims *d = &run->plan->dims;
+    const size_t g = index / d->batch, b = index % d->batch, bytes = d->d_v * run->element;
+    for (size_t j = 0; j < d->kv_len; j++)
+        memcpy(own->values + (index * d->kv_len + j) * bytes,
+               (const char *)run->job.v.data + attn_operand_at(&run->job.v, b, g, j) * run->element, bytes);
+}
+
+/* outputs = values W_o of the head h, without the bias. */
+static void project_head(struct contribution *own, size_t h)
+{
+    const struct layer_run *run = own->run;
+    const attn_dims *d = &run->plan->dims;
+    const attn_layout layout = run->request->weights.layout;
+    const attn_projection projection = attn_projection_of_output(&run->request->weights, d);
+    const size_t g = h / (d->heads / d->kv_heads), of_key_head = d->batch * d->kv_len * d->d_v;
+    const size_t first = h * d->d_v * (layout == ATTN_LAYOUT_IN_OUT ? projection.w_stride : 1);
+    struct attn_product product = {
+        .x = own->values + g * of_key_head * run->element,
+        .w = (const char *)run->request->weights.output.weight->data + first * run->element,
+        .y = own->outputs,
+        .batch = d->batch,
+        .rows = d->kv_len,
+        .columns = d->d_out,
+        .inner = d->d_v,
+        .w_stride = projection.w_stride,
+        .y_stride = d->d_out,
+    };
+    attn_products_run(&product, 1, run->plan->compute, layout, run->runtime, run->product_scratch);
+}
+
+static double factor_of(const struct layer_run *run, size_t h)
+{
+    const attn_tensor *scale = run->request->options.head_scale;
+    return scale == NULL ? 1 : fabs(attn_number_at(scale->data, run->plan->compute, (ptrdiff_t)h * scale->stride[0]));
+}
+
+/* Squares are summed in double, so a norm of float numbers cannot overflow. */
+static void norm_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct contribution *own = argument;
+    const struct layer_run *run = own->run;
+    const attn_dims *d = &run->plan->dims;
+    const size_t rows = d->batch * d->kv_len, end = attn_min((index + 1) * TOKEN_ROWS, rows);
+    for (size_t row = index * TOKEN_ROWS; row < end; row++) {
+        double sum = 0;
+        for (size_t f = 0; f < d->d_out; f++) {
+            const double x = attn_number_get(own->outputs, run->plan->compute, row * d->d_out + f);
+            sum += x * x;
+        }
+        own->norms[own->slot * rows + row] = sqrt(sum);
+    }
+}
+
+static void find_norms(struct contribution *own)
+{
+    const struct layer_run *run = own->run;
+    const attn_dims *d = &run->plan->dims;
+    attn_spread(run->runtime, d->kv_heads * d->batch, copy_task, own);
+    for (own->slot = 0; own->slot < run->plan->selected_heads && !attn_is_cancelled(run->runtime); own->slot++) {
+        project_head(own, attn_selected(&run->request->options.heads, own->slot));
+        attn_spread(run->runtime, attn_ceil_div(d->batch * d->kv_len, TOKEN_ROWS), norm_task, own);
+    }
+}
+
+/* ---- the map ---- */
+
+/* One kept query of one kept head. A weight 0 hides its key, whatever its value holds; a factor 0 takes the head out. */
+static void scale_task(void *argument, size_t index, size_t worker)
+{
+    (void)worker;
+    const struct contribution *own = argument;
+    const struct layer_run *run = own->run;
+    const attn_plan *plan = run->plan;
+    const attn_options *options = &run->request->options;
+    const size_t keys = plan->selected_keys, of_item = plan->selected_heads * plan->selected_queries;
+    const size_t b = index / of_item, slot = index % of_item / plan->selected_queries;
+    const double *norms = own->norms + (slot * plan->dims.batch + b) * plan->dims.kv_len;
+    const double factor = factor_of(run, attn_selected(&options->heads, slot));
+    void *map = run->result->step[ATTN_STEP_CONTRIBUTION].data;
+    for (size_t key = 0; key < keys; key++) {
+        const size_t at = index * keys + key;
+        const double weight = attn_number_get(run->job.map[MAP_ATTENTION].data, plan->compute, at);
+        const double norm = norms[attn_selected(&options->keys, key)];
+        attn_number_put(map, plan->compute, at, weight == 0 || factor == 0 ? 0 : factor * fabs(weight) * norm);
+    }
+}
+
+attn_status attn_layer_contribution(struct layer_run *run)
+{
+    const attn_plan *plan = run->plan;
+    const attn_dims *d = &plan->dims;
+    struct contribution own = {
+        .run = run,
+        .values = layer_take(run, d->kv_heads * d->batch * d->kv_len * d->d_v),
+        .outputs = layer_take(run, d->batch * d->kv_len * d->d_out),
+        .norms = attn_arena_take(run->arena, plan->selected_heads * d->batch * d->kv_len, sizeof(double)),
+    };
+    if (own.values == NULL || own.outputs == NULL || own.norms == NULL)
+        return layer_no_memory(run, "the norms of the values");
+    find_norms(&own);
+    if (!attn_is_cancelled(run->runtime))
+        attn_spread(run->runtime, d->batch * plan->selected_heads * plan->selected_queries, scale_task, &own);
+    return ATTN_OK;
+}
