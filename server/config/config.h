@@ -35,6 +35,8 @@ struct config {
     uint64_t io_threads, compute_threads, queue, connections, connections_per_address;
     uint64_t max_body_bytes, max_result_bytes, max_memory_bytes, memory_bytes;
     struct memory_division memory; /* for CONFIG_SERVE: how memory_bytes is divided */
+    struct value_list models;      /* texts of "NAME=DIR,NAME=DIR" */
+    const char *models_directory;
     const char *layers_directory;
     config_switch layers_readonly;
     layers_verify layers_verify;

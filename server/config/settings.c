@@ -85,6 +85,11 @@ static const struct setting settings[] = {
     {LIMITS, "request-timeout", "600", AT(request_timeout_s), RANGE(count, 1, 86400),
      "seconds from the first line of a request to the last byte of its answer; after them the connection is cut"},
 
+    {LAYERS, "model", "none", AT(models), ANY(models),
+     "NAME=DIR: a model called NAME in a directory with config.json, model.safetensors or the index of several files, "
+     "and tokenizer.json; may be given several times, or as a list with commas"},
+    {LAYERS, "models", "none", AT(models_directory), ANY(optional),
+     "directory of which each subdirectory with a config.json is a model, called like the subdirectory"},
     {LAYERS, "layers", "none", AT(layers_directory), ANY(optional),
      "directory that keeps layers, one safetensors file per layer; none = layers live in memory and end with the "
      "process"},

@@ -222,8 +222,36 @@ static void describe_names(const struct value_rule *rule, char *text, size_t siz
     snprintf(text, size, "none, or names such as attnd.example,proxy.example");
 }
 
+/* Whether text is NAME=DIR. */
+static bool is_model(struct text_span text)
+{
+    const char *equals = memchr(text.at, '=', text.length);
+    return equals != NULL && equals > text.at && equals + 1 < text.at + text.length;
+}
+
+static bool read_models(const struct value_rule *rule, const char *text, void *member)
+{
+    struct value_list *list = member;
+    const char *value = NULL;
+    (void)rule;
+    if (!read_list(text, is_model, &value) || (value[0] != '\0' && list->count == VALUE_LIST_MAX))
+        return false;
+    if (value[0] != '\0')
+        list->items[list->count++] = value;
+    else
+        list->count = 0;
+    return true;
+}
+
+static void describe_models(const struct value_rule *rule, char *text, size_t size)
+{
+    (void)rule;
+    snprintf(text, size, "none, or NAME=DIR, such as bert=/models/bert, at most %d times", VALUE_LIST_MAX);
+}
+
 const struct value_kind value_origins = {read_origins, describe_origins};
 const struct value_kind value_names = {read_names, describe_names};
+const struct value_kind value_models = {read_models, describe_models};
 
 /* ---- address ----------------------------------------------------------------------------------------------------- */
 

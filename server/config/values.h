@@ -12,6 +12,7 @@
  *     path                    const char *; "none" and the empty text are NULL
  *     origins, names          const char *, a list separated by commas; "none" is the empty list, ""
  *     address                 struct value_address
+ *     models                  struct value_list: each text is added; "none" removes all
  *     word                    an enum: the index of the word in rule.words
  *     toggle                  an enum: "off" or "0" is 0, "on" or "1" is 1
  */
@@ -30,6 +31,14 @@ struct value_address {
     char port[8];
 };
 
+enum { VALUE_LIST_MAX = 64 };
+
+/* The values of a setting that may be given several times. */
+struct value_list {
+    const char *items[VALUE_LIST_MAX];
+    size_t count;
+};
+
 struct value_kind;
 
 struct value_rule {
@@ -39,7 +48,8 @@ struct value_rule {
 };
 
 extern const struct value_kind value_count, value_count_or_auto, value_bytes, value_bytes_or_auto, value_real,
-    value_text, value_optional, value_path, value_origins, value_names, value_address, value_word, value_toggle;
+    value_text, value_optional, value_path, value_origins, value_names, value_models, value_address, value_word,
+    value_toggle;
 
 /* Reads text into *member. Texts are borrowed. False: *member is unchanged. */
 bool value_read(const struct value_rule *rule, const char *text, void *member);

@@ -187,6 +187,7 @@ static struct call_input input_of(struct request *request, const struct call_lim
         .limits = *limits,
         .is_first_try = is_first_try,
         .layers = setup->layers,
+        .models = setup->models,
         .draft = request->ahead != NULL ? write_ahead_draft(request->ahead) : NULL,
         .caches = setup->caches,
         .runtime = runtime,

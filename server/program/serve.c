@@ -22,6 +22,7 @@
 #include "service/cache/cache_store.h"
 #include "service/import/checkpoint_layers.h"
 #include "service/layers/keeper.h"
+#include "service/models/models.h"
 #include "service/selftest.h"
 
 /*
@@ -53,6 +54,7 @@ struct serving {
     struct keys *keys; /* NULL: requests need no key */
     struct metrics *metrics;
     struct layer_keeper *layers;
+    struct models *models;
     struct cache_store *caches;
     struct http_server *server;
 };
@@ -89,6 +91,7 @@ static struct http_setup setup_of(const struct serving *serving)
         .fonts = &serving->fonts,
         .log = &serving->log,
         .layers = serving->layers,
+        .models = serving->models,
         .caches = serving->caches,
         .facts = {.kernel = attn_kernel_name(serving->kernel),
                   .io_threads = config->io_threads,
@@ -228,6 +231,34 @@ static bool open_layers(struct serving *serving, char *message, size_t message_s
     return serving->layers != NULL;
 }
 
+struct model_conflict {
+    struct layer_keeper *layers;
+    const char *why;
+};
+
+/* Whether the name means nothing else under /v2/models. */
+static bool is_free(void *context, const char *name)
+{
+    struct model_conflict *conflict = context;
+    struct layer_row row;
+    layer_store_look(layer_keeper_store(conflict->layers), name, &row);
+    layer_version_release(row.version);
+    conflict->why = row.state != LAYER_ABSENT ? "is a kept layer's" : "is a name of the server's own";
+    return row.state == LAYER_ABSENT && strcmp(name, "attention") != 0 && strcmp(name, "stats") != 0;
+}
+
+static bool open_models(struct serving *serving, char *message, size_t message_size)
+{
+    const struct config *config = serving->config;
+    const struct models_settings settings = {&config->models, config->models_directory, LAYERS_LOOK_MS};
+    struct model_conflict conflict = {.layers = serving->layers};
+    serving->models = models_create(&settings, &serving->log, message, message_size);
+    const char *name = serving->models != NULL ? models_each(serving->models, is_free, &conflict) : NULL;
+    if (name != NULL)
+        snprintf(message, message_size, "model: the name %s %s; give the model another name", name, conflict.why);
+    return serving->models != NULL && name == NULL;
+}
+
 /* Adopts the layers of --checkpoint. They stay in memory as long as the process lives. */
 static bool adopt_checkpoint(const struct serving *serving, char *message, size_t message_size)
 {
@@ -276,13 +307,14 @@ static bool prepare(struct serving *serving, char *message, size_t message_size)
     if (!open_log(&serving->log, config->log_file, message, message_size) || !open_keys(serving, message, message_size))
         return false;
     start_log_writer(&serving->log);
-    return open_layers(serving, message, message_size) && adopt_checkpoint(serving, message, message_size) &&
-           create_workers(serving, message, message_size);
+    return open_layers(serving, message, message_size) && open_models(serving, message, message_size) &&
+           adopt_checkpoint(serving, message, message_size) && create_workers(serving, message, message_size);
 }
 
 static void give_back(struct serving *serving)
 {
     executor_destroy(serving->executor);
+    models_destroy(serving->models);
     layer_keeper_close(serving->layers);
     cache_store_destroy(serving->caches);
     attn_budget_destroy(serving->budget);
@@ -295,9 +327,13 @@ static void give_back(struct serving *serving)
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-/* Runs the self-test. The server listens already; until the test has passed, probes say that it is starting. */
+/*
+ * Runs the self-test and reads the models. The server listens already; until both are done, probes say that it is
+ * starting.
+ */
 static bool test_itself(const struct serving *serving, char *message, size_t message_size)
 {
+    models_load(serving->models);
     if (!selftest_run(serving->executor, serving->config->max_memory_bytes, message, message_size))
         return false;
     http_daemon_set_ready(serving->server);

@@ -52,6 +52,7 @@ struct cache_store;
 struct layer_draft;
 struct layer_keeper;
 struct layer_version;
+struct models;
 
 /* The input of a service. */
 struct call_input {
@@ -72,6 +73,7 @@ struct call_input {
     struct call_limits limits;
     bool is_first_try; /* limits are those of a first try; a larger request is computed again with higher limits */
     struct layer_keeper *layers;
+    struct models *models;
     struct layer_draft *draft; /* the part of the body that is already written to a file (keeper.h); NULL: none */
     struct cache_store *caches;
     const attn_runtime *runtime;

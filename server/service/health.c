@@ -66,7 +66,7 @@ void health_write_index(struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"attnd\",\"version\":\"" ATTN_VERSION "\",\"links\":{"
                      "\"attention\":\"/v1/attention\",\"multi_head_attention\":\"/v1/multi-head-attention\","
-                     "\"layers\":\"/v1/layers\",\"caches\":\"/v1/caches\","
+                     "\"layers\":\"/v1/layers\",\"caches\":\"/v1/caches\",\"models\":\"/v1/models\","
                      "\"openapi\":\"/openapi.json\",\"docs\":\"/docs\",\"version\":\"/version\",\"live\":\"/livez\","
                      "\"ready\":\"/readyz\",\"metrics\":\"/metrics\",\"inference\":\"/v2\"}}");
 }

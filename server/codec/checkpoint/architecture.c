@@ -1,16 +1,14 @@
 /*
- * architecture.c: the table of architectures, and the values of its expressions.
+ * architecture.c: the table of architectures, its choices by a configuration, and its patterns of names.
  */
 #include "codec/checkpoint/architecture.h"
 
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/embedded_file.h"
-#include "base/text.h"
-#include "codec/json/json_tree.h"
+#include "codec/checkpoint/expression.h"
 
 EMBEDDED_FILE(architectures, "server/codec/checkpoint/architectures.json");
 
@@ -24,23 +22,28 @@ static json_t *load_table(attn_arena *arena)
     return json_tree_load(architectures_begin, (size_t)(architectures_end - architectures_begin), arena, &error);
 }
 
-json_t *architecture_modules(const char *model_type, attn_arena *arena)
+struct architecture architecture_open(const char *model_type, attn_arena *arena)
 {
-    json_t *table = load_table(arena), *found = NULL, *entry, *type;
+    struct architecture found = {.table = load_table(arena)};
+    json_t *entry, *type;
     size_t i, j;
-    json_array_foreach(json_object_get(table, "architectures"), i, entry)
+    json_array_foreach(json_object_get(found.table, "architectures"), i, entry)
     {
         json_array_foreach(json_object_get(entry, "model_types"), j, type)
         {
-            if (found == NULL && strcmp(json_string_value(type), model_type) == 0)
-                found = json_incref(json_object_get(entry, "modules"));
+            if (found.entry == NULL && strcmp(json_string_value(type), model_type) == 0)
+                found.entry = entry;
         }
     }
-    json_decref(table);
     return found;
 }
 
-void architecture_write_types(struct chunks *out)
+void architecture_close(struct architecture *architecture)
+{
+    json_decref(architecture->table);
+}
+
+void architecture_write_types(struct chunks *out, const char *member)
 {
     json_t *table = load_table(out->arena), *entry, *type;
     const char *separator = "";
@@ -49,6 +52,8 @@ void architecture_write_types(struct chunks *out)
     {
         json_array_foreach(json_object_get(entry, "model_types"), j, type)
         {
+            if (json_object_get(entry, member) == NULL)
+                continue;
             chunks_format(out, "%s%s", separator, json_string_value(type));
             separator = ", ";
         }
@@ -56,142 +61,147 @@ void architecture_write_types(struct chunks *out)
     json_decref(table);
 }
 
-/* ---- values computed from a configuration ---- */
+/* ---- choices ---- */
 
-static bool is_there(const json_t *value)
+/* The text of a value, as a case is named: gelu, true, 12. */
+static const char *case_name(const json_t *value, char text[NAME_MAX_BYTES])
 {
-    return value != NULL && !json_is_null(value);
+    if (json_is_string(value))
+        snprintf(text, NAME_MAX_BYTES, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        snprintf(text, NAME_MAX_BYTES, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, NAME_MAX_BYTES, "%.17g", json_real_value(value));
+    else
+        snprintf(text, NAME_MAX_BYTES, "%s", json_is_true(value) ? "true" : json_is_false(value) ? "false" : "absent");
+    return text;
 }
 
-/*
- * The number that the configuration has under the first name, or else under the second. Returns otherwise when it has
- * neither.
- */
-static double number_or(const json_t *config, const char *first, const char *second, double otherwise)
+/* "gelu, relu or silu", as far as there is room. */
+static const char *list_cases(json_t *cases, char *text, size_t size)
 {
-    const json_t *value = json_object_get(config, first);
-    if (!json_is_number(value))
-        value = json_object_get(config, second);
-    return json_is_number(value) ? json_number_value(value) : otherwise;
-}
-
-static double head_width(const json_t *config)
-{
-    const double heads = number_or(config, "num_attention_heads", "n_head", 0);
-    const double width = number_or(config, "hidden_size", "n_embd", 0);
-    return number_or(config, "head_dim", "head_dim", heads > 0 ? width / heads : 0);
-}
-
-static const char *layer_type(const json_t *config, size_t n)
-{
-    return json_string_value(json_array_get(json_object_get(config, "layer_types"), n));
-}
-
-/* The number of keys that a query sees at most, itself included. NULL when the layer has no window. */
-static json_t *window_value(const json_t *config, size_t n, bool in_even_layers)
-{
-    const json_t *window = json_object_get(config, "sliding_window"),
-                 *first = json_object_get(config, "max_window_layers");
-    const char *type = layer_type(config, n);
-    bool slides = json_is_integer(window) && !json_is_false(json_object_get(config, "use_sliding_window"));
-    if (slides && type != NULL)
-        slides = strcmp(type, "sliding_attention") == 0;
-    else if (slides && json_is_integer(first))
-        slides = (json_int_t)n >= json_integer_value(first);
-    else if (slides && in_even_layers)
-        slides = n % 2 == 0;
-    return slides ? json_integer(json_integer_value(window)) : NULL;
-}
-
-/* The scale. NULL when it is 1 / sqrt(head width). */
-static json_t *scale_value(const json_t *config, size_t n)
-{
-    const double pre = number_or(config, "query_pre_attn_scalar", "query_pre_attn_scalar", 0);
-    const bool is_plain = json_is_false(json_object_get(config, "scale_attn_weights"));
-    const bool by_layer = json_is_true(json_object_get(config, "scale_attn_by_inverse_layer_idx"));
-    if (pre > 0)
-        return json_real(1 / sqrt(pre));
-    if (!is_plain && !by_layer)
-        return NULL;
-    const double scale = is_plain ? 1 : 1 / sqrt(head_width(config));
-    return json_real(by_layer ? scale / (double)(n + 1) : scale);
-}
-
-/*
- * The rope scaling in one spelling, as a new reference. Lengths that the scaling lacks are taken from the
- * configuration. NULL when there is no scaling.
- */
-static json_t *rope_scaling(const json_t *config, const json_t *given)
-{
-    json_t *scaling = json_copy((json_t *)(uintptr_t)given);
-    if (is_there(json_object_get(scaling, "rope_type")))
-        (void)json_object_del(scaling, "type");
-    (void)json_object_del(scaling, "rope_theta");
-    (void)json_object_del(scaling, "partial_rotary_factor");
-    const json_t *type = json_object_get(scaling, "rope_type");
-    const char *name = json_string_value(type != NULL ? type : json_object_get(scaling, "type"));
-    if (name == NULL || strcmp(name, "default") == 0) {
-        json_decref(scaling);
-        return NULL;
+    const char *name;
+    json_t *ignored;
+    size_t length = 0;
+    text[0] = '\0';
+    json_object_foreach(cases, name, ignored)
+    {
+        if (name[0] != '$' && length < size)
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "", name);
     }
-    static const char *const others[] = {"max_position_embeddings", "original_max_position_embeddings"};
-    for (size_t i = 0; i < 2; i++)
-        if (!is_there(json_object_get(scaling, others[i])) && json_is_integer(json_object_get(config, others[i])))
-            (void)json_object_set(scaling, others[i], json_object_get(config, others[i]));
-    return scaling;
+    return text;
 }
 
-/*
- * Old configurations keep theta beside the scaling. New ones keep all of rope together, some of them per type of layer.
- */
-static json_t *rope_value(const json_t *config, size_t n)
+static attn_status choose(const struct architecture *architecture, const json_t *config, json_t *choice,
+                          json_t **chosen, attn_error *err)
 {
-    const json_t *given = json_object_get(config, "rope_parameters");
-    const char *type = layer_type(config, n);
-    if (!is_there(given))
-        given = json_object_get(config, "rope_scaling");
-    if (type != NULL && json_is_object(json_object_get(given, type)))
-        given = json_object_get(given, type);
-    const double theta =
-        number_or(given, "rope_theta", "rope_theta", number_or(config, "rope_theta", "rotary_emb_base", 10000));
-    const double share = number_or(given, "partial_rotary_factor", "partial_rotary_factor",
-                                   number_or(config, "partial_rotary_factor", "rotary_pct", 1));
-    json_t *rope = json_pack("{s:s, s:f}", "layout", "half", "theta", theta);
-    json_t *scaling = is_there(given) ? rope_scaling(config, given) : NULL;
-    if (share < 1)
-        (void)json_object_set_new(rope, "dim", json_integer((json_int_t)(head_width(config) * share)));
-    if (scaling != NULL)
-        (void)json_object_set_new(rope, "scaling", scaling);
-    return rope;
+    char text[NAME_MAX_BYTES], known[200];
+    const char *expression = json_string_value(json_object_get(choice, "$by")),
+               *shared = json_string_value(json_object_get(choice, "$cases"));
+    json_t *cases = shared != NULL ? json_object_get(json_object_get(architecture->table, "cases"), shared) : choice;
+    json_t *value = expression_value(config, 0, expression != NULL ? expression : "");
+    json_t *found = json_object_get(cases, case_name(value, text));
+    json_decref(value);
+    if (found == NULL)
+        found = json_object_get(choice, "otherwise");
+    if (found != NULL)
+        return architecture_resolve(architecture, config, found, chosen, err);
+    return attn_fail(err, ATTN_ERR_VALUE, NULL, "config.json: %.60s is %.60s; attnd has %s",
+                     expression != NULL ? expression : "", text, list_cases(cases, known, sizeof known));
 }
 
-/* ---- expressions ---- */
-
-static json_t *value_of(const json_t *config, size_t n, const char *name)
+/* Sets the member, or drops a value that is null. */
+static void set_member(json_t *to, const char *name, json_t *value)
 {
-    json_error_t error;
-    if (strcmp(name, "rope") == 0)
-        return rope_value(config, n);
-    if (strcmp(name, "window") == 0 || strcmp(name, "even_window") == 0)
-        return window_value(config, n, name[0] == 'e');
-    if (strcmp(name, "scale") == 0)
-        return scale_value(config, n);
-    if (isdigit((unsigned char)name[0]) || name[0] == '-')
-        return json_loads(name, JSON_DECODE_ANY, &error);
-    json_t *value = json_object_get(config, name);
-    return is_there(value) ? json_incref(value) : NULL;
+    if (value == NULL || json_is_null(value))
+        json_decref(value);
+    else if (name != NULL)
+        (void)json_object_set_new(to, name, value);
+    else
+        (void)json_array_append_new(to, value);
 }
 
-json_t *architecture_value(const json_t *config, size_t n, const char *expression)
+/* Recursion is safe, because templates are plain data of little depth. */
+attn_status architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
+                                 json_t **resolved, attn_error *err)
 {
-    struct text_span rest = text_span_of(expression), name;
-    json_t *value = NULL;
-    while (value == NULL && text_next(&rest, '|', &name)) {
-        char text[NAME_MAX_BYTES];
-        snprintf(text, sizeof text, "%.*s", name.length < sizeof text ? (int)name.length : 0, name.at);
-        value = value_of(config, n, text);
+    attn_status status = ATTN_OK;
+    const char *name;
+    json_t *member, *value;
+    size_t i;
+    if (json_object_get(template, "$by") != NULL)
+        return choose(architecture, config, template, resolved, err);
+    if (!json_is_object(template) && !json_is_array(template)) {
+        *resolved = json_incref(template);
+        return ATTN_OK;
     }
-    return value;
+    *resolved = json_is_object(template) ? json_object() : json_array();
+    json_object_foreach(template, name, member)
+    {
+        value = NULL;
+        if (status == ATTN_OK)
+            status = architecture_resolve(architecture, config, member, &value, err);
+        set_member(*resolved, name, value);
+    }
+    json_array_foreach(template, i, member)
+    {
+        value = NULL;
+        if (status == ATTN_OK)
+            status = architecture_resolve(architecture, config, member, &value, err);
+        set_member(*resolved, NULL, value);
+    }
+    return status;
+}
+
+/* ---- what a configuration may ask for ---- */
+
+/* Whether the value is the needed one, or one of the list. A member that is absent asks for nothing. */
+static bool is_met(const json_t *config, const json_t *value, const json_t *needed)
+{
+    const json_t *one;
+    size_t i;
+    const char *text = json_string_value(needed);
+    if (value == NULL || json_is_null(value))
+        return true;
+    json_array_foreach((json_t *)(uintptr_t)needed, i, one)
+    {
+        if (is_met(config, value, one))
+            return true;
+    }
+    if (text == NULL || text[0] != '$')
+        return json_equal((json_t *)(uintptr_t)value, (json_t *)(uintptr_t)needed) != 0;
+    json_t *other = expression_value(config, 0, text + 1);
+    const bool is_equal = json_equal((json_t *)(uintptr_t)value, other) != 0;
+    json_decref(other);
+    return is_equal;
+}
+
+static const char *dump(const json_t *value, char *text, size_t size)
+{
+    const size_t length = json_dumpb(value, text, size - 1, JSON_ENCODE_ANY | JSON_COMPACT);
+    text[length < size ? length : size - 1] = '\0';
+    return text;
+}
+
+attn_status architecture_check(const struct architecture *architecture, const json_t *config, attn_error *err)
+{
+    const json_t *const lists[] = {json_object_get(architecture->table, "requires"),
+                                   json_object_get(architecture->entry, "requires")};
+    char is[100], wanted[100];
+    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
+        const char *name;
+        json_t *needed;
+        json_object_foreach((json_t *)(uintptr_t)lists[i], name, needed)
+        {
+            const json_t *value = json_object_get(config, name);
+            if (!is_met(config, value, needed))
+                return attn_fail(err, ATTN_ERR_VALUE, NULL,
+                                 "config.json: %s is %s; attnd runs a model of this kind only with %s", name,
+                                 dump(value, is, sizeof is),
+                                 json_is_null(needed) ? "none" : dump(needed, wanted, sizeof wanted));
+        }
+    }
+    return ATTN_OK;
 }
 
 /* ---- patterns ---- */
@@ -201,6 +211,8 @@ static bool fits_whole(const char *name, const char *pattern, size_t *number)
 {
     bool has_number = false;
     while (*pattern != '\0') {
+        if (strcmp(pattern, "*") == 0)
+            return *name != '\0';
         if (*pattern != '{') {
             if (*name++ != *pattern++)
                 return false;

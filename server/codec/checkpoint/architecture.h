@@ -1,5 +1,6 @@
 /*
- * architecture.h: data that says which tensors of a checkpoint belong to attention. Private to checkpoint*.c.
+ * architecture.h: data that says which tensors of a checkpoint are which part of a model (architectures.json). Private
+ * to this folder.
  */
 #ifndef CODEC_CHECKPOINT_ARCHITECTURE_H
 #define CODEC_CHECKPOINT_ARCHITECTURE_H
@@ -8,22 +9,34 @@
 #include "codec/bytes/chunks.h"
 #include "codec/json/json_tree.h"
 
-/*
- * The list of modules for that model_type: a new reference whose memory is in arena. NULL when the table has no entry.
- */
-json_t *architecture_modules(const char *model_type, attn_arena *arena);
-/* Writes the model types of the table as a list in a sentence. */
-void architecture_write_types(struct chunks *out);
+/* The table, and its entry for a model_type; entry NULL: it has none. Both live in an arena. */
+struct architecture {
+    json_t *table, *entry;
+};
+
+struct architecture architecture_open(const char *model_type, attn_arena *arena);
+void architecture_close(struct architecture *architecture);
+/* Writes the model types whose entries have that member as a list in a sentence. */
+void architecture_write_types(struct chunks *out, const char *member);
 
 /*
- * The value of the expression behind "$" in layer number n, as a new reference. NULL when the configuration has no
- * member of the expression, and when memory is short; json_tree_is_starved tells the two apart.
+ * Copies the template, and replaces each choice by its case: {"$by": "tied|true", "true": …, "false": …, "otherwise":
+ * …}. "$cases" names a table of cases that several choices share. A member whose case is null is left out. *resolved is
+ * a new reference, also on a failure. ATTN_ERR_VALUE: the configuration asks for a case that is not there.
  */
-json_t *architecture_value(const json_t *config, size_t n, const char *expression);
+attn_status architecture_resolve(const struct architecture *architecture, const json_t *config, json_t *template,
+                                 json_t **resolved, attn_error *err);
+
+/*
+ * Checks the "requires" of the table and of the entry: {"member": value}, or a list of values. A member that the
+ * configuration has must have such a value. ATTN_ERR_VALUE with a sentence that names the member.
+ */
+attn_status architecture_check(const struct architecture *architecture, const json_t *config, attn_error *err);
 
 /*
  * Whether name ends in pattern. The pattern must begin at the start of name or behind a dot. "{…}" in the pattern fits
- * digits. *start is the offset of the pattern in name; *number is the first number that fitted, or 0.
+ * digits, and ".*" at its end any rest. *start is the offset of the pattern in name; *number is the first number that
+ * fitted, or 0.
  */
 bool architecture_fits(const char *name, const char *pattern, size_t *start, size_t *number);
 

@@ -93,17 +93,13 @@ static void count_tensors(const struct envelope_source *base, struct kept_layer_
     }
 }
 
-attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, struct envelope_source *base,
-                            struct kept_layer_facts *facts, attn_error *err)
+attn_status kept_layer_check(const struct envelope_source *base, attn_arena *arena, struct kept_layer_facts *facts,
+                             attn_error *err)
 {
     struct envelope envelope;
     attn_plan plan = {.dims.batch = 0};
     *facts = (struct kept_layer_facts){.dtype = ATTN_F32};
-    attn_status status = envelope_open_safetensors(file, bytes, arena, base, err);
-    if (status == ATTN_OK && base->length == 0 && base->count == 0)
-        return attn_fail(err, ATTN_ERR_FIELD, "/weights", "the file has no tensor; expected weights.query.weight");
-    if (status == ATTN_OK)
-        status = envelope_name_text(envelope_decode_base(base, true, arena, &envelope, err), err);
+    attn_status status = envelope_name_text(envelope_decode_base(base, true, arena, &envelope, err), err);
     if (status == ATTN_OK)
         status = plan_one(&envelope, &plan, facts, err);
     if (status != ATTN_OK)
@@ -113,6 +109,15 @@ attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, s
     facts->layout = envelope.request.weights.layout;
     count_tensors(base, facts);
     return ATTN_OK;
+}
+
+attn_status kept_layer_read(const char *file, size_t bytes, attn_arena *arena, struct envelope_source *base,
+                            struct kept_layer_facts *facts, attn_error *err)
+{
+    attn_status status = envelope_open_safetensors(file, bytes, arena, base, err);
+    if (status == ATTN_OK && base->length == 0 && base->count == 0)
+        return attn_fail(err, ATTN_ERR_FIELD, "/weights", "the file has no tensor; expected weights.query.weight");
+    return status == ATTN_OK ? kept_layer_check(base, arena, facts, err) : status;
 }
 
 static attn_status check_width(const char *field, const char *name, const attn_tensor *input, size_t width,

@@ -42,6 +42,10 @@ ATTN_MUST_CHECK attn_status kept_layer_read(const char *file, size_t bytes, attn
                                             struct envelope_source *base, struct kept_layer_facts *facts,
                                             attn_error *err);
 
+/* The check alone, of a layer that is open already. Failures are those of kept_layer_read. */
+ATTN_MUST_CHECK attn_status kept_layer_check(const struct envelope_source *base, attn_arena *arena,
+                                             struct kept_layer_facts *facts, attn_error *err);
+
 /*
  * Whether the inputs have the widths that the layer takes. ATTN_ERR_SHAPE with the pointer of the first input of
  * another width.

@@ -36,6 +36,7 @@ struct http_setup {
     struct executor *executor;
     const struct font_set *fonts;
     struct layer_keeper *layers;
+    struct models *models;
     struct cache_store *caches;
     const struct log *log;
     struct health_facts facts; /* the server fills in http_library */

@@ -134,14 +134,19 @@ int layer_files_each(const struct layer_files *files, int (*found)(void *context
 
 /* ---- one file ---- */
 
-int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity)
+int layer_identity_look(int directory, const char *path, struct layer_identity *identity)
 {
-    char file[FILE_NAME_MAX];
     struct stat stat;
-    if (fstatat(files->directory, file_name(name, file), &stat, 0) != 0)
+    if (fstatat(directory, path, &stat, 0) != 0)
         return errno;
     *identity = identity_of(&stat);
     return S_ISREG(stat.st_mode) ? 0 : ENOENT;
+}
+
+int layer_files_look(const struct layer_files *files, const char *name, struct layer_identity *identity)
+{
+    char file[FILE_NAME_MAX];
+    return layer_identity_look(files->directory, file_name(name, file), identity);
 }
 
 static int map(int fd, size_t size, struct layer_bytes *bytes)

@@ -52,6 +52,9 @@ struct layer_draft {
 /* Whether both are the same file in the same state. */
 bool layer_identity_equal(const struct layer_identity *a, const struct layer_identity *b);
 
+/* Finds the file that has the path now. ENOENT: there is none. path is relative to the directory. */
+int layer_identity_look(int directory, const char *path, struct layer_identity *identity);
+
 /* Opens an existing directory. attnd writes to it only when may_write is true. */
 int layer_files_open(const char *path, bool may_write, struct layer_files **files);
 void layer_files_close(struct layer_files *files);

@@ -61,7 +61,8 @@ class Servers:
         client.post("/v1/attention", {"inputs": {"query": [[0.5, 0.25]]}, "options": {"cache": "sequence"}})
 
     def _idle(self):
-        return self.stack.enter_context(Server(self.program)).client()
+        environment = {"ATTND_MODEL": f"bert={pathlib.Path(__file__).resolve().parents[2] / 'models' / 'bert'}"}
+        return self.stack.enter_context(Server(self.program, environment=environment)).client()
 
     def _full(self):
         """One that may keep as many layers as it does."""

@@ -1,0 +1,190 @@
+/*
+ * expression.c: the values of expressions over a configuration.
+ */
+#include "codec/checkpoint/expression.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+
+enum { NAME_MAX_BYTES = 128 };
+
+/* ---- values computed from a configuration ---- */
+
+static bool is_there(const json_t *value)
+{
+    return value != NULL && !json_is_null(value);
+}
+
+/*
+ * The number that the configuration has under the first name, or else under the second. Returns otherwise when it has
+ * neither.
+ */
+static double number_or(const json_t *config, const char *first, const char *second, double otherwise)
+{
+    const json_t *value = json_object_get(config, first);
+    if (!json_is_number(value))
+        value = json_object_get(config, second);
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static double head_width(const json_t *config)
+{
+    const double heads = number_or(config, "num_attention_heads", "n_head", 0);
+    const double width = number_or(config, "hidden_size", "n_embd", 0);
+    return number_or(config, "head_dim", "head_dim", heads > 0 ? width / heads : 0);
+}
+
+static const char *layer_type(const json_t *config, size_t n)
+{
+    return json_string_value(json_array_get(json_object_get(config, "layer_types"), n));
+}
+
+/* The number of keys that a query sees at most, itself included. NULL when the layer has no window. */
+static json_t *window_value(const json_t *config, size_t n, bool in_even_layers)
+{
+    const json_t *window = json_object_get(config, "sliding_window"),
+                 *first = json_object_get(config, "max_window_layers");
+    const char *type = layer_type(config, n);
+    bool slides = json_is_integer(window) && !json_is_false(json_object_get(config, "use_sliding_window"));
+    if (slides && type != NULL)
+        slides = strcmp(type, "sliding_attention") == 0;
+    else if (slides && json_is_integer(first))
+        slides = (json_int_t)n >= json_integer_value(first);
+    else if (slides && in_even_layers)
+        slides = n % 2 == 0;
+    return slides ? json_integer(json_integer_value(window)) : NULL;
+}
+
+/* The scale. NULL when it is 1 / sqrt(head width). */
+static json_t *scale_value(const json_t *config, size_t n)
+{
+    const double pre = number_or(config, "query_pre_attn_scalar", "query_pre_attn_scalar", 0);
+    const bool is_plain = json_is_false(json_object_get(config, "scale_attn_weights"));
+    const bool by_layer = json_is_true(json_object_get(config, "scale_attn_by_inverse_layer_idx"));
+    if (pre > 0)
+        return json_real(1 / sqrt(pre));
+    if (!is_plain && !by_layer)
+        return NULL;
+    const double scale = is_plain ? 1 : 1 / sqrt(head_width(config));
+    return json_real(by_layer ? scale / (double)(n + 1) : scale);
+}
+
+/*
+ * The rope scaling in one spelling, as a new reference. Lengths that the scaling lacks are taken from the
+ * configuration. NULL when there is no scaling.
+ */
+static json_t *rope_scaling(const json_t *config, const json_t *given)
+{
+    json_t *scaling = json_copy((json_t *)(uintptr_t)given);
+    if (is_there(json_object_get(scaling, "rope_type")))
+        (void)json_object_del(scaling, "type");
+    (void)json_object_del(scaling, "rope_theta");
+    (void)json_object_del(scaling, "partial_rotary_factor");
+    const json_t *type = json_object_get(scaling, "rope_type");
+    const char *name = json_string_value(type != NULL ? type : json_object_get(scaling, "type"));
+    if (name == NULL || strcmp(name, "default") == 0) {
+        json_decref(scaling);
+        return NULL;
+    }
+    static const char *const others[] = {"max_position_embeddings", "original_max_position_embeddings"};
+    for (size_t i = 0; i < 2; i++)
+        if (!is_there(json_object_get(scaling, others[i])) && json_is_integer(json_object_get(config, others[i])))
+            (void)json_object_set(scaling, others[i], json_object_get(config, others[i]));
+    return scaling;
+}
+
+/*
+ * Old configurations keep theta beside the scaling. New ones keep all of rope together, some of them per type of layer.
+ */
+static json_t *rope_value(const json_t *config, size_t n)
+{
+    const json_t *given = json_object_get(config, "rope_parameters");
+    const char *type = layer_type(config, n);
+    if (!is_there(given))
+        given = json_object_get(config, "rope_scaling");
+    if (type != NULL && json_is_object(json_object_get(given, type)))
+        given = json_object_get(given, type);
+    const double theta =
+        number_or(given, "rope_theta", "rope_theta", number_or(config, "rope_theta", "rotary_emb_base", 10000));
+    const double share = number_or(given, "partial_rotary_factor", "partial_rotary_factor",
+                                   number_or(config, "partial_rotary_factor", "rotary_pct", 1));
+    json_t *rope = json_pack("{s:s, s:f}", "layout", "half", "theta", theta);
+    json_t *scaling = is_there(given) ? rope_scaling(config, given) : NULL;
+    if (share < 1)
+        (void)json_object_set_new(rope, "dim", json_integer((json_int_t)(head_width(config) * share)));
+    if (scaling != NULL)
+        (void)json_object_set_new(rope, "scaling", scaling);
+    return rope;
+}
+
+/* ---- expressions ---- */
+
+/* Functions of one number that the configuration has. */
+static double square_root(double x)
+{
+    return sqrt(x);
+}
+
+static double inverse_square_root(double x)
+{
+    return 1 / sqrt(x);
+}
+
+static double inverse(double x)
+{
+    return 1 / x;
+}
+
+static const struct {
+    const char *name;
+    double (*of)(double);
+} functions[] = {{"sqrt(", square_root}, {"rsqrt(", inverse_square_root}, {"inverse(", inverse}};
+
+/* The value of "sqrt(hidden_size)". NULL when name is no such call, or the number is missing or not above 0. */
+static json_t *call(const json_t *config, const char *name)
+{
+    char member[NAME_MAX_BYTES];
+    for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
+        const size_t length = strlen(functions[i].name);
+        if (strncmp(name, functions[i].name, length) != 0)
+            continue;
+        snprintf(member, sizeof member, "%.*s", (int)strcspn(name + length, ")"), name + length);
+        const double number = number_or(config, member, member, 0);
+        return number > 0 ? json_real(functions[i].of(number)) : NULL;
+    }
+    return NULL;
+}
+
+static json_t *value_of(const json_t *config, size_t n, const char *name)
+{
+    json_error_t error;
+    if (strcmp(name, "rope") == 0)
+        return rope_value(config, n);
+    if (strcmp(name, "window") == 0 || strcmp(name, "even_window") == 0)
+        return window_value(config, n, name[0] == 'e');
+    if (strcmp(name, "scale") == 0)
+        return scale_value(config, n);
+    if (isdigit((unsigned char)name[0]) || name[0] == '-' || strcmp(name, "true") == 0 || strcmp(name, "false") == 0)
+        return json_loads(name, JSON_DECODE_ANY, &error);
+    if (strchr(name, '(') != NULL)
+        return call(config, name);
+    json_t *value = json_object_get(config, name);
+    return is_there(value) ? json_incref(value) : NULL;
+}
+
+json_t *expression_value(const json_t *config, size_t n, const char *expression)
+{
+    struct text_span rest = text_span_of(expression), name;
+    json_t *value = NULL;
+    while (value == NULL && text_next(&rest, '|', &name)) {
+        char text[NAME_MAX_BYTES];
+        snprintf(text, sizeof text, "%.*s", name.length < sizeof text ? (int)name.length : 0, name.at);
+        value = value_of(config, n, text);
+    }
+    return value;
+}

@@ -1,0 +1,16 @@
+/*
+ * expression.h: expressions of architectures.json over the members of a config.json.
+ */
+#ifndef CODEC_CHECKPOINT_EXPRESSION_H
+#define CODEC_CHECKPOINT_EXPRESSION_H
+
+#include "codec/json/json_tree.h"
+
+/*
+ * The value of the expression behind "$" in layer number n, as a new reference (checkpoint.h has the language). NULL
+ * when the configuration has no member of the expression, and when memory is short; json_tree_is_starved tells the two
+ * apart.
+ */
+json_t *expression_value(const json_t *config, size_t n, const char *expression);
+
+#endif

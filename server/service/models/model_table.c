@@ -1,0 +1,185 @@
+/*
+ * model_table.c: keeps the list of models in step with their folders.
+ */
+#include "service/models/model_table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/name.h"
+
+/* ---- the list ---- */
+
+struct model_entry **model_table_place(struct models *models, const char *name, size_t length)
+{
+    struct model_entry **at = &models->entries;
+    while (*at != NULL && strncmp((*at)->row.name, name, length) < 0)
+        at = &(*at)->next;
+    return at;
+}
+
+bool model_table_is(const struct model_entry *entry, const char *name, size_t length)
+{
+    return entry != NULL && strlen(entry->row.name) == length && memcmp(entry->row.name, name, length) == 0;
+}
+
+void model_entry_destroy(struct model_entry *entry)
+{
+    model_version_release(entry->row.version);
+    free(entry->directory);
+    free(entry);
+}
+
+bool model_table_add(struct models *models, struct text_span name, const char *directory, size_t length,
+                     bool is_of_parent)
+{
+    struct model_entry *entry = calloc(1, sizeof *entry);
+    char *copy = strndup(directory, length);
+    if (entry == NULL || copy == NULL) {
+        free(entry);
+        free(copy);
+        return false;
+    }
+    entry->row.state = MODEL_LOADING;
+    snprintf(entry->row.name, sizeof entry->row.name, "%.*s", (int)name.length, name.at);
+    entry->directory = copy;
+    entry->is_of_parent = is_of_parent;
+    pthread_mutex_lock(&models->lock);
+    struct model_entry **place = model_table_place(models, name.at, name.length);
+    entry->next = *place;
+    *place = entry;
+    pthread_mutex_unlock(&models->lock);
+    return true;
+}
+
+bool model_table_can_be(struct text_span name)
+{
+    return name_is_valid(name.at, name.length, MODEL_NAME_MAX) && name.at[0] != '.';
+}
+
+/* ---- reading ---- */
+
+static attn_status read_model(const struct model_entry *entry, struct model_version **version, attn_error *err)
+{
+    struct model_files files;
+    *version = NULL;
+    attn_status status = model_files_open(&files, entry->directory, err);
+    if (status != ATTN_OK) {
+        model_files_close(&files);
+        return status;
+    }
+    return model_version_create(entry->row.name, &files, version, err);
+}
+
+static void say_model(const struct models *models, const struct model_entry *entry)
+{
+    struct log_line line;
+    const struct model_version *version = entry->row.version;
+    const bool is_well = entry->row.reason[0] == '\0';
+    log_begin(&line, models->log, is_well ? LOG_INFO : LOG_ERROR, "model");
+    log_text(&line, "name", entry->row.name);
+    log_text(&line, "directory", entry->directory);
+    if (is_well && version != NULL) {
+        log_text(&line, "type", version->model.type);
+        log_count(&line, "parameters", version->model.parameters);
+    }
+    if (!is_well)
+        log_text(&line, version != NULL ? "broken_but_served" : "broken", entry->row.reason);
+    log_end(&line);
+}
+
+/* Puts the version, or the reason why there is none, into the list. Takes over the reference. */
+static void install(struct models *models, struct model_entry *entry, struct model_version *version, const char *reason)
+{
+    struct model_version *old = NULL;
+    pthread_mutex_lock(&models->lock);
+    if (version != NULL) {
+        old = entry->row.version;
+        entry->row.version = version;
+    }
+    entry->row.state = entry->row.version != NULL ? MODEL_READY : MODEL_BROKEN;
+    snprintf(entry->row.reason, sizeof entry->row.reason, "%.*s", MODEL_REASON_MAX - 1, reason);
+    pthread_mutex_unlock(&models->lock);
+    model_version_release(old);
+    say_model(models, entry);
+}
+
+/* The pages of a file that was written to in place may be gone, so its version cannot be served any longer. */
+static void drop_overwritten(struct models *models, struct model_entry *entry)
+{
+    struct model_version *old = entry->row.version;
+    if (old == NULL || !model_files_are_overwritten(&old->files, entry->directory))
+        return;
+    pthread_mutex_lock(&models->lock);
+    entry->row.version = NULL;
+    entry->row.state = MODEL_LOADING;
+    pthread_mutex_unlock(&models->lock);
+    model_version_release(old);
+}
+
+/* Reads the model again when its files changed. */
+static void look_at(struct models *models, struct model_entry *entry)
+{
+    attn_error err = {.status = ATTN_OK};
+    struct model_version *version;
+    const uint64_t stamp = model_files_stamp(entry->directory);
+    if (stamp == entry->stamp && entry->row.state != MODEL_LOADING)
+        return;
+    drop_overwritten(models, entry);
+    entry->stamp = stamp;
+    const attn_status status = read_model(entry, &version, &err);
+    install(models, entry, version, status == ATTN_OK ? "" : err.message);
+}
+
+/* ---- the parent folder ---- */
+
+int model_table_find(struct models *models)
+{
+    const char *parent = models->settings.parent;
+    DIR *directory = parent != NULL ? opendir(parent) : NULL;
+    const struct dirent *found;
+    char path[4096];
+    if (parent == NULL)
+        return 0;
+    if (directory == NULL)
+        return errno;
+    while ((found = readdir(directory)) != NULL) {
+        const struct text_span name = text_span_of(found->d_name);
+        const int length = snprintf(path, sizeof path, "%s/%s", parent, found->d_name);
+        if (!model_table_can_be(name) || length >= (int)sizeof path ||
+            model_table_is(*model_table_place(models, name.at, name.length), name.at, name.length) ||
+            model_files_stamp(path) == 0)
+            continue;
+        if (!model_table_add(models, name, path, (size_t)length, true))
+            log_say(models->log, LOG_ERROR, "no memory for the model %s", found->d_name);
+    }
+    closedir(directory);
+    return 0;
+}
+
+static void drop_gone(struct models *models)
+{
+    for (struct model_entry **at = &models->entries; *at != NULL;) {
+        struct model_entry *entry = *at;
+        if (!entry->is_of_parent || model_files_stamp(entry->directory) != 0) {
+            at = &entry->next;
+            continue;
+        }
+        pthread_mutex_lock(&models->lock);
+        *at = entry->next;
+        pthread_mutex_unlock(&models->lock);
+        log_say(models->log, LOG_INFO, "the folder of the model %s is gone", entry->row.name);
+        model_entry_destroy(entry);
+    }
+}
+
+void model_table_look(struct models *models)
+{
+    (void)model_table_find(models);
+    drop_gone(models);
+    for (struct model_entry *entry = models->entries; entry != NULL; entry = entry->next)
+        look_at(models, entry);
+}

@@ -1,0 +1,182 @@
+/*
+ * models.c: opens the models of the settings, looks at their folders in a thread, and finds models for requests.
+ */
+#include "service/models/models.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "service/models/model_table.h"
+
+/* ---- open and close ---- */
+
+static void *look_at_times(void *context)
+{
+    struct models *models = context;
+    pthread_mutex_lock(&models->lock);
+    while (!models->is_closing) {
+        const struct timespec next = clock_after_ms(models->settings.look_ms);
+        if (pthread_cond_timedwait(&models->closing, &models->lock, &next) != ETIMEDOUT)
+            continue;
+        pthread_mutex_unlock(&models->lock);
+        model_table_look(models);
+        pthread_mutex_lock(&models->lock);
+    }
+    pthread_mutex_unlock(&models->lock);
+    return NULL;
+}
+
+/* Adds the models of one --model. */
+static bool add_named(struct models *models, const char *text, char *message, size_t size)
+{
+    struct text_span rest = text_span_of(text), one;
+    while (text_next(&rest, ',', &one)) {
+        const char *equals = memchr(one.at, '=', one.length);
+        const struct text_span name = {one.at, equals != NULL ? (size_t)(equals - one.at) : 0};
+        if (equals == NULL || !model_table_can_be(name)) {
+            snprintf(message, size,
+                     "model: \"%.*s\" is not NAME=DIR, with a name of 1 to %d letters, digits, dots, underscores and "
+                     "hyphens, no dot first",
+                     one.length < 100 ? (int)one.length : 100, one.at, MODEL_NAME_MAX);
+            return false;
+        }
+        if (model_table_is(*model_table_place(models, name.at, name.length), name.at, name.length)) {
+            snprintf(message, size, "model: the name %.*s is given twice", (int)name.length, name.at);
+            return false;
+        }
+        if (!model_table_add(models, name, equals + 1, (size_t)(one.at + one.length - equals - 1), false)) {
+            snprintf(message, size, "no memory for models");
+            return false;
+        }
+    }
+    return true;
+}
+
+struct models *models_create(const struct models_settings *settings, const struct log *log, char *message, size_t size)
+{
+    struct models *models = calloc(1, sizeof *models);
+    pthread_condattr_t monotonic;
+    char text[128];
+    if (models == NULL) {
+        snprintf(message, size, "no memory for models");
+        return NULL;
+    }
+    models->settings = *settings;
+    models->log = log;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&models->closing, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&models->lock, NULL);
+    bool is_ok = true;
+    for (size_t i = 0; i < settings->named->count && is_ok; i++)
+        is_ok = add_named(models, settings->named->items[i], message, size);
+    const int outcome = is_ok ? model_table_find(models) : 0;
+    if (outcome != 0)
+        snprintf(message, size, "models: %s: %s", settings->parent, strerror_r(outcome, text, sizeof text));
+    if (is_ok && outcome == 0)
+        return models;
+    models_destroy(models);
+    return NULL;
+}
+
+void models_load(struct models *models)
+{
+    char text[128];
+    model_table_look(models);
+    if (models->settings.look_ms == 0)
+        return;
+    const int outcome = pthread_create(&models->looker, NULL, look_at_times, models);
+    models->has_looker = outcome == 0;
+    if (outcome != 0)
+        log_say(models->log, LOG_WARN, "changed models are not read again: %s", strerror_r(outcome, text, sizeof text));
+}
+
+void models_destroy(struct models *models)
+{
+    if (models == NULL)
+        return;
+    pthread_mutex_lock(&models->lock);
+    models->is_closing = true;
+    pthread_cond_signal(&models->closing);
+    pthread_mutex_unlock(&models->lock);
+    if (models->has_looker)
+        pthread_join(models->looker, NULL);
+    while (models->entries != NULL) {
+        struct model_entry *entry = models->entries;
+        models->entries = entry->next;
+        model_entry_destroy(entry);
+    }
+    pthread_cond_destroy(&models->closing);
+    pthread_mutex_destroy(&models->lock);
+    free(models);
+}
+
+/* ---- looking up ---- */
+
+static void give(const struct model_entry *entry, struct model_row *row)
+{
+    *row = entry->row;
+    if (row->version != NULL)
+        row->version = model_version_keep(row->version);
+}
+
+size_t models_count(struct models *models)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&models->lock);
+    for (const struct model_entry *entry = models->entries; entry != NULL; entry = entry->next)
+        count++;
+    pthread_mutex_unlock(&models->lock);
+    return count;
+}
+
+void models_look(struct models *models, struct text_span name, struct model_row *row)
+{
+    *row = (struct model_row){.state = MODEL_ABSENT};
+    pthread_mutex_lock(&models->lock);
+    const struct model_entry *entry = *model_table_place(models, name.at, name.length);
+    if (model_table_is(entry, name.at, name.length))
+        give(entry, row);
+    pthread_mutex_unlock(&models->lock);
+}
+
+size_t models_list(struct models *models, size_t limit, struct model_row *rows)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&models->lock);
+    for (const struct model_entry *entry = models->entries; entry != NULL && count < limit; entry = entry->next)
+        give(entry, &rows[count++]);
+    pthread_mutex_unlock(&models->lock);
+    return count;
+}
+
+const char *models_each(struct models *models, bool (*found)(void *context, const char *name), void *context)
+{
+    for (const struct model_entry *entry = models->entries; entry != NULL; entry = entry->next)
+        if (!found(context, entry->row.name))
+            return entry->row.name;
+    return NULL;
+}
+
+attn_status models_find(struct models *models, struct text_span name, struct call *call, struct model_version **version)
+{
+    struct model_row row;
+    models_look(models, name, &row);
+    *version = row.version;
+    switch (row.state) {
+    case MODEL_READY:
+        return ATTN_OK;
+    case MODEL_BROKEN:
+        return call_refuse(call, CALL_CONFLICT, "the model \"%s\" cannot be used: %s", row.name, row.reason);
+    case MODEL_LOADING:
+        return call_refuse(call, CALL_CONFLICT, "the model \"%s\" is being read; try again later", row.name);
+    case MODEL_ABSENT:
+        break;
+    }
+    return call_refuse(call, CALL_NOT_FOUND, "there is no model \"%.*s\" here; GET /v1/models lists them",
+                       name.length < MODEL_NAME_MAX ? (int)name.length : MODEL_NAME_MAX, name.at);
+}
