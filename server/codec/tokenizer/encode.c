@@ -113,45 +113,59 @@ static attn_status fit(const struct tokenizer_input *input, size_t added, struct
 
 /* ---- both texts ---- */
 
-/* The text of a token moves to the arena when it is not the vocabulary's. */
-static bool keep_text(const struct tokenizer *tokenizer, struct tokenizer_token *token, attn_arena *arena)
+/* The bytes of texts that are not the vocabulary's spelling, with their NULs. */
+static size_t count_surface(const struct tokenizer *tokenizer, const struct segment *segment)
 {
-    const struct text_span spelling = vocabulary_text(&tokenizer->vocabulary, token->id);
-    if (token->text.length == spelling.length && memcmp(token->text.at, spelling.at, spelling.length) == 0)
-        token->text = spelling;
-    else
-        token->text.at = attn_arena_copy_text(arena, token->text.at, token->text.length);
-    return token->text.at != NULL;
+    size_t bytes = 0;
+    for (size_t i = 0; i < segment->count; i++) {
+        const struct text_span text = segment->tokens[i].text;
+        const struct text_span spelling = vocabulary_text(&tokenizer->vocabulary, segment->tokens[i].id);
+        const bool is_spelling = text.at == spelling.at ||
+                                 (text.length == spelling.length && memcmp(text.at, spelling.at, text.length) == 0);
+        if (is_spelling)
+            segment->tokens[i].text = spelling;
+        else
+            bytes += text.length + 1;
+    }
+    return bytes;
 }
 
-static bool add_segment(const struct tokenizer *tokenizer, const struct segment *segment, uint32_t type_id,
-                        attn_arena *arena, struct tokenizer_output *output)
+/* Copies the tokens to the output, and texts that are not the vocabulary's to *to, which moves behind them. */
+static void add_segment(const struct tokenizer *tokenizer, const struct segment *segment, uint32_t type_id, char **to,
+                        struct tokenizer_output *output)
 {
-    struct pace pace = pace_begin(arena);
     for (size_t i = 0; i < segment->count; i++) {
         struct tokenizer_token *token = &output->tokens[output->count++];
         *token = segment->tokens[i];
         token->type_id = type_id;
-        if (pace_stops(&pace, sizeof *token) || !keep_text(tokenizer, token, arena))
-            return false;
+        if (token->text.at == vocabulary_text(&tokenizer->vocabulary, token->id).at)
+            continue;
+        memcpy(*to, token->text.at, token->text.length);
+        token->text.at = *to;
+        *to += token->text.length;
+        *(*to)++ = '\0';
     }
-    return true;
 }
 
 static attn_status assemble(const struct tokenizer *tokenizer, const struct tokenizer_input *input,
                             const struct template *template, const struct segment segments[2], attn_arena *arena,
                             struct tokenizer_output *output, attn_error *err)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < template->count; i++)
-        count += template->parts[i].what == PART_SPECIAL ? 1 : segments[template->parts[i].what].count;
+    size_t count = 0, bytes = 0;
+    for (size_t i = 0; i < template->count; i++) {
+        const uint8_t what = template->parts[i].what;
+        count += what == PART_SPECIAL ? 1 : segments[what].count;
+        bytes += what == PART_SPECIAL ? 0 : count_surface(tokenizer, &segments[what]);
+    }
     output->count = 0;
     output->tokens = attn_arena_take(arena, count, sizeof *output->tokens);
-    bool is_ok = output->tokens != NULL;
-    for (size_t i = 0; i < template->count && is_ok; i++) {
+    char *texts = attn_arena_take(arena, bytes, 1);
+    if (output->tokens == NULL || texts == NULL)
+        return attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the tokens of the text");
+    for (size_t i = 0; i < template->count; i++) {
         const struct template_part *part = &template->parts[i];
         if (part->what != PART_SPECIAL)
-            is_ok = add_segment(tokenizer, &segments[part->what], part->type_id, arena, output);
+            add_segment(tokenizer, &segments[part->what], part->type_id, &texts, output);
         else if (input->add_special)
             output->tokens[output->count++] =
                 (struct tokenizer_token){.id = part->id,
@@ -160,11 +174,7 @@ static attn_status assemble(const struct tokenizer *tokenizer, const struct toke
                                          .is_special = true,
                                          .text = vocabulary_text(&tokenizer->vocabulary, part->id)};
     }
-    if (is_ok)
-        return ATTN_OK;
-    return attn_arena_is_cancelled(arena)
-               ? attn_fail(err, ATTN_ERR_CANCELLED, NULL, "cancelled while the text was tokenized")
-               : attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory left for the tokens of the text");
+    return ATTN_OK;
 }
 
 attn_status tokenizer_encode(const struct tokenizer *tokenizer, const struct tokenizer_input *input, attn_arena *arena,

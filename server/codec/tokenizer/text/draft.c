@@ -24,37 +24,69 @@ bool draft_stops(struct draft *draft, size_t bytes)
     return draft->status != ATTN_OK;
 }
 
+/* The smallest spare block with that many bytes, which is then no longer spare; else a new one. */
+static void *take_block(struct draft *draft, size_t count, size_t item_bytes, size_t *bytes)
+{
+    struct draft_spare *best = NULL;
+    for (size_t i = 0; i < DRAFT_SPARES; i++) {
+        struct draft_spare *spare = &draft->spares[i];
+        if (spare->bytes / item_bytes >= count && (best == NULL || spare->bytes < best->bytes))
+            best = spare;
+    }
+    if (best == NULL) {
+        *bytes = count * item_bytes;
+        return attn_arena_take(draft->arena, count, item_bytes);
+    }
+    const struct draft_spare taken = *best;
+    *best = (struct draft_spare){0};
+    *bytes = taken.bytes;
+    return taken.at;
+}
+
+/* Keeps a block instead of the smallest spare one. */
+static void spare_block(struct draft *draft, void *at, size_t bytes)
+{
+    struct draft_spare *least = &draft->spares[0];
+    for (size_t i = 1; i < DRAFT_SPARES; i++)
+        least = draft->spares[i].bytes < least->bytes ? &draft->spares[i] : least;
+    if (bytes > least->bytes)
+        *least = (struct draft_spare){at, bytes};
+}
+
 bool draft_grow(struct draft *draft, void **items, size_t *capacity, size_t wanted, size_t item_bytes)
 {
     if (draft->status != ATTN_OK)
         return false;
     if (wanted <= *capacity)
         return true;
-    size_t room = *capacity < 32 ? 64 : *capacity + *capacity / 2;
+    size_t room = *capacity < 32 ? 64 : *capacity + *capacity / 2, bytes = 0;
     room = room < wanted ? wanted : room;
-    void *larger = attn_arena_take(draft->arena, room, item_bytes);
+    void *larger = take_block(draft, room, item_bytes, &bytes);
     if (larger == NULL)
         return draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
-    if (*capacity > 0)
+    if (*capacity > 0) {
         memcpy(larger, *items, *capacity * item_bytes);
+        spare_block(draft, *items, *capacity * item_bytes);
+    }
     *items = larger;
-    *capacity = room;
+    *capacity = bytes / item_bytes;
     return true;
 }
 
 /* Room for so many bytes more, and the NUL. */
 static bool grow_text(struct draft *draft, struct draft_text *text, size_t more)
 {
-    size_t wanted = text->length + more + 1, capacity = text->capacity;
-    if (wanted <= capacity && draft->status == ATTN_OK)
+    const size_t wanted = text->length + more + 1;
+    if (wanted <= text->capacity && wanted <= text->origin_capacity && draft->status == ATTN_OK)
         return true;
     if (wanted > DRAFT_BYTES_MAX)
         return draft_fail(draft, ATTN_ERR_TOO_LARGE, "the text is too long for a tokenizer");
     void *bytes = text->bytes, *origins = text->origins;
-    if (!draft_grow(draft, &bytes, &capacity, wanted, 1) ||
-        !draft_grow(draft, &origins, &text->capacity, wanted, sizeof *text->origins))
+    if (!draft_grow(draft, &bytes, &text->capacity, wanted, 1))
         return false;
     text->bytes = bytes;
+    if (!draft_grow(draft, &origins, &text->origin_capacity, wanted, sizeof *text->origins))
+        return false;
     text->origins = origins;
     return true;
 }
@@ -147,9 +179,12 @@ void draft_put_text(struct draft *draft, const char *text, size_t length, struct
 
 void draft_put(struct draft *draft, uint32_t c, struct origin origin)
 {
-    char bytes[UTF8_BYTES_MAX];
-    const char *end = utf8_write(bytes, c);
-    draft_put_text(draft, bytes, (size_t)(end - bytes), origin);
+    struct draft_text *to = &draft->next_text;
+    if (draft_stops(draft, 1) || !grow_text(draft, to, UTF8_BYTES_MAX))
+        return;
+    const char *end = utf8_write(to->bytes + to->length, c);
+    for (const size_t next = (size_t)(end - to->bytes); to->length < next; to->length++)
+        to->origins[to->length] = origin;
 }
 
 void draft_put_old(struct draft *draft, size_t begin, size_t end)

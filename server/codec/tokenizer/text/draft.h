@@ -37,7 +37,7 @@ struct draft_span {
 struct draft_text {
     char *bytes; /* UTF-8; a NUL stands behind the last byte */
     struct origin *origins;
-    size_t length, capacity;
+    size_t length, capacity, origin_capacity;
 };
 
 struct draft_pieces {
@@ -45,8 +45,17 @@ struct draft_pieces {
     size_t count, capacity;
 };
 
+/* A block that an array has outgrown, for the next array that grows. */
+struct draft_spare {
+    void *at;
+    size_t bytes;
+};
+
+enum { DRAFT_SPARES = 8 };
+
 struct draft {
     attn_arena *arena;
+    struct draft_spare spares[DRAFT_SPARES];
     struct pace pace;
     attn_status status;
     attn_error *err;
