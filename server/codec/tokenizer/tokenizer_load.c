@@ -220,6 +220,7 @@ attn_status tokenizer_load(const char *text, size_t length, attn_arena *arena, a
     static const struct member_table *const no_sections[] = {NULL};
     const attn_arena_mark mark = attn_arena_mark_here(scratch);
     json_error_t error;
+    *tokenizer = NULL;
     json_t *json = json_tree_load(text, length, scratch, &error);
     if (json == NULL)
         return fail_json(&error, scratch, err);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MERGE_BYTES_MAX = 4096 /* of a token that a merge makes */ };
+enum { MERGE_BYTES_MAX = 4096 /* of a token that a merge makes */, SHOWN_BYTES = 60 /* in messages */ };
 
 static uint32_t hash(uint64_t pair)
 {
@@ -60,8 +60,9 @@ static attn_status add(struct loading *loading, const struct node *node, size_t 
     const uint32_t id = vocabulary_find(loading->vocabulary, joined, left.length + right.length - prefix_bytes);
     if (first == VOCABULARY_NONE || second == VOCABULARY_NONE || id == VOCABULARY_NONE)
         return node_fail(&loading->reading, node, ATTN_ERR_VALUE,
-                         "merges \"%.60s\" and \"%.60s\", but the vocabulary lacks one of them or the result", left.at,
-                         right.at);
+                         "merges \"%.*s\" and \"%.*s\", but the vocabulary lacks one of them or the result",
+                         (int)(left.length < SHOWN_BYTES ? left.length : SHOWN_BYTES), left.at,
+                         (int)(right.length < SHOWN_BYTES ? right.length : SHOWN_BYTES), right.at);
     const uint64_t pair = (uint64_t)first << 32 | second;
     *find(merges, pair) = (struct merge){pair, (uint32_t)node->index, id};
     return ATTN_OK;

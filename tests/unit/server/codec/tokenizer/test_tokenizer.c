@@ -1,0 +1,580 @@
+/*
+ * test_tokenizer.c: tests of server/codec/tokenizer: each kind of step, what is refused, lengths, and little memory.
+ * test_tokenizer_vectors.c compares whole tokenizers with recorded tokens.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tokenizer_stage.h"
+
+/* A WordPiece model of a few letters: x is unknown. */
+#define LETTERS                                                                                                        \
+    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"continuing_subword_prefix\":\"\",\"vocab\":{\"?\":0,"     \
+    "\"a\":1,\"b\":2,\"c\":3,\" \":4,\"_\":5,\"1\":6,\"2\":7,\".\":8,\"ab\":9,\"\xC3\xA4\":10,\"i\":11}}"
+
+static const struct tokenizer *with(const char *members)
+{
+    char text[4096];
+    snprintf(text, sizeof text, "{%s%s" LETTERS "}", members, members[0] != '\0' ? "," : "");
+    return load_text(text_span_of(text));
+}
+
+/* The tokens as text: "a:0-1 b:1-2", with ! behind an unknown one and * behind an added one. */
+static const char *tokens_of(const struct tokenizer *tokenizer, const struct tokenizer_input *input)
+{
+    static char said[1024];
+    const struct tokenizer_output output = encode(tokenizer, input);
+    size_t used = 0;
+    said[0] = '\0';
+    for (size_t i = 0; i < output.count; i++) {
+        const struct tokenizer_token *token = &output.tokens[i];
+        used += (size_t)snprintf(said + used, sizeof said - used, "%s%s:%u-%u%s%s", i > 0 ? " " : "", token->text.at,
+                                 (unsigned)token->begin, (unsigned)token->end, token->is_unknown ? "!" : "",
+                                 token->is_special ? "*" : "");
+        ck_assert_uint_lt(used, sizeof said);
+    }
+    return said;
+}
+
+static const char *tokens(const struct tokenizer *tokenizer, const char *text)
+{
+    return tokens_of(tokenizer, &(struct tokenizer_input){.text = text_span_of(text), .add_special = true});
+}
+
+/* ---- steps ---- */
+
+static const struct {
+    const char *members, *text, *tokens;
+} steps[] = {
+    {"", "abc", "ab:0-2 c:2-3"},
+    {"\"normalizer\":{\"type\":\"Lowercase\"}", "ABC", "ab:0-2 c:2-3"},
+    {"\"normalizer\":{\"type\":\"Lowercase\"}", "\xC4\xB0", "?:0-1!"}, /* becomes i and a mark */
+    {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Lowercase\"},{\"type\":\"StripAccents\"}]}",
+     "a\xC4\xB0", "a:0-1 i:1-2"},
+    {"\"normalizer\":{\"type\":\"NFC\"}",
+     "ba\xCC\x88"
+     "c",
+     "b:0-1 \xC3\xA4:1-2 c:3-4"},
+    {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"}]}",
+     "b\xC3\xA4"
+     "c",
+     "b:0-1 a:1-2 c:2-3"},
+    {"\"normalizer\":{\"type\":\"NFKC\"}", "\xEF\xBD\x81\xEF\xBD\x82", "ab:0-2"},
+    {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKD\"},{\"type\":\"StripAccents\"}]}",
+     "\xC3\xA4\xE2\x91\xA0", "a:0-1 1:1-2"},
+    {"\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}",
+     " \xC2\xA0"
+     "ab\t",
+     "ab:2-4"},
+    {"\"normalizer\":{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}", " a ", " :0-1 a:1-2"},
+    {"\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", " \t", ""},
+    {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"xx\"},\"content\":\"ab\"}", "cxxc",
+     "c:0-1 ab:2-3 c:3-4"},
+    {"\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},\"content\":\"\"}", "cxxxc", "c:0-1 c:4-5"},
+    {"\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"}", "ab", "_:0-1 ab:0-2"},
+    {"\"normalizer\":{\"type\":\"Nmt\"}",
+     "a\x01\xE2\x80\x8B"
+     "b",
+     "a:0-1  :2-3 b:3-4"},
+    {"\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,\"strip_accents\":"
+     "null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}",
+     "\xC3\x84\t\xE6\xB3\xA8"
+     "b.",
+     "a:0-1 ?:2-3! b:3-4 .:4-5"},
+    {"\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}", "a.b  ab", "a:0-1 .:1-2 b:2-3 ab:5-7"},
+    {"\"pre_tokenizer\":{\"type\":\"Whitespace\"}", "ax ..a", "?:0-2! .:3-4 .:4-5 a:5-6"},
+    {"\"pre_tokenizer\":{\"type\":\"Punctuation\"}", "ax.b", "?:0-2! .:2-3 b:3-4"},
+    {"\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"Removed\"}", "ax.b", "?:0-2! b:3-4"},
+    {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "x12x", "?:0-1! 1:1-2 2:2-3 ?:3-4!"},
+    {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":false}", "x13x", "?:0-1! ?:1-3! ?:3-4!"},
+    {"\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"always\"}", "a bx",
+     "_:0-1 a:0-1 ?:1-4!"},
+    {"\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"never\",\"split\":false}",
+     "a b", "a:0-1 _:1-2 b:2-3"},
+    {"\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"add_prefix_space\":false}", "a b",
+     "a:0-1 _:1-2 b:2-3"},
+    {"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},{\"type\":\"Metaspace\","
+     "\"replacement\":\"_\",\"prepend_scheme\":\"first\"}]}",
+     "a b", "_:0-1 a:0-1 b:2-3"},
+};
+
+START_TEST(each_step_changes_text_and_offsets)
+{
+    const char *said = tokens(with(steps[_i].members), steps[_i].text);
+    ck_assert_msg(strcmp(said, steps[_i].tokens) == 0, "%s of \"%s\": %s, not %s", steps[_i].members, steps[_i].text,
+                  said, steps[_i].tokens);
+}
+END_TEST
+
+static const struct {
+    const char *behavior, *tokens;
+} behaviors[] = {
+    {"Removed", "?:0-1! ?:2-3! ?:5-6!"},
+    {"Isolated", "?:0-1! .:1-2 ?:2-3! .:3-4 .:4-5 ?:5-6!"},
+    {"MergedWithPrevious", "?:0-2! ?:2-4! .:4-5 ?:5-6!"},
+    {"MergedWithNext", "?:0-1! ?:1-3! .:3-4 ?:4-6!"},
+    {"Contiguous", "?:0-1! .:1-2 ?:2-3! .:3-4 .:4-5 ?:5-6!"},
+};
+
+/* x.x..x */
+START_TEST(each_behavior_splits_as_documented)
+{
+    char members[256];
+    snprintf(
+        members, sizeof members,
+        "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\".\"},\"behavior\":\"%s\",\"invert\":false}",
+        behaviors[_i].behavior);
+    ck_assert_str_eq(tokens(with(members), "x.x..x"), behaviors[_i].tokens);
+}
+END_TEST
+
+static const struct {
+    const char *regex, *text, *tokens;
+} patterns[] = {
+    {"[^ab]", "axb", "a:0-1 ?:1-2! b:2-3"},
+    {"[a[bc]]", "xabx", "?:0-1! a:1-2 b:2-3 ?:3-4!"},
+    {"\\\\u00e4", "x\xC3\xA4", "?:0-1! \xC3\xA4:1-2"},
+    {"x{,1}1", "x1", "?:0-2!"},
+    {"a|", "xab", "?:0-1! a:1-2 b:2-3"},
+    {"[[:digit:]]", "x1", "?:0-1! 1:1-2"},
+    {"^b", "b\nb", "b:0-1 ?:1-2! b:2-3"},
+};
+
+START_TEST(patterns_mean_what_ruby_means)
+{
+    char members[256];
+    snprintf(
+        members, sizeof members,
+        "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"%s\"},\"behavior\":\"Isolated\",\"invert\":"
+        "false}",
+        patterns[_i].regex);
+    const char *said = tokens(with(members), patterns[_i].text);
+    ck_assert_msg(strcmp(said, patterns[_i].tokens) == 0, "%s: %s, not %s", patterns[_i].regex, said,
+                  patterns[_i].tokens);
+}
+END_TEST
+
+#define ADDED(content, flags) "\"added_tokens\":[{\"id\":12,\"content\":\"" content "\"" flags "}]"
+
+static const struct {
+    const char *members, *text, *tokens;
+} added[] = {
+    {ADDED("<x>", ",\"normalized\":false"), "a<x>b", "a:0-1 <x>:1-4 b:4-5"},
+    {ADDED("<x>", ",\"normalized\":false,\"lstrip\":true"), "a  <x> b", "a:0-1   <x>:1-6  :6-7 b:7-8"},
+    {ADDED("<x>", ",\"normalized\":false,\"rstrip\":true"), "a <x>  b", "a:0-1  :1-2 <x>  :2-7 b:7-8"},
+    {ADDED("cc", ",\"normalized\":false,\"single_word\":true"), "cc acc cc.",
+     "cc:0-2  :2-3 a:3-4 c:4-5 c:5-6  :6-7 cc:7-9 .:9-10"},
+    {ADDED("CC", ",\"normalized\":true") ",\"normalizer\":{\"type\":\"Lowercase\"}", "acCb", "a:0-1 cc:1-3 b:3-4"},
+    {ADDED("CC", ",\"normalized\":false") ",\"normalizer\":{\"type\":\"Lowercase\"}", "acCCCb",
+     "a:0-1 c:1-2 CC:2-4 c:4-5 b:5-6"},
+};
+
+START_TEST(added_tokens_are_found_by_their_flags)
+{
+    const char *said = tokens(with(added[_i].members), added[_i].text);
+    ck_assert_msg(strcmp(said, added[_i].tokens) == 0, "%s: %s, not %s", added[_i].members, said, added[_i].tokens);
+}
+END_TEST
+
+START_TEST(the_longest_added_token_wins)
+{
+    const struct tokenizer *tokenizer =
+        with("\"added_tokens\":[{\"id\":12,\"content\":\"<<\",\"normalized\":false},{\"id\":13,\"content\":\"<<<\","
+             "\"normalized\":false}]");
+    ck_assert_str_eq(tokens(tokenizer, "<<<<<a<"), "<<<:0-3 <<:3-5 ?:5-7!");
+}
+END_TEST
+
+/* ---- lengths and pairs ---- */
+
+#define BERT "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",2],\"cls\":[\"a\",1]}"
+#define ROBERTA                                                                                                        \
+    "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"b\",2],\"cls\":[\"a\",1],\"trim_offsets\":false,"   \
+    "\"add_prefix_space\":false}"
+
+START_TEST(pairs_get_the_tokens_of_the_post_processor)
+{
+    struct tokenizer_input input = {.text = text_span_of("12"), .pair = text_span_of("c"), .add_special = true};
+    ck_assert_str_eq(tokens_of(with(BERT), &input), "a:0-0* 1:0-1 2:1-2 b:0-0* c:0-1 b:0-0*");
+    ck_assert_str_eq(tokens_of(with(ROBERTA), &input), "a:0-0* 1:0-1 2:1-2 b:0-0* b:0-0* c:0-1 b:0-0*");
+    ck_assert_str_eq(tokens_of(with(""), &input), "1:0-1 2:1-2 c:0-1");
+    const struct tokenizer_output output = encode(with(BERT), &input);
+    static const uint32_t types[] = {0, 0, 0, 0, 1, 1};
+    static const uint8_t segments[] = {2, 0, 0, 2, 1, 2};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        ck_assert_uint_eq(output.tokens[i].type_id, types[i]);
+        ck_assert_uint_eq(output.tokens[i].segment, segments[i]);
+    }
+    input.add_special = false;
+    ck_assert_str_eq(tokens_of(with(BERT), &input), "1:0-1 2:1-2 c:0-1");
+}
+END_TEST
+
+static const struct {
+    const char *text, *pair;
+    size_t max, first, second; /* tokens of each that are left */
+} lengths[] = {
+    {"ccccc", NULL, 4, 2, 0},   {"ccccc", NULL, 7, 5, 0},  {"ccccc", NULL, 2, 0, 0},
+    {"ccccc", "cc", 8, 3, 2},   {"cc", "ccccc", 8, 2, 3},  {"ccccc", "cccc", 8, 3, 2},
+    {"cccc", "ccccc", 8, 2, 3}, {"cccc", "cccc", 7, 2, 2}, {"ccccc", "", 6, 3, 0},
+};
+
+START_TEST(the_longest_text_is_cut_first)
+{
+    const struct tokenizer *tokenizer = with(BERT);
+    const char *pair = lengths[_i].pair;
+    struct tokenizer_input input = {
+        .text = text_span_of(lengths[_i].text), .add_special = true, .max_length = lengths[_i].max, .truncate = true};
+    if (pair != NULL)
+        input.pair = text_span_of(pair);
+    const struct tokenizer_output output = encode(tokenizer, &input);
+    size_t counts[3] = {0};
+    for (size_t i = 0; i < output.count; i++)
+        counts[output.tokens[i].segment]++;
+    ck_assert_uint_eq(counts[0], lengths[_i].first);
+    ck_assert_uint_eq(counts[1], lengths[_i].second);
+    ck_assert_uint_le(output.count, lengths[_i].max);
+}
+END_TEST
+
+/* ---- refusals of a text ---- */
+
+static const struct {
+    const char *text;
+    size_t length;
+    const char *pair;
+    size_t max_length;
+    bool truncate;
+    attn_status status;
+    const char *fragment;
+} refused_texts[] = {
+    {"a\0b", 3, NULL, 0, false, ATTN_ERR_VALUE, "the text holds U+0000, as character 1"},
+    {"a\xFF", 2, NULL, 0, false, ATTN_ERR_SYNTAX, "the text is not UTF-8: byte 1"},
+    {"\xC3", 1, NULL, 0, false, ATTN_ERR_SYNTAX, "the text is not UTF-8: byte 0"},
+    {"\xED\xA0\x80", 3, NULL, 0, false, ATTN_ERR_SYNTAX, "the text is not UTF-8"},
+    {"a", 1, "\xC0\x80", 0, false, ATTN_ERR_SYNTAX, "the pair is not UTF-8: byte 0"},
+    {"ccc", 3, NULL, 4, false, ATTN_ERR_TOO_LARGE, "the text has 5 tokens; at most 4"},
+    {"ccc", 3, NULL, 1, true, ATTN_ERR_VALUE, "at most 1 tokens have no place for the 2"},
+};
+
+START_TEST(a_text_that_cannot_be_encoded_is_refused_by_name)
+{
+    const struct tokenizer *tokenizer = with(BERT);
+    struct tokenizer_input input = {.text = {refused_texts[_i].text, refused_texts[_i].length},
+                                    .add_special = true,
+                                    .max_length = refused_texts[_i].max_length,
+                                    .truncate = refused_texts[_i].truncate};
+    if (refused_texts[_i].pair != NULL)
+        input.pair = text_span_of(refused_texts[_i].pair);
+    struct tokenizer_output output;
+    ck_assert_int_eq(tokenizer_encode(tokenizer, &input, arena, scratch, &output, &err), refused_texts[_i].status);
+    ck_assert_int_eq(err.status, refused_texts[_i].status);
+    ck_assert_msg(strstr(err.message, refused_texts[_i].fragment) != NULL, "%s", err.message);
+}
+END_TEST
+
+START_TEST(a_model_without_an_unknown_token_refuses_the_text)
+{
+    const struct tokenizer *tokenizer =
+        load_text(text_span_of("{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"a\":0}}}"));
+    const struct tokenizer_input input = {.text = text_span_of("b")};
+    struct tokenizer_output output;
+    ck_assert_int_eq(tokenizer_encode(tokenizer, &input, arena, scratch, &output, &err), ATTN_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(err.message, "no unknown token"));
+}
+END_TEST
+
+/* ---- refusals of a file ---- */
+
+static const struct {
+    const char *text;
+    attn_status status;
+    const char *fragment;
+} refused_files[] = {
+    {"", ATTN_ERR_SYNTAX, "is not JSON"},
+    {"{\"model\":", ATTN_ERR_SYNTAX, "is not JSON"},
+    {"[]", ATTN_ERR_FIELD, "is not an object"},
+    {"{}", ATTN_ERR_FIELD, "/model is missing"},
+    {"{\"version\":\"2.0\"," LETTERS "}", ATTN_ERR_VALUE, "/version must be \"1.0\""},
+    {"{\"normalizers\":1," LETTERS "}", ATTN_ERR_FIELD, "/normalizers is an unknown member"},
+    {"{\"model\":{\"type\":\"WordLevel\",\"vocab\":{}}}", ATTN_ERR_VALUE, "\"WordLevel\", which is not supported"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"dropout\":0.1}}", ATTN_ERR_VALUE,
+     "/model/dropout asks for dropout"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}", ATTN_ERR_FIELD, "/model/merges must be the list"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}", ATTN_ERR_VALUE,
+     "/model/merges/0 merges \"a\" and \"a\""},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a a\"]}}", ATTN_ERR_VALUE, "a pair of tokens"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"unknown\":1}}", ATTN_ERR_FIELD,
+     "/model/unknown is an unknown member"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]}}", ATTN_ERR_VALUE,
+     "\"a\" and \"b\" have the same id 0"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}", ATTN_ERR_VALUE, "/model/vocab/a must be"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":99999999},\"merges\":[]}}", ATTN_ERR_VALUE,
+     "/model/vocab/a must be"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\\u0000\":0},\"merges\":[]}}", ATTN_ERR_VALUE, "U+0000"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\\u0000\",0]]}}", ATTN_ERR_VALUE, "U+0000"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"a\",0]]}}", ATTN_ERR_VALUE, "\"unk_id\" beyond"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", ATTN_ERR_VALUE,
+     "/model/vocab/0 must be a token and its"},
+    {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}", ATTN_ERR_FIELD, "needs \"vocab\", a list"},
+    {"{\"normalizer\":{\"type\":\"BertNormalizer\",\"x\":1}," LETTERS "}", ATTN_ERR_FIELD, "/normalizer/x"},
+    {"{\"normalizer\":{}," LETTERS "}", ATTN_ERR_FIELD, "/normalizer has no \"type\""},
+    {"{\"normalizer\":{\"type\":\"Foo\"}," LETTERS "}", ATTN_ERR_VALUE,
+     "/normalizer is a normalizer of the kind \"Foo\", which is not supported; supported kinds: Sequence, BertNormalizer"},
+    {"{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Bar\"}]}," LETTERS "}",
+     ATTN_ERR_VALUE, "/normalizer/normalizers/1 is a normalizer of the kind \"Bar\""},
+    {"{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"!!!!\"}," LETTERS "}", ATTN_ERR_SYNTAX,
+     "is not base64"},
+    {"{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAAAAAAAAAAA\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "whose trie has 0 bytes"},
+    {"{\"pre_tokenizer\":{\"type\":\"UnicodeScripts\"}," LETTERS "}", ATTN_ERR_VALUE,
+     "\"UnicodeScripts\", which is not"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "/pre_tokenizer/pattern cannot be used as a pattern"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\h\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "/pre_tokenizer/pattern has \\h"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a{1,2}+\"},\"behavior\":\"Removed\"}," LETTERS
+     "}",
+     ATTN_ERR_VALUE, "{n,m}+"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a&&b]\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "&& within a class"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?m:.)\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "(?m)"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"\"},\"behavior\":\"Removed\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "is an empty pattern"},
+    {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Kept\"}," LETTERS "}",
+     ATTN_ERR_VALUE, "/pre_tokenizer/behavior must be \"Removed\""},
+    {"{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"__\"}," LETTERS "}", ATTN_ERR_VALUE,
+     "one character"},
+    {"{\"decoder\":{\"type\":\"CTC\"}," LETTERS "}", ATTN_ERR_VALUE, "a decoder of the kind \"CTC\""},
+    {"{\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"a\",99],\"cls\":[\"a\",1]}," LETTERS "}",
+     ATTN_ERR_VALUE, "/post_processor adds the id 99, which no token has"},
+    {"{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"a\",\"type_id\":0}}],"
+     "\"pair\":[],\"special_tokens\":{}}," LETTERS "}",
+     ATTN_ERR_VALUE, "/post_processor/single/0 names a token that \"special_tokens\" does not have"},
+    {"{\"added_tokens\":[{\"id\":40,\"content\":\"<x>\"}]," LETTERS "}", ATTN_ERR_VALUE,
+     "/added_tokens/0 gives \"<x>\" the id 40, but it is number 12"},
+    {"{\"added_tokens\":[{\"id\":1,\"content\":\"a\"},{\"id\":1,\"content\":\"a\"}]," LETTERS "}", ATTN_ERR_VALUE,
+     "the token \"a\" twice"},
+    {"{\"added_tokens\":[{\"id\":12,\"content\":\"\"}]," LETTERS "}", ATTN_ERR_VALUE, "without \"content\""},
+};
+
+START_TEST(a_file_that_is_not_supported_is_refused_by_name)
+{
+    const char *text = refused_files[_i].text;
+    const struct tokenizer *tokenizer;
+    const attn_status status = tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err);
+    ck_assert_msg(status == refused_files[_i].status, "%s: %s: %s", text, attn_status_name(status), err.message);
+    ck_assert_ptr_null(tokenizer);
+    ck_assert_msg(strstr(err.message, refused_files[_i].fragment) != NULL, "%s: %s", text, err.message);
+}
+END_TEST
+
+START_TEST(sequences_within_sequences_have_a_limit)
+{
+    char text[4096] = "{\"normalizer\":";
+    for (int i = 0; i < 20; i++)
+        strcat(text, "{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 20; i++)
+        strcat(text, "]}");
+    strcat(text, "," LETTERS "}");
+    const struct tokenizer *tokenizer;
+    ck_assert_int_eq(tokenizer_load(text, strlen(text), arena, scratch, &tokenizer, &err), ATTN_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(err.message, "Sequence within another"));
+}
+END_TEST
+
+/* ---- decoding ---- */
+
+#define PIECES                                                                                                         \
+    "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"##b\":1,\"_c\":2,\"<0xC3>\":3,\"<0xA4>\":4,\".\":5,"       \
+    "\"d</w>\":6,\"\xC4\xA0\":7,\"n't\":8,\"\xC3\x83\":9}}"
+
+static const struct {
+    const char *decoder;
+    uint32_t ids[4];
+    size_t count;
+    const char *text;
+} decoded[] = {
+    {"null", {0, 1, 99, 2}, 4, "a ##b _c"},
+    {"{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}", {0, 1, 5, 8}, 4, "ab.n't"},
+    {"{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":false}", {0, 1, 5}, 3, "ab ."},
+    {"{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"always\"}", {2, 2}, 2, "c c"},
+    {"{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"never\"}", {2, 2}, 2, " c c"},
+    {"{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", {6, 0, 6}, 3, "d ad"},
+    {"{\"type\":\"ByteFallback\"}",
+     {3, 4, 0},
+     3,
+     "\xC3\xA4"
+     "a"},
+    {"{\"type\":\"ByteFallback\"}",
+     {3, 0, 4},
+     3,
+     "\xEF\xBF\xBD"
+     "a\xEF\xBF\xBD"},
+    {"{\"type\":\"ByteLevel\"}", {7, 0, 9}, 3, " a\xEF\xBF\xBD"},
+    {"{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"_\"},\"content\":\" \"},"
+     "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":1}]}",
+     {2, 2, 5},
+     3,
+     "c c."},
+};
+
+START_TEST(each_decoder_writes_text)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "{\"decoder\":%s," PIECES "}", decoded[_i].decoder);
+    const struct tokenizer *tokenizer = load_text(text_span_of(text));
+    struct text_span said;
+    ck_assert_int_eq(
+        tokenizer_decode(tokenizer, decoded[_i].ids, decoded[_i].count, false, arena, scratch, &said, &err), ATTN_OK);
+    ck_assert_str_eq(said.at, decoded[_i].text);
+    ck_assert_uint_eq(said.length, strlen(decoded[_i].text));
+}
+END_TEST
+
+START_TEST(special_tokens_are_skipped_when_asked)
+{
+    const struct tokenizer *tokenizer =
+        with("\"added_tokens\":[{\"id\":1,\"content\":\"a\",\"special\":true},{\"id\":12,\"content\":\"<x>\"}]");
+    const uint32_t ids[] = {1, 2, 12};
+    struct text_span said;
+    ck_assert_int_eq(tokenizer_decode(tokenizer, ids, COUNT(ids), true, arena, scratch, &said, &err), ATTN_OK);
+    ck_assert_str_eq(said.at, "b <x>");
+    ck_assert_int_eq(tokenizer_decode(tokenizer, ids, COUNT(ids), false, arena, scratch, &said, &err), ATTN_OK);
+    ck_assert_str_eq(said.at, "a b <x>");
+    ck_assert_int_eq(tokenizer_decode(tokenizer, NULL, 0, false, arena, scratch, &said, &err), ATTN_OK);
+    ck_assert_str_eq(said.at, "");
+}
+END_TEST
+
+START_TEST(a_vocabulary_spells_its_ids)
+{
+    const struct tokenizer *tokenizer = with(ADDED("<x>", ""));
+    ck_assert_uint_eq(tokenizer_vocabulary_size(tokenizer), 13);
+    ck_assert_str_eq(tokenizer_token(tokenizer, 9).at, "ab");
+    ck_assert_str_eq(tokenizer_token(tokenizer, 12).at, "<x>");
+    ck_assert_ptr_null(tokenizer_token(tokenizer, 13).at);
+    ck_assert_ptr_null(tokenizer_token(tokenizer, UINT32_MAX).at);
+}
+END_TEST
+
+/* ---- long texts, little memory, deadlines ---- */
+
+enum { LONG = 1 << 20 };
+
+static struct text_span repeat(const char *text)
+{
+    const size_t length = strlen(text);
+    char *all = attn_arena_take(arena, LONG, 1);
+    for (size_t i = 0; i + length <= LONG; i += length)
+        memcpy(all + i, text, length);
+    return (struct text_span){all, LONG / length * length};
+}
+
+static const char *const repeated[] = {
+    "a", "ab", " ", "\n", ".", "<", "\xCC\x81", "\xE6\xB3\xA8", "[U]", "1", "a\xCC\xA3\xCC\x81"};
+
+/* A quadratic step would take hours. */
+START_TEST(long_texts_take_linear_time)
+{
+    static const char *const vectors[] = {"bert", "gpt2", "t5"};
+    const struct tokenizer_input input = {.text = repeat(repeated[_i])};
+    for (size_t i = 0; i < COUNT(vectors); i++) {
+        char path[128];
+        snprintf(path, sizeof path, "tests/unit/server/codec/tokenizer/vectors/%s/tokenizer.json", vectors[i]);
+        const struct tokenizer_output output = encode(load_text(read_whole(path)), &input);
+        ck_assert_uint_le(output.count, (size_t)4 * LONG);
+    }
+}
+END_TEST
+
+START_TEST(a_pattern_that_explodes_is_stopped)
+{
+    const struct tokenizer *tokenizer =
+        with("\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a+)+$\"},\"behavior\":\"Isolated\"}");
+    char text[64];
+    memset(text, 'a', sizeof text);
+    text[63] = 'b';
+    const struct tokenizer_input input = {.text = {text, sizeof text}};
+    struct tokenizer_output output;
+    ck_assert_int_eq(tokenizer_encode(tokenizer, &input, arena, scratch, &output, &err), ATTN_ERR_VALUE);
+    ck_assert_ptr_nonnull(strstr(err.message, "takes too long"));
+}
+END_TEST
+
+static bool is_always_cancelled(void *context)
+{
+    (void)context;
+    return true;
+}
+
+START_TEST(a_deadline_ends_the_work)
+{
+    const struct tokenizer *tokenizer = with("");
+    const struct tokenizer_input input = {.text = repeat("a")};
+    struct tokenizer_output output;
+    attn_arena_watch(scratch, is_always_cancelled, NULL);
+    ck_assert_int_eq(tokenizer_encode(tokenizer, &input, arena, scratch, &output, &err), ATTN_ERR_CANCELLED);
+}
+END_TEST
+
+/* With a little more memory each time, both calls fail cleanly until they succeed. */
+START_TEST(little_memory_is_reported)
+{
+    char path[128];
+    snprintf(path, sizeof path, "tests/unit/server/codec/tokenizer/vectors/%s/tokenizer.json",
+             _i == 0 ? "bert" : "gpt2");
+    const struct text_span file = read_whole(path);
+    const struct tokenizer_input input = {.text = text_span_of("the \xC3\xA9t\xC3\xA9 is 2024, [MASK] it's"),
+                                          .add_special = true};
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    for (size_t limit = 0; status == ATTN_ERR_NO_MEMORY; limit += 2048) {
+        ck_assert_uint_lt(limit, 8 << 20);
+        attn_arena *small = attn_arena_create(limit), *lent = attn_arena_create(limit);
+        const struct tokenizer *tokenizer;
+        struct tokenizer_output output;
+        struct text_span text;
+        status = tokenizer_load(file.at, file.length, small, lent, &tokenizer, &err);
+        attn_arena_destroy(lent);
+        for (size_t more = 0; status == ATTN_OK && more < 256 << 10; more += 1024) {
+            lent = attn_arena_create(more);
+            status = tokenizer_encode(tokenizer, &input, arena, lent, &output, &err);
+            ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%s", err.message);
+            if (status == ATTN_OK) {
+                const uint32_t ids[] = {output.tokens[0].id, output.tokens[1].id};
+                status = tokenizer_decode(tokenizer, ids, COUNT(ids), false, arena, lent, &text, &err);
+                ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%s", err.message);
+            }
+            status = ATTN_OK;
+            attn_arena_destroy(lent);
+        }
+        ck_assert_msg(status == ATTN_OK || status == ATTN_ERR_NO_MEMORY, "%s", err.message);
+        attn_arena_destroy(small);
+    }
+    ck_assert_int_eq(status, ATTN_OK);
+}
+END_TEST
+
+CHECK_MAIN("tokenizer")
+{
+    tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_loop_test(tests, each_step_changes_text_and_offsets, 0, COUNT(steps));
+    tcase_add_loop_test(tests, each_behavior_splits_as_documented, 0, COUNT(behaviors));
+    tcase_add_loop_test(tests, patterns_mean_what_ruby_means, 0, COUNT(patterns));
+    tcase_add_loop_test(tests, added_tokens_are_found_by_their_flags, 0, COUNT(added));
+    tcase_add_test(tests, the_longest_added_token_wins);
+    tcase_add_test(tests, pairs_get_the_tokens_of_the_post_processor);
+    tcase_add_loop_test(tests, the_longest_text_is_cut_first, 0, COUNT(lengths));
+    tcase_add_loop_test(tests, a_text_that_cannot_be_encoded_is_refused_by_name, 0, COUNT(refused_texts));
+    tcase_add_test(tests, a_model_without_an_unknown_token_refuses_the_text);
+    tcase_add_loop_test(tests, a_file_that_is_not_supported_is_refused_by_name, 0, COUNT(refused_files));
+    tcase_add_test(tests, sequences_within_sequences_have_a_limit);
+    tcase_add_loop_test(tests, each_decoder_writes_text, 0, COUNT(decoded));
+    tcase_add_test(tests, special_tokens_are_skipped_when_asked);
+    tcase_add_test(tests, a_vocabulary_spells_its_ids);
+    tcase_add_loop_test(tests, long_texts_take_linear_time, 0, COUNT(repeated));
+    tcase_add_test(tests, a_pattern_that_explodes_is_stopped);
+    tcase_add_test(tests, a_deadline_ends_the_work);
+    tcase_add_loop_test(tests, little_memory_is_reported, 0, 2);
+}
