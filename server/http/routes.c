@@ -45,6 +45,7 @@ static const struct route routes[] = {
      .takes_parameters = true},
     {"/v1/models", "GET", JSON, .service = model_list_all},
     {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = "demo"},
+    {"/v1/layers/{name}/gradients", "POST", JSON, .service = gradients_kept, .reads = JSON},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},

@@ -1,13 +1,10 @@
 /* attend.c: a request for attention from body text to answer text: decode, cache, plan, weigh, run, write. */
 #include "service/attend.h"
 
-#include <assert.h>
-
 #include "base/clock.h"
 #include "codec/request/envelope_decode.h"
 #include "service/cache/caches.h"
-#include "service/layers/conditions.h"
-#include "service/layers/keeper.h"
+#include "service/layers/layer_call.h"
 #include "service/limits.h"
 #include "service/rendering.h"
 #include "service/work.h"
@@ -21,7 +18,7 @@ static attn_status decode_over(const struct call *call, const struct kept_layer 
     if (call->in.body_media == MEDIA_SAFETENSORS)
         status = envelope_open_safetensors(call->in.body, call->in.body_bytes, call->out->arena, &own, call->err);
     if (status == ATTN_OK)
-        status = envelope_decode_over(&layer->base, &own, call->out->arena, envelope, call->err);
+        status = envelope_decode_over(&layer->base, &own, ENVELOPE_LAYER, call->out->arena, envelope, call->err);
     return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
 }
 
@@ -87,23 +84,12 @@ attn_status attend_layer(struct call *call)
     return attend(call, ENVELOPE_LAYER, NULL, &(size_t){0});
 }
 
+static attn_status attend_over(struct call *call, const struct kept_layer *layer, size_t *batch)
+{
+    return attend(call, ENVELOPE_LAYER, layer, batch);
+}
+
 attn_status attend_kept(struct call *call)
 {
-    struct layer_version *version;
-    size_t batch = 0;
-    attn_status status = layer_keeper_find(call->in.layers, call->in.names[0], call, &version);
-    call->version = version;
-    if (status == ATTN_OK)
-        status = layer_check_conditions(version, call);
-    if (status != ATTN_OK)
-        return status;
-    assert(version != NULL);
-    struct kept_layer layer = {version->base, &version->facts, version->number};
-    struct prepared_weights *prepared =
-        prepared_weights_take(layer_keeper_prepared(call->in.layers), &version->prepared, &version->facts,
-                              call->in.runtime, call->out->arena, &layer.base);
-    status = attend(call, ENVELOPE_LAYER, &layer, &batch);
-    prepared_weights_release(prepared);
-    layer_keeper_count(call, version->name, status, batch);
-    return status;
+    return layer_call(call, attend_over);
 }

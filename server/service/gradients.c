@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "codec/answer/gradients_answer.h"
 #include "codec/request/envelope_decode.h"
+#include "service/layers/layer_call.h"
 #include "service/limits.h"
 #include "service/work.h"
 
@@ -23,11 +24,22 @@ static attn_status check_reduction(struct call *call, const struct envelope *env
     return attn_fail(call->err, ATTN_ERR_FIELD, field, "%s is not for gradients", field);
 }
 
-static attn_status decode(struct call *call, envelope_kind kind, struct differentiation *work)
+/* layer NULL: the request has its own weights. */
+static attn_status decode_body(const struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                               struct envelope *envelope)
+{
+    if (layer == NULL)
+        return envelope_decode(call->in.body, call->in.body_bytes, kind, call->out->arena, envelope, call->err);
+    const struct envelope_source own = {.text = call->in.body, .length = call->in.body_bytes};
+    attn_status status = envelope_decode_over(&layer->base, &own, kind, call->out->arena, envelope, call->err);
+    return status == ATTN_OK ? kept_layer_check_inputs(layer->facts, &envelope->request.inputs, call->err) : status;
+}
+
+static attn_status decode(struct call *call, envelope_kind kind, const struct kept_layer *layer,
+                          struct differentiation *work)
 {
     const struct envelope *envelope = &work->envelope;
-    attn_status status =
-        envelope_decode(call->in.body, call->in.body_bytes, kind, call->out->arena, &work->envelope, call->err);
+    attn_status status = decode_body(call, kind, layer, &work->envelope);
     work->request = (attn_gradient_request){&envelope->request, envelope->grad_output, envelope->of};
     if (status == ATTN_OK)
         status = check_reduction(call, envelope);
@@ -68,12 +80,12 @@ static attn_status check_limits(struct call *call, const struct differentiation 
     return limits_check(call, &weight);
 }
 
-static attn_status differentiate(struct call *call, envelope_kind kind)
+static attn_status differentiate(struct call *call, envelope_kind kind, const struct kept_layer *layer, size_t *batch)
 {
-    struct differentiation work;
+    struct differentiation work = {.plan.of = 0};
     double since = clock_now_ms();
     call->out->may_defer = false; /* the request, which a deferred answer reads, is gone when this returns */
-    attn_status status = decode(call, kind, &work);
+    attn_status status = decode(call, kind, layer, &work);
     if (status == ATTN_OK)
         status = check_limits(call, &work);
     call->times.parse_ms = clock_lap_ms(&since);
@@ -86,15 +98,26 @@ static attn_status differentiate(struct call *call, envelope_kind kind)
         status = call_finish(call);
     }
     call->times.write_ms = clock_lap_ms(&since);
+    *batch = work.plan.forward.dims.batch;
     return limits_explain(call, status);
 }
 
 attn_status gradients_attention(struct call *call)
 {
-    return differentiate(call, ENVELOPE_ATTENTION_GRADIENTS);
+    return differentiate(call, ENVELOPE_ATTENTION_GRADIENTS, NULL, &(size_t){0});
 }
 
 attn_status gradients_layer(struct call *call)
 {
-    return differentiate(call, ENVELOPE_LAYER_GRADIENTS);
+    return differentiate(call, ENVELOPE_LAYER_GRADIENTS, NULL, &(size_t){0});
+}
+
+static attn_status differentiate_over(struct call *call, const struct kept_layer *layer, size_t *batch)
+{
+    return differentiate(call, ENVELOPE_LAYER_GRADIENTS, layer, batch);
+}
+
+attn_status gradients_kept(struct call *call)
+{
+    return layer_call(call, differentiate_over);
 }

@@ -67,8 +67,8 @@ static void decode_over(const struct fuzz_input *input, bool is_layer)
     attn_arena *arena = attn_arena_create(ARENA_BYTES);
     attn_error err = {.status = ATTN_OK};
     struct envelope envelope;
-    attn_status status =
-        envelope_decode_over(&base, &(struct envelope_source){.text = text, .length = length}, arena, &envelope, &err);
+    attn_status status = envelope_decode_over(&base, &(struct envelope_source){.text = text, .length = length},
+                                              ENVELOPE_LAYER, arena, &envelope, &err);
     fuzz_claim_told(status, &err);
     if (status == ATTN_OK)
         plan(&envelope, false);

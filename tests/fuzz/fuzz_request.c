@@ -57,6 +57,7 @@ static const struct way ways[] = {
     {infer_run, names, MEDIA_BINARY, MEDIA_JSON},
     {layers_put, kept_name, MEDIA_JSON, MEDIA_JSON},
     {attend_kept, kept_name, MEDIA_JSON, MEDIA_JSON},
+    {gradients_kept, kept_name, MEDIA_JSON, MEDIA_JSON},
     {attend_attention, names, MEDIA_JSON, MEDIA_SAFETENSORS},
     {attend_layer, names, MEDIA_JSON, MEDIA_CSV},
     {attend_attention, names, MEDIA_JSON, MEDIA_CSV},

@@ -322,7 +322,7 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
     attn_arena *arena = d->decoder.reading.arena;
     attn_error *err = d->decoder.reading.err;
     if (d->layer)
-        status = envelope_decode_over(d->layer, &own, arena, &request->envelope, err);
+        status = envelope_decode_over(d->layer, &own, ENVELOPE_LAYER, arena, &request->envelope, err);
     else
         status = envelope_decode_attached(&own, ENVELOPE_ATTENTION, arena, &request->envelope, err);
     if (status != ATTN_OK)

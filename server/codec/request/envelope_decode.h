@@ -47,11 +47,12 @@ ATTN_MUST_CHECK attn_status envelope_open_safetensors(const char *body, size_t b
 
 /*
  * Decodes a request to a kept layer, as envelope_decode_attached does. Weights, options and masks come from layer, but
- * members of options and masks in the request replace those of layer. The request may have no weights.
+ * members of options and masks in the request replace those of layer. The request may have no weights. kind is
+ * ENVELOPE_LAYER or ENVELOPE_LAYER_GRADIENTS.
  */
 ATTN_MUST_CHECK attn_status envelope_decode_over(const struct envelope_source *layer,
-                                                 const struct envelope_source *request, attn_arena *arena,
-                                                 struct envelope *envelope, attn_error *err);
+                                                 const struct envelope_source *request, envelope_kind kind,
+                                                 attn_arena *arena, struct envelope *envelope, attn_error *err);
 /*
  * The kept layer alone, without inputs. Masks that belong to a request are refused. With shapes_only, weights are
  * neither read nor converted: the views have the compute type, whatever type the data has.

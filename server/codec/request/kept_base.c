@@ -160,10 +160,10 @@ static attn_status decode_both(struct decoder *base, json_t *layer, struct decod
 }
 
 static attn_status decode_request(struct decoder *base, json_t *layer, const struct envelope_source *request,
-                                  struct envelope *envelope)
+                                  envelope_kind kind, struct envelope *envelope)
 {
     struct document document;
-    struct decoder decoder = *base;
+    struct decoder decoder = decoder_begin(kind, base->compute, base->reading.arena, base->reading.err);
     decoder.reading.sections = request_sections;
     attn_status status = decoder_open(&decoder, request, &document);
     if (status == ATTN_OK)
@@ -175,14 +175,14 @@ static attn_status decode_request(struct decoder *base, json_t *layer, const str
 }
 
 attn_status envelope_decode_over(const struct envelope_source *layer, const struct envelope_source *request,
-                                 attn_arena *arena, struct envelope *envelope, attn_error *err)
+                                 envelope_kind kind, attn_arena *arena, struct envelope *envelope, attn_error *err)
 {
     struct document document;
     struct decoder decoder;
-    envelope_set_defaults(envelope, ENVELOPE_LAYER);
+    envelope_set_defaults(envelope, kind);
     attn_status status = kept_base_open(layer, arena, envelope, &document, &decoder, err);
     if (status == ATTN_OK)
-        status = decode_request(&decoder, document.tree, request, envelope);
+        status = decode_request(&decoder, document.tree, request, kind, envelope);
     document_close(&document);
     return status;
 }

@@ -27,6 +27,18 @@ def run(client, name, inputs, **sections):
 
 
 @check
+def gradients_through_a_layer_are_those_of_the_whole_request(client, durable):
+    answered(put(client, "differentiated", layer()), 201)
+    inputs = {"query": QUERY, "grad_output": QUERY}
+    whole_layer = answered(send(client, "POST", "/v1/multi-head-attention/gradients", {**layer(), "inputs": inputs}))
+    kept = answered(send(client, "POST", "/v1/layers/differentiated/gradients", {"inputs": inputs}))
+    expect(kept["gradients"] == whole_layer["gradients"], "other gradients than of the whole request")
+    refused(send(client, "POST", "/v1/layers/differentiated/gradients", {"inputs": {"query": QUERY}}), 400, "grad_output")
+    refused(send(client, "POST", "/v1/layers/differentiated/gradients", {**layer(), "inputs": inputs}), 400, "weights")
+    refused(send(client, "POST", "/v1/layers/absent/gradients", {"inputs": inputs}), 404)
+
+
+@check
 def a_layer_that_is_put_is_there(client, durable):
     made = put(client, "first", layer())
     facts = answered(made, 201)

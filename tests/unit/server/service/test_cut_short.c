@@ -354,6 +354,8 @@ static const struct {
     {"get nothing", layers_get, "absent", MEDIA_JSON, ""},
     {"list", layers_list, "", MEDIA_JSON, ""},
     {"kept attention", attend_kept, "kept", MEDIA_JSON, "{\"inputs\":{\"query\":[[1,2],[3,4]]}}"},
+    {"kept gradients", gradients_kept, "kept", MEDIA_JSON,
+     "{\"inputs\":{\"query\":[[1,2],[3,4]],\"grad_output\":[[1,2],[3,4]]}}"},
     {"kept attention overridden", attend_kept, "kept", MEDIA_JSON,
      "{\"inputs\":{\"query\":[[1,2],[3,4]]},\"masks\":{\"causal\":false,\"window\":[1,0]},\"options\":{\"scale\":2}}"},
     {"caches", caches_list, "", MEDIA_JSON, ""},

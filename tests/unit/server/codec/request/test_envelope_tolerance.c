@@ -68,8 +68,9 @@ static void decode_over(const char *layer, const char *request)
 {
     const struct envelope_source base = {.text = layer, .length = strlen(layer)};
     err = (attn_error){0};
-    attn_status status = envelope_decode_over(
-        &base, &(struct envelope_source){.text = request, .length = strlen(request)}, arena, &envelope, &err);
+    attn_status status =
+        envelope_decode_over(&base, &(struct envelope_source){.text = request, .length = strlen(request)},
+                             ENVELOPE_LAYER, arena, &envelope, &err);
     ck_assert_msg(status == ATTN_OK, "%s: %s", request, err.message);
 }
 

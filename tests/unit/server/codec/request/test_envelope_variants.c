@@ -204,11 +204,11 @@ START_TEST(a_request_over_a_layer_is_refused_with_its_code_pointer_and_reason)
     check_refusal(
         &over[_i],
         envelope_decode_over(&base, &(struct envelope_source){.text = over[_i].text, .length = strlen(over[_i].text)},
-                             arena, &envelope, &err));
+                             ENVELOPE_LAYER, arena, &envelope, &err));
     static const char request[] =
         "{" INPUTS ",\"options\":{\"scale\":3},\"masks\":{\"causal\":false,\"window\":[1,0]}}";
     ck_assert_int_eq(envelope_decode_over(&base, &(struct envelope_source){.text = request, .length = strlen(request)},
-                                          arena, &envelope, &err),
+                                          ENVELOPE_LAYER, arena, &envelope, &err),
                      ATTN_OK);
     ck_assert(envelope.request.options.scale == 3 && !envelope.request.masks.causal &&
               envelope.request.masks.has_window);
