@@ -22,7 +22,7 @@ typedef struct {
     size_t count;
 } attn_field_count;
 
-enum { ATTN_FINDINGS_FIELDS = 24 };
+enum { ATTN_FINDINGS_FIELDS = 32 };
 
 /* What attn_diagnose (diagnose.h) finds; all zero before. A row is one query of one head. */
 typedef struct {

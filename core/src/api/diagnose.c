@@ -281,15 +281,32 @@ static void find_not_finite(const struct diagnosis *run, attn_findings *findings
     name_not_finite(run, "inputs.value", inputs->value, findings);
     name_not_finite(run, "inputs.past_key", inputs->past_key, findings);
     name_not_finite(run, "inputs.past_value", inputs->past_value, findings);
-    const attn_affine *const affines[] = {&weights->query, &weights->key,        &weights->value,
-                                          &weights->qkv,   &weights->gate,       &weights->output,
-                                          &weights->norm,  &weights->query_norm, &weights->key_norm};
-    static const char *const fields[][2] = {
-        {"weights.query.weight", "weights.query.bias"},      {"weights.key.weight", "weights.key.bias"},
-        {"weights.value.weight", "weights.value.bias"},      {"weights.qkv.weight", "weights.qkv.bias"},
-        {"weights.gate.weight", "weights.gate.bias"},        {"weights.output.weight", "weights.output.bias"},
-        {"weights.norm.weight", "weights.norm.bias"},        {"weights.query_norm.weight", "weights.query_norm.bias"},
-        {"weights.key_norm.weight", "weights.key_norm.bias"}};
+    const attn_affine *const affines[] = {&weights->query,
+                                          &weights->key,
+                                          &weights->value,
+                                          &weights->qkv,
+                                          &weights->gate,
+                                          &weights->output,
+                                          &weights->norm,
+                                          &weights->query_norm,
+                                          &weights->key_norm,
+                                          &weights->feed_forward.up,
+                                          &weights->feed_forward.gate,
+                                          &weights->feed_forward.down,
+                                          &weights->feed_forward.norm};
+    static const char *const fields[][2] = {{"weights.query.weight", "weights.query.bias"},
+                                            {"weights.key.weight", "weights.key.bias"},
+                                            {"weights.value.weight", "weights.value.bias"},
+                                            {"weights.qkv.weight", "weights.qkv.bias"},
+                                            {"weights.gate.weight", "weights.gate.bias"},
+                                            {"weights.output.weight", "weights.output.bias"},
+                                            {"weights.norm.weight", "weights.norm.bias"},
+                                            {"weights.query_norm.weight", "weights.query_norm.bias"},
+                                            {"weights.key_norm.weight", "weights.key_norm.bias"},
+                                            {"weights.feed_forward.up.weight", "weights.feed_forward.up.bias"},
+                                            {"weights.feed_forward.gate.weight", "weights.feed_forward.gate.bias"},
+                                            {"weights.feed_forward.down.weight", "weights.feed_forward.down.bias"},
+                                            {"weights.feed_forward.norm.weight", "weights.feed_forward.norm.bias"}};
     for (size_t n = 0; n < sizeof affines / sizeof affines[0]; n++) {
         name_not_finite(run, fields[n][0], affines[n]->weight, findings);
         name_not_finite(run, fields[n][1], affines[n]->bias, findings);

@@ -286,10 +286,35 @@ static void write_reduction(const struct envelope_reduction *reduction, const at
     }
 }
 
-static void write_layer(const attn_request *request, bool *is_first, struct chunks *out)
+static void write_feed_forward(const attn_feed_forward_options *options, size_t d_ff, struct chunks *out)
+{
+    static const char *const names[] = {[ATTN_ACTIVATION_NONE] = "none",
+                                        [ATTN_ACTIVATION_RELU] = "relu",
+                                        [ATTN_ACTIVATION_GELU] = "gelu",
+                                        [ATTN_ACTIVATION_GELU_TANH] = "gelu_tanh",
+                                        [ATTN_ACTIVATION_QUICK_GELU] = "quick_gelu",
+                                        [ATTN_ACTIVATION_SILU] = "silu"};
+    chunks_format(out, "{\"activation\":\"%s\",\"d_ff\":%zu,\"parallel\":", names[options->activation], d_ff);
+    write_bool(out, options->parallel);
+    chunks_text(out, ",\"residual\":");
+    write_bool(out, options->residual);
+    if (options->norm != ATTN_NORM_NONE) {
+        chunks_format(out, ",\"position\":\"%s\",\"norm\":{\"type\":\"%s\",\"eps\":",
+                      options->position == ATTN_NORM_PRE ? "pre" : "post", norm_name(options->norm));
+        answer_write_number(out, options->norm_eps);
+        chunks_text(out, "}");
+    }
+    chunks_text(out, "}");
+}
+
+static void write_layer(const attn_request *request, const attn_plan *plan, bool *is_first, struct chunks *out)
 {
     if (!request->is_layer)
         return;
+    if (plan->dims.d_ff > 0) {
+        answer_begin_member(out, is_first, "feed_forward");
+        write_feed_forward(&request->options.feed_forward, plan->dims.d_ff, out);
+    }
     answer_begin_member(out, is_first, "layout");
     chunks_text(out, request->weights.layout == ATTN_LAYOUT_OUT_IN ? "\"out_in\"" : "\"in_out\"");
     answer_begin_member(out, is_first, "residual");
@@ -357,7 +382,7 @@ void answer_write_effective(const struct envelope *envelope, const attn_plan *pl
         answer_write_number(out, options->softcap);
     }
     write_queries_and_keys(options, plan, &is_first, out);
-    write_layer(&envelope->request, &is_first, out);
+    write_layer(&envelope->request, plan, &is_first, out);
     if (envelope->has_dropout) {
         answer_begin_member(out, &is_first, "dropout");
         write_dropout(envelope, out);

@@ -58,6 +58,18 @@ attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena
 attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope);
 
+/* block_decode.c */
+decode_function decode_linear;               /* attn_affine with a weight */
+decode_function decode_affine;               /* attn_affine: gain and shift, both optional */
+decode_function decode_norm_type;            /* attn_norm_type: layer or rms */
+decode_function decode_norm_position;        /* attn_norm_position */
+decode_function decode_norm;                 /* attn_options: norm, norm_position, norm_eps */
+decode_function decode_qk_norm;              /* attn_options: qk_norm, qk_norm_eps */
+decode_function decode_feed_forward_weights; /* attn_feed_forward_weights */
+decode_function decode_feed_forward_options; /* struct envelope */
+/* Fills in the defaults of options.feed_forward, which depend on the other options and on the weights. */
+void settle_feed_forward(struct envelope *envelope);
+
 decode_function decode_inputs;    /* struct envelope */
 decode_function decode_weights;   /* attn_weights */
 decode_function decode_masks;     /* attn_masks */
@@ -65,7 +77,6 @@ decode_function decode_blocks;    /* attn_blocks */
 decode_function decode_options;   /* struct envelope */
 decode_function decode_rope;      /* attn_rope */
 decode_function decode_mechanism; /* attn_mechanism */
-decode_function decode_cache;     /* struct envelope_cache */
 decode_function decode_profile;   /* struct envelope */
 decode_function decode_compute;   /* attn_dtype */
 decode_function decode_selection; /* attn_selection */

@@ -74,11 +74,12 @@ struct envelope {
     envelope_view view;
     struct envelope_cache cache;
     struct envelope_tokens query_tokens, key_tokens;
-    bool training;                  /* options.training */
-    bool has_dropout;               /* options.dropout was given, active or not */
-    double dropout_p;               /* as given; request.options.dropout is 0 unless training */
-    const attn_tensor *grad_output; /* of gradients; NULL: not given */
-    uint64_t of;                    /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
+    bool training;                                         /* options.training */
+    bool has_dropout;                                      /* options.dropout was given, active or not */
+    double dropout_p;                                      /* as given; request.options.dropout is 0 unless training */
+    bool has_feed_forward_norm, has_feed_forward_position; /* in options.feed_forward */
+    const attn_tensor *grad_output;                        /* of gradients; NULL: not given */
+    uint64_t of; /* of gradients: bit 1 << attn_gradient for each named in options.return; 0: none */
 };
 
 /*

@@ -35,8 +35,10 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct env
     attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
     if (status == ATTN_OK && !node_find(tree, "inputs"))
         return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
-    return status == ATTN_OK ? node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), envelope)
-                             : status;
+    if (status == ATTN_OK)
+        status = node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), envelope);
+    settle_feed_forward(envelope);
+    return status;
 }
 
 attn_status envelope_decode(const char *text, size_t length, envelope_kind kind, attn_arena *arena,

@@ -31,29 +31,6 @@ attn_status decode_inputs(struct reading *reading, const struct node *node, void
     return status;
 }
 
-static attn_status decode_linear(struct reading *reading, const struct node *node, void *to)
-{
-    static const struct member members[] = {
-        {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
-        {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
-    };
-    attn_affine *linear = to;
-    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), linear);
-    if (status == ATTN_OK && !linear->weight)
-        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
-    return status;
-}
-
-/* Decodes gain and shift; both are optional. */
-static attn_status decode_affine(struct reading *reading, const struct node *node, void *to)
-{
-    static const struct member members[] = {
-        {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
-        {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
-    };
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
-}
-
 /* attn_qkv_order */
 static attn_status decode_order(struct reading *reading, const struct node *node, void *to)
 {
@@ -104,6 +81,7 @@ static const struct member weights_members[] = {
     {"query_norm", decode_affine, offsetof(attn_weights, query_norm), MEMBER_ALWAYS},
     {"key_norm", decode_affine, offsetof(attn_weights, key_norm), MEMBER_ALWAYS},
     {"gate", decode_linear, offsetof(attn_weights, gate), MEMBER_ALWAYS},
+    {"feed_forward", decode_feed_forward_weights, offsetof(attn_weights, feed_forward), MEMBER_ALWAYS},
 };
 
 const struct member_table weights_table = {"weights", weights_members, ARRAY_LENGTH(weights_members)};

@@ -70,6 +70,7 @@ attn_status kept_base_decode_options(struct decoder *decoder, json_t *tree, stru
 attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct envelope *envelope)
 {
     attn_status status = decode_section(decoder, tree, "weights", decode_weights, &envelope->request.weights);
+    settle_feed_forward(envelope);
     return status == ATTN_OK ? decode_section(decoder, tree, "masks", decode_masks, &envelope->request.masks) : status;
 }
 

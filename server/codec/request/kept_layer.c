@@ -12,21 +12,31 @@
 #include "codec/request/envelope_decode.h"
 #include "codec/tensor/safetensors.h"
 
-/* The linear maps of a layer and where their tensors are in a request. */
+#define NETWORK(name)                                                                                                  \
+    {                                                                                                                  \
+        "feed_forward", #name, "weights.feed_forward." #name ".weight", "weights.feed_forward." #name ".bias",         \
+            offsetof(attn_weights, feed_forward.name)                                                                  \
+    }
+/* The linear maps of a layer and where their tensors are in a request. owner is the member of weights that has name. */
 static const struct {
-    const char *name, *weight, *bias; /* paths */
+    const char *owner, *name, *weight, *bias; /* the last two are paths */
     size_t at;
 } linears[] = {
-    {"query", "weights.query.weight", "weights.query.bias", offsetof(attn_weights, query)},
-    {"key", "weights.key.weight", "weights.key.bias", offsetof(attn_weights, key)},
-    {"value", "weights.value.weight", "weights.value.bias", offsetof(attn_weights, value)},
-    {"qkv", "weights.qkv.weight", "weights.qkv.bias", offsetof(attn_weights, qkv)},
-    {"output", "weights.output.weight", "weights.output.bias", offsetof(attn_weights, output)},
-    {"norm", "weights.norm.weight", "weights.norm.bias", offsetof(attn_weights, norm)},
-    {"query_norm", "weights.query_norm.weight", "weights.query_norm.bias", offsetof(attn_weights, query_norm)},
-    {"key_norm", "weights.key_norm.weight", "weights.key_norm.bias", offsetof(attn_weights, key_norm)},
-    {"gate", "weights.gate.weight", "weights.gate.bias", offsetof(attn_weights, gate)},
+    {NULL, "query", "weights.query.weight", "weights.query.bias", offsetof(attn_weights, query)},
+    {NULL, "key", "weights.key.weight", "weights.key.bias", offsetof(attn_weights, key)},
+    {NULL, "value", "weights.value.weight", "weights.value.bias", offsetof(attn_weights, value)},
+    {NULL, "qkv", "weights.qkv.weight", "weights.qkv.bias", offsetof(attn_weights, qkv)},
+    {NULL, "output", "weights.output.weight", "weights.output.bias", offsetof(attn_weights, output)},
+    {NULL, "norm", "weights.norm.weight", "weights.norm.bias", offsetof(attn_weights, norm)},
+    {NULL, "query_norm", "weights.query_norm.weight", "weights.query_norm.bias", offsetof(attn_weights, query_norm)},
+    {NULL, "key_norm", "weights.key_norm.weight", "weights.key_norm.bias", offsetof(attn_weights, key_norm)},
+    {NULL, "gate", "weights.gate.weight", "weights.gate.bias", offsetof(attn_weights, gate)},
+    NETWORK(up),
+    NETWORK(gate),
+    NETWORK(down),
+    NETWORK(norm),
 };
+#undef NETWORK
 
 static const attn_affine *linear_at(const attn_weights *weights, size_t i)
 {
@@ -211,10 +221,12 @@ static void write_value(const struct decoder *decoder, const struct node *node, 
 /* Moves the tensors of the weights out of the tree into entries, and removes members that are empty afterwards. */
 static size_t move_tensors(json_t *tree, const attn_weights *weights, struct safetensors_entry *entries)
 {
-    json_t *object = json_object_get(tree, "weights");
+    json_t *all = json_object_get(tree, "weights");
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(linears); i++) {
         const attn_affine *linear = linear_at(weights, i);
+        const char *owner = linears[i].owner;
+        json_t *object = owner != NULL ? json_object_get(all, owner) : all;
         json_t *member = json_object_get(object, linears[i].name);
         if (linear->weight != NULL)
             entries[count++] = (struct safetensors_entry){linears[i].weight, *linear->weight};
@@ -224,6 +236,8 @@ static size_t move_tensors(json_t *tree, const attn_weights *weights, struct saf
         (void)json_object_del(member, "bias");
         if (member != NULL && json_object_size(member) == 0)
             (void)json_object_del(object, linears[i].name);
+        if (owner != NULL && object != NULL && json_object_size(object) == 0)
+            (void)json_object_del(all, owner);
     }
     return count;
 }
@@ -275,6 +289,8 @@ void kept_layer_write_facts(const struct kept_layer_facts *facts, struct chunks 
                   "\"d_k\":%zu,\"d_v\":%zu,\"parameters\":%zu,\"dtype\":\"%s\",\"compute\":\"%s\"",
                   dims->d_query, dims->d_key, dims->d_value, dims->d_out, dims->heads, dims->kv_heads, dims->d_k,
                   dims->d_v, facts->parameters, attn_dtype_name(facts->dtype), attn_dtype_name(facts->compute));
+    if (dims->d_ff > 0)
+        chunks_format(out, ",\"d_ff\":%zu", dims->d_ff);
 }
 
 void kept_layer_write_tensors(const struct envelope_source *base, struct chunks *out)

@@ -38,68 +38,6 @@ static attn_status decode_scale(struct reading *reading, const struct node *node
     return ATTN_OK;
 }
 
-/* attn_norm_type */
-static attn_status decode_norm_type(struct reading *reading, const struct node *node, void *to)
-{
-    static const char *const words[] = {"layer", "rms"};
-    static const attn_norm_type types[] = {ATTN_NORM_LAYER, ATTN_NORM_RMS};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_norm_type *)to = types[index];
-    return status;
-}
-
-/* attn_norm_position */
-static attn_status decode_norm_position(struct reading *reading, const struct node *node, void *to)
-{
-    static const char *const words[] = {"post", "pre"};
-    static const attn_norm_position positions[] = {ATTN_NORM_POST, ATTN_NORM_PRE};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_norm_position *)to = positions[index];
-    return status;
-}
-
-/* attn_options: norm, norm_position, norm_eps */
-static attn_status decode_norm(struct reading *reading, const struct node *node, void *to)
-{
-    static const struct member members[] = {
-        {"type", decode_norm_type, offsetof(attn_options, norm), MEMBER_ALWAYS},
-        {"position", decode_norm_position, offsetof(attn_options, norm_position), MEMBER_ALWAYS},
-        {"eps", node_decode_positive, offsetof(attn_options, norm_eps), MEMBER_ALWAYS},
-    };
-    attn_options *options = to;
-    options->norm = ATTN_NORM_LAYER;
-    options->norm_position = ATTN_NORM_POST;
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
-}
-
-/* attn_norm_type */
-static attn_status decode_qk_norm_type(struct reading *reading, const struct node *node, void *to)
-{
-    static const char *const words[] = {"rms", "layer", "l2"};
-    static const attn_norm_type types[] = {ATTN_NORM_RMS, ATTN_NORM_LAYER, ATTN_NORM_L2};
-    size_t index;
-    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
-    if (status == ATTN_OK)
-        *(attn_norm_type *)to = types[index];
-    return status;
-}
-
-/* attn_options: qk_norm, qk_norm_eps */
-static attn_status decode_qk_norm(struct reading *reading, const struct node *node, void *to)
-{
-    static const struct member members[] = {
-        {"type", decode_qk_norm_type, offsetof(attn_options, qk_norm), MEMBER_ALWAYS},
-        {"eps", node_decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
-    };
-    attn_options *options = to;
-    options->qk_norm = ATTN_NORM_RMS;
-    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
-}
-
 /* attn_options: alibi, alibi_slopes */
 static attn_status decode_alibi(struct reading *reading, const struct node *node, void *to)
 {
@@ -369,6 +307,47 @@ attn_status decode_digits(struct reading *reading, const struct node *node, void
     return status;
 }
 
+/* const char *: a text in the arena */
+static attn_status decode_cache_name(struct reading *reading, const struct node *node, void *to)
+{
+    const char *text;
+    size_t length;
+    if (!node_string(reading, node, &text, &length))
+        return node_fail_type(reading, node, "the name of a cache");
+    if (memchr(text, '\0', length) != NULL)
+        return node_fail_value(reading, node, "a name of letters, digits, dots, underscores and hyphens");
+    const char *copy = attn_arena_copy_text(reading->arena, text, length);
+    *(const char **)to = copy;
+    return copy != NULL ? ATTN_OK : node_fail_memory(reading, node);
+}
+
+/* struct envelope_cache */
+static attn_status decode_cache_length(struct reading *reading, const struct node *node, void *to)
+{
+    struct envelope_cache *cache = to;
+    int64_t length = 0;
+    attn_status status = node_decode_integer(reading, node, 0, INT64_MAX, &length);
+    cache->has_length = true;
+    cache->length = (size_t)length;
+    return status;
+}
+
+/* struct envelope_cache: a name, or {"name", "length"} */
+static attn_status decode_cache(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"name", decode_cache_name, offsetof(struct envelope_cache, name), MEMBER_ALWAYS},
+        {"length", decode_cache_length, 0, MEMBER_ALWAYS},
+    };
+    struct envelope_cache *cache = to;
+    if (!json_is_object(node->json))
+        return decode_cache_name(reading, node, &cache->name);
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    if (status == ATTN_OK && cache->name == NULL)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"name\"");
+    return status;
+}
+
 /* profile and compute come first: the others take defaults from the profile and read tensors in the compute type. */
 static const struct member options_members[] = {
     {"profile", decode_profile, 0, MEMBER_ALWAYS},
@@ -381,6 +360,7 @@ static const struct member options_members[] = {
     {"rope", decode_rope, OPTION(rope), MEMBER_ALWAYS},
     {"qk_norm", decode_qk_norm, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
+    {"feed_forward", decode_feed_forward_options, 0, MEMBER_OF_LAYERS},
     {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
     {"training", node_decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},

@@ -41,6 +41,8 @@ const OUTPUTS = [
   step("concat", "concat", "mix", "query", "feature"),
   step("projected", "· W_O", "mix", "query", "feature"),
   step("residual", "+ X", "finish", "query", "feature"),
+  step("attention_output", "attention output", "finish", "query", "feature"),
+  step("feed_forward", "FF", "finish", "query", "feature"),
   step("output", "output", "finish", "query", "feature"),
 ];
 

@@ -18,6 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
+import network  # noqa: E402
 import told  # noqa: E402
 import turning  # noqa: E402
 from tensors import Tensor  # noqa: E402
@@ -75,6 +76,9 @@ def with_profile(request):
     for name, kind in (("norm", "layer"), ("qk_norm", "rms")):
         if name in options:
             options[name] = {"eps": eps[options[name].get("type", kind)], "type": kind, **options[name]}
+    if "feed_forward" in options:
+        settled = network.settled(options, request["weights"]["feed_forward"], eps["layer"], eps["rms"])
+        options["feed_forward"] = {name: item for name, item in settled.items() if item is not None}
     weights = {"layout": layout, **request["weights"]} if "weights" in request else None
     return {**request, "options": options, **({"weights": weights} if weights else {})}
 
@@ -218,7 +222,7 @@ def normalise(x, norm, linear):
     shift = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * width
     data = []
     for row in x.rows(width):
-        mean = math.fsum(row) / width if norm["type"] == "layer" else 0.0
+        mean = math.fsum(row) / width if norm.get("type", "layer") == "layer" else 0.0
         spread = math.sqrt(math.fsum((item - mean) ** 2 for item in row) / width + norm.get("eps", 1e-5))
         data += [(item - mean) / spread * g + s for item, g, s in zip(row, gain, shift)]
     return Tensor(x.shape, data)
@@ -511,7 +515,7 @@ def finish(steps, x, weights, options, is_layer):
     else:
         finish_layer(steps, x, weights, options)
     if x.rank == 2:
-        for name in ("concat", "gated", "projected", "residual", "output"):
+        for name in ("concat", "gated", "projected", "residual", "attention_output", "feed_forward", "output"):
             if name in steps:
                 steps[name] = steps[name].reshape(*steps[name].shape[1:])
 
@@ -548,6 +552,11 @@ def finish_layer(steps, x, weights, options):
     if norm and norm.get("position", "post") == "post":
         output = normalise(output, norm, weights.get("norm", {}))
     steps["output"] = output
+    if "feed_forward" in weights:
+        is_out_in, is_pre = weights.get("layout") == "out_in", norm.get("position", "post") == "pre"
+        read_by_heads = normalise(x.query, norm, weights.get("norm", {})) if norm and is_pre else x.query
+        network.finish_block(steps, x.query, read_by_heads, weights, options,
+                             lambda tokens, linear: project(tokens, linear, is_out_in), normalise)
 
 
 def select(name, tensor, options):
@@ -609,7 +618,9 @@ def is_path(name):
 
 def given_paths(request):
     paths = ["inputs." + name for name in request["inputs"]]
-    for name, linear in request.get("weights", {}).items():
+    weights = dict(request.get("weights", {}))
+    weights.update({f"feed_forward.{name}": linear for name, linear in weights.pop("feed_forward", {}).items()})
+    for name, linear in weights.items():
         paths += [f"weights.{name}.{part}" for part in ("weight", "bias") if isinstance(linear, dict) and part in linear]
     paths += ["masks.bias"] if "bias" in request.get("masks", {}) else []
     return paths + (["options.scale"] if "scale" in request["options"] else [])

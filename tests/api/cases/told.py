@@ -8,6 +8,7 @@ import math
 import statistics
 import struct
 
+import network
 from tensors import Tensor
 
 FINFO_MIN_FROM = -10000  # biases of this and below are meant as masks
@@ -140,6 +141,8 @@ def effective(request, steps, profile):
         if name in options:
             told[name] = {**defaults, **options[name]}
             told[name].setdefault("eps", eps.get(told[name]["type"], 1e-12))
+    if "feed_forward" in options:
+        told["feed_forward"] = network.told(options, weights, eps)
     return told
 
 

@@ -172,6 +172,32 @@ def every_representation_has_a_tag_of_its_own(client, durable):
 
 
 @check
+def a_kept_block_computes_what_its_weights_would(client, durable):
+    """In JSON and as a file, with every tensor of the network under its path."""
+    body = layer()
+    up = {"weight": [[0.5, -1, 0.25, 1, 0.5]] * 4, "bias": [0.5, 0, -0.5, 1, 0]}
+    down = {"weight": [[0.5, 0.25, -0.5, 1]] * 5, "bias": [0, 0.5, 0, -0.5]}
+    norm = {"weight": [1, 0.5, 2, 1], "bias": [0, 0.25, 0, 0]}
+    body["weights"] = {**body["weights"], "feed_forward": {"up": up, "gate": up, "down": down, "norm": norm}}
+    body["options"] = {**body["options"], "residual": True, "feed_forward": {"activation": "gelu"}}
+    facts = answered(put(client, "block", body), 201)
+    expect(facts["d_ff"] == 5, facts)
+    expect("feed_forward" not in facts["request"].get("weights", {}), facts["request"])
+    expected = whole(client, body, {"query": QUERY})["outputs"]
+    expect(run(client, "block", {"query": QUERY})["outputs"] == expected, "other numbers than its weights")
+    file = send(client, "GET", "/v1/layers/block", Accept=TENSORS).body
+    tensors, _ = tensor_file.read(file)
+    names = {f"weights.feed_forward.{name}.{part}" for name in ("up", "gate", "down", "norm")
+             for part in ("weight", "bias")}
+    expect(names < set(tensors), sorted(tensors))
+    answered(put(client, "copy", file), 201)
+    expect(run(client, "copy", {"query": QUERY})["outputs"] == expected, "other numbers than its file")
+    other = {"feed_forward": {"activation": "silu"}}
+    changed = run(client, "block", {"query": QUERY}, options=other)["outputs"]
+    expect(changed == whole(client, body, {"query": QUERY}, options=other)["outputs"] != expected, "an option over it")
+
+
+@check
 def what_could_never_run_is_refused_by_name(client, durable):
     def without(name):
         return {**layer(), "weights": {k: v for k, v in layer()["weights"].items() if k != name}}

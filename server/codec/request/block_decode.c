@@ -1,0 +1,170 @@
+/*
+ * block_decode.c: decodes the parts that the attention and the feed-forward network of a block share: linear maps and
+ * norms; and the network, "weights.feed_forward" and "options.feed_forward".
+ */
+#include <stddef.h>
+
+#include "base/array.h"
+#include "codec/request/decoder.h"
+
+/* ---- linear maps ---- */
+
+attn_status decode_linear(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
+        {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
+    };
+    attn_affine *linear = to;
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), linear);
+    if (status == ATTN_OK && !linear->weight)
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"weight\"");
+    return status;
+}
+
+attn_status decode_affine(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"weight", decode_tensor, offsetof(attn_affine, weight), MEMBER_ALWAYS},
+        {"bias", decode_tensor, offsetof(attn_affine, bias), MEMBER_ALWAYS},
+    };
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+}
+
+/* ---- norms ---- */
+
+attn_status decode_norm_type(struct reading *reading, const struct node *node, void *to)
+{
+    static const char *const words[] = {"layer", "rms"};
+    static const attn_norm_type types[] = {ATTN_NORM_LAYER, ATTN_NORM_RMS};
+    size_t index;
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    if (status == ATTN_OK)
+        *(attn_norm_type *)to = types[index];
+    return status;
+}
+
+attn_status decode_norm_position(struct reading *reading, const struct node *node, void *to)
+{
+    static const char *const words[] = {"post", "pre"};
+    static const attn_norm_position positions[] = {ATTN_NORM_POST, ATTN_NORM_PRE};
+    size_t index;
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    if (status == ATTN_OK)
+        *(attn_norm_position *)to = positions[index];
+    return status;
+}
+
+attn_status decode_norm(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"type", decode_norm_type, offsetof(attn_options, norm), MEMBER_ALWAYS},
+        {"position", decode_norm_position, offsetof(attn_options, norm_position), MEMBER_ALWAYS},
+        {"eps", node_decode_positive, offsetof(attn_options, norm_eps), MEMBER_ALWAYS},
+    };
+    attn_options *options = to;
+    options->norm = ATTN_NORM_LAYER;
+    options->norm_position = ATTN_NORM_POST;
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
+}
+
+/* attn_norm_type */
+static attn_status decode_qk_norm_type(struct reading *reading, const struct node *node, void *to)
+{
+    static const char *const words[] = {"rms", "layer", "l2"};
+    static const attn_norm_type types[] = {ATTN_NORM_RMS, ATTN_NORM_LAYER, ATTN_NORM_L2};
+    size_t index;
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    if (status == ATTN_OK)
+        *(attn_norm_type *)to = types[index];
+    return status;
+}
+
+attn_status decode_qk_norm(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"type", decode_qk_norm_type, offsetof(attn_options, qk_norm), MEMBER_ALWAYS},
+        {"eps", node_decode_positive, offsetof(attn_options, qk_norm_eps), MEMBER_ALWAYS},
+    };
+    attn_options *options = to;
+    options->qk_norm = ATTN_NORM_RMS;
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
+}
+
+/* ---- the network ---- */
+
+attn_status decode_feed_forward_weights(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"up", decode_linear, offsetof(attn_feed_forward_weights, up), MEMBER_ALWAYS},
+        {"gate", decode_linear, offsetof(attn_feed_forward_weights, gate), MEMBER_ALWAYS},
+        {"down", decode_linear, offsetof(attn_feed_forward_weights, down), MEMBER_ALWAYS},
+        {"norm", decode_affine, offsetof(attn_feed_forward_weights, norm), MEMBER_ALWAYS},
+    };
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+    const attn_feed_forward_weights *weights = to;
+    if (status == ATTN_OK && (!weights->up.weight || !weights->down.weight))
+        return node_fail(reading, node, ATTN_ERR_FIELD, "has no \"%s\", which every feed-forward network needs",
+                         weights->up.weight ? "down" : "up");
+    return status;
+}
+
+/* attn_activation */
+static attn_status decode_activation(struct reading *reading, const struct node *node, void *to)
+{
+    static const char *const words[] = {"relu", "gelu", "gelu_tanh", "quick_gelu", "silu"};
+    size_t index;
+    attn_status status = node_decode_word(reading, node, words, ARRAY_LENGTH(words), &index);
+    if (status == ATTN_OK)
+        *(attn_activation *)to = (attn_activation)((size_t)ATTN_ACTIVATION_RELU + index);
+    return status;
+}
+
+/* attn_feed_forward_options: norm, norm_eps. The type may be missing: envelope_settle chooses it. */
+static attn_status decode_network_norm(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"type", decode_norm_type, offsetof(attn_feed_forward_options, norm), MEMBER_ALWAYS},
+        {"eps", node_decode_positive, offsetof(attn_feed_forward_options, norm_eps), MEMBER_ALWAYS},
+    };
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+}
+
+/* struct envelope: request.options.feed_forward, and what was given of it */
+attn_status decode_feed_forward_options(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"activation", decode_activation, offsetof(attn_feed_forward_options, activation), MEMBER_ALWAYS},
+        {"position", decode_norm_position, offsetof(attn_feed_forward_options, position), MEMBER_ALWAYS},
+        {"parallel", node_decode_bool, offsetof(attn_feed_forward_options, parallel), MEMBER_ALWAYS},
+        {"residual", node_decode_bool, offsetof(attn_feed_forward_options, residual), MEMBER_ALWAYS},
+        {"norm", decode_network_norm, 0, MEMBER_ALWAYS},
+    };
+    struct envelope *envelope = to;
+    attn_feed_forward_options *own = &envelope->request.options.feed_forward;
+    *own = (attn_feed_forward_options){.residual = true};
+    attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), own);
+    if (status == ATTN_OK && !node_find(node->json, "activation"))
+        return node_fail(reading, node, ATTN_ERR_FIELD,
+                         "has no \"activation\": relu, gelu, gelu_tanh, quick_gelu or silu");
+    envelope->has_feed_forward_norm = node_find(node->json, "norm") != NULL;
+    envelope->has_feed_forward_position = node_find(node->json, "position") != NULL;
+    return status;
+}
+
+void settle_feed_forward(struct envelope *envelope)
+{
+    attn_options *options = &envelope->request.options;
+    attn_feed_forward_options *own = &options->feed_forward;
+    const attn_affine *norm = &envelope->request.weights.feed_forward.norm;
+    if (!envelope->has_feed_forward_position)
+        own->position = own->parallel ? ATTN_NORM_PRE : options->norm_position;
+    if (!envelope->has_feed_forward_norm && norm->weight == NULL && norm->bias == NULL)
+        return;
+    if (own->norm == ATTN_NORM_NONE)
+        own->norm = options->norm != ATTN_NORM_NONE ? options->norm : ATTN_NORM_LAYER;
+    if (own->norm_eps == 0)
+        own->norm_eps = own->norm == options->norm
+                            ? options->norm_eps
+                            : envelope_default_eps(envelope->profile, own->norm, options->compute);
+}
