@@ -36,6 +36,8 @@ def gradients_through_a_layer_are_those_of_the_whole_request(client, durable):
     refused(send(client, "POST", "/v1/layers/differentiated/gradients", {"inputs": {"query": QUERY}}), 400, "grad_output")
     refused(send(client, "POST", "/v1/layers/differentiated/gradients", {**layer(), "inputs": inputs}), 400, "weights")
     refused(send(client, "POST", "/v1/layers/absent/gradients", {"inputs": inputs}), 404)
+    foreign = {"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"}
+    refused(send(client, "POST", "/v1/layers/differentiated/gradients", {"inputs": inputs}, **foreign), 403)
 
 
 @check

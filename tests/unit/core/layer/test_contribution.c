@@ -88,10 +88,10 @@ START_TEST(it_needs_an_output_projection_and_no_gate)
     test_scene scene = layer(ATTN_F32);
     scene.request.options.want = WANT(CONTRIBUTION);
     scene.request.weights.gate.weight = scene_normal(&scene, 1, SHAPE(6, 4));
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "weights.gate");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.want", "weights.gate");
     scene.request.weights.gate.weight = NULL;
     scene.request.weights.output = (attn_affine){NULL, NULL};
-    expect_refusal(&scene.request, ATTN_ERR_FIELD, "/options/return", "needs weights.output");
+    expect_refusal(&scene.request, ATTN_ERR_FIELD, "options.want", "needs weights.output");
     scene_destroy(&scene);
 }
 END_TEST
