@@ -191,7 +191,8 @@ attn_status tokenizer_encode(const struct tokenizer *tokenizer, const struct tok
         status = fit(input, input->add_special ? template->added : 0, segments, err);
     if (status == ATTN_OK)
         status = assemble(tokenizer, input, template, segments, arena, output, err);
-    attn_arena_release(scratch, mark);
+    if (scratch != arena)
+        attn_arena_release(scratch, mark);
     return status;
 }
 
@@ -245,6 +246,7 @@ attn_status tokenizer_decode(const struct tokenizer *tokenizer, const uint32_t *
     attn_status status = decoding.status;
     if (status == ATTN_OK)
         status = join(&decoding, tokenizer->decoders.count > 0, arena, text, err);
-    attn_arena_release(scratch, mark);
+    if (scratch != arena)
+        attn_arena_release(scratch, mark);
     return status;
 }

@@ -59,9 +59,9 @@ struct tokenizer_output {
 };
 
 /*
- * Encodes a text, or a pair of texts. The output lives in arena and refers to the tokenizer. scratch, another arena,
- * lends memory: about 60 bytes per byte of text. Time grows with the length, up to a logarithm; scratch is asked whether
- * the work is cancelled. Messages name the text: "the text", "the pair".
+ * Encodes a text, or a pair of texts. The output lives in arena and refers to the tokenizer. scratch lends memory: about
+ * 60 bytes per byte of text. When scratch is arena, this memory is taken for good. Time grows with the length, up to a
+ * logarithm; scratch is asked whether the work is cancelled. Messages name the text: "the text", "the pair".
  *   ATTN_ERR_SYNTAX     a text is not UTF-8
  *   ATTN_ERR_VALUE      a text holds U+0000, or characters that the model has no token for; a pattern needs too many
  *                       steps; max_length has no place for the added tokens
@@ -74,7 +74,7 @@ ATTN_MUST_CHECK attn_status tokenizer_encode(const struct tokenizer *tokenizer, 
 
 /*
  * The text that ids stand for, NUL-terminated, in arena. Ids without a token are left out, and special tokens when
- * skip_special. scratch lends memory.
+ * skip_special. scratch lends memory. When scratch is arena, this memory is taken for good.
  *   ATTN_ERR_VALUE      a pattern needs too many steps
  *   ATTN_ERR_NO_MEMORY, ATTN_ERR_CANCELLED
  */

@@ -15,7 +15,7 @@
 enum { SHARDS_MAX = 4096, ARENA_BYTES_MAX = 1 << 30 };
 
 static const char CONFIG[] = "config.json", ONE_FILE[] = "model.safetensors", INDEX[] = "model.safetensors.index.json",
-                  TOKENIZER[] = "tokenizer.json", SUFFIX[] = ".safetensors";
+                  TOKENIZER[] = MODEL_FILES_TOKENIZER, SUFFIX[] = ".safetensors";
 
 static attn_status fail_file(attn_error *err, const char *name, int error)
 {

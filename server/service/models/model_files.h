@@ -11,6 +11,8 @@
 #include "codec/checkpoint/checkpoint.h"
 #include "service/layers/files.h"
 
+#define MODEL_FILES_TOKENIZER "tokenizer.json"
+
 /* One file, and its state when it was mapped. */
 struct model_file {
     const char *name;

@@ -88,9 +88,14 @@ static void write_facts(const struct model_version *version, struct chunks *out)
     write_count_or_null(out, "longest", model->longest);
     if (embedding->words.data == NULL)
         chunks_format(out, ",\"image\":%zu", embedding->image);
-    chunks_format(out, ",\"parameters\":%zu,\"dtype\":\"%s\",\"bytes\":%zu,\"tokenizer\":%s,\"returns\":[",
-                  model->parameters, attn_dtype_name(first->blocks[0].facts.dtype), version->files.bytes,
-                  version->files.tokenizer.at != NULL ? "true" : "false");
+    chunks_format(out, ",\"parameters\":%zu,\"dtype\":\"%s\",\"bytes\":%zu,\"tokenizer\":%s", model->parameters,
+                  attn_dtype_name(first->blocks[0].facts.dtype), version->files.bytes + version->tokenizer_bytes,
+                  version->tokenizer != NULL ? "true" : "false");
+    if (version->tokenizer_reason[0] != '\0') {
+        chunks_text(out, ",\"tokenizer_reason\":");
+        chunks_json_string(out, version->tokenizer_reason);
+    }
+    chunks_text(out, ",\"returns\":[");
     write_returns(model, out);
     chunks_text(out, "]");
 }

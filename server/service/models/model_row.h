@@ -7,8 +7,6 @@
 #include "config/values.h"
 #include "service/models/model_version.h"
 
-enum { MODEL_REASON_MAX = 320 };
-
 enum model_state {
     MODEL_ABSENT,
     MODEL_LOADING, /* the server starts, and has not read the model yet */

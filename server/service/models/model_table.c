@@ -89,6 +89,9 @@ static void say_model(const struct models *models, const struct model_entry *ent
     if (!is_well)
         log_text(&line, version != NULL ? "broken_but_served" : "broken", entry->row.reason);
     log_end(&line);
+    if (version != NULL && version->tokenizer_reason[0] != '\0')
+        log_say(models->log, LOG_WARN, "the model %s is served without a tokenizer: %s", entry->row.name,
+                version->tokenizer_reason);
 }
 
 /* Puts the version, or the reason why there is none, into the list. Takes over the reference. */

@@ -17,6 +17,31 @@ static void destroy(struct model_version *version)
     free(version);
 }
 
+/* The model is served without a tokenizer that cannot be used. */
+static void load_tokenizer(struct model_version *version)
+{
+    enum { SCRATCH_BYTES_MAX = 1 << 30 };
+    const struct checkpoint_text text = version->files.tokenizer;
+    attn_error err = {.message = "no memory for the tokenizer"};
+    if (text.at == NULL)
+        return;
+    attn_arena *arena = version->files.arena, *scratch = attn_arena_create(SCRATCH_BYTES_MAX);
+    const attn_arena_mark mark = attn_arena_mark_here(arena);
+    const size_t before = attn_arena_bytes(arena);
+    attn_status status = ATTN_ERR_NO_MEMORY;
+    if (scratch != NULL)
+        status = tokenizer_load(text.at, text.length, arena, scratch, &version->tokenizer, &err);
+    attn_arena_destroy(scratch);
+    if (status == ATTN_OK) {
+        version->tokenizer_bytes = attn_arena_bytes(arena) - before;
+        return;
+    }
+    version->tokenizer = NULL;
+    attn_arena_release(arena, mark);
+    (void)model_files_name(status, MODEL_FILES_TOKENIZER, &err);
+    snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", MODEL_REASON_MAX - 1, err.message);
+}
+
 attn_status model_version_create(const char *name, struct model_files *files, struct model_version **version,
                                  attn_error *err)
 {
@@ -36,6 +61,8 @@ attn_status model_version_create(const char *name, struct model_files *files, st
         if (made->slots == NULL)
             status = attn_fail(err, ATTN_ERR_NO_MEMORY, NULL, "no memory for the model");
     }
+    if (status == ATTN_OK)
+        load_tokenizer(made);
     clock_gettime(CLOCK_REALTIME, &now);
     made->loaded_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     if (status == ATTN_OK)

@@ -10,10 +10,11 @@
 #include <stdatomic.h>
 
 #include "codec/checkpoint/checkpoint_model.h"
+#include "codec/tokenizer/tokenizer.h"
 #include "service/layers/prepared_weights.h"
 #include "service/models/model_files.h"
 
-enum { MODEL_NAME_MAX = 64 };
+enum { MODEL_NAME_MAX = 64, MODEL_REASON_MAX = 320 };
 
 struct model_version {
     atomic_size_t references;
@@ -22,12 +23,15 @@ struct model_version {
     struct checkpoint_model model;
     struct prepared_slot *slots; /* of blocks, by model_block.slot */
     struct prepared_slot head_slot;
-    int64_t loaded_ms; /* milliseconds since 1970 */
+    const struct tokenizer *tokenizer;       /* in the files' arena; NULL: there is none, or it cannot be used */
+    char tokenizer_reason[MODEL_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
+    size_t tokenizer_bytes;                  /* of memory */
+    int64_t loaded_ms;                       /* milliseconds since 1970 */
 };
 
 /*
  * Takes over the files and describes the model in them. The caller owns the only reference. On a failure the files are
- * closed and *version is NULL; failures are those of checkpoint_read_model.
+ * closed and *version is NULL; failures are those of checkpoint_read_model. A tokenizer that cannot be used is no failure.
  */
 ATTN_MUST_CHECK attn_status model_version_create(const char *name, struct model_files *files,
                                                  struct model_version **version, attn_error *err);
