@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/text.h"
 
-enum { NAME_MAX_BYTES = 128 };
+enum { NAME_MAX_BYTES = 128, HEADS_MAX = 1024 };
 
 /* ---- values computed from a configuration ---- */
 
@@ -39,9 +39,24 @@ static double head_width(const json_t *config)
     return number_or(config, "head_dim", "head_dim", heads > 0 ? width / heads : 0);
 }
 
+/* "sliding_attention", "full_attention", or NULL when the configuration does not say. */
 static const char *layer_type(const json_t *config, size_t n)
 {
-    return json_string_value(json_array_get(json_object_get(config, "layer_types"), n));
+    const char *type = json_string_value(json_array_get(json_object_get(config, "layer_types"), n));
+    const json_int_t pattern = json_integer_value(json_object_get(config, "sliding_window_pattern"));
+    if (type != NULL || pattern <= 0)
+        return type;
+    return (n + 1) % (size_t)pattern == 0 ? "full_attention" : "sliding_attention";
+}
+
+/* Whether the layer rotates its queries and keys, as nearly all layers do. */
+static bool has_rope(const json_t *config, size_t n)
+{
+    const json_t *has = json_array_get(json_object_get(config, "no_rope_layers"), n);
+    const json_int_t interval = json_integer_value(json_object_get(config, "no_rope_layer_interval"));
+    if (json_is_integer(has))
+        return json_integer_value(has) != 0;
+    return interval <= 0 || (n + 1) % (size_t)interval != 0;
 }
 
 /* The number of keys that a query sees at most, itself included. NULL when the layer has no window. */
@@ -105,12 +120,16 @@ static json_t *rope_value(const json_t *config, size_t n)
 {
     const json_t *given = json_object_get(config, "rope_parameters");
     const char *type = layer_type(config, n);
-    if (!is_there(given))
+    if (!has_rope(config, n))
+        return NULL;
+    const bool is_local = type != NULL && strcmp(type, "sliding_attention") == 0 &&
+                          json_is_number(json_object_get(config, "rope_local_base_freq"));
+    if (!is_there(given) && !is_local) /* a theta of its own for layers with a window comes without scaling */
         given = json_object_get(config, "rope_scaling");
     if (type != NULL && json_is_object(json_object_get(given, type)))
         given = json_object_get(given, type);
-    const double theta =
-        number_or(given, "rope_theta", "rope_theta", number_or(config, "rope_theta", "rotary_emb_base", 10000));
+    const double usual = number_or(config, is_local ? "rope_local_base_freq" : "rope_theta", "rotary_emb_base", 10000);
+    const double theta = number_or(given, "rope_theta", "rope_theta", usual);
     const double share = number_or(given, "partial_rotary_factor", "partial_rotary_factor",
                                    number_or(config, "partial_rotary_factor", "rotary_pct", 1));
     json_t *rope = json_pack("{s:s, s:f}", "layout", "half", "theta", theta);
@@ -120,6 +139,27 @@ static json_t *rope_value(const json_t *config, size_t n)
     if (scaling != NULL)
         (void)json_object_set_new(rope, "scaling", scaling);
     return rope;
+}
+
+/* A number as bfloat16 holds it. */
+static double rounded(double number)
+{
+    int exponent;
+    const double fraction = frexp(number, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+}
+
+/* The slopes of Falcon: those of ALiBi rounded to bfloat16, and scaled as the scores are. */
+static json_t *scaled_alibi(const json_t *config)
+{
+    const double heads = number_or(config, "num_attention_heads", "n_head", 0);
+    const double powers = heads >= 1 ? exp2(floor(log2(heads))) : 0;
+    json_t *slopes = json_array();
+    for (double i = 1; i <= heads && heads <= HEADS_MAX; i++) {
+        const double exponent = i <= powers ? -8 * i / powers : -8 * (2 * (i - powers) - 1) / (2 * powers);
+        (void)json_array_append_new(slopes, json_real(rounded(exp2(exponent)) / sqrt(head_width(config))));
+    }
+    return slopes;
 }
 
 /* ---- expressions ---- */
@@ -169,6 +209,10 @@ static json_t *value_of(const json_t *config, size_t n, const char *name)
         return window_value(config, n, name[0] == 'e');
     if (strcmp(name, "scale") == 0)
         return scale_value(config, n);
+    if (strcmp(name, "scaled_alibi") == 0)
+        return scaled_alibi(config);
+    if (name[0] == '\'')
+        return json_stringn(name + 1, strcspn(name + 1, "'"));
     if (isdigit((unsigned char)name[0]) || name[0] == '-' || strcmp(name, "true") == 0 || strcmp(name, "false") == 0)
         return json_loads(name, JSON_DECODE_ANY, &error);
     if (strchr(name, '(') != NULL)

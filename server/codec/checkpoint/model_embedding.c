@@ -14,7 +14,7 @@ enum { POSITIONS_MAX = 1 << 20, WIDTH_MAX = 1 << 16 };
  * Positions that the file need not have. "halves": all sines, then all cosines, as Marian has them. "halves_less_one":
  * the same, with frequencies between 1 and 1/10000, both included, as fairseq has them.
  */
-static attn_status make_positions(struct model_reader *reader, const json_t *template, size_t width,
+static attn_status make_positions(struct model_reader *reader, const json_t *template, size_t width, size_t first,
                                   attn_tensor *positions)
 {
     const char *kind = json_string_value(json_object_get(template, "sinusoidal"));
@@ -23,6 +23,7 @@ static attn_status make_positions(struct model_reader *reader, const json_t *tem
     attn_status status = model_count(reader, template, "rows", POSITIONS_MAX, 0, &rows);
     if (status != ATTN_OK)
         return status;
+    rows += first;
     const bool is_less_one = strcmp(kind != NULL ? kind : "", "halves_less_one") == 0;
     float *data = attn_arena_take_zeroed(reader->arena, rows * width, sizeof *data);
     if (data == NULL || width < 4)
@@ -53,10 +54,20 @@ static attn_status read_positions(struct model_reader *reader, const json_t *tem
     embedding->first += model_is_true(reader, template, "behind"); /* "first" is then the row of padding */
     if (status == ATTN_OK)
         status = table != NULL ? model_take_table(reader, table, width, &embedding->positions)
-                               : make_positions(reader, template, width, &embedding->positions);
+                               : make_positions(reader, template, width, embedding->first, &embedding->positions);
     if (status == ATTN_OK && embedding->positions.shape[0] <= embedding->first)
         return model_fail_shape(reader, table, &embedding->positions);
     return status;
+}
+
+/* An image has a position for each patch and for each leading token. */
+static attn_status check_image(struct model_reader *reader, json_t *names, const struct model_embedding *embedding)
+{
+    const size_t side = embedding->image / embedding->kernel.shape[2];
+    if (embedding->positions.data == NULL ||
+        embedding->positions.shape[0] == side * side + embedding->leading.shape[0])
+        return ATTN_OK;
+    return model_fail_shape(reader, names, &embedding->positions);
 }
 
 /* Puts the class token and those like it into one table. */
@@ -121,6 +132,8 @@ attn_status model_read_embedding(struct model_reader *reader, const json_t *temp
     *width = patches != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
     if (status == ATTN_OK)
         status = read_positions(reader, json_object_get(template, "positions"), *width, embedding);
+    if (status == ATTN_OK && patches != NULL)
+        status = check_image(reader, json_object_get(json_object_get(template, "positions"), "table"), embedding);
     if (status == ATTN_OK && types != NULL)
         status = model_take_table(reader, types, *width, &embedding->types);
     if (status == ATTN_OK)

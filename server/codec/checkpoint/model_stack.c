@@ -36,7 +36,8 @@ static attn_status finish_block(struct model_builder *builder, const struct modu
     struct envelope_attachment *attachments = attn_arena_take(arena, module->count, sizeof *attachments);
     char *text = json_dumps(request, JSON_COMPACT);
     const size_t length = text != NULL ? strlen(text) : 0;
-    block->source = (struct envelope_source){.attachments = attachments, .count = module->count, .length = length};
+    block->source = (struct envelope_source){
+        .attachments = attachments, .count = module->count, .length = length, .is_of_model = true};
     block->source.text = text != NULL ? attn_arena_copy_text(arena, text, length) : NULL;
     block->path = attn_arena_copy_text(arena, module->path, strlen(module->path));
     json_tree_give_text(text);
@@ -44,7 +45,7 @@ static attn_status finish_block(struct model_builder *builder, const struct modu
         return model_fail_memory(err);
     for (size_t i = 0; i < module->count; i++)
         attachments[i] = (struct envelope_attachment){module->entries[i].name, module->entries[i].tensor};
-    return ATTN_OK;
+    return check_block(builder, block);
 }
 
 /* Whether the block shares its weights with an earlier one, which *block then repeats. */
@@ -58,6 +59,18 @@ static bool repeat_block(const struct model_stack *stack, const char *path, stru
             return true;
         }
     return false;
+}
+
+/* Removes from a copy of a module's template the weights that the block names anew. */
+static void drop_overridden(json_t *module, const json_t *block)
+{
+    json_t *weights = json_copy(json_object_get(module, "weights")), *ignored;
+    const char *name;
+    json_object_foreach(json_object_get(block, "weights"), name, ignored)
+    {
+        (void)json_object_del(weights, name); /* fails when the module has no such weight */
+    }
+    (void)json_object_set_new(module, "weights", weights);
 }
 
 static attn_status make_block(struct model_builder *builder, json_t *template, size_t number, struct model_stack *stack)
@@ -78,12 +91,9 @@ static attn_status make_block(struct model_builder *builder, json_t *template, s
         stack->block_count++;
         return ATTN_OK;
     }
-    json_t *request = json_object();
-    attn_status status = module_add(&module, template, module.path, request);
-    if (status == ATTN_OK) /* TEMPORARY */
-        status = finish_block(builder, &module, request, block);
-    if (status == ATTN_OK)
-        status = check_block(builder, block);
+    json_t *request = json_object(), *own = json_copy(template);
+    drop_overridden(own, overlay);
+    attn_status status = module_add(&module, own, module.path, request);
     if (status == ATTN_OK)
         status = module_add(&module, (json_t *)(uintptr_t)overlay, module.layer, request);
     if (status == ATTN_OK)
@@ -92,6 +102,7 @@ static attn_status make_block(struct model_builder *builder, json_t *template, s
     block->slot = builder->model->slots++;
     stack->is_causal |= !block->is_cross && json_is_true(json_object_get(json_object_get(request, "masks"), "causal"));
     stack->block_count++;
+    json_decref(own);
     json_decref(request);
     return status;
 }
