@@ -64,8 +64,7 @@ static attn_status read_positions(struct model_reader *reader, const json_t *tem
 static attn_status check_image(struct model_reader *reader, json_t *names, const struct model_embedding *embedding)
 {
     const size_t side = embedding->image / embedding->kernel.shape[2];
-    if (embedding->positions.data == NULL ||
-        embedding->positions.shape[0] == side * side + embedding->leading.shape[0])
+    if (embedding->positions.data == NULL || embedding->positions.shape[0] == side * side + embedding->leading.shape[0])
         return ATTN_OK;
     return model_fail_shape(reader, names, &embedding->positions);
 }

@@ -318,7 +318,8 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;
     if (!text)
         return node_fail_memory(&d->decoder.reading, root);
-    const struct envelope_source own = {text, length, d->attachments, d->count};
+    const struct envelope_source own = {
+        .text = text, .length = length, .attachments = d->attachments, .count = d->count};
     attn_arena *arena = d->decoder.reading.arena;
     attn_error *err = d->decoder.reading.err;
     if (d->layer)

@@ -68,6 +68,15 @@ attn_status decode_norm(struct reading *reading, const struct node *node, void *
     return node_decode_members(reading, node, members, ARRAY_LENGTH(members), options);
 }
 
+attn_status decode_branch_norm(struct reading *reading, const struct node *node, void *to)
+{
+    static const struct member members[] = {
+        {"type", decode_norm_type, offsetof(attn_options, branch_norm), MEMBER_ALWAYS},
+        {"eps", node_decode_positive, offsetof(attn_options, branch_norm_eps), MEMBER_ALWAYS},
+    };
+    return node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
+}
+
 /* attn_norm_type */
 static attn_status decode_qk_norm_type(struct reading *reading, const struct node *node, void *to)
 {
@@ -100,6 +109,7 @@ attn_status decode_feed_forward_weights(struct reading *reading, const struct no
         {"gate", decode_linear, offsetof(attn_feed_forward_weights, gate), MEMBER_ALWAYS},
         {"down", decode_linear, offsetof(attn_feed_forward_weights, down), MEMBER_ALWAYS},
         {"norm", decode_affine, offsetof(attn_feed_forward_weights, norm), MEMBER_ALWAYS},
+        {"branch_norm", decode_affine, offsetof(attn_feed_forward_weights, branch_norm), MEMBER_OF_MODELS},
     };
     attn_status status = node_decode_members(reading, node, members, ARRAY_LENGTH(members), to);
     const attn_feed_forward_weights *weights = to;

@@ -10,6 +10,7 @@ struct decoder decoder_begin(envelope_kind kind, const attn_dtype *compute, attn
     static const char *const elsewhere[] = {
         [MEMBER_OF_LAYERS] = "belongs to an attention layer: send it to /v1/multi-head-attention",
         [MEMBER_OF_GRADIENTS] = "belongs to gradients: send it to the path that ends in /gradients",
+        [MEMBER_OF_MODELS] = "belongs to the layers of a whole model (--model)",
     };
     unsigned scopes = 0;
     if (envelope_is_layer(kind))

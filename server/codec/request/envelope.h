@@ -118,7 +118,8 @@ struct envelope_source {
     const char *text; /* may be empty when there are attachments */
     size_t length;
     const struct envelope_attachment *attachments;
-    size_t count; /* at most ENVELOPE_ATTACHMENTS_MAX */
+    size_t count;     /* at most ENVELOPE_ATTACHMENTS_MAX */
+    bool is_of_model; /* a layer of a whole model: the text may have members that no request can have */
 };
 
 enum { ENVELOPE_ATTACHMENTS_MAX = 256 };

@@ -82,6 +82,7 @@ static const struct member weights_members[] = {
     {"key_norm", decode_affine, offsetof(attn_weights, key_norm), MEMBER_ALWAYS},
     {"gate", decode_linear, offsetof(attn_weights, gate), MEMBER_ALWAYS},
     {"feed_forward", decode_feed_forward_weights, offsetof(attn_weights, feed_forward), MEMBER_ALWAYS},
+    {"branch_norm", decode_affine, offsetof(attn_weights, branch_norm), MEMBER_OF_MODELS},
 };
 
 const struct member_table weights_table = {"weights", weights_members, ARRAY_LENGTH(weights_members)};

@@ -50,6 +50,8 @@ attn_status kept_base_open(const struct envelope_source *base, attn_arena *arena
 {
     *decoder = decoder_begin(ENVELOPE_LAYER, &envelope->request.options.compute, arena, err);
     decoder->reading.sections = layer_sections;
+    if (base->is_of_model)
+        decoder->reading.scopes |= 1U << MEMBER_OF_MODELS;
     attn_status status = decoder_open(decoder, base, document);
     return status == ATTN_OK ? check_base(decoder, document->tree) : status;
 }

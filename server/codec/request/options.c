@@ -361,6 +361,8 @@ static const struct member options_members[] = {
     {"qk_norm", decode_qk_norm, offsetof(struct envelope, request.options), MEMBER_ALWAYS},
     {"norm", decode_norm, offsetof(struct envelope, request.options), MEMBER_OF_LAYERS},
     {"feed_forward", decode_feed_forward_options, 0, MEMBER_OF_LAYERS},
+    {"branch_norm", decode_branch_norm, offsetof(struct envelope, request.options), MEMBER_OF_MODELS},
+    {"residual_scale", node_decode_positive, OPTION(residual_scale), MEMBER_OF_MODELS},
     {"dropout", decode_dropout, 0, MEMBER_ALWAYS},
     {"training", node_decode_bool, offsetof(struct envelope, training), MEMBER_ALWAYS},
     {"mechanism", decode_mechanism, OPTION(mechanism), MEMBER_ALWAYS},

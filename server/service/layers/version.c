@@ -39,8 +39,11 @@ static bool copy_header(struct layer_version *version, const struct envelope_sou
         attachments[i] = base->attachments[i];
         attachments[i].path = copy_text(&room, path, strlen(path) + 1);
     }
-    version->base =
-        (struct envelope_source){copy_text(&room, base->text, base->length), base->length, attachments, base->count};
+    version->base = (struct envelope_source){.text = copy_text(&room, base->text, base->length),
+                                             .length = base->length,
+                                             .attachments = attachments,
+                                             .count = base->count,
+                                             .is_of_model = base->is_of_model};
     *room = '\0';
     version->header = attachments;
     version->header_bytes = bytes;

@@ -31,7 +31,8 @@ static attn_status decode(const char *text, const struct envelope_attachment *at
     envelope_prepare();
     arena = attn_arena_create(ARENA_BYTES);
     err = (attn_error){0};
-    const struct envelope_source request = {text, strlen(text), attachments, count};
+    const struct envelope_source request = {
+        .text = text, .length = strlen(text), .attachments = attachments, .count = count};
     return envelope_decode_attached(&request, ENVELOPE_LAYER, arena, &envelope, &err);
 }
 
