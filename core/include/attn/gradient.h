@@ -56,6 +56,14 @@
     X(ATTN_GRADIENT_KEY_NORM_BIAS, "weights.key_norm.bias")                                                            \
     X(ATTN_GRADIENT_GATE_WEIGHT, "weights.gate.weight")                                                                \
     X(ATTN_GRADIENT_GATE_BIAS, "weights.gate.bias")                                                                    \
+    X(ATTN_GRADIENT_FEED_FORWARD_UP_WEIGHT, "weights.feed_forward.up.weight")                                          \
+    X(ATTN_GRADIENT_FEED_FORWARD_UP_BIAS, "weights.feed_forward.up.bias")                                              \
+    X(ATTN_GRADIENT_FEED_FORWARD_GATE_WEIGHT, "weights.feed_forward.gate.weight")                                      \
+    X(ATTN_GRADIENT_FEED_FORWARD_GATE_BIAS, "weights.feed_forward.gate.bias")                                          \
+    X(ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT, "weights.feed_forward.down.weight")                                      \
+    X(ATTN_GRADIENT_FEED_FORWARD_DOWN_BIAS, "weights.feed_forward.down.bias")                                          \
+    X(ATTN_GRADIENT_FEED_FORWARD_NORM_WEIGHT, "weights.feed_forward.norm.weight")                                      \
+    X(ATTN_GRADIENT_FEED_FORWARD_NORM_BIAS, "weights.feed_forward.norm.bias")                                          \
     X(ATTN_GRADIENT_MASK_BIAS, "masks.bias") /* summed over the dimensions that are broadcast */                       \
     X(ATTN_GRADIENT_SCALE, "options.scale")  /* a single number */                                                     \
     X(ATTN_GRADIENT_ALIBI, "options.alibi")  /* of given slopes */                                                     \

@@ -7,6 +7,7 @@
 #include "attention/operand.h"
 #include "backward/backward_distance.h"
 #include "backward/backward_features.h"
+#include "backward/backward_feed_forward.h"
 #include "backward/backward_needs.h"
 #include "backward/backward_projection.h"
 #include "base/float_mode.h"
@@ -45,6 +46,9 @@ struct backward_run {
     const char *grad_context;   /* before head_scale */
     char *context_memory;       /* memory of the last three; NULL: none is needed */
     const char *gate;           /* of the forward pass, before its sigmoid */
+    const char *ff_input;       /* what its feed-forward network read */
+    char *product_scratch;      /* of the forward pass, used again */
+    const char *grad_query;     /* of a parallel network; NULL: none */
     char *grad_gate;            /* NULL: not wanted */
     char *grad_role[ROLES];     /* of q, k and v; NULL: not wanted */
     char *grad_input[ROLES];    /* of x; NULL: not wanted */
@@ -186,6 +190,8 @@ static attn_status run_forward(struct backward_run *run)
     attn_status status = attn_multihead_run(&run->plan->forward, &run->request, run->runtime, run->arena,
                                             &run->result->forward, &kept, run->err);
     run->gate = kept.gate;
+    run->ff_input = kept.ff_input;
+    run->product_scratch = kept.product_scratch;
     run->x[PROJECT_Q] = kept.query;
     run->x[PROJECT_K] = inputs->key == NULL ? kept.query : inputs->key->data;
     run->x[PROJECT_V] = inputs->value == NULL ? run->x[PROJECT_K] : inputs->value->data;
@@ -518,15 +524,46 @@ static attn_status go_through_heads(struct backward_run *run)
 
 /* ---- the run ---- */
 
-/* The gradient from the heads goes back through a pre-norm; that of the residual is added after it. */
+/* From the output of a block back to that of its attention. */
+static attn_status go_through_feed_forward(struct backward_run *run)
+{
+    if (run->plan->forward.dims.d_ff == 0)
+        return ATTN_OK;
+    struct attn_gradient_feed_forward network = {.plan = run->plan,
+                                                 .request = &run->request,
+                                                 .runtime = run->runtime,
+                                                 .arena = run->arena,
+                                                 .result = run->result,
+                                                 .input = run->ff_input,
+                                                 .product_scratch = run->product_scratch,
+                                                 .weight_scratch = run->weight_scratch,
+                                                 .is_live = run->is_live,
+                                                 .partials = run->partials,
+                                                 .grad_output = run->grad_output};
+    attn_status status = attn_gradient_feed_forward_run(&network, run->err);
+    run->grad_output = network.grad_attended;
+    run->grad_query = network.grad_query;
+    return status;
+}
+
+/*
+ * The gradient from the heads, and from a parallel network that shares their norm, goes back through a pre-norm. Those
+ * of the residual, and of a parallel network with its own norm, are added after it.
+ */
 static void finish_query(struct backward_run *run)
 {
     const attn_dims *d = &run->plan->forward.dims;
     char *grad = run->grad_input[PROJECT_Q];
+    const size_t count = query_tokens(run) * d->d_query;
+    const bool has_own_norm = run->request.options.feed_forward.norm != ATTN_NORM_NONE;
+    if (run->grad_query != NULL && grad != NULL && !has_own_norm)
+        add(run, grad, run->grad_query, count);
     if (attn_is_pre_normed(&run->request.options) && grad != NULL)
         differentiate_norm(run, run->request.inputs.query->data, d->d_query, grad, grad);
     if (run->request.options.residual && is_wanted(run, ATTN_GRADIENT_QUERY))
-        add(run, grad, run->grad_summed, query_tokens(run) * d->d_query);
+        add(run, grad, run->grad_summed, count);
+    if (run->grad_query != NULL && has_own_norm && is_wanted(run, ATTN_GRADIENT_QUERY))
+        add(run, grad, run->grad_query, count);
 }
 
 static attn_status run_backward(struct backward_run *run)
@@ -536,6 +573,8 @@ static attn_status run_backward(struct backward_run *run)
         status = take_roles(run);
     if (status == ATTN_OK)
         status = take_scratch(run);
+    if (status == ATTN_OK)
+        status = go_through_feed_forward(run);
     if (status == ATTN_OK)
         status = go_through_sum(run);
     if (status == ATTN_OK)

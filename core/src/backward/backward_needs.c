@@ -8,7 +8,9 @@
 
 #include "attention/distance_bias.h"
 #include "backward/backward_features.h"
+#include "backward/backward_feed_forward.h"
 #include "backward/backward_projection.h"
+#include "base/size.h"
 #include "formulas/features.h"
 #include "layer/layer_weigh.h"
 #include "layer/queries_keys.h"
@@ -69,6 +71,22 @@ const attn_tensor *attn_gradient_subject(const attn_request *request, attn_gradi
         return w->gate.weight;
     case ATTN_GRADIENT_GATE_BIAS:
         return w->gate.bias;
+    case ATTN_GRADIENT_FEED_FORWARD_UP_WEIGHT:
+        return w->feed_forward.up.weight;
+    case ATTN_GRADIENT_FEED_FORWARD_UP_BIAS:
+        return w->feed_forward.up.bias;
+    case ATTN_GRADIENT_FEED_FORWARD_GATE_WEIGHT:
+        return w->feed_forward.gate.weight;
+    case ATTN_GRADIENT_FEED_FORWARD_GATE_BIAS:
+        return w->feed_forward.gate.bias;
+    case ATTN_GRADIENT_FEED_FORWARD_DOWN_WEIGHT:
+        return w->feed_forward.down.weight;
+    case ATTN_GRADIENT_FEED_FORWARD_DOWN_BIAS:
+        return w->feed_forward.down.bias;
+    case ATTN_GRADIENT_FEED_FORWARD_NORM_WEIGHT:
+        return w->feed_forward.norm.weight;
+    case ATTN_GRADIENT_FEED_FORWARD_NORM_BIAS:
+        return w->feed_forward.norm.bias;
     case ATTN_GRADIENT_MASK_BIAS:
         return request->masks.bias;
     case ATTN_GRADIENT_ALIBI:
@@ -222,6 +240,8 @@ static size_t count_partials(const attn_gradient_plan *plan, const attn_request 
     size_t most = 0;
     if (request->options.norm != ATTN_NORM_NONE)
         most = attn_gradient_norm_partials(d->batch * d->q_len) * 2 * (pre ? d->d_query : d->d_out);
+    if (request->options.feed_forward.norm != ATTN_NORM_NONE)
+        most = attn_max(most, attn_gradient_norm_partials(d->batch * d->q_len) * 2 * attn_max(d->d_query, d->d_out));
     for (int role = PROJECT_Q; request->options.qk_norm != ATTN_NORM_NONE && role <= PROJECT_K; role++) {
         const struct attn_gradient_norm norm = attn_gradient_describe_qk_norm(plan, request, (attn_role)role);
         const size_t own = attn_gradient_norm_partials(norm.rows) * 2 * norm.gains * norm.d;
@@ -318,6 +338,7 @@ void attn_gradient_weigh(attn_gradient_plan *plan, const attn_request *request)
     const size_t element = attn_dtype_bytes(plan->forward.compute);
     size_t numbers = needs.summed + needs.distance_bias + needs.grad_summed + needs.grad_projected +
                      needs.grad_context + needs.grad_gate;
+    numbers += attn_gradient_feed_forward_numbers(request, d);
     size_t gradients = 0, steps = 0;
     for (int role = PROJECT_Q; role <= PROJECT_V; role++)
         numbers += needs.grad_role[role] + needs.grad_input[role];

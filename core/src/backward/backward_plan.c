@@ -6,6 +6,7 @@
 #include "backward/backward_tile.h"
 #include "base/fail_shape.h"
 #include "formulas/features.h"
+#include "request/steps.h"
 
 static const char *const names[] = {
 #define GRADIENT_NAME(code, name) name,
@@ -99,6 +100,14 @@ static attn_status check_mechanism(const attn_request *request, uint64_t of, att
     return ATTN_OK;
 }
 
+static attn_status check_branches(const attn_request *request, attn_error *err)
+{
+    if (attn_changes_branch(&request->options))
+        return attn_fail(err, ATTN_ERR_FIELD, "options.branch_norm",
+                         "there are no gradients through branch_norm and residual_scale");
+    return ATTN_OK;
+}
+
 /* ---- shapes and weights ---- */
 
 /* The steps of the forward pass that the backward pass reads, in addition to those that the caller wants. */
@@ -109,6 +118,8 @@ static uint32_t steps_to_keep(const attn_request *request)
         want |= (uint32_t)1 << ATTN_STEP_LSE;
     if (request->weights.output.weight != NULL)
         want |= (uint32_t)1 << ATTN_STEP_PROJECTED;
+    if (request->weights.feed_forward.up.weight != NULL)
+        want |= (uint32_t)1 << ATTN_STEP_ATTENTION_OUTPUT | (uint32_t)1 << ATTN_STEP_FEED_FORWARD;
     if (request->options.sinks != NULL)
         want |= (uint32_t)1 << ATTN_STEP_LSE_KEYS;
     if (request->options.residual)
@@ -165,9 +176,10 @@ static void weigh_work(attn_gradient_plan *plan, const attn_request *request)
     plan->flops.attention += attention;
     plan->flops.projections *= 3;
     plan->flops.output_projection *= 3;
+    plan->flops.feed_forward *= 4;
     plan->flops.rest *= 4;
-    plan->total_flops =
-        plan->flops.projections + plan->flops.attention + plan->flops.output_projection + plan->flops.rest;
+    plan->total_flops = plan->flops.projections + plan->flops.attention + plan->flops.output_projection +
+                        plan->flops.feed_forward + plan->flops.rest;
     const double beyond = forward->time_flops / precision - forward->total_flops;
     const double of_a_pair = forward->pairs > 0 ? beyond / forward->pairs : 0;
     plan->time_flops = precision * (plan->total_flops + beyond + 2 * pairs * of_a_pair);
@@ -179,6 +191,8 @@ attn_status attn_gradient_plan_make(const attn_gradient_request *request, attn_g
     *plan = (attn_gradient_plan){.want = forward.options.want};
     forward.options.want |= steps_to_keep(&forward);
     attn_status status = attn_plan_make(&forward, &plan->forward, err);
+    if (status == ATTN_OK)
+        status = check_branches(&forward, err);
     if (status == ATTN_OK)
         status = check_wanted(&forward, request->of, err);
     if (status == ATTN_OK)
