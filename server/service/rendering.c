@@ -13,15 +13,15 @@ static bool is_picture(const struct call *call)
 
 attn_status rendering_begin(struct call *call, struct rendering *rendering)
 {
-    *rendering = (struct rendering){.picture.options = picture_options_default()};
+    *rendering = (struct rendering){.picture.options = picture_options_default(PICTURE_OF_LAYER)};
     if (is_picture(call))
-        return picture_options_read(call->in.parameters, call->in.parameter_count, &rendering->picture.options,
-                                    call->err);
+        return picture_options_read(PICTURE_OF_LAYER, call->in.parameters, call->in.parameter_count,
+                                    &rendering->picture.options, call->err);
     if (call->in.parameter_count == 0)
         return ATTN_OK;
     const char *name = call->in.parameters[0].name;
     return attn_fail(call->err, ATTN_ERR_FIELD, NULL,
-                     picture_options_has(name)
+                     picture_options_has(PICTURE_OF_LAYER, name)
                          ? "query parameter \"%.64s\" is for pictures: accept image/png or image/svg+xml"
                          : "query parameter \"%.64s\" is not known; options belong in the body",
                      name);

@@ -7,17 +7,15 @@
  */
 #include "codec/answer/view.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "codec/answer/token_labels.h"
-#include "codec/bytes/base64.h"
+#include "codec/answer/view_parts.h"
 #include "codec/bytes/bound.h"
 #include "codec/number/number_write.h"
-#include "codec/tensor/tensor_gather.h"
 #include "codec/tensor/tensor_write.h"
 
-enum { FRAME_BYTES = 4096, INTEGER_BYTES = 21, BASE64_BLOCK = 3 << 10 /* elements; a multiple of 3 */ };
+enum { FRAME_BYTES = 4096, INTEGER_BYTES = 21 };
 
 static const char *const names[] = {"", "bertviz", "circuitsvis", "inspectus", "rows"};
 
@@ -32,17 +30,6 @@ struct view {
 
 /* ---- checks of the dimensions ---- */
 
-static bool is_same(const attn_selection *a, const attn_selection *b)
-{
-    if (a->count != b->count)
-        return false;
-    for (size_t i = 0; i < a->count; i++) {
-        if (attn_selected(a, i) != attn_selected(b, i))
-            return false;
-    }
-    return true;
-}
-
 static attn_status check_square(const struct answer *answer, attn_error *err)
 {
     const attn_dims *dims = &answer->plan->dims;
@@ -52,7 +39,7 @@ static attn_status check_square(const struct answer *answer, attn_error *err)
                          "circuitsvis has one list of tokens for queries and keys, and there are %zu queries and %zu "
                          "keys: use another view",
                          dims->q_len, dims->kv_len);
-    if (!is_same(&options->queries, &options->keys))
+    if (!view_is_same(&options->queries, &options->keys))
         return attn_fail(err, ATTN_ERR_SHAPE, "/options/view",
                          "circuitsvis has one list of tokens for queries and keys: select the same of both by "
                          "options.queries and options.keys");
@@ -73,29 +60,14 @@ attn_status answer_check_view(const struct answer *answer, attn_error *err)
 
 /* ---- parts that several views share ---- */
 
-/* Writes the labels of the first batch item. Without labels, positions are written as text. */
-static void write_labels(struct chunks *out, const struct labels *labels, const attn_selection *selection, size_t count)
-{
-    chunks_text(out, "[");
-    for (size_t i = 0; i < count; i++) {
-        size_t position = attn_selected(selection, i);
-        chunks_text(out, i > 0 ? "," : "");
-        if (labels->texts != NULL)
-            chunks_json_string(out, labels_at(labels, 0, position));
-        else
-            chunks_format(out, "\"%zu\"", position);
-    }
-    chunks_text(out, "]");
-}
-
 static void write_query_labels(const struct view *view)
 {
-    write_labels(view->out, &view->query_labels, view->queries, view->attention->shape[2]);
+    view_write_labels(view->out, &view->query_labels, view->queries, view->attention->shape[2]);
 }
 
 static void write_key_labels(const struct view *view)
 {
-    write_labels(view->out, &view->key_labels, view->keys, view->attention->shape[3]);
+    view_write_labels(view->out, &view->key_labels, view->keys, view->attention->shape[3]);
 }
 
 static void write_tensor(const struct view *view, const attn_tensor *tensor)
@@ -119,15 +91,6 @@ static attn_tensor inner_map(const attn_tensor *attention, int rank, ptrdiff_t o
 
 /* ---- the views ---- */
 
-static void write_head_numbers(const struct view *view, const char *name, const attn_selection *selection)
-{
-    static const attn_selection all = {.count = 0};
-    chunks_format(view->out, ",\"%s\":[", name);
-    for (size_t h = 0; h < view->attention->shape[1]; h++)
-        chunks_format(view->out, "%s%zu", h > 0 ? "," : "", attn_selected(selection ? selection : &all, h));
-    chunks_text(view->out, "]");
-}
-
 /* heads are indices into attn; include_heads are the numbers of the heads in the layer. */
 static void write_bertviz(const struct view *view)
 {
@@ -139,9 +102,9 @@ static void write_bertviz(const struct view *view)
     chunks_text(out, ",\"right_text\":");
     write_key_labels(view);
     chunks_text(out, "}],\"default_filter\":\"0\",\"layer\":0");
-    write_head_numbers(view, "heads", NULL);
-    chunks_text(out, ",\"include_layers\":[0]");
-    write_head_numbers(view, "include_heads", view->heads);
+    view_write_numbers(out, "heads", NULL, view->attention->shape[1]);
+    view_write_numbers(out, "include_layers", NULL, 1);
+    view_write_numbers(out, "include_heads", view->heads, view->attention->shape[1]);
     chunks_format(out, ",\"total_heads\":%zu,\"display_mode\":\"dark\"}", view->answer->plan->dims.heads);
 }
 
@@ -155,25 +118,6 @@ static void write_circuitsvis(const struct view *view)
     chunks_text(view->out, "}");
 }
 
-/* Writes the map of one head as little-endian float32. */
-static void write_float32(struct chunks *out, const attn_tensor *map)
-{
-    size_t total = attn_tensor_count(map);
-    for (size_t from = 0; from < total; from += BASE64_BLOCK) {
-        double gathered[BASE64_BLOCK];
-        float numbers[BASE64_BLOCK];
-        size_t count = total - from < BASE64_BLOCK ? total - from : BASE64_BLOCK;
-        char *to = chunks_reserve(out, base64_encoded_length(count * sizeof *numbers));
-        if (to == NULL)
-            return;
-        tensor_gather(gathered, map, from, count);
-        const attn_status status = attn_convert(numbers, ATTN_F32, gathered, map->dtype, count, NULL);
-        out->is_ok = out->is_ok && status == ATTN_OK; /* weights always fit float32 */
-        base64_encode(to, numbers, count * sizeof *numbers);
-        chunks_commit(out, base64_encoded_length(count * sizeof *numbers));
-    }
-}
-
 static void write_inspectus(const struct view *view)
 {
     struct chunks *out = view->out;
@@ -181,42 +125,14 @@ static void write_inspectus(const struct view *view)
     chunks_text(out, "{\"attention\":[");
     for (size_t h = 0; h < attention->shape[1] && out->is_ok; h++) {
         const attn_tensor map = inner_map(attention, 2, (ptrdiff_t)h * attention->stride[1]);
-        chunks_format(out, "%s{\"values\":\"", h > 0 ? "," : "");
-        write_float32(out, &map);
-        chunks_format(out, "\",\"info\":{\"layer\":0,\"head\":%zu},\"shape\":[%zu,%zu]}", attn_selected(view->heads, h),
-                      map.shape[0], map.shape[1]);
+        chunks_text(out, h > 0 ? "," : "");
+        view_write_values(out, &map, 0, attn_selected(view->heads, h));
     }
     chunks_text(out, "],\"src_tokens\":");
     write_query_labels(view);
     chunks_text(out, ",\"tgt_tokens\":");
     write_key_labels(view);
-    chunks_text(out, ",\"chart_types\":[\"attention_matrix\",\"query_token_heatmap\",\"key_token_heatmap\","
-                     "\"dimension_heatmap\"],\"dimensions\":[{\"name\":\"layer\"},{\"name\":\"head\"}]}");
-}
-
-static void write_weight(const struct view *view, ptrdiff_t at)
-{
-    const attn_tensor *attention = view->attention;
-    int digits = view->answer->envelope->digits;
-    char text[NUMBER_TEXT_MAX];
-    bool is_single = attention->dtype == ATTN_F32;
-    double value = is_single ? (double)((const float *)attention->data)[at] : ((const double *)attention->data)[at];
-    if (!isfinite(value)) {
-        answer_write_number(view->out, value);
-        return;
-    }
-    char *end = digits > 0  ? number_write_digits(text, value, digits)
-                : is_single ? number_write_f32(text, (float)value)
-                            : number_write_f64(text, value);
-    chunks_bytes(view->out, text, (size_t)(end - text));
-}
-
-static void write_token(const struct view *view, const char *name, const struct labels *labels, size_t b, size_t i)
-{
-    if (labels->texts == NULL)
-        return;
-    chunks_format(view->out, ",\"%s\":", name);
-    chunks_json_string(view->out, labels_at(labels, b, i));
+    view_write_charts(out);
 }
 
 /* Writes one cell. at: the batch item, and the indices of head, query and key in the map. */
@@ -224,18 +140,18 @@ static void write_cell(const struct view *view, const size_t at[4])
 {
     const attn_plan *plan = view->answer->plan;
     const ptrdiff_t *stride = view->attention->stride;
-    size_t h = attn_selected(view->heads, at[1]), i = attn_selected(view->queries, at[2]);
-    size_t j = attn_selected(view->keys, at[3]);
-    ptrdiff_t place = 0;
+    struct view_cell cell = {.batch = at[0],
+                             .head = attn_selected(view->heads, at[1]),
+                             .query = attn_selected(view->queries, at[2]),
+                             .key = attn_selected(view->keys, at[3]),
+                             .digits = view->answer->envelope->digits};
+    cell.query_token = labels_at(&view->query_labels, at[0], cell.query);
+    cell.key_token = labels_at(&view->key_labels, at[0], cell.key);
+    cell.is_allowed = attn_mask_allows(&plan->mask, plan->compute, at[0], cell.head, cell.query, cell.key);
     for (int d = 0; d < 4; d++)
-        place += (ptrdiff_t)at[d] * stride[d];
-    chunks_format(view->out, "{\"batch\":%zu,\"head\":%zu,\"query\":%zu,\"key\":%zu", at[0], h, i, j);
-    write_token(view, "query_token", &view->query_labels, at[0], i);
-    write_token(view, "key_token", &view->key_labels, at[0], j);
-    chunks_text(view->out, ",\"weight\":");
-    write_weight(view, place);
-    chunks_format(view->out, ",\"allowed\":%s}",
-                  attn_mask_allows(&plan->mask, plan->compute, at[0], h, i, j) ? "true" : "false");
+        cell.place += (ptrdiff_t)at[d] * stride[d];
+    chunks_text(view->out, "{");
+    view_write_cell(view->out, &cell, view->attention);
 }
 
 static void write_rows(const struct view *view)
@@ -293,9 +209,7 @@ static size_t rows_bound(const struct answer *answer, const attn_tensor *attenti
         3 * (labels_longest(&answer->envelope->query_tokens) + labels_longest(&answer->envelope->key_tokens));
     size_t numbers =
         bound_digits(dims->batch) + bound_digits(dims->heads) + bound_digits(dims->q_len) + bound_digits(dims->kv_len);
-    size_t names_bytes = sizeof "{\"batch\":,\"head\":,\"query\":,\"key\":,\"query_token\":\"\",\"key_token\":\"\","
-                                "\"weight\":,\"allowed\":false},\n";
-    return bound_add(FRAME_BYTES, attn_tensor_count(attention), names_bytes + numbers + labels + NUMBER_TEXT_MAX);
+    return bound_add(FRAME_BYTES, attn_tensor_count(attention), VIEW_CELL_BYTES + numbers + labels + NUMBER_TEXT_MAX);
 }
 
 size_t answer_view_bound(const struct answer *answer)
@@ -310,6 +224,6 @@ size_t answer_view_bound(const struct answer *answer)
     bound = bound_add(bound, 3, text_length(envelope->query_tokens.json));
     bound = bound_add(bound, 3, text_length(envelope->key_tokens.json));
     if (envelope->view == ENVELOPE_VIEW_INSPECTUS)
-        return bound_add(bound, attn_tensor_count(attention), 6); /* 4 bytes take at most 6 characters of base64 text */
+        return bound_add(bound, attn_tensor_count(attention), VIEW_VALUE_BYTES);
     return bound_add(bound, 1, tensor_write_bound(attention, &style));
 }

@@ -1,8 +1,8 @@
 /*
  * picture.h: attention maps as labelled heat maps, in PNG or SVG.
  *
- * Each head has a panel; the panels wrap into a grid. Each batch item has a band of panels. Queries run down, keys
- * across. All panels share one scale of colours. It runs from 0, or from the lowest weight when that is negative, to
+ * Each head has a panel; the panels wrap into a grid. Each batch item has a band of panels. A picture of a model shows
+ * several layers of one batch item instead: layers run down, heads across. In a panel queries run down, keys across. All panels share one scale of colours. It runs from 0, or from the lowest weight when that is negative, to
  * the highest weight. Masked cells are hatched, which no colour map is; NaN is red. Large cells have their number
  * written in them.
  *
@@ -23,7 +23,7 @@
 #include "codec/picture/fonts/font_set.h"
 #include "codec/picture/picture_options.h"
 
-enum { PICTURE_PANELS_MAX = 256, PICTURE_PIXELS_MAX = 1 << 24 };
+enum { PICTURE_PANELS_MAX = 1024, PICTURE_PIXELS_MAX = 1 << 24 };
 
 /* The labels beside the rows or below the columns. */
 struct picture_axis {
@@ -34,11 +34,14 @@ struct picture_axis {
 };
 
 struct picture {
-    const attn_tensor *weights; /* float32 or float64, (batch, heads, rows, columns), any strides */
+    /* float32 or float64, (batch, heads, rows, columns), of a model (layers, heads, rows, columns), any strides */
+    const attn_tensor *weights;
     const attn_tensor *allowed; /* bool of the same shape: false = masked; NULL: no cell is masked */
     struct picture_axis queries, keys;
-    const size_t *head_numbers; /* the numbers of the heads in weights; NULL: 0, 1, 2, … */
-    struct picture_options options;
+    const size_t *head_numbers;       /* the numbers of the heads in weights; NULL: 0, 1, 2, … */
+    const size_t *layer_numbers;      /* of a model: the numbers of the layers in weights; NULL: 0, 1, 2, … */
+    size_t whole_rows, whole_columns; /* of the map from which weights was pooled by maximum; 0: it was not */
+    struct picture_options options;   /* of a model: batch is the item that weights shows, layer is not read */
 };
 
 /*

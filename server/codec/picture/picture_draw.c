@@ -119,13 +119,22 @@ static size_t head_number(const struct picture *picture, size_t head)
     return picture->head_numbers == NULL ? head : picture->head_numbers[head];
 }
 
+/* Writes "batch 1", or "layer 1" in the picture of a model. Returns name. */
+static const char *name_item(const struct picture *picture, size_t item, char name[32])
+{
+    bool is_layer = picture->options.kind == PICTURE_OF_MODEL;
+    snprintf(name, 32, "%s %zu", is_layer ? "layer" : "batch",
+             is_layer && picture->layer_numbers != NULL ? picture->layer_numbers[item] : item);
+    return name;
+}
+
 static void draw_title(struct pen *pen, const struct picture_panel *panel)
 {
     const struct picture_layout *layout = pen->layout;
-    char title[64];
+    char title[64], item[32];
     size_t head = head_number(pen->picture, panel->head);
-    if (layout->bands < layout->items)
-        snprintf(title, sizeof title, "batch %zu, head %zu", panel->item, head);
+    if (layout->names_items)
+        snprintf(title, sizeof title, "%s, head %zu", name_item(pen->picture, panel->item, item), head);
     else
         snprintf(title, sizeof title, "head %zu", head);
     write(pen,
@@ -207,13 +216,27 @@ static void draw_band(struct pen *pen, const struct picture_panel *first)
     if (!layout->has_heading)
         return;
     char heading[32];
-    snprintf(heading, sizeof heading, "batch %zu", first->item);
     write(pen,
           (struct pen_text){.x = first->x,
                             .y = first->y - (UNIT_TITLE_ROOM + 10) * scale,
                             .size = (UNIT_TITLE + 2) * scale,
                             .rgb = RGB_INK},
-          heading);
+          name_item(pen->picture, first->item, heading));
+}
+
+/* Names the layer of a row of panels, between the name of the axis and the labels. */
+static void draw_row_title(struct pen *pen, const struct picture_panel *first)
+{
+    const struct picture_layout *layout = pen->layout;
+    char title[32];
+    write(pen,
+          (struct pen_text){.x = (UNIT_MARGIN + UNIT_AXIS_ROOM + UNIT_TITLE) * layout->scale,
+                            .y = first->y + layout->panel_height / 2,
+                            .size = UNIT_TITLE * layout->scale,
+                            .anchor = ANCHOR_MIDDLE,
+                            .is_turned = true,
+                            .rgb = RGB_INK},
+          name_item(pen->picture, first->item, title));
 }
 
 static void draw_tick(struct pen *pen, double value)
@@ -301,10 +324,11 @@ static void draw_caption(struct pen *pen)
 {
     const struct picture_layout *layout = pen->layout;
     char caption[80];
-    if (layout->pool_rows == 1 && layout->pool_columns == 1)
+    if (layout->cell_rows == 1 && layout->cell_columns == 1)
         return;
-    snprintf(caption, sizeof caption, "each cell: the largest of %zu \xC3\x97 %zu weights", layout->pool_rows,
-             layout->pool_columns);
+    bool has_uneven = pen->picture->whole_rows > 0 || pen->picture->whole_columns > 0;
+    snprintf(caption, sizeof caption, "each cell: the largest of %s%zu \xC3\x97 %zu weights",
+             has_uneven ? "up to " : "", layout->cell_rows, layout->cell_columns);
     write(pen,
           (struct pen_text){.x = UNIT_MARGIN * layout->scale,
                             .y = layout->height - UNIT_MARGIN * layout->scale,
@@ -325,6 +349,8 @@ static bool draw_panel(struct pen *pen, size_t index, struct picture_cells *cell
     draw_frame(pen, (struct canvas_box){panel.x, panel.y, layout->panel_width, layout->panel_height});
     if (panel.is_first_column)
         draw_query_labels(pen, &panel);
+    if (panel.is_first_column && layout->has_row_titles)
+        draw_row_title(pen, &panel);
     if (panel.is_last_row)
         draw_key_labels(pen, &panel);
     if (index % layout->band_panels == 0)

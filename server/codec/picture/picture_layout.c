@@ -23,15 +23,6 @@ static size_t divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-static attn_status fail_number(const char *what, size_t number, const char *expected, attn_error *err)
-{
-    char field[16], received[32];
-    snprintf(field, sizeof field, "?%s", what);
-    snprintf(received, sizeof received, "%zu", number);
-    attn_fail(err, ATTN_ERR_VALUE, field, "%s is %zu; expected %s", what, number, expected);
-    return attn_expect(err, NULL, received);
-}
-
 static attn_status choose_head(const struct picture *picture, struct picture_layout *layout, attn_error *err)
 {
     size_t heads = picture->weights->shape[1], wanted = picture->options.head, i = 0;
@@ -48,18 +39,24 @@ static attn_status choose_head(const struct picture *picture, struct picture_lay
         snprintf(expected, sizeof expected, "one of the heads that options.heads selects, or all");
     else
         snprintf(expected, sizeof expected, "a head from 0 to %zu, or all", heads - 1);
-    return i < heads ? ATTN_OK : fail_number("head", wanted, expected, err);
+    return i < heads ? ATTN_OK : picture_options_fail_number("head", wanted, expected, err);
 }
 
+static bool is_of_model(const struct picture *picture)
+{
+    return picture->options.kind == PICTURE_OF_MODEL;
+}
+
+/* The weights of a model have all the layers to show, and no other. */
 static attn_status choose_item(const struct picture *picture, struct picture_layout *layout, attn_error *err)
 {
-    size_t batch = picture->weights->shape[0], wanted = picture->options.batch;
+    size_t batch = picture->weights->shape[0], wanted = is_of_model(picture) ? PICTURE_ALL : picture->options.batch;
     bool is_all = wanted == PICTURE_ALL;
     layout->first_item = is_all ? 0 : wanted;
     layout->items = is_all ? batch : 1;
     char expected[64];
     snprintf(expected, sizeof expected, "a batch item from 0 to %zu, or all", batch - 1);
-    return is_all || wanted < batch ? ATTN_OK : fail_number("batch", wanted, expected, err);
+    return is_all || wanted < batch ? ATTN_OK : picture_options_fail_number("batch", wanted, expected, err);
 }
 
 static attn_status choose_panels(const struct picture *picture, struct picture_layout *layout, attn_error *err)
@@ -75,20 +72,36 @@ static attn_status choose_panels(const struct picture *picture, struct picture_l
         status = choose_item(picture, layout, err);
     if (status == ATTN_OK && layout->heads > PICTURE_PANELS_MAX / layout->items)
         status = attn_fail(err, ATTN_ERR_TOO_LARGE, "?head",
-                           "the picture would show %zu heads of %zu batch items, at most %d maps fit in one: choose by "
-                           "head= or batch=",
-                           layout->heads, layout->items, PICTURE_PANELS_MAX);
+                           "the picture would show %zu heads of %zu %s, at most %d maps fit in one: choose by head= or "
+                           "%s=",
+                           layout->heads, layout->items, is_of_model(picture) ? "layers" : "batch items",
+                           PICTURE_PANELS_MAX, is_of_model(picture) ? "layer" : "batch");
     return status;
+}
+
+/* All layers share a band, because they have the same labels. */
+static void choose_band_of_layers(struct picture_layout *layout)
+{
+    layout->bands = 1;
+    layout->band_panels = layout->heads * layout->items;
+    layout->has_heading = layout->items == 1 && layout->heads > 1;
+    layout->has_row_titles = layout->items > 1 && layout->heads > 1;
+    layout->names_items = layout->heads == 1;
 }
 
 /* When each batch item shows one head, the items share a band, unless they have labels of their own. */
 static void choose_bands(const struct picture *picture, struct picture_layout *layout)
 {
+    if (is_of_model(picture)) {
+        choose_band_of_layers(layout);
+        return;
+    }
     bool is_per_item = (picture->queries.labels != NULL && picture->queries.is_per_item) ||
                        (picture->keys.labels != NULL && picture->keys.is_per_item);
     layout->bands = layout->heads == 1 && !is_per_item ? 1 : layout->items;
     layout->band_panels = layout->heads * layout->items / layout->bands;
     layout->has_heading = picture->weights->shape[0] > 1 && (layout->bands > 1 || layout->items == 1);
+    layout->names_items = layout->bands < layout->items;
 }
 
 static int clamp_cell(size_t side, size_t count, int most)
@@ -104,6 +117,9 @@ static void choose_cells(const struct picture *picture, const struct panel_size 
     size_t rows = picture->weights->shape[2], columns = picture->weights->shape[3];
     layout->pool_rows = divide_up(rows, side);
     layout->pool_columns = divide_up(columns, side);
+    layout->cell_rows = layout->pool_rows * divide_up(picture->whole_rows > rows ? picture->whole_rows : rows, rows);
+    layout->cell_columns =
+        layout->pool_columns * divide_up(picture->whole_columns > columns ? picture->whole_columns : columns, columns);
     layout->rows = divide_up(rows, layout->pool_rows);
     layout->columns = divide_up(columns, layout->pool_columns);
     int widest = clamp_cell(side, layout->columns, size->cell * layout->scale);
@@ -119,10 +135,18 @@ static void choose_cells(const struct picture *picture, const struct panel_size 
     layout->panel_height = layout->cell_height * (int)layout->rows - layout->cell_gap;
 }
 
-/* The grid is about as wide as high. Its rows are full when a number of columns close to that divides the panels. */
+/*
+ * A layer is a row. Otherwise the grid is about as wide as high, and its rows are full when a number of columns close to
+ * that divides the panels.
+ */
 static void choose_grid(struct picture_layout *layout)
 {
     size_t panels = layout->band_panels;
+    if (layout->has_row_titles) {
+        layout->grid_columns = layout->heads;
+        layout->grid_rows = layout->items;
+        return;
+    }
     double square = sqrt((double)panels * layout->pitch_y / layout->pitch_x);
     size_t least = square < 1 ? 1 : (size_t)ceil(square - 1e-9), columns = least;
     while (columns < panels && panels % columns != 0 && (double)columns <= 2 * square)
@@ -215,8 +239,9 @@ static int largest(int a, int b)
 static void place(struct picture_layout *layout)
 {
     int scale = layout->scale;
-    bool is_pooled = layout->pool_rows > 1 || layout->pool_columns > 1;
-    layout->left = scale * (UNIT_MARGIN + UNIT_AXIS_ROOM + UNIT_LABEL_GAP) + layout->query_ticks.room;
+    bool is_pooled = layout->cell_rows > 1 || layout->cell_columns > 1;
+    int row_title = layout->has_row_titles ? UNIT_AXIS_ROOM : 0;
+    layout->left = scale * (UNIT_MARGIN + UNIT_AXIS_ROOM + row_title + UNIT_LABEL_GAP) + layout->query_ticks.room;
     int heading = layout->has_heading ? UNIT_HEADING_ROOM * scale : 0;
     int grid_width = (int)layout->grid_columns * layout->pitch_x - UNIT_PANEL_GAP * scale;
     int grid_height = (int)layout->grid_rows * layout->pitch_y - (UNIT_PANEL_GAP + UNIT_TITLE_ROOM) * scale;
@@ -241,7 +266,7 @@ static void plan(const struct picture *picture, const struct panel_size *size, s
 {
     choose_cells(picture, size, layout);
     /* A panel needs room for its own title: "head 31", "batch 3, head 31". */
-    int title = layout->bands < layout->items ? 108 : 56;
+    int title = layout->names_items ? 108 : 56;
     layout->pitch_x = largest(layout->panel_width, title * layout->scale) + UNIT_PANEL_GAP * layout->scale;
     layout->pitch_y = layout->panel_height + (UNIT_TITLE_ROOM + UNIT_PANEL_GAP) * layout->scale;
     choose_grid(layout);
@@ -278,9 +303,9 @@ attn_status picture_layout_make(const struct picture *picture, int scale, struct
     }
     if (!fits(layout))
         return attn_fail(err, ATTN_ERR_TOO_LARGE, "?head",
-                         "the picture would have %d x %d pixels, at most %d fit in one: choose by head= or batch=, or "
+                         "the picture would have %d x %d pixels, at most %d fit in one: choose by head= or %s=, or "
                          "a smaller scale=",
-                         layout->width, layout->height, PICTURE_PIXELS_MAX);
+                         layout->width, layout->height, PICTURE_PIXELS_MAX, is_of_model(picture) ? "layer" : "batch");
     if (glyphs != NULL)
         plan(picture, &size, glyphs, layout);
     return ATTN_OK;

@@ -40,13 +40,16 @@ struct picture_ticks {
 
 struct picture_layout {
     int scale, width, height;
-    size_t first_item, items, first_head, heads;   /* the part of the map that is shown */
+    size_t first_item, items, first_head, heads;   /* the part of the map that is shown; of a model, items are layers */
     size_t bands, band_panels;                     /* a band is a group of panels with labels of its own */
     size_t grid_columns, grid_rows;                /* the grid of panels in a band */
     size_t rows, columns, pool_rows, pool_columns; /* the cells of a panel, and how many weights each pools */
     int cell_width, cell_height, cell_gap;         /* the cell sizes include the gap */
     int panel_width, panel_height, pitch_x, pitch_y;
-    bool has_heading; /* each band has a heading such as "batch 1" */
+    size_t cell_rows, cell_columns; /* the most weights of the whole map that a cell shows */
+    bool has_heading;               /* each band has a heading such as "batch 1" */
+    bool has_row_titles;            /* each row of panels is a layer, and has a title such as "layer 3" */
+    bool names_items;               /* a panel's title names the batch item or layer, too */
     struct picture_ticks query_ticks, key_ticks;
     int left, band_height; /* x of the first panel; distance from band to band */
     int bar_left, bar_top, bar_height;

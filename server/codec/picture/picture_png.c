@@ -59,7 +59,11 @@ static bool panel(struct pen *pen, const struct picture_panel *panel, const stru
 
 static int scale_of(const struct picture *picture)
 {
-    return picture->options.scale > 0 ? picture->options.scale : SCALE;
+    struct picture_layout layout;
+    attn_error ignored;
+    if (picture->options.scale > 0)
+        return picture->options.scale;
+    return picture_layout_make(picture, SCALE, NULL, &layout, &ignored) == ATTN_ERR_TOO_LARGE ? 1 : SCALE;
 }
 
 attn_status picture_png_cost(const struct picture *picture, struct picture_cost *cost, attn_error *err)

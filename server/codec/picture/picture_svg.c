@@ -298,13 +298,14 @@ static void write_head(const struct svg_pen *self)
                   "role=\"img\" font-family=\"Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', "
                   "'Noto Sans CJK SC', sans-serif\">\n"
                   "<title>Attention weights</title>\n"
-                  "<desc>Heat maps of attention weights, %zu of a map of shape %s (batch, heads, queries, keys). "
+                  "<desc>Heat maps of attention weights, %zu of a map of shape %s (%s, heads, queries, keys). "
                   "Queries run down, keys across; colours run from %.3g to %.3g.</desc>\n"
                   "<g shape-rendering=\"crispEdges\">\n"
                   "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
                   layout->width * scale, layout->height * scale, layout->width, layout->height,
                   layout->items * layout->heads, attn_shape_text(shape, sizeof shape, 4, picture->weights->shape),
-                  self->pen.range->low, self->pen.range->high, layout->width, layout->height);
+                  picture->options.kind == PICTURE_OF_MODEL ? "layers" : "batch", self->pen.range->low,
+                  self->pen.range->high, layout->width, layout->height);
 }
 
 static attn_status draw(struct svg_pen *self, const attn_runtime *runtime, attn_error *err)

@@ -53,7 +53,7 @@ static inline void make_scenario(struct scenario *s)
     s->weights_view = attn_tensor_view(s->weight, ATTN_F32, 4, (size_t[]){1, HEADS, ROWS, COLUMNS});
     s->allowed_view = attn_tensor_view(s->allowed, ATTN_BOOL, 4, (size_t[]){1, HEADS, ROWS, COLUMNS});
     s->picture = (struct picture){
-        .weights = &s->weights_view, .allowed = &s->allowed_view, .options = picture_options_default()};
+        .weights = &s->weights_view, .allowed = &s->allowed_view, .options = picture_options_default(PICTURE_OF_LAYER)};
 }
 
 struct bytes {

@@ -22,17 +22,17 @@ START_TEST(parameters_are_read)
 {
     struct picture_options options;
     static const struct text_pair all[] = {{"head", "2"}, {"batch", "0"}, {"colormap", "cividis"}, {"scale", "3"}};
-    ck_assert_int_eq(picture_options_read(all, 4, &options, &error), ATTN_OK);
+    ck_assert_int_eq(picture_options_read(PICTURE_OF_LAYER, all, 4, &options, &error), ATTN_OK);
     ck_assert_uint_eq(options.head, 2);
     ck_assert_uint_eq(options.batch, 0);
     ck_assert_int_eq(options.colormap, COLORMAP_CIVIDIS);
     ck_assert_int_eq(options.scale, 3);
-    ck_assert_int_eq(picture_options_read(NULL, 0, &options, &error), ATTN_OK);
+    ck_assert_int_eq(picture_options_read(PICTURE_OF_LAYER, NULL, 0, &options, &error), ATTN_OK);
     ck_assert_uint_eq(options.head, PICTURE_ALL);
     static const struct text_pair every[] = {{"head", "all"}};
-    ck_assert_int_eq(picture_options_read(every, 1, &options, &error), ATTN_OK);
+    ck_assert_int_eq(picture_options_read(PICTURE_OF_LAYER, every, 1, &options, &error), ATTN_OK);
     ck_assert_uint_eq(options.head, PICTURE_ALL);
-    ck_assert(picture_options_has("scale") && !picture_options_has("width"));
+    ck_assert(picture_options_has(PICTURE_OF_LAYER, "scale") && !picture_options_has(PICTURE_OF_LAYER, "width"));
 }
 END_TEST
 
@@ -60,10 +60,11 @@ START_TEST(wrong_parameters_are_refused_by_name)
 {
     struct picture_options options;
     for (size_t i = 0; i < COUNT(REFUSED); i++)
-        expect(picture_options_read(&REFUSED[i].parameter, 1, &options, &error), REFUSED[i].status, REFUSED[i].field,
-               REFUSED[i].message);
+        expect(picture_options_read(PICTURE_OF_LAYER, &REFUSED[i].parameter, 1, &options, &error), REFUSED[i].status,
+               REFUSED[i].field, REFUSED[i].message);
     static const struct text_pair twice[] = {{"head", "1"}, {"head", "1"}};
-    expect(picture_options_read(twice, 2, &options, &error), ATTN_ERR_FIELD, "?head", "head comes twice");
+    expect(picture_options_read(PICTURE_OF_LAYER, twice, 2, &options, &error), ATTN_ERR_FIELD, "?head",
+           "head comes twice");
 }
 END_TEST
 

@@ -36,8 +36,8 @@ START_TEST(what_is_not_there_is_refused)
     s.picture.options.batch = 1;
     expect_refused(&s.picture, ATTN_ERR_VALUE, "?batch", "batch is 1; expected a batch item from 0 to 0, or all");
     s.picture.options.batch = PICTURE_ALL;
-    s.weights_view.shape[1] = 257;
-    expect_refused(&s.picture, ATTN_ERR_TOO_LARGE, "?head", "257 heads of 1 batch items");
+    s.weights_view.shape[1] = PICTURE_PANELS_MAX + 1;
+    expect_refused(&s.picture, ATTN_ERR_TOO_LARGE, "?head", "1025 heads of 1 batch items");
     s.weights_view.shape[1] = 2;
     s.weights_view.shape[3] = 0;
     expect_refused(&s.picture, ATTN_ERR_SHAPE, "", "[1,2,3,0] has nothing to draw");

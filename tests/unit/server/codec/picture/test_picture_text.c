@@ -116,7 +116,7 @@ START_TEST(svg_is_well_formed)
     float *weight = attn_arena_take_zeroed(arena, SIDE * SIDE, sizeof *weight);
     ck_assert_ptr_nonnull(weight);
     attn_tensor view = attn_tensor_view(weight, ATTN_F32, 4, (size_t[]){1, 1, SIDE, SIDE});
-    struct picture large = {.weights = &view, .options = picture_options_default()};
+    struct picture large = {.weights = &view, .options = picture_options_default(PICTURE_OF_LAYER)};
     check_well_formed(&large);
     ck_assert_ptr_nonnull(strstr((char *)svg_of(&large).data, "href=\"data:image/png;base64,iVBORw0KGgo"));
 }
