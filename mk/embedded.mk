@@ -6,6 +6,7 @@ CPPFLAGS_pages.c := -DPAGE_FOLDER=\"$(PAGE)\" -DDOCS_FOLDER=\"$(DOCS)\" -DOPENAP
 
 $(filter %/pages.o,$(SERVER_OBJ)): server/openapi.json $(addprefix $(BUILD)/server/,openapi.json.gz web/page.html.gz docs/page.html.gz)
 $(filter %/architecture.o,$(SERVER_OBJ)): $(shell find server -name architectures.json 2>/dev/null)
+$(filter %/demo_model.o,$(SERVER_OBJ)): $(wildcard examples/train_demo/model/*)
 
 $(BUILD)/server/openapi.json.gz: server/openapi.json
 	$(Q)mkdir -p $(@D)

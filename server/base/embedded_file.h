@@ -8,9 +8,9 @@
 
 #include <stddef.h> /* for sizes of files */
 
-/* Defines name_begin and name_end around the bytes of the file; a NUL follows them. */
+/* Defines name_begin, at a multiple of 64, and name_end around the bytes of the file; a NUL follows them. */
 #define EMBEDDED_FILE(name, path)                                                                                      \
-    __asm__(".pushsection .rodata\n" #name "_begin:\n"                                                                 \
+    __asm__(".pushsection .rodata\n.balign 64\n" #name "_begin:\n"                                                     \
             ".incbin \"" path "\"\n" #name "_end:\n"                                                                   \
             ".byte 0\n"                                                                                                \
             ".popsection\n");                                                                                          \

@@ -17,6 +17,7 @@
 #include "service/infer/model.h"
 #include "service/layers/layers.h"
 #include "service/metrics.h"
+#include "service/models/demo_model.h"
 #include "service/models/model_list.h"
 
 /* ---- the table ---- */
@@ -44,7 +45,7 @@ static const struct route routes[] = {
     {"/v1/layers/{name}/attention", "POST", RESULTS, .service = attend_kept, .reads = TENSORS,
      .takes_parameters = true},
     {"/v1/models", "GET", JSON, .service = model_list_all},
-    {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = "demo"},
+    {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = DEMO_MODEL_NAME},
     {"/v1/layers/{name}/gradients", "POST", JSON, .service = gradients_kept, .reads = JSON},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},

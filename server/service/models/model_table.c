@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/name.h"
+#include "service/models/demo_model.h"
 
 /* ---- the list ---- */
 
@@ -37,8 +38,8 @@ bool model_table_add(struct models *models, struct text_span name, const char *d
                      bool is_of_parent)
 {
     struct model_entry *entry = calloc(1, sizeof *entry);
-    char *copy = strndup(directory, length);
-    if (entry == NULL || copy == NULL) {
+    char *copy = directory != NULL ? strndup(directory, length) : NULL;
+    if (entry == NULL || (directory != NULL && copy == NULL)) {
         free(entry);
         free(copy);
         return false;
@@ -66,7 +67,8 @@ static attn_status read_model(const struct model_entry *entry, struct model_vers
 {
     struct model_files files;
     *version = NULL;
-    attn_status status = model_files_open(&files, entry->directory, err);
+    attn_status status =
+        entry->directory != NULL ? model_files_open(&files, entry->directory, err) : demo_model_open(&files, err);
     if (status != ATTN_OK) {
         model_files_close(&files);
         return status;
@@ -81,7 +83,8 @@ static void say_model(const struct models *models, const struct model_entry *ent
     const bool is_well = entry->row.reason[0] == '\0';
     log_begin(&line, models->log, is_well ? LOG_INFO : LOG_ERROR, "model");
     log_text(&line, "name", entry->row.name);
-    log_text(&line, "directory", entry->directory);
+    if (entry->directory != NULL)
+        log_text(&line, "directory", entry->directory);
     if (is_well && version != NULL) {
         log_text(&line, "type", version->model.type);
         log_count(&line, "parameters", version->model.parameters);
@@ -114,7 +117,7 @@ static void install(struct models *models, struct model_entry *entry, struct mod
 static void drop_overwritten(struct models *models, struct model_entry *entry)
 {
     struct model_version *old = entry->row.version;
-    if (old == NULL || !model_files_are_overwritten(&old->files, entry->directory))
+    if (old == NULL || entry->directory == NULL || !model_files_are_overwritten(&old->files, entry->directory))
         return;
     pthread_mutex_lock(&models->lock);
     entry->row.version = NULL;
@@ -128,7 +131,7 @@ static void look_at(struct models *models, struct model_entry *entry)
 {
     attn_error err = {.status = ATTN_OK};
     struct model_version *version;
-    const uint64_t stamp = model_files_stamp(entry->directory);
+    const uint64_t stamp = entry->directory != NULL ? model_files_stamp(entry->directory) : 0;
     if (stamp == entry->stamp && entry->row.state != MODEL_LOADING)
         return;
     drop_overwritten(models, entry);

@@ -12,7 +12,7 @@
 
 struct model_entry {
     struct model_row row;
-    char *directory;
+    char *directory;   /* NULL: the model is part of the program */
     bool is_of_parent; /* the folder was found in the parent, and its model goes with it */
     uint64_t stamp;    /* of the files that were read last */
     struct model_entry *next;
@@ -34,7 +34,7 @@ struct model_entry **model_table_place(struct models *models, const char *name, 
 /* Whether the entry, which may be NULL, has that name. */
 bool model_table_is(const struct model_entry *entry, const char *name, size_t length);
 bool model_table_can_be(struct text_span name);
-/* Adds a model that is not read yet. False without memory. */
+/* Adds a model that is not read yet; directory NULL: that of the program. False without memory. */
 bool model_table_add(struct models *models, struct text_span name, const char *directory, size_t length,
                      bool is_of_parent);
 void model_entry_destroy(struct model_entry *entry);

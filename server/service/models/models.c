@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "service/models/demo_model.h"
 #include "service/models/model_table.h"
 
 /* ---- open and close ---- */
@@ -55,6 +56,17 @@ static bool add_named(struct models *models, const char *text, char *message, si
     return true;
 }
 
+/* Adds the model of the program, unless another one has its name. */
+static bool add_demo(struct models *models, char *message, size_t size)
+{
+    const struct text_span name = text_span_of(DEMO_MODEL_NAME);
+    if (model_table_is(*model_table_place(models, name.at, name.length), name.at, name.length) ||
+        model_table_add(models, name, NULL, 0, false))
+        return true;
+    snprintf(message, size, "no memory for models");
+    return false;
+}
+
 struct models *models_create(const struct models_settings *settings, const struct log *log, char *message, size_t size)
 {
     struct models *models = calloc(1, sizeof *models);
@@ -75,6 +87,7 @@ struct models *models_create(const struct models_settings *settings, const struc
     for (size_t i = 0; i < settings->named->count && is_ok; i++)
         is_ok = add_named(models, settings->named->items[i], message, size);
     const int outcome = is_ok ? model_table_find(models) : 0;
+    is_ok = is_ok && add_demo(models, message, size);
     if (outcome != 0)
         snprintf(message, size, "models: %s: %s", settings->parent, strerror_r(outcome, text, sizeof text));
     if (is_ok && outcome == 0)
