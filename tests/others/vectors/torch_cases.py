@@ -222,43 +222,24 @@ def block_pre_norm(case):
 
 
 def encoder_layer(case):
-    """The attention part is attnd's; the feed-forward part that follows is computed here."""
+    """The whole layer as one block."""
     given, attributes = case.inputs, case.attributes
     own = {name.removeprefix("self_attn."): tensor for name, tensor in given.items()}
+
+    def both(name):
+        return {part: send(given[f"{name}.{part}"]) for part in ("weight", "bias")}
+
     weights = torch_weights(own)
-    weights["norm"] = {"weight": send(given["norm1.weight"]), "bias": send(given["norm1.bias"])}
+    weights["norm"] = both("norm1")
+    weights["feed_forward"] = {"up": both("linear1"), "down": both("linear2"), "norm": both("norm2")}
     position = "pre" if attributes["norm_first"] else "post"
     request = {"inputs": {"query": send(given["src"])}, "weights": weights,
                "masks": {"attend": send(inverted(given["src_mask"])),
                          "padding": send(inverted(given["src_key_padding_mask"]))},
                "options": {"num_heads": attributes["nhead"], "residual": True,
-                           "norm": {"type": "layer", "position": position, "eps": attributes["eps"]}}}
-
-    def finish(answer):
-        rows = [feed_forward(row, given, attributes) for row in answer.rows(answer.shape[-1])]
-        return Tensor(answer.shape, [item for row in rows for item in row])
-
-    case.ask(LAYER, request, output=("y", finish))
-    case.outside.append("the feed-forward part behind the attention")
-
-
-def feed_forward(row, given, attributes):
-    """x + ff(norm(x)), or norm(x + ff(x)), for one token."""
-    activation = {"relu": lambda x: max(x, 0.0), "gelu": lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2)))}
-
-    def norm(x):
-        mean = sum(x) / len(x)
-        spread = math.sqrt(sum((item - mean) ** 2 for item in x) / len(x) + attributes["eps"])
-        return [(item - mean) / spread * w + b
-                for item, w, b in zip(x, given["norm2.weight"].data, given["norm2.bias"].data)]
-
-    def linear(x, name):
-        weight, bias = given[name + ".weight"], given[name + ".bias"]
-        return [sum(map(float.__mul__, x, w)) + b for w, b in zip(weight.rows(len(x)), bias.data)]
-
-    inner = linear(norm(row) if attributes["norm_first"] else row, "linear1")
-    added = [x + y for x, y in zip(row, linear([activation[attributes["activation"]](x) for x in inner], "linear2"))]
-    return added if attributes["norm_first"] else norm(added)
+                           "norm": {"type": "layer", "position": position, "eps": attributes["eps"]},
+                           "feed_forward": {"activation": attributes["activation"]}}}
+    case.ask(LAYER, request, output="y")
 
 
 def layernorm(case):

@@ -233,6 +233,44 @@ START_TEST(panels_change_no_byte)
 }
 END_TEST
 
+/* ---- a decoder layer: self-attention, and then a block that attends to the output of an encoder ---- */
+
+/* The layer of the second request in double, from the output of the first. */
+static naive_result naive_decoder(const attn_request *first, const attn_request *second, test_scene *scene)
+{
+    naive_result self = naive_attention(first, NULL);
+    attn_tensor *between = scene_tensor(scene, ATTN_F64, SHAPE(size.batch, size.q_len, WIDTH));
+    for (size_t at = 0; at < attn_tensor_count(between); at++)
+        tensor_set(between, at, self.step[ATTN_STEP_OUTPUT][at]);
+    attn_request cross = *second;
+    cross.inputs.query = between;
+    naive_release(&self);
+    return naive_attention(&cross, NULL);
+}
+
+START_TEST(a_decoder_layer_is_two_requests)
+{
+    test_scene self = block(ATTN_F64, ATTN_ACTIVATION_RELU, false);
+    test_scene cross = block(ATTN_F64, ATTN_ACTIVATION_RELU, false);
+    self.request.weights.feed_forward = (attn_feed_forward_weights){0};
+    self.request.options.feed_forward = (attn_feed_forward_options){0};
+    cross.request.masks.causal = false;
+    cross.request.inputs.key = scene_normal(&cross, 1, SHAPE(size.batch, 7, WIDTH));
+    naive_result naive = naive_decoder(&self.request, &cross.request, &self);
+    test_run first = run_kernel(&self.request, NULL, WANT(OUTPUT));
+    cross.request.inputs.query = &first.result.step[ATTN_STEP_OUTPUT];
+    test_run second = run_kernel(&cross.request, NULL, WANT(OUTPUT));
+    for (size_t at = 0; at < size.batch * size.q_len * WIDTH; at++)
+        ck_assert_double_eq_tol(tensor_get(&second.result.step[ATTN_STEP_OUTPUT], at), naive.step[ATTN_STEP_OUTPUT][at],
+                                1e-12); /* numbers near 1, some hundred roundings */
+    naive_release(&naive);
+    run_release(&second);
+    run_release(&first);
+    scene_destroy(&cross);
+    scene_destroy(&self);
+}
+END_TEST
+
 /* ---- refusals ---- */
 
 START_TEST(what_a_network_needs_is_asked_for)
@@ -361,6 +399,7 @@ CHECK_MAIN("block")
     tcase_add_test(tests, what_is_kept_changes_no_byte);
     tcase_add_test(tests, threads_and_neighbours_change_no_byte);
     tcase_add_test(tests, panels_change_no_byte);
+    tcase_add_test(tests, a_decoder_layer_is_two_requests);
     tcase_add_test(tests, what_a_network_needs_is_asked_for);
     tcase_add_test(tests, norms_and_positions_that_contradict_each_other_are_refused);
     tcase_add_test(tests, weights_that_do_not_fit_are_refused);
