@@ -20,8 +20,8 @@ unknown_checks := $(foreach word,$(CHECK),$(if $(filter %/test_$(word),$(TEST_BI
 $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unknown_checks))))
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
-SUITES := check replay cases layer-tests protocol ops openapi examples install-test packages-test hardening readme vectors \
-          demo-model
+SUITES := check replay cases layer-tests model-tests protocol ops openapi examples install-test packages-test hardening readme \
+          vectors demo-model
 .PHONY: $(SUITES) fuzz-programs
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
@@ -72,6 +72,9 @@ cases: $(BUILD)/attnd ## end-to-end: post tests/api/cases to a server and compar
 KILLS ?= 20
 layer-tests: $(BUILD)/attnd ## kept layers end to end, with kills, full disks and power cuts (KILLS=20)
 	$(Q)python3 tests/api/layers/run.py --attnd $(BUILD)/attnd --kills $(KILLS)
+
+model-tests: $(BUILD)/attnd ## whole models end to end, against what transformers recorded
+	$(Q)python3 tests/api/models/run.py --attnd $(BUILD)/attnd
 
 protocol: $(BUILD)/attnd ## hold a server against the Open Inference Protocol
 	$(Q)python3 tests/api/protocol/run.py --attnd $(BUILD)/attnd

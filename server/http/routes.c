@@ -19,6 +19,7 @@
 #include "service/metrics.h"
 #include "service/models/demo_model.h"
 #include "service/models/model_list.h"
+#include "service/models/model_tokens.h"
 
 /* ---- the table ---- */
 
@@ -44,9 +45,10 @@ static const struct route routes[] = {
     {"/v1/layers/{name}", "DELETE", JSON, .service = layers_remove},
     {"/v1/layers/{name}/attention", "POST", RESULTS, .service = attend_kept, .reads = TENSORS,
      .takes_parameters = true},
+    {"/v1/layers/{name}/gradients", "POST", JSON, .service = gradients_kept, .reads = JSON},
     {"/v1/models", "GET", JSON, .service = model_list_all},
     {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = DEMO_MODEL_NAME},
-    {"/v1/layers/{name}/gradients", "POST", JSON, .service = gradients_kept, .reads = JSON},
+    {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},

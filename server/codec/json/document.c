@@ -110,7 +110,10 @@ static attn_status fail_syntax(const char *at, const char *end, const json_error
     if (begins_like_a_number_word(at, (size_t)(end - at)))
         return attn_fail(err, ATTN_ERR_SYNTAX, NULL,
                          "JSON has no such number: in tensors, write \"NaN\", \"Infinity\", \"-Infinity\" in quotes");
-    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: %s", error->text);
+    /* jansson ends its message with what it read last, which may be a part of a text. Line and column say the place. */
+    const char *token = strstr(error->text, " near '");
+    const int length = token != NULL ? (int)(token - error->text) : (int)strlen(error->text);
+    return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "the request is not JSON: %.*s", length, error->text);
 }
 
 static attn_status fail_parse(const struct skim *skim, const json_error_t *error, attn_error *err)

@@ -171,6 +171,13 @@ static size_t write_real(double value, char *to)
     return (size_t)(end - to);
 }
 
+static bool is_silent(const struct reading *reading, const struct node *node)
+{
+    while (node->parent != NULL && node->parent->parent != NULL)
+        node = node->parent;
+    return reading->silent != NULL && node->name != NULL && strcmp(node->name, reading->silent) == 0;
+}
+
 /*
  * What was received, for a message. True: to is the value itself, as JSON, because it is short and simple. False: to is
  * the name of its type: "object", "array", "string", "binary tensor".
@@ -181,7 +188,8 @@ static bool received_text(const struct reading *reading, const struct node *node
     size_t written = 0, attachment;
     if (json_is_real(node->json) && size > NUMBER_TEXT_MAX + 2)
         written = write_real(json_real_value(node->json), to);
-    else if (!json_is_object(node->json) && !json_is_array(node->json))
+    else if (!json_is_object(node->json) && !json_is_array(node->json) &&
+             !(json_is_string(node->json) && is_silent(reading, node)))
         written = json_dumpb(node->json, to, size, JSON_ENCODE_ANY);
     bool is_string = json_is_string(node->json) || is_lifted_string(node_lifted(reading, node));
     bool is_value = written > 0 && written < size;

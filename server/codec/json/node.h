@@ -29,6 +29,7 @@ struct reading {
     const struct member_table *const *sections; /* the sections where an unknown member may belong; ends with NULL */
     unsigned scopes;                            /* bit 1 << scope for each scope whose members may be given */
     const char *const *elsewhere; /* by scope: "belongs to …", for a member whose scope is not among scopes */
+    const char *silent;           /* a member of the root whose strings no message repeats; NULL: none */
     attn_error *err;
 };
 

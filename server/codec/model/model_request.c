@@ -382,6 +382,7 @@ attn_status model_request_decode(const char *text, size_t length, model_request_
     struct decoder decoder = decoder_begin(ENVELOPE_LAYER, &request->common.request.options.compute, arena, err);
     decoder.reading.sections = sections;
     decoder.reading.elsewhere = elsewhere;
+    decoder.reading.silent = "inputs";
     decoder.reading.scopes = kind == MODEL_REQUEST_ATTENTION ? 1U << MEMBER_OF_MAPS : 0;
     attn_status status = decoder_open(&decoder, &source, &document);
     if (status == ATTN_OK)

@@ -61,7 +61,8 @@ class Servers:
         client.post("/v1/attention", {"inputs": {"query": [[0.5, 0.25]]}, "options": {"cache": "sequence"}})
 
     def _idle(self):
-        environment = {"ATTND_MODEL": f"bert={pathlib.Path(__file__).resolve().parents[2] / 'models' / 'bert'}"}
+        models = pathlib.Path(__file__).resolve().parents[2] / "models"
+        environment = {"ATTND_MODEL": f"bert={models / 'bert'},broken={models}"}  # models itself has no config.json
         return self.stack.enter_context(Server(self.program, environment=environment)).client()
 
     def _full(self):

@@ -1,0 +1,204 @@
+"""
+tokens.py: POST /v1/models/{m}/tokens against what transformers and tokenizers recorded, and what it refuses.
+
+Every tokenizer stands in a folder with the weights of bert, so that also those are tested whose own model is not here.
+"""
+
+import json
+import os
+import pathlib
+
+from attnd import wait_until
+from suite import Skipped, registry
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+OWN = ROOT / "tests" / "models"
+OWN_CASES = ROOT / "tests" / "unit" / "server" / "codec" / "tokenizer" / "vectors"
+SHARED = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "vectors" / "models"
+SECRET = "xylophone"
+CHECKS = []
+check = registry(CHECKS)
+
+
+def stage(folder):
+    """Folders of models for --models, one for each tokenizer."""
+    sources = {path.parent.name: path for path in (*OWN.glob("*/tokenizer.json"), *SHARED.glob("**/tokenizer.json"))}
+    for name, tokenizer in sources.items():
+        add_model(folder, name, tokenizer.read_bytes())
+    add_model(folder, "bare", None)
+    add_model(folder, "damaged", b'{"model": {"type": "Later"}}')
+
+
+def add_model(folder, name, tokenizer):
+    model = folder / name
+    model.mkdir()
+    for file in ("config.json", "model.safetensors"):
+        (model / file).symlink_to(OWN / "bert" / file)
+    if tokenizer is not None:
+        (model / "tokenizer.json").write_bytes(tokenizer)
+
+
+def tokenize(client, model, inputs, **options):
+    reply = client.post(f"/v1/models/{model}/tokens", {"inputs": inputs, "options": options})
+    assert reply.status == 200, f"{model}: {reply.status} {reply.body[:300]}"
+    return reply.json()
+
+
+def refusal(client, model, inputs, status=400, **options):
+    reply = client.post(f"/v1/models/{model}/tokens", {"inputs": inputs, "options": options})
+    assert reply.status == status, f"{model}: {reply.status} {reply.body[:300]}"
+    return reply.json()
+
+
+def recorded(file, own):
+    """{name of the tokenizer: content} of every recorded file of that name."""
+    found = {path.parent.name: json.loads(path.read_text()) for path in sorted(SHARED.glob(f"**/{file}"))}
+    return found or {path.parent.name: json.loads(path.read_text()) for path in sorted(own.glob(f"*/{file}"))}
+
+
+# ---- what was recorded ----
+
+@check
+def all_recordings_are_here(client, _):
+    if not SHARED.exists():
+        raise Skipped("needs the recorded models (ATTN_SHARED); bert, gpt2 and t5 are tested without them")
+    assert len(recorded("tokenizer_cases.json", OWN_CASES)) >= 11
+
+
+@check
+def cases_of_models_have_the_recorded_tokens(client, _):
+    compared = 0
+    for model, content in recorded("cases.json", OWN).items():
+        for case in content["cases"]:
+            texts = case.get("batch") or [case["text"]] if "batch" in case or "text" in case else None
+            if texts is None or "special_tokens_mask" not in case:
+                continue
+            inputs = {"text": texts, **({"pair": [case["pair"]]} if "pair" in case else {})}
+            special = case["options"].get("add_special_tokens", True)
+            compare_case(f"{model} {case['name']}", case, tokenize(client, model, inputs, special_tokens=special))
+            compared += 1
+    assert compared >= 15, compared
+
+
+def compare_case(where, case, answer):
+    """The rows of the recorded case without their padding."""
+    real = [[bool(one) for one in row] for row in case["attention_mask"]]
+    for name, member in (("input_ids", "ids"), ("tokens", "tokens"), ("offsets", "offsets"),
+                         ("special_tokens_mask", "special"), ("token_type_ids", "type_ids")):
+        if name in case:
+            rows = [[one for one, is_real in zip(row, keeps) if is_real] for row, keeps in zip(case[name], real)]
+            assert answer[member] == rows, f"{where}: {member} {answer[member]} and not {rows}"
+    assert answer["lengths"] == [sum(row) for row in real], where
+
+
+@check
+def cases_of_tokenizers_have_the_recorded_ids_and_texts(client, _):
+    compared = 0
+    for model, content in recorded("tokenizer_cases.json", OWN_CASES).items():
+        cases = [case for case in content["cases"] if "\0" not in case["text"]]
+        texts = [case["text"] for case in cases]
+        plain, special = (tokenize(client, model, {"text": texts}, special_tokens=add) for add in (False, True))
+        decoded = tokenize(client, model, {"ids": [case["ids"] for case in cases]})
+        for i, case in enumerate(cases):
+            where = f"{model} {case['text']!r}"
+            assert plain["ids"][i] == case["ids"], where
+            assert plain["tokens"][i] == case["tokens"], where
+            assert special["ids"][i] == case["ids_with_special"], where
+            assert decoded["text"][i] == case["decoded"], where
+        compared += len(cases)
+    assert compared >= 600, compared
+
+
+@check
+def pairs_have_the_recorded_ids_and_types(client, _):
+    for model, content in recorded("tokenizer_cases.json", OWN_CASES).items():
+        pair = content["pair"]
+        answer = tokenize(client, model, {"text": pair["text"], "pair": pair["pair"]})
+        for name, member in (("ids", "ids"), ("tokens", "tokens"), ("type_ids", "type_ids")):
+            assert answer[member] == [pair[name]], f"{model}: {member} {answer[member]}"
+        assert answer["special"] == [[bool(one) for one in pair["special_tokens_mask"]]], model
+
+
+@check
+def a_text_with_nul_is_refused_by_name(client, _):
+    problem = refusal(client, "bert", {"text": ["a", "b\0"]})
+    assert problem["pointer"] == "/inputs/text/1" and "U+0000" in problem["error"], problem
+    problem = refusal(client, "bert", {"text": "a", "pair": "b\0"})
+    assert problem["pointer"] == "/inputs/pair" and "U+0000" in problem["error"], problem
+
+
+# ---- the answer ----
+
+@check
+def segments_and_offsets_belong_to_their_text(client, _):
+    answer = tokenize(client, "bert", {"text": "a b", "pair": "c"})
+    assert answer["segments"] == [[None, 0, 0, None, 1, None]], answer
+    assert answer["offsets"] == [[[0, 0], [0, 1], [2, 3], [0, 0], [0, 1], [0, 0]]], answer
+
+
+@check
+def texts_may_be_empty_and_longer_than_the_model(client, _):
+    assert tokenize(client, "bert", {"text": ""}, special_tokens=False)["ids"] == [[]]
+    assert tokenize(client, "bert", {"text": "a " * 1000})["lengths"] == [1002]
+    assert tokenize(client, "bert", {"ids": []})["text"] == [""]
+    longest = client.get("/v1/models/bert").json()["longest"]
+    short = tokenize(client, "bert", {"text": "a " * 1000}, truncate=True)
+    assert short["lengths"] == [longest] and short["tokens"][0][-1] == "[SEP]", short["lengths"]
+
+
+@check
+def unknown_words_give_hints(client, _):
+    answer = tokenize(client, "bert", {"text": ["a cat", "a 注 😀"]})
+    (hint,) = answer["diagnostics"]["hints"]
+    assert hint["pointer"] == "/inputs/text/1" and "2 words" in hint["message"] and "2 to 3" in hint["message"], hint
+    assert tokenize(client, "bert", {"text": "a cat"})["diagnostics"] == {}
+
+
+@check
+def ids_without_their_special_tokens_give_the_text(client, _):
+    ids = tokenize(client, "bert", {"text": "nobody reads"})["ids"]
+    assert tokenize(client, "bert", {"ids": ids})["text"] == ["[CLS] nobody reads [SEP]"]
+    assert tokenize(client, "bert", {"ids": ids}, special_tokens=False)["text"] == ["nobody reads"]
+
+
+# ---- refusals ----
+
+@check
+def ids_out_of_range_are_refused(client, _):
+    problem = refusal(client, "bert", {"ids": [[2], [2, 100000]]})
+    assert problem["pointer"] == "/inputs/ids/1" and problem["received"] == 100000, problem
+
+
+@check
+def a_model_without_a_tokenizer_refuses_texts(client, _):
+    problem = refusal(client, "bare", {"text": SECRET})
+    assert problem["pointer"] == "/inputs/text" and "tokenizer" in problem["error"], problem
+    assert client.get("/v1/models/bare").json()["tokenizer"] is False
+
+
+@check
+def a_damaged_tokenizer_leaves_the_model_served(client, server):
+    model = client.get("/v1/models/damaged").json()
+    assert model["state"] == "ready" and model["tokenizer"] is False, model
+    assert model["tokenizer_reason"].startswith("tokenizer.json"), model
+    assert "tokenizer.json" in refusal(client, "damaged", {"text": SECRET})["error"]
+    wait_until(lambda: any("damaged is served without a tokenizer" in line for line in server.lines), "no line in the log")
+
+
+@check
+def an_unknown_model_is_not_found(client, _):
+    refusal(client, "nobody", {"text": "a"}, status=404)
+
+
+@check
+def no_error_and_no_line_of_the_log_repeats_a_text(client, server):
+    bodies = [b'{"inputs": {"text": "%s" "b"}}', b'{"inputs": {"text": %s}}', b'{"inputs": {"text": "%s \xff"}}',
+              b'{"inputs": {"text": "%s \\u0000"}}', b'{"inputs": {"ids": "%s"}}', b'{"inputs": {"ids": ["%s"]}}',
+              b'{"inputs": {"text": ["%s", 1]}}', b'{"inputs": {"text": "%s", "pair": ["%s", "%s"]}}']
+    for body in bodies:
+        reply = client.post("/v1/models/bert/tokens", body.replace(b"%s", SECRET.encode()))
+        assert reply.status == 400 and SECRET.encode() not in reply.body, reply.body
+    tokenize(client, "bert", {"text": SECRET})
+    metrics = client.get("/metrics").body
+    assert SECRET.encode() not in metrics
+    assert not any(SECRET in line for line in server.lines)
