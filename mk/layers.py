@@ -31,7 +31,9 @@ ORDER = """
     server/codec/tokenizer/text server/codec/tokenizer/model server/codec/tokenizer
     server/service server/service/layers server/service/metrics server/service/cache server/service/work
     server/service/rendering
-    server/service/attend server/service/gradients server/service/selftest server/service/models server/service/infer server/service/import
+    server/service/attend server/service/gradients server/service/selftest
+    server/service/models server/service/models/run server/service/models/attend_model
+    server/service/infer server/service/import
     server/http/wire server/http/connections server/http server/program server/main
 """.split()
 

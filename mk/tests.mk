@@ -21,7 +21,7 @@ $(if $(strip $(unknown_checks)),$(error CHECK names no unit test: $(strip $(unkn
 CHECK_BIN := $(if $(CHECK),$(filter $(addprefix %/test_,$(CHECK)),$(TEST_BIN)),$(TEST_BIN))
 
 SUITES := check replay cases layer-tests model-tests protocol ops openapi examples install-test packages-test hardening readme \
-          vectors demo-model
+          vectors demo-model models
 .PHONY: $(SUITES) fuzz-programs
 
 # Make has no state "skipped". A suite that is skipped as a whole ends with 77, and its last line counts the skip.
@@ -99,6 +99,9 @@ conformance: $(BUILD)/attnd ## the same, and write docs/conformance.md from what
 
 demo-model: ## score the trained model of examples/train_demo on held-out sentences (NumPy; no server)
 	$(Q)python3 tests/others/demo_model/run.py $(OR_SKIPPED)
+
+models: $(BUILD)/attnd ## whole models against recorded tokens, maps, states and logits (more of them in ATTN_SHARED)
+	$(Q)python3 tests/models/run.py --attnd $(BUILD)/attnd
 
 install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
 	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/machines/install.sh

@@ -17,6 +17,7 @@
 #include "service/infer/model.h"
 #include "service/layers/layers.h"
 #include "service/metrics.h"
+#include "service/models/attend_model.h"
 #include "service/models/demo_model.h"
 #include "service/models/model_list.h"
 #include "service/models/model_tokens.h"
@@ -49,6 +50,8 @@ static const struct route routes[] = {
     {"/v1/models", "GET", JSON, .service = model_list_all},
     {"/v1/models/{model}", "GET", JSON, .service = model_list_one, .open = DEMO_MODEL_NAME},
     {"/v1/models/{model}/tokens", "POST", JSON, .service = model_tokens_read, .reads = JSON, .open = DEMO_MODEL_NAME},
+    {"/v1/models/{model}/attention", "POST", TENSORS, .service = attend_model, .reads = JSON, .takes_parameters = true,
+     .open = DEMO_MODEL_NAME},
     {"/v1/caches", "GET", JSON, .service = caches_list},
     {"/v1/caches/{name}", "GET", JSON, .service = caches_get},
     {"/v1/caches/{name}", "DELETE", JSON, .service = caches_remove, .right = RIGHT_COMPUTE},

@@ -80,10 +80,11 @@ static void write_value(const struct model_answer *answer, const struct model_ou
 {
     const struct tensor_style style = style_of(answer, output);
     const int64_t *ids = output->tensor.data;
-    if (output->spell != NULL)
-        write_words(output, 0, &ids, out);
-    else
-        tensor_write_json(&output->tensor, &style, runtime, out);
+    tensor_write_json(&output->tensor, &style, runtime, out);
+    if (output->spell == NULL)
+        return;
+    chunks_format(out, ",\"%s\":", output->spelled_name + object_length(output) + 1);
+    write_words(output, 0, &ids, out);
 }
 
 static void write_outputs(const struct model_answer *answer, const attn_runtime *runtime, struct chunks *out)
@@ -136,8 +137,7 @@ static size_t list_entries(const struct model_answer *answer, struct safetensors
 {
     size_t count = 0;
     for (size_t i = 0; i < answer->output_count; i++)
-        if (answer->outputs[i].spell == NULL)
-            entries[count++] = (struct safetensors_entry){answer->outputs[i].name, answer->outputs[i].tensor};
+        entries[count++] = (struct safetensors_entry){answer->outputs[i].name, answer->outputs[i].tensor};
     return count;
 }
 
@@ -168,8 +168,8 @@ static size_t json_bound(const struct model_answer *answer)
         const struct model_output *output = &answer->outputs[i];
         const struct tensor_style style = style_of(answer, output);
         bound = bound_add(bound, 1, OUTPUT_BYTES);
-        bound = output->spell != NULL ? bound_add(bound, attn_tensor_count(&output->tensor), WORD_BYTES)
-                                      : bound_add(bound, 1, tensor_write_bound(&output->tensor, &style));
+        bound = bound_add(bound, 1, tensor_write_bound(&output->tensor, &style));
+        bound = bound_add(bound, output->spell != NULL ? attn_tensor_count(&output->tensor) : 0, WORD_BYTES);
     }
     for (size_t i = 0; i < answer->fact_count; i++)
         bound = bound_add(bound, 1, strlen(answer->facts[i].json));

@@ -14,12 +14,13 @@ enum { MODEL_OUTPUTS_MAX = 96, MODEL_FACTS_MAX = 8 };
 
 /*
  * One tensor of the answer. A name with a dot ("predictions.ids") is a member of an object; the outputs of one object
- * stand side by side. With spell, the ids of the tensor are written as words, and the tensor is in JSON alone.
+ * stand side by side. With spell, JSON has the words of the ids, too, under another name of the same object.
  */
 struct model_output {
     const char *name; /* as long as the answer */
     attn_tensor tensor;
     bool has_scores;                                       /* -infinity, of hidden keys, is written as null */
+    const char *spelled_name;                              /* "predictions.tokens"; NULL: there are no words */
     const char *(*spell)(const void *context, int64_t id); /* NULL for an id without a word */
     const void *spell_context;
 };

@@ -55,9 +55,11 @@ ATTN_MUST_CHECK attn_status envelope_decode_over(const struct envelope_source *l
                                                  attn_arena *arena, struct envelope *envelope, attn_error *err);
 /*
  * The kept layer alone, without inputs. Masks that belong to a request are refused. With shapes_only, weights are
- * neither read nor converted: the views have the compute type, whatever type the data has.
+ * neither read nor converted: the views have the compute type, whatever type the data has. compute is the type unless
+ * the layer names one.
  */
-ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_source *layer, bool shapes_only,
-                                                 attn_arena *arena, struct envelope *envelope, attn_error *err);
+ATTN_MUST_CHECK attn_status envelope_decode_base(const struct envelope_source *layer, attn_dtype compute,
+                                                 bool shapes_only, attn_arena *arena, struct envelope *envelope,
+                                                 attn_error *err);
 
 #endif

@@ -76,12 +76,13 @@ attn_status kept_base_decode_rest(struct decoder *decoder, json_t *tree, struct 
     return status == ATTN_OK ? decode_section(decoder, tree, "masks", decode_masks, &envelope->request.masks) : status;
 }
 
-attn_status envelope_decode_base(const struct envelope_source *layer, bool shapes_only, attn_arena *arena,
-                                 struct envelope *envelope, attn_error *err)
+attn_status envelope_decode_base(const struct envelope_source *layer, attn_dtype compute, bool shapes_only,
+                                 attn_arena *arena, struct envelope *envelope, attn_error *err)
 {
     struct document document;
     struct decoder decoder;
     envelope_set_defaults(envelope, ENVELOPE_LAYER);
+    envelope->request.options.compute = compute;
     attn_status status = kept_base_open(layer, arena, envelope, &document, &decoder, err);
     decoder.shapes_only = shapes_only;
     if (status == ATTN_OK)

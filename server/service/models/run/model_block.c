@@ -1,0 +1,246 @@
+/* model_block.c: one block of a model for one item. */
+#include "service/models/run/model_block.h"
+
+#include <string.h>
+
+#include "attn/multihead.h"
+#include "codec/answer/reduce.h"
+#include "codec/request/envelope_decode.h"
+#include "service/models/run/model_copy.h"
+#include "service/models/run/model_maps.h"
+
+#define BIT(step) ((uint32_t)1 << (step))
+
+size_t model_part_place(const struct model_part *part, size_t layer)
+{
+    for (size_t i = 0; i < part->layer_count; i++)
+        if (part->layers[i] == layer)
+            return i;
+    return SIZE_MAX;
+}
+
+bool model_part_reads_maps(const struct model_part *part)
+{
+    return part->rollout != NULL || part->head_scores[0] != NULL;
+}
+
+/* ---- what a block computes ---- */
+
+/* Leaves out the elements from length on. Without any the selection is empty, and stands for all. */
+static attn_status clip(struct model_job *job, const attn_selection *given, size_t length, struct model_choice *choice)
+{
+    *choice = (struct model_choice){.is_empty = false};
+    if (given->items == NULL) {
+        const size_t left = given->first < length ? length - given->first : 0;
+        choice->is_empty = given->count > 0 && left == 0;
+        choice->selection = (attn_selection){.count = given->count < left ? given->count : left,
+                                             .first = choice->is_empty ? 0 : given->first};
+        return ATTN_OK;
+    }
+    size_t *items = attn_arena_take(job->arena, given->count, sizeof *items);
+    size_t *places = attn_arena_take(job->arena, given->count, sizeof *places), kept = 0;
+    if (items == NULL || places == NULL)
+        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the selections");
+    for (size_t i = 0; i < given->count; i++)
+        if (given->items[i] < length) {
+            items[kept] = given->items[i];
+            places[kept++] = i;
+        }
+    choice->is_empty = kept == 0;
+    if (!choice->is_empty) {
+        choice->selection = (attn_selection){.items = items, .count = kept};
+        choice->places = places;
+    }
+    return ATTN_OK;
+}
+
+/* The steps of the request that this block shows. */
+static uint32_t shown_steps(const struct model_block_run *run)
+{
+    uint32_t steps = 0;
+    for (int step = 0; step < ATTN_STEP_COUNT && run->place != SIZE_MAX; step++)
+        if (run->part->steps[step] != NULL)
+            steps |= BIT(step);
+    if (run->queries.is_empty || run->keys.is_empty)
+        for (int step = 0; step < ATTN_STEP_COUNT; step++)
+            steps &= attn_step_has_keys((attn_step)step) ? ~BIT(step) : ~(uint32_t)0;
+    return steps;
+}
+
+/* The heads of this layer that the request takes out have factor 0. */
+static attn_status ablate(struct model_block_run *run)
+{
+    struct model_job *job = run->job;
+    const struct model_request *request = job->request;
+    const size_t heads = run->block->facts.dims.heads,
+                 element = attn_dtype_bytes(request->common.request.options.compute);
+    bool is_ablated = false;
+    for (size_t i = 0; i < request->ablations; i++)
+        is_ablated |= request->ablate[i].layer == run->block->layer;
+    if (!is_ablated)
+        return ATTN_OK;
+    char *factors = attn_arena_take(job->arena, heads, element);
+    attn_tensor *head_scale = attn_arena_take(job->arena, 1, sizeof *head_scale);
+    if (factors == NULL || head_scale == NULL)
+        return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the heads that are taken out");
+    const attn_dtype compute = request->common.request.options.compute;
+    for (size_t h = 0; h < heads; h++) {
+        double factor = 1;
+        for (size_t i = 0; i < request->ablations; i++)
+            if (request->ablate[i].layer == run->block->layer && request->ablate[i].head == h)
+                factor = 0;
+        if (compute == ATTN_F32)
+            ((float *)(void *)factors)[h] = (float)factor;
+        else
+            ((double *)(void *)factors)[h] = factor;
+    }
+    *head_scale = attn_tensor_view(factors, compute, 1, &heads);
+    run->envelope.request.options.head_scale = head_scale;
+    return ATTN_OK;
+}
+
+/* The request's selections; whole maps where something else needs them. */
+static void select_maps(struct model_block_run *run, bool is_whole)
+{
+    attn_options *options = &run->envelope.request.options;
+    const attn_selection all = {.items = NULL};
+    options->heads = is_whole ? all : run->job->request->common.request.options.heads;
+    options->queries = is_whole ? all : run->queries.selection;
+    options->keys = is_whole ? all : run->keys.selection;
+}
+
+static attn_status set_inputs(struct model_block_run *run, size_t q_len, size_t kv_len)
+{
+    const attn_dtype compute = run->envelope.request.options.compute;
+    const attn_dims *dims = &run->block->facts.dims;
+    attn_tensor *inputs = attn_arena_take(run->job->arena, 2, sizeof *inputs);
+    if (inputs == NULL)
+        return attn_fail(run->job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for a block of the model");
+    inputs[0] = attn_tensor_view(NULL, compute, 3, (const size_t[]){1, q_len, dims->d_query});
+    inputs[1] = attn_tensor_view(NULL, compute, 3, (const size_t[]){1, kv_len, dims->d_key});
+    run->envelope.request.inputs = (attn_inputs){.query = &inputs[0], .key = run->block->is_cross ? &inputs[1] : NULL};
+    return ATTN_OK;
+}
+
+static attn_status make_plan(struct model_block_run *run)
+{
+    return envelope_translate(&run->envelope, attn_plan_make(&run->envelope.request, &run->plan, run->job->err),
+                              run->job->err);
+}
+
+static attn_status make_plans(struct model_block_run *run)
+{
+    const uint32_t steps = shown_steps(run);
+    struct envelope *envelope = &run->envelope;
+    attn_options *options = &envelope->request.options;
+    options->want = BIT(ATTN_STEP_OUTPUT) | steps | (model_part_reads_maps(run->part) ? BIT(ATTN_STEP_ATTENTION) : 0);
+    select_maps(run, false);
+    attn_status status = make_plan(run);
+    if (status == ATTN_OK)
+        status = reduce_plan(envelope, &run->plan, steps, run->job->is_binary, &run->shown, run->job->err);
+    if (status != ATTN_OK || !run->selects_later)
+        return status;
+    select_maps(run, true);
+    return make_plan(run);
+}
+
+attn_status model_block_plan(struct model_block_run *run, size_t q_len, size_t kv_len, bool shapes_only)
+{
+    struct model_job *job = run->job;
+    const attn_options *given = &job->request->common.request.options;
+    run->queries.selection = given->queries;
+    run->keys.selection = given->keys;
+    attn_status status = ATTN_OK;
+    if (!run->is_longest)
+        status = clip(job, &given->queries, q_len, &run->queries);
+    if (status == ATTN_OK && !run->is_longest)
+        status = clip(job, &given->keys, kv_len, &run->keys);
+    if (status == ATTN_OK)
+        status = envelope_decode_base(&run->block->source, given->compute, shapes_only, job->arena, &run->envelope,
+                                      job->err);
+    if (status == ATTN_OK)
+        status = set_inputs(run, q_len, kv_len);
+    if (status == ATTN_OK)
+        status = ablate(run);
+    run->envelope.reduction = job->request->common.reduction;
+    run->envelope.request.watch = job->runtime;
+    run->selects_later =
+        model_part_reads_maps(run->part) &&
+        !(attn_selects_all(&given->heads) && attn_selects_all(&given->queries) && attn_selects_all(&given->keys));
+    return status == ATTN_OK ? make_plans(run) : status;
+}
+
+/* ---- run ---- */
+
+static attn_status show_steps(struct model_block_run *run, attn_result *result)
+{
+    struct model_job *job = run->job;
+    attn_status status = ATTN_OK;
+    if (run->selects_later)
+        status = model_maps_select(run, result);
+    if (status == ATTN_OK)
+        status = reduce_result(&run->envelope, &run->plan, &run->shown, job->runtime, job->arena, result, job->err);
+    const bool has_places = !run->envelope.reduction.has_pool;
+    for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++) {
+        if (!(run->shown.want & BIT(step)))
+            continue;
+        const bool is_map = attn_step_has_keys((attn_step)step) && has_places;
+        const bool keeps_top = reduce_keeps_top(&run->envelope.reduction, step);
+        const struct model_copy copy = {.layer = run->place,
+                                        .item = run->item,
+                                        .query_places = is_map ? run->queries.places : NULL,
+                                        .key_places = is_map && !keeps_top ? run->keys.places : NULL};
+        model_copy_step(&copy, &result->step[step], &run->part->steps[step]->tensor);
+        if (keeps_top)
+            model_copy_step(&copy, &run->envelope.reduction.top_indices, &run->part->indices->tensor);
+    }
+    return status;
+}
+
+static attn_status run_plan(struct model_block_run *run, void *next)
+{
+    struct model_job *job = run->job;
+    attn_result result;
+    attn_status status = attn_plan_run(&run->plan, &run->envelope.request, job->runtime, job->arena, &result, job->err);
+    if (status != ATTN_OK)
+        return status;
+    const attn_tensor *output = &result.step[ATTN_STEP_OUTPUT];
+    memcpy(next, output->data, attn_tensor_count(output) * attn_dtype_bytes(output->dtype));
+    if (model_part_reads_maps(run->part))
+        status = model_maps_read(run, &result.step[ATTN_STEP_ATTENTION]);
+    return status == ATTN_OK ? show_steps(run, &result) : status;
+}
+
+static attn_status plan_and_run(struct model_block_run *run, const attn_tensor *hidden, const attn_tensor *encoded,
+                                void *next)
+{
+    const size_t kv_len = encoded != NULL ? encoded->shape[0] : hidden->shape[0];
+    attn_status status = model_block_plan(run, hidden->shape[0], kv_len, false);
+    if (status != ATTN_OK)
+        return status;
+    const attn_inputs *inputs = &run->envelope.request.inputs;
+    ((attn_tensor *)(uintptr_t)inputs->query)->data = hidden->data;
+    if (inputs->key != NULL)
+        ((attn_tensor *)(uintptr_t)inputs->key)->data = encoded->data;
+    return run_plan(run, next);
+}
+
+attn_status model_block_run(struct model_job *job, const struct model_block *block, struct model_part *part,
+                            size_t item, const attn_tensor *hidden, const attn_tensor *encoded, void *next)
+{
+    struct model_block prepared_block = *block;
+    struct model_block_run run = {.job = job,
+                                  .block = &prepared_block,
+                                  .part = part,
+                                  .place = model_part_place(part, block->layer),
+                                  .item = item};
+    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
+    struct prepared_weights *prepared = NULL;
+    if (job->request->common.request.options.compute == block->facts.compute)
+        prepared = prepared_weights_take(job->prepared, &job->version->slots[block->slot], &block->facts, job->runtime,
+                                         job->arena, &prepared_block.source);
+    attn_status status = plan_and_run(&run, hidden, block->is_cross ? encoded : NULL, next);
+    prepared_weights_release(prepared);
+    attn_arena_release(job->arena, mark);
+    return status;
+}

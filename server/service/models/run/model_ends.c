@@ -1,0 +1,352 @@
+/* model_ends.c: the two ends of a model for one item. */
+#include "service/models/run/model_ends.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "attn/model.h"
+#include "base/array.h"
+#include "service/models/run/model_copy.h"
+
+static attn_status fail_memory(const struct model_job *job)
+{
+    return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the ends of the model");
+}
+
+static attn_dtype compute_of(const struct model_job *job)
+{
+    return job->request->common.request.options.compute;
+}
+
+/* *converted refers to the tensor in the compute type, in the arena unless it has that type; NULL when it is absent. */
+static attn_status convert(struct model_job *job, const attn_tensor *tensor, const attn_tensor **converted)
+{
+    const attn_dtype compute = compute_of(job);
+    *converted = NULL;
+    if (tensor->data == NULL)
+        return ATTN_OK;
+    attn_tensor *own = attn_arena_take(job->arena, 1, sizeof *own);
+    const size_t count = attn_tensor_count(tensor);
+    if (own == NULL)
+        return fail_memory(job);
+    *own = *tensor;
+    *converted = own;
+    const bool is_aligned = (uintptr_t)tensor->data % attn_dtype_bytes(tensor->dtype) == 0;
+    if (tensor->dtype == compute && is_aligned)
+        return ATTN_OK;
+    void *data = attn_arena_take(job->arena, count, attn_dtype_bytes(compute));
+    if (data == NULL)
+        return fail_memory(job);
+    *own = attn_tensor_view(data, compute, tensor->rank, tensor->shape);
+    return attn_convert(data, compute, tensor->data, tensor->dtype, count, job->err);
+}
+
+static attn_status convert_affine(struct model_job *job, const attn_tensor *weight, const attn_tensor *bias,
+                                  attn_affine *affine)
+{
+    attn_status status = convert(job, weight, &affine->weight);
+    return status == ATTN_OK ? convert(job, bias, &affine->bias) : status;
+}
+
+static attn_status convert_norm(struct model_job *job, const struct model_norm *norm, attn_token_norm *converted)
+{
+    *converted = (attn_token_norm){.type = norm->type, .eps = norm->eps};
+    return convert_affine(job, &norm->weight, &norm->bias, &converted->weights);
+}
+
+/* ---- embeddings ---- */
+
+size_t model_width(const struct model_stack *stack)
+{
+    const struct model_embedding *embedding = &stack->embedding;
+    if (embedding->projection.data != NULL)
+        return embedding->projection.shape[0];
+    return embedding->kernel.data != NULL ? embedding->kernel.shape[0] : embedding->words.shape[1];
+}
+
+double model_embed_bytes(const struct model_job *job, const struct model_stack *stack, size_t count)
+{
+    const struct model_embedding *embedding = &stack->embedding;
+    const double element = (double)attn_dtype_bytes(compute_of(job)), width = (double)model_width(stack);
+    const double small = 64 * width + 4 * (double)ATTN_ALIGNMENT * 16;
+    double numbers = 6 * (double)count * width + (double)job->runtime->threads * width + small;
+    if (embedding->projection.data != NULL)
+        numbers += (double)attn_tensor_count(&embedding->projection) + 2 * (double)count * width;
+    if (embedding->kernel.data != NULL) {
+        const double inner = (double)attn_tensor_count(&embedding->kernel) / (double)embedding->kernel.shape[0];
+        numbers += (double)attn_tensor_count(&embedding->kernel) + (double)count * inner;
+    }
+    return numbers * element + (double)(job->runtime->threads << 20);
+}
+
+/* Rows of the table of positions. A token that is padding has the row before the first. */
+static attn_status number_positions(struct model_job *job, const struct model_embedding *embedding,
+                                    const struct model_sequence *sequence, const int64_t **positions)
+{
+    const int64_t pad = job->version->model.pad_id;
+    *positions = NULL;
+    if (embedding->positions.data == NULL)
+        return ATTN_OK;
+    int64_t *rows = attn_arena_take(job->arena, sequence->count, sizeof *rows), next = (int64_t)embedding->first;
+    if (rows == NULL)
+        return fail_memory(job);
+    for (size_t i = 0; i < sequence->count; i++) {
+        const bool is_padding =
+            embedding->counts == MODEL_COUNTS_WORDS && sequence->ids != NULL && sequence->ids[i] == pad;
+        rows[i] = is_padding ? (int64_t)embedding->first - 1 : next++;
+    }
+    *positions = rows;
+    return ATTN_OK;
+}
+
+/* Names the member of the request where the core names the member of its own input. */
+static attn_status name_input(struct model_job *job, attn_status status, const struct model_sequence *sequence)
+{
+    if (status != ATTN_ERR_VALUE && status != ATTN_ERR_SHAPE)
+        return status;
+    const char *field = sequence->pixels.data != NULL      ? "/inputs/pixels"
+                        : sequence->vectors.data != NULL   ? "/inputs/embeddings"
+                        : job->request->inputs.ids != NULL ? "/inputs/ids"
+                                                           : "/inputs/text";
+    snprintf(job->err->field, sizeof job->err->field, "%s", field);
+    return status;
+}
+
+static attn_status cut_image(struct model_job *job, const struct model_embedding *embedding, const attn_tensor *pixels,
+                             attn_tensor *vectors)
+{
+    const size_t d = embedding->kernel.shape[0], inner = attn_tensor_count(&embedding->kernel) / d;
+    const attn_tensor kernel =
+        attn_tensor_view(embedding->kernel.data, embedding->kernel.dtype, 2, (const size_t[]){d, inner});
+    attn_patches patches = {.compute = compute_of(job),
+                            .channels = embedding->kernel.shape[1],
+                            .patch = embedding->kernel.shape[2],
+                            .leading = embedding->leading};
+    attn_status status = convert_affine(job, &kernel, &embedding->kernel_bias, &patches.kernel);
+    return status == ATTN_OK ? attn_embed_patches(&patches, pixels, job->runtime, job->arena, vectors, job->err)
+                             : status;
+}
+
+static attn_status embed(struct model_job *job, const struct model_embedding *embedding,
+                         const struct model_sequence *sequence, attn_tensor *hidden)
+{
+    attn_embedding core = {.compute = compute_of(job),
+                           .words = embedding->words,
+                           .scale = embedding->scale,
+                           .positions = embedding->positions,
+                           .types = embedding->types,
+                           .layout = ATTN_LAYOUT_OUT_IN};
+    attn_embedding_input input = {
+        .count = sequence->count, .ids = sequence->ids, .types = sequence->types, .vectors = &sequence->vectors};
+    attn_tensor vectors;
+    attn_status status = convert_norm(job, &embedding->norm, &core.norm);
+    if (status == ATTN_OK)
+        status = convert_affine(job, &embedding->projection, &embedding->projection_bias, &core.projection);
+    if (status == ATTN_OK && sequence->pixels.data != NULL) {
+        status = cut_image(job, embedding, &sequence->pixels, &vectors);
+        input.vectors = &vectors;
+    }
+    if (status == ATTN_OK)
+        status = number_positions(job, embedding, sequence, &input.positions);
+    return status == ATTN_OK ? attn_embed(&core, &input, job->runtime, job->arena, hidden, job->err) : status;
+}
+
+attn_status model_embed(struct model_job *job, const struct model_stack *stack, const struct model_sequence *sequence,
+                        attn_tensor *hidden)
+{
+    return name_input(job, embed(job, &stack->embedding, sequence, hidden), sequence);
+}
+
+/* ---- final norm ---- */
+
+attn_status model_norm(struct model_job *job, const struct model_stack *stack, const attn_tensor *hidden,
+                       attn_tensor *normed)
+{
+    attn_token_norm norm;
+    attn_status status = convert_norm(job, &stack->norm, &norm);
+    return status == ATTN_OK ? attn_norm_tokens(&norm, hidden, job->runtime, job->arena, normed, job->err) : status;
+}
+
+/* ---- head ---- */
+
+size_t model_head_rows(const struct model_job *job, size_t count)
+{
+    const attn_selection *queries = &job->request->common.request.options.queries;
+    if (job->version->model.head.is_of_first)
+        return 1;
+    return attn_selects_all(queries) ? count : queries->count;
+}
+
+static double head_numbers(const struct model_head *head)
+{
+    double numbers = 0;
+    for (size_t i = 0; i < head->source.count; i++)
+        numbers += (double)attn_tensor_count(&head->source.attachments[i].tensor);
+    return numbers;
+}
+
+double model_head_bytes(const struct model_job *job, size_t count)
+{
+    const struct model_head *head = &job->version->model.head;
+    const double rows = (double)model_head_rows(job, count), element = (double)attn_dtype_bytes(compute_of(job));
+    const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
+    return element * (rows * ((double)head->words + 6 * width) + head_numbers(head)) +
+           (double)(job->runtime->threads << 21);
+}
+
+double model_head_flops(const struct model_job *job, size_t count)
+{
+    return 2 * (double)model_head_rows(job, count) * head_numbers(&job->version->model.head);
+}
+
+static const attn_tensor *find_weight(const struct envelope_source *source, const char *path)
+{
+    static const attn_tensor absent = {.data = NULL};
+    for (size_t i = 0; i < source->count; i++)
+        if (strcmp(source->attachments[i].path, path) == 0)
+            return &source->attachments[i].tensor;
+    return &absent;
+}
+
+static attn_activation activation_named(const char *name)
+{
+    static const char *const names[] = {[ATTN_ACTIVATION_RELU] = "relu",
+                                        [ATTN_ACTIVATION_GELU] = "gelu",
+                                        [ATTN_ACTIVATION_GELU_TANH] = "gelu_tanh",
+                                        [ATTN_ACTIVATION_QUICK_GELU] = "quick_gelu",
+                                        [ATTN_ACTIVATION_SILU] = "silu"};
+    for (size_t i = ATTN_ACTIVATION_RELU; name != NULL && i < ARRAY_LENGTH(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return (attn_activation)i;
+    return ATTN_ACTIVATION_NONE;
+}
+
+static attn_status make_head(struct model_job *job, const struct envelope_source *source, attn_prediction_head *made)
+{
+    const struct model_head *head = &job->version->model.head;
+    *made = (attn_prediction_head){.compute = compute_of(job),
+                                   .dense_layout = ATTN_LAYOUT_OUT_IN,
+                                   .output_layout = ATTN_LAYOUT_OUT_IN,
+                                   .activation = activation_named(head->activation),
+                                   .norm = {.type = head->norm, .eps = head->norm_eps},
+                                   .scale = head->scale,
+                                   .softcap = head->softcap};
+    attn_status status = convert_affine(job, find_weight(source, "weights.dense.weight"),
+                                        find_weight(source, "weights.dense.bias"), &made->dense);
+    if (status == ATTN_OK)
+        status = convert_affine(job, find_weight(source, "weights.norm.weight"),
+                                find_weight(source, "weights.norm.bias"), &made->norm.weights);
+    return status == ATTN_OK ? convert_affine(job, find_weight(source, "weights.output.weight"),
+                                              find_weight(source, "weights.output.bias"), &made->output)
+                             : status;
+}
+
+/* The rows of the selected queries that the item has; places are their rows in the output. */
+static attn_status select_rows(struct model_job *job, const attn_tensor *normed, attn_tensor *rows, size_t **places)
+{
+    const attn_selection *queries = &job->request->common.request.options.queries;
+    const size_t count = normed->shape[0], wanted = model_head_rows(job, count);
+    const size_t bytes = normed->shape[1] * attn_dtype_bytes(normed->dtype);
+    char *data = attn_arena_take(job->arena, wanted, bytes);
+    *places = attn_arena_take(job->arena, wanted, sizeof **places);
+    if (data == NULL || *places == NULL)
+        return fail_memory(job);
+    size_t kept = 0;
+    for (size_t i = 0; i < wanted; i++) {
+        const bool is_all = attn_selects_all(queries) || job->version->model.head.is_of_first;
+        const size_t row = is_all ? i : attn_selected(queries, i);
+        if (row >= count)
+            continue;
+        memcpy(data + kept * bytes, (const char *)normed->data + row * bytes, bytes);
+        (*places)[kept++] = i;
+    }
+    *rows = attn_tensor_view(data, normed->dtype, 2, (const size_t[]){kept, normed->shape[1]});
+    return ATTN_OK;
+}
+
+struct words_run {
+    const attn_tensor *scores;
+    size_t k;
+    int64_t *ids;
+    double *probabilities;
+};
+
+static void find_words(void *argument, size_t row, size_t worker)
+{
+    (void)worker;
+    const struct words_run *run = argument;
+    const size_t words = run->scores->shape[1];
+    attn_top_words((const char *)run->scores->data + row * words * attn_dtype_bytes(run->scores->dtype),
+                   run->scores->dtype, words, run->k, run->ids + row * run->k, run->probabilities + row * run->k);
+}
+
+/* The place of [layer][item][row] in an output of rank 4, [item][row] of rank 3, [item] of rank 2. */
+static char *row_of(const struct model_output *output, size_t layer, size_t item, size_t row)
+{
+    const attn_tensor *to = &output->tensor;
+    const size_t indices[] = {layer, item, row};
+    ptrdiff_t at = 0;
+    for (int axis = 0; axis + 1 < to->rank; axis++)
+        at += (ptrdiff_t)indices[axis + (to->rank < 4)] * to->stride[axis];
+    return (char *)to->data + at * (ptrdiff_t)attn_dtype_bytes(to->dtype);
+}
+
+static attn_status put_words(struct model_job *job, const attn_tensor *scores, const size_t *places, size_t layer,
+                             size_t item, const struct model_words *words)
+{
+    const size_t rows = scores->shape[0], k = words->ids->tensor.shape[words->ids->tensor.rank - 1];
+    struct words_run run = {scores, k, attn_arena_take(job->arena, rows * k, sizeof(int64_t)),
+                            attn_arena_take(job->arena, rows * k, sizeof(double))};
+    attn_status status = ATTN_OK;
+    if (run.ids == NULL || run.probabilities == NULL)
+        return fail_memory(job);
+    job->runtime->run(job->runtime->context, rows, find_words, &run);
+    for (size_t i = 0; i < rows && status == ATTN_OK; i++) {
+        memcpy(row_of(words->ids, layer, item, places[i]), run.ids + i * k, k * sizeof *run.ids);
+        status = attn_convert(row_of(words->probabilities, layer, item, places[i]), words->probabilities->tensor.dtype,
+                              run.probabilities + i * k, ATTN_F64, k, job->err);
+    }
+    return status;
+}
+
+static void put_logits(const attn_tensor *scores, const size_t *places, size_t item, const struct model_output *logits)
+{
+    const size_t bytes = scores->shape[1] * attn_dtype_bytes(scores->dtype);
+    for (size_t i = 0; i < scores->shape[0]; i++)
+        memcpy(row_of(logits, 0, item, places[i]), (const char *)scores->data + i * bytes, bytes);
+}
+
+static attn_status predict(struct model_job *job, const struct envelope_source *source, const attn_tensor *normed,
+                           size_t layer, size_t item, const struct model_words *words, struct model_output *logits)
+{
+    attn_prediction_head head;
+    attn_tensor rows, scores;
+    size_t *places;
+    attn_status status = make_head(job, source, &head);
+    if (status == ATTN_OK)
+        status = select_rows(job, normed, &rows, &places);
+    if (status != ATTN_OK || rows.shape[0] == 0)
+        return status;
+    status = attn_predict(&head, &rows, job->runtime, job->arena, &scores, job->err);
+    if (status == ATTN_OK && logits != NULL)
+        put_logits(&scores, places, item, logits);
+    return status == ATTN_OK && words->ids != NULL ? put_words(job, &scores, places, layer, item, words) : status;
+}
+
+attn_status model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,
+                          const struct model_words *words, struct model_output *logits)
+{
+    const struct model_head *head = &job->version->model.head;
+    if (logits == NULL && words->ids == NULL)
+        return ATTN_OK;
+    struct envelope_source source = head->source;
+    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
+    struct prepared_weights *prepared = NULL;
+    if (compute_of(job) == ATTN_F32)
+        prepared = prepared_weights_take(job->prepared, (struct prepared_slot *)(uintptr_t)&job->version->head_slot,
+                                         &head->facts, job->runtime, job->arena, &source);
+    attn_status status = predict(job, &source, normed, layer, item, words, logits);
+    prepared_weights_release(prepared);
+    attn_arena_release(job->arena, mark);
+    return status;
+}
