@@ -68,8 +68,32 @@ START_TEST(wrong_parameters_are_refused_by_name)
 }
 END_TEST
 
+START_TEST(a_picture_of_a_model_has_layers_and_parts)
+{
+    struct picture_options options;
+    static const struct text_pair all[] = {{"layer", "7"}, {"head", "all"}, {"batch", "2"}, {"part", "cross"}};
+    ck_assert_int_eq(picture_options_read(PICTURE_OF_MODEL, all, 4, &options, &error), ATTN_OK);
+    ck_assert(options.layer == 7 && options.head == PICTURE_ALL && options.batch == 2);
+    ck_assert(options.kind == PICTURE_OF_MODEL && options.part == PICTURE_PART_CROSS);
+    ck_assert_int_eq(picture_options_read(PICTURE_OF_MODEL, NULL, 0, &options, &error), ATTN_OK);
+    ck_assert(options.layer == PICTURE_ALL && options.batch == 0 && options.part == PICTURE_PART_DEFAULT);
+    static const struct refused_parameter refused[] = {
+        {{"batch", "all"}, ATTN_ERR_VALUE, "?batch", "expected the number of a batch item, from 0"},
+        {{"layer", "last"}, ATTN_ERR_VALUE, "?layer", "expected the number of a layer, from 0, or all"},
+        {{"part", "both"}, ATTN_ERR_VALUE, "?part", "part is \"both\"; expected encoder, decoder or cross"},
+        {{"depth", "2"}, ATTN_ERR_FIELD, "", "there are layer, head, batch, part, colormap and scale"},
+    };
+    for (size_t i = 0; i < COUNT(refused); i++)
+        expect(picture_options_read(PICTURE_OF_MODEL, &refused[i].parameter, 1, &options, &error), refused[i].status,
+               refused[i].field, refused[i].message);
+    expect(picture_options_read(PICTURE_OF_LAYER, all, 1, &options, &error), ATTN_ERR_FIELD, "",
+           "\"layer\" is not a parameter of a picture");
+}
+END_TEST
+
 CHECK_MAIN("picture_options")
 {
     tcase_add_test(tests, parameters_are_read);
     tcase_add_test(tests, wrong_parameters_are_refused_by_name);
+    tcase_add_test(tests, a_picture_of_a_model_has_layers_and_parts);
 }
