@@ -20,7 +20,7 @@ static char *reserve(struct decoding *decoding, size_t bytes)
     if (decoding->status != ATTN_OK)
         return NULL;
     const size_t wanted = decoding->written_bytes + bytes;
-    if (wanted > decoding->capacity) {
+    if (wanted > decoding->capacity || decoding->written == NULL) {
         const size_t capacity = wanted > 2 * decoding->capacity ? wanted + 64 : 2 * decoding->capacity;
         char *larger = attn_arena_take(decoding->arena, capacity, 1);
         if (larger == NULL) {
