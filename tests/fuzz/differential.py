@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-differential.py: sends random requests to a running server, and compares every number of every step with exact.py. It
-also checks laws between answers: the bytes do not depend on other requests, other wanted steps, the threads, or the
-neighbours in the batch. --seconds and --seed; the first differing request is written to a file.
+differential.py: sends random requests to a running server, and compares every number of every step with
+reference/exact.py. It also checks laws between answers: the bytes do not depend on other requests, other wanted steps,
+the threads, or the neighbours in the batch. --seconds and --seed; the first differing request is written to a file.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE / "reference"), str(HERE.parent / "support")]
 
 from attnd import Client, Server, parse_json  # noqa: E402
 from exact import Reference  # noqa: E402
@@ -160,7 +160,8 @@ def selected(request, name, array):
         return [batch, len(queries), len(keys)], [(b * q_len + i) * kv_len + j
                                                   for b in range(batch) for i in queries for j in keys]
     shape = list(array.shape)
-    if request.spec.rank == 2 and name in ("concat", "gated", "projected", "residual", "output"):
+    if request.spec.rank == 2 and name in ("concat", "gated", "projected", "residual", "attention_output",
+                                               "feed_forward", "output"):
         shape = shape[1:]
     return shape, range(len(array.values))
 

@@ -11,7 +11,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "tests" / "api" / "openapi"), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(HERE), str(HERE / "reference"), str(ROOT / "tests" / "api" / "openapi"), str(ROOT / "tests" / "support")]
 
 from document import Document  # noqa: E402
 from random_request import Builder  # noqa: E402
@@ -23,6 +23,7 @@ NUMBERS = {"Number", "NestedNumbers", "NestedFlags", "NestedIntegers", "Shape"} 
 
 # The two requests share their options, but these belong to layers.
 OF_LAYERS = {"/v1/attention.options.dropout.where[]=residual", "/v1/attention.options.return[]=gated",
+             "/v1/attention.options.return[]=attention_output", "/v1/attention.options.return[]=feed_forward",
              "/v1/attention.options.return[]=contribution", "/v1/attention.options.return[]=projected", "/v1/attention.options.return[]=residual"}
 
 

@@ -1,6 +1,6 @@
 """
 random_request.py: random valid requests that cover the whole interface, each as the text to post and as the plain
-numbers for exact.py.
+numbers for reference/exact.py.
 """
 
 import base64
@@ -13,8 +13,8 @@ from exact import Array
 PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask")
 STEPS = ("q", "k", "v", "q_rotated", "k_rotated", "scores", "scaled", "masked", "attention", "dropped", "lse", "lse_keys",
-         "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual", "output",
-         "present_key", "present_value", "attention_mean", "mask")
+         "entropy", "sink", "context", "concat", "gated", "projected", "contribution", "residual",
+         "attention_output", "feed_forward", "output", "present_key", "present_value", "attention_mean", "mask")
 
 SOFTMAX_ALONE = ("scores", "scaled", "masked", "lse", "lse_keys", "entropy", "sink", "dropped")
 CACHE = "fuzz"
@@ -45,7 +45,7 @@ class Spec:
         self.documents, self.blocks, self.slopes, self.relative, self.sinks = None, None, None, None, None
         self.start, self.layout, self.eps = None, "in_out", {"layer": 1e-5, "rms": 1e-5}
         self.rope, self.qk_norm, self.gate, self.past, self.past_len = None, None, None, None, 0
-        self.qk_gains, self.mechanism, self.head_scale = None, None, None
+        self.qk_gains, self.mechanism, self.head_scale, self.network = None, None, None, None
 
     def turns(self):
         return bool(self.rope or self.qk_norm)
@@ -763,6 +763,8 @@ class Builder:
             self.choose_layer_options()
         if self.chance(0.2) and (spec.is_layer or not spec.mechanism):
             self.choose_dropout()
+        if spec.is_layer and not spec.drops_residual() and self.chance(0.3):
+            self.choose_network()
         if self.chance(0.3):
             options["format"] = self.pick("nested", "flat", "base64")
         if self.chance(0.3):
@@ -808,6 +810,50 @@ class Builder:
         if given:
             self.weights["norm"] = given
 
+    def choose_network(self):
+        """The feed-forward network of a block."""
+        spec = self.spec
+        outer = spec.norm or {"type": "layer", "position": "post"}
+        is_parallel = bool((not spec.norm or outer["position"] == "pre") and self.chance(0.4))
+        out = len(spec.output.columns) if spec.output else spec.heads * spec.d_v
+        width, d_ff = spec.query.shape[-1] if is_parallel else out, self.size(self.largest)
+        sent = {"activation": self.pick("relu", "gelu", "gelu_tanh", "quick_gelu", "silu")}
+        weights, made = {}, {"gate": None}
+        for name, inner, outputs in (("up", width, d_ff), ("gate", width, d_ff), ("down", d_ff, out)):
+            if name != "gate" or self.chance(0.4):
+                made[name], weights[name] = self.draw_layer(inner, outputs, 0)
+        if is_parallel or self.chance(0.2):
+            sent["parallel"] = is_parallel
+        if self.chance(0.5):
+            sent["residual"] = is_parallel or self.chance(0.5)
+        if self.chance(0.5):
+            sent["position"] = "pre" if is_parallel else self.pick("pre", "post")
+        position = sent.get("position", "pre" if is_parallel else outer["position"])
+        spec.network = {**sent, **made, "position": position, "parallel": is_parallel,
+                        "residual": sent.get("residual", True), "norm": self.norm_of_network(sent, weights, width, outer)}
+        self.weights["feed_forward"], self.options["feed_forward"] = weights, sent
+
+    def norm_of_network(self, sent, weights, width, outer):
+        """None, or the norm with its defaults. Its width is that of the input: a post-norm has the same."""
+        own, given, gains = {}, {}, {"gain": None, "shift": None}
+        for name, choices in (("type", ("layer", "rms")), ("eps", (1e-5, 1, 1e-3))):
+            if self.chance(0.5):
+                own[name] = self.pick(*choices)
+        for name, member in (("weight", "gain"), ("bias", "shift")):
+            if self.chance(0.4):
+                given[name], gains[member] = self.tensor((width,))
+        if self.chance(0.5):
+            sent["norm"] = own
+        else:
+            own = {}
+        if given:
+            weights["norm"] = given
+        if "norm" not in sent and not given:
+            return None
+        kind = own.get("type", outer["type"])
+        eps = outer["eps"] if self.spec.norm and outer["type"] == kind else self.spec.eps[kind]
+        return {"type": kind, "eps": own.get("eps", eps), **gains}
+
     def choose_dropout(self):
         spec = self.spec
         spec.dropout = {"p": self.pick(0, 0.1, 0.5, 0.9, 1), "seed": self.random.randint(0, 2 ** 63 - 1),
@@ -832,6 +878,7 @@ class Builder:
                     (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
                     (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.gate) and
                     (step != "contribution" or spec.output and not spec.gate) and
+                    (step not in ("attention_output", "feed_forward") or spec.network) and
                     (step != "sink" or spec.sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns())]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
         self.wanted = possible if self.chance(0.5) else some

@@ -274,7 +274,7 @@ export function explainCell(model, id, at, lineOf, keyName, options) {
     case "residual":
       return explainResidual(model, at);
     case "output":
-      return explainOutput(model, at, options);
+      return options.feed_forward ? null : explainOutput(model, at, options);
     default:
       return null;
   }

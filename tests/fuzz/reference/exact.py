@@ -59,6 +59,8 @@ class Reference:
             total = self.steps["residual"] = self.add(projected, self.spec.query)
         if self.spec.norm and self.spec.norm["position"] == "post":
             total = self.normalise(total)
+        if self.spec.network:
+            total = networked.finish(self, total)
         self.steps["output"] = scaled if self.spec.rank == 4 else total
         return self
 
@@ -90,8 +92,9 @@ class Reference:
                   for a, b, s, t in zip(x.errors, y.errors, x.values, y.values)]
         return Array(x.shape, values, errors)
 
-    def normalise(self, x):
-        norm, values, errors = self.spec.norm, [], []
+    def normalise(self, x, norm=None):
+        """norm: that of a feed-forward network. Default: the layer's."""
+        norm, values, errors = norm or self.spec.norm, [], []
         d = x.shape[-1]
         gain, shift = norm["gain"] or [1.0] * d, norm["shift"] or [0.0] * d
         for b in range(x.shape[0]):
@@ -288,4 +291,5 @@ class Reference:
 
 
 import featured  # noqa: E402  (which needs Array)
+import networked  # noqa: E402  (which needs Array)
 import turned  # noqa: E402  (which needs Array)
