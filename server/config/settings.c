@@ -94,8 +94,7 @@ static const struct setting settings[] = {
      "directory that keeps layers, one safetensors file per layer; none = layers live in memory and end with the "
      "process"},
     {LAYERS, "checkpoint", "none", AT(checkpoint), ANY(optional),
-     "directory of a model, with config.json and model.safetensors or the index of several files; its attention "
-     "modules become layers in memory that requests cannot change"},
+     "no longer taken: --model NAME=DIR keeps the attention modules of a model as layers, too"},
     {LAYERS, "layers-readonly", "off", AT(layers_readonly), ANY(toggle),
      "clients can use and read layers, not put or delete them"},
     {LAYERS, "layers-bytes", "auto", AT(layers_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),
@@ -114,9 +113,9 @@ static const struct setting settings[] = {
     {LAYERS, "layers-verify", "lazily", AT(layers_verify), WORDS(verify_words),
      "lazily or at-start: when the server reads the files of layers; it skips files that are no layers"},
     {LAYERS, "checkpoint-prefix", "none", AT(checkpoint_prefix), ANY(optional),
-     "what the names of the checkpoint's layers begin with; a dot follows it"},
+     "of `attnd import`: what the names of the layers begin with; a dot follows it"},
     {LAYERS, "checkpoint-mapping", "none", AT(checkpoint_mapping), ANY(optional),
-     "file that says which tensors are attention, for a model of an unknown kind"},
+     "of `attnd import`: file that says which tensors are attention, for a model of an unknown kind"},
     {LAYERS, "cache-max", "1000", AT(cache_max), RANGE(count, 0, 100000),
      "caches at once, of which one API key holds at most half; a cache beyond it is answered 507"},
     {LAYERS, "cache-idle", "600", AT(cache_idle_s), RANGE(count, 1, 31536000),

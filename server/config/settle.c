@@ -24,6 +24,14 @@ bool settle_fits_together(const struct config *config, char *message, size_t mes
         snprintf(message, message_size, "import needs --into DIR, a directory for the layers");
         return false;
     }
+    if (config->command == CONFIG_SERVE &&
+        (config->checkpoint != NULL || config->checkpoint_prefix != NULL || config->checkpoint_mapping != NULL)) {
+        snprintf(
+            message, message_size,
+            "a server takes whole models instead of checkpoints: --model NAME=DIR; the attention modules of a model "
+            "are layers, NAME.PATH; `attnd import` takes a mapping");
+        return false;
+    }
     return true;
 }
 
@@ -38,7 +46,7 @@ static uint64_t fewer(uint64_t a, uint64_t b)
  */
 static bool keeps_layers_in_memory(const struct config *config)
 {
-    return config->layers_directory == NULL || config->checkpoint != NULL;
+    return config->layers_directory == NULL;
 }
 
 bool settle_memory(struct config *config, char *message, size_t message_size)

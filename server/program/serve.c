@@ -20,7 +20,6 @@
 #include "program/announce.h"
 #include "program/tidy.h"
 #include "service/cache/cache_store.h"
-#include "service/import/checkpoint_layers.h"
 #include "service/layers/keeper.h"
 #include "service/models/models.h"
 #include "service/selftest.h"
@@ -247,25 +246,26 @@ static bool is_free(void *context, const char *name)
     return row.state == LAYER_ABSENT && strcmp(name, "attention") != 0 && strcmp(name, "stats") != 0;
 }
 
+static bool is_model(void *models, const char *name)
+{
+    return models_has(models, name);
+}
+
 static bool open_models(struct serving *serving, char *message, size_t message_size)
 {
     const struct config *config = serving->config;
-    const struct models_settings settings = {&config->models, config->models_directory, LAYERS_LOOK_MS};
+    const struct models_settings settings = {.named = &config->models,
+                                             .parent = config->models_directory,
+                                             .layers = serving->layers,
+                                             .look_ms = LAYERS_LOOK_MS};
     struct model_conflict conflict = {.layers = serving->layers};
     serving->models = models_create(&settings, &serving->log, message, message_size);
     const char *name = serving->models != NULL ? models_each(serving->models, is_free, &conflict) : NULL;
     if (name != NULL)
         snprintf(message, message_size, "model: the name %s %s; give the model another name", name, conflict.why);
+    if (serving->models != NULL)
+        layer_keeper_reserve(serving->layers, is_model, serving->models);
     return serving->models != NULL && name == NULL;
-}
-
-/* Adopts the layers of --checkpoint. They stay in memory as long as the process lives. */
-static bool adopt_checkpoint(const struct serving *serving, char *message, size_t message_size)
-{
-    const struct config *config = serving->config;
-    const struct checkpoint_source source = {config->checkpoint, config->checkpoint_mapping, config->checkpoint_prefix};
-    return source.directory == NULL ||
-           checkpoint_layers_adopt(&source, serving->layers, &serving->log, message, message_size);
 }
 
 static bool open_keys(struct serving *serving, char *message, size_t message_size)
@@ -308,7 +308,7 @@ static bool prepare(struct serving *serving, char *message, size_t message_size)
         return false;
     start_log_writer(&serving->log);
     return open_layers(serving, message, message_size) && open_models(serving, message, message_size) &&
-           adopt_checkpoint(serving, message, message_size) && create_workers(serving, message, message_size);
+           create_workers(serving, message, message_size);
 }
 
 static void give_back(struct serving *serving)

@@ -133,6 +133,17 @@ static attn_status fail_type(const char *type, attn_arena *arena, attn_error *er
                      text != NULL ? text : "others");
 }
 
+/* Removes what stands around the modules: a layer is a module alone, whatever the rest of the model asks for. */
+static void drop_blocks(json_t *modules)
+{
+    json_t *module;
+    size_t i;
+    json_array_foreach(modules, i, module)
+    {
+        (void)json_object_del(module, "block"); /* fails when the module has none */
+    }
+}
+
 /* *modules is a new reference. */
 static attn_status choose_modules(const json_t *config, json_t *mapping, attn_arena *arena, json_t **modules,
                                   bool *is_unknown, attn_error *err)
@@ -146,6 +157,7 @@ static attn_status choose_modules(const json_t *config, json_t *mapping, attn_ar
     }
     struct architecture architecture = architecture_open(type ? type : "", arena);
     *is_unknown = architecture.entry == NULL;
+    drop_blocks(json_object_get(architecture.entry, "modules"));
     if (*is_unknown)
         status = fail_type(type ? type : "", arena, err);
     else

@@ -89,34 +89,3 @@ bool checkpoint_layers_write(const struct checkpoint_source *source, const char 
     layer_keeper_close(writer.keeper);
     return status == ATTN_OK;
 }
-
-static attn_status adopt_layer(void *context, const char *name, const struct chunks *file, attn_error *err)
-{
-    struct call call = {.err = err};
-    return layer_keeper_adopt(context, name, file, &call);
-}
-
-static void explain_start(void *context, const char *tensors, const char *mapping)
-{
-    (void)context;
-    fprintf(stderr, "tensors of the checkpoint:\n%sa mapping to be filled in, for --checkpoint-mapping:\n%s", tensors,
-            mapping);
-}
-
-bool checkpoint_layers_adopt(const struct checkpoint_source *source, struct layer_keeper *keeper, const struct log *log,
-                             char *message, size_t size)
-{
-    const struct checkpoint_receiver receiver = {adopt_layer, explain_start, keeper};
-    attn_error error = {.status = ATTN_OK};
-    struct log_line line;
-    size_t count;
-    if (checkpoint_import(source, &receiver, &count, &error) != ATTN_OK) {
-        snprintf(message, size, "checkpoint: %s", error.message);
-        return false;
-    }
-    log_begin(&line, log, LOG_INFO, "checkpoint");
-    log_text(&line, "directory", source->directory);
-    log_count(&line, "layers", count);
-    log_end(&line);
-    return true;
-}

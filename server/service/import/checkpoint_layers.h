@@ -1,5 +1,5 @@
 /*
- * checkpoint_layers.h: keeps the layers of a checkpoint: `attnd import` on the disk, `--checkpoint` in memory.
+ * checkpoint_layers.h: keeps the layers of a checkpoint on the disk: `attnd import`.
  */
 #ifndef SERVICE_IMPORT_CHECKPOINT_LAYERS_H
 #define SERVICE_IMPORT_CHECKPOINT_LAYERS_H
@@ -14,10 +14,6 @@
  * message says why.
  */
 bool checkpoint_layers_write(const struct checkpoint_source *source, const char *into, const struct log *log,
-                             char *message, size_t size);
-
-/* Adopts every layer (layer_keeper_adopt). False: message says why. */
-bool checkpoint_layers_adopt(const struct checkpoint_source *source, struct layer_keeper *keeper, const struct log *log,
                              char *message, size_t size);
 
 #endif

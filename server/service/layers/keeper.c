@@ -17,6 +17,8 @@ struct layer_keeper {
     struct layer_settings settings;
     struct layer_directory directory;
     struct prepared_store *prepared;
+    bool (*is_taken)(void *context, const char *name); /* NULL: no names are taken */
+    void *names;
 };
 
 bool layer_keeper_is_durable(const struct layer_keeper *keeper)
@@ -77,12 +79,15 @@ static attn_status read_name(struct text_span span, char name[LAYER_NAME_MAX + 1
 }
 
 /* Two names have another meaning in paths of the inference protocol. */
-static attn_status read_new_name(struct text_span span, char name[LAYER_NAME_MAX + 1], struct call *call)
+static attn_status read_new_name(const struct layer_keeper *keeper, struct text_span span,
+                                 char name[LAYER_NAME_MAX + 1], struct call *call)
 {
     attn_status status = read_name(span, name, call);
     if (status == ATTN_OK && (strcmp(name, "attention") == 0 || strcmp(name, "stats") == 0))
         return call_refuse(call, CALL_CONFLICT,
                            "\"%s\" is a name of this server's own under /v2/models: choose another", name);
+    if (status == ATTN_OK && keeper->is_taken != NULL && keeper->is_taken(keeper->names, name))
+        return call_refuse(call, CALL_CONFLICT, "\"%s\" is the name of a model (GET /v1/models): choose another", name);
     return status;
 }
 
@@ -162,8 +167,7 @@ static attn_status check_change(struct layer_keeper *keeper, const char *name, s
     if (status == ATTN_OK)
         status = layer_check_conditions(row.version, call);
     if (status == ATTN_OK && row.is_fixed)
-        status =
-            call_refuse(call, CALL_CONFLICT, "the layer \"%s\" comes from --checkpoint and cannot be changed", name);
+        status = call_refuse(call, CALL_CONFLICT, "the layer \"%s\" belongs to a model and cannot be changed", name);
     layer_version_release(row.version);
     return status;
 }
@@ -172,7 +176,7 @@ attn_status layer_keeper_allows_put(struct layer_keeper *keeper, struct text_spa
 {
     char name[LAYER_NAME_MAX + 1];
     bool exists;
-    attn_status status = read_new_name(span, name, call);
+    attn_status status = read_new_name(keeper, span, name, call);
     if (status == ATTN_OK)
         status = check_writable(keeper, call);
     if (status == ATTN_OK)
@@ -261,7 +265,7 @@ attn_status layer_keeper_put(struct layer_keeper *keeper, struct text_span span,
     struct layer_draft own = {.fd = -1}, *draft = call->in.draft != NULL ? call->in.draft : &own;
     bool exists = false;
     *version = NULL;
-    attn_status status = read_new_name(span, name, call);
+    attn_status status = read_new_name(keeper, span, name, call);
     if (status == ATTN_OK)
         status = check_room(keeper, name, content->total_bytes, call);
     if (status != ATTN_OK)
@@ -357,29 +361,31 @@ attn_status layer_keeper_unload(struct layer_keeper *keeper, struct text_span sp
     return layer_store_set_loaded(keeper->directory.store, name, false) ? ATTN_OK : refuse_absent(call, name);
 }
 
-attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name, const struct chunks *content,
-                               struct call *call)
+bool layer_keeper_adopt(struct layer_keeper *keeper, struct layer_version *version)
 {
-    struct layer_bytes bytes;
-    struct layer_version *version;
-    char copy[LAYER_NAME_MAX + 1];
-    attn_status status = read_new_name(text_span_of(name), copy, call);
-    if (status == ATTN_OK)
-        status = check_room(keeper, copy, content->total_bytes, call);
-    if (status != ATTN_OK)
-        return status;
-    const int outcome = layer_bytes_copy(content, &bytes);
-    if (outcome != 0)
-        return layer_refuse_errno(call, outcome);
-    status = layer_version_read(copy, bytes, NULL, &version, call->err);
-    if (status != ATTN_OK)
-        return status;
-    assert(version != NULL);
-    version->is_fixed = true;
-    if (layer_store_install(keeper->directory.store, version))
-        return ATTN_OK;
-    layer_version_release(version);
-    return layer_refuse_errno(call, ENOMEM);
+    pthread_mutex_lock(&keeper->directory.lock);
+    const bool is_kept = layer_store_install(keeper->directory.store, version);
+    pthread_mutex_unlock(&keeper->directory.lock);
+    if (!is_kept)
+        layer_version_release(version);
+    return is_kept;
+}
+
+void layer_keeper_drop(struct layer_keeper *keeper, const char *name)
+{
+    struct layer_row row;
+    pthread_mutex_lock(&keeper->directory.lock);
+    layer_store_look(keeper->directory.store, name, &row);
+    if (row.is_fixed)
+        layer_store_remove(keeper->directory.store, name);
+    pthread_mutex_unlock(&keeper->directory.lock);
+    layer_version_release(row.version);
+}
+
+void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *context, const char *name), void *context)
+{
+    keeper->is_taken = is_taken;
+    keeper->names = context;
 }
 
 /* ---- statistics ---- */

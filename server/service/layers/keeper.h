@@ -76,11 +76,15 @@ ATTN_MUST_CHECK attn_status layer_keeper_allows_put(struct layer_keeper *keeper,
  */
 bool layer_keeper_fails_early(struct layer_keeper *keeper, struct text_span name, struct call *call);
 /*
- * Keeps content in memory as a layer that no request can change, even if the directory has a file of that name. Call
- * this before any request is served.
+ * Keeps the version, which is fixed, as a layer that no request can change, even if the directory has a file of that
+ * name. Takes over the reference. False without memory.
  */
-ATTN_MUST_CHECK attn_status layer_keeper_adopt(struct layer_keeper *keeper, const char *name,
-                                               const struct chunks *content, struct call *call);
+ATTN_MUST_CHECK bool layer_keeper_adopt(struct layer_keeper *keeper, struct layer_version *version);
+/* Keeps the fixed layer of that name no longer. */
+void layer_keeper_drop(struct layer_keeper *keeper, const char *name);
+/* From now on, a put is refused when is_taken says so of the name. Call this before any request is served. */
+void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *context, const char *name),
+                          void *context);
 
 /*
  * Adds a request to the statistics of the layer of that name. name NULL: the built-in model. call->times must be filled

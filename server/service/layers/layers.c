@@ -54,7 +54,7 @@ static attn_status write_version(struct call *call, struct layer_version *versio
     if (digest == NULL)
         return ATTN_ERR_CANCELLED;
     chunks_format(out, "\"name\":\"%s\",\"digest\":\"%s\",\"bytes\":%zu,\"durable\":%s,\"modified\":\"%s\",",
-                  version->name, digest, version->bytes.size,
+                  version->name, digest, layer_version_file_bytes(version),
                   version->is_fixed || layer_keeper_is_durable(call->in.layers) ? "true" : "false",
                   clock_write_time(version->modified_ns, modified));
     kept_layer_write_facts(&version->facts, out);
@@ -99,6 +99,8 @@ attn_status layers_get(struct call *call)
     assert(version != NULL);
     if (call->in.answer_media == MEDIA_SAFETENSORS) {
         chunks_borrow(call->out, version->bytes.at, version->bytes.size);
+        for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next)
+            chunks_borrow(call->out, piece->data, piece->length);
         status = set_etag(call, version);
         return status == ATTN_OK ? call_finish(call) : status;
     }

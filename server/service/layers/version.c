@@ -114,10 +114,20 @@ void layer_version_release(struct layer_version *version)
         return;
     prepared_slot_clear(&version->prepared);
     layer_bytes_release(&version->bytes);
+    if (version->leave != NULL)
+        version->leave(version->owner);
     pthread_cond_destroy(&version->summed_more);
     pthread_mutex_destroy(&version->lock);
     free(version->header);
     free(version);
+}
+
+size_t layer_version_file_bytes(const struct layer_version *version)
+{
+    size_t bytes = version->bytes.size;
+    for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next)
+        bytes += piece->length;
+    return bytes;
 }
 
 size_t layer_version_bytes(const struct layer_version *version)
@@ -167,14 +177,23 @@ static enum turn take_turn(struct layer_version *version, bool was_cancelled)
 static void sum_piece(struct layer_version *version)
 {
     enum { PIECE_BYTES = 1 << 20 };
-    const size_t left = version->bytes.size - version->summed, length = left < PIECE_BYTES ? left : PIECE_BYTES;
+    size_t left = version->bytes.size - version->summed, before = version->summed;
+    const char *at = version->bytes.at + version->summed;
+    for (const struct chunk *piece = version->pieces; piece != NULL; piece = piece->next) {
+        at = piece->data + before;
+        left = piece->length - before;
+        if (before < piece->length)
+            break;
+        before -= piece->length;
+    }
+    const size_t length = left < PIECE_BYTES ? left : PIECE_BYTES;
     uint8_t digest[DIGEST_BYTES];
     if (length > 0)
-        digest_add(&version->sum, version->bytes.at + version->summed, length);
+        digest_add(&version->sum, at, length);
     pthread_mutex_lock(&version->lock);
     version->is_summing = false;
     version->summed += length;
-    if (version->summed == version->bytes.size) {
+    if (version->summed == layer_version_file_bytes(version)) {
         digest_end(&version->sum, digest);
         digest_write(digest, version->digest);
     }

@@ -23,9 +23,12 @@ struct layer_version {
     struct envelope_source base; /* its tensors lie in bytes, all its text in header */
     void *header;
     size_t header_bytes;
-    int64_t modified_ns; /* milliseconds since 1970 */
-    uint64_t number;     /* above 0 and unique */
-    bool is_fixed;       /* it comes from a checkpoint, so requests cannot change it */
+    int64_t modified_ns;        /* milliseconds since 1970 */
+    uint64_t number;            /* above 0 and unique */
+    bool is_fixed;              /* it belongs to a model, so requests cannot change it */
+    const struct chunk *pieces; /* the file of a fixed layer, in the memory of its model; NULL: bytes has the file */
+    void (*leave)(void *owner); /* called at the end of a fixed version with owner, the model */
+    void *owner;
     struct prepared_slot prepared;
     pthread_mutex_t lock; /* guards what follows, and is held for moments only */
     pthread_cond_t summed_more;
@@ -49,6 +52,8 @@ struct layer_version *layer_version_create(const char *name, struct layer_bytes 
 ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_bytes bytes,
                                                const struct layer_identity *identity, struct layer_version **version,
                                                attn_error *err);
+/* The bytes of the layer's file. */
+size_t layer_version_file_bytes(const struct layer_version *version);
 struct layer_version *layer_version_keep(struct layer_version *version);
 void layer_version_release(struct layer_version *version); /* version may be NULL */
 /* The bytes that count against --layers-bytes: those of the file, and the copy of its header. */

@@ -26,6 +26,7 @@ struct model_row {
 struct models_settings {
     const struct value_list *named; /* texts of "NAME=DIR,NAME=DIR" */
     const char *parent;             /* each subfolder with a config.json is a model; NULL: none */
+    struct layer_keeper *layers;    /* keeps the attention modules of models; NULL: nobody does */
     unsigned look_ms;               /* 0: no thread looks at the folders */
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/name.h"
 #include "service/models/demo_model.h"
+#include "service/models/model_layers.h"
 
 /* ---- the list ---- */
 
@@ -30,6 +31,7 @@ bool model_table_is(const struct model_entry *entry, const char *name, size_t le
 void model_entry_destroy(struct model_entry *entry)
 {
     model_version_release(entry->row.version);
+    model_version_release(entry->layers_of);
     free(entry->directory);
     free(entry);
 }
@@ -97,12 +99,31 @@ static void say_model(const struct models *models, const struct model_entry *ent
                 version->tokenizer_reason);
 }
 
+/* Keeps the layers of the version instead of those of an earlier one. version NULL: of none. */
+static void keep_layers(struct models *models, struct model_entry *entry, struct model_version *version)
+{
+    struct layer_keeper *layers = models->settings.layers;
+    if (layers == NULL || entry->directory == NULL) /* the list of layers has only what a user brought */
+        return;
+    if (entry->layers_of != NULL)
+        model_layers_drop(layers, entry->layers_of);
+    model_version_release(entry->layers_of);
+    entry->layers_of = version != NULL ? model_version_keep(version) : NULL;
+    const size_t missing = version != NULL ? model_layers_adopt(layers, version) : 0;
+    if (missing > 0)
+        log_say(models->log, LOG_WARN, "%zu attention modules of the model %s cannot be layers", missing,
+                entry->row.name);
+}
+
 /* Puts the version, or the reason why there is none, into the list. Takes over the reference. */
 static void install(struct models *models, struct model_entry *entry, struct model_version *version, const char *reason)
 {
-    struct model_version *old = NULL;
+    struct model_version *old = version;
+    const bool is_runnable = version != NULL && version->is_runnable;
+    if (version != NULL && (is_runnable || entry->row.version == NULL))
+        keep_layers(models, entry, version);
     pthread_mutex_lock(&models->lock);
-    if (version != NULL) {
+    if (is_runnable) {
         old = entry->row.version;
         entry->row.version = version;
     }
@@ -116,9 +137,11 @@ static void install(struct models *models, struct model_entry *entry, struct mod
 /* The pages of a file that was written to in place may be gone, so its version cannot be served any longer. */
 static void drop_overwritten(struct models *models, struct model_entry *entry)
 {
+    const struct model_version *present = entry->row.version != NULL ? entry->row.version : entry->layers_of;
     struct model_version *old = entry->row.version;
-    if (old == NULL || entry->directory == NULL || !model_files_are_overwritten(&old->files, entry->directory))
+    if (present == NULL || entry->directory == NULL || !model_files_are_overwritten(&present->files, entry->directory))
         return;
+    keep_layers(models, entry, NULL);
     pthread_mutex_lock(&models->lock);
     entry->row.version = NULL;
     entry->row.state = MODEL_LOADING;
@@ -178,6 +201,7 @@ static void drop_gone(struct models *models)
         *at = entry->next;
         pthread_mutex_unlock(&models->lock);
         log_say(models->log, LOG_INFO, "the folder of the model %s is gone", entry->row.name);
+        keep_layers(models, entry, NULL);
         model_entry_destroy(entry);
     }
 }

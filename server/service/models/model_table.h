@@ -12,9 +12,10 @@
 
 struct model_entry {
     struct model_row row;
-    char *directory;   /* NULL: the model is part of the program */
-    bool is_of_parent; /* the folder was found in the parent, and its model goes with it */
-    uint64_t stamp;    /* of the files that were read last */
+    char *directory;                 /* NULL: the model is part of the program */
+    bool is_of_parent;               /* the folder was found in the parent, and its model goes with it */
+    struct model_version *layers_of; /* a reference to the version whose layers are kept */
+    uint64_t stamp;                  /* of the files that were read last */
     struct model_entry *next;
 };
 

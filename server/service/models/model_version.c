@@ -42,6 +42,17 @@ static void load_tokenizer(struct model_version *version)
     snprintf(version->tokenizer_reason, sizeof version->tokenizer_reason, "%.*s", MODEL_REASON_MAX - 1, err.message);
 }
 
+/* Finds the attention modules. A model of a kind without any has no layers. */
+static void find_layers(struct model_version *version)
+{
+    const struct checkpoint_text none = {NULL, 0};
+    attn_error ignored = {.status = ATTN_OK};
+    bool is_unknown;
+    if (checkpoint_find_layers(&version->files.checkpoint, none, version->files.arena, &version->layers, &is_unknown,
+                               &ignored) != ATTN_OK)
+        version->layers = (struct checkpoint_layers){NULL, 0};
+}
+
 attn_status model_version_create(const char *name, struct model_files *files, struct model_version **version,
                                  attn_error *err)
 {
@@ -56,6 +67,8 @@ attn_status model_version_create(const char *name, struct model_files *files, st
     snprintf(made->name, sizeof made->name, "%s", name);
     made->files = *files;
     attn_status status = checkpoint_read_model(&made->files.checkpoint, made->files.arena, &made->model, err);
+    made->is_runnable = status == ATTN_OK;
+    find_layers(made);
     if (status == ATTN_OK) {
         made->slots = calloc(made->model.slots + 1, sizeof *made->slots);
         if (made->slots == NULL)
@@ -65,7 +78,7 @@ attn_status model_version_create(const char *name, struct model_files *files, st
         load_tokenizer(made);
     clock_gettime(CLOCK_REALTIME, &now);
     made->loaded_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    if (status == ATTN_OK)
+    if (status == ATTN_OK || (!made->is_runnable && made->layers.count > 0))
         *version = made;
     else
         destroy(made);

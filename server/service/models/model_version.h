@@ -20,8 +20,10 @@ struct model_version {
     atomic_size_t references;
     char name[MODEL_NAME_MAX + 1];
     struct model_files files;
+    bool is_runnable; /* false: model is empty, and there are only layers */
     struct checkpoint_model model;
-    struct prepared_slot *slots; /* of blocks, by model_block.slot */
+    struct checkpoint_layers layers; /* its attention modules */
+    struct prepared_slot *slots;     /* of blocks, by model_block.slot */
     struct prepared_slot head_slot;
     const struct tokenizer *tokenizer;       /* in the files' arena; NULL: there is none, or it cannot be used */
     char tokenizer_reason[MODEL_REASON_MAX]; /* why the tokenizer cannot be used; "": there is no such reason */
@@ -30,8 +32,8 @@ struct model_version {
 };
 
 /*
- * Takes over the files and describes the model in them. The caller owns the only reference. On a failure the files are
- * closed and *version is NULL; failures are those of checkpoint_read_model. A tokenizer that cannot be used is no failure.
+ * Takes over the files and describes the model in them. The caller owns the only reference. On a failure,
+ * *version is NULL, or has the layers of a model that cannot run; failures are those of checkpoint_read_model. A tokenizer that cannot be used is no failure.
  */
 ATTN_MUST_CHECK attn_status model_version_create(const char *name, struct model_files *files,
                                                  struct model_version **version, attn_error *err);

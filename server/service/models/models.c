@@ -147,6 +147,15 @@ size_t models_count(struct models *models)
     return count;
 }
 
+bool models_has(struct models *models, const char *name)
+{
+    const size_t length = strlen(name);
+    pthread_mutex_lock(&models->lock);
+    const bool has = model_table_is(*model_table_place(models, name, length), name, length);
+    pthread_mutex_unlock(&models->lock);
+    return has;
+}
+
 void models_look(struct models *models, struct text_span name, struct model_row *row)
 {
     *row = (struct model_row){.state = MODEL_ABSENT};

@@ -2,6 +2,7 @@
  * test_directory.c: tests of server/service/layers/directory.c: changes by other programs are noticed, and failing
  * calls during opening and listing lose no layer.
  */
+#include "adopt_file.h"
 #include "layer_stage.h"
 
 #include <sys/stat.h>
@@ -159,9 +160,7 @@ END_TEST
 
 START_TEST(a_layer_that_nobody_may_change_stays_when_a_file_gets_its_name)
 {
-    attn_error err = {.status = ATTN_OK};
-    struct call call = {.err = &err};
-    ck_assert_int_eq(layer_keeper_adopt(keeper, "fixed", &content, &call), ATTN_OK);
+    ck_assert_int_eq(adopt_file(keeper, "fixed", &content), ATTN_OK);
     const uint64_t number = number_of("fixed");
     ck_assert_int_eq(put("a").status, ATTN_OK);
     copy_file("a", "fixed");

@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <string.h>
 
+#include "adopt_file.h"
 #include "check_main.h"
 #include "codec/request/envelope_decode.h"
 #include "service/attend.h"
@@ -51,16 +52,14 @@ static void prepare(struct chunks *file)
     ck_assert_int_eq(kept_layer_write(whole, text.total_bytes, arena, file, &err), ATTN_OK);
 }
 
-/* A layer that comes from a checkpoint has no digest until a request needs it. */
+/* A layer that belongs to a model has no digest until a request needs it. */
 static void begin(const struct chunks *file)
 {
     const struct layer_settings settings = {.max_count = 4, .max_bytes = LIMIT_BYTES, .older = 1};
     char message[320];
-    attn_error err = {.status = ATTN_OK};
-    struct call call = {.err = &err};
     keeper = layer_keeper_open(&settings, &silence, message, sizeof message);
     ck_assert_msg(keeper != NULL, "%s", message);
-    ck_assert_int_eq(layer_keeper_adopt(keeper, "kept", file, &call), ATTN_OK);
+    ck_assert_int_eq(adopt_file(keeper, "kept", file), ATTN_OK);
 }
 
 static struct layer_version *version_of_kept(void)

@@ -2,6 +2,7 @@
  * test_layer_faults.c: makes each system call of server/service/layers fail in turn: the client gets the right error,
  * no file remains, and the next request is served.
  */
+#include "adopt_file.h"
 #include "layer_stage.h"
 
 /* ---- what fails while a layer is put ---- */
@@ -148,15 +149,6 @@ END_TEST
 
 /* ---- without a directory ---- */
 
-static struct asked adopt(const char *name, const struct chunks *text)
-{
-    struct asked asked = {.status = ATTN_OK};
-    struct call call = {.err = &asked.err};
-    asked.status = layer_keeper_adopt(keeper, name, text, &call);
-    asked.refusal = call.refusal;
-    return asked;
-}
-
 START_TEST(what_is_kept_in_memory_is_refused_as_cleanly)
 {
     struct chunks wrong = chunks_begin(arena), right = content;
@@ -172,26 +164,21 @@ START_TEST(what_is_kept_in_memory_is_refused_as_cleanly)
     fault.call = "mmap";
     fault.reason = ENOMEM;
     ck_assert_int_eq(put("a").status, ATTN_ERR_NO_MEMORY);
-    fault.skip = 0;
-    ck_assert_int_eq(adopt("a", &content).status, ATTN_ERR_NO_MEMORY);
     fault.call = NULL;
     content = wrong;
     ck_assert_int_eq(put("a").status, ATTN_ERR_SYNTAX);
-    ck_assert_int_eq(adopt("a", &wrong).status, ATTN_ERR_SYNTAX);
     content = right;
-    ck_assert_int_eq(adopt("a/b", &right).status, ATTN_ERR_VALUE);
-    ck_assert_int_eq(adopt("stats", &right).refusal, CALL_CONFLICT);
 #if HAS_OWN_MALLOC
     fault.call = "calloc";
     fault.skip = 2; /* the arena, the version, the name */
-    ck_assert_int_eq(adopt("a", &right).status, ATTN_ERR_NO_MEMORY);
+    ck_assert_int_eq(adopt_file(keeper, "a", &right), ATTN_ERR_NO_MEMORY);
     ck_assert_int_lt(fault.skip, 0);
     fault.call = NULL;
 #endif
-    ck_assert_int_eq(adopt("a", &right).status, ATTN_OK);
+    ck_assert_int_eq(adopt_file(keeper, "a", &right), ATTN_OK);
     ck_assert_int_eq(put("a").refusal, CALL_CONFLICT); /* nobody can change it */
     ck_assert_int_eq(put("b").status, ATTN_OK);
-    ck_assert_int_eq(adopt("c", &right).refusal, CALL_STORE_FULL);
+    ck_assert_int_eq(put("c").refusal, CALL_STORE_FULL);
     ck_assert_int_eq(remove_layer("b").status, ATTN_OK);
     layer_keeper_rescan(keeper);
 }

@@ -1,0 +1,17 @@
+/*
+ * model_layers.h: the attention modules of a model as kept layers, NAME.PATH, that requests cannot change.
+ *
+ * A layer's tensors are views of the model's files. So it holds a reference to the version of the model.
+ */
+#ifndef SERVICE_MODELS_MODEL_LAYERS_H
+#define SERVICE_MODELS_MODEL_LAYERS_H
+
+#include "service/layers/keeper.h"
+#include "service/models/model_version.h"
+
+/* Keeps the layers of the version. Returns how many of its modules cannot be layers. */
+size_t model_layers_adopt(struct layer_keeper *keeper, struct model_version *version);
+/* Keeps them no longer. */
+void model_layers_drop(struct layer_keeper *keeper, const struct model_version *version);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * adopt_file.h: fixed layers for tests.
+ */
+#ifndef TESTS_ADOPT_FILE_H
+#define TESTS_ADOPT_FILE_H
+
+#include "service/layers/keeper.h"
+
+/* Keeps the file as a layer that nobody may change, as the modules of models are. */
+static inline attn_status adopt_file(struct layer_keeper *to, const char *name, const struct chunks *file)
+{
+    struct layer_bytes bytes;
+    struct layer_version *version;
+    attn_error ignored = {.status = ATTN_OK};
+    if (layer_bytes_copy(file, &bytes) != 0)
+        return ATTN_ERR_NO_MEMORY;
+    attn_status status = layer_version_read(name, bytes, NULL, &version, &ignored);
+    if (status != ATTN_OK)
+        return status;
+    version->is_fixed = true;
+    return layer_keeper_adopt(to, version) ? ATTN_OK : ATTN_ERR_NO_MEMORY;
+}
+
+#endif
