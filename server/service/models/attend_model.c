@@ -8,6 +8,7 @@
 #include "service/layers/keeper.h"
 #include "service/limits.h"
 #include "service/models/model_batch.h"
+#include "service/models/model_rendering.h"
 #include "service/models/models.h"
 #include "service/models/run/model_plan.h"
 #include "service/models/run/model_run.h"
@@ -20,6 +21,7 @@ struct attending {
     struct model_batch batch;
     struct model_answer answer;
     struct model_job job;
+    struct model_rendering rendering;
 };
 
 /* ---- facts beside the outputs ---- */
@@ -121,8 +123,12 @@ static attn_status decode(struct attending *attending)
 {
     struct call *call = attending->call;
     attn_arena *arena = call->out->arena;
-    attn_status status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, arena,
-                                              &attending->request, call->err);
+    attn_status status = model_rendering_begin(call, &attending->rendering);
+    if (status == ATTN_OK)
+        status = model_request_decode(call->in.body, call->in.body_bytes, MODEL_REQUEST_ATTENTION, arena,
+                                      &attending->request, call->err);
+    if (status == ATTN_OK)
+        status = model_rendering_prepare(call, &attending->rendering, &attending->version->model, &attending->request);
     if (status == ATTN_OK)
         status = model_batch_make(&attending->batch, attending->version, &attending->request, MODEL_REQUEST_ATTENTION,
                                   arena, call->err);
@@ -145,17 +151,22 @@ static attn_status plan(struct attending *attending)
                                                      attending->request.common.form == TENSOR_FORM_BASE64,
                                         .answer = &attending->answer};
     attn_status status = model_job_plan(&attending->job);
-    if (status == ATTN_OK)
-        status = add_facts(attending);
+    if (status != ATTN_OK || !model_rendering_has_facts(call, &attending->request))
+        return status;
     add_spelling(attending);
-    return status;
+    return add_facts(attending);
 }
 
 static attn_status check_limits(struct attending *attending)
 {
     struct call *call = attending->call;
     const struct model_output *largest = model_answer_largest(&attending->answer);
-    const struct weight weight = {.answer_bytes = model_answer_bound(&attending->answer, call->in.answer_media),
+    size_t bytes;
+    attn_status status = model_rendering_weigh(call, &attending->rendering, &attending->batch, &attending->request,
+                                               &attending->answer, &bytes);
+    if (status != ATTN_OK)
+        return status;
+    const struct weight weight = {.answer_bytes = bytes,
                                   .run_bytes = attending->job.run_bytes,
                                   .time_flops = attending->job.time_flops,
                                   .largest = largest != NULL ? largest->name : "",
@@ -164,13 +175,6 @@ static attn_status check_limits(struct attending *attending)
         call->out->may_defer && weight.answer_bytes >= STREAM_FROM_BYTES && call->in.answer_media == MEDIA_JSON;
     call->flops = attending->job.time_flops;
     return limits_check(call, &weight);
-}
-
-static attn_status write_answer(struct attending *attending)
-{
-    struct call *call = attending->call;
-    model_answer_write(&attending->answer, call->in.answer_media, call->in.runtime, call->out);
-    return call_finish(call);
 }
 
 static attn_status attend(struct attending *attending)
@@ -187,7 +191,7 @@ static attn_status attend(struct attending *attending)
         status = model_job_run(&attending->job);
     call->times.compute_ms = clock_lap_ms(&since);
     if (status == ATTN_OK)
-        status = write_answer(attending);
+        status = model_rendering_write(call, &attending->rendering, &attending->request, &attending->answer);
     call->times.write_ms = clock_lap_ms(&since);
     return limits_explain(call, status);
 }
