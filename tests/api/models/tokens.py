@@ -25,8 +25,15 @@ def stage(folder):
     sources = {path.parent.name: path for path in (*OWN.glob("*/tokenizer.json"), *SHARED.glob("**/tokenizer.json"))}
     for name, tokenizer in sources.items():
         add_model(folder, name, tokenizer.read_bytes())
+    for model in whole_models():
+        (folder / f"whole-{model.name}").symlink_to(model)
     add_model(folder, "bare", None)
     add_model(folder, "damaged", b'{"model": {"type": "Later"}}')
+
+
+def whole_models():
+    """Encoder-decoders with their own weights."""
+    return [OWN / "t5", *(SHARED / name for name in ("t5-gated", "bart") if (SHARED / name).exists())]
 
 
 def add_model(folder, name, tokenizer):
@@ -117,6 +124,24 @@ def pairs_have_the_recorded_ids_and_types(client, _):
         for name, member in (("ids", "ids"), ("tokens", "tokens"), ("type_ids", "type_ids")):
             assert answer[member] == [pair[name]], f"{model}: {member} {answer[member]}"
         assert answer["special"] == [[bool(one) for one in pair["special_tokens_mask"]]], model
+
+
+@check
+def targets_become_the_recorded_inputs_of_the_decoder(client, _):
+    for model in whole_models():
+        for case in json.loads((model / "cases.json").read_text())["cases"]:
+            target = case.get("decoder_batch", case.get("decoder_text"))
+            if target is None:
+                continue
+            request = {"inputs": {"text": case.get("batch", case.get("text")), "target": target},
+                       "options": {"layers": [0], "return": ["attention_mean"]}}
+            reply = client.post(f"/v1/models/whole-{model.name}/attention", request)
+            assert reply.status == 200, f"{model.name}: {reply.body[:300]}"
+            answer, keeps = reply.json(), case["decoder_attention_mask"]
+            for name, member in (("decoder_input_ids", "ids"), ("decoder_tokens", "text")):
+                rows = [[one for one, keep in zip(*both) if keep] for both in zip(case[name], keeps)]
+                assert answer["tokens"]["decoder"][member] == rows, f"{model.name} {case['name']}: {member}"
+            assert answer["lengths"]["decoder"] == [sum(row) for row in keeps], case["name"]
 
 
 @check
