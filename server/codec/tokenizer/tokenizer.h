@@ -19,7 +19,7 @@ struct tokenizer;
 
 /*
  * Loads text[0 .. length). The tokenizer lives in arena, whose bytes are its size. scratch lends memory for the JSON,
- * about ten times the length, and has it back on return. Messages begin with the JSON pointer of the place.
+ * about twelve times the length, and has it back on return. Messages begin with the JSON pointer of the place.
  *   ATTN_ERR_SYNTAX            the text is not JSON, or a table in it is not what it should be
  *   ATTN_ERR_FIELD, _VALUE     something is missing, contradicts itself or is not supported
  *   ATTN_ERR_TOO_LARGE         more tokens, or longer ones, than this code takes
@@ -60,7 +60,7 @@ struct tokenizer_output {
 
 /*
  * Encodes a text, or a pair of texts. The output lives in arena and refers to the tokenizer. scratch lends memory: about
- * 60 bytes per byte of text. When scratch is arena, this memory is taken for good. Time grows with the length, up to a
+ * 150 bytes per byte of text. When scratch is arena, this memory is taken for good. Time grows with the length, up to a
  * logarithm; scratch is asked whether the work is cancelled. Messages name the text: "the text", "the pair".
  *   ATTN_ERR_SYNTAX     a text is not UTF-8
  *   ATTN_ERR_VALUE      a text holds U+0000, or characters that the model has no token for; a pattern needs too many
