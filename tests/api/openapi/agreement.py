@@ -40,11 +40,11 @@ def check_media(document):
 
 def check_parameters(document):
     """A path that takes parameters has all of them: those of pictures, or those of a list."""
-    of_pictures = set(re.findall(r'^    \{"(\w+)", "', sources.read("server/codec/picture/picture_options.c"), re.MULTILINE))
     of_lists = set(re.findall(r'strcmp\(parameter->name, "(\w+)"\)', sources.read("server/service/layers/layers.c")))
     for route in sources.routes():
         names = {parameter["name"] for parameter in document.parameters(route.path, route.method)
                  if parameter["in"] == "query"}
+        of_pictures = sources.picture_parameters("of_model" if route.path.startswith("/v1/models/") else "of_layer")
         known = of_lists if route.method == "GET" else of_pictures
         if names != (known if route.takes_parameters else set()):
             yield f"{route.method} {route.path}: {sorted(names)} are its parameters in the document"
@@ -98,6 +98,20 @@ def check_members(document):
     decoders = sources.decoders()
     for name, scopes in REQUESTS.items():
         yield from compare(document, decoders, "decode_root", document.schemas[name], name, scopes)
+
+
+def check_model_members(document):
+    """A request for tokens has the members of every scope alone."""
+    file = "server/codec/model/model_request.c"
+    tables = dict(sources.TABLE.findall(sources.read(file)))
+    for name, scopes in {"ModelAttentionRequest": {"MEMBER_ALWAYS", "MEMBER_OF_MAPS"},
+                         "ModelTokensRequest": {"MEMBER_ALWAYS"}}.items():
+        for section in ("inputs", "options"):
+            known = {member for member, _, scope in sources.entries(tables[f"{section.removesuffix('s')}_members"])
+                     if scope in scopes}
+            schema = document.resolve(document.schemas[name]["properties"][section])
+            if known != set(schema["properties"]):
+                yield f"{name}/{section}: {sorted(known ^ set(schema['properties']))} stand on one side only"
 
 
 def compare(document, decoders, function, schema, pointer, scopes):
@@ -205,6 +219,7 @@ def check_words(document):
     schemas = document.schemas
     lists = {
         "steps that can be returned": (sources.steps(), schemas["Step"]["enum"]),
+        "results of models": (set(sources.steps()) | sources.model_results(), schemas["ModelResult"]["enum"]),
         "paths of gradients": ({name for path in sources.gradients() for name in (path, path.removeprefix("inputs."))},
                                schemas["GradientPath"]["enum"]),
         "outputs": (sources.steps(), schemas["Outputs"]["properties"]),
@@ -235,5 +250,5 @@ def check_settings(document):
             yield f"--{flag} is {known.get(flag)} by default, the document says {default}"
 
 
-CHECKS = (check_routes, check_media, check_parameters, check_members, check_kept_masks, check_blocks, check_inference, check_core_names, check_words,
+CHECKS = (check_routes, check_media, check_parameters, check_members, check_model_members, check_kept_masks, check_blocks, check_inference, check_core_names, check_words,
           check_version, check_settings)

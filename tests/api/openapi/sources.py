@@ -104,6 +104,19 @@ def steps():
     return re.findall(r'X\(ATTN_STEP_\w+, "(\w+)", ATTN_AXES_\w+, ATTN_VALUES_\w+\)', read(STEPS))
 
 
+def model_results():
+    """What models give beside the steps of their layers."""
+    return set(re.findall(r'X\(MODEL_\w+, "(\w+)"\)', read("server/codec/model/model_request.h")))
+
+
+def picture_parameters(table):
+    """The names of a table of parameters; some of its rows are macros."""
+    text = read("server/codec/picture/picture_options.c").replace("\\\n", "")
+    macros = dict(re.findall(r'#define (\w+)\s*\{\s*"(\w+)"', text))
+    rows = re.search(rf"struct parameter {table}\[\] = \{{(.*?)\n\}};", text, re.DOTALL).group(1)
+    return {quoted or macros[macro] for quoted, macro in re.findall(r'^    (?:\{"(\w+)"|([A-Z]+),)', rows, re.MULTILINE)}
+
+
 def gradients():
     return re.findall(r'X\(ATTN_GRADIENT_\w+, "([\w.]+)"', read("core/include/attn/gradient.h"))
 
