@@ -8,7 +8,7 @@ import json
 import os
 import pathlib
 
-from attnd import wait_until
+from attnd import Server, wait_until
 from suite import Skipped, registry
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -187,6 +187,23 @@ def ids_without_their_special_tokens_give_the_text(client, _):
 
 
 # ---- refusals ----
+
+@check
+def the_deadline_stops_the_work(client, _):
+    body = json.dumps({"inputs": {"text": "hello world " * 500000}}).encode()
+    reply = client.send("POST", "/v1/models/bert/tokens", body,
+                        {"Content-Type": "application/json", "Request-Timeout": "0.05"})
+    assert reply.status == 504, reply.status
+
+
+@check
+def an_answer_over_the_limit_is_refused(_, server):
+    environment = {"ATTND_MODEL": f"bert={OWN / 'bert'}", "ATTND_MAX_RESULT": "64K"}
+    with Server(server.program, environment=environment) as small:
+        assert tokenize(small.client(), "bert", {"text": "a " * 100})["lengths"] == [102]
+        problem = refusal(small.client(), "bert", {"text": "a " * 10000}, status=413)
+        assert problem["pointer"] == "/inputs/text" and "65536" in problem["error"], problem
+
 
 @check
 def ids_out_of_range_are_refused(client, _):

@@ -22,6 +22,10 @@
 #include "service/infer/infer.h"
 #include "service/layers/keeper.h"
 #include "service/layers/layers.h"
+#include "service/models/attend_model.h"
+#include "service/models/model_list.h"
+#include "service/models/model_tokens.h"
+#include "service/models/models.h"
 
 enum { ROOMY_BYTES = 32 << 20, FINE_BYTES = 32 << 10, BODY_MAX = 1 << 20 };
 
@@ -29,6 +33,7 @@ static const struct log silence = {.fd = 2, .format = LOG_TEXT, .level = LOG_OFF
 static struct font_set fonts;
 static struct layer_keeper *layers;
 static struct cache_store *caches;
+static struct models *models;
 
 /* One request, with its path and media types. */
 struct request {
@@ -82,6 +87,7 @@ static struct outcome ask(const struct request *request, size_t limit)
         .in.parameter_count = request->parameter.name != NULL,
         .in.limits = {.result_bytes = ROOMY_BYTES, .memory_bytes = ROOMY_BYTES, .flops = 1e9},
         .in.layers = layers,
+        .in.models = models,
         .in.key = "",
         .in.caches = caches,
         .in.runtime = &runtime,
@@ -376,6 +382,17 @@ static const struct {
      "{\"inputs\":[" QUERY_V2 "],\"outputs\":[{\"name\":\"Q\"},{\"name\":\"K\",\"parameters\":{\"binary_data\":true}}],"
      "\"parameters\":{\"num_heads\":2}}"},
     {"infer kept", infer_run, "kept", MEDIA_JSON, "{\"inputs\":[" QUERY_V2 "]}"},
+    {"list of models", model_list_all, "", MEDIA_JSON, ""},
+    {"a model", model_list_one, "bert", MEDIA_JSON, ""},
+    {"tokens of pairs", model_tokens_read, "bert", MEDIA_JSON,
+     "{\"inputs\":{\"text\":[\"a cat\",\"\xE6\xB3\xA8\"],\"pair\":[\"b\",\"\"]}}"},
+    {"tokens that the tokenizer refuses", model_tokens_read, "bert", MEDIA_JSON,
+     "{\"inputs\":{\"text\":\"a\\u0000\"}}"},
+    {"text of ids", model_tokens_read, "t5", MEDIA_JSON, "{\"inputs\":{\"ids\":[[10,1],[]]}}"},
+    {"attention of a model", attend_model, "bert", MEDIA_JSON,
+     "{\"inputs\":{\"text\":[\"a cat\",\"b\"]},\"options\":{\"layers\":[0],\"return\":[\"attention\",\"predictions\"]}}"},
+    {"attention of two stacks", attend_model, "t5", MEDIA_SAFETENSORS,
+     "{\"inputs\":{\"text\":\"a\",\"target\":\"b\"},\"options\":{\"layers\":[1]}}"},
     {"infer nothing", infer_run, "attention", MEDIA_JSON, "{\"inputs\":[]}"},
 };
 
@@ -548,6 +565,8 @@ static void prepare(void)
 {
     static const struct layer_settings settings = {.max_count = 4, .max_bytes = 1 << 20, .older = 1};
     static const struct request kept = {.name = "kept", .service = layers_put, .path_name = "kept", .body = LAYER};
+    static const struct value_list folders = {{"bert=tests/models/bert,t5=tests/models/t5"}, 1};
+    static const struct models_settings of_models = {.named = &folders};
     char message[320];
     envelope_prepare();
     ck_assert_msg(font_set_open(&fonts, "auto", message, sizeof message), "%s", message);
@@ -555,6 +574,9 @@ static void prepare(void)
     ck_assert_msg(layers != NULL, "%s", message);
     caches = cache_store_create(1 << 20, 4, 60);
     ck_assert_ptr_nonnull(caches);
+    models = models_create(&of_models, &silence, message, sizeof message);
+    ck_assert_msg(models != NULL, "%s", message);
+    models_load(models);
     struct outcome outcome = ask(&kept, ROOMY_BYTES);
     ck_assert_msg(outcome.status == ATTN_OK, "%s", outcome.err.message);
     free(outcome.answer);
@@ -562,6 +584,7 @@ static void prepare(void)
 
 static void release(void)
 {
+    models_destroy(models);
     layer_keeper_close(layers);
     cache_store_destroy(caches);
     font_set_close(&fonts);
