@@ -9,6 +9,7 @@
 #include "service/infer/infer.h"
 #include "service/infer/model.h"
 #include "service/layers/keeper.h"
+#include "service/models/models.h"
 
 void probes_answer_live(struct request *request)
 {
@@ -58,7 +59,7 @@ void probes_answer_v2_ready(struct request *request)
                       reply_begin(request, is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, MEDIA_JSON));
 }
 
-/* Lists the built-in model and the layers that had requests. NULL without memory. */
+/* Lists the built-in model, and the layers and whole models that had requests. NULL without memory. */
 static const struct layer_use *list_models(const struct request *request, size_t *count)
 {
     struct layer_keeper *layers = request->server->setup.layers;
@@ -71,6 +72,8 @@ static const struct layer_use *list_models(const struct request *request, size_t
     text_copy(models[0].name, sizeof models[0].name, MODEL_BUILT_IN);
     layer_store_built_in(layer_keeper_store(layers), &models[0].statistics);
     *count = 1 + layer_store_used(layer_keeper_store(layers), METRICS_MODELS_MAX - 1, models + 1);
+    if (request->server->setup.models != NULL)
+        *count += models_used(request->server->setup.models, METRICS_MODELS_MAX - *count, models + *count);
     return models;
 }
 

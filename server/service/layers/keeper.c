@@ -390,16 +390,16 @@ void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *co
 
 /* ---- statistics ---- */
 
-void layer_keeper_count(const struct call *call, const char *layer, attn_status status, size_t batch)
+bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct layer_statistics *more)
 {
     struct timespec now;
     if (status == ATTN_ERR_TOO_LARGE && call->in.is_first_try)
-        return;
+        return false;
     const struct call_times *times = &call->times;
     const double total_ms = call->in.queue_ms + times->parse_ms + times->compute_ms + times->write_ms;
     const bool is_ok = status == ATTN_OK;
     clock_gettime(CLOCK_REALTIME, &now);
-    const struct layer_statistics more = {
+    *more = (struct layer_statistics){
         .successes = is_ok,
         .failures = !is_ok,
         .items = is_ok ? batch : 0,
@@ -411,7 +411,14 @@ void layer_keeper_count(const struct call *call, const char *layer, attn_status 
         .write_ms = is_ok ? times->write_ms : 0,
         .last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000,
     };
-    layer_store_count(layer_keeper_store(call->in.layers), layer, &more);
+    return true;
+}
+
+void layer_keeper_count(const struct call *call, const char *layer, attn_status status, size_t batch)
+{
+    struct layer_statistics more;
+    if (layer_keeper_measure(call, status, batch, &more))
+        layer_store_count(layer_keeper_store(call->in.layers), layer, &more);
 }
 
 /* ---- open and close ---- */

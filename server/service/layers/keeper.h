@@ -91,6 +91,8 @@ void layer_keeper_reserve(struct layer_keeper *keeper, bool (*is_taken)(void *co
  * in. batch is the number of sequences in the request.
  */
 void layer_keeper_count(const struct call *call, const char *name, attn_status status, size_t batch);
+/* Fills in what one request with that outcome adds to statistics. False: it is computed again, and adds nothing yet. */
+bool layer_keeper_measure(const struct call *call, attn_status status, size_t batch, struct layer_statistics *more);
 /* Refuses for an errno of a call on the directory. */
 attn_status layer_refuse_errno(struct call *call, int error);
 

@@ -337,7 +337,7 @@ bool layer_store_set_loaded(struct layer_store *store, const char *name, bool is
     return entry != NULL;
 }
 
-static void add(struct layer_statistics *to, const struct layer_statistics *more)
+void layer_statistics_add(struct layer_statistics *to, const struct layer_statistics *more)
 {
     to->successes += more->successes;
     to->failures += more->failures;
@@ -356,9 +356,9 @@ void layer_store_count(struct layer_store *store, const char *name, const struct
     pthread_mutex_lock(&store->lock);
     struct layer_entry *entry = name != NULL ? find(store, name) : NULL;
     if (entry != NULL)
-        add(&entry->statistics, more);
+        layer_statistics_add(&entry->statistics, more);
     else if (name == NULL)
-        add(&store->built_in, more);
+        layer_statistics_add(&store->built_in, more);
     pthread_mutex_unlock(&store->lock);
 }
 

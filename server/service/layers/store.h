@@ -19,7 +19,9 @@ struct layer_statistics {
     int64_t last_ms; /* milliseconds since 1970 */
 };
 
-/* A layer that had requests. */
+void layer_statistics_add(struct layer_statistics *to, const struct layer_statistics *more);
+
+/* A layer, or a whole model, that had requests. */
 struct layer_use {
     char name[LAYER_NAME_MAX + 1];
     struct layer_statistics statistics;

@@ -5,6 +5,7 @@
 #define SERVICE_MODELS_MODEL_ROW_H
 
 #include "config/values.h"
+#include "service/layers/store.h"
 #include "service/models/model_version.h"
 
 enum model_state {
@@ -20,7 +21,8 @@ struct model_row {
     enum model_state state;
     char
         reason[MODEL_REASON_MAX]; /* why the model is broken, or why its newest files are not served; "": all is well */
-    struct model_version *version; /* a reference that the caller owns; NULL unless the state is ready */
+    struct model_version *version;      /* a reference that the caller owns; NULL unless the state is ready */
+    struct layer_statistics statistics; /* of the requests to the name */
 };
 
 struct models_settings {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "service/layers/keeper.h"
 #include "service/models/demo_model.h"
 #include "service/models/model_table.h"
 
@@ -172,6 +173,32 @@ size_t models_list(struct models *models, size_t limit, struct model_row *rows)
     pthread_mutex_lock(&models->lock);
     for (const struct model_entry *entry = models->entries; entry != NULL && count < limit; entry = entry->next)
         give(entry, &rows[count++]);
+    pthread_mutex_unlock(&models->lock);
+    return count;
+}
+
+void models_note(struct models *models, const struct call *call, const char *name, attn_status status, size_t batch)
+{
+    struct layer_statistics more;
+    if (!layer_keeper_measure(call, status, batch, &more))
+        return;
+    pthread_mutex_lock(&models->lock);
+    struct model_entry *entry = *model_table_place(models, name, strlen(name));
+    if (model_table_is(entry, name, strlen(name)))
+        layer_statistics_add(&entry->row.statistics, &more);
+    pthread_mutex_unlock(&models->lock);
+}
+
+size_t models_used(struct models *models, size_t limit, struct layer_use *uses)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&models->lock);
+    for (const struct model_entry *entry = models->entries; entry != NULL && count < limit; entry = entry->next) {
+        if (entry->row.statistics.successes + entry->row.statistics.failures == 0)
+            continue;
+        text_copy(uses[count].name, sizeof uses[count].name, entry->row.name);
+        uses[count++].statistics = entry->row.statistics;
+    }
     pthread_mutex_unlock(&models->lock);
     return count;
 }

@@ -34,6 +34,11 @@ size_t models_list(struct models *models, size_t limit, struct model_row *rows);
 /* Calls found for each name until it returns false. Returns the name for which it did, or NULL. */
 const char *models_each(struct models *models, bool (*found)(void *context, const char *name), void *context);
 
+/* Adds a request with that outcome to the statistics of the model. */
+void models_note(struct models *models, const struct call *call, const char *name, attn_status status, size_t batch);
+/* Fills in up to limit models that had requests, in the order of their names. Returns how many. */
+size_t models_used(struct models *models, size_t limit, struct layer_use *uses);
+
 /* Finds the model of a request. *version is a reference. It refuses as services do: call->refusal, *call->err. */
 ATTN_MUST_CHECK attn_status models_find(struct models *models, struct text_span name, struct call *call,
                                         struct model_version **version);

@@ -35,6 +35,7 @@ import browsers as of_browsers  # noqa: E402
 import certificates as of_certificates  # noqa: E402
 import printed as of_what_is_printed  # noqa: E402
 import program as of_program  # noqa: E402
+import whole_models as of_whole_models  # noqa: E402
 from suite import conclude, registry, run_tests  # noqa: E402
 
 SMALL = {"inputs": {"query": [[1, 2]]}}
@@ -699,7 +700,8 @@ def main():
     parser.add_argument("--attnd", default=str(ROOT / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    modules = (of_accounts, of_amplifiers, of_browsers, of_program, of_certificates, of_what_is_printed)
+    modules = (of_accounts, of_amplifiers, of_browsers, of_program, of_certificates, of_what_is_printed,
+               of_whole_models)
     tests = TESTS + [function for module in modules for function in module.TESTS]
     options.attnd = os.path.abspath(options.attnd)  # some tests work in folders of their own
     return conclude("ops", *run_tests(tests, lambda test: test(options.attnd), options.only))

@@ -1,0 +1,50 @@
+/* model_work.c: plans, weighs and runs a decoded request to a whole model. */
+#include "service/models/run/model_work.h"
+
+#include "codec/bytes/stream.h"
+#include "service/layers/keeper.h"
+#include "service/limits.h"
+#include "service/models/run/model_plan.h"
+#include "service/models/run/model_run.h"
+
+attn_status model_work_plan(struct model_work *work, bool is_binary)
+{
+    struct call *call = work->call;
+    attn_arena *arena = call->out->arena;
+    attn_status status =
+        model_batch_make(&work->batch, work->version, &work->request, MODEL_REQUEST_ATTENTION, arena, call->err);
+    if (status != ATTN_OK)
+        return status;
+    work->answer = (struct model_answer){.form = work->request.common.form, .digits = work->request.common.digits};
+    work->job = (struct model_job){.version = work->version,
+                                   .request = &work->request,
+                                   .prepared = layer_keeper_prepared(call->in.layers),
+                                   .runtime = call->in.runtime,
+                                   .arena = arena,
+                                   .err = call->err,
+                                   .items = work->batch.items,
+                                   .is_binary = is_binary || work->request.common.form == TENSOR_FORM_BASE64,
+                                   .answer = &work->answer};
+    return model_job_plan(&work->job);
+}
+
+attn_status model_work_weigh(struct model_work *work, size_t answer_bytes)
+{
+    struct call *call = work->call;
+    const struct model_output *largest = model_answer_largest(&work->answer);
+    const struct weight weight = {.answer_bytes = answer_bytes,
+                                  .run_bytes = work->job.run_bytes,
+                                  .time_flops = work->job.time_flops,
+                                  .largest = largest != NULL ? largest->name : "",
+                                  .largest_is_map = true};
+    call->out->may_defer =
+        call->out->may_defer && answer_bytes >= STREAM_FROM_BYTES && call->in.answer_media == MEDIA_JSON;
+    attn_status status = limits_check(call, &weight);
+    call->flops = status == ATTN_OK ? work->job.time_flops : 0;
+    return status;
+}
+
+attn_status model_work_run(struct model_work *work)
+{
+    return model_job_run(&work->job);
+}

@@ -1,0 +1,84 @@
+"""
+whole_models.py: requests to whole models, as operators see them: counts, rights and quotas of keys, and no text in the log.
+"""
+
+import json
+import tempfile
+
+from accounts import counted, key
+from attnd import Server, wait_until
+from suite import registry
+
+TESTS = []
+test = registry(TESTS)
+
+MARK = "sesquipedalian"
+MAPS, TOKENS = "/v1/models/demo/attention", "/v1/models/demo/tokens"
+
+
+def post(server, path, body, token=None):
+    fields = {"Content-Type": "application/json", **({"X-API-Key": token} if token else {})}
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return server.client().send("POST", path, body, fields)
+
+
+def of_text(text, **options):
+    return {"inputs": {"text": text}, "options": options}
+
+
+
+@test
+def whole_models_are_counted_by_their_names(program):
+    def count(name):
+        return counted(server, f'{name}{{model="demo",version="1"}}')
+
+    with Server(program) as server:
+        assert 'model="demo"' not in server.client().get("/metrics").body.decode()
+        assert post(server, MAPS, of_text(["one", "two"])).status == 200
+        assert post(server, MAPS, of_text("one", layers=[99])).status == 400
+        assert count("nv_inference_request_success") == 1 and count("nv_inference_request_failure") == 1
+        assert count("nv_inference_count") == 2
+        assert count("nv_inference_compute_infer_duration_us") > 0
+        assert counted(server, "attnd_layers_prepared_bytes") > 0
+
+
+@test
+def no_text_reaches_log_metrics_or_errors(program):
+    wrong = [of_text(f"{MARK}\0"), of_text(f"{MARK} " * 2000), of_text([MARK, 5]), of_text(MARK, layers=[99]),
+             of_text(MARK, **{"return": ["nothing"]}), {"inputs": {"text": MARK, "ids": [1]}},
+             {"inputs": {"ids": MARK}}, {"inputs": {"pixels": MARK}}, {"inputs": {"text": {MARK: 1}}},
+             {"inputs": {"text": "a", "pair": [MARK, MARK]}}, {"inputs": {"text": "a", "target": MARK}}, {"inputs": MARK},
+             f'{{"inputs": {{"text": "{MARK}'.encode(), f'{{"inputs": {{"text": "{MARK}\xff"}}}}'.encode("latin-1"),
+             f'{{"inputs": {{"text": "\\q{MARK}"}}}}'.encode(), f'{{"inputs": {{"text": {MARK}}}}}'.encode()]
+    for form in ("json", "text"):
+        with Server(program, environment={"ATTND_LOG_FORMAT": form, "ATTND_LOG_LEVEL": "debug"}) as server:
+            for body in wrong:
+                for path in (MAPS, TOKENS):
+                    reply = post(server, path, body)
+                    assert MARK not in reply.body.decode() or reply.status == 200, (path, body[:80], reply.body[:300])
+            assert post(server, MAPS, of_text(MARK)).status == 200 and post(server, TOKENS, of_text(MARK)).status == 200
+            assert MARK not in server.client().get("/metrics").body.decode()
+            server.client().send("GET", "/end", None, {"X-Request-Id": "the-end"})
+            wait_until(lambda: any("the-end" in line for line in server.lines), "no line")
+            assert any(MAPS in line for line in server.lines) and MARK not in "".join(server.lines)
+
+
+@test
+def keys_run_models_by_the_right_to_compute(program):
+    with tempfile.NamedTemporaryFile("w") as file:
+        worker, watcher = key(program, file, "worker", "compute"), key(program, file, "watcher", "metrics")
+        with Server(program, environment={"ATTND_KEYS": file.name}) as server:
+            for path in (MAPS, TOKENS):
+                assert post(server, path, of_text("a")).status == 401, path
+                assert post(server, path, of_text("a"), watcher).status == 403, path
+                assert post(server, path, of_text("a"), worker).status == 200, path
+
+
+@test
+def a_run_of_a_model_is_charged(program):
+    with tempfile.NamedTemporaryFile("w") as file:
+        few = key(program, file, "few", "compute", "flops=1e3")
+        with Server(program, environment={"ATTND_KEYS": file.name}) as server:
+            assert post(server, MAPS, of_text("a"), few).status == 200
+            wait_until(lambda: post(server, MAPS, of_text("a"), few).status == 429, "the run is not owed")
+            assert b"quota of flops" in post(server, MAPS, of_text("a"), few).body
