@@ -1,0 +1,133 @@
+"""models.py: models in folders: which kinds are read, what is refused, and what happens when a folder changes."""
+
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+
+import kinds
+from attnd import Server, wait_until
+from suite import Skipped, registry
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+OWN = ROOT / "tests" / "models"
+TESTS = []
+test = registry(TESTS)
+
+
+def models(server):
+    return {row["name"]: row for row in json.loads(server.client().get("/v1/models").body)["models"]}
+
+
+def has(server, name, **facts):
+    row = models(server)[name]
+    assert {key: row.get(key) for key in facts} == facts, (row, facts)
+    return row
+
+
+@test
+def every_kind_of_model_is_read_and_every_tensor_has_a_place(program):
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = {}
+        for name, model in kinds.all_kinds():
+            model.save(pathlib.Path(folder) / name)
+            wanted[name] = model
+        with Server(program, environment={"ATTND_MODELS": folder}) as server:
+            rows = models(server)
+            for name, model in wanted.items():
+                assert rows[name]["state"] == "ready", rows[name]
+                assert rows[name]["layers"] == kinds.LAYERS and rows[name]["d_model"] == kinds.WIDTH, rows[name]
+                unused = ("mask_token",)
+                numbers = sum(len(data) for key, (_, _, data) in model.tensors.items() if not key.endswith(unused))
+                assert rows[name]["parameters"] == numbers, (name, rows[name]["parameters"], numbers)
+
+
+@test
+def recorded_models_are_read(program):
+    shared = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "vectors" / "models"
+    if not shared.exists():
+        raise Skipped("needs the recorded models (ATTN_SHARED)")
+    with Server(program, environment={"ATTND_MODELS": str(shared)}) as server:
+        rows = models(server)
+        names = {path.parent.name for path in shared.glob("*/config.json")}
+        assert len(names) >= 10 and names < set(rows), (names, rows)
+        for name in names:
+            assert rows[name]["state"] == "ready", rows[name]
+        assert rows["t5"]["kind"] == "encoder-decoder" and rows["vit"]["kind"] == "image", rows
+        assert rows["llama"]["dtype"] == "bfloat16" and rows["gpt2"]["kind"] == "decoder", rows
+
+
+@test
+def what_attnd_cannot_run_is_refused_by_name(program):
+    def llama(**config):
+        return kinds.llama_like("llama", head=True, **config)
+
+    extra = llama()
+    extra.add("model.layers.1.self_attn.rotary_gate", 3)
+    lacking = llama()
+    del lacking.tensors["model.layers.1.mlp.up_proj.weight"]
+    wrong = llama()
+    wrong.add("model.norm.weight", 5)
+    cases = {"moe": (kinds.llama_like("mixtral"), 'model_type is "mixtral"'),
+             "unknown": (kinds.Model({"model_type": "brandnew"}), '"brandnew"'),
+             "activation": (llama(hidden_act="xielu"), "hidden_act|'silu' is xielu"),
+             "quantized": (llama(quantization_config={"bits": 4}), "quantization_config"),
+             "opt": (kinds.Model({"model_type": "opt", **kinds.BASE, "word_embed_proj_dim": 4}), "word_embed_proj_dim is 4"),
+             "stablelm": (kinds.llama_like("stablelm", qk_layernorm=True), "qk_layernorm is true"),
+             "rope": (llama(rope_scaling={"rope_type": "spiral", "factor": 2.0}), "spiral"),
+             "extra": (extra, "model.layers.1.self_attn.rotary_gate has no place"),
+             "lacking": (lacking, "there is no tensor model.layers.1.mlp.up_proj.weight"),
+             "wrong": (wrong, "5 features"),
+             "layers": (llama(num_hidden_layers=10**9), "num_hidden_layers is 1e+09"),
+             "fewer": (llama(num_hidden_layers=1), "model.layers.1")}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (model, _) in cases.items():
+            model.save(pathlib.Path(folder) / name)
+        for name, text in (("damaged", b"\xff" * 40), ("short", b"\x08")):
+            llama().save(pathlib.Path(folder) / name)
+            (pathlib.Path(folder) / name / "model.safetensors").write_bytes(text)
+        with Server(program, environment={"ATTND_MODELS": folder}) as server:
+            for name, (_, reason) in cases.items():
+                assert reason in has(server, name, state="broken")["reason"], (name, models(server)[name])
+            for name in ("damaged", "short"):
+                assert "model.safetensors: " in has(server, name, state="broken")["reason"], models(server)[name]
+            has(server, "demo", state="ready")
+
+
+@test
+def a_changed_folder_is_read_again_and_a_damaged_one_keeps_the_version(program):
+    with tempfile.TemporaryDirectory() as parent:
+        folder = shutil.copytree(OWN / "bert", pathlib.Path(parent) / "one")
+        with Server(program, environment={"ATTND_MODELS": parent}) as server:
+            has(server, "one", type="bert", state="ready")
+
+            def replace(name, data):
+                (folder / "new").write_bytes(data)
+                os.replace(folder / "new", folder / name)
+
+            replace("config.json", b"{")
+            wait_until(lambda: "reason" in models(server)["one"], "the folder is not read again")
+            assert "config.json" in has(server, "one", type="bert", state="ready")["reason"], models(server)
+            for name in ("config.json", "model.safetensors"):
+                replace(name, (OWN / "gpt2" / name).read_bytes())
+            wait_until(lambda: models(server)["one"].get("type") == "gpt2", "the folder is not read again")
+            wait_until(lambda: "reason" not in models(server)["one"], "the folder is not read again")
+            layers = [row["name"] for row in json.loads(server.client().get("/v1/layers").body)["layers"]]
+            assert "one.h.0.attn" in layers and "one.bert.encoder.layer.0.attention" not in layers, layers
+            shutil.copytree(OWN / "t5", pathlib.Path(parent) / "two")
+            wait_until(lambda: models(server).get("two", {}).get("state") == "ready", "the folder is not read again")
+            shutil.rmtree(folder)
+            wait_until(lambda: "one" not in models(server), "the folder is not read again")
+            has(server, "two", kind="encoder-decoder", layers=2, decoder_layers=3)
+
+
+@test
+def a_name_that_means_something_else_is_an_error_at_the_start(program):
+    for names, reason in ((f"attention={OWN / 'bert'}", "the server's own"), (f"a={OWN / 'bert'},a={OWN / 'gpt2'}", "twice"),
+                          ("a", "NAME=DIR")):
+        try:
+            with Server(program, environment={"ATTND_MODEL": names}):
+                raise AssertionError(names)
+        except Exception as error:  # pylint: disable=broad-except
+            assert reason in str(error), (names, str(error))
