@@ -34,7 +34,7 @@ def routes():
     text = read("server/http/routes.c")
     table = re.search(r"struct route routes\[\] = \{(.*?)\n\};", text, re.DOTALL).group(1)
     sets = dict(re.findall(r"\b([A-Z_]+) = ((?:MEDIA_BIT\(\w+\)|[A-Z_]+)(?: \| (?:MEDIA_BIT\(\w+\)|[A-Z_]+))*)", text))
-    rows = re.findall(r'\{\s*"([^"]+)",\s*"([A-Z]+)",\s*([A-Z_| ]+),(.*?)\}(?=,\s*(?:\{|$))', table, re.DOTALL)
+    rows = re.findall(r'\{\s*"([^"]+)",\s*"([A-Z]+)",\s*([A-Z_|() ]+),(.*?)\}(?=,\s*(?:\{|$))', table, re.DOTALL)
     if len(rows) != table.count('"/'):
         raise ValueError("the table of routes has a form that is not understood here")
     return [Route(*row, sets) for row in rows]
