@@ -106,6 +106,8 @@ static json_t *rope_scaling(const json_t *config, const json_t *given)
         json_decref(scaling);
         return NULL;
     }
+    if (strcmp(name, "su") == 0) /* the name that longrope had first */
+        (void)json_object_set_new(scaling, type != NULL ? "rope_type" : "type", json_string("longrope"));
     static const char *const others[] = {"max_position_embeddings", "original_max_position_embeddings"};
     for (size_t i = 0; i < 2; i++)
         if (!is_there(json_object_get(scaling, others[i])) && json_is_integer(json_object_get(config, others[i])))
