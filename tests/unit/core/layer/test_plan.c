@@ -25,7 +25,8 @@ START_TEST(maps_are_the_steps_with_a_number_for_every_pair)
 {
     for (attn_step step = 0; step < ATTN_STEP_COUNT; step++) {
         bool is_map = step == ATTN_STEP_SCORES || step == ATTN_STEP_SCALED || step == ATTN_STEP_MASKED ||
-                      step == ATTN_STEP_ATTENTION || step == ATTN_STEP_DROPPED || step == ATTN_STEP_MASK;
+                      step == ATTN_STEP_ATTENTION || step == ATTN_STEP_DROPPED || step == ATTN_STEP_CONTRIBUTION ||
+                      step == ATTN_STEP_MASK;
         ck_assert_msg(attn_step_is_map(step) == is_map, "%s", attn_step_name(step));
     }
 }

@@ -245,7 +245,7 @@ static const struct {
     {"/attn", "nearest: POST /v1/attention\""},
     {"/v1/attn/gradients", "nearest: POST /v1/attention/gradients\""},
     {"/predict", "nearest: POST /v2/models/{model}/infer\""},
-    {"/v1/models/bert:predict", "nearest: POST /v2/models/{model}/infer\""},
+    {"/v1/model/bert:predict", "nearest: POST /v2/models/{model}/infer\""},
     {"/infer", "nearest: POST /v2/models/{model}/infer\""},
 };
 

@@ -201,7 +201,8 @@ static attn_status read_attached(char *data, size_t count, size_t at)
     const struct envelope_attachment attached[] = {
         {"inputs.query", attn_tensor_view(data, ATTN_F32, 2, (size_t[]){1, 1})}, {attachments[at].path, tensor}};
     const bool is_query = strcmp(attachments[at].path, attached[0].path) == 0;
-    const struct envelope_source source = {"", 0, is_query ? attached + 1 : attached, is_query ? 1 : 2};
+    const struct envelope_source source = {
+        .text = "", .attachments = is_query ? attached + 1 : attached, .count = is_query ? 1 : 2};
     return envelope_decode_attached(&source, ENVELOPE_ATTENTION, arena, &envelope, &err);
 }
 
