@@ -26,9 +26,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
     envelope_prepare();
-    attn_arena *arena = attn_arena_create(ARENA_BYTES), *scratch = attn_arena_create(ARENA_BYTES);
+    attn_arena *scratch = attn_arena_create(ARENA_BYTES);
     const struct tokenizer *tokenizer;
-    fuzz_claim(tokenizer_load(tokenizer_text, strlen(tokenizer_text), arena, scratch, &tokenizer, NULL) == ATTN_OK,
+    models[0].files.arena = attn_arena_create(ARENA_BYTES);
+    fuzz_claim(tokenizer_load(tokenizer_text, strlen(tokenizer_text), models[0].files.arena, scratch, &tokenizer,
+                              NULL) == ATTN_OK,
                "the tokenizer can be used");
     attn_arena_destroy(scratch);
     const attn_tensor table = attn_tensor_view(nothing, ATTN_F32, 2, (const size_t[]){WORDS, WIDTH});
