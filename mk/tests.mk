@@ -85,8 +85,8 @@ ops: $(BUILD)/attnd ## hold a server against what operating it relies on: metric
 openapi: $(BUILD)/attnd ## hold server/openapi.json against itself, the sources and a server
 	$(Q)python3 tests/api/openapi/run.py --attnd $(BUILD)/attnd
 
-readme: $(BUILD)/attnd ## run the commands of README.md and compare what they print
-	$(Q)python3 tests/api/readme/run.py --attnd $(BUILD)/attnd README.md
+readme: $(BUILD)/attnd ## run the commands of README.md and docs/models.md, and compare what they print
+	$(Q)for page in README.md docs/models.md; do python3 tests/api/readme/run.py --attnd $(BUILD)/attnd $$page || exit 1; done
 
 examples: all ## run the programs of examples/, the C one against an installed library
 	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' python3 tests/others/examples/run.py --attnd $(BUILD)/attnd
