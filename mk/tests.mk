@@ -42,6 +42,8 @@ test: ## install what the tests need, run everything that is quick
 # tests/support/server/failing_take.h replaces these calls.
 TAKES_CAN_FAIL := $(addprefix -Wl$(comma)--wrap=attn_arena_,take take_zeroed copy_text create_within)
 LDFLAGS_test_cut_short := $(TAKES_CAN_FAIL)
+LDFLAGS_test_model_run := $(TAKES_CAN_FAIL)
+LDFLAGS_test_model_request := $(TAKES_CAN_FAIL)
 LDFLAGS_test_stream := $(TAKES_CAN_FAIL)
 LDFLAGS_test_at_once := -Wl,--wrap=attn_arena_set_limit -Wl,--wrap=attn_plan_run
 LDFLAGS_test_picture_refusals := $(TAKES_CAN_FAIL) -Wl,--wrap=png_set_write_fn

@@ -8,6 +8,8 @@
 #include "base/array.h"
 #include "service/models/run/model_copy.h"
 
+enum { HEAD_ROWS = 64 /* tokens that the head scores at once */ };
+
 static attn_status fail_memory(const struct model_job *job)
 {
     return attn_fail(job->err, ATTN_ERR_NO_MEMORY, NULL, "not enough memory for the ends of the model");
@@ -177,6 +179,12 @@ size_t model_head_rows(const struct model_job *job, size_t count)
     return attn_selects_all(queries) ? count : queries->count;
 }
 
+/* The tokens of a sequence that the head can score. */
+static size_t head_tokens(const struct model_job *job, size_t count)
+{
+    return job->version->model.head.is_of_first ? 1 : count;
+}
+
 static double head_numbers(const struct model_head *head)
 {
     double numbers = 0;
@@ -188,15 +196,20 @@ static double head_numbers(const struct model_head *head)
 double model_head_bytes(const struct model_job *job, size_t count)
 {
     const struct model_head *head = &job->version->model.head;
-    const double rows = (double)model_head_rows(job, count), element = (double)attn_dtype_bytes(compute_of(job));
+    const size_t tokens = head_tokens(job, count), k = job->request->predictions_k;
+    const double rows = (double)(tokens < HEAD_ROWS ? tokens : HEAD_ROWS),
+                 element = (double)attn_dtype_bytes(compute_of(job));
     const double width = (double)model_width(&job->version->model.stacks[job->last_stack]);
-    return element * (rows * ((double)head->words + 6 * width) + head_numbers(head)) +
+    const double kept = (double)(k < head->words ? k : head->words) * (sizeof(int64_t) + sizeof(double));
+    return element * (rows * ((double)head->words + 6 * width) + head_numbers(head)) + rows * kept +
            (double)(job->runtime->threads << 21);
 }
 
+/* The head scores whole blocks of tokens. */
 double model_head_flops(const struct model_job *job, size_t count)
 {
-    return 2 * (double)model_head_rows(job, count) * head_numbers(&job->version->model.head);
+    const double tokens = (double)head_tokens(job, count), most = (double)model_head_rows(job, count) * HEAD_ROWS;
+    return 2 * (tokens < most ? tokens : most) * head_numbers(&job->version->model.head);
 }
 
 static const attn_tensor *find_weight(const struct envelope_source *source, const char *path)
@@ -241,43 +254,45 @@ static attn_status make_head(struct model_job *job, const struct envelope_source
                              : status;
 }
 
-/* The rows of the selected queries that the item has; places are their rows in the output. */
-static attn_status select_rows(struct model_job *job, const attn_tensor *normed, attn_tensor *rows, size_t **places)
+/* The rows of a block of tokens that the request selects, and their rows in the output. */
+struct head_rows {
+    size_t count, rows[HEAD_ROWS], places[HEAD_ROWS];
+};
+
+/* Of the tokens from first on, of which the block has count. */
+static void choose_rows(const struct model_job *job, size_t first, size_t count, struct head_rows *chosen)
 {
     const attn_selection *queries = &job->request->common.request.options.queries;
-    const size_t count = normed->shape[0], wanted = model_head_rows(job, count);
-    const size_t bytes = normed->shape[1] * attn_dtype_bytes(normed->dtype);
-    char *data = attn_arena_take(job->arena, wanted, bytes);
-    *places = attn_arena_take(job->arena, wanted, sizeof **places);
-    if (data == NULL || *places == NULL)
-        return fail_memory(job);
-    size_t kept = 0;
-    for (size_t i = 0; i < wanted; i++) {
-        const bool is_all = attn_selects_all(queries) || job->version->model.head.is_of_first;
-        const size_t row = is_all ? i : attn_selected(queries, i);
-        if (row >= count)
-            continue;
-        memcpy(data + kept * bytes, (const char *)normed->data + row * bytes, bytes);
-        (*places)[kept++] = i;
+    const bool is_all = attn_selects_all(queries) || job->version->model.head.is_of_first;
+    chosen->count = 0;
+    for (size_t i = 0; i < count && is_all; i++) {
+        chosen->rows[chosen->count] = i;
+        chosen->places[chosen->count++] = first + i;
     }
-    *rows = attn_tensor_view(data, normed->dtype, 2, (const size_t[]){kept, normed->shape[1]});
-    return ATTN_OK;
+    for (size_t i = 0; i < queries->count && !is_all; i++) {
+        const size_t row = attn_selected(queries, i);
+        if (row < first || row - first >= count)
+            continue;
+        chosen->rows[chosen->count] = row - first;
+        chosen->places[chosen->count++] = i;
+    }
 }
 
 struct words_run {
     const attn_tensor *scores;
+    const struct head_rows *chosen;
     size_t k;
     int64_t *ids;
     double *probabilities;
 };
 
-static void find_words(void *argument, size_t row, size_t worker)
+static void find_words(void *argument, size_t index, size_t worker)
 {
     (void)worker;
     const struct words_run *run = argument;
-    const size_t words = run->scores->shape[1];
+    const size_t words = run->scores->shape[1], row = run->chosen->rows[index];
     attn_top_words((const char *)run->scores->data + row * words * attn_dtype_bytes(run->scores->dtype),
-                   run->scores->dtype, words, run->k, run->ids + row * run->k, run->probabilities + row * run->k);
+                   run->scores->dtype, words, run->k, run->ids + index * run->k, run->probabilities + index * run->k);
 }
 
 /* The place of [layer][item][row] in an output of rank 4, [item][row] of rank 3, [item] of rank 2. */
@@ -291,46 +306,69 @@ static char *row_of(const struct model_output *output, size_t layer, size_t item
     return (char *)to->data + at * (ptrdiff_t)attn_dtype_bytes(to->dtype);
 }
 
-static attn_status put_words(struct model_job *job, const attn_tensor *scores, const size_t *places, size_t layer,
-                             size_t item, const struct model_words *words)
+static attn_status put_words(struct model_job *job, const attn_tensor *scores, const struct head_rows *chosen,
+                             size_t layer, size_t item, const struct model_words *words)
 {
-    const size_t rows = scores->shape[0], k = words->ids->tensor.shape[words->ids->tensor.rank - 1];
-    struct words_run run = {scores, k, attn_arena_take(job->arena, rows * k, sizeof(int64_t)),
+    const size_t rows = chosen->count, k = words->ids->tensor.shape[words->ids->tensor.rank - 1];
+    struct words_run run = {scores, chosen, k, attn_arena_take(job->arena, rows * k, sizeof(int64_t)),
                             attn_arena_take(job->arena, rows * k, sizeof(double))};
     attn_status status = ATTN_OK;
     if (run.ids == NULL || run.probabilities == NULL)
         return fail_memory(job);
     job->runtime->run(job->runtime->context, rows, find_words, &run);
     for (size_t i = 0; i < rows && status == ATTN_OK; i++) {
-        memcpy(row_of(words->ids, layer, item, places[i]), run.ids + i * k, k * sizeof *run.ids);
-        status = attn_convert(row_of(words->probabilities, layer, item, places[i]), words->probabilities->tensor.dtype,
-                              run.probabilities + i * k, ATTN_F64, k, job->err);
+        memcpy(row_of(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);
+        status = attn_convert(row_of(words->probabilities, layer, item, chosen->places[i]),
+                              words->probabilities->tensor.dtype, run.probabilities + i * k, ATTN_F64, k, job->err);
     }
     return status;
 }
 
-static void put_logits(const attn_tensor *scores, const size_t *places, size_t item, const struct model_output *logits)
+static void put_logits(const attn_tensor *scores, const struct head_rows *chosen, size_t item,
+                       const struct model_output *logits)
 {
     const size_t bytes = scores->shape[1] * attn_dtype_bytes(scores->dtype);
-    for (size_t i = 0; i < scores->shape[0]; i++)
-        memcpy(row_of(logits, 0, item, places[i]), (const char *)scores->data + i * bytes, bytes);
+    for (size_t i = 0; i < chosen->count; i++)
+        memcpy(row_of(logits, 0, item, chosen->places[i]), (const char *)scores->data + chosen->rows[i] * bytes, bytes);
 }
 
+/* Scores the tokens from first on, at most HEAD_ROWS of them. */
+static attn_status predict_block(struct model_job *job, const attn_prediction_head *head, const attn_tensor *normed,
+                                 size_t first, size_t layer, size_t item, const struct model_words *words,
+                                 struct model_output *logits)
+{
+    const size_t left = head_tokens(job, normed->shape[0]) - first, count = left < HEAD_ROWS ? left : HEAD_ROWS;
+    const size_t d = normed->shape[1];
+    const attn_tensor rows = attn_tensor_view((char *)normed->data + first * d * attn_dtype_bytes(normed->dtype),
+                                              normed->dtype, 2, (const size_t[]){count, d});
+    const attn_arena_mark mark = attn_arena_mark_here(job->arena);
+    struct head_rows chosen;
+    attn_tensor scores;
+    choose_rows(job, first, count, &chosen);
+    if (chosen.count == 0)
+        return ATTN_OK;
+    attn_status status = attn_predict(head, &rows, job->runtime, job->arena, &scores, job->err);
+    if (status == ATTN_OK && logits != NULL)
+        put_logits(&scores, &chosen, item, logits);
+    if (status == ATTN_OK && words->ids != NULL)
+        status = put_words(job, &scores, &chosen, layer, item, words);
+    attn_arena_release(job->arena, mark);
+    return status;
+}
+
+/*
+ * The blocks are those of the sequence, whatever the request selects, because a product rounds a row differently when
+ * the other rows differ in number.
+ */
 static attn_status predict(struct model_job *job, const struct envelope_source *source, const attn_tensor *normed,
                            size_t layer, size_t item, const struct model_words *words, struct model_output *logits)
 {
     attn_prediction_head head;
-    attn_tensor rows, scores;
-    size_t *places;
     attn_status status = make_head(job, source, &head);
-    if (status == ATTN_OK)
-        status = select_rows(job, normed, &rows, &places);
-    if (status != ATTN_OK || rows.shape[0] == 0)
-        return status;
-    status = attn_predict(&head, &rows, job->runtime, job->arena, &scores, job->err);
-    if (status == ATTN_OK && logits != NULL)
-        put_logits(&scores, places, item, logits);
-    return status == ATTN_OK && words->ids != NULL ? put_words(job, &scores, places, layer, item, words) : status;
+    const size_t tokens = head_tokens(job, normed->shape[0]);
+    for (size_t first = 0; first < tokens && status == ATTN_OK; first += HEAD_ROWS)
+        status = predict_block(job, &head, normed, first, layer, item, words, logits);
+    return status;
 }
 
 attn_status model_predict(struct model_job *job, const attn_tensor *normed, size_t layer, size_t item,

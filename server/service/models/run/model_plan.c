@@ -36,6 +36,9 @@ static attn_status choose_layers(struct model_job *job, struct model_part *part,
     const attn_selection *given = &job->request->layers;
     const bool is_all = attn_selects_all(given);
     const size_t count = is_all ? layers : given->count;
+    if (count > layers && given->items != NULL)
+        return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers", "options.layers selects %zu of %zu", count,
+                         layers);
     for (size_t i = 0; i < count && !is_all; i++)
         if (attn_selected(given, i) >= layers)
             return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers",
@@ -44,8 +47,13 @@ static attn_status choose_layers(struct model_job *job, struct model_part *part,
     size_t *chosen = attn_arena_take(job->arena, count, sizeof *chosen);
     if (chosen == NULL)
         return fail_memory(job);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         chosen[i] = is_all ? i : attn_selected(given, i);
+        for (size_t earlier = 0; earlier < i; earlier++)
+            if (chosen[earlier] == chosen[i])
+                return attn_fail(job->err, ATTN_ERR_VALUE, "/options/layers", "options.layers has %zu twice",
+                                 chosen[i]);
+    }
     part->layers = chosen;
     part->layer_count = count;
     return ATTN_OK;
