@@ -16,7 +16,7 @@ static struct origin origin_at(const struct draft *draft, size_t at)
 
 /* ---- character by character ---- */
 
-enum { DROPPED = UINT32_MAX };
+#define DROPPED UINT32_MAX
 
 /* What becomes of a character; it may be DROPPED. */
 typedef uint32_t map_function(uint32_t c);

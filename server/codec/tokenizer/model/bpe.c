@@ -10,7 +10,9 @@
 #include "codec/tokenizer/model/merges.h"
 #include "codec/tokenizer/model/model_kinds.h"
 
-enum { AFFIX_BYTES_MAX = 32, NOWHERE = UINT32_MAX };
+#define NOWHERE UINT32_MAX
+
+enum { AFFIX_BYTES_MAX = 32 };
 
 struct bpe {
     struct text_span unk_token, continuing_subword_prefix, end_of_word_suffix;

@@ -8,7 +8,9 @@
 
 #include "attn/arena.h"
 
-enum { TRIE_ROOT = 0, TRIE_NONE = UINT32_MAX, TRIE_NODES_MAX = 1 << 24 };
+#define TRIE_NONE UINT32_MAX
+
+enum { TRIE_ROOT = 0, TRIE_NODES_MAX = 1 << 24 };
 
 struct trie_edge {
     uint32_t from; /* the node times 256, plus the byte; TRIE_NONE: an empty slot */

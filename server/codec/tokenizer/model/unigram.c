@@ -11,7 +11,7 @@
 #include "codec/tokenizer/model/model_kinds.h"
 #include "codec/tokenizer/model/trie.h"
 
-enum { NOWHERE = UINT32_MAX };
+#define NOWHERE UINT32_MAX
 
 static const double unknown_penalty = 10;
 
@@ -35,7 +35,7 @@ static attn_status load_scores(struct loading *loading, const json_t *list, stru
 {
     const struct vocabulary *vocabulary = loading->vocabulary;
     const size_t count = json_array_size(list);
-    double *scores = attn_arena_take(loading->reading.arena, count, sizeof *scores), lowest = INFINITY;
+    double *scores = attn_arena_take(loading->reading.arena, count, sizeof *scores), lowest = (double)INFINITY;
     size_t bytes = 0;
     if (scores == NULL)
         return attn_fail(loading->reading.err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to load the tokenizer");

@@ -7,7 +7,9 @@
 #include "attn/arena.h"
 #include "base/text.h"
 
-enum { VOCABULARY_NONE = UINT32_MAX, VOCABULARY_IDS_MAX = 1 << 24 };
+#define VOCABULARY_NONE UINT32_MAX
+
+enum { VOCABULARY_IDS_MAX = 1 << 24 };
 
 struct vocabulary_slot {
     uint32_t hash, id; /* id VOCABULARY_NONE: an empty slot */

@@ -19,7 +19,7 @@ struct origin {
     uint32_t begin, end;
 };
 
-enum { PIECE_IS_TEXT = UINT32_MAX };
+#define PIECE_IS_TEXT UINT32_MAX
 
 struct piece {
     uint32_t begin, end; /* bytes of the draft */
