@@ -363,20 +363,21 @@ static attn_status decode_root(struct decoder *decoder, json_t *tree, struct mod
     if (!json_is_object(tree))
         return node_fail_type(&decoder->reading, &root, "a JSON object");
     attn_status status = node_check_members(&decoder->reading, &root, members, ARRAY_LENGTH(members));
-    if (status == ATTN_OK && !node_find(tree, "inputs"))
+    if (status == ATTN_OK && request->inputs.batch == 0 && !node_find(tree, "inputs"))
         return node_fail(&decoder->reading, &root, ATTN_ERR_FIELD, "has no \"inputs\"");
     return status == ATTN_OK ? node_decode_members(&decoder->reading, &root, members, ARRAY_LENGTH(members), request)
                              : status;
 }
 
-attn_status model_request_decode(const char *text, size_t length, model_request_kind kind, attn_arena *arena,
-                                 struct model_request *request, attn_error *err)
+static attn_status decode_request(const char *text, size_t length, model_request_kind kind,
+                                  const struct model_inputs *inputs, attn_arena *arena, struct model_request *request,
+                                  attn_error *err)
 {
     static const struct member_table *const sections[] = {&input_table, &option_table, NULL};
     static const char *const elsewhere[] = {[MEMBER_OF_MAPS] = "belongs to /attention of the same model"};
     const struct envelope_source source = {.text = text, .length = length};
     struct document document;
-    *request = (struct model_request){.predictions_k = PREDICTIONS_K, .has_special_tokens = true};
+    *request = (struct model_request){.inputs = *inputs, .predictions_k = PREDICTIONS_K, .has_special_tokens = true};
     envelope_set_defaults(&request->common, ENVELOPE_LAYER);
     request->common.request.options.want = (uint32_t)1 << ATTN_STEP_ATTENTION;
     struct decoder decoder = decoder_begin(ENVELOPE_LAYER, &request->common.request.options.compute, arena, err);
@@ -389,4 +390,20 @@ attn_status model_request_decode(const char *text, size_t length, model_request_
         status = decode_root(&decoder, document.tree, request);
     document_close(&document);
     return status;
+}
+
+attn_status model_request_decode(const char *text, size_t length, model_request_kind kind, attn_arena *arena,
+                                 struct model_request *request, attn_error *err)
+{
+    const struct model_inputs none = {.batch = 0};
+    return decode_request(text, length, kind, &none, arena, request, err);
+}
+
+attn_status model_request_decode_options(const char *text, size_t length, const struct model_inputs *inputs,
+                                         attn_arena *arena, struct model_request *request, attn_error *err)
+{
+    if (inputs->batch > BATCH_MAX)
+        return attn_fail(err, ATTN_ERR_TOO_LARGE, "/inputs", "/inputs has %zu items; at most %d are possible",
+                         inputs->batch, BATCH_MAX);
+    return decode_request(text, length, MODEL_REQUEST_ATTENTION, inputs, arena, request, err);
 }

@@ -17,9 +17,12 @@ enum {
     OUTPUT_BYTES = 256,  /* bytes of one output's name, shape, datatype and parameters */
 };
 
-/* The datatype of a step: the compute type, or the type of the mask. */
-static const char *datatype_of(attn_dtype dtype)
+/* The datatype of an output: texts, the compute type, or the type of the mask. */
+static const char *datatype_of(const struct oip_sent *sent)
 {
+    const attn_dtype dtype = sent->tensor.dtype;
+    if (sent->texts)
+        return "BYTES";
     assert(dtype == ATTN_F32 || dtype == ATTN_F64 || dtype == ATTN_BOOL);
     return dtype == ATTN_F32 ? "FP32" : dtype == ATTN_F64 ? "FP64" : "BOOL";
 }
@@ -39,9 +42,35 @@ static void write_shape(const attn_tensor *tensor, struct chunks *out)
         chunks_format(out, "%s%zu", axis > 0 ? "," : "", tensor->shape[axis]);
 }
 
-static size_t bytes_of(const attn_tensor *tensor)
+/* The bytes of an output in binary form. */
+static size_t bytes_of(const struct oip_sent *sent)
 {
-    return attn_tensor_count(tensor) * attn_dtype_bytes(tensor->dtype);
+    const size_t count = attn_tensor_count(&sent->tensor);
+    if (!sent->texts)
+        return count * attn_dtype_bytes(sent->tensor.dtype);
+    size_t bytes = count * sizeof(uint32_t);
+    for (size_t i = 0; i < count; i++)
+        bytes += sent->texts[i].length;
+    return bytes;
+}
+
+static void write_texts(const struct oip_sent *sent, struct chunks *out)
+{
+    const size_t count = attn_tensor_count(&sent->tensor);
+    for (size_t i = 0; i < count; i++) {
+        chunks_text(out, i > 0 ? "," : "[");
+        chunks_json_string(out, sent->texts[i].at);
+    }
+    chunks_text(out, count > 0 ? "]" : "[]");
+}
+
+static void append_texts(const struct oip_sent *sent, struct chunks *out)
+{
+    for (size_t i = 0; i < attn_tensor_count(&sent->tensor); i++) {
+        const uint32_t length = (uint32_t)sent->texts[i].length;
+        chunks_bytes(out, (const char *)&length, sizeof length);
+        chunks_bytes(out, sent->texts[i].at, length);
+    }
 }
 
 /* A contiguous tensor is one flat list, as most clients expect. Any other is nested, which the protocol allows too. */
@@ -53,19 +82,22 @@ static void write_json_data(const attn_tensor *tensor, const attn_runtime *runti
     tensor_write_json(&flat, &(struct tensor_style){.form = TENSOR_FORM_NESTED}, runtime, out);
 }
 
-static void write_output(const struct oip_output *output, const attn_tensor *tensor, const attn_runtime *runtime,
+static void write_output(const struct oip_output *output, const struct oip_sent *sent, const attn_runtime *runtime,
                          struct chunks *out)
 {
     chunks_text(out, "{\"name\":\"");
-    write_upper(attn_step_name(output->step), out);
-    chunks_format(out, "\",\"datatype\":\"%s\",\"shape\":[", datatype_of(tensor->dtype));
-    write_shape(tensor, out);
+    write_upper(output->step == OIP_TOKENS ? "tokens" : attn_step_name(output->step), out);
+    chunks_format(out, "\",\"datatype\":\"%s\",\"shape\":[", datatype_of(sent));
+    write_shape(&sent->tensor, out);
     if (output->is_binary) {
-        chunks_format(out, "],\"parameters\":{\"binary_data_size\":%zu}}", bytes_of(tensor));
+        chunks_format(out, "],\"parameters\":{\"binary_data_size\":%zu}}", bytes_of(sent));
         return;
     }
     chunks_text(out, "],\"data\":");
-    write_json_data(tensor, runtime, out);
+    if (sent->texts)
+        write_texts(sent, out);
+    else
+        write_json_data(&sent->tensor, runtime, out);
     chunks_text(out, "}");
 }
 
@@ -77,8 +109,8 @@ bool oip_has_binary_output(const struct oip_request *request)
     return false;
 }
 
-size_t oip_write(const struct oip_request *request, const char *model, const char *version, const attn_result *result,
-                 const attn_runtime *runtime, struct chunks *out)
+size_t oip_write_sent(const struct oip_request *request, const char *model, const char *version,
+                      const struct oip_sent *sent, const attn_runtime *runtime, struct chunks *out)
 {
     chunks_text(out, "{\"model_name\":");
     chunks_json_string(out, model);
@@ -90,9 +122,8 @@ size_t oip_write(const struct oip_request *request, const char *model, const cha
     }
     chunks_text(out, ",\"outputs\":[");
     for (size_t i = 0; i < request->output_count; i++) {
-        const struct oip_output *output = &request->outputs[i];
         chunks_text(out, i > 0 ? "," : "");
-        write_output(output, &result->step[output->step], runtime, out);
+        write_output(&request->outputs[i], &sent[i], runtime, out);
     }
     chunks_text(out, "]}");
     if (!oip_has_binary_output(request))
@@ -102,10 +133,46 @@ size_t oip_write(const struct oip_request *request, const char *model, const cha
     if (rest > 0)
         chunks_format(out, "%*s", (int)(JSON_ALIGNMENT - rest), "");
     const size_t json_bytes = out->total_bytes;
-    for (size_t i = 0; i < request->output_count; i++)
-        if (request->outputs[i].is_binary)
-            tensor_append(&result->step[request->outputs[i].step], out);
+    for (size_t i = 0; i < request->output_count; i++) {
+        if (!request->outputs[i].is_binary)
+            continue;
+        if (sent[i].texts)
+            append_texts(&sent[i], out);
+        else
+            tensor_append(&sent[i].tensor, out);
+    }
     return json_bytes;
+}
+
+size_t oip_write(const struct oip_request *request, const char *model, const char *version, const attn_result *result,
+                 const attn_runtime *runtime, struct chunks *out)
+{
+    struct oip_sent sent[ATTN_STEP_COUNT];
+    for (size_t i = 0; i < request->output_count; i++)
+        sent[i] = (struct oip_sent){.tensor = result->step[request->outputs[i].step]};
+    return oip_write_sent(request, model, version, sent, runtime, out);
+}
+
+/* Characters of a text may be escaped in JSON. */
+static size_t texts_bound(const struct oip_sent *sent)
+{
+    size_t bound = bound_add(0, attn_tensor_count(&sent->tensor), sizeof(uint32_t));
+    for (size_t i = 0; i < attn_tensor_count(&sent->tensor); i++)
+        bound = bound_add(bound, sent->texts[i].length, ESCAPE_BYTES);
+    return bound;
+}
+
+size_t oip_sent_bound(const struct oip_request *request, const struct oip_sent *sent)
+{
+    size_t bound = FRAME_BYTES + (request->id ? ESCAPE_BYTES * strlen(request->id) : 0);
+    for (size_t i = 0; i < request->output_count; i++) {
+        const struct tensor_style style = {.form = TENSOR_FORM_NESTED};
+        const size_t own = sent[i].texts                   ? texts_bound(&sent[i])
+                           : request->outputs[i].is_binary ? bytes_of(&sent[i])
+                                                           : tensor_write_bound(&sent[i].tensor, &style);
+        bound = bound_add(bound_add(bound, 1, OUTPUT_BYTES), 1, own);
+    }
+    return bound;
 }
 
 size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan)

@@ -40,6 +40,12 @@ static const struct datatype datatypes[] = {
 
 enum { DATATYPES = ARRAY_LENGTH(datatypes) };
 
+static const struct datatype of_texts = {"BYTES", 0, ATTN_U8, false, 0, 0};
+static const struct datatype of_ids = {"INT64", 8, ATTN_I64, false, INT64_MIN, INT64_MAX};
+
+/* The inputs of whole models. */
+static const char text_path[] = "inputs.text", ids_path[] = "inputs.ids";
+
 static bool is_integer(const struct datatype *type)
 {
     return type->high > 0;
@@ -67,15 +73,19 @@ const char *oip_capitals(const char *name, char to[OIP_NAME_MAX])
 }
 
 /* Lists the inputs by name, and the place of each in a request of our own. Returns how many there are. */
-static size_t list_inputs(char names[OIP_INPUTS_MAX][OIP_NAME_MAX], const char *paths[OIP_INPUTS_MAX])
+static size_t list_inputs(const struct oip_decoder *d, char names[OIP_INPUTS_MAX][OIP_NAME_MAX],
+                          const char *paths[OIP_INPUTS_MAX])
 {
-    static const char *const own[] = {"inputs.query", "inputs.key", "inputs.value"};
+    static const char *const of_layers[] = {"inputs.query", "inputs.key", "inputs.value"};
+    static const char *const of_whole[] = {text_path, ids_path};
+    const char *const *own = d->is_whole ? of_whole : of_layers;
+    const size_t own_count = d->is_whole ? ARRAY_LENGTH(of_whole) : ARRAY_LENGTH(of_layers);
     size_t count = 0;
-    for (; count < ARRAY_LENGTH(own); count++) {
+    for (; count < own_count; count++) {
         paths[count] = own[count];
         oip_capitals(strchr(own[count], '.') + 1, names[count]);
     }
-    for (size_t i = 0; mask_row_at(i) && count < OIP_INPUTS_MAX; i++) {
+    for (size_t i = 0; !d->is_whole && mask_row_at(i) && count < OIP_INPUTS_MAX; i++) {
         if (!(mask_row_at(i)->places & MASK_AS_TENSOR))
             continue;
         paths[count] = mask_row_at(i)->path;
@@ -88,7 +98,7 @@ static attn_status read_name(struct oip_decoder *d, const struct node *input, st
 {
     char names[OIP_INPUTS_MAX][OIP_NAME_MAX];
     const char *words[OIP_INPUTS_MAX], *paths[OIP_INPUTS_MAX];
-    const size_t count = list_inputs(names, paths);
+    const size_t count = list_inputs(d, names, paths);
     for (size_t i = 0; i < count; i++)
         words[i] = names[i];
     struct node node = node_member(input, "name");
@@ -105,17 +115,22 @@ static attn_status read_name(struct oip_decoder *d, const struct node *input, st
     return ATTN_OK;
 }
 
-static attn_status read_datatype(struct oip_decoder *d, const struct node *input, const struct datatype **type)
+static attn_status read_datatype(struct oip_decoder *d, const struct node *input, const char *path,
+                                 const struct datatype **type)
 {
+    const struct datatype *known = strcmp(path, text_path) == 0  ? &of_texts
+                                   : strcmp(path, ids_path) == 0 ? &of_ids
+                                                                 : datatypes;
+    const size_t count = known == datatypes ? DATATYPES : 1;
     const char *words[DATATYPES];
-    for (size_t i = 0; i < DATATYPES; i++)
-        words[i] = datatypes[i].name;
+    for (size_t i = 0; i < count; i++)
+        words[i] = known[i].name;
     struct node node = node_member(input, "datatype");
     size_t index;
     if (!node.json)
         return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD, "has no \"datatype\"");
-    attn_status status = node_decode_word(&d->decoder.reading, &node, words, DATATYPES, &index);
-    *type = status == ATTN_OK ? &datatypes[index] : NULL;
+    attn_status status = node_decode_word(&d->decoder.reading, &node, words, count, &index);
+    *type = status == ATTN_OK ? &known[index] : NULL;
     return status;
 }
 
@@ -255,6 +270,116 @@ static attn_status read_binary_size(struct oip_decoder *d, const struct node *in
     return node_decode_integer(&d->decoder.reading, &node, 0, INT64_MAX, bytes);
 }
 
+/* ---- texts and ids of whole models ---- */
+
+static attn_status keep_text(struct oip_decoder *d, const struct node *node, const char *at, size_t length,
+                             struct text_span *text)
+{
+    char *copy = attn_arena_take(d->decoder.reading.arena, length + 1, 1);
+    if (!copy)
+        return node_fail_memory(&d->decoder.reading, node);
+    memcpy(copy, at, length);
+    copy[length] = '\0';
+    *text = (struct text_span){copy, length};
+    return ATTN_OK;
+}
+
+/* Reads the strings of a list, which may be nested once. */
+static attn_status read_strings(struct oip_decoder *d, const struct node *list, struct text_span *texts, size_t room,
+                                size_t *count)
+{
+    attn_status status = ATTN_OK;
+    for (size_t i = 0; i < json_array_size(list->json) && status == ATTN_OK; i++) {
+        const struct node element = node_element(list, i);
+        const struct node inner = node_element(&element, 0);
+        const char *text;
+        size_t length;
+        if (!node_string(&d->decoder.reading, &element, &text, &length) &&
+            !(json_array_size(element.json) == 1 && node_string(&d->decoder.reading, &inner, &text, &length)))
+            return node_fail_type(&d->decoder.reading, &element, "a string");
+        if (*count < room)
+            status = keep_text(d, &element, text, length, &texts[*count]);
+        (*count)++;
+    }
+    return status;
+}
+
+static attn_status read_texts(struct oip_decoder *d, const struct node *input, struct text_span *texts, size_t count)
+{
+    struct node node = node_member(input, "data"), list;
+    size_t received = 0;
+    if (!node.json)
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_FIELD,
+                         "has neither \"data\" nor the parameter \"binary_data_size\"");
+    attn_status status = node_decode_list(&d->decoder.reading, &node, "a list of strings", &list);
+    if (status != ATTN_OK)
+        return status;
+    status = read_strings(d, &list, texts, count, &received);
+    json_decref(list.json);
+    if (status == ATTN_OK && received != count)
+        status = node_fail(&d->decoder.reading, &node, ATTN_ERR_SHAPE, "has %zu strings; \"shape\" asks for %zu",
+                           received, count);
+    return status;
+}
+
+/* Each text is its length in 4 bytes, and its bytes. */
+static attn_status read_binary_texts(struct oip_decoder *d, const struct node *input, const attn_tensor *bytes,
+                                     struct text_span *texts, size_t count)
+{
+    const char *at = bytes->data, *end = at + bytes->shape[0];
+    attn_status status = ATTN_OK;
+    size_t received = 0;
+    for (; received < count && status == ATTN_OK; received++) {
+        uint32_t length;
+        if ((size_t)(end - at) < sizeof length)
+            break;
+        memcpy(&length, at, sizeof length);
+        at += sizeof length;
+        if ((size_t)(end - at) < length)
+            break;
+        status = keep_text(d, input, at, length, &texts[received]);
+        at += length;
+    }
+    if (status == ATTN_OK && (received < count || at != end))
+        status = node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE,
+                           "does not hold %zu texts of BYTES, each with its length in 4 bytes before it", count);
+    return status;
+}
+
+static attn_status read_whole_texts(struct oip_decoder *d, const struct node *input, attn_tensor *tensor, size_t count,
+                                    int64_t bytes)
+{
+    if (tensor->rank != 1 && !(tensor->rank == 2 && tensor->shape[1] == 1))
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE, "must have the shape [batch] or [batch,1]");
+    struct text_span *texts = attn_arena_take(d->decoder.reading.arena, count, sizeof *texts);
+    if (!texts)
+        return node_fail_memory(&d->decoder.reading, input);
+    d->whole.batch = count;
+    d->whole.texts = texts;
+    if (bytes < 0)
+        return read_texts(d, input, texts, count);
+    const size_t length = (size_t)bytes;
+    attn_tensor raw = attn_tensor_view(NULL, ATTN_U8, 1, &length);
+    attn_status status =
+        read_binary(d, input, &(struct datatype){"BYTES", 1, ATTN_U8, false, 0, UINT8_MAX}, bytes, &raw, length);
+    return status == ATTN_OK ? read_binary_texts(d, input, &raw, texts, count) : status;
+}
+
+/* The ids are copied, because those of the body may lie at any address. */
+static attn_status keep_ids(struct oip_decoder *d, const struct node *input, const attn_tensor *tensor, size_t count)
+{
+    int64_t *ids = attn_arena_take(d->decoder.reading.arena, count, sizeof *ids);
+    if (tensor->rank != 1 && tensor->rank != 2)
+        return node_fail(&d->decoder.reading, input, ATTN_ERR_SHAPE, "must have the shape [len] or [batch,len]");
+    if (!ids)
+        return node_fail_memory(&d->decoder.reading, input);
+    memcpy(ids, tensor->data, count * sizeof *ids);
+    d->whole.batch = tensor->rank == 1 ? 1 : tensor->shape[0];
+    d->whole.length = tensor->shape[tensor->rank - 1];
+    d->whole.ids = ids;
+    return ATTN_OK;
+}
+
 static attn_status read_input(struct oip_decoder *d, const struct node *input)
 {
     static const struct member members[] = {
@@ -267,7 +392,7 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
     if (status == ATTN_OK)
         status = read_name(d, input, to);
     if (status == ATTN_OK)
-        status = read_datatype(d, input, &type);
+        status = read_datatype(d, input, to->path, &type);
     if (status == ATTN_OK)
         status = read_shape(d, input, &to->tensor, &count);
     if (status == ATTN_OK)
@@ -277,8 +402,11 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
     d->count++;
     if (strcmp(to->path, "inputs.query") == 0)
         d->query_is_f64 = type->dtype == ATTN_F64;
-    return bytes < 0 ? read_data(d, input, type, &to->tensor, count)
-                     : read_binary(d, input, type, bytes, &to->tensor, count);
+    if (type == &of_texts)
+        return read_whole_texts(d, input, &to->tensor, count, bytes);
+    status = bytes < 0 ? read_data(d, input, type, &to->tensor, count)
+                       : read_binary(d, input, type, bytes, &to->tensor, count);
+    return status == ATTN_OK && type == &of_ids ? keep_ids(d, input, &to->tensor, count) : status;
 }
 
 bool oip_is_hint(const char *name)
@@ -312,7 +440,7 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
         return node_fail_type(&d->decoder.reading, &list, "a list of tensors");
     char names[OIP_INPUTS_MAX][OIP_NAME_MAX];
     const char *paths[OIP_INPUTS_MAX];
-    const size_t known = list_inputs(names, paths);
+    const size_t known = list_inputs(d, names, paths);
     if (given > known)
         return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "has %zu tensors; this model has %zu inputs",
                          given, known);
@@ -321,6 +449,8 @@ attn_status oip_read_inputs(struct oip_decoder *d, const struct node *root)
         struct node input = node_element(&list, i);
         status = read_input(d, &input);
     }
+    if (status == ATTN_OK && d->is_whole && (d->count != 1 || d->whole.batch == 0))
+        return node_fail(&d->decoder.reading, &list, ATTN_ERR_FIELD, "must hold one tensor with elements, TEXT or IDS");
     if (status == ATTN_OK && d->binary_bytes > 0)
         return node_fail(&d->decoder.reading, &list, ATTN_ERR_SHAPE, "leave %zu bytes behind the JSON to no tensor",
                          d->binary_bytes);

@@ -27,6 +27,32 @@ static attn_step step_of_output(const char *name)
     return length < sizeof lower ? attn_step_from_name(lower) : ATTN_STEP_COUNT;
 }
 
+/* A whole model has fewer outputs here than in its own requests. */
+static attn_step output_named(const struct oip_decoder *d, const char *name)
+{
+    const attn_step step = step_of_output(name);
+    if (!d->is_whole || step == ATTN_STEP_OUTPUT || step == ATTN_STEP_ATTENTION)
+        return step;
+    return ATTN_STEP_COUNT;
+}
+
+static attn_status read_output_name(struct oip_decoder *d, const struct node *name, attn_step *step)
+{
+    const char *text = json_string_value(name->json);
+    const bool is_whole = strlen(text) == json_string_length(name->json);
+    *step = is_whole ? output_named(d, text) : ATTN_STEP_COUNT;
+    if (*step != ATTN_STEP_COUNT)
+        return ATTN_OK;
+    if (!d->is_whole)
+        return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION or another step in capitals");
+    if (!is_whole || strcmp(text, "TOKENS") != 0)
+        return node_fail_value(&d->decoder.reading, name, "OUTPUT, ATTENTION or TOKENS");
+    *step = OIP_TOKENS;
+    return d->has_tokenizer ? ATTN_OK
+                            : node_fail(&d->decoder.reading, name, ATTN_ERR_FIELD,
+                                        "is TOKENS, which needs a tokenizer, and this model has none");
+}
+
 static attn_status read_output(struct oip_decoder *d, const struct node *output, struct oip_request *request)
 {
     static const struct member members[] = {{.name = "name"}, {.name = "parameters"}};
@@ -38,11 +64,10 @@ static attn_status read_output(struct oip_decoder *d, const struct node *output,
         return name.json ? node_fail_type(&d->decoder.reading, &name, "the name of an output")
                          : node_fail(&d->decoder.reading, output, ATTN_ERR_FIELD, "has no \"name\"");
     struct oip_output *to = &request->outputs[request->output_count];
-    const bool is_whole = strlen(json_string_value(name.json)) == json_string_length(name.json);
-    to->step = is_whole ? step_of_output(json_string_value(name.json)) : ATTN_STEP_COUNT;
     to->is_binary = d->is_binary_output;
-    if (to->step == ATTN_STEP_COUNT)
-        return node_fail_value(&d->decoder.reading, &name, "OUTPUT, ATTENTION or another step in capitals");
+    status = read_output_name(d, &name, &to->step);
+    if (status != ATTN_OK)
+        return status;
     for (size_t i = 0; i < request->output_count; i++)
         if (request->outputs[i].step == to->step)
             return node_fail(&d->decoder.reading, &name, ATTN_ERR_FIELD, "names an output a second time");
@@ -59,6 +84,8 @@ static void ask_for_usual_outputs(const struct oip_decoder *d, struct oip_reques
     request->outputs[0] = (struct oip_output){ATTN_STEP_OUTPUT, d->is_binary_output};
     request->outputs[1] = (struct oip_output){ATTN_STEP_ATTENTION, d->is_binary_output};
     request->output_count = 2;
+    if (d->has_tokenizer)
+        request->outputs[request->output_count++] = (struct oip_output){OIP_TOKENS, d->is_binary_output};
 }
 
 static attn_status read_outputs(struct oip_decoder *d, const struct node *root, struct oip_request *request)
@@ -159,7 +186,7 @@ static attn_status check_parameter(struct oip_decoder *d, const struct node *nod
     if (!node_string(&d->decoder.reading, node, &text, &length) && holds_marker(node->json))
         return node_fail(&d->decoder.reading, node, ATTN_ERR_FIELD,
                          "has a list of numbers: write it all as a string, since parameters are plain values");
-    return mask_has_place(node->name, MASK_AS_PARAMETER) ? ATTN_OK : check_home(d, node);
+    return d->is_whole || mask_has_place(node->name, MASK_AS_PARAMETER) ? ATTN_OK : check_home(d, node);
 }
 
 enum { PRIORITY_LEVELS = 3, HINT_BYTES = 4096 };
@@ -238,7 +265,7 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
         if (is_of_protocol(name))
             status = json_is_null(value) ? ATTN_OK : read_parameter(d, &node);
         else
-            status = put_parameter(d, &node, mask_has_place(name, MASK_AS_PARAMETER) ? masks : options);
+            status = put_parameter(d, &node, !d->is_whole && mask_has_place(name, MASK_AS_PARAMETER) ? masks : options);
         if (status != ATTN_OK)
             return status;
     }
@@ -248,17 +275,25 @@ static attn_status sort_parameters(struct oip_decoder *d, const struct node *roo
 static attn_status list_outputs(const struct oip_request *request, json_t *options)
 {
     json_t *names = json_array();
-    for (size_t i = 0; i < request->output_count; i++)
+    size_t count = 0;
+    for (size_t i = 0; i < request->output_count; i++) {
+        if (request->outputs[i].step == OIP_TOKENS)
+            continue;
+        count++;
         if (json_array_append_new(names, json_string(attn_step_name(request->outputs[i].step))) != 0)
             break;
-    const bool is_whole = json_array_size(names) == request->output_count;
+    }
+    if (count == 0 && json_array_append_new(names, json_string(attn_step_name(ATTN_STEP_OUTPUT))) == 0)
+        count++; /* a run gives something besides tokens */
+    const bool is_whole = count > 0 && json_array_size(names) == count;
     return json_object_set_new(options, "return", names) == 0 && is_whole ? ATTN_OK : ATTN_ERR_NO_MEMORY;
 }
 
 /* Writes the JSON part as a request of our own, in the arena. NULL without memory. */
 static char *write_text(struct oip_decoder *d, json_t *options, json_t *masks, size_t *length)
 {
-    json_t *whole = json_pack("{s:O, s:O}", "options", options, "masks", masks);
+    json_t *whole = d->is_whole ? json_pack("{s:O}", "options", options)
+                                : json_pack("{s:O, s:O}", "options", options, "masks", masks);
     char *text = NULL;
     *length = whole ? json_dumpb(whole, NULL, 0, 0) : 0;
     if (*length > 0)
@@ -294,6 +329,10 @@ void oip_translate(attn_error *err)
         {"/inputs/query", "/inputs/QUERY"},
         {"/inputs/key", "/inputs/KEY"},
         {"/inputs/value", "/inputs/VALUE"},
+        {"/inputs/text", "/inputs/TEXT"},
+        {"/inputs/ids", "/inputs/IDS"},
+        {"inputs.text", "TEXT"},
+        {"inputs.ids", "IDS"},
         {"inputs.query", "QUERY"},
         {"inputs.key", "KEY"},
         {"inputs.value", "VALUE"},
@@ -318,6 +357,12 @@ static attn_status decode_envelope(struct oip_decoder *d, const struct node *roo
     char *text = list_outputs(request, options) == ATTN_OK ? write_text(d, options, masks, &length) : NULL;
     if (!text)
         return node_fail_memory(&d->decoder.reading, root);
+    if (d->is_whole) {
+        request->whole = d->whole;
+        request->whole.options = text;
+        request->whole.options_bytes = length;
+        return ATTN_OK;
+    }
     const struct envelope_source own = {
         .text = text, .length = length, .attachments = d->attachments, .count = d->count};
     attn_arena *arena = d->decoder.reading.arena;
@@ -392,6 +437,10 @@ static attn_status decode_tree(struct oip_decoder *d, json_t *tree, struct oip_r
 static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, struct oip_request *request)
 {
     const struct node root = {.json = NULL};
+    if (d->is_whole)
+        return attn_fail(d->decoder.reading.err, ATTN_ERR_FIELD, NULL,
+                         "Inference-Header-Content-Length 0 means that the body is one tensor alone, and a whole model "
+                         "reads TEXT or IDS: send the JSON part, too");
     if (raw == NULL)
         return attn_fail(d->decoder.reading.err, ATTN_ERR_FIELD, NULL,
                          "Inference-Header-Content-Length 0 means that the body is QUERY alone, whose shape a kept "
@@ -410,28 +459,45 @@ static attn_status decode_raw(struct oip_decoder *d, const struct oip_raw *raw, 
     return with_trees(d, &root, request, decode_envelope);
 }
 
-attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const struct envelope_source *layer,
-                       const struct oip_raw *raw, attn_arena *arena, struct oip_request *request, attn_error *err)
+/* d has the model that is asked. */
+static attn_status decode_body(struct oip_decoder *d, const char *body, size_t bytes, size_t json_bytes,
+                               const struct oip_raw *raw, struct oip_request *request)
 {
     static const struct member_table *const sections[] = {NULL};
+    attn_error *err = d->decoder.reading.err;
     const size_t json = json_bytes == OIP_ALL_JSON ? bytes : json_bytes;
     struct document document = {.tree = NULL};
     *request = (struct oip_request){0};
     if (json > bytes)
         return attn_fail(err, ATTN_ERR_SHAPE, NULL,
                          "Inference-Header-Content-Length is %zu, but the body has %zu bytes", json, bytes);
-    struct oip_decoder d = {.decoder = decoder_begin(ENVELOPE_ATTENTION, NULL, arena, err),
-                            .layer = layer,
-                            .binary = body + json,
-                            .binary_bytes = bytes - json};
-    d.decoder.reading.skim = &document.skim;
-    d.decoder.reading.sections = sections;
+    d->binary = body + json;
+    d->binary_bytes = bytes - json;
+    d->decoder.reading.skim = &document.skim;
+    d->decoder.reading.sections = sections;
     if (json_bytes == 0)
-        return decode_raw(&d, raw, request);
-    attn_status status = document_read(body, json, arena, &document, err);
+        return decode_raw(d, raw, request);
+    attn_status status = document_read(body, json, d->decoder.reading.arena, &document, err);
     if (status == ATTN_OK)
-        status = decode_tree(&d, document.tree, request);
-    request->timeout_ms = (double)d.timeout_us / 1e3;
+        status = decode_tree(d, document.tree, request);
+    request->timeout_ms = (double)d->timeout_us / 1e3;
     document_close(&document);
     return status;
+}
+
+attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes, const struct envelope_source *layer,
+                       const struct oip_raw *raw, attn_arena *arena, struct oip_request *request, attn_error *err)
+{
+    struct oip_decoder d = {.decoder = decoder_begin(ENVELOPE_ATTENTION, NULL, arena, err), .layer = layer};
+    return decode_body(&d, body, bytes, json_bytes, raw, request);
+}
+
+attn_status oip_decode_whole(const char *body, size_t bytes, size_t json_bytes, bool has_tokenizer, attn_arena *arena,
+                             struct oip_request *request, attn_error *err)
+{
+    struct oip_decoder d = {.decoder = decoder_begin(ENVELOPE_ATTENTION, NULL, arena, err),
+                            .is_whole = true,
+                            .has_tokenizer = has_tokenizer};
+    d.decoder.reading.silent = "inputs";
+    return decode_body(&d, body, bytes, json_bytes, NULL, request);
 }

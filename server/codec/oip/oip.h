@@ -13,6 +13,10 @@
  *               scheduling are priority (1 high, 0 or 2 usual, 3 low) and timeout (microseconds). content_type and
  *               headers, here and on tensors, are ignored, because they are hints to other servers.
  *
+ * A whole model has the inputs TEXT (BYTES: texts, one for each item) or IDS (INT64: (len) or (batch, len)), and the
+ * outputs OUTPUT, ATTENTION and TOKENS (BYTES, (batch, len)). Its parameters are the options of a request to a model.
+ * In the binary form, each text is its length as 4 bytes, and its bytes.
+ *
  * Datatypes: FP32, FP64, FP16, BF16, BOOL, INT8 … INT64, UINT8 … UINT64. They are converted to the compute type, which
  * is float64 when QUERY is FP64 and no parameter says otherwise. A conversion that loses information is refused.
  */
@@ -20,14 +24,33 @@
 #define CODEC_OIP_OIP_H
 
 #include "attn/multihead.h"
+#include "base/text.h"
 #include "codec/bytes/chunks.h"
 #include "codec/request/envelope.h"
 
 #define OIP_ALL_JSON SIZE_MAX
 
+/* In the place of a step: the tokens of a whole model. */
+#define OIP_TOKENS ATTN_STEP_COUNT
+
 struct oip_output {
     attn_step step;
     bool is_binary;
+};
+
+/* What a request to a whole model says. */
+struct oip_model_inputs {
+    const char *options; /* {"options": {…}} in JSON, not terminated; return is among them */
+    size_t options_bytes, batch;
+    const struct text_span *texts; /* one for each item, each terminated; NULL: the request gives IDS */
+    const int64_t *ids;            /* (batch, length) */
+    size_t length;
+};
+
+/* An output as it is sent. */
+struct oip_sent {
+    attn_tensor tensor;
+    const struct text_span *texts; /* as many as the tensor has elements: BYTES; NULL: the tensor has numbers */
 };
 
 /* The priority of a request. In the protocol, 1 is the most urgent, and 0 is the usual priority. */
@@ -39,7 +62,8 @@ struct oip_request {
     const char *model, *version;                /* model_name and model_version of the body; NULL: none */
     struct oip_output outputs[ATTN_STEP_COUNT]; /* in the order of the request */
     size_t output_count;
-    double timeout_ms; /* from the parameter timeout, which is in microseconds; 0: none */
+    double timeout_ms;             /* from the parameter timeout, which is in microseconds; 0: none */
+    struct oip_model_inputs whole; /* of a whole model, which has no envelope */
 };
 
 /* A body with only the numbers of QUERY: a sequence of tokens with that many features each, in the type dtype. */
@@ -58,6 +82,10 @@ struct oip_raw {
 ATTN_MUST_CHECK attn_status oip_decode(const char *body, size_t bytes, size_t json_bytes,
                                        const struct envelope_source *layer, const struct oip_raw *raw,
                                        attn_arena *arena, struct oip_request *request, attn_error *err);
+
+/* The same for a whole model. has_tokenizer: it has the output TOKENS. The parameters are not yet decoded. */
+ATTN_MUST_CHECK attn_status oip_decode_whole(const char *body, size_t bytes, size_t json_bytes, bool has_tokenizer,
+                                             attn_arena *arena, struct oip_request *request, attn_error *err);
 
 /*
  * Guesses the parameter priority from the beginning of the body, because the request is queued before it is parsed. A
@@ -85,5 +113,9 @@ size_t oip_write(const struct oip_request *request, const char *model, const cha
                  const attn_runtime *runtime, struct chunks *out);
 /* The longest answer, in bytes. */
 size_t oip_bytes_bound(const struct oip_request *request, const attn_plan *plan);
+/* The same, with the outputs of the request as they are sent. For the bound, tensors need no data. */
+size_t oip_write_sent(const struct oip_request *request, const char *model, const char *version,
+                      const struct oip_sent *sent, const attn_runtime *runtime, struct chunks *out);
+size_t oip_sent_bound(const struct oip_request *request, const struct oip_sent *sent);
 
 #endif

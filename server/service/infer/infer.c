@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "codec/oip/oip.h"
+#include "service/infer/infer_whole.h"
 #include "service/infer/model.h"
 #include "service/layers/keeper.h"
 #include "service/limits.h"
+#include "service/models/models.h"
 #include "service/work.h"
 
 /* ---- about the server ---- */
@@ -34,7 +36,32 @@ void infer_write_server(struct chunks *out)
 
 /* ---- all models ---- */
 
-/* Writes the built-in model, then every layer that exists. */
+/* A whole model as a row of layers: one that is still read has no answers yet. */
+static struct layer_row row_of_whole(const struct model_row *model)
+{
+    struct layer_row row = {.state = model->state == MODEL_READY ? LAYER_READY : LAYER_BROKEN,
+                            .statistics = model->statistics};
+    text_copy(row.name, sizeof row.name, model->name);
+    text_copy(row.reason, sizeof row.reason, model->state == MODEL_LOADING ? "loading" : model->reason);
+    return row;
+}
+
+static void write_whole(struct call *call, void (*write)(const struct layer_row *row, struct chunks *out))
+{
+    struct models *models = call->in.models;
+    const size_t limit = models != NULL ? models_count(models) : 0;
+    struct model_row *rows = attn_arena_take(call->out->arena, limit + 1, sizeof *rows);
+    call->out->is_ok = call->out->is_ok && rows != NULL;
+    const size_t count = rows != NULL && limit > 0 ? models_list(models, limit, rows) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct layer_row row = row_of_whole(&rows[i]);
+        chunks_text(call->out, ",");
+        write(&row, call->out);
+        model_version_release(rows[i].version);
+    }
+}
+
+/* Writes the built-in model, then the whole models, then every layer that exists. */
 static attn_status write_all(struct call *call, const char *before, const char *after,
                              void (*write)(const struct layer_row *row, struct chunks *out))
 {
@@ -44,6 +71,7 @@ static attn_status write_all(struct call *call, const char *before, const char *
     layer_keeper_rescan(call->in.layers);
     chunks_text(call->out, before);
     write(&row, call->out);
+    write_whole(call, write);
     row.name[0] = '\0';
     while (layer_store_page(store, row.name, 1, &row) == 1) {
         chunks_text(call->out, ",");
@@ -113,6 +141,7 @@ static attn_status write_one(struct call *call, void (*write)(const struct model
     if (status != ATTN_OK)
         return status;
     write(&model, call->out);
+    model_release(&model);
     return call_finish(call);
 }
 
@@ -125,6 +154,7 @@ attn_status infer_metadata(struct call *call)
     if (status != ATTN_OK)
         return status;
     model_write_metadata(&model, layer_keeper_store(call->in.layers), call->out);
+    model_release(&model);
     return call_finish(call);
 }
 
@@ -143,6 +173,14 @@ attn_status infer_config(struct call *call)
     return write_one(call, model_write_config);
 }
 
+static struct layer_statistics statistics_of_whole(const struct call *call, const char *name)
+{
+    struct model_row row;
+    models_look(call->in.models, text_span_of(name), &row);
+    model_version_release(row.version);
+    return row.statistics;
+}
+
 attn_status infer_statistics(struct call *call)
 {
     struct model model;
@@ -151,7 +189,9 @@ attn_status infer_statistics(struct call *call)
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
-    if (model.layer != NULL)
+    if (model.whole != NULL)
+        row.statistics = statistics_of_whole(call, model.name);
+    else if (model.layer != NULL)
         layer_store_look(store, model.name, &row);
     else
         layer_store_built_in(store, &row.statistics);
@@ -159,21 +199,37 @@ attn_status infer_statistics(struct call *call)
     chunks_text(call->out, "{\"model_stats\":[");
     model_write_statistics(model.name, model.version, &row.statistics, call->out);
     chunks_text(call->out, "]}");
+    model_release(&model);
     return call_finish(call);
 }
 
 /* ---- the repository ---- */
+
+/* The folders of whole models say what is loaded. Loading one that is ready has no effect. */
+static attn_status change_whole(struct call *call, oip_repository_kind kind)
+{
+    struct model_version *version;
+    if (kind == OIP_UNLOAD)
+        return call_refuse(call, CALL_CONFLICT,
+                           "a whole model is loaded as long as its folder is there: it cannot be unloaded");
+    attn_status status = models_find(call->in.models, call->in.names[0], call, &version);
+    model_version_release(version);
+    return status;
+}
 
 static attn_status change(struct call *call, oip_repository_kind kind,
                           attn_status (*act)(struct layer_keeper *keeper, struct text_span name, struct call *call))
 {
     attn_status status = oip_check_repository(call->in.body, call->in.body_bytes, kind, call->out->arena, call->err);
     const bool is_built_in = text_equal(call->in.names[0], MODEL_BUILT_IN);
+    const bool is_whole = model_is_whole(call, call->in.names[0]);
     if (status == ATTN_OK && is_built_in && kind == OIP_UNLOAD) {
         call->refusal = CALL_CONFLICT;
         return attn_fail(call->err, ATTN_ERR_VALUE, NULL, "\"" MODEL_BUILT_IN "\" is built in and always loaded");
     }
-    if (status == ATTN_OK && !is_built_in)
+    if (status == ATTN_OK && is_whole)
+        status = change_whole(call, kind);
+    else if (status == ATTN_OK && !is_built_in)
         status = act(call->in.layers, call->in.names[0], call);
     chunks_text(call->out, "{}");
     return status == ATTN_OK ? call_finish(call) : status;
@@ -258,6 +314,11 @@ attn_status infer_run(struct call *call)
     attn_status status = model_find(call, &model);
     if (status != ATTN_OK)
         return status;
+    if (model.whole != NULL) {
+        status = infer_whole_run(call, &model);
+        model_release(&model);
+        return status;
+    }
     struct prepared_weights *prepared = NULL;
     if (model.layer != NULL)
         prepared = prepared_weights_take(layer_keeper_prepared(call->in.layers), &model.layer->prepared,

@@ -3,7 +3,7 @@
  *
  * The model "attention" always exists: it is POST /v1/attention under this protocol's names (see oip.h). Every kept
  * layer is a model under its own name. The version of a layer is the digest of its file. Replaced versions that are
- * still kept have their own digests.
+ * still kept have their own digests. Every whole model (service/models) is a model of version 1.
  */
 #ifndef SERVICE_INFER_INFER_H
 #define SERVICE_INFER_INFER_H

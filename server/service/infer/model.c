@@ -8,6 +8,7 @@
 
 #include "service/layers/conditions.h"
 #include "service/layers/keeper.h"
+#include "service/models/models.h"
 
 /* ---- model and version ---- */
 
@@ -42,6 +43,37 @@ static attn_status choose_version(struct call *call, struct layer_version **vers
     return ATTN_OK;
 }
 
+bool model_is_whole(const struct call *call, struct text_span name)
+{
+    struct model_row row = {.state = MODEL_ABSENT};
+    if (call->in.models != NULL)
+        models_look(call->in.models, name, &row);
+    model_version_release(row.version);
+    return row.state != MODEL_ABSENT;
+}
+
+static attn_status find_whole(struct call *call, struct model *model)
+{
+    const struct text_span version = call->in.names[1];
+    struct model_version *found;
+    attn_status status = models_find(call->in.models, call->in.names[0], call, &found);
+    if (status == ATTN_OK && version.length > 0 && !text_equal(version, MODEL_PRESENT_VERSION))
+        status = refuse_version(call, found->name);
+    if (status != ATTN_OK) {
+        model_version_release(found);
+        return status;
+    }
+    model->whole = found;
+    model->name = found->name;
+    return ATTN_OK;
+}
+
+void model_release(struct model *model)
+{
+    model_version_release(model->whole);
+    model->whole = NULL;
+}
+
 attn_status model_find(struct call *call, struct model *model)
 {
     const struct text_span name = call->in.names[0], version = call->in.names[1];
@@ -49,6 +81,8 @@ attn_status model_find(struct call *call, struct model *model)
     if (text_equal(name, MODEL_BUILT_IN))
         return version.length == 0 || text_equal(version, MODEL_BUILT_IN_VERSION) ? ATTN_OK
                                                                                   : refuse_version(call, model->name);
+    if (model_is_whole(call, name))
+        return find_whole(call, model);
     attn_status status = layer_keeper_find(call->in.layers, name, call, &model->layer);
     if (status != ATTN_OK && call->refusal != CALL_CONFLICT) {
         call->refusal = CALL_NOT_FOUND;
@@ -99,7 +133,7 @@ attn_status model_check_names(struct call *call, struct model *model, const char
 
 /* ---- ports ---- */
 
-enum { PORT_RANK_MAX = 4, INPUTS = 5, OUTPUTS = 2, FREE = 0 };
+enum { PORT_RANK_MAX = 5, INPUTS = 5, OUTPUTS = 3, FREE = 0 };
 
 struct port {
     const char *name, *datatype;
@@ -107,6 +141,7 @@ struct port {
     size_t rank, shape[PORT_RANK_MAX]; /* FREE: a dimension of any length */
 };
 
+/* A port without a name ends a list that is not full. */
 struct ports {
     struct port inputs[INPUTS], outputs[OUTPUTS];
 };
@@ -139,8 +174,29 @@ static struct ports ports_of_layer(const struct kept_layer_facts *facts)
     };
 }
 
+/* Texts need a tokenizer, and ids need embeddings of words. A model of images has neither. */
+static struct ports ports_of_whole(const struct model_version *version)
+{
+    const struct model_stack *stack = &version->model.stacks[0];
+    const size_t width = stack->blocks[0].facts.dims.d_query;
+    const bool has_texts = version->tokenizer != NULL, has_ids = stack->embedding.words.data != NULL;
+    const struct port text = {"TEXT", "BYTES", true, 1, {FREE}}, ids = {"IDS", "INT64", true, 2, {FREE}};
+    struct ports ports = {
+        .outputs = {{"OUTPUT", "FP32", false, 3, {FREE, FREE, width}}, {"ATTENTION", "FP32", false, 5, {FREE}}}};
+    size_t count = 0;
+    if (has_texts)
+        ports.inputs[count++] = text;
+    if (has_ids)
+        ports.inputs[count++] = ids;
+    if (has_texts)
+        ports.outputs[2] = (struct port){"TOKENS", "BYTES", false, 2, {FREE}};
+    return ports;
+}
+
 static struct ports ports_of(const struct model *model)
 {
+    if (model->whole != NULL)
+        return ports_of_whole(model->whole);
     return model->layer != NULL ? ports_of_layer(&model->layer->facts) : ports_of_built_in();
 }
 
@@ -157,7 +213,7 @@ static void write_shape(const struct port *port, struct chunks *out)
 
 static void write_ports(const struct port *ports, size_t count, struct chunks *out)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && ports[i].name != NULL; i++) {
         chunks_format(out, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[", i > 0 ? "," : "", ports[i].name,
                       ports[i].datatype);
         write_shape(&ports[i], out);
@@ -197,9 +253,9 @@ void model_write_metadata(const struct model *model, struct layer_store *store, 
 /* Datatypes in a configuration have the prefix TYPE_. */
 static void write_config_ports(const struct port *ports, size_t count, struct chunks *out)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && ports[i].name != NULL; i++) {
         chunks_format(out, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":[", i > 0 ? "," : "", ports[i].name,
-                      ports[i].datatype);
+                      strcmp(ports[i].datatype, "BYTES") == 0 ? "STRING" : ports[i].datatype);
         write_shape(&ports[i], out);
         chunks_format(out, "],\"optional\":%s}", ports[i].is_optional ? "true" : "false");
     }

@@ -1,11 +1,13 @@
 /*
- * model.h: a model of the Open Inference Protocol: the built-in "attention", or a version of a kept layer.
+ * model.h: a model of the Open Inference Protocol: the built-in "attention", a version of a kept layer, or a whole model
+ * of a folder.
  */
 #ifndef SERVICE_INFER_MODEL_H
 #define SERVICE_INFER_MODEL_H
 
 #include "service/call.h"
 #include "service/layers/store.h"
+#include "service/models/model_version.h"
 
 #define MODEL_BUILT_IN         "attention"
 #define MODEL_BUILT_IN_VERSION "1"
@@ -15,15 +17,19 @@
 struct model {
     const char *name, *version;  /* version: "" when it is a digest that is not computed yet */
     char digest[DIGEST_TEXT];    /* version may point to this */
-    struct layer_version *layer; /* the call holds the reference; NULL: the built-in model */
+    struct layer_version *layer; /* the call holds the reference; NULL: the built-in model, or a whole one */
+    struct model_version *whole; /* a reference that model_release releases; NULL: not a whole model */
     struct envelope_source base; /* of the layer */
 };
 
 /*
  * Finds the model that the path names, in the version of the path or in the present one. Fails as layer_keeper_find
- * does.
+ * and models_find do. Whole models have version 1 alone. Release the model on success.
  */
 ATTN_MUST_CHECK attn_status model_find(struct call *call, struct model *model);
+void model_release(struct model *model);
+/* Whether the name is that of a whole model, which may be broken. */
+bool model_is_whole(const struct call *call, struct text_span name);
 /* Sets model->version. For a layer, this may read the whole file. */
 ATTN_MUST_CHECK attn_status model_know_version(struct call *call, struct model *model);
 

@@ -47,6 +47,8 @@ ATTN_MUST_CHECK attn_status model_batch_make(struct model_batch *batch, const st
 
 /* Whether items have tokens: not when the request gives vectors or images. */
 bool model_batch_has_tokens(const struct model_batch *batch);
+/* The spelling of token i of the item; at NULL: there is none. The model must have a tokenizer. */
+struct text_span model_batch_word(const struct model_batch *batch, size_t stack, size_t item, size_t i);
 /*
  * Appends what the answer says about tokens: {"ids", "text", "offsets"}, each a list of one row for each item. A model
  * without a tokenizer has no "text". Ids as given have no "offsets". With two stacks, {"encoder", "decoder"} of these;

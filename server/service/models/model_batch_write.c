@@ -10,7 +10,7 @@
 /* ---- rows ---- */
 
 /* The spelling of token i of the item: its own where the tokenizer made it, else that of its id. */
-static struct text_span word_of(const struct model_batch *batch, size_t stack, size_t item, size_t i)
+struct text_span model_batch_word(const struct model_batch *batch, size_t stack, size_t item, size_t i)
 {
     const struct tokenizer_token *tokens = batch->tokens[stack][item];
     const int64_t id = batch->items[item].of[stack].ids[i];
@@ -35,7 +35,7 @@ static void write_id(const struct model_batch *batch, size_t stack, size_t item,
 
 static void write_word(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
 {
-    write_text(word_of(batch, stack, item, i), out);
+    write_text(model_batch_word(batch, stack, item, i), out);
 }
 
 static void write_offset(const struct model_batch *batch, size_t stack, size_t item, size_t i, struct chunks *out)
@@ -177,7 +177,7 @@ size_t model_batch_tokens_bound(const struct model_batch *batch)
             bound = bound_add(bound, 1, ITEM_BYTES);
             for (size_t i = 0; sequence->ids != NULL && i < sequence->count; i++) {
                 const bool has_text = batch->version->tokenizer != NULL;
-                const size_t bytes = has_text ? word_of(batch, stack, item, i).length : 0;
+                const size_t bytes = has_text ? model_batch_word(batch, stack, item, i).length : 0;
                 bound = bound_add(bound_add(bound, 1, TOKEN_BYTES), bytes, BYTE_BYTES);
             }
         }

@@ -71,8 +71,10 @@ def check_inference(document):
     parameters = {name for name, places in masks.items() if "MASK_AS_PARAMETER" in places}
     tensors = {name.upper() for name, places in masks.items() if "MASK_AS_TENSOR" in places}
     options = {name for name, _, scope in sources.decoders()["decode_options"].members if scope == "MEMBER_ALWAYS"}
+    tables = dict(sources.TABLE.findall(sources.read("server/codec/model/model_request.c")))
+    of_models = {member for member, _, _ in sources.entries(tables["option_members"])}
     lists = {
-        "parameters": (options - {"return"} | parameters
+        "parameters": ((options | of_models) - {"return"} | parameters
                        | {"binary_data_output", "priority", "timeout", "content_type", "headers"},
                        document.schemas["InferParameters"]["properties"]),
         "types of tensors": (re.findall(r'\{"([A-Z0-9]+)", \d, ATTN_', text),

@@ -14,6 +14,7 @@ test = registry(TESTS)
 
 MARK = "sesquipedalian"
 MAPS, TOKENS = "/v1/models/demo/attention", "/v1/models/demo/tokens"
+INFER = "/v2/models/demo/infer"
 
 
 def post(server, path, body, token=None):
@@ -27,6 +28,11 @@ def of_text(text, **options):
 
 
 
+def by_protocol(*texts, **parameters):
+    return {"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [len(texts)], "data": list(texts)}],
+            "parameters": parameters}
+
+
 @test
 def whole_models_are_counted_by_their_names(program):
     def count(name):
@@ -38,6 +44,11 @@ def whole_models_are_counted_by_their_names(program):
         assert post(server, MAPS, of_text("one", layers=[99])).status == 400
         assert count("nv_inference_request_success") == 1 and count("nv_inference_request_failure") == 1
         assert count("nv_inference_count") == 2
+        assert post(server, INFER, by_protocol("one")).status == 200
+        assert post(server, INFER, by_protocol("one", layers="[99]")).status == 400
+        assert count("nv_inference_request_success") == 2 and count("nv_inference_request_failure") == 2
+        stats = server.client().get("/v2/models/demo/stats").json()["model_stats"][0]
+        assert stats["inference_count"] == 3 and stats["inference_stats"]["fail"]["count"] == 2
         assert count("nv_inference_compute_infer_duration_us") > 0
         assert counted(server, "attnd_layers_prepared_bytes") > 0
 
@@ -50,12 +61,18 @@ def no_text_reaches_log_metrics_or_errors(program):
              {"inputs": {"text": "a", "pair": [MARK, MARK]}}, {"inputs": {"text": "a", "target": MARK}}, {"inputs": MARK},
              f'{{"inputs": {{"text": "{MARK}'.encode(), f'{{"inputs": {{"text": "{MARK}\xff"}}}}'.encode("latin-1"),
              f'{{"inputs": {{"text": "\\q{MARK}"}}}}'.encode(), f'{{"inputs": {{"text": {MARK}}}}}'.encode()]
+    wrong += [by_protocol(f"{MARK}\0"), by_protocol(f"{MARK} " * 2000), by_protocol(MARK, layers="[99]"),
+              {"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [2], "data": [MARK]}]},
+              {"inputs": [{"name": "IDS", "datatype": "INT64", "shape": [1], "data": [MARK]}]},
+              {"inputs": [{"name": "IDS", "datatype": "INT64", "shape": [1], "data": MARK}]},
+              {"inputs": [{"name": "TEXT", "datatype": "FP32", "shape": [1], "data": [MARK]}]}, {"inputs": [MARK]}]
     for form in ("json", "text"):
         with Server(program, environment={"ATTND_LOG_FORMAT": form, "ATTND_LOG_LEVEL": "debug"}) as server:
             for body in wrong:
-                for path in (MAPS, TOKENS):
+                for path in (MAPS, TOKENS, INFER):
                     reply = post(server, path, body)
-                    assert MARK not in reply.body.decode() or reply.status == 200, (path, body[:80], reply.body[:300])
+                    assert reply.status in (400, 413) or path == TOKENS, (path, reply.body[:300])
+                    assert MARK not in reply.body.decode() or reply.status == 200, (path, reply.body[:300])
             assert post(server, MAPS, of_text(MARK)).status == 200 and post(server, TOKENS, of_text(MARK)).status == 200
             assert MARK not in server.client().get("/metrics").body.decode()
             server.client().send("GET", "/end", None, {"X-Request-Id": "the-end"})
@@ -68,17 +85,18 @@ def keys_run_models_by_the_right_to_compute(program):
     with tempfile.NamedTemporaryFile("w") as file:
         worker, watcher = key(program, file, "worker", "compute"), key(program, file, "watcher", "metrics")
         with Server(program, environment={"ATTND_KEYS": file.name}) as server:
-            for path in (MAPS, TOKENS):
-                assert post(server, path, of_text("a")).status == 401, path
-                assert post(server, path, of_text("a"), watcher).status == 403, path
-                assert post(server, path, of_text("a"), worker).status == 200, path
+            for path, body in ((MAPS, of_text("a")), (TOKENS, of_text("a")), (INFER, by_protocol("a"))):
+                assert post(server, path, body).status == 401, path
+                assert post(server, path, body, watcher).status == 403, path
+                assert post(server, path, body, worker).status == 200, path
 
 
 @test
 def a_run_of_a_model_is_charged(program):
-    with tempfile.NamedTemporaryFile("w") as file:
-        few = key(program, file, "few", "compute", "flops=1e3")
-        with Server(program, environment={"ATTND_KEYS": file.name}) as server:
-            assert post(server, MAPS, of_text("a"), few).status == 200
-            wait_until(lambda: post(server, MAPS, of_text("a"), few).status == 429, "the run is not owed")
-            assert b"quota of flops" in post(server, MAPS, of_text("a"), few).body
+    for path, body in ((MAPS, of_text("a")), (INFER, by_protocol("a"))):
+        with tempfile.NamedTemporaryFile("w") as file:
+            few = key(program, file, "few", "compute", "flops=1e3")
+            with Server(program, environment={"ATTND_KEYS": file.name}) as server:
+                assert post(server, path, body, few).status == 200
+                wait_until(lambda: post(server, path, body, few).status == 429, "the run is not owed")
+                assert b"quota of flops" in post(server, path, body, few).body

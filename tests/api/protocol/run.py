@@ -11,12 +11,14 @@ import gzip
 import json
 import pathlib
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 from attnd import Server  # noqa: E402
 import replay  # noqa: E402
+import texts  # noqa: E402
 from oip import binary_request, flat, read_answer, tensor  # noqa: E402
 from suite import conclude, registry, run_tests  # noqa: E402
 
@@ -293,9 +295,10 @@ def main():
     parser.add_argument("--attnd", default=str(HERE.parents[2] / "build" / "release" / "attnd"), help="server to start")
     parser.add_argument("--only", default="", help="tests whose name holds this")
     options = parser.parse_args()
-    with Server(options.attnd) as server:
+    with tempfile.TemporaryDirectory() as folder, \
+            Server(options.attnd, environment={"ATTND_MODELS": texts.broken_model(folder)}) as server:
         client = server.client()
-        return conclude("protocol", *run_tests(CHECKS + replay.CHECKS, lambda test: test(client), options.only))
+        return conclude("protocol", *run_tests(CHECKS + replay.CHECKS + texts.CHECKS, lambda test: test(client), options.only))
 
 
 if __name__ == "__main__":

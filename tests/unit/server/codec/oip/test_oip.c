@@ -4,6 +4,7 @@
  */
 #include "codec/oip/oip.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -353,6 +354,85 @@ START_TEST(requests_about_the_repository_say_little)
 }
 END_TEST
 
+static attn_status decode_whole(const char *body, size_t bytes, size_t json_bytes, bool has_tokenizer)
+{
+    err = (attn_error){0};
+    return oip_decode_whole(body, bytes, json_bytes, has_tokenizer, arena, &request, &err);
+}
+
+START_TEST(a_whole_model_takes_texts_or_ids)
+{
+    static const char texts[] = "{\"inputs\":[{\"name\":\"TEXT\",\"datatype\":\"BYTES\",\"shape\":[2],"
+                                "\"data\":[\"a\\u0000b\",\"c\"]}],\"parameters\":{\"layers\":\"[0]\"}}";
+    static const char ids[] = "{\"inputs\":[{\"name\":\"IDS\",\"datatype\":\"INT64\",\"shape\":[2,1],"
+                              "\"data\":[[3],[4]]}],\"outputs\":[{\"name\":\"TOKENS\"}]}";
+    static const char options[] = "{\"options\": {\"layers\": [0], \"return\": [\"output\", \"attention\"]}}";
+    const struct oip_model_inputs *whole = &request.whole;
+    ck_assert_int_eq(decode_whole(texts, strlen(texts), OIP_ALL_JSON, true), ATTN_OK);
+    ck_assert(whole->batch == 2 && whole->ids == NULL && whole->texts[0].length == 3);
+    ck_assert_mem_eq(whole->texts[0].at, "a\0b", 4);
+    ck_assert_str_eq(whole->texts[1].at, "c");
+    ck_assert(request.output_count == 3 && request.outputs[2].step == OIP_TOKENS);
+    ck_assert_uint_eq(whole->options_bytes, strlen(options));
+    ck_assert_mem_eq(whole->options, options, strlen(options));
+    ck_assert_int_eq(decode_whole(ids, strlen(ids), OIP_ALL_JSON, true), ATTN_OK);
+    ck_assert(whole->batch == 2 && whole->length == 1 && whole->texts == NULL && request.output_count == 1);
+    ck_assert(whole->ids[0] == 3 && whole->ids[1] == 4);
+    ck_assert_int_eq(decode_whole(ids, strlen(ids), OIP_ALL_JSON, false), ATTN_ERR_FIELD);
+    ck_assert_str_eq(err.field, "/outputs/0/name");
+}
+END_TEST
+
+START_TEST(binary_texts_fill_their_bytes)
+{
+    static const char head[] = "{\"inputs\":[{\"name\":\"TEXT\",\"datatype\":\"BYTES\",\"shape\":[2],"
+                               "\"parameters\":{\"binary_data_size\":%d}}]}";
+    static const struct {
+        const char *tail;
+        int bytes;
+        attn_status status;
+    } cases[] = {
+        {"\2\0\0\0ab\0\0\0\0", 10, ATTN_OK},
+        {"\2\0\0\0ab\1\0\0\0", 10, ATTN_ERR_SHAPE},
+        {"\2\0\0\0ab\0\0\0\0x", 11, ATTN_ERR_SHAPE},
+        {"\2\0\0\0ab", 6, ATTN_ERR_SHAPE},
+        {"\377\377\377\377\0\0\0\0", 8, ATTN_ERR_SHAPE},
+        {"\2\0", 2, ATTN_ERR_SHAPE},
+        {"", 0, ATTN_ERR_SHAPE},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char body[256];
+        const size_t json = (size_t)snprintf(body, sizeof body, head, cases[i].bytes);
+        memcpy(body + json, cases[i].tail, (size_t)cases[i].bytes);
+        ck_assert_int_eq(decode_whole(body, json + (size_t)cases[i].bytes, json, true), cases[i].status);
+        if (cases[i].status == ATTN_OK)
+            ck_assert(strcmp(request.whole.texts[0].at, "ab") == 0 && request.whole.texts[1].length == 0);
+    }
+    ck_assert_int_eq(decode_whole("abc", 3, 0, true), ATTN_ERR_FIELD);
+}
+END_TEST
+
+START_TEST(outputs_of_bytes_are_sent_in_both_forms)
+{
+    const size_t shape[] = {1, 2};
+    const struct text_span words[] = {{"a\"", 2}, {"", 0}};
+    const struct oip_sent sent = {attn_tensor_view(NULL, ATTN_U8, 2, shape), words};
+    struct oip_request asked = {.outputs = {{OIP_TOKENS, false}}, .output_count = 1};
+    struct chunks out = chunks_begin(arena);
+    ck_assert_uint_eq(oip_write_sent(&asked, "m", "1", &sent, NULL, &out), OIP_ALL_JSON);
+    ck_assert_str_eq(chunks_join(&out),
+                     "{\"model_name\":\"m\",\"model_version\":\"1\",\"outputs\":[{\"name\":\"TOKENS\","
+                     "\"datatype\":\"BYTES\",\"shape\":[1,2],\"data\":[\"a\\\"\",\"\"]}]}");
+    ck_assert_uint_ge(oip_sent_bound(&asked, &sent), out.total_bytes);
+    asked.outputs[0].is_binary = true;
+    out = chunks_begin(arena);
+    const size_t json = oip_write_sent(&asked, "m", "1", &sent, NULL, &out);
+    ck_assert_uint_eq(out.total_bytes, json + 10);
+    ck_assert_mem_eq(chunks_join(&out) + json, "\2\0\0\0a\"\0\0\0\0", 10);
+    ck_assert_uint_ge(oip_sent_bound(&asked, &sent), out.total_bytes);
+}
+END_TEST
+
 CHECK_MAIN("oip")
 {
     tcase_add_checked_fixture(tests, prepare, release);
@@ -365,4 +445,7 @@ CHECK_MAIN("oip")
     tcase_add_test(tests, what_a_plan_finds_is_told_in_the_words_of_the_protocol);
     tcase_add_test(tests, the_priority_is_guessed_from_the_beginning_of_the_body);
     tcase_add_test(tests, requests_about_the_repository_say_little);
+    tcase_add_test(tests, a_whole_model_takes_texts_or_ids);
+    tcase_add_test(tests, binary_texts_fill_their_bytes);
+    tcase_add_test(tests, outputs_of_bytes_are_sent_in_both_forms);
 }
