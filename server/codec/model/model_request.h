@@ -40,6 +40,11 @@ struct model_ablation {
     size_t layer, head;
 };
 
+/* The first negative index of each selection; 0: there is none. Only a plan knows the last index, and refuses it. */
+struct model_negatives {
+    int64_t layers, heads, queries, keys;
+};
+
 /* One list for each item of the batch; NULL: not given. Texts are UTF-8 unless a client lies. */
 struct model_inputs {
     size_t batch;
@@ -58,6 +63,7 @@ struct model_request {
     struct envelope common;
     uint32_t results; /* bit 1 << model_result_kind for each wanted result */
     attn_selection layers;
+    struct model_negatives negatives; /* such a selection is empty */
     const struct model_ablation *ablate;
     size_t ablations;
     size_t predictions_k;

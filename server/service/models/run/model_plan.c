@@ -31,9 +31,20 @@ static size_t longest(const struct model_job *job, size_t stack)
 
 /* ---- parts ---- */
 
+static attn_status check_negative(const struct model_job *job, const char *field, int64_t negative, size_t count)
+{
+    const char *name = strrchr(field, '/') + 1;
+    if (negative == 0)
+        return ATTN_OK;
+    return attn_fail(job->err, ATTN_ERR_VALUE, field, "options.%s has %lld; they are numbered 0 to %zu", name,
+                     (long long)negative, count - 1);
+}
+
 static attn_status choose_layers(struct model_job *job, struct model_part *part, size_t layers)
 {
     const attn_selection *given = &job->request->layers;
+    if (check_negative(job, "/options/layers", job->request->negatives.layers, layers) != ATTN_OK)
+        return ATTN_ERR_VALUE;
     const bool is_all = attn_selects_all(given);
     const size_t count = is_all ? layers : given->count;
     if (count > layers && given->items != NULL)
@@ -143,10 +154,22 @@ static attn_status plan_longest(struct model_job *job, struct model_part *part, 
     return model_block_plan(run, part->longest_queries, part->longest_keys, true);
 }
 
+static attn_status check_negatives(const struct model_job *job, const struct model_part *part)
+{
+    const struct model_negatives *negatives = &job->request->negatives;
+    const size_t heads = job->version->model.stacks[part->stack].blocks[0].facts.dims.heads;
+    attn_status status = check_negative(job, "/options/heads", negatives->heads, heads);
+    if (status == ATTN_OK)
+        status = check_negative(job, "/options/queries", negatives->queries, part->longest_queries);
+    return status == ATTN_OK ? check_negative(job, "/options/keys", negatives->keys, part->longest_keys) : status;
+}
+
 static attn_status add_steps(struct model_job *job, struct model_part *part)
 {
     struct model_block_run run;
-    attn_status status = plan_longest(job, part, &run);
+    attn_status status = check_negatives(job, part);
+    if (status == ATTN_OK)
+        status = plan_longest(job, part, &run);
     for (int step = 0; step < ATTN_STEP_COUNT && status == ATTN_OK; step++)
         if (part->steps[step] != NULL)
             status = add_step(job, part, &run, (attn_step)step);

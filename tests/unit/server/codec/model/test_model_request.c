@@ -1,0 +1,302 @@
+/*
+ * test_model_request.c: tests of server/codec/model/model_request.c: requests to a whole model, and their refusals.
+ */
+#include "codec/model/model_request.h"
+
+#include <stdio.h>
+
+#include "failing_take.h" /* declares parameters with names of the stage, and so comes first */
+
+#include "decode_stage.h"
+
+static struct model_request request;
+
+static attn_status decode_as(model_request_kind kind, const char *text)
+{
+    err = (attn_error){.status = ATTN_OK};
+    return model_request_decode(text, strlen(text), kind, arena, &request, &err);
+}
+
+static void decode_well(const char *text)
+{
+    const attn_status status = decode_as(MODEL_REQUEST_ATTENTION, text);
+    ck_assert_msg(status == ATTN_OK, "%s: %s: %s", text, err.field, err.message);
+}
+
+static void assert_text(const struct text_span *text, const char *expected)
+{
+    ck_assert_uint_eq(text->length, strlen(expected));
+    ck_assert_mem_eq(text->at, expected, text->length + 1);
+}
+
+static void assert_ids(const struct model_ids *ids, const int64_t *expected, size_t count)
+{
+    ck_assert_uint_eq(ids->count, count);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_int_eq(ids->ids[i], expected[i]);
+}
+
+/* ---- inputs ---- */
+
+START_TEST(one_text_is_a_batch_of_one)
+{
+    decode_well("{\"inputs\":{\"text\":\"a c\\u0061t\",\"pair\":\"b\"}}");
+    ck_assert_uint_eq(request.inputs.batch, 1);
+    assert_text(&request.inputs.text[0], "a cat");
+    assert_text(&request.inputs.pair[0], "b");
+    ck_assert(request.inputs.target == NULL && request.inputs.ids == NULL && request.inputs.pixels == NULL);
+}
+END_TEST
+
+START_TEST(a_list_of_texts_is_a_batch_and_never_a_pair)
+{
+    decode_well("{\"inputs\":{\"text\":[\"a\",\"\"],\"target\":[\"c\",\"d\"]}}");
+    ck_assert_uint_eq(request.inputs.batch, 2);
+    assert_text(&request.inputs.text[0], "a");
+    assert_text(&request.inputs.text[1], "");
+    assert_text(&request.inputs.target[1], "d");
+    ck_assert_ptr_null(request.inputs.pair);
+}
+END_TEST
+
+START_TEST(a_long_text_is_not_shortened)
+{
+    enum { LENGTH = 1 << 17 };
+    char *text = attn_arena_take(arena, LENGTH + 64, 1);
+    const size_t begin = (size_t)sprintf(text, "{\"inputs\":{\"text\":\"");
+    memset(text + begin, 'x', LENGTH);
+    strcpy(text + begin + LENGTH, "\"}}");
+    decode_well(text);
+    ck_assert_uint_eq(request.inputs.text[0].length, LENGTH);
+    ck_assert_int_eq(request.inputs.text[0].at[LENGTH - 1], 'x');
+    ck_assert_int_eq(request.inputs.text[0].at[LENGTH], '\0');
+}
+END_TEST
+
+START_TEST(ids_are_one_list_or_ragged_lists)
+{
+    decode_well("{\"inputs\":{\"ids\":[5,2.0,7]}}");
+    ck_assert_uint_eq(request.inputs.batch, 1);
+    assert_ids(&request.inputs.ids[0], (const int64_t[]){5, 2, 7}, 3);
+    decode_well("{\"inputs\":{\"ids\":[[5],[1,2,3],[]],\"target_ids\":[[0],[0,1],[2147483647]]}}");
+    ck_assert_uint_eq(request.inputs.batch, 3);
+    assert_ids(&request.inputs.ids[1], (const int64_t[]){1, 2, 3}, 3);
+    ck_assert_uint_eq(request.inputs.ids[2].count, 0);
+    assert_ids(&request.inputs.target_ids[2], (const int64_t[]){2147483647}, 1);
+}
+END_TEST
+
+START_TEST(tensors_of_one_item_get_the_axis_of_the_batch)
+{
+    decode_well("{\"inputs\":{\"pixels\":[[[1,2],[3,4]],[[5,6],[7,8]],[[9,10],[11,12]]]}}");
+    ck_assert_int_eq(request.inputs.pixels->rank, 4);
+    ck_assert_uint_eq(request.inputs.pixels->shape[0], 1);
+    ck_assert_uint_eq(request.inputs.pixels->shape[1], 3);
+    ck_assert(((const float *)request.inputs.pixels->data)[11] == 12);
+    decode_well("{\"inputs\":{\"embeddings\":[[1,2],[3,4],[5,6]]}}");
+    ck_assert_int_eq(request.inputs.embeddings->rank, 3);
+    ck_assert_uint_eq(request.inputs.embeddings->shape[1], 3);
+    decode_well("{\"inputs\":{\"embeddings\":[[[1,2]],[[5,6]]]},\"options\":{\"compute\":\"float64\"}}");
+    ck_assert_uint_eq(request.inputs.batch, 2);
+    ck_assert_int_eq(request.inputs.embeddings->dtype, ATTN_F64);
+}
+END_TEST
+
+START_TEST(null_is_not_given)
+{
+    decode_well("{\"inputs\":{\"text\":\"a\",\"ids\":null,\"pair\":null,\"target\":null,\"pixels\":null},"
+                "\"options\":{\"layers\":null,\"return\":null,\"predictions_k\":null,\"view\":null}}");
+    ck_assert_ptr_null(request.inputs.ids);
+    ck_assert_ptr_null(request.inputs.pair);
+    ck_assert(attn_selects_all(&request.layers));
+    ck_assert_uint_eq(request.predictions_k, 5);
+}
+END_TEST
+
+/* ---- options ---- */
+
+START_TEST(without_options_attention_is_returned)
+{
+    decode_well("{\"inputs\":{\"text\":\"a\"}}");
+    ck_assert_uint_eq(request.common.request.options.want, (uint32_t)1 << ATTN_STEP_ATTENTION);
+    ck_assert_uint_eq(request.results, 0);
+    ck_assert_uint_eq(request.predictions_k, 5);
+    ck_assert(request.has_special_tokens && !request.truncate);
+    ck_assert_uint_eq(request.ablations, 0);
+}
+END_TEST
+
+START_TEST(every_option_is_decoded)
+{
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[2,0,1.0],\"heads\":[0,3],\"queries\":[1],"
+                "\"keys\":[[0,1],4],\"digits\":4,\"format\":\"flat\",\"compute\":\"float64\",\"truncate\":true,"
+                "\"special_tokens\":false,\"predictions_k\":1000,\"ablate\":[[1,2],[0.0,3]],\"top_k\":2}}");
+    const attn_options *options = &request.common.request.options;
+    ck_assert_uint_eq(request.layers.count, 3);
+    ck_assert_uint_eq(attn_selected(&request.layers, 0), 2);
+    ck_assert_uint_eq(options->heads.count, 4);
+    ck_assert_uint_eq(attn_selected(&options->queries, 0), 1);
+    ck_assert_uint_eq(attn_selected(&options->keys, 2), 4);
+    ck_assert_int_eq(request.common.digits, 4);
+    ck_assert_int_eq(request.common.form, TENSOR_FORM_FLAT);
+    ck_assert_int_eq(options->compute, ATTN_F64);
+    ck_assert(request.truncate && !request.has_special_tokens);
+    ck_assert_uint_eq(request.predictions_k, 1000);
+    ck_assert_uint_eq(request.ablations, 2);
+    ck_assert_uint_eq(request.ablate[0].layer, 1);
+    ck_assert_uint_eq(request.ablate[1].head, 3);
+}
+END_TEST
+
+START_TEST(every_result_and_every_step_has_its_name)
+{
+    char text[160];
+    for (int i = 0; i < MODEL_RESULT_COUNT; i++) {
+        snprintf(text, sizeof text, "{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"%s\"]}}",
+                 model_result_name((model_result_kind)i));
+        decode_well(text);
+        ck_assert_uint_eq(request.common.request.options.want, 0);
+        ck_assert_uint_eq(request.results, (uint32_t)1 << i);
+    }
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"return\":[\"entropy\",\"logits\",\"entropy\"]}}");
+    ck_assert_uint_eq(request.common.request.options.want, (uint32_t)1 << ATTN_STEP_ENTROPY);
+    ck_assert_uint_eq(request.results, (uint32_t)1 << MODEL_LOGITS);
+}
+END_TEST
+
+START_TEST(the_first_negative_index_is_kept)
+{
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[-1],\"heads\":[0,-3.0,-1],"
+                "\"queries\":[-6,-1],\"keys\":[0,[1,-2]]}}");
+    ck_assert_int_eq(request.negatives.layers, -1);
+    ck_assert_int_eq(request.negatives.heads, -3);
+    ck_assert_int_eq(request.negatives.queries, -6);
+    ck_assert_int_eq(request.negatives.keys, -2);
+    ck_assert(attn_selects_all(&request.layers));
+    decode_well("{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[0]}}");
+    ck_assert_int_eq(request.negatives.layers, 0);
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+#define A "{\"inputs\":{\"text\":\"a\"},\"options\":"
+
+static const struct refusal refusals[] = {
+    {"[]", ATTN_ERR_FIELD, "", "a JSON object"},
+    {"{\"inputs\"", ATTN_ERR_SYNTAX, "", ""},
+    {"{}", ATTN_ERR_FIELD, "", "has no \"inputs\""},
+    {"{\"inputs\":{}}", ATTN_ERR_FIELD, "/inputs", "and has 0"},
+    {"{\"inputs\":{\"text\":\"a\",\"ids\":[1]}}", ATTN_ERR_FIELD, "/inputs", "and has 2"},
+    {"{\"inputs\":{\"words\":\"a\"}}", ATTN_ERR_FIELD, "/inputs/words", ""},
+    {"{\"inputs\":{\"text\":7}}", ATTN_ERR_FIELD, "/inputs/text", "a text, or a list of texts"},
+    {"{\"inputs\":{\"text\":[]}}", ATTN_ERR_VALUE, "/inputs/text", "is empty"},
+    {"{\"inputs\":{\"text\":[\"a\",7]}}", ATTN_ERR_FIELD, "/inputs/text/1", "a string of text"},
+    {"{\"inputs\":{\"text\":[\"a\",\"b\"],\"pair\":\"c\"}}", ATTN_ERR_SHAPE, "/inputs/pair", "has 1 items"},
+    {"{\"inputs\":{\"ids\":[1],\"pair\":\"c\"}}", ATTN_ERR_FIELD, "/inputs/pair", "a second segment of \"text\""},
+    {"{\"inputs\":{\"text\":\"a\",\"target\":\"b\",\"target_ids\":[1]}}", ATTN_ERR_FIELD, "/inputs/target_ids",
+     "give one of them"},
+    {"{\"inputs\":{\"ids\":\"a\"}}", ATTN_ERR_FIELD, "/inputs/ids", "a list of ids"},
+    {"{\"inputs\":{\"ids\":[1,-1]}}", ATTN_ERR_VALUE, "/inputs/ids/1", "from 0 to 2147483647"},
+    {"{\"inputs\":{\"ids\":[1,1.5]}}", ATTN_ERR_VALUE, "/inputs/ids/1", "an integer"},
+    {"{\"inputs\":{\"ids\":[2147483648]}}", ATTN_ERR_VALUE, "/inputs/ids/0", "from 0 to 2147483647"},
+    {"{\"inputs\":{\"ids\":[[1],2]}}", ATTN_ERR_FIELD, "/inputs/ids/1", "a list of ids"},
+    {"{\"inputs\":{\"ids\":[[1],[2,[]]]}}", ATTN_ERR_FIELD, "/inputs/ids/1/1", "an integer"},
+    {"{\"inputs\":{\"pixels\":[[1]]}}", ATTN_ERR_SHAPE, "/inputs/pixels", "(batch, channels, height, width)"},
+    {"{\"inputs\":{\"embeddings\":[1]}}", ATTN_ERR_SHAPE, "/inputs/embeddings", "received 1 dimensions"},
+    {"{\"inputs\":{\"embeddings\":[]}}", ATTN_ERR_SHAPE, "/inputs/embeddings", ""},
+    {A "[]}", ATTN_ERR_FIELD, "/options", "an object"},
+    {A "{\"scale\":1}}", ATTN_ERR_FIELD, "/options/scale", ""},
+    {A "{\"return\":[]}}", ATTN_ERR_VALUE, "/options/return", "is empty"},
+    {A "{\"return\":[7]}}", ATTN_ERR_FIELD, "/options/return/0", "the name of a result"},
+    {A "{\"return\":[\"maps\"]}}", ATTN_ERR_VALUE, "/options/return/0", "\"logit_lens\""},
+    {A "{\"layers\":[]}}", ATTN_ERR_VALUE, "/options/layers", "selects nothing"},
+    {A "{\"layers\":{}}}", ATTN_ERR_FIELD, "/options/layers", "a list of indices"},
+    {A "{\"heads\":[0.5]}}", ATTN_ERR_VALUE, "/options/heads/0", "an integer"},
+    {A "{\"ablate\":[[1]]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
+    {A "{\"ablate\":[1,2]}}", ATTN_ERR_FIELD, "/options/ablate/0", "a pair [layer, head]"},
+    {A "{\"ablate\":[[0,-1]]}}", ATTN_ERR_VALUE, "/options/ablate/0/1", "from 0"},
+    {A "{\"predictions_k\":0}}", ATTN_ERR_VALUE, "/options/predictions_k", "from 1 to 1000"},
+    {A "{\"predictions_k\":1001}}", ATTN_ERR_VALUE, "/options/predictions_k", "from 1 to 1000"},
+    {A "{\"truncate\":1}}", ATTN_ERR_FIELD, "/options/truncate", ""},
+    {A "{\"view\":\"bertviz\",\"return\":[\"hidden\"]}}", ATTN_ERR_FIELD, "/options/return",
+     "does not go with options.view"},
+};
+
+START_TEST(what_is_wrong_is_refused_by_name)
+{
+    check_refusal(&refusals[_i], decode_as(MODEL_REQUEST_ATTENTION, refusals[_i].text));
+}
+END_TEST
+
+START_TEST(too_many_items_are_refused)
+{
+    enum { ITEMS = 4097 };
+    char *text = attn_arena_take(arena, ITEMS * 4 + 64, 1), *at = text;
+    at += sprintf(at, "{\"inputs\":{\"ids\":[");
+    for (int i = 0; i < ITEMS; i++)
+        at += sprintf(at, "%s[1]", i > 0 ? "," : "");
+    sprintf(at, "]}}");
+    ck_assert_int_eq(decode_as(MODEL_REQUEST_ATTENTION, text), ATTN_ERR_TOO_LARGE);
+    ck_assert_str_eq(err.field, "/inputs/ids");
+    ck_assert_ptr_nonnull(strstr(err.message, "at most 4096"));
+}
+END_TEST
+
+static const struct refusal of_tokens[] = {
+    {"{\"inputs\":{}}", ATTN_ERR_FIELD, "/inputs", "one of \"text\" and \"ids\""},
+    {"{\"inputs\":{\"pixels\":[[[[1]]]]}}", ATTN_ERR_FIELD, "/inputs/pixels", "belongs to /attention"},
+    {"{\"inputs\":{\"text\":\"a\",\"target\":\"b\"}}", ATTN_ERR_FIELD, "/inputs/target", "belongs to /attention"},
+    {A "{\"layers\":[0]}}", ATTN_ERR_FIELD, "/options/layers", "belongs to /attention"},
+};
+
+START_TEST(a_request_for_tokens_has_no_maps)
+{
+    ck_assert_int_eq(decode_as(MODEL_REQUEST_TOKENS, A "{\"truncate\":true,\"special_tokens\":false}}"), ATTN_OK);
+    ck_assert(request.truncate && !request.has_special_tokens);
+    for (size_t i = 0; i < COUNT(of_tokens); i++)
+        check_refusal(&of_tokens[i], decode_as(MODEL_REQUEST_TOKENS, of_tokens[i].text));
+}
+END_TEST
+
+START_TEST(a_refused_block_of_memory_is_a_clean_failure)
+{
+    static const char *const texts[] = {
+        "{\"inputs\":{\"text\":[\"a\",\"b\"],\"pair\":[\"c\",\"d\"],\"target\":[\"e\",\"f\"]},\"options\":{\"layers\":"
+        "[2,0,1],\"heads\":[1,0],\"ablate\":[[0,1]]}}",
+        "{\"inputs\":{\"ids\":[[1],[2]],\"target_ids\":[[1,2],[3]]}}",
+        "{\"inputs\":{\"pixels\":[[[[1,2]]]]}}",
+        "{\"inputs\":{\"embeddings\":[[1,2]]}}",
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        bool was_refused = true;
+        for (size_t take = 0; was_refused; take++) {
+            fail_take(take);
+            const attn_status status = decode_as(MODEL_REQUEST_ATTENTION, texts[i]);
+            was_refused = take_has_failed();
+            ck_assert_msg(status == (was_refused ? ATTN_ERR_NO_MEMORY : ATTN_OK), "%s, block %zu: %s", texts[i], take,
+                          err.message);
+            ck_assert_int_eq(err.status, status);
+        }
+    }
+}
+END_TEST
+
+CHECK_MAIN("model_request")
+{
+    tcase_add_checked_fixture(tests, prepare, release);
+    tcase_add_test(tests, one_text_is_a_batch_of_one);
+    tcase_add_test(tests, a_list_of_texts_is_a_batch_and_never_a_pair);
+    tcase_add_test(tests, a_long_text_is_not_shortened);
+    tcase_add_test(tests, ids_are_one_list_or_ragged_lists);
+    tcase_add_test(tests, tensors_of_one_item_get_the_axis_of_the_batch);
+    tcase_add_test(tests, null_is_not_given);
+    tcase_add_test(tests, without_options_attention_is_returned);
+    tcase_add_test(tests, every_option_is_decoded);
+    tcase_add_test(tests, every_result_and_every_step_has_its_name);
+    tcase_add_test(tests, the_first_negative_index_is_kept);
+    tcase_add_loop_test(tests, what_is_wrong_is_refused_by_name, 0, COUNT(refusals));
+    tcase_add_test(tests, too_many_items_are_refused);
+    tcase_add_test(tests, a_request_for_tokens_has_no_maps);
+    tcase_add_test(tests, a_refused_block_of_memory_is_a_clean_failure);
+}
