@@ -17,6 +17,8 @@ attn_status checkpoint_load_json(const char *text, size_t length, const char *wh
                                  attn_error *err)
 {
     json_error_t error;
+    if (length == 0)
+        return attn_fail(err, ATTN_ERR_SYNTAX, NULL, "%s is empty", what);
     *tree = json_tree_load(text, length, arena, &error);
     if (*tree == NULL && json_tree_is_starved())
         return fail_memory(err);

@@ -279,6 +279,7 @@ static void choose_rows(const struct model_job *job, size_t first, size_t count,
 }
 
 struct words_run {
+    const struct model_job *job;
     const attn_tensor *scores;
     const struct head_rows *chosen;
     size_t k;
@@ -291,6 +292,8 @@ static void find_words(void *argument, size_t index, size_t worker)
     (void)worker;
     const struct words_run *run = argument;
     const size_t words = run->scores->shape[1], row = run->chosen->rows[index];
+    if (model_job_is_cancelled(run->job))
+        return;
     attn_top_words((const char *)run->scores->data + row * words * attn_dtype_bytes(run->scores->dtype),
                    run->scores->dtype, words, run->k, run->ids + index * run->k, run->probabilities + index * run->k);
 }
@@ -310,12 +313,18 @@ static attn_status put_words(struct model_job *job, const attn_tensor *scores, c
                              size_t layer, size_t item, const struct model_words *words)
 {
     const size_t rows = chosen->count, k = words->ids->tensor.shape[words->ids->tensor.rank - 1];
-    struct words_run run = {scores, chosen, k, attn_arena_take(job->arena, rows * k, sizeof(int64_t)),
+    struct words_run run = {job,
+                            scores,
+                            chosen,
+                            k,
+                            attn_arena_take(job->arena, rows * k, sizeof(int64_t)),
                             attn_arena_take(job->arena, rows * k, sizeof(double))};
     attn_status status = ATTN_OK;
     if (run.ids == NULL || run.probabilities == NULL)
         return fail_memory(job);
     job->runtime->run(job->runtime->context, rows, find_words, &run);
+    if (model_job_is_cancelled(job)) /* words of rows may be missing */
+        return attn_fail(job->err, ATTN_ERR_CANCELLED, NULL, "stopped before the end");
     for (size_t i = 0; i < rows && status == ATTN_OK; i++) {
         memcpy(row_of(words->ids, layer, item, chosen->places[i]), run.ids + i * k, k * sizeof *run.ids);
         status = attn_convert(row_of(words->probabilities, layer, item, chosen->places[i]),

@@ -53,4 +53,9 @@ struct model_job {
     double time_flops, run_bytes; /* of the run; the bytes include the outputs */
 };
 
+static inline bool model_job_is_cancelled(const struct model_job *job)
+{
+    return job->runtime->is_cancelled != NULL && job->runtime->is_cancelled(job->runtime->cancel_context);
+}
+
 #endif

@@ -96,6 +96,7 @@ static const struct {
     const char *fragment;
 } refusals[] = {
     {"{", NULL, NAMES, ATTN_ERR_SYNTAX, false, "config.json is no JSON: line 1"},
+    {"", NULL, NAMES, ATTN_ERR_SYNTAX, false, "config.json is empty"},
     {"[]", NULL, NAMES, ATTN_ERR_SYNTAX, false, "config.json is JSON, but no object"},
     {"{}", "[]", NAMES, ATTN_ERR_SYNTAX, false, "the mapping is JSON, but no object"},
     {"{}", NULL, NAMES, ATTN_ERR_VALUE, true, "model_type of config.json is \"\"; known are bert, "},
