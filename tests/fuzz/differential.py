@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """
-differential.py: sends random requests to a running server, and compares every number of every step with
-reference/exact.py. It also checks laws between answers: the bytes do not depend on other requests, other wanted steps,
-the threads, or the neighbours in the batch. --seconds and --seed; the first differing request is written to a file.
+differential.py: sends random requests to a running server, and compares every number of every step with the
+reference (tests/support/reference) and its error bounds. It also checks laws between answers: the bytes do not depend on
+other requests, other wanted steps, the threads, or the neighbours in the batch. --seconds and --seed; the first differing
+request is written to a file.
 """
 
 import argparse
@@ -17,10 +18,11 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "reference"), str(HERE.parent / "support")]
+sys.path[:0] = [str(HERE.parent / "support" / "reference"), str(HERE.parent / "support")]
 
+import attention  # noqa: E402
 from attnd import Client, Server, parse_json  # noqa: E402
-from exact import Reference  # noqa: E402
+from bounded import Double, Single, parts, total  # noqa: E402
 from random_request import CACHE, MAPS, PACKED, Builder, text_of, to_type  # noqa: E402
 
 WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, None: -math.inf}
@@ -116,18 +118,19 @@ def check_answer(request, answer):
     spec, outputs = request.spec, answer["outputs"]
     if sorted(outputs) != sorted(request.wanted):
         raise Difference(f"outputs {sorted(outputs)}, asked for {sorted(request.wanted)}")
-    dropped = read(outputs["dropped"])[1] if spec.drops_weights() else None
-    exact = request.exact = Reference(spec).run(dropped)
-    request.projected = exact.steps.get("projected", exact.steps.get("gated", exact.steps["concat"]))
+    if spec.drops_weights():
+        request.meant["options"]["dropout"] = answer["effective"]["dropout"]  # which has the seed
+    kind = Single if spec.compute == "float32" else Double
+    exact, request.steps = attention.answer(request.path.removeprefix("/v1/"), request.meant, kind)
     for name in request.wanted:
         shape, values = read(outputs[name])
         if spec.compute == "float32" and not request.options.get("digits"):
             values = [to_type(value, "float32") for value in values]
         if shape != answer["shapes"][name]:
             raise Difference(f"{name} has shape {shape}, shapes says {answer['shapes'][name]}")
-        check_step(request, name, shape, values, exact.steps[name])
-    check_laws(request, outputs, exact)
-    check_diagnostics(request, answer, exact)
+        check_step(request, name, shape, values, exact[name])
+    check_laws(request, outputs)
+    check_diagnostics(request, answer)
 
 
 def read(form):
@@ -148,34 +151,15 @@ def read(form):
     return shape, [WORDS[v] if v is None or isinstance(v, str) else v for v in items]
 
 
-def selected(request, name, array):
-    """The shape and the places of array that the answer should hold."""
-    heads, queries, keys = request.kept["heads"], request.kept["queries"], request.kept["keys"]
-    batch, q_len, kv_len = request.spec.batch, request.spec.q_len, request.spec.kv_len
-    if name in MAPS:
-        places = [((b * request.spec.heads + h) * q_len + i) * kv_len + j
-                  for b in range(batch) for h in heads for i in queries for j in keys]
-        return [batch, len(heads), len(queries), len(keys)], places
-    if name == "attention_mean":
-        return [batch, len(queries), len(keys)], [(b * q_len + i) * kv_len + j
-                                                  for b in range(batch) for i in queries for j in keys]
-    shape = list(array.shape)
-    if request.spec.rank == 2 and name in ("concat", "gated", "projected", "residual", "attention_output",
-                                               "feed_forward", "output"):
-        shape = shape[1:]
-    return shape, range(len(array.values))
-
-
-def check_step(request, name, shape, values, array):
-    wanted_shape, places = selected(request, name, array)
-    if shape != wanted_shape:
-        raise Difference(f"{name} has shape {shape}, expected {wanted_shape}")
+def check_step(request, name, shape, values, exact):
+    if tuple(shape) != exact.shape:
+        raise Difference(f"{name} has shape {shape}, expected {exact.shape}")
     drops = request.spec.drops_residual() and name in ("residual", "output")
     if drops and request.spec.norm and request.spec.norm["position"] == "post" and name == "output":
         return
     rounding = rounding_of(request.options)
-    for got, place in zip(values, places):
-        want, error = array.values[place], array.errors[place]
+    for place, (got, number) in enumerate(zip(values, exact.data)):
+        want, error = parts(number)
         if math.isinf(want) or math.isnan(got) or math.isinf(got):
             good = got == want
         else:
@@ -194,30 +178,32 @@ def rounding_of(options):
 def is_dropped(request, got, place, rounding):
     """With dropout before the residual, an element is query alone or query + projected / (1 - p)."""
     spec = request.spec
-    base = spec.query.values[place] if spec.residual else 0.0
+    base = spec.query.data[place] if spec.residual else 0.0
     if abs(got - base) <= (1e-6 + 1.01 * rounding) * (abs(base) + 1):
         return True
     if spec.dropout["p"] == 1:
         return False
-    exact = request.projected
-    want = base + exact.values[place] / (1 - spec.dropout["p"])
-    error = exact.errors[place] / (1 - spec.dropout["p"]) + 1e-6 * (abs(base) + abs(want)) + 1e-30
+    projected, error = parts(request.steps["projected"].data[place])
+    want = base + projected / (1 - spec.dropout["p"])
+    error = error / (1 - spec.dropout["p"]) + 1e-6 * (abs(base) + abs(want)) + 1e-30
     return abs(got - want) <= 1.01 * error + 1.01 * rounding * abs(want) + 1e-6
 
 
-def check_laws(request, outputs, exact):
+def check_laws(request, outputs):
     """What holds to the last bit: a masked weight is 0, a masked score null, nothing is NaN."""
-    allowed = exact.steps["mask"].values
     for name in set(MAPS) & set(outputs):
-        _, values = read(outputs[name])
-        _, places = selected(request, name, exact.steps[name])
-        for got, place in zip(values, places):
-            if not allowed[place] and (name in ("attention", "dropped", "contribution") and got != 0 or
+        for place, (got, may) in enumerate(zip(read(outputs[name])[1], allowed(request))):
+            if not may and (name in ("attention", "dropped", "contribution") and got != 0 or
                                        name == "masked" and got != -math.inf):
                 raise Difference(f"{name}: element {place} is masked and {got!r}")
-    if "attention" in outputs and not request.options.get("digits") and not request.spec.sinks and \
+    if "attention" in outputs and not request.options.get("digits") and not request.spec.has_sinks and \
             not request.spec.mechanism and request.kept["keys"] == list(range(request.spec.kv_len)):
         check_row_sums(request, read(outputs["attention"])[1])
+
+
+def allowed(request):
+    """The mask, of the selected heads, queries and keys."""
+    return attention.select("mask", request.steps["mask"], request.meant.get("options", {})).data
 
 
 def check_row_sums(request, weights):
@@ -229,15 +215,18 @@ def check_row_sums(request, weights):
             raise Difference(f"attention: a row sums to {total!r}")
 
 
-def check_diagnostics(request, answer, exact):
-    diagnostics, effective, spec = answer["diagnostics"], answer["effective"], request.spec
-    if diagnostics["rows_without_keys"] != exact.empty_rows[:4096]:
-        raise Difference(f"rows_without_keys {diagnostics['rows_without_keys']}, expected {exact.empty_rows}")
-    if diagnostics["rows_without_keys_count"] != len(exact.empty_rows):
+def check_diagnostics(request, answer):
+    diagnostics, effective, spec, steps = answer["diagnostics"], answer["effective"], request.spec, request.steps
+    empty_rows = [list(row) for row in steps["rows_without_keys"]]
+    if diagnostics["rows_without_keys"] != empty_rows[:4096]:
+        raise Difference(f"rows_without_keys {diagnostics['rows_without_keys']}, expected {empty_rows}")
+    if diagnostics["rows_without_keys_count"] != len(empty_rows):
         raise Difference(f"rows_without_keys_count {diagnostics['rows_without_keys_count']}")
-    if abs(diagnostics["max_abs_score"] - exact.max_abs_score) > 1e-4 * exact.max_abs_score + 1e-30:
-        raise Difference(f"max_abs_score {diagnostics['max_abs_score']}, expected {exact.max_abs_score}")
-    check_means(request, diagnostics, exact)
+    scores = zip(steps["scaled"].data, steps["mask"].data) if "scaled" in steps else ()
+    max_abs_score = max((abs(parts(score)[0]) for score, may in scores if may), default=0.0)
+    if abs(diagnostics["max_abs_score"] - max_abs_score) > 1e-4 * max_abs_score + 1e-30:
+        raise Difference(f"max_abs_score {diagnostics['max_abs_score']}, expected {max_abs_score}")
+    check_means(request, diagnostics)
     wanted = {"num_heads": spec.heads, "kv_num_heads": spec.kv_heads, "d_k": spec.d_k, "d_v": spec.d_v, "batch": spec.batch,
               "q_len": spec.q_len, "kv_len": spec.kv_len, "scale": spec.scale, "compute": spec.compute}
     for name, value in wanted.items():
@@ -251,20 +240,18 @@ def check_diagnostics(request, answer, exact):
         raise Difference("tokens.query came back changed")
 
 
-def check_means(request, diagnostics, exact):
+def check_means(request, diagnostics):
     """Where all keys of the weights are shown, the mean entropy and the mean weight of key 0, head by head."""
     if "attention" not in request.wanted or request.spec.mechanism or request.kept["keys"] != list(range(request.spec.kv_len)) or \
             "keys" in request.options:
         return
-    spec, empty = request.spec, {tuple(row) for row in exact.empty_rows}
+    spec, steps, empty = request.spec, request.steps, set(request.steps["rows_without_keys"])
     for at, h in enumerate(request.kept["heads"]):
-        rows = [(b, h, i) for b in range(spec.batch) for i in request.kept["queries"] if (b, h, i) not in empty]
-        for name, step, last in (("entropy_per_head", "entropy", ()), ("first_key_share_per_head", "attention", (0,))):
-            values = [exact.steps[step].row(*row)[0][0] if last else exact.steps[step].row(*row[:2])[0][row[2]]
-                      for row in rows]
-            errors = [exact.steps[step].row(*row)[1][0] if last else exact.steps[step].row(*row[:2])[1][row[2]]
-                      for row in rows]
-            mean, error = (math.fsum(x) / len(rows) if rows else 0.0 for x in (values, errors))
+        rows = [(b * spec.heads + h) * spec.q_len + i
+                for b in range(spec.batch) for i in request.kept["queries"] if (b, h, i) not in empty]
+        for name, numbers in (("entropy_per_head", steps["entropy"].data),
+                              ("first_key_share_per_head", steps["attention"].data[::spec.kv_len])):
+            mean, error = parts(total(numbers[row] for row in rows) / len(rows)) if rows else (0.0, 0.0)
             if abs(diagnostics[name][at] - mean) > 1.01 * error + 1e-4 * (1 + abs(mean)):
                 raise Difference(f"{name}[{at}] is {diagnostics[name][at]}, expected {mean}")
 
@@ -325,15 +312,14 @@ def check_pooled(request, name, pooled, whole, pool):
     rows, cols = pool.get("rows", full[2]), pool.get("cols", full[3])
     if shape != [*full[:2], rows, cols]:
         raise Difference(f"{name} has shape {shape} under pool {pool}")
-    _, places = selected(request, name, request.exact.steps[name])
-    allowed = [request.exact.steps["mask"].values[place] for place in places]
+    mask = allowed(request)
     nothing = 0 if name in ("attention", "dropped", "contribution", "mask") else -math.inf
     slack = 1e-6 + 4 * rounding_of(request.options)
     for at, value in enumerate(got):
         matrix, r, c = at // (rows * cols), at // cols % rows, at % cols
         cells = [(matrix * full[2] + i) * full[3] + j for i in range(r * full[2] // rows, (r + 1) * full[2] // rows)
                  for j in range(c * full[3] // cols, (c + 1) * full[3] // cols)]
-        some = [values[cell] for cell in cells if allowed[cell]]
+        some = [values[cell] for cell in cells if mask[cell]]
         want = max(some, default=nothing)
         if pool.get("op") == "mean" and some and name != "mask":
             want = math.fsum(some) / len(some)

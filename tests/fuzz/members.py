@@ -11,7 +11,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(HERE / "reference"), str(ROOT / "tests" / "api" / "openapi"), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(HERE), *(str(ROOT / "tests" / folder) for folder in ("api/openapi", "support", "support/reference"))]
 
 from document import Document  # noqa: E402
 from random_request import Builder  # noqa: E402

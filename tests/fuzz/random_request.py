@@ -1,14 +1,16 @@
 """
-random_request.py: random valid requests that cover the whole interface, each as the text to post and as the plain
-numbers for reference/exact.py.
+random_request.py: random valid requests that cover the whole interface, each as the text to post and as the request
+for the reference.
 """
 
 import base64
+import copy
 import json
 import math
 import struct
 
-from exact import Array
+from attention import PROFILES, Mask, first_position, plain_values
+from tensors import Tensor
 
 PACKED = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "contribution", "mask")
@@ -20,144 +22,20 @@ SOFTMAX_ALONE = ("scores", "scaled", "masked", "lse", "lse_keys", "entropy", "si
 CACHE = "fuzz"
 POOLED = ([("rows", "queries")], [("cols", "keys")], [("rows", "queries"), ("cols", "keys")])
 
-# What a profile sets: where query 0 stands, the layout, the eps of layer and rms (None: the machine epsilon).
-PROFILES = {"torch_sdpa": ("zero", "in_out", 1e-5, None), "torch_mha": ("zero", "out_in", 1e-5, None),
-            "onnx": ("past", "in_out", 1e-5, 1e-5), "jax": ("zero", "in_out", 1e-6, 1e-6),
-            "keras": ("zero", "in_out", 1e-3, 1e-6), "flash": (None, "in_out", 1e-5, 1e-5),
-            "hf": (None, "out_in", 1e-12, 1e-6)}
-
-
-class Layer:
-    """y = x W + b, the weight as columns."""
-
-    def __init__(self, columns, bias):
-        self.columns, self.bias = columns, bias
-
 
 class Spec:
-    """What a request means. The builder fills it in; see exact.py for what reads it."""
+    """What later choices and the comparison need of a request. The builder fills it in."""
 
     def __init__(self):
-        self.projections, self.output, self.norm, self.residual = None, None, None, False
-        self.softcap, self.dropout, self.training = None, None, False
-        self.causal, self.window, self.sliding, self.attend, self.bias = None, None, None, None, None
-        self.padding, self.key_lengths, self.query_lengths = None, None, None
-        self.documents, self.blocks, self.slopes, self.relative, self.sinks = None, None, None, None, None
-        self.start, self.layout, self.eps = None, "in_out", {"layer": 1e-5, "rms": 1e-5}
-        self.rope, self.qk_norm, self.gate, self.past, self.past_len = None, None, None, None, 0
-        self.qk_gains, self.mechanism, self.head_scale, self.network = None, None, None, None
-
-    def turns(self):
-        return bool(self.rope or self.qk_norm)
+        self.output_width, self.norm, self.residual, self.dropout, self.training = None, None, False, None, False
+        self.window, self.sliding, self.layout, self.past_len, self.mechanism = None, None, "in_out", 0, None
+        self.has_gate = self.has_network = self.has_sinks = self.turns = False
 
     def drops_weights(self):
         return bool(self.training and self.dropout and self.dropout["p"] > 0 and "attention" in self.dropout["where"])
 
     def drops_residual(self):
         return bool(self.training and self.dropout and self.dropout["p"] > 0 and "residual" in self.dropout["where"])
-
-    def offset(self, b):
-        base, own = self.kv_len - self.q_len, 0
-        if self.start and (not isinstance(self.causal, dict) or not self.causal):
-            return {"zero": 0, "past": self.past_len}[self.start]
-        if isinstance(self.causal, dict):
-            own = self.causal.get("offset", 0)
-            own = own[b if len(own) > 1 else 0] if isinstance(own, list) else own
-            align = self.causal.get("align", "top_left" if "offset" in self.causal else "bottom_right")
-            base = base if align == "bottom_right" else 0
-        return base + own
-
-    def allows(self, b, h, i, j):
-        position = i + self.offset(b)
-        reach = [self.window] if self.window else []
-        reach += [[self.sliding - 1, 0]] if self.sliding else []
-        return ((not self.causal and self.causal != {} or j <= position) and
-                all((left is None or j >= position - left) and (right is None or j <= position + right)
-                    for left, right in reach) and
-                (self.padding is None or bool(self.padding[b * self.kv_len + j])) and
-                (self.key_lengths is None or j < self.key_lengths[b if len(self.key_lengths) > 1 else 0]) and
-                (self.query_lengths is None or i < self.query_lengths[b if len(self.query_lengths) > 1 else 0]) and
-                (self.documents is None or self.document(0, b, i) == self.document(1, b, j)) and
-                (self.blocks is None or self.blocks_allow(b, h, i, j, position)) and
-                (self.attend is None or bool(broadcast(self.attend, b, h, i, j))) and
-                self.bias_at(b, h, i, j) > -math.inf)
-
-    def document(self, side, b, at):
-        ids = self.documents[side]
-        return ids[b][at] if isinstance(ids[0], list) else ids[at]
-
-    def blocks_allow(self, b, h, i, j, position):
-        rule = self.blocks
-        if "attend" in rule:
-            return bool(broadcast(rule["attend"], b, h, i // rule["size"][0], j // rule["size"][1]))
-        if rule["pattern"] == "prefix":
-            return j <= position or j < rule["length"][b if len(rule["length"]) > 1 else 0]
-        block, other = position // rule["size"], j // rule["size"]
-        if rule["pattern"] == "chunked":
-            return block == other
-        if abs(block - other) <= rule["window"]:
-            return True
-        if rule["pattern"] == "strided":
-            return (block - other) % rule["stride"] == 0
-        return (position in rule["global_tokens"] or j in rule["global_tokens"] or
-                rule["pattern"] == "bigbird" and other in self.bigbird_blocks(h, block))
-
-    def bigbird_blocks(self, h, block):
-        """What a block of queries sees beside those around it: the edges, or all from an edge, and what it draws."""
-        rule = self.blocks
-        count = -(-self.kv_len // rule["size"])
-        edges = set(range(min(rule["global_blocks"], count))) | \
-            set(range(max(0, count - rule["global_blocks"]), count))
-        if block in edges:
-            return set(range(count))
-        left = [n for n in range(count) if n not in edges and abs(n - block) > rule["window"]]
-        draws, chosen = min(rule["random_blocks"], len(left)), []
-        for n, last in enumerate(range(len(left) - draws, len(left))):
-            index = philox(rule["seed"], 256 * block + n, h) * (last + 1) >> 32
-            chosen.append(last if index in chosen else index)
-        return edges | {left[index] for index in chosen}
-
-    def position_bias(self, b, h, i, j):
-        """ALiBi and the relative bias: of the distance of the key from the query's position."""
-        distance = j - i - self.offset(b)
-        bias = -self.slopes[h] * abs(distance) if self.slopes else 0.0
-        if self.relative:
-            bias += self.relative["table"][self.bucket(distance) * self.heads + h]
-        return bias
-
-    def bucket(self, distance):
-        relative = self.relative
-        count = relative["buckets"] // 2 if relative["bidirectional"] else relative["buckets"]
-        first = count if relative["bidirectional"] and distance > 0 else 0
-        away = abs(distance) if relative["bidirectional"] else max(-distance, 0)
-        exact = count // 2
-        if away < exact:
-            return first + away
-        grown = math.log(away / exact) / math.log(relative["max_distance"] / exact) * (count - exact)
-        return first + min(count - 1, exact + int(grown + 1e-6))
-
-    def bias_at(self, b, h, i, j):
-        return 0.0 if self.bias is None else broadcast(self.bias, b, h, i, j)
-
-
-def philox(seed, counter, stream):
-    """Word 0 of Philox4x32-10."""
-    low, high = 0xFFFFFFFF, 32
-    a, b, c, d = counter & low, counter >> high & low, stream & low, stream >> high & low
-    k, m = seed & low, seed >> high
-    for _ in range(10):
-        p, q = a * 0xD2511F53, c * 0xCD9E8D57
-        a, b, c, d = q >> high ^ b ^ k, q & low, p >> high ^ d ^ m, p & low
-        k, m = k + 0x9E3779B9 & low, m + 0xBB67AE85 & low
-    return a
-
-
-def broadcast(tensor, *index):
-    shape, values = tensor
-    at = 0
-    for size, own in zip(shape, index[4 - len(shape):]):
-        at = at * size + (own if size > 1 else 0)
-    return values[at]
 
 
 def to_type(value, dtype):
@@ -232,9 +110,9 @@ class Builder:
     def flags(self, shape, p):
         values = [self.chance(p) for _ in range(math.prod(shape))]
         if self.chance(0.1):
-            return {"shape": list(shape), "data": values}, values
+            return {"shape": list(shape), "data": values}
         return self.written(shape, values, self.pick("bool", "uint8", "int32", "int64")) if self.chance(0.3) else \
-            nested(shape, [int(v) if self.chance(0.2) else v for v in values]), values
+            nested(shape, [int(v) if self.chance(0.2) else v for v in values])
 
     def integers(self, values):
         """A list of them in one of the three forms."""
@@ -276,8 +154,10 @@ class Builder:
         self.choose_masks()
         self.choose_options()
         self.choose_return()
+        clean = copy.deepcopy(self.body["inputs"])
         self.hide_nan()
         self.put_parts()
+        self.meant = rounded(plain_values({**self.body, "inputs": clean}), spec.compute)
         self.choose_shown()
 
     def put_parts(self):
@@ -318,15 +198,15 @@ class Builder:
             more = {"view": self.pick(*views), "return": ["attention"]}
             for name in ("format", "digits", "heads", "queries", "keys"):
                 options.pop(name, None)
-        elif kind == "cache" and spec.batch == 1 and not spec.past:
+        elif kind == "cache" and spec.batch == 1 and not spec.past_len:
             more = {"cache": self.pick(CACHE, {"name": CACHE}, {"name": CACHE, "length": 0})}
         if more:
             self.shown[kind] = {**self.body, "options": {**options, **more}}
 
     def choose_mechanism(self):
-        """Into spec.mechanism what exact.py computes with; None for the softmax."""
+        """Into spec.mechanism what the later choices need; None for the softmax."""
         spec, kind = self.spec, self.pick("softmax", "linear", "linear", "performer", "performer")
-        sent, rule = {"type": kind}, {"type": kind}
+        sent = {"type": kind}
         if kind == "linear":
             choices = {"feature_map": self.pick("elu", "identity"), "normalize": self.pick(True, False),
                        "eps": self.pick(0, 1e-3, 1)}
@@ -334,34 +214,28 @@ class Builder:
             sent.update((name, value) for name, value in choices.items() if self.chance(usual))
             if sent.get("feature_map") == "identity":
                 sent["normalize"] = False  # its denominator may be 0
-            rule = {"feature_map": "elu", "normalize": True, "eps": 0, **sent}
-        elif kind == "performer" and self.chance(0.2):
-            rule["eps"] = 1e-4  # by its name alone
-        elif kind == "performer":
-            rule["features"] = self.random.randint(1, 9)
+        elif kind == "performer" and not self.chance(0.2):  # else by its name alone
+            features = self.random.randint(1, 9)
             if self.chance(0.7):
-                sent["projection"], rule["projection"] = self.tensor((rule["features"], spec.d_k))
+                sent["projection"], _ = self.tensor((features, spec.d_k))
             elif self.chance(0.7):
-                sent["features"] = rule["features"]
+                sent["features"] = features
             if "projection" not in sent and self.chance(0.7):
                 sent["seed"] = self.random.randint(0, 2 ** 63 - 1)
             if self.chance(0.5):
                 sent["eps"] = self.pick(0, 1e-6, 0.1)
-            rule["eps"] = sent.get("eps", 1e-4)
         self.options["mechanism"] = kind if len(sent) == 1 and self.chance(0.7) else sent
-        spec.mechanism = rule if kind != "softmax" else None
+        spec.mechanism = {"normalize": kind == "linear", **sent} if kind != "softmax" else None
 
     def choose_profile(self):
-        spec, name = self.spec, self.pick(*PROFILES)
-        self.options["profile"] = name
-        spec.start, spec.layout, layer, rms = PROFILES[name]
-        spec.eps = {"layer": layer, "rms": rms or (2.0 ** -23 if spec.compute == "float32" else 2.0 ** -52)}
+        self.options["profile"] = name = self.pick(*PROFILES)
+        self.spec.layout = PROFILES[name][1]
 
     def give(self, name, shape, spread=1.0):
         form, values = self.tensor(shape, spread)
         self.body["inputs"][name] = form
         shape = (1, *shape) if len(shape) == 2 else shape
-        return Array(shape, values)
+        return Tensor(shape, values)
 
     def shape_of(self, heads, length, d):
         spec = self.spec
@@ -391,13 +265,9 @@ class Builder:
         spec = self.spec
         spec.past_len = self.size(4)
         spec.kv_len += spec.past_len
-        past = []
         for name, d in (("past_key", spec.d_k), ("past_value", spec.d_v)):
             shape = (spec.batch, spec.kv_heads, spec.past_len, d)
-            form, values = self.tensor(shape[1:] if spec.rank == 2 and self.chance(0.5) else shape)
-            self.body["inputs"][name] = form
-            past.append(Array(shape, values))
-        spec.past = tuple(past)
+            self.body["inputs"][name], _ = self.tensor(shape[1:] if spec.rank == 2 and self.chance(0.5) else shape)
 
     def choose_turn(self):
         if self.chance(0.2):
@@ -409,19 +279,12 @@ class Builder:
         spec = self.spec
         choices = (("type", self.pick("rms", "layer", "l2")), ("eps", self.pick(1e-5, 1e-3, 1)))
         sent = {name: value for name, value in choices if self.chance(0.8)}
-        kind = sent.get("type", "rms")
-        self.options["qk_norm"] = sent
-        spec.qk_norm = {"type": kind, "eps": 1e-12 if kind == "l2" else spec.eps[kind], **sent}
+        self.options["qk_norm"], spec.turns = sent, True
         if not spec.is_layer or self.chance(0.4):
             return
-        spec.qk_gains = {}
         for role, heads in (("query", spec.heads), ("key", spec.kv_heads)):
             shape = self.pick((spec.d_k,), (heads, spec.d_k), (heads * spec.d_k,))
-            given, gains = {}, {"rank": len(shape), "gain": None, "shift": None}
-            for name, member in (("weight", "gain"), ("bias", "shift")):
-                if self.chance(0.6):
-                    given[name], gains[member] = self.tensor(shape)
-            spec.qk_gains[role] = gains
+            given = {name: self.tensor(shape)[0] for name in ("weight", "bias") if self.chance(0.6)}
             if given:
                 self.weights[f"{role}_norm"] = given
 
@@ -431,66 +294,55 @@ class Builder:
         dim, theta = 2 * self.random.randint(1, spec.d_k // 2), self.pick(10000.0, 500.0, 1e6)
         sent = {"layout": self.pick("half", "interleaved", "interleaved_to_half"), "theta": theta, "dim": dim}
         sent = {name: value for name, value in sent.items() if name == "dim" or self.chance(0.7)}
-        spec.rope = {"layout": "half", "theta": 10000.0, **sent}
+        spec.turns = True
         if self.chance(0.3):
-            self.options["rope"] = self.with_tables(sent, lengths)
+            self.options["rope"] = self.with_tables(sent, lengths, dim // 2)
             return
         if self.chance(0.6):
-            self.choose_scaling(sent)
-        rows = {side: [[spec.past_len + i for i in range(length)]] * spec.batch for side, length in lengths.items()}
+            self.choose_scaling(sent, dim)
         if self.chance(0.3):
-            sent["positions"], rows = self.choose_positions(lengths, 1000)
-        spec.rope["positions"] = rows
+            sent["positions"] = self.choose_positions(lengths, 1000)
         self.options["rope"] = sent
 
     def choose_positions(self, lengths, most):
-        """(the form to send, the position of each token of each batch item)"""
-        form, rows = {}, {}
+        form = {}
         is_one = lengths["query"] == lengths["key"] and self.chance(0.5)
         for side, length in lengths.items():
             items = self.pick(1, self.spec.batch)
             drawn = [[self.random.randint(0, most) for _ in range(length)] for _ in range(items)]
             form[side] = drawn[0] if items == 1 and self.chance(0.5) else drawn
-            rows[side] = drawn if items == self.spec.batch else drawn * self.spec.batch
-        return (form["query"], dict.fromkeys(rows, rows["query"])) if is_one else (form, rows)
+        return form["query"] if is_one else form
 
-    def with_tables(self, sent, lengths):
+    def with_tables(self, sent, lengths, half):
         """The rotation as tables of cos and sin, whose numbers need not be of any angle."""
-        spec, half = self.spec, self.spec.rope["dim"] // 2
+        spec = self.spec
         sent = {name: value for name, value in sent.items() if name in ("layout", "dim")}
         kind, tables = self.pick("tokens", "items", "rows"), {"cos": {}, "sin": {}}
         is_one = kind == "rows" or lengths["query"] == lengths["key"] and self.chance(0.5)
-        first = {side: [[0] * spec.batch, [length * b for b in range(spec.batch)]][kind == "items"]
-                 for side, length in lengths.items()}
-        spec.rope["rows"] = {side: [[first[side][b] + i for i in range(length)] for b in range(spec.batch)]
-                             for side, length in lengths.items()}
         if kind == "rows":
-            sent["positions"], spec.rope["rows"] = self.choose_positions(lengths, 5)
-        spec.rope["tables"] = {"cos": {}, "sin": {}}
+            sent["positions"] = self.choose_positions(lengths, 5)
         for name, sides in tables.items():
             for side, length in lengths.items():
                 shape = {"tokens": (length, half), "items": (spec.batch, length, half), "rows": (6, half)}[kind]
-                sides[side], spec.rope["tables"][name][side] = self.tensor(shape)
-            if is_one:
-                spec.rope["tables"][name]["key"] = spec.rope["tables"][name]["query"]
+                sides[side], _ = self.tensor(shape)
             sent[name] = sides["query"] if is_one else sides
         return sent
 
-    def choose_scaling(self, sent):
+    def choose_scaling(self, sent, dim):
         """Into sent, with what its type takes; dim and theta may move into it."""
-        spec, rope = self.spec, self.spec.rope
+        spec = self.spec
         kind = self.pick("default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional")
-        if kind == "dynamic" and rope["dim"] == 2:
+        if kind == "dynamic" and dim == 2:
             return
         scaling = {self.pick("rope_type", "type"): kind}
         if "theta" in sent and self.chance(0.5):
             scaling["rope_theta"] = sent["theta"]
             if self.chance(0.7):
                 del sent["theta"]
-        share = rope["dim"] / spec.d_k
+        share = dim / spec.d_k
         if kind == "proportional" and self.chance(0.8):
             scaling["partial_rotary_factor"] = self.pick(0.25, 0.5, 1)
-        elif kind != "proportional" and int(spec.d_k * share) == rope["dim"] and self.chance(0.3):
+        elif kind != "proportional" and int(spec.d_k * share) == dim and self.chance(0.3):
             scaling["partial_rotary_factor"] = share
             del sent["dim"]
         trained, factor = self.pick(2, 7, 20, 4096), self.pick(2.0, 4, 7.3)
@@ -508,14 +360,12 @@ class Builder:
         for name, values in optional.get(kind, {}).items():
             if self.chance(0.4):
                 scaling[name] = self.pick(*values)
-        rope["scaling"] = dict(scaling)
         if kind == "longrope":
             for name in ("short_factor", "long_factor"):
-                scaling[name] = rope["scaling"][name] = [self.pick(1.0, 1.5, 3, 40.0) for _ in range(rope["dim"] // 2)]
+                scaling[name] = [self.pick(1.0, 1.5, 3, 40.0) for _ in range(dim // 2)]
         if kind == "llama3":
             low, high = self.pick((1.0, 4.0), (0.5, 2))
-            extra = {"low_freq_factor": low, "high_freq_factor": high}
-            scaling.update(extra), rope["scaling"].update(extra)
+            scaling.update({"low_freq_factor": low, "high_freq_factor": high})
         sent["scaling"] = scaling
 
     # ---- a layer ----
@@ -543,7 +393,7 @@ class Builder:
             self.build_output()
         if self.chance(0.2):
             gates = spec.heads * self.pick(1, spec.d_v)
-            spec.gate, self.weights["gate"] = self.draw_layer(width, gates, spec.heads if self.chance(0.3) else 0)
+            spec.has_gate, self.weights["gate"] = True, self.draw_layer(width, gates, spec.heads if self.chance(0.3) else 0)
             self.options["num_heads"], self.options["kv_num_heads"] = spec.heads, spec.kv_heads
 
     def weight_text(self, columns, inner):
@@ -554,7 +404,7 @@ class Builder:
         return self.written((inner, out), [columns[c][i] for i in range(inner) for c in range(out)], self.stored)
 
     def draw_layer(self, inner, out, heads):
-        """A Layer and its JSON; rank 3 (heads first) with heads."""
+        """The JSON of a linear layer; rank 3 (heads first) with heads."""
         values, self.stored = self.numbers(inner * out, 1 / math.sqrt(inner))
         columns = [values[c * inner:(c + 1) * inner] for c in range(out)]
         if heads:
@@ -567,22 +417,18 @@ class Builder:
             text = {"weight": self.written(shape, flat, self.stored)}
         else:
             text = {"weight": self.weight_text(columns, inner)}
-        computed = [[to_type(x, self.spec.compute) for x in column] for column in columns]
-        bias = None
         if self.chance(0.5):
             by_heads = heads and self.chance(0.5)
-            text["bias"], bias = self.tensor((heads, out // heads) if by_heads else (out,))
-        return Layer(computed, bias), text
+            text["bias"], _ = self.tensor((heads, out // heads) if by_heads else (out,))
+        return text
 
     def build_separate(self, *widths):
         spec = self.spec
-        spec.projections = []
         all_by_heads = self.chance(0.3)
         for name, width, heads, d in zip(("query", "key", "value"), widths, (spec.heads, spec.kv_heads, spec.kv_heads),
                                          (spec.d_k, spec.d_k, spec.d_v)):
             by_heads = heads if all_by_heads or self.chance(0.1) else 0
-            layer, self.weights[name] = self.draw_layer(width, heads * d, by_heads)
-            spec.projections.append(layer)
+            self.weights[name] = self.draw_layer(width, heads * d, by_heads)
         if not all_by_heads or self.chance(0.3):
             self.options["num_heads"], self.options["kv_num_heads"] = spec.heads, spec.kv_heads
             if spec.heads == spec.kv_heads and self.chance(0.7):
@@ -593,20 +439,7 @@ class Builder:
         spec.d_v = spec.d_k
         d, group = spec.d_k, spec.heads // spec.kv_heads
         order = self.pick("stacked", "per_group", "per_head" if group == 1 else "stacked")
-        layer, text = self.draw_layer(width, (spec.heads + 2 * spec.kv_heads) * d, 0)
-        heads = [(("q", h) if h < spec.heads else ("k", h - spec.heads) if h < spec.heads + spec.kv_heads
-                  else ("v", h - spec.heads - spec.kv_heads)) for h in range(spec.heads + 2 * spec.kv_heads)]
-        if order != "stacked":
-            heads = [item for g in range(spec.kv_heads)
-                     for item in [("q", g * group + m) for m in range(group)] + [("k", g), ("v", g)]]
-        parts = {"q": {}, "k": {}, "v": {}}
-        for at, (part, h) in enumerate(heads):
-            parts[part][h] = list(range(at * d, (at + 1) * d))
-        spec.projections = []
-        for part in "qkv":
-            columns = [c for h in sorted(parts[part]) for c in parts[part][h]]
-            spec.projections.append(Layer([layer.columns[c] for c in columns],
-                                          layer.bias and [layer.bias[c] for c in columns]))
+        text = self.draw_layer(width, (spec.heads + 2 * spec.kv_heads) * d, 0)
         if order != "stacked" or self.chance(0.3):
             text["order"] = order
         self.weights["qkv"] = text
@@ -623,9 +456,9 @@ class Builder:
             text = {"weight": self.written((spec.heads, spec.d_v, out), flat, self.stored)}
         else:
             text = {"weight": self.weight_text(columns, inner)}
-        spec.output = Layer([[to_type(x, spec.compute) for x in column] for column in columns], None)
+        spec.output_width = out
         if self.chance(0.5):
-            text["bias"], spec.output.bias = self.tensor((out,))
+            text["bias"], _ = self.tensor((out,))
         self.weights["output"] = text
 
     # ---- masks ----
@@ -645,11 +478,10 @@ class Builder:
             self.choose_causal()
         if self.chance(0.2):
             shape = self.broadcast_shape()
-            masks["attend"], values = self.flags(shape, self.pick(0.5, 0.8, 0.95))
+            masks["attend"] = self.flags(shape, self.pick(0.5, 0.8, 0.95))
             if self.chance(0.1):
-                shape, values = (1,), [self.chance(0.8)]
-                masks["attend"] = self.pick(values[0], int(values[0]))
-            spec.attend = (shape, values)
+                value = self.chance(0.8)
+                masks["attend"] = self.pick(value, int(value))
         if self.chance(0.2) and not spec.mechanism:
             shape = self.broadcast_shape()
             values, dtype = self.numbers(math.prod(shape), 1.0)
@@ -657,18 +489,14 @@ class Builder:
                 values = [-math.inf if self.chance(0.15) else v for v in values]
             masks["bias"] = self.written(shape, values, dtype)
             if self.chance(0.1):
-                shape, values = (1,), [self.pick(0, 1.5, -3)]
-                masks["bias"] = values[0]
-            spec.bias = (shape, [v if v == -math.inf else to_type(v, spec.compute) for v in values])
+                masks["bias"] = self.pick(0, 1.5, -3)
         if self.chance(0.2):
             shape = (spec.kv_len,) if spec.batch == 1 and self.chance(0.5) else (spec.batch, spec.kv_len)
-            masks["padding"], spec.padding = self.flags(shape, 0.75)
+            masks["padding"] = self.flags(shape, 0.75)
         if self.chance(0.2):
-            spec.key_lengths = self.per_item(0, spec.kv_len)
-            masks["key_lengths"] = self.integers(spec.key_lengths)
+            masks["key_lengths"] = self.integers(self.per_item(0, spec.kv_len))
         if self.chance(0.15):
-            spec.query_lengths = self.per_item(0, spec.q_len)
-            masks["query_lengths"] = self.integers(spec.query_lengths)
+            masks["query_lengths"] = self.integers(self.per_item(0, spec.q_len))
         if self.chance(0.15):
             reach = [self.pick(None, 0, 1, 2, 5, 10 ** 15, 2 ** 63 - 1) for _ in range(2)]
             masks["window"] = spec.window = reach
@@ -689,11 +517,9 @@ class Builder:
             return rows[0] if self.chance(0.4) else rows
 
         if spec.q_len == spec.kv_len and self.chance(0.5):
-            one = ids(spec.q_len)
-            self.masks["documents"], spec.documents = one, [one, one]
+            self.masks["documents"] = ids(spec.q_len)
             return
-        spec.documents = [ids(spec.q_len), ids(spec.kv_len)]
-        self.masks["documents"] = dict(zip(("query", "key"), spec.documents))
+        self.masks["documents"] = {"query": ids(spec.q_len), "key": ids(spec.kv_len)}
 
     def choose_blocks(self):
         spec = self.spec
@@ -701,8 +527,7 @@ class Builder:
         if kind == "matrix":
             self.choose_matrix()
             return
-        sent, rule = {"pattern": kind}, {"size": 64 if kind == "bigbird" else 1, "window": 1, "global_tokens": [],
-                                         "global_blocks": 1, "random_blocks": 3, "seed": 0, "pattern": kind}
+        sent = {"pattern": kind}
         choices = {"size": (1, 2, 3, 64), "window": (0, 1, 2, 40), "stride": (1, 2, 5, 30), "seed": (0, 9, 2 ** 40),
                    "global_tokens": (sorted(self.random.sample(range(spec.kv_len), self.random.randint(
                        0, min(3, spec.kv_len)))),), "global_blocks": (0, 1, 2), "random_blocks": (0, 1, 5)}
@@ -713,32 +538,26 @@ class Builder:
         for name in known[kind]:
             if name in needed[kind] or self.chance(0.6):
                 sent[name] = self.pick(*choices[name])
-        rule.update(sent)
-        if kind == "strided" and "window" not in sent:
-            rule["window"] = rule["stride"] - 1
         if kind == "prefix":
-            rule["length"] = self.per_item(0, spec.kv_len)
-            sent["length"] = rule["length"][0] if spec.batch == 1 and self.chance(0.5) else rule["length"]
-        self.masks["blocks"], spec.blocks = sent, rule
+            lengths = self.per_item(0, spec.kv_len)
+            sent["length"] = lengths[0] if spec.batch == 1 and self.chance(0.5) else lengths
+        self.masks["blocks"] = sent
 
     def choose_matrix(self):
         spec = self.spec
         size = [self.pick(1, 2, 3, 17), self.pick(1, 2, 4, 64)]
         shape = (spec.batch if self.chance(0.5) else 1, spec.heads if self.chance(0.5) else 1,
                  -(-spec.q_len // size[0]), -(-spec.kv_len // size[1]))[self.pick(0, 0, 1, 2):]
-        text, values = self.flags(shape, self.pick(0.3, 0.7))
-        self.masks["blocks"] = {"size": size[0] if size[0] == size[1] else size, "attend": text}
-        spec.blocks = {"size": size, "attend": (shape, values)}
+        self.masks["blocks"] = {"size": size[0] if size[0] == size[1] else size,
+                                "attend": self.flags(shape, self.pick(0.3, 0.7))}
 
     def choose_causal(self):
-        spec = self.spec
-        spec.causal = self.pick(True, True, False, {})
-        if spec.causal == {}:
+        self.masks["causal"] = causal = self.pick(True, True, False, {})
+        if causal == {}:
             if self.chance(0.6):
-                spec.causal["align"] = self.pick("bottom_right", "top_left")
+                causal["align"] = self.pick("bottom_right", "top_left")
             if self.chance(0.6):
-                spec.causal["offset"] = self.pick(self.random.randint(-4, 4), self.per_item(-4, 4))
-        self.masks["causal"] = spec.causal
+                causal["offset"] = self.pick(self.random.randint(-4, 4), self.per_item(-4, 4))
 
     # ---- options ----
 
@@ -755,7 +574,7 @@ class Builder:
             else:
                 spec.scale = 1.0 if options["scale"] == "none" else float(options["scale"])
         if self.chance(0.2) and not spec.mechanism:
-            options["softcap"] = spec.softcap = self.pick(0.5, 3, 50.0)
+            options["softcap"] = self.pick(0.5, 3, 50.0)
         self.choose_turn()
         if not spec.mechanism:
             self.choose_biases()
@@ -773,24 +592,21 @@ class Builder:
     def choose_biases(self):
         spec, options = self.spec, self.options
         if self.chance(0.15):
-            options["alibi"], spec.slopes = True, alibi_slopes(spec.heads)
-            if self.chance(0.5):
-                options["alibi"], spec.slopes = self.tensor((spec.heads,), 0.3)
+            options["alibi"] = self.tensor((spec.heads,), 0.3)[0] if self.chance(0.5) else True
         if self.chance(0.15):
             sent = {name: value for name, value in (("bidirectional", self.pick(True, False)),
                                                     ("max_distance", self.pick(20, 1000))) if self.chance(0.7)}
             buckets = self.pick(4, 6, 9, 32)
-            sent["table"], table = self.tensor((buckets, spec.heads))
+            sent["table"], _ = self.tensor((buckets, spec.heads))
             options["relative_bias"] = sent
-            spec.relative = {"bidirectional": True, "max_distance": 128, **sent, "buckets": buckets, "table": table}
         if self.chance(0.2):
-            options["sinks"], spec.sinks = self.tensor((spec.heads,), 2.0)
+            options["sinks"], spec.has_sinks = self.tensor((spec.heads,), 2.0)[0], True
         if self.chance(0.15):
-            options["head_scale"], spec.head_scale = self.tensor((spec.heads,), 2.0)
+            options["head_scale"], _ = self.tensor((spec.heads,), 2.0)
 
     def choose_layer_options(self):
         spec, options = self.spec, self.options
-        out = len(spec.output.columns) if spec.output else spec.heads * spec.d_v
+        out = spec.output_width or spec.heads * spec.d_v
         if out == spec.query.shape[-1] and self.chance(0.6):
             options["residual"] = spec.residual = True
         if not self.chance(0.4):
@@ -801,58 +617,44 @@ class Builder:
             if self.chance(0.7):
                 norm[name] = self.pick(*choices)
         options["norm"] = norm
-        spec.norm = {"type": "layer", "position": "post", "eps": spec.eps[norm.get("type", "layer")], **norm, "gain": None, "shift": None}
+        spec.norm = {"position": "post", **norm}
         width = spec.query.shape[-1] if spec.norm["position"] == "pre" else out
-        given = {}
-        for name, member in (("weight", "gain"), ("bias", "shift")):
-            if self.chance(0.4):
-                given[name], spec.norm[member] = self.tensor((width,))
+        given = {name: self.tensor((width,))[0] for name in ("weight", "bias") if self.chance(0.4)}
         if given:
             self.weights["norm"] = given
 
     def choose_network(self):
         """The feed-forward network of a block."""
         spec = self.spec
-        outer = spec.norm or {"type": "layer", "position": "post"}
-        is_parallel = bool((not spec.norm or outer["position"] == "pre") and self.chance(0.4))
-        out = len(spec.output.columns) if spec.output else spec.heads * spec.d_v
+        is_parallel = bool((not spec.norm or spec.norm["position"] == "pre") and self.chance(0.4))
+        out = spec.output_width or spec.heads * spec.d_v
         width, d_ff = spec.query.shape[-1] if is_parallel else out, self.size(self.largest)
         sent = {"activation": self.pick("relu", "gelu", "gelu_tanh", "quick_gelu", "silu")}
-        weights, made = {}, {"gate": None}
+        weights = {}
         for name, inner, outputs in (("up", width, d_ff), ("gate", width, d_ff), ("down", d_ff, out)):
             if name != "gate" or self.chance(0.4):
-                made[name], weights[name] = self.draw_layer(inner, outputs, 0)
+                weights[name] = self.draw_layer(inner, outputs, 0)
         if is_parallel or self.chance(0.2):
             sent["parallel"] = is_parallel
         if self.chance(0.5):
             sent["residual"] = is_parallel or self.chance(0.5)
         if self.chance(0.5):
             sent["position"] = "pre" if is_parallel else self.pick("pre", "post")
-        position = sent.get("position", "pre" if is_parallel else outer["position"])
-        spec.network = {**sent, **made, "position": position, "parallel": is_parallel,
-                        "residual": sent.get("residual", True), "norm": self.norm_of_network(sent, weights, width, outer)}
+        self.choose_norm_of_network(sent, weights, width)
+        spec.has_network = True
         self.weights["feed_forward"], self.options["feed_forward"] = weights, sent
 
-    def norm_of_network(self, sent, weights, width, outer):
-        """None, or the norm with its defaults. Its width is that of the input: a post-norm has the same."""
-        own, given, gains = {}, {}, {"gain": None, "shift": None}
+    def choose_norm_of_network(self, sent, weights, width):
+        """width: that of the input; a post-norm has the same."""
+        own = {}
         for name, choices in (("type", ("layer", "rms")), ("eps", (1e-5, 1, 1e-3))):
             if self.chance(0.5):
                 own[name] = self.pick(*choices)
-        for name, member in (("weight", "gain"), ("bias", "shift")):
-            if self.chance(0.4):
-                given[name], gains[member] = self.tensor((width,))
+        given = {name: self.tensor((width,))[0] for name in ("weight", "bias") if self.chance(0.4)}
         if self.chance(0.5):
             sent["norm"] = own
-        else:
-            own = {}
         if given:
             weights["norm"] = given
-        if "norm" not in sent and not given:
-            return None
-        kind = own.get("type", outer["type"])
-        eps = outer["eps"] if self.spec.norm and outer["type"] == kind else self.spec.eps[kind]
-        return {"type": kind, "eps": own.get("eps", eps), **gains}
 
     def choose_dropout(self):
         spec = self.spec
@@ -875,11 +677,11 @@ class Builder:
     def choose_return(self):
         spec = self.spec
         possible = [step for step in STEPS if not (spec.mechanism and step in SOFTMAX_ALONE) and
-                    (step != "projected" or spec.output) and (step != "residual" or spec.residual) and
-                    (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.gate) and
-                    (step != "contribution" or spec.output and not spec.gate) and
-                    (step not in ("attention_output", "feed_forward") or spec.network) and
-                    (step != "sink" or spec.sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns())]
+                    (step != "projected" or spec.output_width) and (step != "residual" or spec.residual) and
+                    (step != "dropped" or spec.drops_weights()) and (step != "gated" or spec.has_gate) and
+                    (step != "contribution" or spec.output_width and not spec.has_gate) and
+                    (step not in ("attention_output", "feed_forward") or spec.has_network) and
+                    (step != "sink" or spec.has_sinks) and (step not in ("q_rotated", "k_rotated") or spec.turns)]
         some = self.random.sample(possible, self.random.randint(1, len(possible)))
         self.wanted = possible if self.chance(0.5) else some
         if spec.drops_weights() and "dropped" not in self.wanted:
@@ -906,11 +708,13 @@ class Builder:
         """NaN where the mask hides a key from every query of every head: it may reach nothing."""
         spec = self.spec
         self.has_nan = False
-        if self.form == "self" or spec.past or self.chance(0.3) or \
-                not (spec.padding or spec.key_lengths or spec.documents or spec.blocks):
+        if self.form == "self" or spec.past_len or self.chance(0.3) or \
+                not {"padding", "key_lengths", "documents", "blocks"} & set(self.masks):
             return
+        position = first_position(self.options.get("profile"), self.body["inputs"])
+        mask = Mask(plain_values(self.masks), (spec.batch, spec.heads, spec.q_len, spec.kv_len), position)
         hidden = [(b, j) for b in range(spec.batch) for j in range(spec.kv_len)
-                  if not any(spec.allows(b, h, i, j) for h in range(spec.heads) for i in range(spec.q_len))]
+                  if not any(mask.allows(b, h, i, j) for h in range(spec.heads) for i in range(spec.q_len))]
         for name in ("key", "value"):
             form = self.body["inputs"].get(name)
             if hidden and isinstance(form, list):
@@ -923,15 +727,20 @@ class Builder:
                     else:
                         batch[j] = [self.pick(math.nan, math.inf, -math.inf) for _ in batch[j]]
         if self.has_nan:
-            self.wanted = [step for step in self.wanted if step not in ("k", "v", "k_rotated", "present_key", "present_value")] or ["output"]
+            unread = ("k", "v", "k_rotated", "present_key", "present_value")
+            self.wanted = [step for step in self.wanted if step not in unread] or ["output"]
             self.options["return"] = self.wanted
 
 
-def alibi_slopes(heads):
-    """A geometric series for a power of two; what is left takes every other one of the next power's."""
-    power = 1 << heads.bit_length() - 1
-    return [2.0 ** (-8 * (h + 1) / power) if h < power else 2.0 ** (-4 * (2 * (h - power) + 1) / power)
-            for h in range(heads)]
+def rounded(tree, compute):
+    """The request with the numbers of its tensors as the server computes with them."""
+    if isinstance(tree, dict) and {"data", "base64"} & set(tree):
+        return Tensor.from_json(tree).map(lambda item: to_type(item, compute) if isinstance(item, float) else item).flat()
+    if isinstance(tree, dict):
+        return {name: item if name == "scaling" else rounded(item, compute) for name, item in tree.items()}
+    if isinstance(tree, list):
+        return [to_type(item, compute) if isinstance(item, float) else rounded(item, compute) for item in tree]
+    return tree
 
 
 def nested(shape, values):
@@ -943,7 +752,9 @@ def nested(shape, values):
 
 def text_of(tree):
     """JSON with the three words for what it cannot write."""
-    if isinstance(tree, float) and not math.isfinite(tree):
+    if isinstance(tree, float):
+        if math.isfinite(tree):
+            return repr(tree)
         return '"NaN"' if math.isnan(tree) else '"Infinity"' if tree > 0 else '"-Infinity"'
     if isinstance(tree, dict):
         return "{" + ",".join(f"{json.dumps(name)}:{text_of(value)}" for name, value in tree.items()) + "}"

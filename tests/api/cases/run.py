@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SEMANTICS = HERE.parents[2] / "docs" / "semantics.md"
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
-import reference  # noqa: E402
+import expected  # noqa: E402
 from attnd import Server  # noqa: E402
 from suite import conclude  # noqa: E402
 from tensors import Tensor, worst_excess  # noqa: E402
@@ -55,7 +55,7 @@ def stored_otherwise(case):
         return None
     text = (case / "request.json").read_text()
     stored = json.loads((case / "expected.json").read_text())
-    wrong = difference(reference.expected_of(case.parent.name, reference.read(case)), stored, "", tolerance(text))
+    wrong = difference(expected.expected_of(case.parent.name, expected.read(case)), stored, "", tolerance(text))
     return wrong and f"by the reference {wrong}"
 
 

@@ -1,6 +1,6 @@
 """
 told.py: the reference for the rest of an answer, from the description of the interface: maps reduced for display, views,
-the settings in use (effective), and diagnostics. reference.py computes the steps.
+the settings in use (effective), and diagnostics. tests/support/reference computes the steps.
 """
 
 import base64

@@ -2,13 +2,12 @@
 
 import math
 
+from bounded import UNKNOWN, dot, dots, exp, largest, near, sigmoid, sqrt, total
 from tensors import Tensor
 
 
-def turn(steps, given, weights, options):
-    """Adds q_rotated, k_rotated, present_key and present_value to the steps q, k and v."""
-    past = [Tensor.from_json(given[name]) if name in given else None for name in ("past_key", "past_value")]
-    past = [x.reshape(1, *x.shape) if x and len(x.shape) == 3 else x for x in past]
+def turn(steps, past, weights, options):
+    """Adds q_rotated, k_rotated, present_key and present_value to the steps q, k and v. past: keys and values, or two None."""
     q, k, v = steps["q"], steps["k"], steps["v"]
     if "qk_norm" in options:
         q = normed(q, options["qk_norm"], weights.get("query_norm", {}))
@@ -39,10 +38,11 @@ def normed(x, norm, linear):
 def normed_row(row, norm, gain, shift, first):
     kind = norm.get("type", "rms")
     eps = norm.get("eps", 1e-12 if kind == "l2" else 1e-5)
-    mean = math.fsum(row) / len(row) if kind == "layer" else 0.0
-    squares = math.fsum((item - mean) ** 2 for item in row)
-    size = max(math.sqrt(squares), eps) if kind == "l2" else math.sqrt(squares / len(row) + eps)
-    return [(item - mean) / size * (gain.data[first + f] if gain else 1.0) + (shift.data[first + f] if shift else 0.0)
+    mean = total(row) / len(row) if kind == "layer" else 0.0
+    row = [item - mean for item in row]
+    squares = dot(row, row)
+    size = largest((sqrt(squares), eps)) if kind == "l2" else sqrt(squares / len(row) + eps)
+    return [item / size * (gain.data[first + f] if gain else 1.0) + (shift.data[first + f] if shift else 0.0)
             for f, item in enumerate(row)]
 
 
@@ -61,6 +61,8 @@ class Rope:
         self.length = 1 + max((p for side in self.positions.values() for row in side for p in row), default=-1)
         self.gain = 1.0
         self.frequencies = self._frequencies() if "cos" not in given else None
+        self.tables = {side: [self._side(name, side).rows(self.dim // 2) for name in ("cos", "sin")]
+                       for side in self.lengths} if "cos" in given else None
 
     def _side(self, name, side):
         value = self.given.get(name)
@@ -136,13 +138,19 @@ class Rope:
     def _cos_sin(self, side, b, token):
         if "cos" not in self.given:
             angles = [self.positions[side][b][token] * w for w in self.frequencies]
-            return [math.cos(a) * self.gain for a in angles], [math.sin(a) * self.gain for a in angles]
-        rows = [table.rows(self.dim // 2) for table in (self._side("cos", side), self._side("sin", side))]
+            return [[function(angle) * self.gain for angle in angles] for function in (math.cos, math.sin)]
+        rows = self.tables[side]
         if "positions" in self.given:
             at = self.positions[side][b][token]
         else:
             at = token + (b * self.lengths[side] if len(rows[0]) > self.lengths[side] else 0)
         return rows[0][at], rows[1][at]
+
+    def _error(self, side, b, token, pair):
+        """Of a cosine and a sine, by the rounding of the angle in double."""
+        if "cos" in self.given:
+            return 0.0
+        return abs(self.positions[side][b][token] * self.frequencies[pair]) * 2.0 ** -46 * max(self.gain, 1.0)
 
     def turned(self, x, side):
         batch, heads, length, d = x.shape
@@ -150,6 +158,8 @@ class Rope:
         flat = []
         for at, row in enumerate(x.rows(d)):
             cos, sin = self._cos_sin(side, at // length // heads, at % length)
+            errors = [self._error(side, at // length // heads, at % length, pair) for pair in range(half)]
+            cos, sin = ([near(item, error, row[0]) for item, error in zip(items, errors)] for items in (cos, sin))
             one = row[:half] if layout == "half" else row[:self.dim:2]
             two = row[half:self.dim] if layout == "half" else row[1:self.dim:2]
             first = [a * c - b * s for a, b, c, s in zip(one, two, cos, sin)]
@@ -160,7 +170,7 @@ class Rope:
 
 
 class FeatureMap:
-    """Weights of mechanism linear or performer with a given projection, instead of the softmax."""
+    """Weights of mechanism linear or performer, instead of the softmax. Without a given projection they are unknown."""
 
     def __init__(self, mechanism, scale, d_k):
         given = mechanism if isinstance(mechanism, dict) else {"type": mechanism}
@@ -171,33 +181,43 @@ class FeatureMap:
         self.projection = Tensor.from_json(given["projection"]).rows(d_k) if "projection" in given else None
         self.scale = scale
 
-    def key_max(self, keys, seen):
-        return max((max(self._projected(key)) for key, is_seen in zip(keys, seen) if is_seen), default=0.0) \
-            if self.kind == "performer" else 0.0
+    def is_known(self):
+        """Whether the request says all that the weights depend on."""
+        return self.kind == "linear" or self.projection is not None
+
+    def of_keys(self, keys, seen):
+        """The features of the keys that are seen; None for the others."""
+        if not self.is_known():
+            return keys
+        highest = [largest(self._projected(key)) for key, is_seen in zip(keys, seen) if is_seen] if self.projection else []
+        top = largest(highest) if highest else 0.0
+        return [self._features(key, top) if is_seen else None for key, is_seen in zip(keys, seen)]
 
     def _projected(self, x):
-        return [math.fsum(p * math.sqrt(self.scale) * item for p, item in zip(row, x)) for row in self.projection]
+        return dots([math.sqrt(self.scale) * item for item in x], self.projection)
 
     def _features(self, x, top):
         if self.kind == "linear":
-            return list(x) if self.is_identity else [item + 1 if item > 0 else math.exp(item) for item in x]
+            return list(x) if self.is_identity else [item + 1 if item > 0 else exp(item) for item in x]
         projected = self._projected(x)
-        shift = self.scale * math.fsum(item * item for item in x) / 2 + (max(projected) if top is None else top)
-        return [(math.exp(item - shift) + self.eps) / math.sqrt(len(projected)) for item in projected]
+        shift = self.scale * dot(x, x) / 2 + (largest(projected) if top is None else top)
+        return [(exp(item - shift) + self.eps) / math.sqrt(len(projected)) for item in projected]
 
-    def weights(self, query, keys, allowed, key_max):
+    def weights(self, query, features, allowed):
+        """features: those of the keys."""
+        if not self.is_known():
+            return [near(0.0, UNKNOWN, query[0]) if may else 0.0 for may in allowed]
         phi = self._features(query, None)
-        raw = [math.fsum(a * b for a, b in zip(phi, self._features(key, key_max))) if may else 0.0
-               for key, may in zip(keys, allowed)]
+        raw = [dot(phi, of_key) if may else 0.0 for of_key, may in zip(features, allowed)]
         if not self.is_normalised:
             return [self.scale * item for item in raw]
-        total = math.fsum(raw) + (self.eps if self.kind == "linear" else 0.0)
-        return [item / total if may else 0.0 for item, may in zip(raw, allowed)]
+        whole = total(raw) + (self.eps if self.kind == "linear" else 0.0)
+        return [item / whole if may else 0.0 for item, may in zip(raw, allowed)]
 
 
 def gated(concat, gate):
     """concat times the sigmoid of the gate: a number for every feature, or one a head. gate: (batch, q_len, gates)."""
     width, gates = concat.shape[-1], gate.shape[-1]
-    flat = [item / (1 + math.exp(-row[f * gates // width]))
+    flat = [item * sigmoid(row[f * gates // width])
             for values, row in zip(concat.rows(width), gate.rows(gates)) for f, item in enumerate(values)]
     return Tensor(concat.shape, flat)

@@ -1,39 +1,25 @@
-#!/usr/bin/env python3
 """
-reference.py: the reference for cases: attention by its equations, in plain Python and in double.
+attention.py: attention by its equations, in plain Python: the reference of the cases and of the random requests.
 
-It is written from the description of the interface alone, and shares nothing with the server. `run.py` computes every
-case with it, and compares the result with expected.json. `reference.py FOLDER…` writes the outputs, shapes and
-gradients of expected.json for cases whose status is 200 (all of them without a FOLDER); a person chooses all other
-members.
+It is written from the description of the interface alone, and shares nothing with the server. The numbers are floats in
+double, or numbers with error bounds (bounded.py).
 """
 
-import copy
 import itertools
-import json
 import math
-import pathlib
-import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "support"))
-
-import network  # noqa: E402
-import told  # noqa: E402
-import turning  # noqa: E402
-from tensors import Tensor  # noqa: E402
+import network
+import turning
+from bounded import dot, dots, exp, hypot, log, near, parts, sqrt, tanh, times_log, total
+from tensors import Tensor
 
 MAPS = ("scores", "scaled", "masked", "attention", "dropped", "mask")
 SELECTED = (*MAPS, "contribution")
 LINES = ("lse", "lse_keys", "entropy", "sink")
 
 
-def read(case):
-    """The request of a case. null means that a member is not given, and 2.0 is the integer 2."""
-    return plain_values(json.loads((case / "request.json").read_text()))
-
-
 def plain_values(value):
+    """A request without its null members, which mean that a member is not given. 2.0 is the integer 2."""
     if isinstance(value, dict):
         return {name: plain_values(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, list):
@@ -44,13 +30,18 @@ def plain_values(value):
     return value if is_negative_zero else int(value)
 
 
-def answer(endpoint, request):
-    """outputs (name to Tensor) of a request that is well formed, and all steps."""
+def answer(endpoint, request, number=None):
+    """
+    outputs (name to Tensor) of a request that is well formed, and all steps. number makes a number of the reference
+    from one of the inputs; by default they stay floats.
+    """
     request = with_profile(request)
     options, weights = request.get("options", {}), request.get("weights", {})
-    x = Inputs(request["inputs"])
+    if "norm" in options:
+        options = {**options, "norm": {"position": "post", **options["norm"]}}
+    x = Inputs(request["inputs"], number)
     steps = Layer(x, weights, options).steps() if endpoint == "multi-head-attention" else heads_as_given(x, options)
-    turning.turn(steps, request["inputs"], weights, options)
+    turning.turn(steps, x.past, weights, options)
     steps["position"] = first_position(options.get("profile"), request["inputs"])
     attend(steps, request.get("masks", {}), options)
     finish(steps, x, weights, options, endpoint == "multi-head-attention")
@@ -93,8 +84,12 @@ def first_position(profile, inputs):
 class Inputs:
     """query, key and value with a batch: (batch, len, dim) or (batch, heads, len, dim)."""
 
-    def __init__(self, given):
-        tensors = {name: Tensor.from_json(given[name]) for name in ("query", "key", "value") if name in given}
+    def __init__(self, given, number):
+        names = ("query", "key", "value", "past_key", "past_value")
+        tensors = {name: Tensor.from_json(given[name]) for name in names if name in given}
+        tensors = {name: tensor.map(number) if number else tensor for name, tensor in tensors.items()}
+        past = [tensors.get(name) for name in ("past_key", "past_value")]
+        self.past = [x.reshape(1, *x.shape) if x and len(x.shape) == 3 else x for x in past]
         self.rank = len(tensors["query"].shape)
         self.has_key, self.has_value = "key" in tensors, "value" in tensors
         self.query = self._with_batch(tensors["query"])
@@ -199,21 +194,28 @@ def project(x, linear, is_out_in):
         matrix = heads.transpose(1, 0, 2).reshape(heads.shape[1], heads.shape[0] * heads.shape[2])
     else:
         matrix = weight.transpose(1, 0) if is_out_in else weight
-    columns = matrix.transpose(1, 0).rows(matrix.shape[0])
+    return by_columns(x, matrix.transpose(1, 0).rows(matrix.shape[0]), linear)
+
+
+def by_columns(x, columns, linear):
     bias = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * len(columns)
-    data = [dot(row, column) + b
-            for row in x.rows(x.shape[-1]) for column, b in zip(columns, bias)]
+    data = [item + b for row in x.rows(x.shape[-1]) for item, b in zip(dots(row, columns), bias)]
     return Tensor((*x.shape[:-1], len(columns)), data)
 
 
 def output_project(concat, linear, is_out_in):
     """W_O of rank 3 (heads, d_v, d_out) is the heads one below the other."""
+    return by_columns(concat, output_columns(linear, is_out_in), linear)
+
+
+def output_columns(linear, is_out_in):
     weight = Tensor.from_json(linear["weight"])
     if len(weight.shape) == 3:
         rows = weight.transpose(0, 2, 1) if is_out_in else weight
-        weight = rows.reshape(rows.shape[0] * rows.shape[1], rows.shape[2])
-        is_out_in = False
-    return project(concat, {**linear, "weight": weight.nested()}, is_out_in)
+        matrix = rows.reshape(rows.shape[0] * rows.shape[1], rows.shape[2])
+    else:
+        matrix = weight.transpose(1, 0) if is_out_in else weight
+    return matrix.transpose(1, 0).rows(matrix.shape[0])
 
 
 def normalise(x, norm, linear):
@@ -222,9 +224,10 @@ def normalise(x, norm, linear):
     shift = Tensor.from_json(linear["bias"]).data if "bias" in linear else [0.0] * width
     data = []
     for row in x.rows(width):
-        mean = math.fsum(row) / width if norm.get("type", "layer") == "layer" else 0.0
-        spread = math.sqrt(math.fsum((item - mean) ** 2 for item in row) / width + norm.get("eps", 1e-5))
-        data += [(item - mean) / spread * g + s for item, g, s in zip(row, gain, shift)]
+        mean = total(row) / width if norm.get("type", "layer") == "layer" else 0.0
+        row = [item - mean for item in row]
+        spread = sqrt(dot(row, row) / width + norm.get("eps", 1e-5))
+        data += [item / spread * g + s for item, g, s in zip(row, gain, shift)]
     return Tensor(x.shape, data)
 
 
@@ -238,7 +241,10 @@ class Mask:
         if documents is not None:
             both = documents if isinstance(documents, dict) and "query" in documents else {"query": documents,
                                                                                            "key": documents}
-            self.documents = [Tensor.from_json(both[side]) for side in ("query", "key")]
+            tensors = [Tensor.from_json(both[side]) for side in ("query", "key")]
+            self.documents = [x.rows(x.shape[-1]) for x in tensors]
+        self.lengths = {name: Tensor.from_json(masks[name]).data for name in ("key_lengths", "query_lengths")
+                        if name in masks}
         self.blocks = masks.get("blocks")
         if self.blocks and "attend" in self.blocks:
             self.tensors["blocks"] = Tensor.from_json(self.blocks["attend"])
@@ -277,7 +283,7 @@ class Mask:
     def in_one_document(self, b, i, j):
         if "documents" not in self.masks:
             return True
-        of_i, of_j = (x.rows(x.shape[-1])[b if len(x.shape) > 1 and x.shape[0] > 1 else 0] for x in self.documents)
+        of_i, of_j = (rows[b if len(rows) > 1 else 0] for rows in self.documents)
         return of_i[i] == of_j[j]
 
     def blocks_allow(self, b, h, i, j):
@@ -325,8 +331,8 @@ class Mask:
         return not (masks.get("causal", False) is not False and j > position
                     or left is not None and j < position - left
                     or right is not None and j > position + right
-                    or "key_lengths" in masks and j >= masks["key_lengths"][b]
-                    or "query_lengths" in masks and i >= masks["query_lengths"][b]
+                    or "key_lengths" in masks and j >= self.lengths["key_lengths"][b]
+                    or "query_lengths" in masks and i >= self.lengths["query_lengths"][b]
                     or padding and not padding.data[(b if padding.shape[0] > 1 else 0) * self.shape[3] + j]
                     or "attend" in self.tensors and not self.look_up("attend", b, h, i, j)
                     or self.bias(b, h, i, j) == -math.inf)
@@ -406,7 +412,7 @@ def attend(steps, masks, options):
     scaling = (1.0 if scale == "none" else scale, options.get("softcap"))
     steps["scale"], steps["offset"] = scaling[0], mask.offset(0)
     mechanism = options.get("mechanism", "softmax")
-    if mechanism != "softmax":
+    if mechanism not in ("softmax", {"type": "softmax"}):
         attend_by_features(steps, mask, turning.FeatureMap(mechanism, scaling[0], d_k))
         return
     q_rows, k_rows, v_rows = (x.rows(x.shape[-1]) for x in (q, k, v))
@@ -416,6 +422,7 @@ def attend(steps, masks, options):
     sinks = Tensor.from_json(options["sinks"]).data if "sinks" in options else [-math.inf] * heads
     steps["rows_without_keys"] = []
     for b in range(batch):
+        offset = mask.offset(b)
         for h in range(heads):
             first = (b * k.shape[1] + h // group) * kv_len
             keys, values = k_rows[first:first + kv_len], v_rows[first:first + kv_len]
@@ -423,7 +430,7 @@ def attend(steps, masks, options):
             seen = [any(row[j] for row in rows) for j in range(kv_len)]
             for i, allowed in enumerate(rows):
                 one = q_rows[(b * heads + h) * q_len + i]
-                biases = [position.at(h, j - i - mask.offset(b)) + mask.bias(b, h, i, j) for j in range(kv_len)]
+                biases = [(position.at(h, j - i - offset), mask.bias(b, h, i, j)) for j in range(kv_len)]
                 attend_row(flat, one, keys, values, v.shape[3], allowed, seen, biases, (*scaling, sinks[h], dropout))
                 if not any(allowed):
                     steps["rows_without_keys"].append((b, h, i))
@@ -438,22 +445,25 @@ def attend_by_features(steps, mask, features):
     """The equivalent weights of a feature map, and the context."""
     q, k, v = steps["q_rotated"], steps["k_rotated"], steps["present_value"]
     (batch, heads, q_len, d_k), (kv_heads, kv_len), d_v = q.shape, k.shape[1:3], v.shape[3]
+    q_rows, k_rows, v_rows = q.rows(d_k), k.rows(d_k), v.rows(d_v)
     weights, context, allowed, steps["rows_without_keys"] = [], [], [], []
     for b in range(batch):
         for h in range(heads):
             first = (b * kv_heads + h // (heads // kv_heads)) * kv_len
-            keys, values = k.rows(d_k)[first:first + kv_len], v.rows(d_v)[first:first + kv_len]
+            keys, values = k_rows[first:first + kv_len], v_rows[first:first + kv_len]
             rows = [[mask.allows(b, h, i, j) for j in range(kv_len)] for i in range(q_len)]
-            top = features.key_max(keys, [any(row[j] for row in rows) for j in range(kv_len)])
+            group = range(h - h % (heads // kv_heads), h - h % (heads // kv_heads) + heads // kv_heads)
+            seen = [any(mask.allows(b, other, i, j) for other in group for i in range(q_len)) for j in range(kv_len)]
+            of_keys = features.of_keys(keys, seen)
             for i, may in enumerate(rows):
                 row = [0.0] * kv_len
                 if any(may):
-                    row = features.weights(q.rows(d_k)[(b * heads + h) * q_len + i], keys, may, top)
+                    row = features.weights(q_rows[(b * heads + h) * q_len + i], of_keys, may)
                 else:
                     steps["rows_without_keys"].append((b, h, i))
                 weights += row
                 allowed += may
-                context += [math.fsum(w * value[c] for w, value in zip(row, values)) for c in range(d_v)]
+                context += weighted_sum(row, values, may, d_v)
     steps["attention"] = Tensor((batch, heads, q_len, kv_len), weights)
     steps["mask"] = Tensor((batch, heads, q_len, kv_len), allowed)
     steps["context"] = Tensor((batch, heads, q_len, d_v), context)
@@ -462,35 +472,41 @@ def attend_by_features(steps, mask, features):
 def attend_row(flat, query, keys, values, d_v, allowed, seen, biases, scaling):
     """One query. A key that nobody may attend to is never read, and neither is a query without keys."""
     scale, cap, sink, dropout = scaling
-    scores = [dot(query, key) if is_seen and any(allowed) else -math.inf for key, is_seen in zip(keys, seen)]
+    read = [is_seen and any(allowed) for is_seen in seen]
+    products = iter(dots(query, [key for key, is_read in zip(keys, read) if is_read]))
+    scores = [next(products) if is_read else -math.inf for is_read in read]
     scaled = [score * scale if score > -math.inf else score for score in scores]
     if cap:
-        scaled = [cap * math.tanh(score / cap) if score > -math.inf else score for score in scaled]
-    masked = [score + bias if may else -math.inf for score, bias, may in zip(scaled, biases, allowed)]
+        scaled = [cap * tanh(score / cap) if score > -math.inf else score for score in scaled]
+    masked = [score + distance + bias if may else -math.inf for score, (distance, bias), may in zip(scaled, biases, allowed)]
     weights, lse, sink_weight = softmax(masked, sink)
     dropped = dropout.drop(len(flat["attention"]), weights)
     for name, row in zip(MAPS, (scores, scaled, masked, weights, dropped, allowed)):
         flat[name] += row
     flat["lse"].append(lse)
     flat["lse_keys"].append(softmax(masked, -math.inf)[1])
-    flat["entropy"].append(-math.fsum(w * math.log(w) for w in (*weights, sink_weight) if w > 0))
+    flat["entropy"].append(-total(times_log(w) for w in (*weights, sink_weight) if w > 0))
     flat["sink"].append(sink_weight)
-    flat["context"] += [math.fsum(w * value[c] for w, value in zip(dropped, values) if w > 0)
-                        for c in range(d_v)]
+    flat["context"] += weighted_sum(dropped, values, allowed, d_v)
 
 
-def dot(a, b):
-    return math.fsum(x * y for x, y in zip(a, b))
+def weighted_sum(weights, values, allowed, d_v):
+    """Values that are hidden, or whose weight is exactly 0, are never read: they may be NaN."""
+    used = [(weight, value) for weight, value, may in zip(weights, values, allowed) if may and weight != 0]
+    if not used:
+        return [near(0.0, 0.0, item) for item in values[0]]
+    return dots([weight for weight, _ in used], [[value[c] for _, value in used] for c in range(d_v)])
 
 
 def softmax(row, sink):
     """Weights, log of the sum of exponentials, and weight of the sink; a row without keys and sink has none of it."""
-    top = max((*row, sink))
+    top, _ = parts(max((*row, sink)))  # a common shift changes nothing, so that the error of top matters to nobody
     if top == -math.inf:
         return [0.0] * len(row), -math.inf, 0.0
-    exps = [math.exp(item - top) for item in row]
-    total = math.fsum((*exps, math.exp(sink - top)))
-    return [item / total for item in exps], top + math.log(total), math.exp(sink - top) / total
+    exps = [exp(item - top) for item in (*row, sink)]
+    whole = total(exps)
+    weights = [item / whole for item in exps]
+    return weights[:-1], top + log(whole), weights[-1]
 
 
 def scale_heads(context, options):
@@ -500,7 +516,7 @@ def scale_heads(context, options):
     _, heads, q_len, d_v = context.shape
     factors = Tensor.from_json(options["head_scale"]).data
     each = (factors[at // (q_len * d_v) % heads] for at in range(len(context.data)))
-    return Tensor(context.shape, [factor * item if factor else 0.0 for factor, item in zip(each, context.data)])
+    return Tensor(context.shape, [factor * item if factor else near(0.0, 0.0, item) for factor, item in zip(each, context.data)])
 
 
 def finish(steps, x, weights, options, is_layer):
@@ -509,7 +525,7 @@ def finish(steps, x, weights, options, is_layer):
     steps["concat"] = scaled.transpose(0, 2, 1, 3).reshape(batch, q_len, heads * d_v)
     kv_len = steps["attention"].shape[3]
     across = steps["attention"].transpose(0, 2, 3, 1).rows(heads)
-    steps["attention_mean"] = Tensor((batch, q_len, kv_len), [math.fsum(row) / heads for row in across])
+    steps["attention_mean"] = Tensor((batch, q_len, kv_len), [total(row) / heads for row in across])
     if not is_layer:
         steps["output"] = scaled if len(x.query.shape) == 4 else steps["concat"]
     else:
@@ -524,16 +540,15 @@ def contribution(steps, weights, options):
     """The norm of attention times the value behind W_O, for every key (Kobayashi et al., 2020, equation 5)."""
     v, maps = steps["present_value"], steps["attention"]
     (batch, kv_heads, kv_len, d_v), (_, heads, q_len, _) = v.shape, maps.shape
-    linear = {"weight": weights["output"]["weight"]}
+    columns = output_columns(weights["output"], weights.get("layout") == "out_in")
     factors = Tensor.from_json(options["head_scale"]).data if "head_scale" in options else [1.0] * heads
     values, norms = v.rows(d_v), {}
     for b, h, j in itertools.product(range(batch), range(heads), range(kv_len)):
         value = values[(b * kv_heads + h * kv_heads // heads) * kv_len + j]
-        row = [0.0] * (h * d_v) + list(value) + [0.0] * ((heads - h - 1) * d_v)
-        behind = output_project(Tensor((1, 1, heads * d_v), row), linear, weights.get("layout") == "out_in")
-        norms[b, h, j] = abs(factors[h]) * math.hypot(*behind.data)
+        behind = dots(value, [column[h * d_v:(h + 1) * d_v] for column in columns])
+        norms[b, h, j] = abs(factors[h]) * hypot(*behind)
     places = itertools.product(range(batch), range(heads), range(q_len), range(kv_len))
-    return Tensor(maps.shape, [weight * norms[b, h, j] for weight, (b, h, _, j) in zip(maps.data, places)])
+    return Tensor(maps.shape, [abs(weight) * norms[b, h, j] for weight, (b, h, _, j) in zip(maps.data, places)])
 
 
 def finish_layer(steps, x, weights, options):
@@ -560,15 +575,14 @@ def finish_layer(steps, x, weights, options):
 
 
 def select(name, tensor, options):
-    """The selected heads, queries and keys of a map."""
-    if name not in SELECTED:
+    """The selected heads, queries and keys of a map; the other steps as they are."""
+    if name not in (*SELECTED, "attention_mean"):
         return tensor
-    chosen = [expanded(options.get(part)) for part in ("heads", "queries", "keys")]
+    parts_of = ("queries", "keys") if name == "attention_mean" else ("heads", "queries", "keys")
+    chosen = [expanded(options.get(part)) for part in parts_of]
     picks = [range(tensor.shape[0])] + [range(size) if part is None else part
                                         for part, size in zip(chosen, tensor.shape[1:])]
-    strides = tensor.strides()
-    data = [tensor.data[b * strides[0] + h * strides[1] + i * strides[2] + j]
-            for b in picks[0] for h in picks[1] for i in picks[2] for j in picks[3]]
+    data = [tensor.data[sum(map(int.__mul__, index, tensor.strides()))] for index in itertools.product(*picks)]
     return Tensor([len(part) for part in picks], data)
 
 
@@ -580,164 +594,3 @@ def expanded(selection):
         selection = [selection]
     return [index for item in selection
             for index in (range(item[0], item[1] + 1) if isinstance(item, list) else [item])]
-
-
-STEP = 1e-3
-
-
-def gradients(endpoint, request):
-    """Nested like the request: the gradient of the sum of grad_output * output by each number, by differences alone."""
-    plain = copy.deepcopy(request)
-    grad = Tensor.from_json(plain["inputs"].pop("grad_output"))
-    options = plain.setdefault("options", {})
-    wanted, options["return"] = options.get("return"), ["output"]
-
-    def loss():
-        return dot(answer(endpoint, plain)[0]["output"].data, grad.data)
-
-    names = [name for name in wanted or [] if is_path(name)] or given_paths(plain)
-    found = {}
-    for name in names:
-        path = name.split(".") if "." in name else ["inputs", name]
-        place = plain
-        for part in path[:-1]:
-            place = place[part]
-        before = place.get(path[-1])
-        if path == ["options", "scale"]:
-            value = derivative(loss, place, path[-1], before)
-        else:
-            value = tensor_gradient(loss, place, path[-1], Tensor.from_json(before)).nested()
-        place[path[-1]] = before
-        put(found, path, value)
-    return found
-
-
-def is_path(name):
-    return name in ("query", "key", "value", "past_key", "past_value") or "." in name
-
-
-def given_paths(request):
-    paths = ["inputs." + name for name in request["inputs"]]
-    weights = dict(request.get("weights", {}))
-    weights.update({f"feed_forward.{name}": linear for name, linear in weights.pop("feed_forward", {}).items()})
-    for name, linear in weights.items():
-        paths += [f"weights.{name}.{part}" for part in ("weight", "bias") if isinstance(linear, dict) and part in linear]
-    paths += ["masks.bias"] if "bias" in request.get("masks", {}) else []
-    return paths + (["options.scale"] if "scale" in request["options"] else [])
-
-
-def tensor_gradient(loss, place, name, tensor):
-    data = []
-    for at, item in enumerate(tensor.data):
-        def moved(value, at=at):
-            return Tensor(tensor.shape, tensor.data[:at] + [value] + tensor.data[at + 1:]).nested()
-        data.append(0.0 if math.isinf(item) else derivative(loss, place, name, item, moved))
-    return Tensor(tensor.shape, data)
-
-
-def derivative(loss, place, name, value, form=float):
-    """Five points: what is left out is of the order STEP^4 = 1e-12."""
-    points = []
-    for steps in (-2, -1, 1, 2):
-        place[name] = form(value + steps * STEP)
-        points.append(loss())
-    return (points[0] - 8 * points[1] + 8 * points[2] - points[3]) / (12 * STEP)
-
-
-def put(found, path, value):
-    for part in path[:-1]:
-        found = found.setdefault(part, {})
-    found[path[-1]] = value
-
-
-def shapes_of(tree):
-    if isinstance(tree, dict):
-        return {name: shapes_of(item) for name, item in tree.items()}
-    return list(Tensor.from_json(tree).shape) if isinstance(tree, list) else []
-
-
-def expected_of(endpoint, request):
-    """The whole answer."""
-    options = request.get("options", {})
-    if endpoint.endswith("-gradients"):
-        return expected_gradients(endpoint.removesuffix("-gradients"), request)
-    outputs, steps = answer(endpoint, request)
-    if "view" in options:
-        return told.view(request, steps)
-    written_outputs = {}
-    for name, tensor in outputs.items():
-        reduced = None
-        if name in SELECTED:
-            steps["shown_shape"] = tensor.shape
-            reduced = told.reduced(name, tensor, select("mask", steps["mask"], options), options)
-        written_outputs[name] = written(name, tensor, options) if reduced is None else reduced
-    profile = told.profile_of(PROFILES.get(options.get("profile")), options)
-    return {"outputs": written_outputs, "shapes": {name: shape_of(form) for name, form in written_outputs.items()},
-            "effective": told.effective(request, steps, profile), "diagnostics": told.diagnostics(request, steps, outputs),
-            **({"tokens": request["tokens"]} if "tokens" in request else {})}
-
-
-def shape_of(form):
-    form = form["weights"] if isinstance(form, dict) and "weights" in form else form
-    return list(Tensor.from_json(form).shape)
-
-
-def expected_gradients(endpoint, request):
-    found, options = round_all(gradients(endpoint, request)), request.get("options", {})
-    steps = [name for name in options.get("return", []) if not is_path(name)]
-    plain = {**request, "inputs": {name: item for name, item in request["inputs"].items() if name != "grad_output"},
-             "options": {**options, "return": steps}}
-    expected = expected_of(endpoint, plain)
-    return {**expected, "shapes": {**expected["shapes"], "gradients": shapes_of(found)}, "gradients": found}
-
-
-def round_all(tree):
-    if isinstance(tree, dict):
-        return {name: round_all(item) for name, item in tree.items()}
-    return [round_all(item) for item in tree] if isinstance(tree, list) else float(f"{tree:.9g}") + 0.0
-
-
-def rounded(tensor, digits):
-    return tensor.map(lambda item: float(f"{item:.{digits}g}") if isinstance(item, float) else item)
-
-
-def written(name, tensor, options):
-    """In the form that the request asks for; null for masked scores where JSON numbers stand."""
-    is_double = options.get("compute") == "float64"
-    tensor = rounded(tensor, options.get("digits", 17 if is_double else 9))
-    if options.get("format") == "base64":
-        dtype = "bool" if name == "mask" else "float64" if is_double else "float32"
-        return Tensor(tensor.shape, tensor.data, dtype).packed()
-    if name in ("scores", "scaled", "masked"):
-        tensor = tensor.map(lambda item: None if item == -math.inf else item)
-    return tensor.flat() if options.get("format") == "flat" else tensor.nested()
-
-
-def write(case):
-    path = case / "expected.json"
-    computed = expected_of(case.parent.name, read(case))
-    if path.exists() and isinstance(computed, dict) and "outputs" in computed:
-        stored = json.loads(path.read_text())
-        computed = {**stored, **{name: computed[name] for name in ("outputs", "shapes", "gradients") if name in computed}}
-    path.write_text(compact(computed) + "\n")
-
-
-def compact(value, depth=0):
-    """JSON with objects spread over lines and arrays of numbers on one."""
-    if not isinstance(value, dict):
-        return json.dumps(value)
-    inner = ",\n".join("  " * (depth + 1) + json.dumps(name) + ": " + compact(item, depth + 1)
-                       for name, item in value.items())
-    return "{\n" + inner + "\n" + "  " * depth + "}" if value else "{}"
-
-
-def main():
-    folders = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or sorted(HERE.glob("*/*"))
-    for case in folders:
-        status = case / "status"
-        if status.exists() and status.read_text().strip() == "200":
-            write(case)
-
-
-if __name__ == "__main__":
-    main()
