@@ -68,7 +68,7 @@ attn_status model_read_head(struct model_reader *reader, const json_t *template,
                             struct model_head *head, bool *has_head)
 {
     enum { PARTS = 6 };
-    struct tensors tensors;
+    struct tensors tensors = {.output.data = NULL};
     struct envelope_attachment *parts = attn_arena_take_zeroed(reader->arena, PARTS, sizeof *parts);
     const char *activation = json_string_value(json_object_get(template, "activation"));
     size_t count = 0;

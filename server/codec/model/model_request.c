@@ -84,7 +84,7 @@ static attn_status decode_texts(struct reading *reading, const struct node *node
     struct text_span *spans = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *spans) : NULL;
     if (status == ATTN_OK && spans == NULL)
         status = node_fail_memory(reading, node);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+    for (size_t i = 0; spans != NULL && i < count && status == ATTN_OK; i++) {
         const struct node element = is_one ? *node : node_element(&list, i);
         status = copy_text(reading, &element, &spans[i]);
     }
@@ -99,7 +99,7 @@ static attn_status decode_row(struct reading *reading, const struct node *row, s
     const size_t count = json_array_size(row->json);
     int64_t *items = attn_arena_take(reading->arena, count, sizeof *items);
     attn_status status = items != NULL ? ATTN_OK : node_fail_memory(reading, row);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+    for (size_t i = 0; items != NULL && i < count && status == ATTN_OK; i++) {
         const struct node element = node_element(row, i);
         status = node_decode_integer(reading, &element, 0, INT32_MAX, &items[i]);
     }
@@ -122,7 +122,7 @@ static attn_status decode_ids_lists(struct reading *reading, const struct node *
     struct model_ids *rows = status == ATTN_OK ? attn_arena_take(reading->arena, count, sizeof *rows) : NULL;
     if (status == ATTN_OK && rows == NULL)
         status = node_fail_memory(reading, node);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+    for (size_t i = 0; rows != NULL && i < count && status == ATTN_OK; i++) {
         const struct node row = is_one ? list : node_element(&list, i);
         status = json_is_array(row.json) ? decode_row(reading, &row, &rows[i])
                                          : node_fail_type(reading, &row, "a list of ids");
@@ -346,7 +346,7 @@ static attn_status decode_ablate(struct reading *reading, const struct node *nod
                            ABLATIONS_MAX);
     else if ((all = attn_arena_take(reading->arena, count, sizeof *all)) == NULL)
         status = node_fail_memory(reading, node);
-    for (size_t i = 0; i < count && status == ATTN_OK; i++) {
+    for (size_t i = 0; all != NULL && i < count && status == ATTN_OK; i++) {
         const struct node element = node_element(&list, i);
         status = decode_ablation(reading, &element, &all[i]);
     }

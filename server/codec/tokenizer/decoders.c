@@ -28,7 +28,7 @@ static char *reserve(struct decoding *decoding, size_t bytes)
                 attn_fail(decoding->err, ATTN_ERR_NO_MEMORY, NULL, "no memory left to decode the tokens");
             return NULL;
         }
-        if (decoding->written_bytes > 0)
+        if (decoding->written != NULL)
             memcpy(larger, decoding->written, decoding->written_bytes);
         decoding->written = larger;
         decoding->capacity = capacity;

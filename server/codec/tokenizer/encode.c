@@ -50,7 +50,7 @@ static attn_status finish(const struct tokenizer *tokenizer, const struct model_
     segment->tokens = attn_arena_take(draft->arena, run->count, sizeof *segment->tokens);
     if (segment->tokens == NULL)
         draft_fail(draft, ATTN_ERR_NO_MEMORY, "no memory left to tokenize the text");
-    for (size_t i = 0; i < run->count && !draft_stops(draft, 8); i++) {
+    for (size_t i = 0; segment->tokens != NULL && i < run->count && !draft_stops(draft, 8); i++) {
         const struct model_token *token = &run->tokens[i];
         const struct text_span surface = {draft->text.bytes + token->begin, token->end - token->begin};
         segment->tokens[i] = (struct tokenizer_token){

@@ -3,6 +3,7 @@
  */
 #include "service/models/model_batch.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -258,6 +259,7 @@ static attn_status take_ids(const struct making *making, size_t stack, size_t it
 
 static attn_tensor item_of(const attn_tensor *batched, size_t item)
 {
+    assert(batched != NULL);
     const size_t bytes = attn_tensor_count(batched) / batched->shape[0] * attn_dtype_bytes(batched->dtype);
     return attn_tensor_view((char *)batched->data + item * bytes, batched->dtype, batched->rank - 1,
                             batched->shape + 1);

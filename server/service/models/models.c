@@ -57,12 +57,16 @@ static bool add_named(struct models *models, const char *text, char *message, si
     return true;
 }
 
-/* Adds the model of the program, unless another one has its name. */
+/* Adds the model of the program. No other has its name, because pages of every origin may ask for it. */
 static bool add_demo(struct models *models, char *message, size_t size)
 {
     const struct text_span name = text_span_of(DEMO_MODEL_NAME);
-    if (model_table_is(*model_table_place(models, name.at, name.length), name.at, name.length) ||
-        model_table_add(models, name, NULL, 0, false))
+    if (model_table_is(*model_table_place(models, name.at, name.length), name.at, name.length)) {
+        snprintf(message, size, "models: %s is the name of the program's own model: call the folder otherwise",
+                 DEMO_MODEL_NAME);
+        return false;
+    }
+    if (model_table_add(models, name, NULL, 0, false))
         return true;
     snprintf(message, size, "no memory for models");
     return false;

@@ -220,7 +220,7 @@ static attn_status plan_and_run(struct model_block_run *run, const attn_tensor *
         return status;
     const attn_inputs *inputs = &run->envelope.request.inputs;
     ((attn_tensor *)(uintptr_t)inputs->query)->data = hidden->data;
-    if (inputs->key != NULL)
+    if (inputs->key != NULL && encoded != NULL)
         ((attn_tensor *)(uintptr_t)inputs->key)->data = encoded->data;
     return run_plan(run, next);
 }

@@ -304,8 +304,8 @@ static char *row_of(const struct model_output *output, size_t layer, size_t item
     const attn_tensor *to = &output->tensor;
     const size_t indices[] = {layer, item, row};
     ptrdiff_t at = 0;
-    for (int axis = 0; axis + 1 < to->rank; axis++)
-        at += (ptrdiff_t)indices[axis + (to->rank < 4)] * to->stride[axis];
+    for (int axis = 0; axis + 1 < to->rank && axis < 3; axis++)
+        at += (ptrdiff_t)indices[axis < 2 && to->rank < 4 ? axis + 1 : axis] * to->stride[axis];
     return (char *)to->data + at * (ptrdiff_t)attn_dtype_bytes(to->dtype);
 }
 
