@@ -41,7 +41,10 @@ class Shell:
         self.servers.close()
 
     def own(self, text):
-        return text.replace(":8080", f":{self.port}").replace("/etc/attnd", f"{self.folder}/etc")
+        ours = {":8080": f":{self.port}", "/etc/attnd": f"{self.folder}/etc", "/srv/models": f"{self.folder}/models"}
+        for theirs, own in ours.items():
+            text = text.replace(theirs, own)
+        return text
 
     def type(self, line):
         words = line.removesuffix("&").split()
@@ -103,8 +106,9 @@ def the_examples_of_the_manual_page_work(program):
 def the_comment_of_the_unit_works(program):
     lines = re.findall(r"^#     (.*)$", (ROOT / "packaging" / "attnd.service.in").read_text(), re.MULTILINE)
     settings = dict(line.split("=", 1) for line in lines if line.startswith("ATTND_"))
-    assert set(settings) == {"ATTND_LISTEN", "ATTND_KEYS"}, settings
+    assert set(settings) == {"ATTND_LISTEN", "ATTND_KEYS", "ATTND_MODELS"}, settings
     with tempfile.TemporaryDirectory() as folder, Shell(program, folder, **settings) as shell:
+        shutil.copytree(ROOT / "tests" / "models" / "bert", f"{folder}/models/bert")
         for line in lines:
             if not line.startswith("ATTND_"):
                 shell.type(line)
@@ -113,6 +117,8 @@ def the_comment_of_the_unit_works(program):
         shell.type("""curl -s -H "Authorization: Bearer $KEY" http://127.0.0.1:8080/v1/attention """
                    """-H 'Content-Type: application/json' -d '{"inputs": {"query": [[1]], "value": [[7]]}}'""")
         assert shell.answers() == [[[7]]], shell.printed
+        shell.type('curl -s -H "Authorization: Bearer $KEY" http://127.0.0.1:8080/v1/models/bert')
+        assert json.loads(shell.printed[-1])["state"] == "ready", shell.printed
 
 
 @test
