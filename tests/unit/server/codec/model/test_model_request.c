@@ -262,8 +262,8 @@ END_TEST
 START_TEST(a_refused_block_of_memory_is_a_clean_failure)
 {
     static const char *const texts[] = {
-        "{\"inputs\":{\"text\":[\"a\",\"b\"],\"pair\":[\"c\",\"d\"],\"target\":[\"e\",\"f\"]},\"options\":{\"layers\":"
-        "[2,0,1],\"heads\":[1,0],\"ablate\":[[0,1]]}}",
+        "{\"inputs\":{\"text\":[\"a\",\"b\"],\"pair\":[\"c\",\"d\"],\"target\":[\"e\",\"f\"]}}",
+        "{\"inputs\":{\"text\":\"a\"},\"options\":{\"layers\":[2,0,1],\"heads\":[1,0],\"ablate\":[[0,1]]}}",
         "{\"inputs\":{\"ids\":[[1],[2]],\"target_ids\":[[1,2],[3]]}}",
         "{\"inputs\":{\"pixels\":[[[[1,2]]]]}}",
         "{\"inputs\":{\"embeddings\":[[1,2]]}}",
