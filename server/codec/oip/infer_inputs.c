@@ -2,6 +2,7 @@
  * infer_inputs.c: turns the tensors of a request in the Open Inference Protocol, in JSON or in binary form, into
  * attachments of our own.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
@@ -399,6 +400,7 @@ static attn_status read_input(struct oip_decoder *d, const struct node *input)
         status = read_binary_size(d, input, &bytes);
     if (status != ATTN_OK)
         return status;
+    assert(type != NULL);
     d->count++;
     if (strcmp(to->path, "inputs.query") == 0)
         d->query_is_f64 = type->dtype == ATTN_F64;

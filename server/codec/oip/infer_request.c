@@ -475,13 +475,13 @@ static attn_status decode_body(struct oip_decoder *d, const char *body, size_t b
     d->binary_bytes = bytes - json;
     d->decoder.reading.skim = &document.skim;
     d->decoder.reading.sections = sections;
-    if (json_bytes == 0)
-        return decode_raw(d, raw, request);
-    attn_status status = document_read(body, json, d->decoder.reading.arena, &document, err);
-    if (status == ATTN_OK)
+    attn_status status = json_bytes == 0 ? decode_raw(d, raw, request)
+                                         : document_read(body, json, d->decoder.reading.arena, &document, err);
+    if (status == ATTN_OK && json_bytes != 0)
         status = decode_tree(d, document.tree, request);
     request->timeout_ms = (double)d->timeout_us / 1e3;
     document_close(&document);
+    d->decoder.reading.skim = NULL;
     return status;
 }
 
