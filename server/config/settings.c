@@ -104,7 +104,7 @@ static const struct setting settings[] = {
      "bytes that all caches of keys and values (options.cache) may take; one API key may take half of them; auto = an "
      "eighth of --memory"},
     {LAYERS, "layers-max", "10000", AT(layers_max), RANGE(count, 0, 10000000),
-     "layers that may be kept; a layer beyond it is answered 507"},
+     "layers that may be kept, without those of models; a layer beyond it is answered 507"},
     {LAYERS, "layers-versions", "2", AT(layers_versions), RANGE(count, 0, 16),
      "replaced versions of a layer that clients can still ask for by their digest"},
     {LAYERS, "layers-prepared", "auto", AT(layers_prepared_bytes), RANGE(bytes_or_auto, 0, 1024 * TIB),

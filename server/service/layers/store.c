@@ -23,6 +23,7 @@ struct layer_store {
     pthread_mutex_t lock;         /* guards what follows */
     struct layer_entry **entries; /* in the order of their names */
     size_t count, capacity;
+    size_t fixed;              /* of the entries, those that belong to models: they leave the room of others as it is */
     size_t bytes, older_bytes; /* of present versions; of replaced versions; by layer_version_bytes */
     size_t file_bytes;         /* of present versions, without the copies of their headers */
     struct layer_statistics built_in;
@@ -130,12 +131,14 @@ static void count_in(struct layer_store *store, const struct layer_version *vers
 {
     store->bytes += layer_version_bytes(version);
     store->file_bytes += version->bytes.size;
+    store->fixed += version->is_fixed;
 }
 
 static void count_out(struct layer_store *store, const struct layer_version *version)
 {
     store->bytes -= layer_version_bytes(version);
     store->file_bytes -= version->bytes.size;
+    store->fixed -= version->is_fixed;
 }
 
 static void free_entry(struct layer_store *store, struct layer_entry *entry)
@@ -244,8 +247,8 @@ bool layer_store_has_room(struct layer_store *store, const char *name, size_t by
     const struct layer_entry *entry = find(store, name);
     const size_t own = entry != NULL && entry->current != NULL ? layer_version_bytes(entry->current) : 0;
     const size_t others = store->bytes - own;
-    const bool has_room = (entry != NULL || store->count < store->max_count) && others <= store->max_bytes &&
-                          bytes <= store->max_bytes - others;
+    const bool has_room = (entry != NULL || store->count - store->fixed < store->max_count) &&
+                          others <= store->max_bytes && bytes <= store->max_bytes - others;
     pthread_mutex_unlock(&store->lock);
     return has_room;
 }

@@ -66,7 +66,7 @@ size_t layer_store_page(struct layer_store *store, const char *after, size_t lim
 /* The number of layers, and the bytes of the files of their present versions. */
 void layer_store_totals(struct layer_store *store, size_t *count, size_t *bytes);
 
-/* Whether there is room for a version of that size under the name. */
+/* Whether there is room for a version of that size under the name. Layers of models take none. */
 bool layer_store_has_room(struct layer_store *store, const char *name, size_t bytes);
 /* Takes over the reference. The version that it replaces is kept as an older one. False without memory. */
 ATTN_MUST_CHECK bool layer_store_install(struct layer_store *store, struct layer_version *version);

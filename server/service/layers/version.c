@@ -132,7 +132,7 @@ size_t layer_version_file_bytes(const struct layer_version *version)
 
 size_t layer_version_bytes(const struct layer_version *version)
 {
-    return version->bytes.size + version->header_bytes;
+    return version->is_fixed ? 0 : version->bytes.size + version->header_bytes;
 }
 
 /* ---- its digest ---- */

@@ -56,7 +56,7 @@ ATTN_MUST_CHECK attn_status layer_version_read(const char *name, struct layer_by
 size_t layer_version_file_bytes(const struct layer_version *version);
 struct layer_version *layer_version_keep(struct layer_version *version);
 void layer_version_release(struct layer_version *version); /* version may be NULL */
-/* The bytes that count against --layers-bytes: those of the file, and the copy of its header. */
+/* The bytes that count against --layers-bytes: those of the file, and the copy of its header. 0 for a layer of a model. */
 size_t layer_version_bytes(const struct layer_version *version);
 
 /*

@@ -103,7 +103,7 @@ static void say_model(const struct models *models, const struct model_entry *ent
 static void keep_layers(struct models *models, struct model_entry *entry, struct model_version *version)
 {
     struct layer_keeper *layers = models->settings.layers;
-    if (layers == NULL || entry->directory == NULL) /* the list of layers has only what a user brought */
+    if (layers == NULL)
         return;
     if (entry->layers_of != NULL)
         model_layers_drop(layers, entry->layers_of);

@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 
-from layer import JSON, TENSORS, answered, as_file, expect, layer, put, refused, send
+from layer import DEMO, JSON, TENSORS, answered, as_file, expect, layer, put, refused, send
 from oip import flat, tensor
 import tensor_file
 from suite import registry
@@ -273,13 +273,14 @@ def names(client, limit):
 def the_list_comes_in_pages(client, durable):
     for row in names(client, 1000):
         send(client, "DELETE", f"/v1/layers/{row}")
+    expect(names(client, 1000) == DEMO, "only a model's own layers are left")
     wanted = sorted(f"l{i}" for i in range(23))
     for name in reversed(wanted):
         put(client, name, layer())
-    for limit in (1, 7, 23, 24, 1000):
-        expect(names(client, limit) == wanted, f"pages of {limit}")
-    page = answered(send(client, "GET", "/v1/layers?limit=2"))
-    expect(page["count"] == 23 and page["bytes"] == sum(page["layers"][0]["bytes"] for _ in range(23)), "totals")
+    for limit in (1, 7, 27, 28, 1000):
+        expect(names(client, limit) == DEMO + wanted, f"pages of {limit}")
+    page = answered(send(client, "GET", f"/v1/layers?limit=2&after={DEMO[-1]}"))
+    expect(page["count"] == len(DEMO) + 23 and page["bytes"] == sum(page["layers"][0]["bytes"] for _ in range(23)), "totals")
     row = page["layers"][0]
     for member in ("digest", "bytes", "modified", "num_heads", "d_model", "dtype"):
         expect(member in row, f"a row has no {member}")

@@ -13,6 +13,9 @@ import tensor_file  # noqa: E402
 JSON, TENSORS = "application/json", "application/vnd.attnd.safetensors"
 
 
+DEMO = [f"demo.bert.encoder.layer.{i}.attention" for i in range(4)]  # layers of the model that every server has
+
+
 class Wrong(Exception):
     """A check that does not hold, as a sentence."""
 

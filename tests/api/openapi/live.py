@@ -55,6 +55,7 @@ class Servers:
         operation = self.document.operation("/v1/layers/{name}", "PUT")
         (example,) = operation.request_examples.values()
         client.send("PUT", operation.target, json.dumps(example["value"]).encode(), {"Content-Type": JSON})
+        client.send("GET", "/v1/layers")  # so that all digests are known, whatever was asked before an example
 
     def _keep_cache(self, client):
         client.send("DELETE", self.document.operation("/v1/caches/{name}", "DELETE").target)

@@ -204,6 +204,23 @@ START_TEST(room_is_counted_by_layers_and_by_bytes)
 }
 END_TEST
 
+START_TEST(layers_of_models_take_no_room)
+{
+    struct layer_store *store = create(1, 10, 1);
+    for (int again = 0; again < 2; again++) {
+        struct layer_version *fixed = make("model.layer", "123456789");
+        fixed->is_fixed = true;
+        ck_assert(layer_store_install(store, fixed));
+        ck_assert(layer_store_has_room(store, "a", 10));
+    }
+    install(store, "a", "12345678");
+    ck_assert(layer_store_has_room(store, "a", 10) && !layer_store_has_room(store, "b", 0));
+    layer_store_remove(store, "model.layer");
+    ck_assert(layer_store_has_room(store, "a", 10) && !layer_store_has_room(store, "b", 0));
+    destroy(store);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_read_leaves_what_was_there)
 {
     struct layer_store *store = create(4, 100, 1);
@@ -373,6 +390,7 @@ CHECK_MAIN("layer_store")
     tcase_add_test(tests, without_older_versions_the_replaced_one_lives_as_long_as_somebody_holds_it);
     tcase_add_test(tests, replaced_versions_give_way_to_present_ones);
     tcase_add_test(tests, room_is_counted_by_layers_and_by_bytes);
+    tcase_add_test(tests, layers_of_models_take_no_room);
     tcase_add_test(tests, a_file_that_cannot_be_read_leaves_what_was_there);
     tcase_add_test(tests, versions_of_a_file_that_was_written_to_in_its_place_are_let_go);
     tcase_add_test(tests, requests_are_counted_by_name);
