@@ -5,6 +5,8 @@
 #   page.tag, page.html.gz.tag        their entity tags, in quotes
 #   page.policy                       the Content-Security-Policy: hashes instead of 'unsafe-inline'
 #
+# A page with texts has those of one language in it, texts/en.json.
+#
 # The page says the policy itself too, so that it holds when a copy is opened from disk.
 set -eu
 source=$1 target=$2
@@ -28,8 +30,9 @@ tag_of() {
 
 awk -v main=main.js -v folder="$source" -f "$folder/bundle_modules.awk" /dev/null > "$target/script.js"
 awk '!/^ *\/\*.*\*\/$/ && !/^$/' "$source/style.css" > "$target/style.css"
-if grep -qi '</script\|<!--' "$target/script.js" || grep -qi '</style' "$target/style.css"; then
-    echo "bundle_page.sh: a module or the style would end its own element" >&2
+sed 's/^ *//' "$source/texts/en.json" > "$target/texts.json" 2> /dev/null || :
+if grep -qi '</script\|<!--' "$target/script.js" "$target/texts.json" || grep -qi '</style' "$target/style.css"; then
+    echo "bundle_page.sh: a module, a text or the style would end its own element" >&2
     exit 1
 fi
 
@@ -38,13 +41,15 @@ policy="$policy; style-src 'sha256-$(hash_of "$target/style.css")'"
 policy="$policy; connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 printf "%s; frame-ancestors 'none'" "$policy" > "$target/page.policy"
 
-awk -v policy="$policy" -v style="$target/style.css" -v script="$target/script.js" '
+awk -v policy="$policy" -v style="$target/style.css" -v script="$target/script.js" \
+    -v texts="$target/texts.json" '
     function put(file,    line) {
         while ((getline line < file) > 0)
             print line
     }
     /<!-- style -->/ { printf "<style>"; put(style); print "</style>"; next }
     /<!-- script -->/ { printf "<script type=\"module\">"; put(script); print "</script>"; next }
+    /<!-- texts -->/ { printf "<script type=\"application/json\" id=\"texts\" lang=\"en\">"; put(texts); print "</script>"; next }
     { gsub(/<!-- policy -->/, policy); print }' "$source/index.html" > "$target/page.html"
 gzip -9nc "$target/page.html" > "$target/page.html.gz.new"
 tag_of "$target/page.html" > "$target/page.tag"

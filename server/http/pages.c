@@ -2,10 +2,11 @@
  * pages.c: answers with files that are embedded in the program.
  *
  * PAGE_FOLDER, DOCS_FOLDER and OPENAPI_GZIP come from the Makefile: the folders that mk/bundle_page.sh has filled, and
- * the gzipped file.
+ * the gzipped file. files.inc is the list that mk/pack_files.sh has written.
  */
 #include "http/pages.h"
 
+#include "base/array.h"
 #include "base/embedded_file.h"
 #include "http/reply.h"
 
@@ -37,6 +38,21 @@ EMBEDDED_PAGE(page, PAGE_FOLDER);
 EMBEDDED_PAGE(docs, DOCS_FOLDER);
 EMBEDDED_FILE(openapi_plain, "server/openapi.json");
 EMBEDDED_FILE(openapi_gzip, OPENAPI_GZIP);
+
+/* The files that pages fetch: of each, both forms, their tags and their header fields. */
+#define X(name, path)                                                                                                  \
+    EMBEDDED_FILE(name##_plain, PAGE_FOLDER "/files/" path);                                                           \
+    EMBEDDED_FILE(name##_gzip, PAGE_FOLDER "/files/" path ".gz");                                                      \
+    EMBEDDED_FILE(name##_plain_tag, PAGE_FOLDER "/files/" path ".tag");                                                \
+    EMBEDDED_FILE(name##_gzip_tag, PAGE_FOLDER "/files/" path ".gz.tag");                                              \
+    static const struct reply_field name##_plain_fields[] = FILE_FIELDS(name##_plain_tag);                             \
+    static const struct reply_field name##_gzip_fields[] = FILE_FIELDS(name##_gzip_tag);
+#define FILE_FIELDS(tag)                                                                                               \
+    {                                                                                                                  \
+        {"Cache-Control", "no-cache"}, {"ETag", tag##_begin}, {NULL, NULL},                                            \
+    }
+#include "files.inc"
+#undef X
 
 /* A file in one coding. */
 struct embedded {
@@ -82,4 +98,25 @@ void pages_answer_openapi(struct request *request)
 {
     const struct embedded plain = {.text = EMBEDDED_TEXT(openapi_plain)}, gzip = {.text = EMBEDDED_TEXT(openapi_gzip)};
     answer_file(request, MEDIA_JSON, &plain, &gzip);
+}
+
+void pages_answer_file(struct request *request)
+{
+#define X(name, path) {path, EMBEDDED_FORM(name##_plain), EMBEDDED_FORM(name##_gzip)},
+    const struct {
+        const char *path;
+        struct embedded plain, gzip;
+    } files[] = {
+#include "files.inc"
+    };
+#undef X
+    const struct text_span folder = request->names[0], name = request->names[1];
+    const struct text_span wanted = {folder.at, (size_t)(name.at + name.length - folder.at)};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        if (text_equal(wanted, files[i].path)) {
+            answer_file(request, MEDIA_JSON, &files[i].plain, &files[i].gzip);
+            return;
+        }
+    reply_refuse(request, PROBLEM_NOT_FOUND, "the page has no file %.*s",
+                 wanted.length < 128 ? (int)wanted.length : 128, wanted.at);
 }

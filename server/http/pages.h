@@ -17,6 +17,8 @@ struct request;
 void pages_answer_root(struct request *request);
 /* GET /docs: a page that shows /openapi.json and sends requests for its reader. */
 void pages_answer_docs(struct request *request);
+/* GET /web/{folder}/{file}: what the visualizer fetches when it is wanted, such as the texts of another language. */
+void pages_answer_file(struct request *request);
 /* GET /openapi.json */
 void pages_answer_openapi(struct request *request);
 

@@ -12,16 +12,14 @@ import { csvOf, curlOf, jsonOf, npyOf, pageWith, pictureOf, pythonOf, svgOf, SVG
 import { createHeader } from "./panels/header.js";
 import { caseOfFile, caseOfText } from "./panels/importing.js";
 import { caseOver, fetchLayer, inputsFor, listLayers } from "./exchange/layers.js";
-import { createPanel } from "./panels/panel.js";
+import { fetchTexts } from "./exchange/files.js";
+import { MODES, OPENERS } from "./modes.js";
 import { presetCase } from "./request/presets.js";
-import { createCell, createChecks } from "./panels/rail.js";
 import { hiddenIn, seenIn, tensorSeen } from "./request/runs.js";
 import { hasServer, Refusal, useKey } from "./exchange/server.js";
 import { hashOf, stateOf, stateOfHash, textOfState } from "./exchange/share.js";
-import { createStage } from "./maps/stage.js";
 import { Store, USUAL_VIEW } from "./store.js";
-import { createHeads, createStrip } from "./maps/strip.js";
-import { languageFrom, Problem, textsOf } from "./texts.js";
+import { languageFrom, ownLanguage, Problem, textsOf } from "./texts.js";
 
 /** Edits that come faster than this are computed together. */
 const DEBOUNCE_MS = 30;
@@ -70,7 +68,9 @@ function createApp(store) {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const spoken = h("p.spoken", { role: "status", "aria-live": "polite" });
   const notice = h("div.notice", { role: "alert" });
-  let parts = [];
+  const main = h("main", {});
+  let header = null,
+    modes = {};
 
   app.t = (key, values) => textsOf(app.language)(key, values);
   app.say = (text) => {
@@ -133,7 +133,11 @@ function createApp(store) {
     }
   };
   app.openText = opened(caseOfText);
-  app.openFile = opened(caseOfFile);
+  const openRequest = opened(caseOfFile);
+  app.openFile = async (file) => {
+    for (const open of OPENERS) if (await open(app, file)) return;
+    await openRequest(file);
+  };
 
   app.cannotUse = (problem) =>
     app.notify(app.t("own.wrong", { why: problem instanceof Problem ? app.t(problem.key, problem.values) : problem.message }));
@@ -246,14 +250,18 @@ function createApp(store) {
     download(fileName("npy"), npyOf(tensorSeen(seen), seen.run.answer.effective?.compute === "float64"));
   };
   app.saveJson = () => download(runFile("json"), jsonOf(app.seen().run), "application/json");
-  app.saveHtml = () => download(runFile("html"), pageWith({ given: toGive(), view: store.state.view }), "text/html");
+  app.saveHtml = () => download(runFile("html"), pageWith({ given: toGive(), view: store.state.view, language: app.language }), "text/html");
 
   // ---- the page --------------------------------------------------------------------------------------------------
 
-  app.setLanguage = (language) => {
-    app.language = language;
-    memory.set("language", language);
+  app.setLanguage = async (language) => {
+    if (!(await fetchTexts(language))) app.notify(app.t("gone"));
+    else {
+      app.language = language;
+      memory.set("language", language);
+    }
     app.build();
+    header.language.focus();
   };
   app.setTheme = (theme) => {
     app.theme = theme;
@@ -267,22 +275,9 @@ function createApp(store) {
     document.documentElement.lang = app.language;
     document.documentElement.dataset.theme = app.theme;
     document.title = "attnd · " + app.t("title");
-    app.stage = createStage(app);
-    const header = createHeader(app),
-      panel = createPanel(app),
-      strip = createStrip(app),
-      heads = createHeads(app);
-    const cell = createCell(app),
-      checks = createChecks(app);
-    parts = [header, panel, strip, heads, app.stage, cell, checks];
-    const main = h(
-      "main",
-      {},
-      strip.element,
-      panel.element,
-      h("div.work", {}, app.stage.element, h("div.rail", {}, heads.element, cell.element, checks.element)),
-    );
-    for (const old of document.body.querySelectorAll("header, main, .notice, .spoken")) old.remove();
+    header = createHeader(app);
+    modes = Object.fromEntries(Object.entries(MODES).map(([id, create]) => [id, create(app)]));
+    document.querySelector("header")?.remove();
     document.body.prepend(header.element, notice, main, spoken);
     app.setAsking(app.isAsking);
     app.update(store.state);
@@ -295,14 +290,11 @@ function createApp(store) {
   };
 
   app.update = (state) => {
-    if (!state.answer) {
-      parts[0]?.update(state);
-      parts[1]?.update(state);
-      return;
-    }
-    const isStale = state.isRefused && app.seen().mode !== "kept";
-    document.querySelector("main").classList.toggle("stale", isStale);
-    for (const part of parts) part.update(state);
+    if (!header) return;
+    const open = modes[state.view.mode];
+    header.update(state);
+    if (main.firstChild !== open.element) main.replaceChildren(open.element);
+    open.update(state);
   };
   return app;
 }
@@ -512,6 +504,7 @@ async function start() {
   });
   const app = createApp(store);
   computeOn(store, app); // the server works while the page is built
+  if (!(await fetchTexts(app.language))) app.language = ownLanguage();
   app.build();
   if (problem) app.cannotUse(problem);
   takeDrops(app);

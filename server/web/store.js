@@ -17,6 +17,7 @@
 
 /** What is looked at; only what differs from here is shared in a link. */
 export const USUAL_VIEW = {
+  mode: "lab",
   batch: 0,
   head: 0,
   step: "attention",
@@ -35,6 +36,7 @@ export const USUAL_VIEW = {
 
 /** The values of a view that are one of a few. */
 export const VIEW_CHOICES = {
+  mode: ["lab"],
   tab: ["map", "links", "table", "layers"],
   palette: ["viridis", "cividis", "grey"],
   range: ["full", "max", "log"],

@@ -12,6 +12,7 @@ const LANES = [
     [
         "modules/types",
         "network/http",
+        "network/languages",
         "shown/values",
         "input/editing",
         "shown/numbers",

@@ -132,8 +132,8 @@ export async function copied(page, kind) {
 const openMenu = (page, name) => page.locator(".menu", { hasText: name }).locator("summary").click();
 
 /** Saves what the menu "Export" gives. @returns {Promise<string>} its path, with the name that the page gave it */
-export async function exported(page, kind, folder) {
-    await openMenu(page, "Export");
+export async function exported(page, kind, folder, menu = "Export") {
+    await openMenu(page, menu);
     const [file] = await Promise.all([
         page.waitForEvent("download"),
         page.getByRole("button", { name: kind, exact: true }).click(),

@@ -7,6 +7,7 @@ import { requestToSend } from "../exchange/api.js";
 import { pathOf } from "../exchange/layers.js";
 import { hasKey } from "../exchange/server.js";
 import { viewToShare } from "../exchange/share.js";
+import { tableOfTexts } from "../texts.js";
 
 const escapeXml = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
@@ -145,9 +146,10 @@ export function pythonOf(given, head) {
 const inert = (json) => json.replace(/</g, "\\u003c");
 
 /**
- * This page with what it shows: its own style and script, to the byte, so that the policy's hashes hold, and the state.
+ * This page with what it shows: its own style and script, to the byte, so that the policy's hashes hold, the texts of
+ * one language, and the state.
  */
-export function pageWith({ given, view }) {
+export function pageWith({ given, view, language }) {
   const policy = document.querySelector("meta[http-equiv]").getAttribute("content");
   const element = (name, what) => document.querySelector(what).textContent;
   const state = JSON.stringify({
@@ -168,6 +170,8 @@ export function pageWith({ given, view }) {
     `<style>${element("style", "style")}</style>`,
     "</head>",
     "<body>",
+    `<script type="application/json" id="texts" lang="${language}">${inert(JSON.stringify(tableOfTexts(language)))}</` +
+      "script>",
     `<script type="application/json" id="state">${inert(state)}</` + "script>",
     `<script type="module">${element("script", "script[type=module]")}</` + "script>",
     "</body>",

@@ -3,7 +3,9 @@
  */
 import { choice, h } from "../dom.js";
 import { PRESETS } from "../request/presets.js";
-import { LANGUAGES } from "../texts.js";
+import { hasServer } from "../exchange/server.js";
+import { VIEW_CHOICES } from "../store.js";
+import { hasTexts, LANGUAGES } from "../texts.js";
 
 /** A button that opens a list; Escape and a click elsewhere close it. */
 function menu(label, items) {
@@ -61,13 +63,18 @@ export function createHeader(app) {
     ["JSON", app.saveJson],
     [t("export.html"), app.saveHtml],
   ]);
-  const language = choice(LANGUAGES, app.language, app.setLanguage, { "aria-label": t("language") });
+  const languages = LANGUAGES.filter(([id]) => hasServer() || hasTexts(id));
+  const language = choice(languages, app.language, app.setLanguage, { "aria-label": t("language") });
   const themes = ["auto", "light", "dark"].map((id) => [id, t("theme." + id)]);
   const theme = choice(themes, app.theme, app.setTheme, { "aria-label": t("theme") });
+  const modes = VIEW_CHOICES.mode.map((mode) =>
+    h("button", { type: "button", onclick: () => store.look({ mode }) }, t("mode." + mode)),
+  );
   const element = h(
     "header.bar",
     {},
     h("h1", {}, "attnd"),
+    h("nav.segments", { "aria-label": t("modes"), hidden: modes.length < 2 }, modes),
     presets,
     h("span.pair", {}, undo, redo),
     h("span.gap"),
@@ -78,7 +85,9 @@ export function createHeader(app) {
   );
   return {
     element,
+    language,
     update(state) {
+      VIEW_CHOICES.mode.forEach((mode, at) => modes[at].setAttribute("aria-pressed", String(mode === state.view.mode)));
       presets.value = state.given.id;
       undo.disabled = store.past.length === 0;
       redo.disabled = store.future.length === 0;

@@ -138,7 +138,7 @@ export const cases = {
         );
         assert.equal(response.status(), 400);
         assert.match(await page.locator(".notice[role=alert]").textContent(), /The server refuses/);
-        assert.match(await page.locator("main").getAttribute("class"), /stale/);
+        assert.match(await page.locator(".lab").getAttribute("class"), /stale/);
         await answerTo(page, () => page.getByRole("button", { name: "Undo" }).click());
         assert.equal(await page.locator(".notice").isVisible(), false);
         await page.finish();

@@ -1,12 +1,16 @@
 /**
- * texts.mjs: the table of texts is whole, and holds what the modules ask for.
+ * texts.mjs: the tables of texts are whole, and hold what the modules ask for.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import { TEXTS } from "../../../server/web/texts.js";
+import { LANGUAGES } from "../../../server/web/texts.js";
 import { PRESETS } from "../../../server/web/request/presets.js";
 
 const WEB = new URL("../../../server/web/", import.meta.url);
+
+/** By language. */
+const TABLES = LANGUAGES.map(([id]) => JSON.parse(readFileSync(new URL(`texts/${id}.json`, WEB), "utf8")));
+const [TEXTS] = TABLES;
 
 const SOURCES = readdirSync(WEB, { recursive: true })
     .filter((name) => name.endsWith(".js") && name !== "texts.js")
@@ -27,12 +31,12 @@ const holesOf = (text) =>
         .join();
 
 export const cases = {
-    "texts: every row has three languages with the same values in them"() {
-        for (const [key, row] of Object.entries(TEXTS)) {
-            assert.equal(row.length, 3, key);
-            for (const text of row) {
+    "texts: every language has every text, with the same values in it"() {
+        for (const table of TABLES) {
+            assert.deepEqual(Object.keys(table), Object.keys(TEXTS));
+            for (const [key, text] of Object.entries(table)) {
                 assert.ok(text.trim() !== "", key);
-                assert.equal(holesOf(text), holesOf(row[0]), key);
+                assert.equal(holesOf(text), holesOf(TEXTS[key]), key);
             }
         }
     },

@@ -16,7 +16,7 @@ const isStale = (page, locale = "en-GB") =>
     page.waitForFunction((source) => {
         const says = (element) => new RegExp(source).test(element.textContent);
         return (
-            document.querySelector("main").classList.contains("stale") &&
+            document.querySelector(".lab").classList.contains("stale") &&
             says(document.querySelector(".verdict")) &&
             Array.from(document.querySelectorAll(".explain .note")).some(says)
         );
@@ -25,7 +25,7 @@ const isStale = (page, locale = "en-GB") =>
 const isFresh = (page) =>
     page.waitForFunction(
         () =>
-            !document.querySelector("main").classList.contains("stale") &&
+            !document.querySelector(".lab").classList.contains("stale") &&
             document.querySelector(".verdict.good") &&
             !document.querySelector(".notice").checkVisibility(),
     );
@@ -95,7 +95,7 @@ export const cases = {
         await page.getByRole("button", { name: "A", exact: true }).click();
         await page.locator(".stage h2", { hasText: /^A · / }).waitFor();
         assert.equal(await page.locator(".verdict.good").count(), 1);
-        assert.equal(await page.locator("main.stale").count(), 0);
+        assert.equal(await page.locator(".lab.stale").count(), 0);
         await page.finish();
     },
     async "offline: what the server refuses is not its absence"(stage) {

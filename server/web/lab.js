@@ -1,0 +1,34 @@
+/**
+ * lab.js: the laboratory: one computation with all its steps, what is asked of it, and what can be said of it.
+ */
+import { h } from "./dom.js";
+import { createStage } from "./maps/stage.js";
+import { createHeads, createStrip } from "./maps/strip.js";
+import { createPanel } from "./panels/panel.js";
+import { createCell, createChecks } from "./panels/rail.js";
+
+/** The sections beside the map, from the top. */
+const RAIL = [createHeads, createCell, createChecks];
+
+/** @param {import("./main.js").App} app */
+export function createLab(app) {
+  app.stage = createStage(app);
+  const strip = createStrip(app),
+    panel = createPanel(app),
+    rail = RAIL.map((create) => create(app));
+  const parts = [strip, app.stage, ...rail];
+  const element = h(
+    "div.lab",
+    {},
+    strip.element,
+    panel.element,
+    h("div.work", {}, app.stage.element, h("div.rail", {}, rail.map((section) => section.element))),
+  );
+  function update(state) {
+    panel.update(state);
+    if (!state.answer) return;
+    element.classList.toggle("stale", state.isRefused && app.seen().mode !== "kept");
+    for (const part of parts) part.update(state);
+  }
+  return { element, update };
+}
