@@ -103,7 +103,7 @@ demo-model: ## score the trained model of examples/train_demo on held-out senten
 	$(Q)python3 tests/others/demo_model/run.py $(OR_SKIPPED)
 
 models: $(BUILD)/attnd ## whole models against recorded tokens, maps, states and logits (more of them in ATTN_SHARED)
-	$(Q)python3 tests/models/run.py --attnd $(BUILD)/attnd
+	$(Q)python3 tests/others/models/run.py --attnd $(BUILD)/attnd
 
 install-test: all ## install below a folder of the test's own, move it, and look whether all is there and true
 	$(Q)MAKE='$(make_itself)' CC='$(CC)' MODE='$(MODE)' BUILD='$(BUILD)' PKG_CONFIG='$(PKG_CONFIG)' tests/machines/install.sh

@@ -12,7 +12,7 @@ from attnd import Server, wait_until
 from suite import Skipped, registry
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-OWN = ROOT / "tests" / "models"
+OWN = ROOT / "tests" / "others" / "models"
 OWN_CASES = ROOT / "tests" / "unit" / "server" / "codec" / "tokenizer" / "vectors"
 SHARED = pathlib.Path(os.environ.get("ATTN_SHARED", ROOT.parent / "shared")) / "vectors" / "models"
 SECRET = "xylophone"

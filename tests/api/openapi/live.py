@@ -62,7 +62,7 @@ class Servers:
         client.post("/v1/attention", {"inputs": {"query": [[0.5, 0.25]]}, "options": {"cache": "sequence"}})
 
     def _idle(self):
-        models = pathlib.Path(__file__).resolve().parents[2] / "models"
+        models = pathlib.Path(__file__).resolve().parents[2] / "others" / "models"
         environment = {"ATTND_MODEL": f"broken={models}"}  # it has no config.json
         return self.stack.enter_context(Server(self.program, environment=environment)).client()
 

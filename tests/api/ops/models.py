@@ -11,7 +11,7 @@ from attnd import Server, wait_until
 from suite import Skipped, registry
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-OWN = ROOT / "tests" / "models"
+OWN = ROOT / "tests" / "others" / "models"
 TESTS = []
 test = registry(TESTS)
 

@@ -108,7 +108,7 @@ def the_comment_of_the_unit_works(program):
     settings = dict(line.split("=", 1) for line in lines if line.startswith("ATTND_"))
     assert set(settings) == {"ATTND_LISTEN", "ATTND_KEYS", "ATTND_MODELS"}, settings
     with tempfile.TemporaryDirectory() as folder, Shell(program, folder, **settings) as shell:
-        shutil.copytree(ROOT / "tests" / "models" / "bert", f"{folder}/models/bert")
+        shutil.copytree(ROOT / "tests" / "others" / "models" / "bert", f"{folder}/models/bert")
         for line in lines:
             if not line.startswith("ATTND_"):
                 shell.type(line)

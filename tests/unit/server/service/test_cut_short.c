@@ -565,7 +565,7 @@ static void prepare(void)
 {
     static const struct layer_settings settings = {.max_count = 4, .max_bytes = 1 << 20, .older = 1};
     static const struct request kept = {.name = "kept", .service = layers_put, .path_name = "kept", .body = LAYER};
-    static const struct value_list folders = {{"bert=tests/models/bert,t5=tests/models/t5"}, 1};
+    static const struct value_list folders = {{"bert=tests/others/models/bert,t5=tests/others/models/t5"}, 1};
     static const struct models_settings of_models = {.named = &folders};
     char message[320];
     envelope_prepare();

@@ -1,6 +1,6 @@
 /*
  * test_checkpoint_model.c: tests of server/codec/checkpoint/checkpoint_model.h: the descriptions of three models that
- * have the files of published ones (tests/models). tests/api/ops has every kind.
+ * have the files of published ones (tests/others/models). tests/api/ops has every kind.
  */
 #include "codec/checkpoint/checkpoint_model.h"
 
@@ -37,7 +37,7 @@ static bool has_attachment(const struct envelope_source *source, const char *pat
 
 START_TEST(an_encoder_has_types_blocks_behind_norms_and_a_tied_head)
 {
-    describe("tests/models/bert");
+    describe("tests/others/models/bert");
     const struct model_stack *stack = &model.stacks[0];
     ck_assert_uint_eq(model.stack_count, 1);
     ck_assert_uint_eq(stack->layers, 3);
@@ -61,7 +61,7 @@ END_TEST
 
 START_TEST(a_decoder_is_causal_and_has_a_norm_behind_its_layers)
 {
-    describe("tests/models/gpt2");
+    describe("tests/others/models/gpt2");
     const struct model_stack *stack = &model.stacks[0];
     ck_assert(stack->is_causal && stack->norm.type == ATTN_NORM_LAYER);
     ck_assert_str_eq(stack->blocks[1].path, "h.1.attn");
@@ -75,7 +75,7 @@ END_TEST
 
 START_TEST(a_decoder_layer_with_an_encoder_is_two_blocks)
 {
-    describe("tests/models/t5");
+    describe("tests/others/models/t5");
     const struct model_stack *decoder = &model.stacks[1];
     ck_assert_uint_eq(model.stack_count, 2);
     ck_assert_uint_eq(model.stacks[0].block_count, 2);

@@ -56,12 +56,12 @@ static void prepare(void)
     json_tree_prepare();
     arena = attn_arena_create((size_t)1 << 30);
     scratch = attn_arena_create((size_t)1 << 30);
-    text_model = (struct model_version){.name = "bert", .tokenizer = load("tests/models/bert/tokenizer.json")};
+    text_model = (struct model_version){.name = "bert", .tokenizer = load("tests/others/models/bert/tokenizer.json")};
     text_model.model = (struct checkpoint_model){.stack_count = 1, .longest = LONGEST, .decoder_start_id = -1};
     text_model.model.stacks[0].embedding = (struct model_embedding){.words = table(WORDS), .types = table(2)};
     bare_model = text_model;
     bare_model.tokenizer = NULL;
-    two_stacks = (struct model_version){.name = "t5", .tokenizer = load("tests/models/t5/tokenizer.json")};
+    two_stacks = (struct model_version){.name = "t5", .tokenizer = load("tests/others/models/t5/tokenizer.json")};
     two_stacks.model = (struct checkpoint_model){.stack_count = 2, .decoder_start_id = 0};
     two_stacks.model.stacks[0].embedding = (struct model_embedding){.words = table(WORDS)};
     two_stacks.model.stacks[1].embedding = (struct model_embedding){.words = table(WORDS)};
@@ -206,7 +206,7 @@ static void compare_cases(const char *folder, int64_t start)
 
 START_TEST(targets_become_the_recorded_inputs_of_the_decoder)
 {
-    compare_cases("tests/models/t5", 0);
+    compare_cases("tests/others/models/t5", 0);
 }
 END_TEST
 

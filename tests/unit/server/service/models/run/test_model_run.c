@@ -48,9 +48,9 @@ static void prepare(void)
     arena = attn_arena_create(ROOMY_BYTES);
     none = prepared_store_create(0);
     roomy = prepared_store_create(1 << 26);
-    bert = open_model("tests/models/bert");
-    gpt2 = open_model("tests/models/gpt2");
-    t5 = open_model("tests/models/t5");
+    bert = open_model("tests/others/models/bert");
+    gpt2 = open_model("tests/others/models/gpt2");
+    t5 = open_model("tests/others/models/t5");
 }
 
 static void release(void)
@@ -287,7 +287,7 @@ static void check_requests(const char *path, const char *inputs, const char *of_
 
 START_TEST(whatever_is_asked_for_has_the_same_bytes)
 {
-    static const char *const paths[] = {"tests/models/bert", "tests/models/gpt2"};
+    static const char *const paths[] = {"tests/others/models/bert", "tests/others/models/gpt2"};
     check_requests(paths[_i], TEXTS, everything, options, COUNT(options));
     check_requests(paths[_i], TEXTS, everything, long_options, COUNT(long_options));
 }
@@ -295,7 +295,7 @@ END_TEST
 
 START_TEST(the_same_holds_for_two_stacks)
 {
-    check_requests("tests/models/t5", PAIRED, everything_paired, options, COUNT(options));
+    check_requests("tests/others/models/t5", PAIRED, everything_paired, options, COUNT(options));
 }
 END_TEST
 

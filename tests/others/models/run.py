@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path.insert(0, str(HERE.parents[1] / "support"))
 sys.dont_write_bytecode = True
 
 import tensor_file  # noqa: E402
@@ -61,7 +61,7 @@ def read(path):
 
 def folders():
     """The models of this folder, and those of the shared folder that are not here."""
-    shared = pathlib.Path(os.environ.get("ATTN_SHARED", HERE.parents[2] / "shared")) / "vectors" / "models"
+    shared = pathlib.Path(os.environ.get("ATTN_SHARED", HERE.parents[3] / "shared")) / "vectors" / "models"
     found = {}
     for parent in (HERE, shared):
         for path in sorted(parent.glob("*/config.json")) if parent.is_dir() else []:
