@@ -63,10 +63,7 @@ attn_status model_rendering_prepare(struct call *call, struct model_rendering *r
 /* NULL without memory. */
 static const char *label_at(struct call *call, const struct model_batch *batch, size_t stack, size_t i)
 {
-    const struct tokenizer *tokenizer = batch->version->tokenizer;
-    const struct text_span text = batch->tokens[stack] != NULL
-                                      ? batch->tokens[stack][0][i].text
-                                      : tokenizer_token(tokenizer, (uint32_t)batch->items[0].of[stack].ids[i]);
+    const struct text_span text = model_batch_word(batch, stack, 0, i);
     return attn_arena_copy_text(call->out->arena, text.at != NULL ? text.at : "", text.length);
 }
 
